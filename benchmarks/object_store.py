@@ -45,8 +45,8 @@ from daskcoreset.constructions.tree.manifest import Manifest
 from daskcoreset.constructions.tree.persistence import Origin
 from daskcoreset.constructions.tree.places import MAIN, Members, Place, ReadVersion, T
 from daskcoreset.core import objects, packing, storage
+from daskcoreset.core.contents import HEADER, GroupContents
 from daskcoreset.core.errors import StoreError
-from daskcoreset.core.storage import GroupContents
 from tests.tools.object_stores import KEY, SECRET, ObjectServer, object_server
 
 ROWS, D = 1000, 20
@@ -96,7 +96,7 @@ class IcechunkPlace(Place):
         attributes = {**settings.attributes, "head": head.to_json()}
         root = replace(settings, attributes=attributes).checked()
         group = zarr.group(StorePath(session.store))
-        group.attrs.put({**root.attributes, storage.HEADER: root.header(complete=True)})
+        group.attrs.put({**root.attributes, HEADER: root.header(complete=True)})
 
     def _store(self) -> Any:
         return self.repository.readonly_session("main").store

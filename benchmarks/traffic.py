@@ -10,6 +10,7 @@ is counted apart.
 
 from __future__ import annotations
 
+import json
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -78,20 +79,37 @@ def jobs(path: str) -> dict[str, Callable[[], Any]]:
     }
 
 
+def size_of(n_rows: int) -> float:
+    """Return the mebibytes of so many rows."""
+    return n_rows * COLUMNS * 4 / 2**20
+
+
 def report(data: dict[str, Any]) -> str:
     """Return the table."""
-    rows = [
-        [name, *(f"{cell[part] / 2**20:.1f}" for part in ("scheduler", "workers"))]
-        for name, cell in data["results"].items()
-        if "error" not in cell
-    ]
-    heads = ["job", "scheduler, MiB in and out", "between workers, MiB"]
-    stamp = data["stamp"]
+    rows = []
+    for key, cell in data["results"].items():
+        name, n_rows = key.rsplit("|", 1)
+        size = size_of(int(n_rows))
+        passed, between = (cell[part] / 2**20 for part in ("scheduler", "workers"))
+        share = f"{100 * passed / size:.1f}"
+        numbers = [f"{int(n_rows):,}", f"{size:.0f}", f"{passed:.1f}", share, f"{between:.1f}"]
+        rows.append([name, *numbers, cell["commit"]])
+    heads = [
+        "job", "rows", "data, MiB", "scheduler, MiB in and out", "% of the data",
+        "between workers, MiB", "commit",
+    ]  # fmt: skip
     text = (
-        f"{stamp['rows']:,} rows of {COLUMNS} float32 columns, {stamp['mebibytes']:.0f} MiB, on "
-        f"two workers. {common.stamped(data)}"
+        f"Rows of {COLUMNS} float32 columns, on two workers. What does not grow with the rows "
+        "(what processes tell one another, the coreset, drawn rows, Hessians of kernel "
+        f"classifiers) is the greater part where there are few. {common.stamped(data)}"
     )
     return "\n".join([text, "", *common.table(heads, rows), ""])
+
+
+def earlier(folder: Path) -> dict[str, Any]:
+    """Return the results that are there, of other jobs or numbers of rows."""
+    file = folder / "traffic.json"
+    return dict(json.loads(file.read_text())["results"]) if file.exists() else {}
 
 
 def main() -> None:
@@ -104,9 +122,8 @@ def main() -> None:
     from distributed import Client
 
     warnings.simplefilter("ignore")
-    results: dict[str, Any] = {}
-    size = args.rows * COLUMNS * 4 / 2**20
-    stamp = common.stamp(rows=args.rows, mebibytes=size)
+    stamp = common.stamp()
+    results = earlier(args.out)
     with (
         tempfile.TemporaryDirectory(dir=args.folder) as folder,
         common.workers(2) as cluster,
@@ -115,13 +132,24 @@ def main() -> None:
         path = f"{folder}/rows.zarr"
         write(path, args.rows)
         known = jobs(path)
+
+        def place(key: str) -> tuple[int, int]:
+            name, n_rows = key.rsplit("|", 1)
+            return list(known).index(name), int(n_rows)
+
         for name in args.jobs or known:
             with Traffic(client) as bytes_:
                 known[name]()
-            results[name] = {"scheduler": bytes_.scheduler, "workers": bytes_.workers}
-            common.printed([name, *results[name].values()])
+            key = f"{name}|{args.rows}"
+            results[key] = {
+                "scheduler": bytes_.scheduler,
+                "workers": bytes_.workers,
+                "commit": stamp["commit"],
+            }
+            common.printed([key, *results[key].values()])
             # After every job: a table of some is better than none.
-            common.write("traffic", {"stamp": stamp, "results": results}, args.out, report)
+            in_order = dict(sorted(results.items(), key=lambda item: place(item[0])))
+            common.write("traffic", {"stamp": stamp, "results": in_order}, args.out, report)
 
 
 if __name__ == "__main__":

@@ -24,8 +24,11 @@ from daskcoreset.constructions.tree.stream import CoresetStream
 from daskcoreset.constructions.tree.windows import TreeWindow
 from daskcoreset.core import errors
 from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.data_summary import DataSummary
+from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.points import WeightedPoints
-from daskcoreset.execution.deadline import time_limit
+from daskcoreset.core.portfolio import Portfolio
+from daskcoreset.core.trust import trusted_stores
 from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.plan import BuildPlan
 from daskcoreset.metrics import plot as plotting
@@ -58,6 +61,7 @@ __all__ = [
     "CoresetStream",
     "CoresetTree",
     "Coverage",
+    "DataSummary",
     "Drift",
     "Lazy",
     "LeastSquares",
@@ -66,6 +70,7 @@ __all__ = [
     "MaxMarginCoreset",
     "MixtureCoreset",
     "OutlierMaxMargin",
+    "Portfolio",
     "Reducer",
     "Refresh",
     "Sensitivity",
@@ -84,6 +89,7 @@ __all__ = [
     "plotting",
     "sizing",
     "time_limit",
+    "trusted_stores",
 ]
 
 __version__ = "0.1.0"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, TypedDict, Unpack, overload
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack, overload
 
 from daskcoreset.constructions.coverage.cover import (
     Coverage,
@@ -13,6 +13,8 @@ from daskcoreset.constructions.coverage.cover import (
     check_options,
     resolve_coverage,
 )
+from daskcoreset.constructions.portfolio.job import PortfolioJob, portfolio_job
+from daskcoreset.constructions.portfolio.summaries import check_summaries
 from daskcoreset.constructions.sampling.auto_size import AutoSize, auto_size
 from daskcoreset.constructions.sampling.final_draw import FinalDraw
 from daskcoreset.constructions.sampling.job import SamplingJob
@@ -24,17 +26,25 @@ from daskcoreset.constructions.tree.job import (
 )
 from daskcoreset.constructions.tree.reducer import Reducer, resolve_reducer
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
+from daskcoreset.core.deadline import check_timeout, time_limit
+from daskcoreset.core.errors import (
+    InvalidInputError,
+    InvalidTypeError,
+    about_member,
+    warn_user,
+)
+from daskcoreset.core.portfolio import Portfolio, check_member_name
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import Sampling
-from daskcoreset.core.validation import check_choice, check_flag, is_choice, is_int
-from daskcoreset.execution.deadline import check_timeout, time_limit
+from daskcoreset.core.validation import check_choice, check_flag, is_choice, is_int, is_number
 from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.local import compute_options
 from daskcoreset.execution.plan import BuildPlan, plan_build
 from daskcoreset.execution.progress import show_progress
 from daskcoreset.execution.waves import MANY_BLOCKS, waves_of
 from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.inputs.cube_opening import placed
+from daskcoreset.inputs.cubes import Cube
 from daskcoreset.inputs.options import MissingChunks, ReadOptions, reading
 from daskcoreset.sensitivities import Sensitivity, construction_for, resolve_method
 
@@ -44,17 +54,23 @@ _SAMPLINGS = ("systematic", "multinomial")
 _SAMPLE_BLOCKS = MANY_BLOCKS
 
 
-class _Options(TypedDict, total=False):
-    """Options of `build` that do not decide what it returns."""
+Method: TypeAlias = str | Sensitivity[Any] | Reducer | Coverage
 
-    size: int | Literal["auto"] | None
-    method: str | Sensitivity[Any] | Reducer | Coverage
+# Of the members of a portfolio.
+Methods: TypeAlias = Mapping[str, str | Sensitivity[Any] | Reducer] | Sequence[Any]
+
+_Job: TypeAlias = SamplingJob | TreeJob
+
+
+class _Shared(TypedDict, total=False):
+    """Options of `build` for one coreset and for several."""
+
     sample_weight: Any
     random_state: RandomState
     sampling: Sampling
     passes: Literal[1, 2]
     chunks: int | Literal["auto"]
-    on_invalid: Literal["raise", "drop"]
+    on_invalid: Literal["raise", "drop"] | None
     normalize: bool
     strategy: Literal["sampling", "tree"]
     inner_size: int | None
@@ -64,10 +80,20 @@ class _Options(TypedDict, total=False):
     delta: float
     n_clusters: int | None
     diameter: float | None
+    summaries: Sequence[str]
     storage_options: Mapping[str, Any] | None
     columns: Sequence[str] | None
     missing_chunks: MissingChunks
+    sample_dims: str | Sequence[str] | None
+    feature_dims: str | Sequence[str] | None
     timeout: float | None
+
+
+class _Options(_Shared, total=False):
+    """Options of `build` for one coreset that do not decide what it returns."""
+
+    size: int | Literal["auto"] | None
+    method: Method
 
 
 @overload
@@ -103,18 +129,57 @@ def build(
 ) -> BuildPlan: ...
 
 
+@overload
 def build(
     X: Any,
     y: Any = None,
     *,
-    size: int | Literal["auto"] | None = None,
-    method: str | Sensitivity[Any] | Reducer | Coverage = "lightweight",
+    method: Mapping[str, Any] | list[Any] | tuple[Any, ...],
+    size: int | Mapping[str, int] | None = None,
+    compute: Literal[True] = True,
+    dry_run: Literal[False] = False,
+    **options: Unpack[_Shared],
+) -> Portfolio: ...
+
+
+@overload
+def build(
+    X: Any,
+    y: Any = None,
+    *,
+    method: Mapping[str, Any] | list[Any] | tuple[Any, ...],
+    size: int | Mapping[str, int] | None = None,
+    compute: Literal[False],
+    dry_run: Literal[False] = False,
+    **options: Unpack[_Shared],
+) -> Lazy[Portfolio]: ...
+
+
+@overload
+def build(
+    X: Any,
+    y: Any = None,
+    *,
+    method: Mapping[str, Any] | list[Any] | tuple[Any, ...],
+    size: int | Mapping[str, int] | None = None,
+    compute: bool = True,
+    dry_run: Literal[True],
+    **options: Unpack[_Shared],
+) -> BuildPlan: ...
+
+
+def build(
+    X: Any,
+    y: Any = None,
+    *,
+    size: int | Literal["auto"] | Mapping[str, int] | None = None,
+    method: Method | Methods = "lightweight",
     sample_weight: Any = None,
     random_state: RandomState = None,
     sampling: Sampling = "systematic",
     passes: Literal[1, 2] = 1,
     chunks: int | Literal["auto"] = "auto",
-    on_invalid: Literal["raise", "drop"] = "raise",
+    on_invalid: Literal["raise", "drop"] | None = None,
     normalize: bool = False,
     strategy: Literal["sampling", "tree"] = "sampling",
     inner_size: int | None = None,
@@ -126,11 +191,14 @@ def build(
     delta: float = 0.1,
     n_clusters: int | None = None,
     diameter: float | None = None,
+    summaries: Sequence[str] = (),
     storage_options: Mapping[str, Any] | None = None,
     columns: Sequence[str] | None = None,
     missing_chunks: MissingChunks = "raise",
+    sample_dims: str | Sequence[str] | None = None,
+    feature_dims: str | Sequence[str] | None = None,
     timeout: float | None = None,
-) -> Coreset | Lazy[Coreset] | BuildPlan:
+) -> Coreset | Portfolio | Lazy[Any] | BuildPlan:
     r"""Build a coreset: a small weighted subset that stands for all rows.
 
     Every construction scores rows by an upper bound on their share in the cost of any
@@ -142,10 +210,11 @@ def build(
     X : array-like of shape (n, d), or path
         A Dask array (dense or sparse blocks, unknown chunk sizes allowed), NumPy array or
         memmap, Zarr array, or group with the array "X", HDF5 data set, xarray DataArray
-        (rows along its first dimension), pandas, polars or Dask DataFrame, table or Parquet
-        data set of pyarrow, SciPy sparse matrix, Zarr store; or the path or URL of a Zarr store,
-        a Parquet file or folder, an HDF5, .npy or .npz file, a glob such as ``"data/*.parquet"`` or
-        a list of paths, whose rows follow one another. Integers, booleans and float16 are
+        (rows along its first dimension, or see `sample_dims`) or Dataset, pandas, polars or Dask
+        DataFrame, table or Parquet data set of pyarrow, SciPy sparse matrix, Zarr store; or the
+        path or URL of a Zarr store, a Parquet file or folder, an HDF5, .npy or .npz file, a glob
+        such as ``"data/*.parquet"`` or a list of paths, whose rows follow one another. Integers,
+        booleans and float16 are
         promoted; float32 stays float32. All sums are float64; rows less than about
         :math:`10^{-154}` apart have squared distances of zero, and count as equal. Blocks that
         are not what their Dask array declares are errors: other rows or columns, and dtypes that
@@ -156,21 +225,28 @@ def build(
         Labels that the coreset keeps for its rows. A string names a column of the data
         frame, table or Parquet data, or an array of the group or .npz file, of X; where X has
         none, it is a path, URL or glob.
-    size : int, "auto" or None, default=None
+    size : int, "auto", mapping of str to int, or None, default=None
         Rows wanted, m. None takes 10,000, or 100 a cluster where the construction is for more
         than a hundred: so many cost a solver next to nothing, and an error of the kind that
         falls with :math:`1 / \sqrt m` is about a hundredth. With ``size >= n`` all rows come
         back with their own weights. "auto" doubles the size until two independent coresets
         agree on the cost of candidate solutions, and returns their union: see
         `daskcoreset.sizing.auto_size`. With ``method="coverage"`` core points at most; None
-        leaves their number to the diameter.
-    method : str, Sensitivity, Reducer or Coverage, default="lightweight"
+        leaves their number to the diameter. Of several methods a number for all, or a mapping of
+        names to numbers, in which a member that is left out has the default.
+    method : str, Sensitivity, Reducer or Coverage, or mapping or list, default="lightweight"
         A name, such as "lightweight", "uniform", "kmeans" (with `n_clusters`), "svm",
         "logistic" or "least_squares" (with `y`), or a construction with its parameters, such as
         ``StrongKMeans(10)`` or ``SVM(lam=0.1)``; with ``strategy="tree"`` also a
-        `daskcoreset.Reducer` of one's own. "coverage" draws nothing: see `diameter`.
+        `daskcoreset.Reducer` of one's own. "coverage" draws nothing: see `diameter`. A mapping
+        of names to methods, or a list of methods with different names of their own, builds a
+        `Portfolio`: a coreset by each, the same bits that a build of its own would give with
+        this seed, from as many reads as the method that needs most. All other options hold for
+        each of them.
     sample_weight : array-like of shape (n,), or str, optional
-        Input weights u, finite and non-negative; ones by default.
+        Input weights u, finite and non-negative; ones by default. Of xarray objects with
+        `sample_dims` also a DataArray with some of these, the name of a variable or coordinate, or
+        "area" for the cosine of latitude, which the attributes of the CF conventions name.
     random_state : int, Generator, RandomState or None, default=None
         With an int, the same input, chunks and versions give the same bits on every
         scheduler. The seed used is in ``coreset.provenance["seed"]`` in any case.
@@ -191,11 +267,12 @@ def build(
     chunks : int or "auto", default="auto"
         Rows per block. "auto" keeps sensible chunks, groups tiny ones, splits huge ones,
         and aims at 32 MiB where it is free to choose. Part of what determines the bits.
-    on_invalid : {"raise", "drop"}, default="raise"
+    on_invalid : {"raise", "drop"} or None, default=None
         What becomes of rows with NaN or infinity: an error with the first such row, or
-        they are left out and counted in ``provenance["n_dropped"]``. Values so large that
-        squared distances overflow, some 1e146, are an error in either case, but for rows of
-        weight zero.
+        they are left out and counted in ``provenance["n_dropped"]``. None leaves them out of xarray
+        objects with `sample_dims`, where they are masked cells, and raises for all else. Values so
+        large that squared distances overflow, some 1e146, are an error in either case, but for rows
+        of weight zero.
     normalize : bool, default=False
         Whether to scale the weights to the total weight of the data. False keeps every
         weighted cost unbiased. True makes totals exact at the price of a bias of order 1 / m;
@@ -233,13 +310,22 @@ def build(
         For ``method="coverage"``, a delta-cover: every row lies within half of it of a core
         point, whose weight is that of the rows nearest to it. None finds the diameter for
         `size` core points. `daskcoreset.coverage.Coverage` has more options.
+    summaries : sequence of {"moments", "quantiles", "sample"}, or "all", default=()
+        What a `Portfolio` keeps of all rows beside its coresets, from the same reads: exact
+        moments (count, mean, covariance, smallest, largest and missing values by column, with y
+        where it is numbers), which come with any of the three, for up to 1024 columns; quantiles
+        of every column by t-digests, for which a coreset is no better than a uniform sample
+        (needs crick, of the extra "quantiles"); and a uniform sample of 10,000 rows, drawn
+        independently of all members, from which `audit` and `plot` answer without a read.
+        Nothing by default, for quantiles take about as long as a coreset.
     storage_options : mapping of str to object or None, default=None
         For the file system of a URL, by the names that fsspec has for it, as in Dask, pandas and
         Zarr: ``{"anon": True}``, ``{"key": ..., "secret": ...}``. None takes what the environment
         says. They are handed to the workers, and never kept, printed or saved.
     columns : sequence of str or None, default=None
         Features to read, in this order, of a data frame, a table or Parquet files; None takes
-        all columns. Those that `y` and `sample_weight` name are no features in either case.
+        all columns. Those that `y` and `sample_weight` name are no features in either case. Also of
+        the variables of a Dataset.
     missing_chunks : {"raise", "fill"}, default="raise"
         What a chunk of a Zarr array is that is not stored, be it a whole one or one inside a
         shard: a `StoreError` that names chunk and store, or, by "fill", rows of the array's fill
@@ -248,27 +334,39 @@ def build(
         was lost or never written: whoever wrote the store has to say so. "fill" holds for `X`,
         `y` and `sample_weight`. It fills nothing where an array has no fill value (null in
         format 2), and a store that a worker cannot see, or that holds another array there, is an
-        error in any case. Checked are Zarr arrays, also inside Dask arrays by ``da.from_zarr``
-        and in what xarray opened; not those that functions in a graph open for themselves.
+        error in any case. Checked are Zarr arrays, also inside Dask arrays by ``da.from_zarr``,
+        in what xarray opened, and as arguments of functions in a graph, such as
+        ``dask.delayed(read)(array, i)``, which get them to read only; and HDF5 files and data sets.
+        Not checked is what functions in a graph open for themselves or find in groups, objects
+        and closures, and HDF5 inside Dask arrays or opened by xarray, NetCDF among it.
+    sample_dims, feature_dims : str or sequence of str, or None, default=None
+        Of an xarray DataArray or Dataset of any number of dimensions: those whose cells are rows,
+        such as ``("time", "lat", "lon")``, and those whose cells are columns, such as ``"level"``.
+        Where one is None, it is all dimensions that the other does not name. Variables of a Dataset
+        are columns, too. Blocks are read as they lie, in the chunks of the dimensions, and
+        flattened in the task; rows have their numbers in C order of `sample_dims`.
     timeout : float or None, default=None
-        Seconds that the build may take; None waits as long as it goes on. On a cluster it ends in
-        time, and what waits there is cancelled; a block that a worker is reading is read to its
-        end. Without one it ends before the next block would be read, for no thread can be ended:
-        a read that never comes back is waited for. With ``compute=False`` pass it to `compute`.
+        Seconds that the build may take, the opening of `X`, `y` and `sample_weight` included; None
+        waits as long as it goes on. It ends in time, and what waits is cancelled. Blocks that are
+        being read are read to their end, by a worker or by threads that are left behind, for no
+        thread can be ended: a program waits at its own end for one whose server does not answer,
+        until the file system gives up. With ``compute=False`` pass it to `compute`, and bound the
+        opening by `daskcoreset.time_limit`.
         Where nothing is finished for a minute on a cluster, the logger "daskcoreset" says where
         the build stands, whatever the timeout.
 
     Returns
     -------
-    Coreset, or Lazy, or BuildPlan
-        A `Coreset`; with ``compute=False`` a Dask collection that computes to one; with
-        ``dry_run=True`` a `BuildPlan`.
+    Coreset, or Portfolio, or Lazy, or BuildPlan
+        A `Coreset`, or a `Portfolio` of several methods; with ``compute=False`` a Dask collection
+        that computes to one; with ``dry_run=True`` a `BuildPlan`.
 
     Raises
     ------
     InvalidInputError, InvalidTypeError
         When an argument cannot be used: the message names it, says what was found and what
-        to do. Both derive from the builtin ValueError and TypeError.
+        to do, and of several methods which member it is about. Both derive from the builtin
+        ValueError and TypeError.
     OutOfTimeError
         When `timeout` has passed; it is a TimeoutError. The message says where the build stood.
     ClusterError
@@ -300,14 +398,17 @@ def build(
     flags = {"normalize": normalize, "compute": compute, "dry_run": dry_run}
     _check_flags(epsilon, delta, progress, **flags)
     _check_strategy(strategy, inner_size)
-    options = ReadOptions(storage_options, columns, missing_chunks)
+    _check_place(y, size)
+    options = ReadOptions(storage_options, columns, missing_chunks, sample_dims, feature_dims)
     _check_waiting(timeout, waits=compute and not dry_run)
     # All arguments are checked before the data are opened, which may take long for remote stores.
     rule, coverage = None, None
-    define: partial[SamplingJob] | partial[TreeJob]
-    if isinstance(method, Coverage) or is_choice(method, ("coverage",)):
+    defined: dict[str, partial[SamplingJob] | partial[TreeJob]] = {}
+    methods = _members(method)
+    beside = _beside(summaries, methods)
+    if methods is None and (isinstance(method, Coverage) or is_choice(method, ("coverage",))):
         max_points = check_options(
-            size,
+            size,  # type: ignore[arg-type] # it refuses what is no number
             compute=compute,
             dry_run=dry_run,
             sampling=(sampling, "systematic"),
@@ -321,7 +422,127 @@ def build(
         raise InvalidInputError(
             f'diameter={diameter!r} is for method="coverage"; leave it out, or pass this method.'
         )
-    elif strategy == "tree":
+    else:
+        sizes: dict[str, Any] = {"": size}
+        if methods is not None:
+            sizes, random_state = _sizes(size, methods), resolve_seed(random_state)
+        for name, rows in sizes.items():
+            with about_member(name or None):
+                rule, defined[name] = _defined(
+                    method if methods is None else methods[name],
+                    rows,
+                    inner_size,
+                    n_clusters,
+                    random_state,
+                    strategy=strategy,
+                    sampling=sampling,
+                    passes=passes,
+                    split_every=split_every,
+                    rule=(epsilon, delta),
+                    computes=compute and not dry_run,
+                )
+    with time_limit(timeout):
+        X = reading(X, options, (y, sample_weight))
+        blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
+        if coverage is not None:
+            cover = build_cover(coverage, blocks, split_every=split_every, progress=progress)
+            return placed(cover, blocks.cube)
+        jobs: dict[str, _Job] = {}
+        for name, define in defined.items():
+            with about_member(name or None):
+                jobs[name] = define(
+                    blocks=blocks, split_every=int(split_every), normalize=bool(normalize)
+                )
+        if methods is not None:
+            seed = resolve_seed(random_state)
+            shared = portfolio_job(blocks, jobs, int(split_every), beside, seed, passes)
+            return _run(shared, compute=compute, dry_run=dry_run, progress=progress)
+        (job,) = jobs.values()
+        # A search reads the data several times, and decides after each read whether to go on.
+        if rule is not None and isinstance(job, SamplingJob):
+            return placed(auto_size(job, rule, progress=progress), blocks.cube)
+        return _run(job, compute=compute, dry_run=dry_run, progress=progress)
+
+
+def _members(method: Any) -> dict[str, Any] | None:
+    """Return the methods of a portfolio by name; None for one method."""
+    if not isinstance(method, Mapping | list | tuple):
+        return None
+    if not method:
+        raise InvalidInputError(
+            f"method is empty, got {method!r}; pass at least one method, such as "
+            f'{{"plain": "uniform"}}.'
+        )
+    if isinstance(method, Mapping):
+        members = {check_member_name(name): one for name, one in method.items()}
+    else:
+        members = {}
+        for one in method:
+            name = one if isinstance(one, str) else getattr(one, "name", None)
+            if not isinstance(name, str):
+                resolve_method(one)  # says what a method may be
+                continue
+            if name in members:
+                raise InvalidInputError(
+                    f"two members of method are named {name!r}; pass a mapping that gives each a "
+                    f"name of its own."
+                )
+            members[name] = one
+    for name, one in members.items():
+        if isinstance(one, Coverage) or is_choice(one, ("coverage",)):
+            raise InvalidInputError(
+                f'member {name!r}: method="coverage" decides after each read whether to go on, '
+                f"and shares none; build it by itself."
+            )
+    return members
+
+
+def _beside(summaries: Any, methods: Any) -> tuple[str, ...]:
+    """Check what is to be kept of all rows."""
+    beside = check_summaries(summaries)
+    if beside and methods is None:
+        raise InvalidInputError(
+            f"summaries={summaries!r} is kept by a Portfolio; pass method as a list or a mapping, "
+            f'such as {{"plain": "uniform"}}, or leave it out.'
+        )
+    return beside
+
+
+def _sizes(size: Any, methods: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the size of every member."""
+    if _is_auto(size) or (isinstance(size, Mapping) and any(map(_is_auto, size.values()))):
+        raise InvalidInputError(
+            'size="auto" decides after each read whether to go on, and shares none with other '
+            "members; pass a number of rows, or build the coreset by itself."
+        )
+    if not isinstance(size, Mapping):
+        return dict.fromkeys(methods, size)
+    unknown = [name for name in size if name not in methods]
+    if unknown:
+        names = ", ".join(map(repr, methods))
+        raise InvalidInputError(
+            f"size names {unknown[0]!r}, and method has no such member; pass sizes for {names}."
+        )
+    return {name: size.get(name) for name in methods}
+
+
+def _defined(
+    method: Any,
+    size: Any,
+    inner_size: int | None,
+    n_clusters: int | None,
+    random_state: RandomState,
+    *,
+    strategy: str,
+    sampling: Sampling,
+    passes: Literal[1, 2],
+    split_every: int,
+    rule: tuple[float, float],
+    computes: bool,
+) -> tuple[AutoSize | None, partial[SamplingJob] | partial[TreeJob]]:
+    """Check the arguments of one coreset; return the rule of its size, and its job but for data."""
+    given = size is not None
+    if strategy == "tree":
         _check_tree(size, sampling, passes)
         if isinstance(method, Reducer):
             reducer = resolve_reducer(method, n_clusters=n_clusters)
@@ -332,39 +553,27 @@ def build(
         inner_size = int(INNER_FACTOR * rows if inner_size is None else inner_size)
         seed = resolve_seed(random_state)
         settings = Settings(reducer, int(rows), inner_size, seed, n_clusters)
-        define = partial(TreeJob, settings=settings)
-    else:
-        construction = _construction(method, n_clusters, size)
-        rows = _default_rows(construction, n_clusters) if size is None else size
-        rule = _size_rule(
-            rows, construction, n_clusters, epsilon, delta, computes=compute and not dry_run
-        )
-        if rule is not None:
-            rows, n_clusters = rule.start, rule.n_clusters
-        _check_sizes(rows, split_every, construction)
-        _check_sampling(construction, sampling, passes)
-        final_draw = FinalDraw(construction, int(rows), sampling, resolve_seed(random_state))
-        define = partial(SamplingJob, final_draw=final_draw, passes=passes, n_clusters=n_clusters)
-    with time_limit(timeout):
-        X = reading(X, options, (y, sample_weight))
-        blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
-        if coverage is not None:
-            return build_cover(coverage, blocks, split_every=split_every, progress=progress)
-        job = define(
-            blocks=blocks,
-            split_every=int(split_every),
-            normalize=bool(normalize),
-            size_given=size is not None,
-        )
-        # A search reads the data several times, and decides after each read whether to go on.
-        if rule is not None and isinstance(job, SamplingJob):
-            return auto_size(job, rule, progress=progress)
-        return _run(job, compute=compute, dry_run=dry_run, progress=progress)
+        return None, partial(TreeJob, settings=settings, size_given=given)
+    construction = _construction(method, n_clusters, size)
+    rows = _default_rows(construction, n_clusters) if size is None else size
+    growth = _size_rule(rows, construction, n_clusters, *rule, computes=computes)
+    if growth is not None:
+        rows, n_clusters = growth.start, growth.n_clusters
+    _check_sizes(rows, split_every, construction)
+    _check_sampling(construction, sampling, passes)
+    final_draw = FinalDraw(construction, int(rows), sampling, resolve_seed(random_state))
+    return growth, partial(
+        SamplingJob,
+        final_draw=final_draw,
+        passes=passes,
+        n_clusters=n_clusters,
+        size_given=given,
+    )
 
 
 def _run(
-    job: SamplingJob | TreeJob, *, compute: bool, dry_run: bool, progress: bool | None
-) -> Coreset | Lazy[Coreset] | BuildPlan:
+    job: _Job | PortfolioJob, *, compute: bool, dry_run: bool, progress: bool | None
+) -> Coreset | Portfolio | Lazy[Any] | BuildPlan:
     """Return the plan of a job, its graph, or its coreset."""
     if dry_run:
         _, waves = waves_of(job.blocks.n_blocks, job.split_every)
@@ -372,13 +581,40 @@ def _run(
         if len(waves) > 1:  # so many blocks show what one of them takes
             sample = replace(job, blocks=job.blocks.select(list(waves[0][:_SAMPLE_BLOCKS])))
         return plan_build(job.blocks, sample.lazy(), job.reads, job.n_candidates, waves=len(waves))
+    cube = job.blocks.cube
     if not compute:
-        return job.lazy(progress)
+        lazy = job.lazy(progress)
+        return lazy if cube is None else lazy.then(partial(_placed, cube=cube))
     if not job.is_graph:
-        return job.compute_now(progress)
+        return _placed(job.compute_now(progress), cube)
     lazy = job.lazy()
     with show_progress(progress, lazy):
-        return lazy.compute(**compute_options(job.blocks))
+        return _placed(lazy.compute(**compute_options(job.blocks)), cube)
+
+
+def _placed(built: Coreset | Portfolio, cube: Cube | None) -> Coreset | Portfolio:
+    """Return what was built with the row numbers and coordinates of a cube."""
+    if isinstance(built, Coreset):
+        return placed(built, cube)
+    if cube is None:
+        return built
+    sample = None if built.sample is None else placed(built.sample, cube)
+    members = {name: placed(member, cube) for name, member in built.items()}
+    return replace(built, members=members, sample=sample)
+
+
+def _check_place(y: Any, size: Any) -> None:
+    """Check that what stands in the place of the labels is none of the keywords."""
+    if is_number(y) and size is None:
+        raise InvalidTypeError(
+            f"y is {y!r}, and the second argument is the labels; size is a keyword: pass "
+            f"size={y!r}."
+        )
+    if isinstance(y, Sensitivity):
+        raise InvalidTypeError(
+            f"y is {y!r}, and the second argument is the labels; method is a keyword: pass "
+            f"method={y!r}."
+        )
 
 
 def _check_flags(epsilon: Any, delta: Any, progress: Any, **flags: Any) -> None:
@@ -395,7 +631,8 @@ def _check_waiting(timeout: Any, *, waits: bool) -> None:
     if check_timeout(timeout) is not None and not waits:
         raise InvalidInputError(
             f"timeout={timeout!r}, but nothing is computed now; leave it out, or pass it to the "
-            f"compute() of what compute=False returns."
+            f"compute() of what compute=False returns. What is opened now, "
+            f"daskcoreset.time_limit bounds."
         )
 
 

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 
 from daskcoreset.testing import shared_cluster
 from tests.tools.object_stores import ObjectServer, object_server
-from tests.tools.servers import FileServer, S3Server, file_server, s3_server
+from tests.tools.servers import FileServer, file_server
 
 # No deadline: the first call of a kernel compiles it, which takes seconds once.
 settings.register_profile("default", deadline=None, max_examples=50)
@@ -27,7 +27,8 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],  # a loaded machine is no fault of the code
 )
-# Many more of them, after the rest of the suite: --hypothesis-profile=nightly.
+# More of them, after the rest of the suite, on the server; and many more in the nightly form.
+settings.register_profile("server", settings.get_profile("ci"), max_examples=60)
 settings.register_profile("nightly", settings.get_profile("ci"), max_examples=200)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
@@ -63,13 +64,6 @@ def objects() -> Iterator[ObjectServer]:
     for module in ("moto.server", "flask", "obstore"):
         pytest.importorskip(module, reason=f"{module} is not installed")
     with object_server() as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
-def s3() -> Iterator[S3Server]:
-    """An S3 server in a process of its own, started once; each test makes a bucket of its own."""
-    with s3_server() as server:
         yield server
 
 

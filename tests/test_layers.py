@@ -10,6 +10,7 @@ import ast
 import importlib
 import subprocess
 import sys
+from fnmatch import fnmatch
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -34,11 +35,12 @@ MAY_IMPORT["metrics"] = MAY_IMPORT["build"] | {"build"}
 MAY_IMPORT["estimators"] = MAY_IMPORT["metrics"] | {"metrics"}
 MAY_IMPORT["datasets"] = {"core"}
 MAY_IMPORT["testing"] = MAY_IMPORT["build"] | {"build"}
+MAY_IMPORT["xarray"] = MAY_IMPORT["estimators"] | {"estimators"}
 MAY_IMPORT["cli"] = MAY_IMPORT["estimators"] | {"estimators", "datasets", ""}
 MAY_IMPORT["__main__"] = {"cli"}
 MAY_IMPORT[""] = set(MAY_IMPORT)  # daskcoreset/__init__.py, the public names
 
-BETWEEN_CONSTRUCTIONS = {("tree", "sampling"), ("coverage", "tree")}
+BETWEEN_CONSTRUCTIONS = {("tree", "sampling"), ("coverage", "tree"), ("portfolio", "sampling")}
 """Besides, all may import `class_summary`."""
 
 EXCEPTIONS = {("core.coreset", "metrics.audit"), ("core.coreset", "metrics.plot")}
@@ -148,7 +150,8 @@ def test_exceptions__are_used(imports: dict[str, list[str]]) -> None:
 def test_root__holds_the_folders_and_build() -> None:
     kept = {"__init__.py", "__main__.py", "__pycache__", "py.typed", "references.bib"}
     entries = {path.name for path in ROOT.iterdir()} - kept
-    assert entries == {f"{name}.py" if name == "build" else name for name in MAY_IMPORT} - {
+    files = ("build", "xarray")
+    assert entries == {f"{name}.py" if name in files else name for name in MAY_IMPORT} - {
         "",
         "__main__",
     }
@@ -269,6 +272,14 @@ def test_import__leaves_slow_packages_alone() -> None:
 
 TESTS = Path(__file__).parent
 OF_ALL_LAYERS = {"build", "hostile", "tools"}
+
+
+def test_folders_of_tests__are_all_looked_into(pytestconfig: pytest.Config) -> None:
+    """Pytest leaves out folders by their names, "build" among them unless it is told otherwise."""
+    left_out = pytestconfig.getini("norecursedirs")
+    for path in TESTS.rglob("test_*.py"):
+        for folder in path.relative_to(TESTS.parent).parent.parts:
+            assert not any(fnmatch(folder, pattern) for pattern in left_out), path
 
 
 def test_files_of_tests__are_named_after_files_of_the_package() -> None:

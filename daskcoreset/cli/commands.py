@@ -4,28 +4,50 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 import daskcoreset
 from daskcoreset.cli.convert import find_members, write_store
-from daskcoreset.core.coreset import Coreset, thaw
+from daskcoreset.cli.parameters import (
+    Clusters,
+    Column,
+    Columns,
+    In,
+    Json,
+    Labels,
+    MissingChunks,
+    OnInvalid,
+    Out,
+    Progress,
+    Rows,
+    Seed,
+    StorageOptions,
+    Timeout,
+    Weights,
+    absolute,
+    choice,
+    facts_of,
+    mapping,
+    names_of,
+    report,
+    show,
+    size_of,
+)
+from daskcoreset.cli.trees import trees
+from daskcoreset.core.contents import HEADER
+from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.errors import StoreError
 from daskcoreset.core.locations import locate
+from daskcoreset.core.optional import need_matplotlib
 from daskcoreset.core.plain_files import hold_folder
 from daskcoreset.core.secrets import without_secrets
-from daskcoreset.core.storage import HEADER
 from daskcoreset.execution.cluster import cluster_for
-from daskcoreset.execution.deadline import time_limit
 from daskcoreset.execution.progress import show_progress
 from daskcoreset.inputs.options import ReadOptions, reading
 from daskcoreset.sensitivities import CONSTRUCTIONS, resolve_method
@@ -34,47 +56,11 @@ from daskcoreset.sensitivities import CONSTRUCTIONS, resolve_method
 _HEADER_BYTES = 2**24
 
 app = typer.Typer(
-    add_completion=False,
     pretty_exceptions_enable=False,
     help="Coresets of data larger than memory: small weighted subsets with a guarantee.",
     epilog="Progress is shown on a terminal only. Results are key-tab-value lines in a pipe.",
 )
-
-
-def _choice(*names: str, text: str) -> Any:
-    """Return an option whose value is one of `names`."""
-
-    def check(value: str) -> str:
-        if value not in names:
-            raise typer.BadParameter(f"{value!r} is not one of {', '.join(names)}.")
-        return value
-
-    return typer.Option(metavar="|".join(names), callback=check, help=text)
-
-
-In = Annotated[str, typer.Argument(metavar="IN", help="Zarr, Parquet, HDF5, .npy or .npz.")]
-Out = Annotated[str, typer.Argument(metavar="OUT", help="Zarr store to make.")]
-Labels = Annotated[str | None, typer.Option(metavar="KEY", help="Member of IN to keep as labels.")]
-Weights = Annotated[str | None, typer.Option(metavar="KEY", help="Member of IN that weighs rows.")]
-StorageOptions = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--storage-option",
-        metavar="KEY=VALUE",
-        help="For IN and OUT that are URLs; may be repeated. Values that are JSON are read so.",
-    ),
-]
-Columns = Annotated[
-    list[str] | None,
-    typer.Option("--column", metavar="NAME", help="Feature to read; may be repeated."),
-]
-MissingChunks = Annotated[
-    Any, _choice("raise", "fill", text="Zarr chunks that are not stored: an error, or filled.")
-]
-Rows = Annotated[int | None, typer.Option(min=1, metavar="ROWS", help="Rows per block.")]
-Progress = Annotated[
-    bool | None, typer.Option(help="Show a bar; by default only on a terminal.", show_default=False)
-]
+app.add_typer(trees, name="tree")
 
 
 def _print_version(value: bool) -> None:
@@ -103,35 +89,34 @@ def build(
     out: Out,
     *,
     size: Annotated[
-        int | None, typer.Option(min=1, help="Rows wanted; 10,000 by default, or 100 a cluster.")
+        str | None,
+        typer.Option(
+            metavar="ROWS|auto",
+            help="Rows wanted; 10,000 by default, or 100 a cluster. auto grows it until two agree.",
+        ),
     ] = None,
-    method: Annotated[str, _choice(*CONSTRUCTIONS, text="Construction.")] = "lightweight",
-    clusters: Annotated[
-        int | None, typer.Option(min=1, help="Clusters k, for the methods that need it.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Makes the result repeatable.")] = None,
+    method: Annotated[str, choice(*CONSTRUCTIONS, text="Construction.")] = "lightweight",
+    clusters: Clusters = None,
+    seed: Seed = None,
     sampling: Annotated[
-        str, _choice("systematic", "multinomial", text="How rows are drawn.")
+        str, choice("systematic", "multinomial", text="How rows are drawn.")
     ] = "systematic",
     passes: Annotated[int, typer.Option(min=1, max=2, help="Reads of the data.")] = 1,
     labels: Labels = None,
     weights: Weights = None,
+    column: Column = None,
     columns: Columns = None,
     storage_option: StorageOptions = None,
     missing_chunks: MissingChunks = "raise",
     chunks: Rows = None,
-    on_invalid: Annotated[
-        str, _choice("raise", "drop", text="What becomes of rows with NaN or infinity.")
-    ] = "raise",
+    on_invalid: OnInvalid = "raise",
     scheduler: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Run on this Dask cluster.")
     ] = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Run on so many processes of this machine.")
     ] = None,
-    timeout: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="End the work after so long.")
-    ] = None,
+    timeout: Timeout = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a coreset.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan; do nothing.")] = False,
     progress: Progress = None,
@@ -139,32 +124,40 @@ def build(
     """Build a coreset of IN and save it as OUT."""
     if scheduler is not None and workers is not None:
         raise typer.BadParameter("--scheduler and --workers exclude each other; give one.")
+    rows = size_of(size)
     _check_target(out, overwrite=overwrite)
-    construction = resolve_method(method, n_clusters=clusters)
-    options: dict[str, Any] = {"size": size, "method": construction, "random_state": seed}
+    options: dict[str, Any] = {"size": rows, "method": method, "random_state": seed}
+    if rows == "auto":
+        options["n_clusters"] = clusters
+    else:
+        options["method"] = resolve_method(method, n_clusters=clusters)
     options |= {"sampling": sampling, "passes": passes, "on_invalid": on_invalid}
     options |= {"sample_weight": weights, "chunks": chunks or "auto"}
-    told, to_url = _mapping(storage_option), "://" in out
+    told, to_url = mapping(storage_option), "://" in out
     told_in = told if "://" in source or not to_url else None
-    options |= {"storage_options": told_in, "columns": columns or None}
+    options |= {"storage_options": told_in, "columns": names_of(column, columns)}
     options["missing_chunks"] = missing_chunks
-    source = _absolute(source)
+    source = absolute(source)
     if dry_run:
         with cluster_for(scheduler, workers):  # its workers decide how much memory is taken
             plan = daskcoreset.build(source, labels, dry_run=True, timeout=timeout, **options)
-            _show("plan", asdict(plan))
+            show("plan", asdict(plan))
         return
     start = time.perf_counter()
     with time_limit(timeout):
-        # Defined before processes start, for this is where wrong input shows.
-        lazy = daskcoreset.build(source, labels, compute=False, **options)
-        with cluster_for(scheduler, workers), show_progress(progress, lazy):
-            coreset = lazy.compute()
-    coreset.to_zarr(out, overwrite=overwrite, storage_options=told if to_url else None)
-    made = {"store": without_secrets(out, out), **_facts(coreset)}
+        if rows == "auto":  # which decides after every read whether to go on
+            with cluster_for(scheduler, workers):
+                coreset = daskcoreset.build(source, labels, progress=progress, **options)
+        else:
+            # Defined before processes start, for this is where wrong input shows.
+            lazy = daskcoreset.build(source, labels, compute=False, **options)
+            with cluster_for(scheduler, workers), show_progress(progress, lazy):
+                coreset = lazy.compute()
+        coreset.to_zarr(out, overwrite=overwrite, storage_options=told if to_url else None)
+    made = {"store": without_secrets(out, out), **facts_of(coreset)}
     shown = ("store", "method", "rows", "n", "features", "dtype", "labels", "weight", "seed")
     seconds = round(time.perf_counter() - start, 2)
-    _show("coreset", {key: made[key] for key in shown} | {"seconds": seconds})
+    show("coreset", {key: made[key] for key in shown} | {"seconds": seconds})
 
 
 @app.command()
@@ -177,6 +170,7 @@ def store(
         int | None, typer.Option(min=1, metavar="ROWS", help="Rows per chunk; 16 MiB by default.")
     ] = None,
     *,
+    column: Column = None,
     columns: Columns = None,
     storage_option: StorageOptions = None,
     missing_chunks: MissingChunks = "raise",
@@ -187,14 +181,16 @@ def store(
     OUT has the arrays X and, where IN has or names them, y and sample_weight.
     """
     start = time.perf_counter()
-    X = reading(source, ReadOptions(_mapping(storage_option), columns or None, missing_chunks))
+    X = reading(
+        source, ReadOptions(mapping(storage_option), names_of(column, columns), missing_chunks)
+    )
     members = find_members(X)
     y = labels or ("y" if "y" in members else None)
     sample_weight = weights or ("sample_weight" if "sample_weight" in members else None)
     written = write_store(X, out, y, sample_weight, rows_per_chunk=chunks, progress=progress)
     shapes = {name: " x ".join(map(str, shape)) for name, shape in written.items()}
     seconds = round(time.perf_counter() - start, 2)
-    _show("store", {"store": without_secrets(out, out), **shapes, "seconds": seconds})
+    show("store", {"store": without_secrets(out, out), **shapes, "seconds": seconds})
 
 
 @app.command()
@@ -202,15 +198,92 @@ def info(
     path: Annotated[str, typer.Argument(metavar="STORE", help="A coreset made by build.")],
     *,
     storage_option: StorageOptions = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Show what a saved coreset holds and where it comes from."""
-    coreset = Coreset.from_zarr(path, storage_options=_mapping(storage_option))
-    facts = {"store": without_secrets(path, path), **_facts(coreset)}
-    if as_json:
-        typer.echo(json.dumps(facts, indent=2))
-        return
-    _show("coreset", facts)
+    coreset = Coreset.from_zarr(path, storage_options=mapping(storage_option))
+    facts = {"store": without_secrets(path, path), **facts_of(coreset)}
+    report("coreset", facts, as_json=as_json)
+
+
+@app.command()
+def audit(
+    path: Annotated[str, typer.Argument(metavar="STORE", help="A coreset made by build.")],
+    source: In,
+    *,
+    labels: Labels = None,
+    weights: Weights = None,
+    clusters: Annotated[
+        int | None, typer.Option(min=1, help="Centers of the solutions that are compared.")
+    ] = None,
+    seed: Seed = None,
+    column: Column = None,
+    columns: Columns = None,
+    storage_option: StorageOptions = None,
+    missing_chunks: MissingChunks = "raise",
+    on_invalid: OnInvalid = "raise",
+    as_json: Json = False,
+    timeout: Timeout = None,
+    progress: Progress = None,
+) -> None:
+    """Compare costs on the coreset STORE with those on all of IN, in one read."""
+    told = mapping(storage_option)
+    coreset = Coreset.from_zarr(path, storage_options=told if "://" in path else None)
+    found = coreset.audit(
+        absolute(source),
+        labels,
+        n_clusters=clusters,
+        sample_weight=weights,
+        random_state=seed,
+        on_invalid=on_invalid,
+        storage_options=told if "://" in source else None,
+        columns=names_of(column, columns),
+        missing_chunks=missing_chunks,
+        timeout=timeout,
+        progress=progress,
+    )
+    facts: dict[str, Any] = {"distortion": found.distortion, "confidence": found.confidence}
+    for name, ours, true in zip(found.names, found.on_coreset, found.on_data, strict=True):
+        facts[name] = {"on coreset": float(ours), "on data": float(true)}
+    report("audit", {**facts, "rows": found.n_rows, "seed": found.seed}, as_json=as_json)
+
+
+@app.command()
+def plot(
+    path: Annotated[str, typer.Argument(metavar="STORE", help="A coreset made by build.")],
+    out: Annotated[str, typer.Argument(metavar="OUT", help="Picture: .png, .svg or .pdf.")],
+    source: Annotated[
+        str | None, typer.Argument(metavar="[IN]", help="Its data, drawn behind it.")
+    ] = None,
+    *,
+    weights: Weights = None,
+    column: Column = None,
+    columns: Columns = None,
+    storage_option: StorageOptions = None,
+    missing_chunks: MissingChunks = "raise",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a picture.")] = False,
+) -> None:
+    """Draw the rows of the coreset STORE, sized by weight."""
+    target = Path(out).expanduser()
+    if target.suffix not in (".png", ".svg", ".pdf"):
+        raise typer.BadParameter(f"OUT is {out!r}; end it with .png, .svg or .pdf.")
+    if target.exists() and not overwrite:
+        raise StoreError(f"{out} exists; pass --overwrite or choose another path")
+    need_matplotlib().use("agg")  # no window is wanted, and none may be possible
+    told = mapping(storage_option)
+    coreset = Coreset.from_zarr(path, storage_options=told if "://" in path else None)
+    options: dict[str, Any] = {}
+    if source is not None:
+        options = {"sample_weight": weights, "columns": names_of(column, columns)}
+        options["storage_options"] = told if "://" in source else None
+        options["missing_chunks"] = missing_chunks
+        source = absolute(source)
+    drawing: Any = coreset.plot(source, **options).figure
+    try:
+        drawing.savefig(target, dpi=150)
+    except OSError as error:
+        raise StoreError(f"{out}: {error.strerror}; choose another path") from error
+    show("picture", {"picture": out, "rows": len(coreset)})
 
 
 @app.command()
@@ -234,67 +307,6 @@ def demo(
     from daskcoreset.cli.demo import run_demo
 
     run_demo(data, folder=folder, seed=seed, quick=quick, progress=progress)
-
-
-def _absolute(source: str) -> str:
-    # For workers in another folder, and for the provenance, which outlives this one.
-    path = Path(source).expanduser()
-    return str(path.resolve()) if "://" not in source and path.exists() else source
-
-
-def _mapping(pairs: list[str] | None) -> dict[str, Any] | None:
-    """Return storage options; no message shows a value, which may be a password."""
-    if not pairs:
-        return None
-    mapping: dict[str, Any] = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not (key and equals):
-            raise typer.BadParameter("--storage-option has no name or no =; give KEY=VALUE.")
-        try:
-            mapping[key] = json.loads(value)
-        except ValueError:
-            mapping[key] = value
-    return mapping
-
-
-def _facts(coreset: Coreset) -> dict[str, Any]:
-    """Return size, weight and provenance of a coreset as plain JSON values."""
-    provenance = thaw(coreset.provenance)
-    # `m` and `d` are there already, under the names that need no explanation.
-    further = {key: value for key, value in provenance.items() if key not in ("m", "d")}
-    return {
-        "rows": len(coreset),
-        "features": coreset.n_features,
-        "dtype": str(coreset.points.dtype),
-        "labels": None if coreset.labels is None else str(coreset.labels.dtype),
-        "weight": coreset.total_weight,
-        **further,
-    }
-
-
-def _show(title: str, facts: Mapping[str, Any]) -> None:
-    """Print a table for a reader, or lines of key, tab and value for a program."""
-    if not sys.stdout.isatty():
-        for key, value in facts.items():
-            typer.echo(f"{key}\t{value if isinstance(value, str) else json.dumps(value)}")
-        return
-    table = Table(title=title, show_header=False, title_justify="left")
-    for key, value in facts.items():
-        # As Text, for in a plain string brackets would be markup.
-        table.add_row(Text(key.replace("_", " "), style="bold"), Text(_readable(value)))
-    Console().print(table)
-
-
-def _readable(value: Any) -> str:
-    if value is None:
-        return "none"
-    if isinstance(value, bool | str):
-        return str(value)
-    if isinstance(value, int):
-        # A seed may have 39 digits, which commas would not make easier to copy.
-        return f"{value:,}" if value < 10**15 else str(value)
-    return f"{value:,.10g}" if isinstance(value, float) else json.dumps(value)
 
 
 def _check_target(out: str, *, overwrite: bool) -> None:

@@ -8,6 +8,7 @@ is the traceback.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 import warnings
@@ -22,6 +23,27 @@ FAILURE = 1
 INTERRUPTED = 130  # 128 + SIGINT, as shells say it
 
 _DEBUG = "--debug"
+
+# Arguments of functions as they stand in messages, and what a user of the program types.
+_FLAGS = (
+    (r", or an object, for example \w+\(.*?\)", ""),
+    (r'\bon_invalid="?(\w+)"?', r"--on-invalid \1"),
+    (r'\bsize="auto"', "--size auto"),
+    (r'\bmissing_chunks="?(\w+)"?', r"--missing-chunks \1"),
+    (r'\bsampling="?(\w+)"?', r"--sampling \1"),
+    (r"\bpasses=(\d)", r"--passes \1"),
+    (r"\boverwrite=True", "--overwrite"),
+    (r"\bn_clusters=", "--clusters "),
+    (r"\bn_clusters\b", "--clusters"),
+    (r"\brandom_state\b", "--seed"),
+    (r"\bsample_weight\b", "--weights"),
+    (r"\bstorage_options\b", "--storage-option"),
+    (r"(?<![\w'\"/.-])(?:y)(?= (?:is|are|has|holds|and|must)\b)", "--labels"),
+    (r"\bpass y\b", "pass --labels"),
+    (r"^columns (?=has|is)", "--columns "),
+    (r"\bof X\b", "of IN"),
+    (r"(?<![\w'\"/.-])X(?= (?:is|has|holds|must)\b)", "IN"),
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -65,6 +87,8 @@ def _run(arguments: list[str]) -> int:
     from daskcoreset.cli.commands import app
 
     command = typer.main.get_command(app)
+    if "_DASKCORESET_COMPLETE" in os.environ:  # a shell asks what may come next
+        command(args=arguments, prog_name="daskcoreset")
     try:
         # Not `app()`: it would print errors and end the process in its own way.
         with command.make_context("daskcoreset", arguments) as context:
@@ -93,9 +117,24 @@ def _message(error: BaseException) -> str:
         where = "daskcoreset" if context is None else context.command_path
         return f"{typers_message.rstrip('.')}; see: {where} --help"
     if isinstance(error, CoresetError):
-        return str(error)
+        return in_flags(str(error))
     # An error from elsewhere may say little without its name: KeyError('X') is "'X'".
     return f"{type(error).__name__}: {error} (--debug shows the traceback)"
+
+
+def in_flags(message: str) -> str:
+    """Say an error of the library by the flags of the program.
+
+    Examples
+    --------
+    >>> in_flags("method 'kmeans' needs n_clusters; pass n_clusters.")
+    "method 'kmeans' needs --clusters; pass --clusters."
+    >>> in_flags('clean the data, or pass on_invalid="drop", which leaves such rows out.')
+    'clean the data, or pass --on-invalid drop, which leaves such rows out.'
+    """
+    for pattern, flag in _FLAGS:
+        message = re.sub(pattern, flag, message)
+    return message
 
 
 def _typers_message(error: BaseException) -> str | None:

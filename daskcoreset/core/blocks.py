@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from daskcoreset.core.boxes import Box
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import first_nonfinite_row, row_sums
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
@@ -104,8 +105,18 @@ class InvalidRow:
 
     def error(self, offset: int) -> InvalidInputError:
         """Return the error, with the row counted from the start of the data."""
-        row = "" if self.row is None else f" at row {self.row + offset}"
-        return InvalidInputError(self.message.format(row=row))
+        return self.error_at("" if self.row is None else f" at row {self.row + offset}")
+
+    def error_at(self, where: str) -> InvalidInputError:
+        """Return the error, with words for where the row is."""
+        return InvalidInputError(self.message.format(row=where))
+
+    def within(self, box: Box) -> InvalidRow:
+        """Return the same, in words of the dimensions of the block that it is in."""
+        if self.row is None:
+            return self
+        message = self.message.format(row=f" at {box.describe(self.row)}")
+        return InvalidRow(message.replace("{", "{{").replace("}", "}}"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +133,10 @@ class ReadBlock:
         Which block of the data it is.
     start : int or None
         Number of its first row in the data; None where that is not known before reading.
+    box : Box or None
+        Where it lies in an array of several dimensions.
+    missing : ndarray of shape (d,), int64, or None
+        Values that are NaN, by column, where rows were dropped.
     """
 
     read: int
@@ -129,6 +144,14 @@ class ReadBlock:
     problem: InvalidRow | None = None
     index: int = 0
     start: int | None = None
+    box: Box | None = None
+    missing: IndexArray | None = None
+
+    def located(self, value: Any) -> Any:
+        """Return a value of the block; an `InvalidRow` says where in the dimensions it is."""
+        if self.box is None or not isinstance(value, InvalidRow):
+            return value
+        return value.within(self.box)
 
     @property
     def valid_block(self) -> Block:
@@ -206,27 +229,9 @@ def validate_block(
 
     """
     n_rows = int(X.shape[0])
-    if X.ndim != 2 or X.shape[1] != schema.n_features:
-        shapes = (
-            f"X has a block of shape {tuple(X.shape)} where {schema.n_features} columns are "
-            f"expected, block {index}"
-        )
-        return ReadBlock(
-            n_rows, None, InvalidRow(shapes + "; make its chunks agree with its shape.")
-        )
-    if size is not None and n_rows != size:
-        message = (
-            f"X has {n_rows} rows in block {index}, whose chunk declares {size}; make the chunks "
-            f"of X agree with its blocks."
-        )
-        return ReadBlock(n_rows, None, InvalidRow(message))
-    for name, part in (("y", y), ("sample_weight", sample_weight)):
-        if part is not None and part.shape != (n_rows,):
-            return ReadBlock(n_rows, None, _mismatch(name, part.shape, n_rows, index))
-    if y is not None and np.ma.is_masked(y):
-        masked = int(np.ma.getmaskarray(y).argmax())
-        message = "y is masked{row}; fill what is masked, or drop such rows."
-        return ReadBlock(n_rows, None, InvalidRow(message, masked))
+    problem = _misshapen(X, {"y": y, "sample_weight": sample_weight}, schema, index, size)
+    if problem is not None:
+        return ReadBlock(n_rows, None, problem)
     # Numbers too large for the dtype become infinite, which is found and reported.
     with np.errstate(over="ignore", invalid="ignore"):
         weights = np.ones(n_rows)
@@ -234,13 +239,74 @@ def validate_block(
             weights = _plain(sample_weight, np.dtype(np.float64))
         points = _as_points(X, schema.dtype)
         problem = _bad_weight(weights)
+        if problem is not None and schema.on_invalid == "drop":
+            # Rows that are left out need no weight: masks of land are often in the weights, too.
+            weights = np.where(_rows_with(points, np.isfinite), weights, 0.0)
+            problem = _bad_weight(weights)
     labels = None if y is None else np.asarray(y)
     if schema.class_weight and labels is not None:
         weights = weights * _of_classes(labels, schema.class_weight)
     block = Block(points, weights, labels)
     if problem is None:
         block, problem = _finite_rows(block, schema)
-    return ReadBlock(n_rows, None if problem else block, problem)
+    if problem is None and block.labels is not None and block.labels.dtype.kind in "OT":
+        # As text it would be a class of its own; a missing number stays NaN, which is none.
+        problem = find_missing_label(block.labels, block.rows)
+    missing = None if len(block) == n_rows else _missing_values(points)
+    return ReadBlock(n_rows, None if problem else block, problem, missing=missing)
+
+
+def _misshapen(
+    X: Any, vectors: Mapping[str, Any], schema: BlockSchema, index: int, size: int | None
+) -> InvalidRow | None:
+    """Return what does not fit together in the shapes and masks of a block; or None."""
+    n_rows = int(X.shape[0])
+    if X.ndim != 2 or X.shape[1] != schema.n_features:
+        shapes = (
+            f"X has a block of shape {tuple(X.shape)} where {schema.n_features} columns are "
+            f"expected, block {index}"
+        )
+        return InvalidRow(shapes + "; make its chunks agree with its shape.")
+    if size is not None and n_rows != size:
+        return InvalidRow(
+            f"X has {n_rows} rows in block {index}, whose chunk declares {size}; make the chunks "
+            f"of X agree with its blocks."
+        )
+    for name, part in vectors.items():
+        if part is not None and part.shape != (n_rows,):
+            return _mismatch(name, part.shape, n_rows, index)
+    y = vectors["y"]
+    if y is not None and np.ma.is_masked(y):
+        masked = int(np.ma.getmaskarray(y).argmax())
+        return InvalidRow("y is masked{row}; fill what is masked, or drop such rows.", masked)
+    return None
+
+
+def find_no_array(parts: Mapping[str, Any], index: int) -> InvalidRow | None:
+    """Return the part of a block that is no array, or one of too few dimensions; or None.
+
+    Functions that make the blocks of a Dask array may return anything: lists, None, numbers.
+
+    Parameters
+    ----------
+    parts : mapping of str to object
+        "X", and "y" and "sample_weight" where given.
+    index : int
+        Which block it is, for the error.
+
+    Examples
+    --------
+    >>> find_no_array({"X": [[1.0, 2.0]]}, 3).message
+    'X has a list in place of an array in block 3; return numpy.asarray of it there.'
+    """
+    for name, part in parts.items():
+        shape = getattr(part, "shape", None)
+        if not isinstance(shape, tuple) or (name == "X" and not shape):
+            return InvalidRow(
+                f"{name} has a {type(part).__name__} in place of an array in block {index}; return "
+                f"numpy.asarray of it there."
+            )
+    return None
 
 
 def find_undeclared_dtype(
@@ -350,18 +416,25 @@ def find_missing_label(labels: AnyArray, rows: IndexArray | None = None) -> Inva
     return InvalidRow(message, row if rows is None else int(rows[row]))
 
 
+# One look at the types clears the usual case, at a tenth of the time.
+_NEVER_MISSING = {str, bytes, int, bool}
+
+
 def _missing(labels: AnyArray) -> Any:
     if labels.dtype.kind == "f":
         return ~np.isfinite(labels)
-    if labels.dtype.kind == "O":
-        return np.array([_is_missing(label) for label in labels.tolist()], dtype=bool)
+    if labels.dtype.kind in "OT":
+        listed = labels.tolist()
+        if set(map(type, listed)) <= _NEVER_MISSING:
+            return np.zeros(len(listed), dtype=bool)
+        return np.array([_is_missing(label) for label in listed], dtype=bool)
     if labels.dtype.kind in "mM":
         return np.isnat(labels)
     return np.zeros(len(labels), dtype=bool)
 
 
 def _is_missing(label: Any) -> bool:
-    if isinstance(label, (float, Decimal)):
+    if isinstance(label, (float, np.floating, Decimal)):
         return math.isnan(label)
     if isinstance(label, (np.datetime64, np.timedelta64)):
         return bool(np.isnat(label))
@@ -386,11 +459,20 @@ def _bad_weight(weights: FloatArray) -> InvalidRow | None:
     return InvalidRow(value + "{row}" + remedy, int(bad[0]))
 
 
+def _missing_values(points: Points) -> IndexArray:
+    """Values that are NaN, by column."""
+    if isinstance(points, np.ndarray):
+        counts: IndexArray = np.isnan(points).sum(axis=0, dtype=np.int64)
+        return counts
+    columns = points.indices[np.isnan(points.data)]
+    return np.bincount(columns, minlength=points.shape[1]).astype(np.int64, copy=False)
+
+
 def _finite_rows(block: Block, schema: BlockSchema) -> tuple[Block, InvalidRow | None]:
     invalid = find_unusable_row(block.points, block.weights)
     if invalid is None or schema.on_invalid == "raise":
         return block, invalid
-    kept = np.flatnonzero(_rows_with(block.points, np.isfinite))
+    kept = finite_rows(block.points)
     if len(kept) == len(block):
         return block, invalid
     block = block.take(kept)
@@ -433,7 +515,7 @@ def find_unusable_row(points: Points, weights: FloatArray) -> InvalidRow | None:
     column = int((~(abs(row) <= limit)).argmax())
     value = f"X is {row[column]} in column {column}"
     if not np.isfinite(row[column]):
-        remedy = '; clean the data, or build with on_invalid="drop", which leaves such rows out.'
+        remedy = '; clean the data, or pass on_invalid="drop", which leaves such rows out.'
     elif abs(row[column]) > _LARGEST_VALUE:
         remedy = (
             ", and of values so large squared distances overflow; scale the columns, for example "
@@ -459,6 +541,17 @@ MAX_CLASSES = 256
 
 # The same where a class costs no more than a problem of its own.
 MAX_LABELS = 10_000
+
+
+def finite_rows(points: Any) -> IndexArray:
+    """Return the numbers of the rows without NaN or infinity.
+
+    Examples
+    --------
+    >>> finite_rows(np.array([[1.0], [np.nan], [2.0]]))
+    array([0, 2])
+    """
+    return np.flatnonzero(_rows_with(points, np.isfinite))
 
 
 def labels_of(block: Block) -> AnyArray:

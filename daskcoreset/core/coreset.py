@@ -13,12 +13,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from daskcoreset.core.contents import refuse_inconsistent
+from daskcoreset.core.coordinates import (
+    check_coordinates,
+    loaded_coordinates,
+    same_coordinates,
+    stored_coordinates,
+    union_of_coordinates,
+)
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.points import WeightedPoints, concatenate, from_arrays, to_arrays
-from daskcoreset.core.storage import Location, read_group, refuse_inconsistent, write_group
-from daskcoreset.core.tables import html_table
+from daskcoreset.core.storage import read_group, write_group
+from daskcoreset.core.tables import html_table, short_seed
+from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import is_int, shown
+from daskcoreset.core.zarr_places import Location, location_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -188,6 +198,9 @@ class Coreset(WeightedPoints):
     provenance : mapping of str to JSON, default empty
         Where the coreset comes from; kept as a read-only copy. `daskcoreset.core.coreset`
         lists the keys.
+    coordinates : mapping of str to ndarray of shape (m,), default empty
+        Where each row lies in labelled data, such as its time, latitude and longitude: numbers,
+        dates or text.
 
     Raises
     ------
@@ -218,12 +231,18 @@ class Coreset(WeightedPoints):
     """
 
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    coordinates: Mapping[str, AnyArray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        placed = check_coordinates(self.coordinates, len(self))
+        object.__setattr__(self, "coordinates", placed)
         if not len(self):
             raise InvalidInputError("points has no rows; a coreset has at least one")
-        frozen = freeze(self.provenance)
+        try:
+            frozen = freeze(self.provenance)
+        except RecursionError:
+            raise InvalidTypeError("provenance holds itself, or is nested too deep") from None
         if not isinstance(frozen, Mapping):
             msg = f"provenance is a {type(self.provenance).__name__}; pass a mapping"
             raise InvalidTypeError(msg)
@@ -232,14 +251,14 @@ class Coreset(WeightedPoints):
 
     def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
         cls, arguments = super().__reduce__()
-        return cls, (*arguments[:-1], thaw(self.provenance))
+        return cls, (*arguments[:-2], thaw(self.provenance), dict(self.coordinates))
 
     def __repr__(self) -> str:
         record = self.provenance
         whole = ", nothing reduced" if record.get("complete") else ""
         method = f"{record['method']}{whole}: " if "method" in record else ""
         of = f" of {record['n']:,}" if "n" in record else ""
-        seed = f", seed {record['seed']}" if record.get("seed") is not None else ""
+        seed = f", seed {short_seed(record['seed'])}" if record.get("seed") is not None else ""
         return (
             f"{type(self).__name__}({method}{len(self):,}{of} rows, {self.n_features:,} features, "
             f"{self.points.dtype}, total weight {self.total_weight:.6g}{seed})"
@@ -258,6 +277,7 @@ class Coreset(WeightedPoints):
             if key in ("m", "d"):
                 continue
             text = value if isinstance(value, str) else json.dumps(thaw(value))
+            text = short_seed(text) if key == "seed" else text
             shown[key] = text if len(text) <= 200 else f"{text[:200]} …"
         return html_table(shown.items(), caption=type(self).__name__)
 
@@ -279,6 +299,7 @@ class Coreset(WeightedPoints):
             isinstance(other, Coreset)
             and super().equals(other)
             and bool(self.provenance == other.provenance)
+            and same_coordinates(self.coordinates, other.coordinates)
         )
 
     def merge(self, *others: Coreset, offsets: Sequence[int] | None = None) -> Coreset:
@@ -318,7 +339,11 @@ class Coreset(WeightedPoints):
         parts = (self, *others)
         if offsets is not None and not isinstance(offsets, Iterable):
             raise InvalidTypeError(f"offsets is {shown(offsets)}; pass a number for each coreset.")
-        moves: list[Any] = [0] * len(parts) if offsets is None else list(offsets)
+        try:
+            moves: list[Any] = [0] * len(parts) if offsets is None else list(offsets)
+        except (TypeError, ValueError) as error:  # a number in an array; of unknown length
+            problem = f"offsets is {shown(offsets)}; pass a number for each coreset."
+            raise InvalidTypeError(problem) from error
         if len(moves) != len(parts) or not all(
             is_int(move) and 0 <= move <= np.iinfo(np.int64).max - int(part.indices.max())
             for move, part in zip(moves, parts, strict=False)
@@ -331,7 +356,8 @@ class Coreset(WeightedPoints):
         indices = union.indices + np.repeat(moves, [len(part) for part in parts])
         records = [part.provenance for part in parts]
         record = merge_provenance(records, moves, len(union), union.n_features)
-        return Coreset(union.points, union.weights, indices, union.labels, record)
+        together = union_of_coordinates([part.coordinates for part in parts])
+        return Coreset(union.points, union.weights, indices, union.labels, record, together)
 
     def audit(self, X: Any, y: Any = None, **options: Any) -> Any:
         """Compare costs on this coreset with those on all data, in one read.
@@ -433,13 +459,9 @@ class Coreset(WeightedPoints):
         >>> Coreset.from_zarr(store).equals(coreset)
         True
         """
-        arrays, dims, attributes = to_arrays(self)
-        attributes["provenance"] = thaw(self.provenance)
         write_group(
             store,
-            arrays,
-            dims,
-            attributes,
+            *stored_coreset(self),
             kind=_KIND,
             schema_version=SCHEMA_VERSION,
             overwrite=overwrite,
@@ -467,15 +489,16 @@ class Coreset(WeightedPoints):
         Raises
         ------
         StoreError
-            It is missing, incomplete, damaged, of a newer version, or inconsistent.
+            It is missing, incomplete, damaged, of a newer version, or inconsistent; or it takes
+            far more memory than is stored of it, see `daskcoreset.trusted_stores`.
         """
         arrays, attributes = read_group(
             store, kind=_KIND, schema_version=SCHEMA_VERSION, storage_options=storage_options
         )
-        with refuse_inconsistent(f"{store}: not a consistent coreset", "build it again"):
-            part = from_arrays(arrays, attributes)
-            record = attributes["provenance"]
-            return cls(part.points, part.weights, part.indices, part.labels, record)
+        with refuse_inconsistent(
+            f"{location_name(store)}: not a consistent coreset", "build it again"
+        ):
+            return loaded_coreset(arrays, attributes)
 
     def to_xarray(self) -> xr.Dataset:
         """Return a Dataset with dimensions ``row`` and ``feature``, without copying.
@@ -484,7 +507,8 @@ class Coreset(WeightedPoints):
         -------
         xarray.Dataset
             ``points``, ``weights``, ``indices`` and, if there are any, ``labels``, with the
-            provenance as a JSON text among the attributes. xarray has no sparse matrix, so
+            provenance as a JSON text among the attributes; `coordinates` are coordinates of the
+            rows, and names of columns those of the features. xarray has no sparse matrix, so
             sparse points appear as the three vectors of their CSR form, as in the store.
 
         Raises
@@ -497,9 +521,13 @@ class Coreset(WeightedPoints):
         )
         arrays, dims, attributes = to_arrays(self)
         columns = self.provenance.get("columns")
+        coords: dict[str, Any] = {} if columns is None else {"feature": list(columns)}
+        taken = {*arrays, "feature", "row"}
+        for name, values in self.coordinates.items():
+            coords[f"{name}_" if name in taken else name] = ("row", values)
         dataset: xr.Dataset = xarray.Dataset(
             {name: (dims[name], array) for name, array in arrays.items()},
-            coords=None if columns is None else {"feature": list(columns)},
+            coords=coords,
             attrs={**attributes, "provenance": json.dumps(thaw(self.provenance))},
         )
         return dataset
@@ -546,3 +574,23 @@ class Coreset(WeightedPoints):
         for name, vector in added:
             frame[name] = vector
         return frame
+
+
+def stored_coreset(
+    coreset: Coreset,
+) -> tuple[dict[str, AnyArray], dict[str, tuple[str, ...]], dict[str, Any]]:
+    """Return the arrays of a coreset, their dimensions, and the attributes beside them."""
+    arrays, dims, attributes = to_arrays(coreset)
+    attributes["provenance"] = thaw(coreset.provenance)
+    if coreset.coordinates:
+        stored, attributes["coordinates"] = stored_coordinates(coreset.coordinates)
+        arrays, dims = arrays | stored, dims | dict.fromkeys(stored, ("row",))
+    return arrays, dims, attributes
+
+
+def loaded_coreset(arrays: dict[str, AnyArray], attributes: Mapping[str, Any]) -> Coreset:
+    """Return the coreset of what `stored_coreset` returned."""
+    coordinates = loaded_coordinates(arrays, attributes.get("coordinates", {}))
+    part = from_arrays(arrays, attributes)
+    record = attributes["provenance"]
+    return Coreset(part.points, part.weights, part.indices, part.labels, record, coordinates)

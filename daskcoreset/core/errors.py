@@ -5,12 +5,16 @@ from __future__ import annotations
 import platform
 import sys
 import warnings
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 import numpy as np
 
+from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.typing import AnyArray
 
 __all__ = [
@@ -28,7 +32,14 @@ __all__ = [
 
 
 class CoresetError(Exception):
-    """Base class of every error raised on purpose by the library."""
+    """Base class of every error raised on purpose by the library.
+
+    Users, passwords, tokens and queries of URLs are left out of its message.
+    """
+
+    def __init__(self, *args: object, **attributes: Any) -> None:
+        clean = (without_secrets(one) if isinstance(one, str) else one for one in args)
+        super().__init__(*clean, **attributes)
 
 
 class InvalidInputError(CoresetError, ValueError):
@@ -81,6 +92,14 @@ def overflow_error() -> InvalidInputError:
     )
 
 
+def scores_error() -> InvalidInputError:
+    """Return the error of scores that overflow, or vanish, only when they are divided."""
+    return InvalidInputError(
+        "scores are no finite numbers: X, sample_weight, or a parameter such as lam or C has "
+        "values too large or too small for them; scale it."
+    )
+
+
 def no_scores_error(method: str) -> InvalidInputError:
     """Return the error of rows that all have a score of zero."""
     return InvalidInputError(
@@ -120,9 +139,39 @@ def caller_level() -> int:
     return level
 
 
+# Of several coresets the one that is being made.
+_member: ContextVar[str | None] = ContextVar("_member", default=None)
+
+
+@contextmanager
+def about_member(name: str | None) -> Iterator[None]:
+    """Let errors and warnings of ours begin with the member of several that they are about.
+
+    Examples
+    --------
+    >>> with about_member("svm"):
+    ...     raise InvalidInputError("y is missing.")
+    Traceback (most recent call last):
+    ...
+    daskcoreset.errors.InvalidInputError: member 'svm': y is missing.
+    """
+    if name is None or _member.get() is not None:  # said by who called
+        yield
+        return
+    token = _member.set(name)
+    try:
+        yield
+    except CoresetError as error:
+        raise type(error)(f"member {name!r}: {error}") from error
+    finally:
+        _member.reset(token)
+
+
 def warn_user(message: str) -> None:
     """Give a `CoresetWarning` that points at the first caller outside this package."""
-    warnings.warn(message, CoresetWarning, stacklevel=caller_level())
+    if (name := _member.get()) is not None:
+        message = f"member {name!r}: {message}"
+    warnings.warn(without_secrets(message), CoresetWarning, stacklevel=caller_level())
 
 
 def warn_complete(size: int, rows: int, *, given: bool) -> None:

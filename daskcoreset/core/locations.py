@@ -12,6 +12,9 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 # One letter is a drive of Windows; one slash is what `pathlib.Path` leaves of the two of a URL.
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):/")
 
+# Of a file or folder, in bytes, on all usual disks.
+_LONGEST = 255
+
 _CHAINED = re.compile(r"[^/\\]*::")
 
 _FILE = re.compile(r"(?:file|local):(?://(?P<host>[^/]*))?(?P<path>/.*)", re.DOTALL | re.IGNORECASE)
@@ -63,9 +66,13 @@ def locate(name: str, location: Any) -> Path | str:
     if not text:
         raise InvalidInputError(f"{name} is empty; pass the path of a folder.")
     try:
-        return Path(text).expanduser().resolve()
+        place = Path(text).expanduser().resolve()
+        longest = max(len(os.fsencode(part)) for part in place.parts)
     except (OSError, RuntimeError, ValueError) as error:  # no such user, a circle of links, "\0"
         raise InvalidInputError(f"{name} is no path ({error}); correct it.") from error
+    if longest > _LONGEST:
+        raise InvalidInputError(f"{name} is a path with a name of {longest} bytes; shorten it.")
+    return place
 
 
 def local_path(name: str, location: Any) -> Path:

@@ -261,8 +261,10 @@ class Scatter:
         return self.matrix / self.weight
 
 
-def scatter_of(points: Points, weights: FloatArray) -> Scatter:
+def scatter_of(points: Points, weights: FloatArray, target: FloatArray | None = None) -> Scatter:
     """Scatter of one block, in float64 and safe under a large common offset.
+
+    With a target, one number a row, that is a further column, the last.
 
     Examples
     --------
@@ -271,11 +273,19 @@ def scatter_of(points: Points, weights: FloatArray) -> Scatter:
     """
     rows, u = _counted(points, weights)
     moments = moments_of(rows, u)
-    matrix = np.zeros((len(moments.mean), len(moments.mean)))
+    mean = moments.mean
+    if target is not None:
+        target = target[weights > 0, np.newaxis]
+        mean = np.append(mean, moments_of(target, u).mean)
+    matrix = np.zeros((len(mean), len(mean)))
     for start in range(0, len(u), _PRODUCT_ROWS):
-        gap = dense(rows[start : start + _PRODUCT_ROWS]) - moments.mean
-        matrix += product((gap * u[start : start + _PRODUCT_ROWS, None]).T, gap)
-    return Scatter(moments.weight, moments.mean, matrix)
+        tile = slice(start, start + _PRODUCT_ROWS)
+        values = dense(rows[tile])
+        if target is not None:
+            values = np.hstack([values, target[tile]])
+        gap = values - mean
+        matrix += product((gap * u[tile, None]).T, gap)
+    return Scatter(moments.weight, mean, matrix)
 
 
 def scatter_of_block(block: Block, _block_index: int, _broadcast: object) -> Scatter:

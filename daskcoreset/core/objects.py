@@ -9,20 +9,22 @@ from __future__ import annotations
 import datetime as dt
 import os
 import re
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
+from daskcoreset.core.deadline import NO_ANSWER, in_time, pause
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.core.locations import locate, scheme_of
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.secrets import without_secrets
+from daskcoreset.core.stored_arrays import check_length
+from daskcoreset.core.validation import check_options
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -106,6 +108,11 @@ def connect(url: str, storage_options: Mapping[str, Any] | None = None) -> Objec
     from obstore.exceptions import BaseError, UnknownConfigurationKeyError
 
     name, host = without_secrets(url, url).rstrip("/"), urlsplit(url).netloc
+    if not host:
+        raise InvalidInputError(
+            f"the URL {without_secrets(url, url)} names no bucket; pass one such as "
+            f"{scheme_of(url)}://bucket/folder."
+        )
     # Of Azure, what stands before the sign is a folder; a password has a colon before it.
     is_folder = url.lower().startswith("abfs") and ":" not in host
     if set("%?#") & set(url) or ("@" in url and not is_folder):
@@ -137,12 +144,9 @@ def connect(url: str, storage_options: Mapping[str, Any] | None = None) -> Objec
 
 
 def _by_obstore_names(storage_options: Mapping[str, Any] | None) -> dict[str, Any]:
+    check_options(storage_options)
     if storage_options is None:
         return {}
-    if not isinstance(storage_options, Mapping):
-        raise InvalidTypeError(
-            f"storage_options is a {type(storage_options).__name__}; pass a dict of options."
-        )
     options = dict(storage_options)
     nested = options.pop("client_kwargs", None) or {}
     merged = {name: nested[name] for name in nested if name not in options} | options
@@ -222,13 +226,13 @@ def _again(request: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(request)
     def sent(*args: P.args, **options: P.kwargs) -> T:
-        for pause in (0.1, 0.4):
+        for seconds in (0.1, 0.4):
             try:
                 return request(*args, **options)
             except RefusedError:
                 raise
             except StoreError:
-                time.sleep(pause)
+                pause(seconds)
         return request(*args, **options)
 
     return sent
@@ -256,17 +260,30 @@ class ObjectFolder:
         return isinstance(self.store, HTTPStore)
 
     @_again
-    def get(self, key: str) -> Stored | None:
-        """Return an object, or None where there is none."""
+    def get(self, key: str, most: int | None = None) -> Stored | None:
+        """Return an object, or None where there is none.
+
+        Raises
+        ------
+        StoreError
+            There is no bucket, or the object is longer than `most` bytes.
+        """
         import obstore
         from obstore.exceptions import NotFoundError
 
+        def get() -> Stored:
+            found = obstore.get(self.store, key)
+            if most is not None:
+                check_length(f"{self.name}/{key}", found.meta["size"], most)
+            tag = {"e_tag": found.meta["e_tag"], "version": found.meta.get("version")}
+            return Stored(bytes(found.bytes()), tag)
+
         with clear_errors(self.name, "read"):
             try:
-                found = obstore.get(self.store, key)
-                tag = {"e_tag": found.meta["e_tag"], "version": found.meta.get("version")}
-                return Stored(bytes(found.bytes()), tag)
-            except (NotFoundError, FileNotFoundError):
+                return self._in_time(get)
+            except (NotFoundError, FileNotFoundError) as error:
+                if "NoSuchBucket" in str(error):
+                    raise
                 return None
 
     @_again
@@ -276,7 +293,7 @@ class ObjectFolder:
 
         with clear_errors(self.name, "written"):
             # As one request: an upload in parts is another protocol, and needs no condition here.
-            obstore.put(self.store, key, data, use_multipart=False)
+            self._in_time(lambda: obstore.put(self.store, key, data, use_multipart=False))
 
     def put_if(
         self, key: str, data: bytes, tag: Mapping[str, Any] | None
@@ -299,7 +316,9 @@ class ObjectFolder:
         mode: Any = "create" if tag is None else {k: v for k, v in tag.items() if v is not None}
         with clear_errors(self.name, "written"):
             try:
-                written = obstore.put(self.store, key, data, mode=mode, use_multipart=False)
+                written = self._in_time(
+                    lambda: obstore.put(self.store, key, data, mode=mode, use_multipart=False)
+                )
             except (AlreadyExistsError, PreconditionError):
                 return None
             except (NotFoundError, FileNotFoundError):
@@ -316,10 +335,13 @@ class ObjectFolder:
         ------
         RefusedError
             They are not: some stores take no notice of what they do not know.
+        StoreError
+            It cannot be told: a conflict is also the answer to a request that was sent twice, or
+            came at a bad moment.
         """
         try:
             tag = self.put_if(key, b"1", None)
-            made_twice = self.put_if(key, b"2", None)
+            made_twice = None if tag is None else self.put_if(key, b"2", None)
             replaced = None if tag is None else self.put_if(key, b"3", tag)
             replaced_twice = None if replaced is None else self.put_if(key, b"4", tag)
         finally:
@@ -335,13 +357,29 @@ class ObjectFolder:
             raise StoreError(f"{self.name}: writes on a condition fail; try again")
 
     @_again
-    def keys(self, under: str | None = None, most: int | None = None) -> list[str]:
-        """Return the names of the objects under a folder, in no order: of all, or of so many."""
+    def keys(
+        self, under: str | None = None, most: int | None = None, after: str | None = None
+    ) -> list[str]:
+        """Return the names of the objects under a folder, in no order: of all, or of so many.
+
+        Parameters
+        ----------
+        under : str, optional
+            The folder.
+        most : int, optional
+            How many.
+        after : str, optional
+            Only names that sort after this one.
+        """
         import obstore
 
-        with clear_errors(self.name, "listed"):
-            listed = (meta["path"] for batch in obstore.list(self.store, under) for meta in batch)
+        def found() -> list[str]:
+            batches = obstore.list(self.store, under, offset=after)
+            listed = (meta["path"] for batch in batches for meta in batch)
             return list(islice(listed, most))
+
+        with clear_errors(self.name, "listed"):
+            return self._in_time(found)
 
     @_again
     def has(self, key: str) -> bool:
@@ -351,7 +389,7 @@ class ObjectFolder:
 
         with clear_errors(self.name, "read"):
             try:
-                obstore.head(self.store, key)
+                self._in_time(lambda: obstore.head(self.store, key))
             except (NotFoundError, FileNotFoundError):
                 return False
             return True
@@ -363,10 +401,17 @@ class ObjectFolder:
 
         with clear_errors(self.name, "deleted"):
             for start in range(0, len(keys), 1000):
-                try:
-                    obstore.delete(self.store, list(keys[start : start + 1000]))
-                except (NotFoundError, FileNotFoundError):
-                    continue
+                part = list(keys[start : start + 1000])
+                with suppress(NotFoundError, FileNotFoundError):
+                    self._in_time(partial(obstore.delete, self.store, part))
+
+    def _in_time(self, request: Callable[[], T]) -> T:
+        """Send a request, and wait for its answer no longer than the call may take.
+
+        obstore bounds what one connection may take, which is set when it connects: a deadline is
+        that of a call, of which there are many, and a retry begins anew.
+        """
+        return in_time(request, lambda: f"{self.name} has not answered", NO_ANSWER)
 
 
 def name_of(store: Any) -> str:
@@ -402,6 +447,7 @@ def find_folder(
     from zarr.abc.store import Store
     from zarr.storage import LocalStore, ObjectStore
 
+    check_options(storage_options)
     if is_remote(location):
         url = str(location)
         return ObjectFolder(connect(url, storage_options), without_secrets(url, url).rstrip("/"))

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from daskcoreset.core import storage
+from daskcoreset.core.contents import GroupContents
 from daskcoreset.core.errors import StoreError
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _TIME = (1980, 1, 1, 0, 0, 0)
 
 
-def files_of(contents: storage.GroupContents) -> dict[str, bytes]:
+def files_of(contents: GroupContents) -> dict[str, bytes]:
     """Return the files of a group by name; contents are checked."""
     from zarr.storage import MemoryStore, StorePath
 
@@ -39,14 +40,14 @@ def store_of(files: Mapping[str, bytes]) -> MemoryStore:
     return MemoryStore({name: Buffer.from_bytes(data) for name, data in files.items()})
 
 
-def pack(contents: storage.GroupContents) -> bytes:
+def pack(contents: GroupContents) -> bytes:
     """Return a group as the bytes of an archive; contents are checked.
 
     Examples
     --------
     >>> import numpy as np
     >>> ages = {"age": np.array([31, 45])}
-    >>> packed = pack(storage.GroupContents(ages, {"age": ("row",)}, {}, "demo", 1))
+    >>> packed = pack(GroupContents(ages, {"age": ("row",)}, {}, "demo", 1))
     >>> storage.read_group(unpack(packed, "here"), kind="demo", schema_version=1)
     ({'age': array([31, 45])}, {})
     """

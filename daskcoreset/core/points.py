@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import first_nonfinite_row
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
+from daskcoreset.core.validation import shown
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -291,7 +292,12 @@ def _vector(name: str, value: Any, m: int) -> AnyArray:
 def _as_array(name: str, value: Any) -> AnyArray:
     if isinstance(value, np.ma.MaskedArray):
         raise InvalidTypeError(f"{name} is a masked array; fill or drop what is masked")
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError as error:  # lists of different lengths, or too deep
+        raise InvalidInputError(
+            f"{name} is {shown(value)}, which is no array ({error})."
+        ) from error
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 

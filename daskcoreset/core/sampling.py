@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from daskcoreset.core.blocks import Block, concatenate, labels_of
+from daskcoreset.core.errors import scores_error
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, MaskArray
 
@@ -225,7 +226,10 @@ def systematic(inclusion: FloatArray, rng: np.random.Generator) -> IndexArray:
     ----------
     Deville (1998); see `systematic_walk`.
     """
-    units = int(np.ceil(inclusion.sum())) + 1
+    total = float(inclusion.sum())
+    if not math.isfinite(total):
+        raise scores_error()
+    units = math.ceil(total) + 1
     return systematic_walk(inclusion, rng.random(units))
 
 

@@ -2,208 +2,38 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
-from functools import cached_property
-from importlib.util import find_spec
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 from daskcoreset.core.atomic import find_previous, is_leftover, new_store
-from daskcoreset.core.errors import (
-    CoresetError,
-    InvalidInputError,
-    InvalidTypeError,
-    MissingDependencyError,
-    StoreError,
+from daskcoreset.core.contents import (
+    HEADER,
+    JSON,
+    NAME,
+    FindProblem,
+    GroupContents,
+    find_header_problem,
+    refuse_inconsistent,
 )
-from daskcoreset.core.locations import locate, scheme_of
-from daskcoreset.core.objects import clear_errors, connect, is_remote, name_of
+from daskcoreset.core.errors import InvalidInputError, OutOfTimeError, StoreError
+from daskcoreset.core.inside import refuse_inside
 from daskcoreset.core.plain_files import hold_folder
-from daskcoreset.core.stored_arrays import (
-    find_padding_problem,
-    read_array,
-    spell_dtype,
-    write_array,
-)
+from daskcoreset.core.stored_arrays import check_stored, read_arrays, write_arrays
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import check_flag
+from daskcoreset.core.zarr_places import (
+    Location,
+    check_bucket,
+    clear_place_errors,
+    place_name,
+    resolve,
+)
 
 if TYPE_CHECKING:
     import zarr
-    from zarr.abc.store import Store
     from zarr.storage import StorePath
-
-# What an attribute can be; tuples come back as lists.
-JSON: TypeAlias = "str | int | float | bool | Sequence[JSON] | Mapping[str, JSON] | None"
-
-# Name of the attribute that makes a Zarr group one of ours.
-HEADER = "daskcoreset"
-
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
-
-
-@dataclass(frozen=True)
-class GroupContents:
-    """Arrays and attributes of a group.
-
-    Attributes
-    ----------
-    arrays : mapping of str to ndarray
-        The arrays.
-    dims : mapping of str to tuple of str
-        Dimension names of each array.
-    attributes : mapping of str to JSON
-        Attributes without the header.
-    kind : str
-        What the group is.
-    schema_version : int
-        Version of its layout.
-    """
-
-    arrays: Mapping[str, AnyArray]
-    dims: Mapping[str, tuple[str, ...]]
-    attributes: Mapping[str, JSON]
-    kind: str
-    schema_version: int
-
-    def checked(self) -> GroupContents:
-        """Return the contents with attributes in plain JSON; anything else is an error.
-
-        Raises
-        ------
-        InvalidInputError
-            A name, dimension, string or attribute has a value that cannot be stored.
-        InvalidTypeError
-            An array's dtype or an attribute's type cannot be stored.
-        """
-        lengths: dict[str, int] = {}
-        for name, array in self.arrays.items():
-            if not _NAME.fullmatch(name):
-                msg = f"array name {name!r}: use letters, digits, '_' and '-', a letter first"
-                raise InvalidInputError(msg)
-            axes = self.dims.get(name, ())
-            if len(axes) != array.ndim or len(set(axes)) != len(axes):
-                msg = f"array {name!r} of shape {array.shape} has dims {axes}; name each axis once"
-                raise InvalidInputError(msg)
-            for dim, length in zip(axes, array.shape, strict=True):
-                if lengths.setdefault(dim, length) != length:
-                    msg = f"dimension {dim!r} has lengths {lengths[dim]} and {length}"
-                    raise InvalidInputError(f"{msg}; use two names")
-            _check_dtype(name, array)
-        if HEADER in self.attributes:
-            raise InvalidInputError(f"attribute {HEADER!r} is reserved; use another name")
-        if self.schema_version < 1:
-            raise InvalidInputError(f"schema_version is {self.schema_version}; versions start at 1")
-        return replace(self, attributes=_plain(self.attributes))
-
-    def header(self, *, complete: bool) -> dict[str, JSON]:
-        """Describe the contents; only a complete header has the digest that lets a store open."""
-        header: dict[str, JSON] = {
-            "kind": self.kind,
-            "schema_version": self.schema_version,
-            "arrays": self.specs(),
-        }
-        return {**header, "digest": self.digest} if complete else header
-
-    @cached_property
-    def digest(self) -> str:
-        """What tells the contents from any others: kind, version, names, attributes and bits."""
-        header = self.header(complete=False)
-        names = sorted(self.arrays)
-        described = [header, self.attributes, {name: self.dims[name] for name in names}]
-        digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
-        for name in names:
-            digest.update(_bits(self.arrays[name]))
-        return f"sha256:{digest.hexdigest()}"
-
-    def specs(self) -> dict[str, JSON]:
-        """Describe the arrays: name to ``dtype`` and ``shape``."""
-        return {
-            name: {"dtype": spell_dtype(array), "shape": list(array.shape)}
-            for name, array in self.arrays.items()
-        }
-
-
-def find_header_problem(
-    header: Any, kind: str, schema_version: int, oldest: int | None = None
-) -> str | None:
-    """Return what is wrong with a header: the library, the kind, completeness; or None.
-
-    Parameters
-    ----------
-    header : object
-        What the group has under `HEADER`, or None.
-    kind : str
-    schema_version : int
-        Kind and version that it must have.
-    oldest : int, optional
-        The oldest version that will do; `schema_version` by default.
-    """
-    if not isinstance(header, dict):
-        return "a Zarr group, but not one of daskcoreset; check the path"
-    version = header.get("schema_version")
-    problem = None
-    if header.get("kind") != kind:
-        problem = f"holds a {header.get('kind')!r}, not a {kind!r}; check the path"
-    elif isinstance(version, int) and version > schema_version:
-        newer = f"schema version {version} is newer than {schema_version}, the newest known"
-        problem = f"{newer}; upgrade daskcoreset"
-    elif not isinstance(version, int) or version < (oldest or schema_version):
-        problem = f"schema version {version!r} instead of {schema_version}; build it again"
-    elif "digest" not in header:
-        problem = "incomplete, its writing was interrupted; write it with overwrite=True"
-    elif not isinstance(header.get("arrays"), dict):
-        problem = "its header names no arrays; restore it from a copy or build it again"
-    return problem
-
-
-def _bits(array: AnyArray) -> bytes:
-    if array.dtype.kind == "T":
-        # Lengths first, or ["a", "bc"] and ["ab", "c"] would be the same bytes.
-        texts = [text.encode() for text in array.ravel().tolist()]
-        return json.dumps([len(text) for text in texts]).encode() + b"".join(texts)
-    return array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
-
-
-def _plain(attributes: Mapping[str, JSON]) -> dict[str, JSON]:
-    try:
-        plain: dict[str, JSON] = json.loads(json.dumps(dict(attributes), allow_nan=False))
-    except TypeError as error:
-        msg = f"attributes must be plain JSON: {error}; convert them first"
-        raise InvalidTypeError(msg) from error
-    except (ValueError, RecursionError) as error:
-        msg = f"attributes must be plain JSON: {error}; drop or replace the value"
-        raise InvalidInputError(msg) from error
-    return plain
-
-
-def _check_dtype(name: str, array: AnyArray) -> None:
-    dtype = array.dtype
-    if dtype.kind == "U":
-        try:
-            "".join(array.ravel().tolist()).encode()
-        except ValueError as error:
-            msg = f"array {name!r} holds text that is not Unicode ({error}); clean it first"
-            raise InvalidInputError(msg) from error
-        n_characters = sum(map(len, array.ravel().tolist()))
-        if problem := find_padding_problem(array.size, dtype.itemsize // 4, n_characters):
-            raise InvalidInputError(f"array {name!r}: {problem}; shorten it with .astype(str)")
-    elif dtype.kind == "T":
-        if hasattr(dtype, "na_object"):
-            raise InvalidTypeError(f"array {name!r} may hold missing strings; fill them first")
-    elif dtype.kind not in "biufc" or dtype.itemsize > (16 if dtype.kind == "c" else 8):
-        msg = f"array {name!r} has dtype {dtype}, which has no plain form in Zarr; convert it, "
-        raise InvalidTypeError(msg + "text with .astype(str) and numbers to 64 bits or fewer")
-
-
-# A path, a ``file://`` or other fsspec URL, or a Zarr store with or without a path in it.
-Location: TypeAlias = "str | os.PathLike[str] | Store | StorePath"
 
 # Times that a store is read anew while others go on replacing it.
 _N_READS = 100
@@ -266,11 +96,12 @@ def write_group(
     ({'age': array([31, 45])}, {})
     """
     contents = GroupContents(arrays, dims, attributes, kind, schema_version).checked()
-    target, path = _resolve(store, storage_options)
+    target, path = resolve(store, storage_options)
     if target.read_only or not target.store.supports_deletes:
         msg = f"store {target} is read-only or cannot delete; write to a directory and copy that"
         raise InvalidInputError(msg)
-    with _clear_errors(target, "written"):
+    refuse_inside(store if path is None else path, storage_options)
+    with clear_place_errors(target, "written"):
         members = _replaceable(target, path, kind, overwrite=overwrite)
         if path is None:
             _fill(target, contents, members)
@@ -288,18 +119,6 @@ def fill_group(place: Path | StorePath, contents: GroupContents) -> None:
 
     target = StorePath(LocalStore(place)) if isinstance(place, Path) else place
     _fill(target, contents, None)
-
-
-@contextmanager
-def refuse_inconsistent(subject: str, remedy: str = "restore it from a copy") -> Iterator[None]:
-    """Raise a `StoreError` in place of the errors that contradictory contents cause."""
-    try:
-        yield
-    except StoreError:
-        raise
-    # The digest was right, so this is a writer that does not keep to the layout.
-    except (CoresetError, AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
-        raise StoreError(f"{subject} ({error!r}); {remedy}") from error
 
 
 def read_group(
@@ -345,16 +164,21 @@ def read_group(
     ...
     daskcoreset.errors.StoreError: ...: no Zarr version 3 group; check the path
     """
-    target, path = _resolve(store, storage_options)
+    target, path = resolve(store, storage_options)
     if path is not None:
         contents = read_folder(path, kind=kind, schema_version=schema_version)
     else:
-        contents = read_contents(target, _name(target), kind, schema_version, schema_version)
+        contents = read_contents(target, place_name(target), kind, schema_version, schema_version)
     return dict(contents.arrays), dict(contents.attributes)
 
 
 def read_folder(
-    path: Path, *, kind: str, schema_version: int, oldest: int | None = None
+    path: Path,
+    *,
+    kind: str,
+    schema_version: int,
+    oldest: int | None = None,
+    find_problem: FindProblem | None = None,
 ) -> GroupContents:
     """Read a group on a local disk as `read_group` does, with its version and its digest.
 
@@ -368,6 +192,8 @@ def read_folder(
         As in `read_group`.
     oldest : int, optional
         The oldest version that will do; `schema_version` by default.
+    find_problem : callable, optional
+        Returns what else is wrong with a header, or None.
     """
     from zarr.storage import StorePath
 
@@ -384,7 +210,9 @@ def read_folder(
             with hold_folder(place) as folder:
                 try:
                     place_in = StorePath(PlainStore(folder))
-                    return read_contents(place_in, str(path), kind, schema_version, oldest)
+                    return read_contents(
+                        place_in, str(path), kind, schema_version, oldest, find_problem
+                    )
                 except StoreError:
                     if not folder.is_replaced():
                         raise
@@ -394,16 +222,23 @@ def read_folder(
     raise StoreError(f"{path} was replaced at each of {_N_READS} reads; read it again")
 
 
-def read_contents(
-    target: StorePath, where: str, kind: str, schema_version: int, oldest: int | None
+def read_contents(  # noqa: PLR0917 - all of them are always given
+    target: StorePath,
+    where: str,
+    kind: str,
+    schema_version: int,
+    oldest: int | None,
+    find_problem: FindProblem | None = None,
 ) -> GroupContents:
     """Read a group of a Zarr store as `read_folder` does one on a disk; `where` is its name."""
     try:
-        with _clear_errors(target, "read"):
+        with clear_place_errors(target, "read"):
+            check_stored(target / "zarr.json")
             group = _open(target, "r")
     except FileNotFoundError as error:
+        check_bucket(target)
         raise StoreError(f"{where}: no Zarr version 3 group; check the path") from error
-    except StoreError:
+    except (StoreError, OutOfTimeError):
         raise
     # A damaged store makes zarr, its codecs and the file system raise almost anything.
     except Exception as error:
@@ -413,21 +248,17 @@ def read_contents(
     header = attributes.pop(HEADER, None)
     if problem := find_header_problem(header, kind, schema_version, oldest):
         raise StoreError(f"{where}: {problem}")
-    if wrong := [name for name in header["arrays"] if not _NAME.fullmatch(name)]:
-        raise StoreError(
-            f"{where}: no array has a name such as {wrong[0]!r}; restore it from a copy"
-        )
+    _check_header(header, where, find_problem)
     arrays: dict[str, AnyArray] = {}
     dims: dict[str, tuple[str, ...]] = {}
-    for name, spec in header["arrays"].items():
-        try:
-            with _clear_errors(target, "read"):
-                arrays[name], dims[name] = read_array(group, name, spec)
-        except StoreError:
-            raise
-        except Exception as error:
-            msg = f"{where}: array {name!r} does not read ({error}); restore or rebuild the store"
-            raise StoreError(msg) from error
+    try:
+        with clear_place_errors(target, "read"):
+            for name, array, axes in read_arrays(group, header["arrays"]):
+                arrays[name], dims[name] = array, axes
+    except (StoreError, OutOfTimeError):
+        raise
+    except Exception as error:
+        raise StoreError(f"{where}: {error}; restore or rebuild the store") from error
     contents = GroupContents(arrays, dims, attributes, kind, header["schema_version"])
     if contents.header(complete=True) != header:
         msg = f"{where}: changed or damaged since it was written (its digest does not match)"
@@ -435,60 +266,14 @@ def read_contents(
     return contents
 
 
-def _name(target: StorePath) -> str:
-    """Return what errors call a place in a Zarr store."""
-    from zarr.storage import ObjectStore
-
-    if isinstance(target.store, ObjectStore):
-        return "/".join(filter(None, (name_of(target.store.store), target.path)))
-    return str(target)
-
-
-def _clear_errors(target: StorePath, done: str) -> AbstractContextManager[None]:
-    from zarr.storage import ObjectStore
-
-    is_object = isinstance(target.store, ObjectStore)
-    return clear_errors(_name(target), done) if is_object else nullcontext()
-
-
-def _resolve(
-    store: object, storage_options: Mapping[str, Any] | None = None
-) -> tuple[StorePath, Path | None]:
-    """Return the place in a Zarr store and, if it is on a local disk, its path."""
-    from zarr.abc.store import Store
-    from zarr.storage import FsspecStore, LocalStore, ObjectStore, StorePath
-
-    if isinstance(store, str | os.PathLike):
-        place = locate("store", store)
-        store = LocalStore(place) if isinstance(place, Path) else place
-    if storage_options and not isinstance(store, str):
-        raise InvalidInputError(
-            "storage_options belong to a URL, and store is none; leave them out"
+def _check_header(header: Mapping[str, Any], where: str, find_problem: FindProblem | None) -> None:
+    if wrong := [name for name in header["arrays"] if not NAME.fullmatch(name)]:
+        raise StoreError(
+            f"{where}: no array has a name such as {wrong[0]!r}; restore it from a copy"
         )
-    if isinstance(store, str) and is_remote(store) and find_spec("obstore"):
-        folder = connect(store, storage_options)
-        return StorePath(ObjectStore(folder, read_only=store.lower().startswith("http"))), None
-    if isinstance(store, str):
-        scheme = scheme_of(store)
-        try:
-            options = None if storage_options is None else dict(storage_options)
-            return StorePath(FsspecStore.from_url(store, storage_options=options)), None
-        except ImportError as error:
-            msg = f"store is a URL ({scheme}) that needs a package ({error}); install it"
-            raise MissingDependencyError(msg) from error
-        except ValueError as error:
-            msg = f"store is a URL of no known protocol ({scheme}); check it"
-            raise InvalidInputError(msg) from error
-    if isinstance(store, Store):
-        store = StorePath(store)
-    if not isinstance(store, StorePath):
-        msg = f"store is a {type(store).__name__}; pass a path, a URL or a Zarr store"
-        raise InvalidTypeError(msg)
-    if not isinstance(store.store, LocalStore):
-        return store, None
-    # Followed through links, so that a rename replaces the directory and not the link to it.
-    path = (store.store.root / store.path).resolve()
-    return StorePath(LocalStore(path, read_only=store.read_only)), path
+    with refuse_inconsistent(f"{where}: its header is damaged"):
+        if find_problem is not None and (problem := find_problem(header)):
+            raise StoreError(f"{where}: {problem}; restore it from a copy")
 
 
 def _open(target: StorePath, mode: Literal["r", "r+"]) -> zarr.Group:
@@ -539,8 +324,12 @@ def _ours(
         return None
     header: Any = None
     # Whatever does not open as a group with our header is somebody else's.
-    with suppress(Exception):
+    try:
         header = _open(place, "r" if place.read_only else "r+").attrs.asdict()[HEADER]
+    except OutOfTimeError:
+        raise
+    except Exception:  # noqa: BLE001, S110 - as above
+        pass
     specs = header.get("arrays") if isinstance(header, dict) else None
     if not isinstance(specs, dict) or header["kind"] != kind:
         msg = f"{target} exists and is not a {kind} of daskcoreset, so it is never overwritten"
@@ -568,6 +357,5 @@ def _fill(target: StorePath, contents: GroupContents, replaced: set[str] | None)
         group.attrs.put({HEADER: {**header, "arrays": {**old, **contents.specs()}}})
         for name in replaced:
             del group[name]
-    for name, array in contents.arrays.items():
-        write_array(group, name, array, contents.dims[name])
+    write_arrays(group, contents.arrays, contents.dims)
     group.attrs.put({**contents.attributes, HEADER: contents.header(complete=True)})

@@ -5,6 +5,9 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 
+# Seeds up to so many digits are shown in full: those that people choose.
+_DIGITS = 20
+
 
 def text_table(rows: Sequence[Sequence[str]], left_columns: Iterable[int] = (0,)) -> list[str]:
     """Return the lines of a table.
@@ -27,6 +30,18 @@ def text_table(rows: Sequence[Sequence[str]], left_columns: Iterable[int] = (0,)
         "  ".join(put(cell, width) for put, cell, width in zip(align, row, widths, strict=True))
         for row in rows
     ]
+
+
+def short_seed(seed: object) -> str:
+    """Return a seed for a reader: of a long one, the first and the last digits.
+
+    Examples
+    --------
+    >>> short_seed(7), short_seed(163658991865484104730248038907061454586)
+    ('7', '163658…454586')
+    """
+    text = str(seed)
+    return text if len(text) <= _DIGITS else f"{text[:6]}…{text[-6:]}"
 
 
 def html_table(rows: Iterable[Sequence[str]], heads: Sequence[str] = (), caption: str = "") -> str:

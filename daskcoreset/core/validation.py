@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import NoneType
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -86,6 +87,15 @@ def shown(value: Any) -> str:
     return text if len(text) <= 100 else f"{text[:97]}..."
 
 
+def n_dims(name: str, value: Any) -> int:
+    """Return the dimensions of an array-like, which lists of different lengths have not."""
+    try:
+        return int(np.ndim(value))
+    except ValueError as error:
+        problem = f"{name} is {shown(value)}, which is no array ({error}); pass an array."
+        raise InvalidTypeError(problem) from error
+
+
 def as_numbers(name: str, value: Any) -> FloatArray:
     """Return an array of float64 numbers of any shape.
 
@@ -121,6 +131,15 @@ def is_int(value: Any) -> TypeGuard[int]:
 def is_number(value: Any) -> bool:
     """Whether a value is a real number; booleans are not."""
     return isinstance(value, numbers.Real) and not isinstance(value, (bool, np.timedelta64))
+
+
+def check_options(storage_options: Any) -> None:
+    """Check that the options of a file system are a mapping or None; their values are not shown."""
+    if not isinstance(storage_options, (Mapping, NoneType)):
+        raise InvalidTypeError(
+            f"storage_options is a {type(storage_options).__name__}; pass a dict of the names and "
+            f'values that the file system takes, such as {{"anon": True}}.'
+        )
 
 
 def is_choice(value: Any, choices: Iterable[str]) -> bool:

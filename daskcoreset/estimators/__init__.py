@@ -16,6 +16,7 @@ from daskcoreset.estimators.margin.max_margin import (
 from daskcoreset.estimators.margin.structured import StructuredMaxMargin
 from daskcoreset.estimators.meta import CoresetEstimator
 from daskcoreset.estimators.mixture import CoresetGaussianMixture
+from daskcoreset.estimators.search import SearchResult, coreset_search
 
 __all__ = [
     "AVMClassifier",
@@ -31,5 +32,7 @@ __all__ = [
     "MaxMarginClassifier",
     "ODMClassifier",
     "OutlierMaxMarginClassifier",
+    "SearchResult",
     "StructuredMaxMargin",
+    "coreset_search",
 ]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial, wraps
 from inspect import isfunction
 from numbers import Integral
-from typing import Any, Self, TypeAlias, Unpack
+from typing import Any, Literal, Self, TypeAlias, Unpack
 
 import numpy as np
 from sklearn import get_config
@@ -20,6 +20,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils._param_validation import Interval, InvalidParameterError, StrOptions
 from sklearn.utils.validation import (
     _check_sample_weight,
+    assert_all_finite,
     check_is_fitted,
     has_fit_parameter,
     validate_data,
@@ -28,8 +29,15 @@ from sklearn.utils.validation import (
 from daskcoreset.build import build
 from daskcoreset.constructions.tree.store import CoresetTree
 from daskcoreset.constructions.tree.windows import TreeWindow
-from daskcoreset.core.blocks import Block, InvalidRow, find_missing_label, find_unusable_row
+from daskcoreset.core.blocks import (
+    Block,
+    InvalidRow,
+    find_missing_label,
+    find_unusable_row,
+    finite_rows,
+)
 from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.errors import (
     CoresetError,
     CoresetWarning,
@@ -37,15 +45,18 @@ from daskcoreset.core.errors import (
     InvalidTypeError,
     warn_user,
 )
+from daskcoreset.core.portfolio import Portfolio
 from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.core.typing import AnyArray, FloatArray, Points
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
+from daskcoreset.core.validation import shown
+from daskcoreset.estimators.labelled import is_frame, lazy_series, series_in_memory
 from daskcoreset.estimators.scoring import accuracy
-from daskcoreset.execution.deadline import time_limit
 from daskcoreset.execution.engine import map_rows
 from daskcoreset.execution.waiting import compute_all
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
+from daskcoreset.inputs.cubes import Cube, is_xarray
 from daskcoreset.inputs.options import ReadKeywords, is_path, takes_reading
-from daskcoreset.sensitivities import Sensitivity, takes_parts
+from daskcoreset.sensitivities import Sensitivity, resolve_method, takes_parts
 
 FLOATS = [np.float64, np.float32]
 
@@ -72,7 +83,7 @@ def solver_seed(seed: int) -> int:
 def is_in_memory(*parts: Any) -> bool:
     """Whether all parts are in memory, of kinds that scikit-learn itself takes.
 
-    Dask, Zarr, HDF5 and xarray objects, memory maps and paths are not, and None counts as
+    Dask, Zarr, HDF5 and xarray objects, memory maps and paths are not; None counts as
     in memory.
 
     Examples
@@ -85,7 +96,7 @@ def is_in_memory(*parts: Any) -> bool:
 
 def _is_in_memory(part: Any) -> bool:
     # A Delayed object claims to have every attribute, so that Dask is asked for first.
-    if isinstance(part, np.memmap) or hasattr(part, "__dask_graph__"):
+    if isinstance(part, np.memmap) or hasattr(part, "__dask_graph__") or is_xarray(part):
         return False
     if part is None or isinstance(part, (np.ndarray, list, tuple, numbers.Number)):
         return True
@@ -108,6 +119,22 @@ def check_size(size: int, n_parts: int, part: str) -> None:
             f"size={size} is below n_{part}s={n_parts}; raise size, a hundred rows a {part} are a "
             f"good start."
         )
+
+
+def resolve_for(method: str | Sensitivity[Any], n_clusters: int | None) -> Sensitivity[Any]:
+    """Resolve the method of an estimator, for so many clusters where it is one for clusters."""
+    if not isinstance(method, str):
+        return resolve_method(method)
+    if n_clusters is None:
+        try:
+            return resolve_method(method)
+        except InvalidInputError as error:  # of an estimator that has no such parameter
+            text = str(error).replace("pass n_clusters, or an object", "pass an object")
+            raise InvalidInputError(text) from None
+    try:
+        return resolve_method(method, n_clusters)
+    except InvalidInputError:  # it has no such parameter, or is unknown
+        return resolve_method(method)
 
 
 def require_weighted_fit(estimator: Any, remedy: str) -> None:
@@ -153,9 +180,7 @@ def _within_timeout(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def limited(self: Any, *args: Any, **kwargs: Any) -> Any:
         with time_limit(self.timeout):
-            X = args[0] if args else kwargs.get("X")
-            if isinstance(X, (CoresetTree, TreeWindow)):
-                X = X.coreset()
+            X = coreset_for(self, args[0] if args else kwargs.get("X"))
             if not isinstance(X, Coreset):
                 return method(self, *args, **kwargs)
             kwargs = _rows_of_coreset(method.__name__, X, args[1:], kwargs)
@@ -168,6 +193,37 @@ def _within_timeout(method: Callable[..., Any]) -> Callable[..., Any]:
                 del self._given
 
     return limited
+
+
+def coreset_for(model: Any, X: Any) -> Any:
+    """Return the coreset that X stands for, where it is a portfolio, a tree or a window of one."""
+    if isinstance(X, (CoresetTree, TreeWindow)):
+        return X.coreset()
+    return member_for(model, X) if isinstance(X, Portfolio) else X
+
+
+def member_for(model: Any, portfolio: Portfolio) -> Coreset:
+    """Return the member that a model is made for: by the method that it would build, or the only.
+
+    Raises
+    ------
+    InvalidInputError
+        None, or several, are of this method.
+    """
+    method = getattr(model, "method", None)
+    if method is None and hasattr(model, "_method"):
+        method = model._method()  # noqa: SLF001 - the construction of a linear model
+    name = method if isinstance(method, str) else getattr(method, "name", None)
+    fitting = [
+        key for key, member in portfolio.items() if member.provenance.get("method") == name
+    ] or list(portfolio)
+    if len(fitting) > 1:
+        raise InvalidInputError(
+            f"X is a Portfolio, and which of {', '.join(map(repr, fitting))} is meant is not "
+            f"clear: {type(model).__name__} would build {name!r}; pass one of them, such as "
+            f"portfolio[{fitting[0]!r}]."
+        )
+    return portfolio[fitting[0]]
 
 
 def _rows_of_coreset(
@@ -191,6 +247,7 @@ BUILD_CONSTRAINTS: dict[str, list[Any]] = {
     "method": [str, Sensitivity],
     "sampling": [StrOptions({"systematic", "multinomial"})],
     "passes": [Interval(Integral, 1, 2, closed="both")],
+    "on_invalid": [StrOptions({"raise", "drop"})],
 }
 
 # Constraints of a size, or a number of starts, that may be "auto".
@@ -206,16 +263,30 @@ class InMemoryData:
     X : ndarray of shape (n, d) or scipy sparse, float32 or float64
     y : ndarray of shape (n,) or None
     sample_weight : ndarray of shape (n,), float64, or None
+    numbers : ndarray of shape (n,), int64, or None
+        Numbers of the rows in what was given, where rows with NaN or infinity were dropped.
+    n_given : int
+        Rows that were given, then.
     """
 
     X: Any
     y: Any
     sample_weight: FloatArray | None
+    numbers: IndexArray | None = None
+    n_given: int = 0
 
     @property
     def weights(self) -> FloatArray:
         """Weights of the rows, ones where none were passed."""
         return np.ones(self.X.shape[0]) if self.sample_weight is None else self.sample_weight
+
+    def as_given(self, labels: AnyArray) -> AnyArray:
+        """Return labels of all rows that were given, -1 for those that were dropped."""
+        if self.numbers is None:
+            return labels
+        spread = np.full(self.n_given, -1, dtype=labels.dtype)
+        spread[self.numbers] = labels
+        return spread
 
 
 # What a model is fitted to: rows in memory, or blocks of rows out of core.
@@ -244,13 +315,16 @@ class CheckedParameters:
     """Mixin of the estimators: wrong parameters are errors of ours."""
 
     def _validate_params(self) -> None:
+        for name, value in self.get_params(deep=False).items():  # type: ignore[attr-defined]
+            # Scikit-learn compares all numbers of Python's tower, and spans of time, with bounds.
+            is_plain = isinstance(value, (int, float, np.number))
+            is_span = isinstance(value, np.timedelta64)
+            if isinstance(value, numbers.Real) and (is_span or not is_plain):
+                raise InvalidTypeError(f"{name} is {shown(value)}; pass a plain number.")
         try:
             super()._validate_params()  # type: ignore[misc] # of the base estimator
         except InvalidParameterError as error:
             raise InvalidInputError(str(error)) from error
-        except TypeError as error:  # of a value that cannot be compared with a number
-            problem = f"a parameter of {type(self).__name__} cannot be used: {error}"
-            raise InvalidTypeError(f"{problem}; call set_params with plain values.") from error
 
 
 def validate_rows(
@@ -270,6 +344,9 @@ def validate_rows(
     fits = checks.get("reset", True)
     target = {} if y is None and not (fits and tags.target_tags.required) else {"y": y}
     sparse = "csr" if tags.input_tags.sparse else False
+    drops = fits and getattr(estimator, "on_invalid", "raise") == "drop"
+    if drops:
+        checks = {**checks, "ensure_all_finite": False}
     with refuse_as("y"):
         labels = np.asarray(y)
     if labels.dtype.kind == "O" and labels.ndim == 1:
@@ -280,14 +357,37 @@ def validate_rows(
             estimator, X, **target, dtype=FLOATS, accept_sparse=sparse, **checks
         )
     X, y = checked if target else (checked, None)
+    if X.shape[1] != estimator.n_features_in_:  # an array that is another one than it says
+        raise InvalidInputError(
+            f"X holds {X.shape[1]} features, where it says that it has "
+            f"{estimator.n_features_in_}; pass an array."
+        )
     if sample_weight is not None:
         with refuse_as("sample_weight"):
             sample_weight = _check_sample_weight(
                 sample_weight, X, dtype=np.float64, ensure_non_negative=True
             )
     data = InMemoryData(X, y, sample_weight)
-    refuse(find_unusable_row(X, data.weights))
+    if drops:
+        data = _without_invalid(data)
+    refuse(find_unusable_row(data.X, data.weights))
     return data
+
+
+def _without_invalid(data: InMemoryData) -> InMemoryData:
+    """Leave out rows with NaN or infinity."""
+    numbers = finite_rows(data.X)
+    if data.y is not None:
+        with refuse_as("y"):  # scikit-learn did not look, since it was not to look at X
+            assert_all_finite(data.y, input_name="y")
+    if len(numbers) == data.X.shape[0]:
+        return data
+    if not len(numbers):
+        raise InvalidInputError("X has no row without NaN or infinity; clean the data.")
+    labels, weights = (
+        None if part is None else part[numbers] for part in (data.y, data.sample_weight)
+    )
+    return InMemoryData(data.X[numbers], labels, weights, numbers, data.X.shape[0])
 
 
 class SparseInput:
@@ -321,6 +421,7 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
     feature_names_in_: AnyArray
     sampling: Any
     passes: Any
+    on_invalid: Any = "raise"
     timeout: float | None = None
     # What `fit` was given in place of X, while it runs.
     _given: Coreset | None = None
@@ -332,12 +433,17 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
                 setattr(cls, name, _within_timeout(method))
         super().__init_subclass__(**kwargs)
 
+    # Of the xarray object with dimensions that the model was fitted on.
+    _cube: Cube | None = None
+
     def _validate_in_memory(
         self, X: Any, y: Any, sample_weight: Any, **checks: Any
     ) -> InMemoryData | None:
         """Check data in memory as scikit-learn does; None for everything else."""
         if not is_in_memory(X, y, sample_weight):
             return None
+        if checks.get("reset", True):
+            self._cube = None
         return validate_rows(self, X, y, sample_weight, **checks)
 
     def _open_rows(self, X: Any, sample_weight: Any, *, fitted: bool = False) -> Rows:
@@ -345,7 +451,9 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
         data = self._validate_in_memory(X, None, sample_weight, reset=not fitted)
         if data is not None:
             return data
-        return (self._open if fitted else row_blocks)(X, None, sample_weight)
+        if fitted:
+            return self._open(X, None, sample_weight)
+        return row_blocks(X, None, sample_weight, on_invalid=self.on_invalid)
 
     def _require_labels(self, y: Any) -> None:
         """Check that data out of core have labels, as scikit-learn does in memory."""
@@ -360,7 +468,7 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
         rows: Rows,
         X: Any,
         *,
-        size: int,
+        size: int | Literal["auto"],
         method: Sensitivity[Any],
         seed: int,
         n_clusters: int | None = None,
@@ -372,6 +480,12 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
         """
         if self._given is not None and isinstance(rows, InMemoryData):
             return self._coreset_given(self._given, rows)
+        labelled = rows.y is not None if isinstance(rows, InMemoryData) else rows.has_labels
+        if method.needs_labels and not labelled:
+            raise InvalidInputError(
+                f"method {method.name!r} needs labels, which {type(self).__name__} does not use; "
+                f'pass another one, for example "lightweight".'
+            )
         if n_clusters is not None and not takes_parts(method, n_clusters):
             n_clusters = None
         blocks = rows
@@ -393,10 +507,14 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
                 normalize=True,
             )
         if not isinstance(rows, InMemoryData):
-            self._set_features(X, rows.schema.n_features, rows.columns)
+            self._set_features(X, rows.schema.n_features, rows.columns, rows.cube)
         elif hasattr(self, "feature_names_in_"):  # lost where scikit-learn made an array
             columns = [str(name) for name in self.feature_names_in_]
             coreset = replace(coreset, provenance={**coreset.provenance, "columns": columns})
+        if isinstance(rows, InMemoryData) and rows.numbers is not None:
+            record = {**coreset.provenance, "n_dropped": rows.n_given - len(rows.numbers)}
+            indices = rows.numbers[coreset.indices]
+            coreset = replace(coreset, indices=indices, provenance=record)
         return coreset
 
     def _coreset_given(self, coreset: Coreset, rows: InMemoryData) -> Coreset:
@@ -408,9 +526,42 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
         known = {"m": len(coreset), "n": len(coreset), **record}
         return replace(coreset, weights=rows.weights, labels=labels, provenance=known)
 
-    def _set_features(self, X: Any, n_features: int, columns: Sequence[str] | None) -> None:
+    def audit(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
+        """Compare costs on `coreset_` with those on all rows, in one read.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+            What the estimator was fitted on.
+        y : array-like of shape (n,), or str, optional
+            Its labels, where there are any.
+        sample_weight : array-like of shape (n,), or str, optional
+        **options
+            As in `daskcoreset.audit`, which does the work.
+
+        Returns
+        -------
+        Audit
+            Costs, the largest relative difference, and intervals for any other solution.
+
+        Examples
+        --------
+        >>> from daskcoreset.estimators import CoresetKMeans
+        >>> X = np.random.default_rng(0).normal(size=(20_000, 3))
+        >>> model = CoresetKMeans(5, size=1000, random_state=0).fit(X)
+        >>> model.audit(X, random_state=0).distortion < 0.2
+        True
+        """
+        check_is_fitted(self, "coreset_")
+        known = {"on_invalid": self.on_invalid, "timeout": self.timeout}
+        return self.coreset_.audit(X, y, **{"sample_weight": sample_weight, **known, **options})
+
+    def _set_features(
+        self, X: Any, n_features: int, columns: Sequence[str] | None, cube: Cube | None = None
+    ) -> None:
         """Set the attributes of the features of data out of core."""
         self.n_features_in_ = n_features
+        self._cube = None if cube is None else cube.without_rows()
         # Like scikit-learn: numbers that stand above columns are no names.
         headers = getattr(X, "column_names", getattr(X, "columns", None))  # pyarrow, pandas
         named = headers is None or all(isinstance(name, str) for name in headers)
@@ -427,6 +578,8 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
         columns: int | None = None,
         *,
         in_memory: Callable[[Points], Any] | None = None,
+        predicts: bool = False,
+        called: tuple[str, str] = ("prediction", "output"),
     ) -> Any:
         """Apply a fitted method to every row: at once in memory and in memory maps, else lazily.
 
@@ -442,17 +595,27 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
             Of the values; None for a vector.
         in_memory : callable, optional
             What is called in place of `function` for data in memory.
+        predicts : bool, default=False
+            Whether the answer for a data frame is a series with its index and partitions.
+        called : (str, str), default=("prediction", "output")
+            Names of the values, and of their second dimension, in answers that have labels.
         """
         if is_in_memory(X):
             data = self._validate_in_memory(X, None, None, reset=False)
             values = (in_memory or function)(data.X)  # type: ignore[union-attr] # it is in memory
             refuse(values if isinstance(values, InvalidRow) else None)
-            return values
+            series = predicts and is_frame(X)
+            return series_in_memory(X, values, called[0]) if series else values
         blocks = self._open(X)
         if dtype is None:
             example = function(self.coreset_.points[:1].astype(blocks.schema.dtype))
             dtype, columns = example.dtype, example.shape[1] if example.ndim == 2 else None
-        result = map_rows(blocks, partial(_apply_to_block, function), dtype=dtype, columns=columns)
+        work = partial(_apply_to_block, function)
+        if predicts and is_frame(X):
+            return lazy_series(X, blocks, work, dtype, called[0])
+        result = map_rows(blocks, work, dtype=dtype, columns=columns)
+        if blocks.cube is not None:
+            return blocks.cube.labelled(result, *called)
         if isinstance(X, np.memmap):  # an ndarray, for which an ndarray is expected
             return compute_all(result)[0]
         chunks = getattr(X, "chunks", None) if hasattr(X, "__dask_graph__") else None
@@ -464,7 +627,8 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
     def _delegate(self, X: Any, method: str) -> Any:
         """Apply a method of the inner estimator, which is fitted on the coreset, to every row."""
         check_is_fitted(self, "estimator_")
-        return self._apply(X, partial(apply_method, self.estimator_, method))
+        function = partial(apply_method, self.estimator_, method)
+        return self._apply(X, function, predicts=method == "predict")
 
     def _accuracy(self, fitted: Any, X: Any, y: Any, sample_weight: Any) -> float:
         """Weighted share of the rows whose label `fitted` predicts, in one read."""
@@ -479,7 +643,7 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
 
     def _open(self, X: Any, y: Any = None, sample_weight: Any = None) -> RowBlocks:
         """Open data out of core, and check its columns against those of the fit."""
-        blocks = row_blocks(X, y, sample_weight)
+        blocks = row_blocks(X if self._cube is None else self._cube.asked(X), y, sample_weight)
         n_features, expected = blocks.schema.n_features, self.n_features_in_
         name = type(self).__name__
         if n_features != expected:
@@ -514,6 +678,8 @@ class UnlabelledModel(CoresetModel):
     """Base of the estimators without labels: they differ in how they solve on the coreset."""
 
     random_state: RandomState
+    # X and weights of the last fit, out of core, for attributes that read it when asked.
+    _source: tuple[Any, Any] | None = None
 
     @abstractmethod
     def _construction(self, rows: Rows) -> tuple[Sensitivity[Any], int, int]:
@@ -534,16 +700,17 @@ class UnlabelledModel(CoresetModel):
 
         Parameters
         ----------
-        X : array-like of shape (n, d), path, Coreset, CoresetTree or TreeWindow
-            Any input of `daskcoreset.build`; or a coreset, which is fitted on as it is, with its
-            weights. What is said of all rows, such as costs and labels, is of the rows of the
-            coreset then. A `CoresetTree`, or a window of one such as ``tree[-7:]``, stands for its
-            coreset.
+        X : array-like of shape (n, d), path, Coreset, Portfolio, CoresetTree or TreeWindow
+            Any input of `daskcoreset.build`; or a coreset, such as a member of a
+            `daskcoreset.Portfolio`, which is fitted on as it is, with its weights. What is said of
+            all rows, such as costs and labels, is of the rows of the coreset then. A portfolio
+            stands for its only member, or the only one of the estimator's `method`; a
+            `CoresetTree`, or a window of one such as ``tree[-7:]``, for its coreset.
         y : object
             Ignored.
         sample_weight : array-like of shape (n,), or str, optional
             Weights of the rows; a string where `daskcoreset.build` takes names.
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -554,8 +721,8 @@ class UnlabelledModel(CoresetModel):
         Raises
         ------
         InvalidInputError, ValueError, TypeError
-            If an argument cannot be used, or fewer rows are distinct than there shall be clusters
-            or components.
+            If an argument cannot be used, or there are fewer rows than clusters, or fewer distinct
+            rows than components.
         """
         del y
         self._validate_params()
@@ -567,5 +734,6 @@ class UnlabelledModel(CoresetModel):
         )
         self._solve(coreset, solver_seed(seed))
         self.coreset_ = coreset
+        self._source = None if isinstance(rows, InMemoryData) else (X, sample_weight)
         self._evaluate(rows)
         return self

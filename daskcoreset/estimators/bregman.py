@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Literal, Unpack
 
@@ -25,15 +26,15 @@ from daskcoreset.estimators.base import (
     Rows,
     apply_method,
     check_size,
-    coreset_is_all,
     refuse,
+    resolve_for,
 )
 from daskcoreset.estimators.kmeans import CLUSTERING_CONSTRAINTS, ClusteringModel
 from daskcoreset.estimators.scoring import weighted_sum
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
-from daskcoreset.sensitivities import BregmanLightweight, Sensitivity, StrongBregman, resolve_method
+from daskcoreset.sensitivities import BregmanLightweight, Sensitivity, StrongBregman
 from daskcoreset.solvers.bregman import HardClustering, bregman_hard
 from daskcoreset.solvers.bregman_soft import SoftClustering, bregman_soft
 from daskcoreset.solvers.divergences import (
@@ -68,6 +69,15 @@ def _divergences(solution: HardClustering | SoftClustering, points: Points) -> A
     for rows in tiles(points.shape[0], max(centers.shape)):
         divergences[rows] = solution.divergence.divergence(points[rows], centers)
     return divergences
+
+
+def _repeated(solution: Any, n_clusters: int) -> Any:
+    """Return a solution of fewer clusters as one of `n_clusters`, whose centers repeat."""
+    rows = np.arange(n_clusters) % len(solution.centers)
+    if isinstance(solution, HardClustering):
+        return replace(solution, centers=solution.centers[rows])
+    mixing = solution.mixing[rows] / np.bincount(rows)[rows]
+    return replace(solution, centers=solution.centers[rows], mixing=mixing)
 
 
 def _is_soft(model: Any) -> bool:
@@ -112,9 +122,12 @@ class CoresetBregman(ClusteringModel):
         A run ends when a step lowers the cost by less: by this share of it, or, where
         ``soft=True``, by this per unit of weight.
     compute_inertia : bool, default=False
-        Whether to read data that are out of core once more for `inertia_`.
+        Whether `fit` reads data that are out of core once more for `inertia_`.
     random_state : int, Generator, RandomState or None, default=None
         With an int, the same data, chunks and versions give the same result.
+    on_invalid : {"raise", "drop"}, default="raise"
+        What becomes of rows with NaN or infinity in `fit`: an error, or they are left out, as in
+        `daskcoreset.build`; their labels in `labels_` are -1 where the data are in memory.
     timeout : float or None, default=None
         Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
         `daskcoreset.build`.
@@ -129,11 +142,11 @@ class CoresetBregman(ClusteringModel):
     coreset_ : Coreset
         What the solver ran on.
     labels_ : ndarray of shape (n,), int32
-        Cluster of every row; only of data in memory.
+        Cluster of every row; out of core a Dask array, and none once the model was pickled.
     inertia_ : float
         :math:`\sum_x u(x) \min_j d(x, c_j)` over all rows, or :math:`-\sum_x u(x) \ln \sum_j
-        \pi_j e^{-d(x, c_j)}` with ``soft=True``, where the data are in memory or
-        `compute_inertia` is set.
+        \pi_j e^{-d(x, c_j)}` with ``soft=True``. Out of core a Dask array without dimensions,
+        which reads the data when it is computed, unless `compute_inertia` is set.
     coreset_inertia_ : float
         The same over the coreset, which estimates it.
     n_iter_ : int
@@ -142,6 +155,11 @@ class CoresetBregman(ClusteringModel):
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,), object
         Where the columns of X have names.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        When fewer rows are distinct than there shall be clusters: centers repeat then.
 
     See Also
     --------
@@ -199,6 +217,7 @@ class CoresetBregman(ClusteringModel):
         tol: float = 1e-6,
         compute_inertia: bool = False,
         random_state: RandomState = None,
+        on_invalid: Literal["raise", "drop"] = "raise",
         timeout: float | None = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -214,6 +233,7 @@ class CoresetBregman(ClusteringModel):
         self.tol = tol
         self.compute_inertia = compute_inertia
         self.random_state = random_state
+        self.on_invalid = on_invalid
         self.timeout = timeout
 
     def __sklearn_tags__(self) -> Any:
@@ -249,30 +269,30 @@ class CoresetBregman(ClusteringModel):
         elif self.method == BregmanLightweight.name:
             method = BregmanLightweight(self._divergence)
         else:
-            method = resolve_method(self.method)
+            method = resolve_for(self.method, self.n_clusters)
         return method, size, self.n_clusters
 
     def _solve(self, coreset: Coreset, seed: int) -> None:
         points, weights, _ = deduplicate(spread_out(coreset.points), coreset.weights)
-        if points.shape[0] < self.n_clusters:
-            whole = coreset_is_all(coreset)
-            raise InvalidInputError(
-                f"n_samples={points.shape[0]} should be >= n_clusters={self.n_clusters}: so many "
-                f"rows of {'X' if whole else 'the coreset'} are distinct and have a positive "
-                f"weight; {'' if whole else 'raise size, or '}lower n_clusters."
-            )
+        distinct = self._distinct_centers(points, coreset)
+        init, n_clusters = (None if isinstance(self.init, str) else self.init), self.n_clusters
+        if distinct is not None:
+            n_clusters = points.shape[0]
+            init = distinct[:n_clusters]
         solve = bregman_soft if self.soft else bregman_hard
-        solution = solve(
+        solution: Any = solve(
             points,
-            self.n_clusters,
+            n_clusters,
             divergence=self._divergence,
             sample_weight=weights,
-            init=None if isinstance(self.init, str) else self.init,
+            init=init,
             n_init=self._n_starts,
             max_iter=self.max_iter,
             tol=self.tol,
             random_state=seed,
         )
+        if distinct is not None:
+            solution = _repeated(solution, self.n_clusters)
         self._solution, self.divergence_ = solution, solution.divergence
         self.cluster_centers_, self.coreset_inertia_ = solution.centers, solution.cost
         self.n_iter_, self.converged_ = solution.n_iter, solution.converged
@@ -285,15 +305,19 @@ class CoresetBregman(ClusteringModel):
         counted = np.flatnonzero(data.weights > 0)
         return float(data.weights[counted] @ self._solution.costs(data.X[counted]))
 
-    def _cost(self, blocks: RowBlocks) -> float:
+    def _row_costs(self) -> tuple[Any, Any]:
         costs = partial(apply_method, self._solution, "costs")
-        return weighted_sum(blocks, costs, partial(domain_problem, self.divergence_))[1]
+        return costs, partial(domain_problem, self.divergence_)
+
+    def _cost(self, blocks: RowBlocks) -> float:
+        return weighted_sum(blocks, *self._row_costs())[1]
 
     def _apply_in_domain(
-        self, X: Any, function: Callable[[Points], AnyArray], dtype: Any = None
+        self, X: Any, function: Callable[[Points], AnyArray], dtype: Any = None, **answer: Any
     ) -> Any:
         checked = partial(_in_domain, divergence=self.divergence_, function=function)
-        return self._apply(X, checked, dtype, in_memory=partial(checked, named=True))
+        in_memory = partial(checked, named=True)
+        return self._apply(X, checked, dtype, in_memory=in_memory, **answer)
 
     @takes_reading
     def predict(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
@@ -302,7 +326,7 @@ class CoresetBregman(ClusteringModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -316,7 +340,9 @@ class CoresetBregman(ClusteringModel):
             If a row lies outside the domain of the divergence.
         """
         check_is_fitted(self)
-        return self._apply_in_domain(X, partial(_labels, self._solution), np.int32)
+        labels = partial(_labels, self._solution)
+        called = ("cluster", "output")
+        return self._apply_in_domain(X, labels, np.int32, predicts=True, called=called)
 
     @available_if(_is_soft)  # type: ignore[untyped-decorator] # of scikit-learn
     @takes_reading
@@ -326,7 +352,7 @@ class CoresetBregman(ClusteringModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -344,7 +370,7 @@ class CoresetBregman(ClusteringModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -49,7 +49,14 @@ def weigh_rows(
     return np.asarray(weights * np.array([factors.get(c, 1.0) for c in classes.tolist()])[codes])
 
 
-def weigh_blocks(class_weight: Any, X: Any, y: Any, sample_weight: Any) -> RowBlocks:
+def weigh_blocks(
+    class_weight: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    *,
+    on_invalid: Literal["raise", "drop"] = "raise",
+) -> RowBlocks:
     """Open data out of core, to be read with the weights of the classes.
 
     Parameters
@@ -59,8 +66,10 @@ def weigh_blocks(class_weight: Any, X: Any, y: Any, sample_weight: Any) -> RowBl
         or its number of rows is not known.
     X, y, sample_weight
         As for `daskcoreset.build`.
+    on_invalid : {"raise", "drop"}, default="raise"
+        As for `daskcoreset.build`; rows that are dropped count in no class.
     """
-    blocks = row_blocks(X, y, sample_weight)
+    blocks = row_blocks(X, y, sample_weight, on_invalid=on_invalid)
     if class_weight is None:
         return blocks
     sums: dict[Any, float] = {}
@@ -71,7 +80,10 @@ def weigh_blocks(class_weight: Any, X: Any, y: Any, sample_weight: Any) -> RowBl
 
 
 def _labels_alone(blocks: RowBlocks, y: Any, sample_weight: Any) -> RowBlocks:
-    if blocks.n_rows is None or isinstance(y, str) or isinstance(sample_weight, str):
+    drops = blocks.schema.on_invalid == "drop"
+    if drops or blocks.n_rows is None or blocks.cube is not None or isinstance(y, str):
+        return blocks
+    if isinstance(sample_weight, str):
         return blocks
     import dask.array as da
 

@@ -127,7 +127,7 @@ class DecisionModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -147,7 +147,7 @@ class DecisionModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -157,7 +157,7 @@ class DecisionModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore
         """
         check_is_fitted(self, "_decision")
         predict = partial(apply_method, self._decision, "predict")
-        return self._apply(X, predict, self.classes_.dtype)
+        return self._apply(X, predict, self.classes_.dtype, predicts=True)
 
     @takes_reading
     def score(
@@ -171,7 +171,7 @@ class DecisionModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore
         y : array-like of shape (n,), or str
             The truth.
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -198,7 +198,8 @@ class MarginModel(DecisionModel):
         data = self._validate_in_memory(X, y, sample_weight)
         self._used = None
         if data is not None:
-            check_classification_targets(data.y)
+            with refuse_as("y"):
+                check_classification_targets(data.y)
             names, codes = np.unique(np.asarray(data.y), return_inverse=True)
             if data.sample_weight is None or data.sample_weight.all():
                 return row_blocks(data.X, codes, data.sample_weight), names
@@ -206,7 +207,7 @@ class MarginModel(DecisionModel):
             self._used = used
             return row_blocks(data.X[used], codes[used], data.sample_weight[used]), names
         blocks = row_blocks(X, y, sample_weight)
-        self._set_features(X, blocks.schema.n_features, blocks.columns)
+        self._set_features(X, blocks.schema.n_features, blocks.columns, blocks.cube)
         return blocks, None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from functools import partial
 from numbers import Integral, Real
@@ -9,16 +10,19 @@ from typing import Any, ClassVar, Literal, Unpack
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.build import default_size
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.errors import InvalidInputError, caller_level, warn_user
+from daskcoreset.core.linalg import dense_rows
+from daskcoreset.core.moments import moments_of
 from daskcoreset.core.points import deduplicate, spread_out
 from daskcoreset.core.random import RandomState
-from daskcoreset.core.typing import AnyArray, FloatArray, Sampling
-from daskcoreset.core.validation import too_many
+from daskcoreset.core.typing import AnyArray, FloatArray, Points, Sampling
+from daskcoreset.core.validation import check_choice, too_many
 from daskcoreset.estimators.base import (
     AUTO_SIZE,
     BUILD_CONSTRAINTS,
@@ -29,11 +33,16 @@ from daskcoreset.estimators.base import (
     check_size,
     coreset_is_all,
     count_features,
+    resolve_for,
 )
+from daskcoreset.estimators.labelled import is_frame, series_in_memory
+from daskcoreset.estimators.scoring import weighted_values
+from daskcoreset.execution.engine import map_rows
 from daskcoreset.inputs.blocks import RowBlocks
-from daskcoreset.inputs.options import ReadKeywords, takes_reading
+from daskcoreset.inputs.cubes import dataset_of
+from daskcoreset.inputs.options import ReadKeywords, takes_reading, with_columns
 from daskcoreset.metrics.costs import kmeans_cost
-from daskcoreset.sensitivities import Sensitivity, resolve_method
+from daskcoreset.sensitivities import Sensitivity
 from daskcoreset.sensitivities.kmeans import StrongKMeans
 from daskcoreset.solvers.kmeans import (
     center_distances,
@@ -43,6 +52,9 @@ from daskcoreset.solvers.kmeans import (
     solve,
     weighted_cost,
 )
+
+# Share of the variance above which one column decides alone: the others are noise in it.
+_WIDE = 0.9999
 
 # What the parameters of all clusterings may be.
 CLUSTERING_CONSTRAINTS: dict[str, list[Any]] = {
@@ -73,8 +85,8 @@ class ClusteringModel(
     n_init: int | Literal["auto"]
     compute_inertia: bool
     cluster_centers_: FloatArray
-    _labels: AnyArray | None
-    _inertia: float | None
+    _labels: Any
+    _inertia: Any
 
     @abstractmethod
     def _labels_and_cost(self, data: InMemoryData) -> tuple[AnyArray, float]:
@@ -87,38 +99,86 @@ class ClusteringModel(
     def _cost(self, blocks: RowBlocks) -> float:
         """Cost of rows out of core."""
 
+    @abstractmethod
+    def _row_costs(self) -> tuple[Any, Any]:
+        """Cost of every row, as a function of points; what is wrong with a block, or None."""
+
     @property
     def _n_starts(self) -> int:
         return auto_starts(self.n_clusters) if self.n_init == "auto" else self.n_init
 
+    def _distinct_centers(self, points: Points, coreset: Coreset) -> FloatArray | None:
+        """Return all of fewer distinct rows than clusters, repeated; None if there are enough."""
+        n_distinct, k = points.shape[0], self.n_clusters
+        if n_distinct >= k:
+            return None
+        n_rows, whole = int(coreset.provenance["n"]), coreset_is_all(coreset)
+        if n_rows < k:
+            raise InvalidInputError(
+                f"n_samples={n_rows} should be >= n_clusters={k}; lower n_clusters, or pass more "
+                f"rows."
+            )
+        warnings.warn(
+            # As scikit-learn says it, to those who filter its warnings.
+            f"Number of distinct clusters ({n_distinct}) found smaller than n_clusters ({k}). "
+            f"Possibly due to duplicate points in X. So many rows of {'X' if whole else 'coreset_'}"
+            f" are distinct and have a positive weight; the other centers repeat them. "
+            f"{'Lower' if whole else 'Raise size, or lower'} n_clusters.",
+            ConvergenceWarning,
+            stacklevel=caller_level(),
+        )
+        centers: FloatArray = dense_rows(points).astype(np.float64)
+        repeated: FloatArray = centers[np.arange(k) % n_distinct]
+        return repeated
+
     def _evaluate(self, rows: Rows) -> None:
         self._labels = self._inertia = None
         if isinstance(rows, InMemoryData):
-            self._labels, self._inertia = self._labels_and_cost(rows)
+            labels, self._inertia = self._labels_and_cost(rows)
+            self._labels = rows.as_given(labels)
         elif self.compute_inertia:
             self._inertia = self._cost(rows)
 
     @property
-    def labels_(self) -> AnyArray:
-        """Cluster of every row, of data in memory."""
+    def labels_(self) -> Any:
+        """Cluster of every row; lazy where X was out of core."""
         check_is_fitted(self)
         if self._labels is None:
-            raise AttributeError(
-                "labels_ is there only for data in memory; call predict(X), which is lazy out of "
-                "core."
-            )
+            X, _, sample_weight = self._rows_of_fit("labels_", "predict(X)")
+            if isinstance(sample_weight, str):  # perhaps a column of X, which is no feature
+                X = with_columns(X, getattr(self, "feature_names_in_", None))
+            self._labels = self.predict(X)
         return self._labels
 
+    @labels_.setter
+    def labels_(self, labels: Any) -> None:
+        self._labels = labels
+
     @property
-    def inertia_(self) -> float:
-        """Cost of the clustering over all rows."""
+    def inertia_(self) -> Any:
+        """Cost of the clustering over all rows; lazy where X was out of core."""
         check_is_fitted(self)
         if self._inertia is None:
-            raise AttributeError(
-                "inertia_ needs one more read of data out of core; set compute_inertia=True, call "
-                "-score(X), or take the coreset's estimate, coreset_inertia_."
-            )
+            blocks = self._open(*self._rows_of_fit("inertia_", "-score(X)"))
+            work = partial(weighted_values, *self._row_costs())
+            self._inertia = map_rows(blocks, work, dtype=np.float64).sum()
         return self._inertia
+
+    def _rows_of_fit(self, name: str, remedy: str) -> tuple[Any, None, Any]:
+        """Return X and weights of `fit`, out of core, for an attribute that is lazy."""
+        if self._source is None:
+            reason = "was fitted out of core in another process, or on labels set by hand"
+        elif self.coreset_.provenance["n_dropped"]:
+            reason = "left out rows with NaN or infinity, which have no cluster"
+        else:
+            return self._source[0], None, self._source[1]
+        raise AttributeError(f"{name} is not there: the model {reason}; call {remedy}.")
+
+    def __getstate__(self) -> Any:
+        # Data and graphs stay where they are: a saved model is as small as its centers and coreset.
+        state = {**super().__getstate__(), "_source": None}
+        lazy = {name for name in ("_labels", "_inertia") if hasattr(state.get(name), "dask")}
+        return state | dict.fromkeys(lazy)
 
     @takes_reading
     def fit_predict(
@@ -126,7 +186,9 @@ class ClusteringModel(
     ) -> Any:
         """Fit, and return the cluster of every row; lazily where X is out of core."""
         self.fit(X, y, sample_weight)
-        return self.predict(X) if self._labels is None else self._labels
+        if self._labels is None:
+            return self.predict(X)
+        return series_in_memory(X, self._labels, "cluster") if is_frame(X) else self._labels
 
     @abstractmethod
     @takes_reading
@@ -146,7 +208,7 @@ class ClusteringModel(
         y : object
             Ignored.
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -159,6 +221,28 @@ class ClusteringModel(
         if isinstance(rows, InMemoryData):
             return -self._cost_in_memory(rows)
         return -self._cost(rows)
+
+    def centers_to_xarray(self) -> Any:
+        """Return the centers as a Dataset, with the names, units and coordinates of the features.
+
+        Returns
+        -------
+        xarray.Dataset
+            Variables as the Dataset, or the DataArray, that the model was fitted on has them, with
+            the dimension ``cluster`` in place of the sample dimensions.
+
+        Raises
+        ------
+        InvalidInputError
+            The model was fitted on rows without labels.
+        """
+        check_is_fitted(self)
+        if self._cube is None:
+            raise InvalidInputError(
+                "the model was fitted on rows, whose columns have no units; fit it on an xarray "
+                "object with sample_dims, or take cluster_centers_."
+            )
+        return dataset_of(self._cube.features, self.cluster_centers_, "cluster")
 
     @property
     def _n_features_out(self) -> int:
@@ -179,6 +263,10 @@ def auto_starts(n_clusters: int) -> int:
     [10, 10, 10, 5, 3]
     """
     return min(10, max(3, 500 // n_clusters))
+
+
+def _squared_distances(points: Points, centers: FloatArray) -> FloatArray:
+    return nearest(points, centers)[1]
 
 
 class CoresetKMeans(SparseInput, ClusteringModel):
@@ -209,10 +297,15 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         Steps of one run at most.
     tol : float, default=1e-4
         A run ends when its centers move less, relative to the variance of the data.
+    verbose : int, default=0
+        Whether every step prints a line.
     compute_inertia : bool, default=False
-        Whether to read data that are out of core once more for `inertia_`.
+        Whether `fit` reads data that are out of core once more for `inertia_`.
     random_state : int, Generator, RandomState or None, default=None
         With an int, the same data, chunks and versions give the same result.
+    on_invalid : {"raise", "drop"}, default="raise"
+        What becomes of rows with NaN or infinity in `fit`: an error, or they are left out, as in
+        `daskcoreset.build`; their labels in `labels_` are -1 where the data are in memory.
     timeout : float or None, default=None
         Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
         `daskcoreset.build`.
@@ -224,10 +317,12 @@ class CoresetKMeans(SparseInput, ClusteringModel):
     coreset_ : Coreset
         What k-means ran on.
     labels_ : ndarray of shape (n,), int32
-        Cluster of every row; only of data in memory. Elsewhere `predict` gives them lazily.
+        Cluster of every row. Out of core what `predict` gives, a Dask array; a model that was
+        pickled has none then.
     inertia_ : float
-        Weighted sum of squared distances over all rows to their centers, where the data are
-        in memory or `compute_inertia` is set. Otherwise there is `coreset_inertia_`.
+        Weighted sum of squared distances over all rows to their centers. Out of core a Dask array
+        without dimensions, which reads the data when it is computed, unless `compute_inertia` is
+        set; `coreset_inertia_` costs nothing.
     coreset_inertia_ : float
         The same sum over the coreset, which estimates it.
     n_iter_ : int
@@ -235,6 +330,13 @@ class CoresetKMeans(SparseInput, ClusteringModel):
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,), object
         Where the columns of X have names.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        When fewer rows are distinct than there shall be clusters: centers repeat then.
+    CoresetWarning
+        When one of several columns holds more than 99.99 % of the variance of the coreset.
 
     See Also
     --------
@@ -269,6 +371,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CLUSTERING_CONSTRAINTS,
         "init": [StrOptions({"k-means++", "random"}), callable, "array-like"],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -283,8 +386,10 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         n_init: int | Literal["auto"] = "auto",
         max_iter: int = 300,
         tol: float = 1e-4,
+        verbose: int = 0,
         compute_inertia: bool = False,
         random_state: RandomState = None,
+        on_invalid: Literal["raise", "drop"] = "raise",
         timeout: float | None = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -296,8 +401,10 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.verbose = verbose
         self.compute_inertia = compute_inertia
         self.random_state = random_state
+        self.on_invalid = on_invalid
         self.timeout = timeout
 
     def __sklearn_tags__(self) -> Any:
@@ -310,8 +417,10 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         size = default_size(k) if self.size == "auto" else self.size
         check_size(size, k, "cluster")
         strong = isinstance(self.method, str) and self.method == "kmeans"
-        method = StrongKMeans(k) if strong else resolve_method(self.method)
-        if not (isinstance(self.init, str) or callable(self.init)):
+        method = StrongKMeans(k) if strong else resolve_for(self.method, k)
+        if isinstance(self.init, str):
+            check_choice("init", self.init, "k-means++", "random")
+        elif not callable(self.init):
             check_init(self.init, k, count_features(rows))
         if isinstance(rows, InMemoryData):
             self._check_work(min(size, rows.X.shape[0]), rows.X.shape[1])
@@ -319,27 +428,38 @@ class CoresetKMeans(SparseInput, ClusteringModel):
 
     def _solve(self, coreset: Coreset, seed: int) -> None:
         points, weights, _ = deduplicate(spread_out(coreset.points), coreset.weights)
-        if points.shape[0] < self.n_clusters:
-            remedy = "the coreset are distinct; raise size, or lower n_clusters."
-            if coreset_is_all(coreset):
-                remedy = "X are distinct and have a positive weight; lower n_clusters."
-            raise InvalidInputError(
-                f"n_samples={points.shape[0]} should be >= n_clusters={self.n_clusters}: so many "
-                f"rows of {remedy}"
+        self._warn_wide(points, weights)
+        distinct = self._distinct_centers(points, coreset)
+        if distinct is None:
+            self._check_work(points.shape[0], coreset.n_features)
+            self.cluster_centers_, self.n_iter_ = solve(
+                points,
+                weights,
+                self.n_clusters,
+                init=self.init,
+                n_init=self._n_starts,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                seed=seed,
+                verbose=self.verbose,
             )
-        self._check_work(points.shape[0], coreset.n_features)
-        self.cluster_centers_, self.n_iter_ = solve(
-            points,
-            weights,
-            self.n_clusters,
-            init=self.init,
-            n_init=self._n_starts,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            seed=seed,
-        )
+        else:
+            self.cluster_centers_, self.n_iter_ = distinct, 1
         sample = InMemoryData(coreset.points, None, coreset.weights)
         self.coreset_inertia_ = self._cost_in_memory(sample)
+
+    def _warn_wide(self, points: Points, weights: FloatArray) -> None:
+        """Warn where one column holds nearly all the variance."""
+        if points.shape[1] < 2:
+            return
+        variance = moments_of(points, weights).m2 / weights.sum()
+        widest, total = int(variance.argmax()), float(variance.sum())
+        if np.isfinite(total) and variance[widest] > _WIDE * total:
+            warn_user(
+                f"column {widest} holds more than {100 * _WIDE:g} % of the variance, so that "
+                f"the clusters are those of this column; scale the columns, for example with "
+                f"sklearn.preprocessing.StandardScaler, unless their units are the same."
+            )
 
     def _check_work(self, n_rows: int, n_features: int) -> None:
         if n_rows < self.n_clusters:
@@ -352,6 +472,9 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         labels, distances = nearest(data.X, self.cluster_centers_, threads=True)
         return labels.astype(np.int32), weighted_cost(distances, data.sample_weight)
 
+    def _row_costs(self) -> tuple[Any, Any]:
+        return partial(_squared_distances, centers=self.cluster_centers_), None
+
     def _cost(self, blocks: RowBlocks) -> float:
         return float(kmeans_cost(blocks, self.cluster_centers_))
 
@@ -362,17 +485,26 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
         -------
         ndarray or dask.array.Array of shape (n,), int32
-            Lazy where X is out of core.
+            Lazy where X is out of core. For a data frame a series with its index, in Dask with its
+            partitions; for an xarray object with `sample_dims` a lazy DataArray with its
+            dimensions, chunks and coordinates, float64 with NaN where a feature is missing.
         """
         check_is_fitted(self)
         labels = partial(nearest_labels, centers=self.cluster_centers_)
-        return self._apply(X, labels, np.int32, in_memory=partial(labels, threads=True))
+        return self._apply(
+            X,
+            labels,
+            np.int32,
+            in_memory=partial(labels, threads=True),
+            predicts=True,
+            called=("cluster", "output"),
+        )
 
     @takes_reading
     def transform(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
@@ -381,15 +513,21 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
         -------
         ndarray or dask.array.Array of shape (n, k), of the dtype of X
-            Euclidean, not squared. Lazy where X is out of core.
+            Euclidean, not squared. Lazy where X is out of core; for an xarray object with
+            `sample_dims` a DataArray with the dimension ``cluster`` beside them.
         """
         check_is_fitted(self)
         self._refuse_frames(self, X)
         distances = partial(center_distances, centers=self.cluster_centers_)
-        return self._apply(X, distances, in_memory=partial(distances, threads=True))
+        return self._apply(
+            X,
+            distances,
+            in_memory=partial(distances, threads=True),
+            called=("distance", "cluster"),
+        )

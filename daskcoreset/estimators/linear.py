@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from abc import abstractmethod
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from numbers import Integral, Real
@@ -10,7 +13,9 @@ from typing import Any, ClassVar, Literal, Self, Unpack
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model._base import SparseCoefMixin
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
@@ -18,44 +23,47 @@ from sklearn.utils.validation import check_is_fitted
 from daskcoreset.constructions.tree.stream import CoresetStream
 from daskcoreset.core.blocks import check_classes, plain_labels
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.errors import InvalidInputError, caller_level
 from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.core.typing import AnyArray, FloatArray, Points
 from daskcoreset.estimators.base import (
+    AUTO_SIZE,
     BUILD_CONSTRAINTS,
     CheckedParameters,
     CoresetModel,
-    InMemoryData,
     Rows,
     SparseInput,
     coreset_is_all,
     refuse_as,
     require_weighted_fit,
+    resolve_for,
     validate_rows,
     warn_lost_classes,
 )
 from daskcoreset.estimators.class_weights import weigh_blocks, weigh_rows
 from daskcoreset.estimators.classifier import IncompleteClassifier, announced_classes
-from daskcoreset.inputs.options import ReadKeywords, takes_reading
+from daskcoreset.inputs.options import ReadKeywords, ReadOptions, reading, takes_reading
 from daskcoreset.sensitivities import SVM, Logistic, Sensitivity
 from daskcoreset.sensitivities.svm_calibration import Variant
-from daskcoreset.solvers.linear import solve_svm
+from daskcoreset.solvers.linear import LinearFit, solve_svm
 
 # What the parameters of both linear classifiers may be.
 _CONSTRAINTS: dict[str, list[Any]] = {
     "C": [Interval(Real, 0.0, None, closed="neither")],
-    "size": BUILD_CONSTRAINTS["size"],
+    **BUILD_CONSTRAINTS,
+    "size": AUTO_SIZE,
     "estimator": [HasMethods(["fit", "predict"]), None],
     "fit_intercept": ["boolean"],
     "class_weight": [dict, StrOptions({"balanced"}), None],
-    "sampling": BUILD_CONSTRAINTS["sampling"],
-    "passes": BUILD_CONSTRAINTS["passes"],
+    "tol": [Interval(Real, 0.0, None, closed="neither")],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "verbose": ["verbose"],
 }
 
 
-class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore[misc] # no annotations
+class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetModel):  # type: ignore[misc] # no annotations
     """Base of the linear classifiers; subclasses choose the construction and the solver.
 
     Attributes
@@ -70,7 +78,8 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         Where the columns of X have names.
     """
 
-    size: int
+    size: int | Literal["auto"]
+    method: str | Sensitivity[Any]
     random_state: RandomState
     class_weight: Any
     estimator: Any
@@ -79,8 +88,14 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
     _announced: AnyArray | None
 
     @abstractmethod
+    def _own_method(self) -> Sensitivity[Any]:
+        """Return the construction that is made for the loss."""
+
     def _method(self) -> Sensitivity[Any]:
         """Return the construction."""
+        own = self._own_method()
+        same = isinstance(self.method, str) and self.method == own.name
+        return own if same else resolve_for(self.method, getattr(self, "n_clusters", None))
 
     @abstractmethod
     def _default_solver(self) -> Any:
@@ -94,14 +109,16 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
 
         Parameters
         ----------
-        X : array-like of shape (n, d), path, Coreset, CoresetTree or TreeWindow
-            Any input of `daskcoreset.build`; or a coreset with labels, which is fitted on as it
-            is: without y and weights. A `CoresetTree`, or a window of one, stands for its coreset.
+        X : array-like of shape (n, d), path, Coreset, Portfolio, CoresetTree or TreeWindow
+            Any input of `daskcoreset.build`; or a coreset with labels, such as a member of a
+            `daskcoreset.Portfolio`, which is fitted on as it is: without y and weights. A
+            portfolio stands for its only member, or the only one of the method of the estimator; a
+            `CoresetTree`, or a window of one, for its coreset.
         y : array-like of shape (n,), or str
             Labels. A string where `daskcoreset.build` takes names.
         sample_weight : array-like of shape (n,), or str, optional
             Weights of the rows.
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -127,10 +144,10 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
             weights = weigh_rows(self.class_weight, data.y, data.sample_weight)
             if weights is not None and len(used := np.unique(codes[weights > 0.0])) == 1:
                 check_classes(classes[used], len(codes))  # with the label of y, not its place
-            rows: Rows = InMemoryData(data.X, codes, weights)
+            rows: Rows = replace(data, y=codes, sample_weight=weights)
         else:
             self._require_labels(y)
-            rows = weigh_blocks(self.class_weight, X, y, sample_weight)
+            rows = weigh_blocks(self.class_weight, X, y, sample_weight, on_invalid=self.on_invalid)
         seed = resolve_seed(self.random_state)
         coreset = self._coreset_of(rows, X, size=self.size, method=self._method(), seed=seed)
         self._stream, self._announced = None, None
@@ -160,7 +177,7 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
             predicted. Without it, classes are those seen so far, at least two: a new one may come
             at any time, also after `fit`, which `CSVRGClassifier` refuses.
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -175,11 +192,7 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
             taken then.
         """
         self._check_solver()
-        if self.class_weight == "balanced":
-            raise InvalidInputError(
-                'class_weight="balanced" needs the labels of all rows, which partial_fit does not '
-                "have; pass the weights of the classes as a dict."
-            )
+        self._check_parts()
         stream = getattr(self, "_stream", None)
         fresh = stream is None and not hasattr(self, "coreset_")
         announced = _two_announced_classes(classes, getattr(self, "_announced", None))
@@ -192,7 +205,12 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         elif not fresh:
             self._open(X)
         if stream is None:
-            stream = CoresetStream(self._method(), self.size, random_state=self.random_state)
+            stream = CoresetStream(
+                self._method(),
+                int(self.size),
+                random_state=self.random_state,
+                on_invalid=self.on_invalid,
+            )
             if not fresh:
                 old = self.coreset_
                 stream.partial_fit(old.points, old.labels, old.weights)
@@ -219,6 +237,19 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         if self.estimator is not None:
             require_weighted_fit(self.estimator, "pass one that does")
 
+    def _check_parts(self) -> None:
+        """Check that no parameter needs all rows."""
+        if self.class_weight == "balanced":
+            raise InvalidInputError(
+                'class_weight="balanced" needs the labels of all rows, which partial_fit does not '
+                "have; pass the weights of the classes as a dict."
+            )
+        if self.size == "auto":
+            raise InvalidInputError(
+                'size="auto" compares coresets of all rows, which partial_fit does not have; pass '
+                "a number of rows."
+            )
+
     def _solve(self, coreset: Coreset, classes: AnyArray | None) -> Self:
         """Solve on a coreset; with `classes`, its labels are places among these."""
         points, weights, labels = deduplicate(coreset.points, coreset.weights, coreset.labels)
@@ -231,6 +262,9 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         if classes is not None and not coreset_is_all(coreset):
             warn_lost_classes(classes, labels)
         solver = self._default_solver() if self.estimator is None else clone(self.estimator)
+        earlier: Any = getattr(self, "estimator_", None)
+        if getattr(self, "warm_start", False) and _fits(earlier, solver, points, labels):
+            solver = earlier.set_params(**solver.get_params(deep=False))
         with one_thread():
             self.estimator_ = solver.fit(points, labels, sample_weight=weights)
         self.classes_ = self.estimator_.classes_
@@ -242,11 +276,36 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         check_is_fitted(self, "estimator_")
         return self.estimator_.coef_  # type: ignore[no-any-return]
 
+    @coef_.setter
+    def coef_(self, coef: Any) -> None:
+        check_is_fitted(self, "estimator_")
+        self.estimator_.coef_ = coef
+
     @property
     def intercept_(self) -> FloatArray:
         """Intercepts b, of shape (1,), or (n_classes,)."""
         check_is_fitted(self, "estimator_")
         return self.estimator_.intercept_  # type: ignore[no-any-return]
+
+    @intercept_.setter
+    def intercept_(self, intercept: Any) -> None:
+        check_is_fitted(self, "estimator_")
+        self.estimator_.intercept_ = intercept
+
+    @property
+    def n_iter_(self) -> Any:
+        """Iterations of the solver, of shape (1,), or (n_classes,)."""
+        check_is_fitted(self, "estimator_")
+        return self.estimator_.n_iter_
+
+    def audit(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
+        """Compare costs on `coreset_` with those on all rows, in one read; see `CoresetModel`."""
+        if self.class_weight is not None:  # the weights of the coreset contain it
+            X = reading(X, ReadOptions(**_reading_of(options)), (y, sample_weight))
+            on_invalid = options.pop("on_invalid", self.on_invalid)
+            X = weigh_blocks(self.class_weight, X, y, sample_weight, on_invalid=on_invalid)
+            y = sample_weight = None
+        return super().audit(X, y, sample_weight, **options)
 
     @takes_reading
     def predict(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
@@ -255,7 +314,7 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -272,7 +331,7 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -293,7 +352,7 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         X : array-like of shape (n, d), or path
         y : array-like of shape (n,), or str
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -302,6 +361,21 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         """
         check_is_fitted(self, "estimator_")
         return self._accuracy(self.estimator_, X, y, sample_weight)
+
+
+def _reading_of(options: dict[str, Any]) -> dict[str, Any]:
+    """Take the options of reading out of others."""
+    names = ("storage_options", "columns", "missing_chunks")
+    return {name: options.pop(name) for name in names if name in options}
+
+
+def _fits(earlier: Any, solver: Any, points: Points, labels: AnyArray) -> bool:
+    """Whether a solver can go on from an earlier fit."""
+    return (
+        type(earlier) is type(solver)
+        and earlier.coef_.shape[1] == points.shape[1]
+        and np.array_equal(earlier.classes_, np.unique(labels))
+    )
 
 
 def _two_announced_classes(classes: Any, earlier: AnyArray | None) -> AnyArray | None:
@@ -329,7 +403,7 @@ def _coreset_of_stream(
     return Coreset(rows.points, rows.weights, rows.indices, rows.labels, record), present
 
 
-class LinearSVM(CheckedParameters, SparseInput, ClassifierMixin, BaseEstimator):  # type: ignore[misc] # no annotations
+class LinearSVM(CheckedParameters, SparseInput, SparseCoefMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc] # no annotations
     r"""Minimises :math:`|w|^2/2 + C \sum_i u_i [1 - y_i (\langle x_i, w \rangle + b)]_+`.
 
     The objective is that of ``SVC(kernel="linear")``; the intercept is not penalised, as it is
@@ -345,6 +419,12 @@ class LinearSVM(CheckedParameters, SparseInput, ClassifierMixin, BaseEstimator):
     fit_intercept : bool, default=True
     tol : float, default=1e-5
         Share of the optimal cost by which the cost may lie above it.
+    class_weight : dict of label to float, "balanced" or None, default=None
+        Factors of the weights of rows, as in scikit-learn.
+    max_iter : int, default=1000
+        Newton steps at most, for every problem.
+    verbose : int, default=0
+        Whether every problem prints a line.
 
     Attributes
     ----------
@@ -354,6 +434,11 @@ class LinearSVM(CheckedParameters, SparseInput, ClassifierMixin, BaseEstimator):
     n_features_in_ : int
     n_iter_ : ndarray of shape (1,) or (n_classes,), int64
         Newton steps taken.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        When `max_iter` steps were taken.
 
     Examples
     --------
@@ -365,13 +450,28 @@ class LinearSVM(CheckedParameters, SparseInput, ClassifierMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0.0, None, closed="neither")],
         "fit_intercept": ["boolean"],
-        "tol": [Interval(Real, 0.0, None, closed="neither")],
+        "tol": _CONSTRAINTS["tol"],
+        "class_weight": _CONSTRAINTS["class_weight"],
+        "max_iter": _CONSTRAINTS["max_iter"],
+        "verbose": ["verbose"],
     }
 
-    def __init__(self, *, C: float = 1.0, fit_intercept: bool = True, tol: float = 1e-5) -> None:
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        fit_intercept: bool = True,
+        tol: float = 1e-5,
+        class_weight: Any = None,
+        max_iter: int = 1000,
+        verbose: int = 0,
+    ) -> None:
         self.C = C
         self.fit_intercept = fit_intercept
         self.tol = tol
+        self.class_weight = class_weight
+        self.max_iter = max_iter
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Solve one problem for two classes, or one for each of more.
@@ -396,6 +496,8 @@ class LinearSVM(CheckedParameters, SparseInput, ClassifierMixin, BaseEstimator):
         data = validate_rows(self, X, y, sample_weight)
         with refuse_as("y"):
             check_classification_targets(data.y)
+        all_weights = weigh_rows(self.class_weight, data.y, data.sample_weight)
+        data = replace(data, sample_weight=all_weights)
         used = np.flatnonzero(data.weights > 0.0)
         points, weights = data.X[used], data.weights[used]
         self.classes_, codes = np.unique(data.y[used], return_inverse=True)
@@ -406,19 +508,44 @@ class LinearSVM(CheckedParameters, SparseInput, ClassifierMixin, BaseEstimator):
             )
         positive = range(len(self.classes_)) if len(self.classes_) > 2 else (1,)
         fits = [
-            solve_svm(points, signs, weights, self.C, intercept=self.fit_intercept, tol=self.tol)
-            for signs in (np.where(codes == code, 1.0, -1.0) for code in positive)
+            solve_svm(
+                points,
+                np.where(codes == code, 1.0, -1.0),
+                weights,
+                self.C,
+                intercept=self.fit_intercept,
+                tol=self.tol,
+                max_steps=self.max_iter,
+            )
+            for code in positive
         ]
+        self._report(fits)
         self.coef_ = np.stack([fit.coef for fit in fits])
         self.intercept_ = np.array([fit.intercept for fit in fits])
         self.n_iter_ = np.array([max(fit.steps, 1) for fit in fits])
         return self
 
+    def _report(self, fits: Sequence[LinearFit]) -> None:
+        """Print what was found, and warn of problems that were not solved."""
+        if self.verbose:
+            for fit in fits:
+                facts = f"{fit.steps} steps, cost {fit.cost:.6g}, optimum >= {fit.bound:.6g}"
+                sys.stdout.write(f"[{type(self).__name__}] {facts}\n")
+        if any(fit.steps >= self.max_iter for fit in fits):
+            warnings.warn(
+                f"{type(self).__name__} stopped after max_iter={self.max_iter} steps; raise "
+                f"max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=caller_level(),
+            )
+
     def decision_function(self, X: Any) -> FloatArray:
         """Signed distances, times the length of w: of shape (n,), or (n, n_classes)."""
         check_is_fitted(self)
         points = validate_rows(self, X, reset=False).X
-        values: FloatArray = np.asarray(points @ self.coef_.T) + self.intercept_
+        products = points @ self.coef_.T
+        dense = products.toarray() if hasattr(products, "toarray") else products
+        values: FloatArray = np.asarray(dense) + self.intercept_
         return values[:, 0] if len(self.classes_) == 2 else values
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -439,9 +566,9 @@ class CoresetLogisticRegression(LinearCoresetModel):
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the losses against :math:`|w|^2/2`, as in scikit-learn.
-    size : int, default=10_000
-        Rows of the coreset.
+        Weight of the losses against :math:`|w|^2/2`, as in scikit-learn; infinity for no penalty.
+    size : int or "auto", default=10_000
+        Rows of the coreset; "auto" grows it until two agree, as in `daskcoreset.build`.
     estimator : estimator object or None, default=None
         What solves on the coreset: any linear classifier of scikit-learn whose ``fit`` takes
         ``sample_weight``, with its own parameters. None takes ``LogisticRegression`` with this
@@ -452,11 +579,24 @@ class CoresetLogisticRegression(LinearCoresetModel):
         total weight, and takes one more read of the labels where they are out of core. The draws
         are made for the weighted loss, and the weights of `coreset_` contain the factors: leave
         the ``class_weight`` of `estimator` alone.
+    method : str or Sensitivity, default="logistic"
+        Construction of the coreset, as in `daskcoreset.build`. The default is made for this loss.
+    tol : float, default=1e-4
+        When the default solver stops; an `estimator` has its own, like the next two.
+    max_iter : int, default=1000
+        Its steps at most.
+    verbose : int, default=0
+        Whether it prints what it does.
+    warm_start : bool, default=False
+        Whether the solver goes on from the fit before, where classes and columns are the same.
     sampling : {"systematic", "multinomial"}, default="systematic"
         As in `daskcoreset.build`; "multinomial" needs ``passes=2``.
     passes : {1, 2}, default=1
         Reads of the data for the coreset, as in `daskcoreset.build`.
     random_state : int, Generator, RandomState or None, default=None
+    on_invalid : {"raise", "drop"}, default="raise"
+        What becomes of rows with NaN or infinity in `fit`: an error, or they are left out, as in
+        `daskcoreset.build`.
     timeout : float or None, default=None
         Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
         `daskcoreset.build`.
@@ -468,6 +608,10 @@ class CoresetLogisticRegression(LinearCoresetModel):
     coreset_ : Coreset
         With the labels of y; those that are objects as text.
     classes_ : ndarray of shape (n_classes,)
+    coef_ : ndarray of shape (1, d) or (n_classes, d), float64
+    intercept_ : ndarray of shape (1,) or (n_classes,), float64
+    n_iter_ : ndarray of shape (1,) or (n_classes,)
+        Of the solver. `coef_` and `intercept_` can be set, and are then those of `estimator_`.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,), object
         Where the columns of X have names.
@@ -488,19 +632,29 @@ class CoresetLogisticRegression(LinearCoresetModel):
     Munteanu, Schwiegelshohn, Sohler and Woodruff (2018), On Coresets for Logistic Regression.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = _CONSTRAINTS
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **_CONSTRAINTS,
+        "C": [Interval(Real, 0.0, None, closed="right")],
+        "warm_start": ["boolean"],
+    }
 
     def __init__(
         self,
         *,
         C: float = 1.0,
-        size: int = 10_000,
+        size: int | Literal["auto"] = 10_000,
         estimator: Any = None,
         fit_intercept: bool = True,
         class_weight: Any = None,
+        method: str | Sensitivity[Any] = "logistic",
+        tol: float = 1e-4,
+        max_iter: int = 1000,
+        verbose: int = 0,
+        warm_start: bool = False,
         sampling: Literal["systematic", "multinomial"] = "systematic",
         passes: Literal[1, 2] = 1,
         random_state: RandomState = None,
+        on_invalid: Literal["raise", "drop"] = "raise",
         timeout: float | None = None,
     ) -> None:
         self.C = C
@@ -508,16 +662,29 @@ class CoresetLogisticRegression(LinearCoresetModel):
         self.estimator = estimator
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
+        self.method = method
+        self.tol = tol
+        self.max_iter = max_iter
+        self.verbose = verbose
+        self.warm_start = warm_start
         self.sampling = sampling
         self.passes = passes
         self.random_state = random_state
+        self.on_invalid = on_invalid
         self.timeout = timeout
 
-    def _method(self) -> Logistic:
+    def _own_method(self) -> Logistic:
         return Logistic(intercept=bool(self.fit_intercept))
 
     def _default_solver(self) -> LogisticRegression:
-        return LogisticRegression(C=self.C, fit_intercept=self.fit_intercept, max_iter=1000)
+        return LogisticRegression(
+            C=self.C,
+            fit_intercept=self.fit_intercept,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            verbose=self.verbose,
+            warm_start=self.warm_start,
+        )
 
     @takes_reading
     def predict_proba(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
@@ -526,7 +693,7 @@ class CoresetLogisticRegression(LinearCoresetModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -543,7 +710,7 @@ class CoresetLogisticRegression(LinearCoresetModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -564,10 +731,11 @@ class CoresetSVC(LinearCoresetModel):
     ----------
     C : float, default=1.0
         Weight of the losses, as in scikit-learn; the paper's :math:`\lambda`.
-    size : int, default=2000
-        Rows of the coreset. ``benchmarks/results/svm_offline.md`` says how far the cost over all
-        data is from the optimum then: little with some ten columns, and several times the optimum
-        on w8a, which has 300 and few positives.
+    size : int or "auto", default=2000
+        Rows of the coreset; "auto" grows it until two agree, as in `daskcoreset.build`.
+        ``benchmarks/results/svm_offline.md`` says how far the cost over all data is from the
+        optimum with 2000: little with some ten columns, and several times the optimum on w8a,
+        which has 300 and few positives.
     estimator : estimator object or None, default=None
         What solves on the coreset: any linear classifier of scikit-learn whose ``fit`` takes
         ``sample_weight``, with its own parameters. None takes `LinearSVM` with this `C`, which
@@ -579,6 +747,14 @@ class CoresetSVC(LinearCoresetModel):
         total weight, and takes one more read of the labels where they are out of core. The draws
         are made for the weighted loss, and the weights of `coreset_` contain the factors: leave
         the ``class_weight`` of `estimator` alone.
+    method : str or Sensitivity, default="svm"
+        Construction of the coreset, as in `daskcoreset.build`. The default is made for this loss.
+    tol : float, default=1e-5
+        When the default solver stops; an `estimator` has its own, like the next two.
+    max_iter : int, default=1000
+        Its steps at most.
+    verbose : int, default=0
+        Whether it prints what it does.
     variant : {"auto", "pilot_mix", "calibrated", "systematic", "paper"}, default="auto"
         As in `daskcoreset.SVM`.
     n_clusters : int or None, default=None
@@ -588,6 +764,9 @@ class CoresetSVC(LinearCoresetModel):
     passes : {1, 2}, default=1
         As in `daskcoreset.build`: with 1 the data are read twice in all.
     random_state : int, Generator, RandomState or None, default=None
+    on_invalid : {"raise", "drop"}, default="raise"
+        What becomes of rows with NaN or infinity in `fit`: an error, or they are left out, as in
+        `daskcoreset.build`.
     timeout : float or None, default=None
         Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
         `daskcoreset.build`.
@@ -599,6 +778,10 @@ class CoresetSVC(LinearCoresetModel):
     coreset_ : Coreset
         With the labels of y; those that are objects as text.
     classes_ : ndarray of shape (n_classes,)
+    coef_ : ndarray of shape (1, d) or (n_classes, d), float64
+    intercept_ : ndarray of shape (1,) or (n_classes,), float64
+    n_iter_ : ndarray of shape (1,) or (n_classes,)
+        Of the solver. `coef_` and `intercept_` can be set, and are then those of `estimator_`.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,), object
         Where the columns of X have names.
@@ -639,15 +822,20 @@ class CoresetSVC(LinearCoresetModel):
         self,
         *,
         C: float = 1.0,
-        size: int = 2000,
+        size: int | Literal["auto"] = 2000,
         estimator: Any = None,
         fit_intercept: bool = True,
         class_weight: Any = None,
+        method: str | Sensitivity[Any] = "svm",
+        tol: float = 1e-5,
+        max_iter: int = 1000,
+        verbose: int = 0,
         variant: Variant = "auto",
         n_clusters: int | None = None,
         sampling: Literal["systematic", "multinomial"] = "systematic",
         passes: Literal[1, 2] = 1,
         random_state: RandomState = None,
+        on_invalid: Literal["raise", "drop"] = "raise",
         timeout: float | None = None,
     ) -> None:
         self.C = C
@@ -655,15 +843,26 @@ class CoresetSVC(LinearCoresetModel):
         self.estimator = estimator
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
+        self.method = method
+        self.tol = tol
+        self.max_iter = max_iter
+        self.verbose = verbose
         self.variant = variant
         self.n_clusters = n_clusters
         self.sampling = sampling
         self.passes = passes
         self.random_state = random_state
+        self.on_invalid = on_invalid
         self.timeout = timeout
 
-    def _method(self) -> SVM:
+    def _own_method(self) -> SVM:
         return SVM(float(self.C), self.n_clusters, self.variant, bool(self.fit_intercept))
 
     def _default_solver(self) -> LinearSVM:
-        return LinearSVM(C=self.C, fit_intercept=self.fit_intercept)
+        return LinearSVM(
+            C=self.C,
+            fit_intercept=self.fit_intercept,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            verbose=self.verbose,
+        )

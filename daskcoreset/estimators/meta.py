@@ -18,22 +18,27 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
-from daskcoreset.core.errors import InvalidTypeError
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.core.typing import AnyArray, Sampling
+from daskcoreset.core.typing import AnyArray, FloatArray, Points, Sampling
+from daskcoreset.core.validation import is_int
 from daskcoreset.estimators.base import (
+    AUTO_SIZE,
     BUILD_CONSTRAINTS,
     CoresetModel,
+    InMemoryData,
     refuse_as,
     require_weighted_fit,
+    resolve_for,
     solver_seed,
     warn_lost_classes,
 )
+from daskcoreset.estimators.labelled import is_frame, series_in_memory
 from daskcoreset.estimators.scoring import accuracy, r_squared
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
-from daskcoreset.sensitivities import Sensitivity, resolve_method
+from daskcoreset.sensitivities import Sensitivity
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -50,6 +55,20 @@ def _where_inner_has(*names: str) -> Callable[[F], F]:
     return available_if(check)  # type: ignore[no-any-return]
 
 
+def _of_inner(name: str, doc: str) -> Any:
+    """Return an attribute of the fitted inner estimator, there where that has it."""
+
+    def get(model: Any) -> Any:
+        check_is_fitted(model)
+        return getattr(model.estimator_, name)
+
+    def put(model: Any, value: Any) -> None:
+        check_is_fitted(model)
+        setattr(model.estimator_, name, value)
+
+    return property(get, put, doc=doc)
+
+
 class CoresetEstimator(CoresetModel):
     """Fits any estimator that takes weights on a coreset, and applies it to all rows.
 
@@ -58,8 +77,10 @@ class CoresetEstimator(CoresetModel):
     estimator : estimator object
         A classifier, regressor, clusterer or transformer whose ``fit`` takes
         ``sample_weight``. In a pipeline, put `CoresetEstimator` around the last step.
-    size : int, default=10_000
-        Rows of the coreset: what most solvers fit within seconds.
+    size : int or "auto", default=10_000
+        Rows of the coreset: what most solvers fit within seconds. "auto" grows it until two agree,
+        as in `daskcoreset.build`, by the cost that `method` is made for; of so many clusters as
+        `estimator` has.
     method : str or Sensitivity, default="lightweight"
         Construction of the coreset, as in `daskcoreset.build`. "lightweight" keeps rows far
         from the mean, which clusterers and transformers that square distances need. For
@@ -70,6 +91,9 @@ class CoresetEstimator(CoresetModel):
         Reads of the data for the coreset, as in `daskcoreset.build`.
     random_state : int, Generator, RandomState or None, default=None
         Determines the coreset, and every ``random_state`` of `estimator` that is None.
+    on_invalid : {"raise", "drop"}, default="raise"
+        What becomes of rows with NaN or infinity in `fit`: an error, or they are left out, as in
+        `daskcoreset.build`; their labels in `labels_` are -1 where the data are in memory.
     timeout : float or None, default=None
         Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
         `daskcoreset.build`.
@@ -84,6 +108,8 @@ class CoresetEstimator(CoresetModel):
         Classes in the coreset, of a classifier.
     labels_ : ndarray of shape (n,)
         Cluster of every row, of a clusterer with ``predict`` and data in memory.
+    coef_, intercept_, n_iter_, cluster_centers_, components_, feature_importances_
+        Those of `estimator_`, where it has them.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,), object
         Where the columns of X have names.
@@ -123,6 +149,7 @@ class CoresetEstimator(CoresetModel):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods("fit")],
         **BUILD_CONSTRAINTS,
+        "size": AUTO_SIZE,
     }
 
     _labels: AnyArray | None
@@ -131,11 +158,12 @@ class CoresetEstimator(CoresetModel):
         self,
         estimator: Any,
         *,
-        size: int = 10_000,
+        size: int | Literal["auto"] = 10_000,
         method: str | Sensitivity[Any] = "lightweight",
         sampling: Sampling = "systematic",
         passes: Literal[1, 2] = 1,
         random_state: RandomState = None,
+        on_invalid: Literal["raise", "drop"] = "raise",
         timeout: float | None = None,
     ) -> None:
         self.estimator = estimator
@@ -144,6 +172,7 @@ class CoresetEstimator(CoresetModel):
         self.sampling = sampling
         self.passes = passes
         self.random_state = random_state
+        self.on_invalid = on_invalid
         self.timeout = timeout
 
     def __sklearn_tags__(self) -> Any:
@@ -174,7 +203,7 @@ class CoresetEstimator(CoresetModel):
             `daskcoreset.build` takes names.
         sample_weight : array-like of shape (n,), or str, optional
             Weights of the rows.
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -194,7 +223,8 @@ class CoresetEstimator(CoresetModel):
             self.estimator,
             "pass one that does, in a pipeline its last step, in a search what is searched",
         )
-        method, wants_y = resolve_method(self.method), self._wants_y()
+        n_clusters = self._n_clusters()
+        method, wants_y = resolve_for(self.method, n_clusters), self._wants_y()
         y = y if wants_y else None
         numeric = {"y_numeric": True} if y is not None and is_regressor(self) else {}
         data = self._validate_in_memory(X, y, sample_weight, **numeric)
@@ -203,23 +233,57 @@ class CoresetEstimator(CoresetModel):
                 check_classification_targets(data.y)
         if data is None and wants_y:
             self._require_labels(y)
-        rows = data or row_blocks(X, y, sample_weight)
+        rows = data or row_blocks(X, y, sample_weight, on_invalid=self.on_invalid)
         seed = resolve_seed(self.random_state)
-        self.coreset_ = self._coreset_of(rows, X, size=self.size, method=method, seed=seed)
-        labels = self.coreset_.labels
-        if data is not None and data.y is not None:
-            # As the user has them: a coreset stores objects as text.
-            labels = data.y if self._given is not None else data.y[self.coreset_.indices]
-            if is_classifier(self):
-                warn_lost_classes(np.unique(data.y), labels)
-        points, weights, labels = deduplicate(self.coreset_.points, self.coreset_.weights, labels)
-        self.estimator_ = _seeded(clone(self.estimator), solver_seed(seed))
-        target = (labels,) if wants_y else ()
-        self.estimator_.fit(points, *target, sample_weight=weights)
+        if self.size == "auto" and method.objective.n_parts is None and n_clusters is None:
+            raise InvalidInputError(
+                f'size="auto" compares costs of solutions, and method {method.name!r} does not say '
+                f"of how many centers; pass a number of rows, or a method with n_clusters, for "
+                f"example StrongKMeans(10)."
+            )
+        self.coreset_ = self._coreset_of(
+            rows, X, size=self.size, method=method, seed=seed, n_clusters=n_clusters
+        )
+        labels = self._labels_as_given(data)
+        all_rows = self.coreset_.points, self.coreset_.weights, labels
+        distinct = deduplicate(*all_rows)
+        try:
+            self.estimator_ = self._fit_inner(*distinct, seed, wants_y=wants_y)
+        except ValueError:
+            # Some want as many rows as clusters, and count equal ones.
+            if len(distinct[1]) == len(all_rows[1]):
+                raise
+            self.estimator_ = self._fit_inner(*all_rows, seed, wants_y=wants_y)
         self._labels = None
         if data is not None and is_clusterer(self) and hasattr(self.estimator_, "predict"):
-            self._labels = self.estimator_.predict(data.X)
+            self._labels = data.as_given(self.estimator_.predict(data.X))
         return self
+
+    def _labels_as_given(self, data: InMemoryData | None) -> AnyArray | None:
+        """Labels of the coreset as the user has them: a coreset stores objects as text."""
+        if data is None or data.y is None:
+            return self.coreset_.labels
+        places = self.coreset_.indices
+        if self._given is not None:
+            places = np.arange(len(self.coreset_))
+        elif data.numbers is not None:
+            places = np.searchsorted(data.numbers, places)
+        labels: AnyArray = data.y[places]
+        if is_classifier(self):
+            warn_lost_classes(np.unique(data.y), labels)
+        return labels
+
+    def _n_clusters(self) -> int | None:
+        """Clusters that the inner estimator looks for."""
+        parameters = self.estimator.get_params(deep=False) if is_clusterer(self) else {}
+        n_clusters = parameters.get("n_clusters")
+        return n_clusters if is_int(n_clusters) and n_clusters > 0 else None
+
+    def _fit_inner(
+        self, points: Points, weights: FloatArray, labels: Any, seed: int, *, wants_y: bool
+    ) -> Any:
+        inner = _seeded(clone(self.estimator), solver_seed(seed))
+        return inner.fit(points, *((labels,) if wants_y else ()), sample_weight=weights)
 
     def _wants_y(self) -> bool:
         tags = get_tags(self.estimator)
@@ -242,6 +306,17 @@ class CoresetEstimator(CoresetModel):
             )
         return self._labels
 
+    @labels_.setter
+    def labels_(self, labels: Any) -> None:
+        self._labels = labels
+
+    coef_ = _of_inner("coef_", "Coefficients of the inner estimator; setting them sets its own.")
+    intercept_ = _of_inner("intercept_", "Its intercept; setting it sets its own.")
+    n_iter_ = _of_inner("n_iter_", "Iterations of its solver.")
+    cluster_centers_ = _of_inner("cluster_centers_", "Its centers.")
+    components_ = _of_inner("components_", "Its components.")
+    feature_importances_ = _of_inner("feature_importances_", "Its importances of the columns.")
+
     @_where_inner_has("predict")
     @takes_reading
     def predict(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
@@ -250,7 +325,7 @@ class CoresetEstimator(CoresetModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -268,7 +343,7 @@ class CoresetEstimator(CoresetModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -286,7 +361,7 @@ class CoresetEstimator(CoresetModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -304,7 +379,7 @@ class CoresetEstimator(CoresetModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -322,7 +397,7 @@ class CoresetEstimator(CoresetModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -340,7 +415,7 @@ class CoresetEstimator(CoresetModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -372,7 +447,9 @@ class CoresetEstimator(CoresetModel):
     ) -> Any:
         """Fit, and predict for the same rows; lazily where X is out of core."""
         self.fit(X, y, sample_weight)
-        return self.predict(X) if self._labels is None else self._labels
+        if self._labels is None:
+            return self.predict(X)
+        return series_in_memory(X, self._labels, "prediction") if is_frame(X) else self._labels
 
     @_where_inner_has("score")
     @takes_reading
@@ -387,7 +464,7 @@ class CoresetEstimator(CoresetModel):
         y : array-like of shape (n,), or str, optional
             The truth, of a classifier or regressor.
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Unpack, get_args
@@ -23,11 +24,12 @@ from daskcoreset.estimators.base import (
     UnlabelledModel,
     check_size,
     count_features,
+    resolve_for,
 )
 from daskcoreset.estimators.scoring import weighted_sum
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
-from daskcoreset.sensitivities import MixtureCoreset, Sensitivity, resolve_method
-from daskcoreset.solvers.mixture.em import fit_mixture
+from daskcoreset.sensitivities import MixtureCoreset, Sensitivity
+from daskcoreset.solvers.mixture.em import MixtureFit, fit_mixture
 from daskcoreset.solvers.mixture.init import InitParams, check_initial
 from daskcoreset.solvers.mixture.model import (
     CovarianceType,
@@ -86,12 +88,20 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
     precisions_init : array-like, optional
         Inverse covariances in the shape of the type. Each of the three takes the place of what
         `init_params` finds.
+    warm_start : bool, default=False
+        Whether `fit` goes on from the mixture of the one before, where that has as many
+        components of the same type and columns; `n_init` and initial parameters are not used then.
+    verbose : int, default=0
+        Whether every iteration of the best run prints a line, once EM is done.
     sampling : {"systematic", "multinomial"}, default="systematic"
         As in `daskcoreset.build`.
     passes : {1, 2}, default=1
         Reads of the data for the coreset, as in `daskcoreset.build`.
     random_state : int, Generator, RandomState or None, default=None
         With an int, the same data, chunks and versions give the same result.
+    on_invalid : {"raise", "drop"}, default="raise"
+        What becomes of rows with NaN or infinity in `fit`: an error, or they are left out, as in
+        `daskcoreset.build`.
     timeout : float or None, default=None
         Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
         `daskcoreset.build`.
@@ -163,6 +173,8 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         "weights_init": ["array-like", None],
         "means_init": ["array-like", None],
         "precisions_init": ["array-like", None],
+        "warm_start": ["boolean"],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -180,9 +192,12 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         weights_init: Any = None,
         means_init: Any = None,
         precisions_init: Any = None,
+        warm_start: bool = False,
+        verbose: int = 0,
         sampling: Sampling = "systematic",
         passes: Literal[1, 2] = 1,
         random_state: RandomState = None,
+        on_invalid: Literal["raise", "drop"] = "raise",
         timeout: float | None = None,
     ) -> None:
         self.n_components = n_components
@@ -197,9 +212,12 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         self.weights_init = weights_init
         self.means_init = means_init
         self.precisions_init = precisions_init
+        self.warm_start = warm_start
+        self.verbose = verbose
         self.sampling = sampling
         self.passes = passes
         self.random_state = random_state
+        self.on_invalid = on_invalid
         self.timeout = timeout
 
     def _construction(self, rows: Rows) -> tuple[Sensitivity[Any], int, int]:
@@ -218,10 +236,16 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
             size = auto_mixture_size(k, self.covariance_type, d)
         check_size(size, k, "component")
         is_mixture = isinstance(self.method, str) and self.method == MixtureCoreset.name
-        return MixtureCoreset(k) if is_mixture else resolve_method(self.method), size, k
+        return MixtureCoreset(k) if is_mixture else resolve_for(self.method, k), size, k
 
     def _solve(self, coreset: Coreset, seed: int) -> None:
         points, weights, _ = deduplicate(coreset.points, coreset.weights)
+        earlier: MixtureFit | None = getattr(self, "_fit", None) if self.warm_start else None
+        if earlier is not None and (
+            earlier.mixture.covariance_type != self.covariance_type
+            or earlier.mixture.means.shape != (self.n_components, coreset.n_features)
+        ):
+            earlier = None
         fit = fit_mixture(
             points,
             weights,
@@ -236,7 +260,12 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
             means_init=self.means_init,
             precisions_init=self.precisions_init,
             random_state=seed,
+            warm_start=earlier,
         )
+        if self.verbose:
+            for step, bound in enumerate(fit.lower_bounds, 1):
+                sys.stdout.write(f"[{type(self).__name__}] iteration {step}, bound {bound:.6g}\n")
+        self._fit = fit if self.warm_start else None
         self._mixture = fit.mixture
         self.converged_, self.n_iter_ = fit.converged, fit.n_iter
         self.lower_bound_, self.lower_bounds_ = fit.lower_bound, fit.lower_bounds.tolist()
@@ -253,7 +282,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -261,7 +290,8 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         ndarray or dask.array.Array of shape (n,), int64
             Lazy where X is out of core.
         """
-        return self._apply(X, partial(assign, self._fitted), np.int64)
+        assigned = partial(assign, self._fitted)
+        return self._apply(X, assigned, np.int64, predicts=True, called=("component", "output"))
 
     @takes_reading
     def fit_predict(
@@ -277,7 +307,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -295,7 +325,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -317,7 +347,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         y : object
             Ignored.
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -337,7 +367,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         X : array-like of shape (n, d), or path
         sample_weight : array-like of shape (n,), or str, optional
             The total weight stands where the number of rows stands without weights.
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -356,7 +386,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         ----------
         X : array-like of shape (n, d), or path
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns

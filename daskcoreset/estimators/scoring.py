@@ -170,6 +170,26 @@ def _sum_block(
     return float(block.weights.sum()), float(block.weights @ function(block.points))
 
 
+def weighted_values(
+    function: Callable[[Points], FloatArray],
+    check: Callable[[Block], InvalidRow | None] | None,
+    block: Block,
+) -> FloatArray | InvalidRow:
+    """Return u(x) f(x) of every row of a block, zero where u is; arguments as `weighted_sum` has.
+
+    Examples
+    --------
+    >>> block = Block(np.array([[2.0], [5.0]]), np.array([3.0, 0.0]))
+    >>> weighted_values(lambda points: points[:, 0], None, block)
+    array([6., 0.])
+    """
+    if check is not None and (problem := check(block)) is not None:
+        return problem
+    values, counted = np.zeros(len(block)), np.flatnonzero(block.weights > 0)
+    values[counted] = block.weights[counted] * function(block.points[counted])
+    return values
+
+
 def _sum_pairs(
     blocks: RowBlocks, work: Callable[..., tuple[float, float] | InvalidRow]
 ) -> tuple[float, float]:

@@ -23,20 +23,22 @@ from daskcoreset.core.blocks import (
     BlockSchema,
     InvalidRow,
     ReadBlock,
+    find_no_array,
     find_undeclared_dtype,
     validate_block,
 )
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.deadline import check_time
+from daskcoreset.core.errors import InvalidInputError, about_member
 from daskcoreset.core.linalg import one_thread
 from daskcoreset.execution.agreement import Environment, check_here, environment
 from daskcoreset.execution.clone import clone_after
-from daskcoreset.execution.deadline import check_time
 from daskcoreset.execution.lazy import LEAF, OURS, Lazy, active_client
-from daskcoreset.execution.local import compute_options
+from daskcoreset.execution.local import check_sent, compute_options
 from daskcoreset.execution.merging import Merger, levels_below_root
 from daskcoreset.execution.progress import count_reads, ignore_steps, show_progress
 from daskcoreset.execution.waves import Divisible, fits_one_graph, levels_of_a_task, merge_waves
 from daskcoreset.inputs.blocks import BlockSpec, RowBlocks
+from daskcoreset.inputs.cube_arrays import unflattened
 
 T = TypeVar("T")
 
@@ -79,7 +81,7 @@ def _chunks(
     reductions: tuple[Reduction[Any], ...], rows: ReadBlock, broadcast: tuple[Any, ...] | None
 ) -> tuple[Any, ...] | InvalidRow:
     values = []
-    broadcasts = broadcast or (None,) * len(reductions)
+    broadcasts = (None,) * len(reductions) if broadcast is None else broadcast
     for reduction, broadcast_value in zip(reductions, broadcasts, strict=True):
         value = reduction.chunk(rows, broadcast_value)
         if isinstance(value, InvalidRow):
@@ -159,7 +161,7 @@ def _chunk_results(
     chunk: Callable[[ReadBlock, Any], Any], rows: ReadBlock, broadcast: Any
 ) -> BlockResults[Any]:
     """Return the results of one block."""
-    value = rows.problem or chunk(rows, broadcast)
+    value = rows.located(rows.problem or chunk(rows, broadcast))
     sizes = {rows.index: rows.read}
     if rows.block is None or isinstance(value, InvalidRow):
         return BlockResults(None, sizes, {rows.index: 0}, (rows.index, value))
@@ -194,12 +196,15 @@ class Engine:
         one graph would not hold all blocks.
     advance : callable
         Is told how many blocks are done, by reads in waves.
+    member : str, optional
+        Whose work is applied, where several share the reads: errors begin with it.
     """
 
     blocks: RowBlocks
     split_every: int = 16
     lazy: bool = False
     advance: Callable[[int], None] = ignore_steps
+    member: str | None = None
 
     @classmethod
     def immediate(cls, blocks: RowBlocks, split_every: int = 16) -> Engine:
@@ -245,6 +250,8 @@ class Engine:
 
     def apply(self, function: Callable[..., Any], *values: Any) -> Any:
         """Return ``function(*values)``, or define it as one task at the root."""
+        if self.member is not None:
+            function = partial(_for_member, self.member, function)
         return apply(function, *values) if self.lazy else _applied(function, *values)
 
     def compute(self, value: Any, progress: bool | None = False) -> Any:
@@ -253,6 +260,11 @@ class Engine:
             return value
         with show_progress(progress, value):
             return value.compute(**compute_options(self.blocks))
+
+
+def _for_member(member: str, function: Callable[..., T], *values: Any) -> T:
+    with about_member(member):
+        return function(*values)
 
 
 def map_reduce(
@@ -335,11 +347,13 @@ def read_block(spec: BlockSpec, arrays: Mapping[str, Any], schema: BlockSchema) 
     """
     parts = {name: load() for name, load in spec.loaders.items()} | dict(arrays)
     index, size = spec.block_index, spec.size
+    if (problem := find_no_array(parts, index)) is not None:
+        return ReadBlock(size or 0, None, problem, index, spec.start)
     if (problem := find_undeclared_dtype(parts, schema, index)) is not None:
-        return ReadBlock(int(parts["X"].shape[0]), None, problem, index, spec.start)
+        return ReadBlock(int(parts["X"].shape[0]), None, problem, index, spec.start, spec.box)
     others = parts.get("y"), parts.get("sample_weight")
     rows = validate_block(parts["X"], *others, schema, index=index, size=size)
-    return replace(rows, index=index, start=spec.start)
+    return replace(rows, index=index, start=spec.start, box=spec.box)
 
 
 def tree_reduce(
@@ -530,30 +544,74 @@ def map_rows(
     -------
     dask.array.Array of shape (n,) or (n, columns)
         One task a block, fused with its read; the chunks are the blocks', of unknown sizes
-        where theirs are. Nothing is computed.
+        where theirs are. Nothing is computed. Of a cube an array of its sample dimensions, with
+        NaN for the rows that are masked.
     """
+    masked = blocks.cube is not None
+    if masked:
+        dtype = masked_dtype(dtype)
     chunks: dict[str, Any] = {"i": blocks.sizes or (np.nan,) * blocks.n_blocks}
     new_axes: dict[str, int] = {}
     if columns is not None and "X" in blocks.arrays:
         chunks["j"] = (columns,)  # in place of the columns of X, which are one block too
     elif columns is not None:
         new_axes["j"] = columns
-    return _map_blocks(
-        replace(blocks, schema=replace(blocks.schema, on_invalid="raise")),
-        partial(_row_values, function),
+    values = _map_blocks(
+        replace(
+            blocks,
+            schema=replace(blocks.schema, on_invalid="drop" if masked else "raise"),
+        ),
+        partial(_masked_values, function, np.dtype(dtype), columns)
+        if masked
+        else partial(_row_values, function),
         name=f"{OURS}rows-{uuid.uuid4().hex}",
         axes="i" if columns is None else "ij",
         chunks=chunks,
         new_axes=new_axes,
         dtype=dtype,
     )
+    return values if blocks.cube is None else unflattened(values, blocks.cube.chunks)
+
+
+def masked_dtype(dtype: Any) -> np.dtype[Any]:
+    """Return the dtype that holds all values of another one, and NaN.
+
+    Examples
+    --------
+    >>> [masked_dtype(name).name for name in ("int32", "float32", "U3")]
+    ['float64', 'float32', 'object']
+    """
+    plain = np.dtype(dtype)
+    if plain.kind not in "biuf":
+        return np.dtype(object)
+    return np.result_type(plain, np.float32) if plain.kind != "f" else plain
+
+
+def _masked_values(
+    function: Callable[[Block], Any],
+    dtype: np.dtype[Any],
+    columns: int | None,
+    rows: ReadBlock,
+    broadcast: None,
+) -> Any:
+    """Return the values of a block of a cube, NaN where its rows were dropped."""
+    shape = (rows.read,) if columns is None else (rows.read, columns)
+    if rows.problem is None and not len(rows.valid_block):
+        return np.full(shape, np.nan, dtype)
+    found = _row_values(function, rows, broadcast)
+    kept = rows.valid_block.rows
+    if kept is None:
+        return np.asarray(found).astype(dtype, copy=False)
+    values = np.full(shape, np.nan, dtype)
+    values[kept] = found
+    return values
 
 
 @one_thread()
 def _row_values(function: Callable[[Block], Any], rows: ReadBlock, broadcast: None) -> Any:
     del broadcast
     # There is a block where no row is invalid.
-    value = rows.problem or function(rows.block)  # type: ignore[arg-type]
+    value = rows.located(rows.problem or function(rows.block))  # type: ignore[arg-type]
     if not isinstance(value, InvalidRow):
         return value
     if rows.start is not None:
@@ -585,6 +643,7 @@ def _map_blocks(
     from dask.layers import ArrayValuesDep
 
     _check_workers_see(blocks)
+    check_sent(blocks)
     # Workers compare themselves, for some may join later.
     expected = None if active_client() is None else environment()
     n_tasks = -(-blocks.n_blocks // group)
@@ -593,7 +652,9 @@ def _map_blocks(
     operands += [broadcast.as_array(), ""] if isinstance(broadcast, Lazy) else [broadcast, None]
     for array in clone_after(list(blocks.arrays.values()), broadcast, name):
         operands += [array, "ij" if array.ndim == 2 else "i"]
-    run: Any = partial(_run_block, work, blocks.schema, tuple(blocks.arrays), expected)
+    # Of an axis that the result has not, Dask hands over the list of its blocks: one.
+    listed = "X" if "j" not in axes else None
+    run: Any = partial(_run_block, work, blocks.schema, tuple(blocks.arrays), listed, expected)
     if merger is not None:
         run = partial(_run_group, merger, work, blocks.schema, expected)
     return blockwise(
@@ -632,16 +693,21 @@ def _run_block(  # noqa: PLR0917 - Dask gives them by position
     work: Callable[[ReadBlock, Any], Any],
     schema: BlockSchema,
     names: tuple[str, ...],
+    listed: str | None,
     expected: Environment | None,
     spec: BlockSpec,
     broadcast: Any,
     *arrays: Any,
 ) -> Any:
-    """Read a block, of whose parts those with `names` arrive as Dask blocks, and work on it."""
+    """Read a block, of whose parts those with `names` arrive as Dask blocks, and work on it.
+
+    The part `listed` arrives as a list of one block.
+    """
     check_here(expected)
-    # Of an axis that the result has not, Dask hands over the list of its blocks: one.
-    parts = (part[0] if isinstance(part, list) else part for part in arrays)
-    return work(read_block(spec, dict(zip(names, parts, strict=True)), schema), broadcast)
+    parts = dict(zip(names, arrays, strict=True))
+    if listed in parts:
+        (parts[listed],) = parts[listed]
+    return work(read_block(spec, parts, schema), broadcast)
 
 
 def _run_group(  # noqa: PLR0917 - Dask gives them by position

@@ -6,12 +6,14 @@ import sys
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
+from daskcoreset.core.deadline import time_limit
+from daskcoreset.core.tables import html_table
 from daskcoreset.execution.agreement import in_worker
-from daskcoreset.execution.deadline import time_limit
 from daskcoreset.execution.waiting import compute_all
 
 if TYPE_CHECKING:
@@ -85,8 +87,10 @@ class Lazy(Generic[T]):
         return _rebuild, (self._key, self._finish)
 
     def then(self, finish: Callable[[T], U]) -> Lazy[U]:
-        """Return the same value, with `finish` applied once it is there."""
-        return Lazy(self._graph, self._key, finish)
+        """Return the same value, with `finish` applied once it is there, after what was before."""
+        before: Any = self._finish
+        after = finish if before is None else partial(_one_after_other, before, finish)
+        return Lazy(self._graph, self._key, after)
 
     def compute(self, *, timeout: float | None = None, **options: Any) -> T:
         """Compute the value on the active client or on threads, or as `options` define.
@@ -120,6 +124,19 @@ class Lazy(Generic[T]):
 
         return Array(self._graph, layer_of(self._key), (), meta=np.empty((), dtype=object))
 
+    def __repr__(self) -> str:
+        n_blocks = sum(leaf_layers(self).values())
+        return f"{type(self).__name__}({n_blocks:,} blocks to read; compute() gives the value)"
+
+    def _repr_html_(self) -> str:
+        n_blocks = sum(leaf_layers(self).values())
+        facts = [
+            ("tasks", f"{self.n_tasks:,}"),
+            ("blocks to read", f"{n_blocks:,}"),
+            ("value", "not computed; call compute(), or dask.compute with others"),
+        ]
+        return html_table(facts, caption=type(self).__name__)
+
     @property
     def n_tasks(self) -> int:
         """Number of tasks that `compute` runs."""
@@ -142,6 +159,10 @@ class Alone(Lazy[T]):
         from dask.array.core import Array
 
         return _named_by_last_part(Array.__dask_optimize__(graph, keys))
+
+
+def _one_after_other(first: Callable[[Any], Any], second: Callable[[Any], U], value: Any) -> U:
+    return second(first(value))
 
 
 def _finished(results: Sequence[Any], finish: Callable[[Any], T]) -> T:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from weakref import WeakSet
 
-from daskcoreset.core.errors import warn_user
+from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.execution.lazy import active_client
 from daskcoreset.inputs.blocks import MEMORY_BYTES, RowBlocks
 
@@ -29,14 +29,17 @@ def runs_here(blocks: RowBlocks) -> bool:
 
 def compute_options(blocks: RowBlocks) -> dict[str, Any]:
     """Return the options of a compute, and tell once for every client where it runs and why."""
-    if blocks.memory_bytes <= MEMORY_BYTES:
+    held = blocks.memory_bytes
+    if not blocks.are_views:  # what else travels was looked at by `check_sent`
+        held -= sum(blocks.held.values())
+    if held <= MEMORY_BYTES:
         return {}
     client = _client()
     if client is None:
         return {}
     if client not in _told:
         _told.add(client)
-        size = f"{blocks.memory_bytes / 2**20:,.0f} MiB of the data are in the memory of this"
+        size = f"{held / 2**20:,.0f} MiB of the data are in the memory of this"
         if blocks.are_views:
             warn_user(
                 f"{size} process, and are worked on by its threads: they are not sent to the "
@@ -52,6 +55,25 @@ def compute_options(blocks: RowBlocks) -> dict[str, Any]:
     import dask.threaded
 
     return {"scheduler": dask.threaded.get}
+
+
+def check_sent(blocks: RowBlocks) -> None:
+    """Check that arrays beside lazy ones are not too large to be sent with every read.
+
+    Tasks carry them, so that a worker that dies takes nothing with it: all bytes pass through the
+    scheduler, once a read.
+    """
+    if blocks.are_views or sum(blocks.held.values()) <= MEMORY_BYTES or _client() is None:
+        return
+    sent = blocks.sent_bytes
+    if sent > MEMORY_BYTES:
+        names = " and ".join(blocks.held)
+        raise InvalidInputError(
+            f"{names} would be sent through the scheduler with every read, {sent / 2**20:,.0f} "
+            f"MiB that are in the memory of this process; save it with numpy.save where all "
+            f'workers find it and pass numpy.load(path, mmap_mode="r"), or name the cluster, with '
+            f'dask.config.set(scheduler="distributed"), to have it sent.'
+        )
 
 
 def _client() -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from daskcoreset.core.tables import html_table
 from daskcoreset.execution.lazy import Lazy, active_client, leaf_layers
 from daskcoreset.execution.local import runs_here
 from daskcoreset.execution.waiting import ask
@@ -54,6 +55,9 @@ class BuildPlan:
         in its memory.
     waves : int
         Graphs that each read takes, one after another; one up to 131,072 blocks.
+    merged_chunks : int
+        Chunks that cut the features of an xarray object: so many are in the memory of a task at a
+        time, beside the rows that it makes of them. One where no chunk cuts them.
     """
 
     reads: int
@@ -67,12 +71,18 @@ class BuildPlan:
     decoder: str | None = None
     here: bool = False
     waves: int = 1
+    merged_chunks: int = 1
 
     def __str__(self) -> str:
         rows = "an unknown number of" if self.n_rows is None else f"{self.n_rows:,}"
         blocks = _count(self.n_blocks, "block")
         decoded = "" if self.decoder is None else f", decoded by {self.decoder}"
         largest = "" if self.block_bytes is None else f" of at most {_size(self.block_bytes)}"
+        if self.merged_chunks > 1:
+            decoded += (
+                f", {self.merged_chunks} chunks of features merged in each task at the cost of a "
+                f"copy"
+            )
         tasks = _count(self.tasks, "task") if self.tasks else "no scheduler"
         if self.waves > 1:
             tasks += f" in waves, {self.waves:,} a read"
@@ -82,6 +92,20 @@ class BuildPlan:
             f"peak {_size(self.peak_bytes)} per worker of {_count(self.threads, 'thread')}"
             f"{', here, for the data are in memory' if self.here else ''}"
         )
+
+    def _repr_html_(self) -> str:
+        counts = {"reads": self.reads, "blocks": self.n_blocks, "rows": self.n_rows}
+        sizes = {"largest block": self.block_bytes, "read in all": self.bytes_read}
+        shown = {key: "unknown" if n is None else f"{n:,}" for key, n in counts.items()}
+        shown |= {key: "unknown" if n is None else _size(n) for key, n in sizes.items()}
+        shown["decoder"] = self.decoder or "none"
+        shown["tasks"] = f"{self.tasks:,}" if self.tasks else "none, no scheduler is needed"
+        if self.waves > 1:
+            shown["waves"] = f"{self.waves:,} a read"
+        shown["peak of a worker"] = _size(self.peak_bytes)
+        shown["threads of a worker"] = f"{self.threads:,}"
+        shown["runs"] = "here, for the data are in memory" if self.here else "on the scheduler"
+        return html_table(shown.items(), caption=type(self).__name__)
 
 
 def plan_build(
@@ -115,7 +139,8 @@ def plan_build(
     row_bytes = _row_bytes(blocks)
     if blocks.sizes is not None and row_bytes is not None:
         rows = max(blocks.sizes)
-        read_bytes = 0.0 if blocks.are_views else _STORED_COPIES * _stored_row_bytes(blocks)
+        copies = _STORED_COPIES + (blocks.cube is not None)  # as it lies, and as rows
+        read_bytes = 0.0 if blocks.are_views else copies * _stored_row_bytes(blocks)
         leaf = rows * (read_bytes + row_bytes + _BYTES_PER_ROW)
         root = min(candidates, sum(blocks.sizes)) * (row_bytes + _BYTES_PER_ROW) * _ROOT_COPIES
         peak = int(min(threads, blocks.n_blocks) * leaf + root)
@@ -132,6 +157,7 @@ def plan_build(
         decoder=blocks.decoder,
         here=here,
         waves=waves,
+        merged_chunks=1 if blocks.cube is None else blocks.cube.merged,
     )
 
 

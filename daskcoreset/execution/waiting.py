@@ -10,14 +10,16 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any
 
+from daskcoreset.core.deadline import check_time, deadline, in_time
 from daskcoreset.core.errors import ClusterError, CoresetError
 from daskcoreset.execution.agreement import check_workers
-from daskcoreset.execution.deadline import check_time, deadline
 from daskcoreset.execution.watch import Standing, Watch, standing_of
 
 # Seconds that a scheduler has to say where work stands that is being given up.
@@ -37,8 +39,8 @@ def compute_all(*collections: Any, **options: Any) -> tuple[Any, ...]:
     Raises
     ------
     OutOfTimeError
-        If the deadline has passed. On a cluster at once, and what waits there is cancelled;
-        on threads and processes when the next task would begin.
+        If the deadline has passed, at once; what waits there is cancelled. A block that a worker
+        or a thread is reading is read to its end.
     ClusterError
         If the cluster has lost the work, or has not answered for too long.
     """
@@ -58,8 +60,9 @@ def compute_all(*collections: Any, **options: Any) -> tuple[Any, ...]:
         layers = {name for one in collections for name in one.__dask_graph__().layers}
         schedule = partial(_get_on_cluster, client, sorted(layers))
         return dask.compute(*collections, scheduler=schedule, **options)  # type: ignore[no-any-return]
-    with _until_deadline():
+    if deadline() is None:
         return dask.compute(*collections, scheduler=schedule, **options)  # type: ignore[no-any-return]
+    return _computed_in_time(collections, schedule, options)
 
 
 def _local(options: dict[str, Any]) -> dict[str, Any]:
@@ -74,20 +77,42 @@ def _local(options: dict[str, Any]) -> dict[str, Any]:
     return options | {"scheduler": dask.threaded.get}
 
 
-@contextmanager
-def _until_deadline() -> Iterator[None]:
-    """End the schedulers of this machine before the first task that would begin too late."""
-    if deadline() is None:
-        yield
-        return
+def _computed_in_time(
+    collections: Sequence[Any], schedule: Any, options: dict[str, Any]
+) -> tuple[Any, ...]:
+    """Compute on this machine, and leave the tasks behind that run when the time has passed."""
+    import dask
+    import dask.threaded
     from dask.callbacks import Callback
+    from dask.system import CPU_COUNT
+
+    done, given_up = "no task was done", threading.Event()
 
     def pretask(key: Any, graph: Any, state: Any) -> None:
+        nonlocal done
         del key
-        check_time(f"{len(state['finished'])} of {len(graph)} tasks were done")
+        done = f"{len(state['finished'])} of {len(graph)} tasks were done"
+        check_time(done)
+        if given_up.is_set():  # interrupted
+            raise ClusterError(f"the work was given up; {done}.")
 
-    with Callback(pretask=pretask):
-        yield
+    with ExitStack() as stack:
+        if schedule is dask.threaded.get and not (
+            options.get("pool") or dask.config.get("pool", 0)
+        ):
+            # A pool of Dask's own would be waited for by later computes, tasks left behind as well.
+            n_threads = options.get("num_workers") or dask.config.get("num_workers", CPU_COUNT)
+            pool = ThreadPoolExecutor(n_threads)
+            stack.callback(pool.shutdown, wait=False, cancel_futures=True)
+            options = options | {"pool": pool}
+
+        def work() -> Any:
+            with Callback(pretask=pretask):
+                return dask.compute(*collections, scheduler=schedule, **options)
+
+        stack.callback(given_up.set)
+        results: tuple[Any, ...] = in_time(work, lambda: done)
+        return results
 
 
 def on_loop(client: Any, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -9,17 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property
 from typing import Any, Literal, overload
 
 import numpy as np
 
 from daskcoreset.core.blocks import BlockSchema
+from daskcoreset.core.boxes import Box
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import IndexArray
 from daskcoreset.core.validation import check_choice, is_choice, is_int, too_many_zeros
+from daskcoreset.inputs.cube_opening import open_cube
+from daskcoreset.inputs.cubes import Cube
+from daskcoreset.inputs.declared import with_declared_shapes
 from daskcoreset.inputs.opening import OpenedData, open_all
+from daskcoreset.inputs.options import ReadOptions
 from daskcoreset.inputs.sources import Loader, Source, array_source, even_cut
+from daskcoreset.inputs.travel import bytes_to_send
 
 # Block size aimed at: small enough for memory, large enough to hide a task's overhead.
 TARGET_BYTES = 32 * 2**20
@@ -51,6 +57,9 @@ class BlockSpec:
         Number of the first row; None where Dask does not know it.
     size : int or None
         Rows as declared; None where Dask does not know them.
+    box : Box or None
+        Where it lies in an array of several dimensions; rows are counted from block to block all
+        the same, and get their numbers in it when a coreset is made.
     """
 
     block_index: int
@@ -58,6 +67,7 @@ class BlockSpec:
     loaders: dict[str, Loader] = field(default_factory=dict, repr=False)
     start: int | None = None
     size: int | None = None
+    box: Box | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,6 +142,10 @@ class RowBlocks:
         What decodes the chunks of X, where they are those of a Zarr array.
     memory_bytes : int
         Bytes of the parts that are in the memory of this process: tasks carry them to workers.
+    cube : Cube or None
+        The labels of rows and columns, where X is an xarray object of several dimensions.
+    held : dict of str to int
+        The same of those parts that are not Dask arrays, by their names.
     """
 
     schema: BlockSchema
@@ -147,6 +161,8 @@ class RowBlocks:
     in_process: bool = False
     decoder: str | None = None
     memory_bytes: int = 0
+    cube: Cube | None = None
+    held: dict[str, int] = field(default_factory=dict)
 
     @property
     def n_blocks(self) -> int:
@@ -169,6 +185,11 @@ class RowBlocks:
         fit = TARGET_BYTES // (self.schema.n_features * self.schema.dtype.itemsize)
         return max(1, fit) if self.sizes is None else max(self.sizes)
 
+    @cached_property
+    def sent_bytes(self) -> int:
+        """About the bytes of the parts that `held` names, as tasks carry them."""
+        return sum(bytes_to_send([spec.loaders[name] for spec in self.specs]) for name in self.held)
+
     def refuse(self, method: str, reason: str | None) -> None:
         """Raise an error if a method cannot work on blocks of this size."""
         if reason is not None:
@@ -183,6 +204,14 @@ class RowBlocks:
         reason = too_many_zeros(self.block_rows if rows is None else rows, self.schema.n_features)
         if reason is not None:
             raise InvalidInputError(f"X has {self.schema.n_features:,} columns, and {reason}")
+
+    def refuse_cube(self, taker: str) -> None:
+        """Raise an error where rows must follow one another, block after block."""
+        if self.cube is not None:
+            raise InvalidInputError(
+                f"{taker} numbers rows as they come and takes no sample_dims; pass rows, for "
+                f"example X.stack(row={self.cube.dims}).transpose('row', ...), or build a coreset."
+            )
 
     def select(self, positions: list[int]) -> RowBlocks:
         """Return some of the blocks; they keep their indices."""
@@ -203,7 +232,7 @@ def row_blocks(
     sample_weight: Any = None,
     *,
     chunks: int | Literal["auto"] = "auto",
-    on_invalid: Literal["raise", "drop"] = "raise",
+    on_invalid: Literal["raise", "drop"] | None = None,
     allow_empty: bool = False,
 ) -> RowBlocks:
     """Bring any input to row blocks.
@@ -217,8 +246,9 @@ def row_blocks(
     chunks : int or "auto", default="auto"
         Rows per block. "auto" keeps the chunks of a store or Dask array where they are
         reasonable (8 to 256 MiB) and aims at 32 MiB otherwise.
-    on_invalid : {"raise", "drop"}, default="raise"
-        What becomes of rows with NaN or infinity.
+    on_invalid : {"raise", "drop"} or None, default=None
+        What becomes of rows with NaN or infinity. None drops the masked cells of xarray objects
+        with ``sample_dims``, and raises for all else.
     allow_empty : bool, default=False
         Whether there may be no rows; they are one block then.
 
@@ -242,6 +272,11 @@ def row_blocks(
     _check_options(chunks, on_invalid)
     if isinstance(X, RowBlocks):  # opened before, for a reason of the library's own
         return X
+    data, options = ReadOptions.of(X)
+    if options.has_dims:
+        _refuse_chunks(chunks)
+        return _cube_blocks(data, y, sample_weight, options, on_invalid or "drop")
+    on_invalid = on_invalid or "raise"
     opened = open_all(X, y, sample_weight, allow_empty=allow_empty)
     if allow_empty and opened.X.shape[0] == 0:
         opened = _without_reads(opened)
@@ -250,6 +285,7 @@ def row_blocks(
     )
     sizes = _block_sizes(opened, schema, None if chunks == "auto" else int(chunks))
     arrays = _rechunked(opened.arrays, sizes)
+    held = {name: part.stored_bytes for name, part in opened.sources.items() if part.in_memory}
     n_blocks = arrays["X"].numblocks[0] if sizes is None else len(sizes)
     return RowBlocks(
         schema=schema,
@@ -264,7 +300,46 @@ def row_blocks(
         are_views=not arrays and all(source.in_memory for source in opened.sources.values()),
         in_process=any(source.in_process for source in opened.sources.values()),
         decoder=getattr(opened.X, "decoder", None),
-        memory_bytes=_memory_bytes(opened),
+        memory_bytes=_graph_bytes(opened.arrays) + sum(held.values()),
+        held=held,
+    )
+
+
+def _refuse_chunks(chunks: Any) -> None:
+    if chunks != "auto":
+        raise InvalidInputError(
+            f"chunks={chunks} counts rows, and the blocks of X follow the chunks of its "
+            f"dimensions; leave it out, or pass X.chunk(...)."
+        )
+
+
+def _cube_blocks(
+    X: Any, y: Any, sample_weight: Any, options: ReadOptions, on_invalid: Literal["raise", "drop"]
+) -> RowBlocks:
+    """Bring an xarray object to blocks of rows, as its chunks lie."""
+    limits = {"target": TARGET_BYTES, "memory": MEMORY_BYTES, "huge": HUGE_BYTES}
+    opened = open_cube(X, y, sample_weight, options, **limits)
+    sizes = tuple(map(len, opened.boxes))
+    starts = np.cumsum([0, *sizes]).tolist()
+    return RowBlocks(
+        schema=BlockSchema(
+            opened.n_features, opened.dtype, on_invalid, text_labels=opened.text_labels
+        ),
+        specs=tuple(
+            BlockSpec(index, opened.loaders(box), starts[index], len(box), box)
+            for index, box in enumerate(opened.boxes)
+        ),
+        sizes=sizes,
+        arrays=opened.arrays,
+        has_labels=y is not None,
+        sparse=False,
+        stored_bytes=opened.stored_bytes,
+        name=opened.name,
+        columns=opened.columns,
+        are_views=opened.are_views,
+        in_process=opened.in_process,
+        memory_bytes=opened.memory_bytes + _graph_bytes(opened.arrays),
+        cube=opened.cube,
     )
 
 
@@ -279,7 +354,8 @@ def _without_reads(opened: OpenedData) -> OpenedData:
 
 
 def _check_options(chunks: Any, on_invalid: Any) -> None:
-    check_choice("on_invalid", on_invalid, "raise", "drop")
+    if on_invalid is not None:
+        check_choice("on_invalid", on_invalid, "raise", "drop")
     if is_choice(chunks, ("auto",)):
         return
     if not is_int(chunks):
@@ -354,43 +430,10 @@ def _rechunked(arrays: dict[str, Any], sizes: tuple[int, ...] | None) -> dict[st
             )
         chunks = (sizes, *((length,) for length in array.shape[1:]))
         # Of a block that is cut or merged nobody would see that it was too long.
-        checked = array if chunks == array.chunks else _with_declared_shapes(array, name)
+        checked = array if chunks == array.chunks else with_declared_shapes(array, name)
         # Shuffles of the cluster write to disk what a few concatenations do in memory.
         aligned[name] = checked.rechunk(chunks, method="tasks")
     return aligned
-
-
-def _with_declared_shapes(array: Any, name: str) -> Any:
-    """Return the array, whose blocks raise an error where they are not as long as they declare."""
-    # Not of expressions, whatever Dask is set to.
-    from dask.array.blockwise import blockwise
-    from dask.array.utils import meta_from_array
-    from dask.layers import ArrayBlockIdDep, ArrayChunkShapeDep
-
-    axes = tuple(range(array.ndim))
-    return blockwise(
-        partial(_declared_shape, name),
-        axes,
-        array,
-        axes,
-        ArrayBlockIdDep(array.chunks),
-        axes,
-        ArrayChunkShapeDep(array.chunks),
-        axes,
-        align_arrays=False,
-        meta=meta_from_array(array),
-    )
-
-
-def _declared_shape(
-    name: str, block: Any, position: tuple[int, ...], declared: tuple[int, ...]
-) -> Any:
-    if tuple(block.shape) != tuple(declared):
-        raise InvalidInputError(
-            f"{name} has shape {tuple(block.shape)} in its block {position}, whose chunks declare "
-            f"{tuple(declared)}; make the chunks of {name} agree with its blocks."
-        )
-    return block
 
 
 def _check_unknown(opened: OpenedData, chunk_rows: int | None) -> None:
@@ -429,12 +472,12 @@ def _specs(
     return tuple(specs) if any(source.in_memory for source in sources.values()) else specs
 
 
-def _memory_bytes(opened: OpenedData) -> int:
-    held = sum(source.stored_bytes for source in opened.sources.values() if source.in_memory)
+def _graph_bytes(arrays: dict[str, Any]) -> int:
+    held = 0
     # `dask.array.from_array` puts blocks of an ndarray into the graph; X and y may share them.
     layers = {
         name: layer
-        for array in opened.arrays.values()
+        for array in arrays.values()
         for name, layer in array.dask.layers.items()
         if layer.is_materialized()
     }

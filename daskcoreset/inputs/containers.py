@@ -12,11 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from daskcoreset.core.contents import HEADER
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.secrets import without_secrets
-from daskcoreset.core.storage import HEADER
+from daskcoreset.core.validation import shown as briefly
 from daskcoreset.inputs.dataframes import arrays_of_dask, split_columns
-from daskcoreset.inputs.files import Hdf5File, open_hdf5_file, open_numpy
+from daskcoreset.inputs.files import open_numpy
+from daskcoreset.inputs.hdf5 import Hdf5File, open_hdf5_file
 from daskcoreset.inputs.options import DEFAULTS, ReadOptions, check_columns, is_path
 from daskcoreset.inputs.parquet import (
     SUFFIXES,
@@ -25,9 +27,16 @@ from daskcoreset.inputs.parquet import (
     open_parquet,
     parquet_files,
 )
-from daskcoreset.inputs.places import Place, clear_errors, is_glob, read_clearly, shortened
+from daskcoreset.inputs.places import (
+    Place,
+    check_slashes,
+    clear_errors,
+    is_glob,
+    read_clearly,
+    shortened,
+)
 from daskcoreset.inputs.sources import Table, import_reader
-from daskcoreset.inputs.zarr_stores import is_store, open_store, open_zarr
+from daskcoreset.inputs.zarr_stores import is_store, open_store, open_zarr, store_name
 
 _CSR = ("data", "indices", "indptr", "shape")  # a sparse X in an .npz file, with y beside it
 _ZARR = ("zarr.json", ".zarray", ".zgroup")
@@ -76,7 +85,7 @@ def split_container(
     beside = {"y": y, "sample_weight": sample_weight}
     arguments = {name: part for name, part in beside.items() if part is not None}
     keys = {name: part for name, part in arguments.items() if isinstance(part, str)}
-    name = _name_of(X) if is_path(X) else None
+    name = shown_location(X) if is_path(X) else None
     paths = _Paths(stack, options)
     paths.check_needed(X, y, sample_weight)
     container = paths.opened(X, "X", tuple(keys.values()))
@@ -89,8 +98,10 @@ def split_container(
     return NamedArrays({**members.parts, **parts}, members.columns, name)
 
 
-def _name_of(path: Any) -> str:
-    """Return the name of a path, or of a list of them, for the provenance."""
+def shown_location(path: Any) -> str:
+    """Return the name of a path, of a list of them, or of a Zarr store, without secrets."""
+    if is_store(path):
+        return store_name(path)
     names = [os.fspath(one) for one in (path if isinstance(path, (list, tuple)) else [path])]
     return shortened([without_secrets(name, name) for name in names])
 
@@ -145,6 +156,11 @@ def _check_keys(keys: dict[str, str], names: list[str], members: str) -> None:
             raise InvalidInputError(
                 f"{name} is {shown!r}, but {members} {names}; name one of these."
             )
+        if names.count(key) > 1:
+            raise InvalidInputError(
+                f"{name} is {key!r}, and X has {names.count(key)} columns of this name; rename "
+                f"them."
+            )
 
 
 def _single(part: Any, name: str, paths: _Paths) -> Any:
@@ -152,9 +168,10 @@ def _single(part: Any, name: str, paths: _Paths) -> Any:
     if isinstance(part, (list, tuple)) and any(isinstance(one, str) for one in part):
         return part  # labels, and no paths
     is_missing = isinstance(part, str) and "://" not in part and not is_glob(part)
-    if is_missing and not Path(part).expanduser().exists():
+    if is_missing and not _exists(part):
+        check_slashes(name, part)
         raise InvalidInputError(
-            f"{name} is {part!r}, which is no file, and X has no columns or arrays by name; "
+            f"{name} is {briefly(part)}, which is no file, and X has no columns or arrays by name; "
             f"pass the array."
         )
     opened = paths.opened(part, name)
@@ -162,6 +179,14 @@ def _single(part: Any, name: str, paths: _Paths) -> Any:
         vectors = [_vector(one, name) for one in opened.opened]
         return Rows(vectors, opened.places, name)
     return _vector(opened, name) if is_path(part) or is_store(part) else opened
+
+
+def _exists(path: str) -> bool:
+    """Whether a text is the path of something: no label and no name of a column is."""
+    try:
+        return Path(path).expanduser().exists()
+    except (OSError, RuntimeError):  # longer than any name; no such user
+        return False
 
 
 def _vector(opened: Any, name: str) -> Any:
@@ -263,6 +288,7 @@ class _Paths:
         for one in part if isinstance(part, (list, tuple)) else [part]:
             url = os.fspath(one)
             with clear_errors(name, url, "a file or store"):
+                check_slashes(name, one)
                 place = Place.of(one, self.options.storage_options)
                 found = place.matches() if is_glob(one) else [place]
                 if not found:

@@ -25,7 +25,7 @@ def frame_source(frame: Any) -> Source:
     dtype = _frame_dtype(frame, missing=bool(frame.ndim == 2 or frame.isna().any()))
 
     def loader(start: int, stop: int) -> Loader:
-        return partial(_to_numpy, frame.iloc[start:stop], dtype)
+        return partial(to_numpy, frame.iloc[start:stop], dtype)
 
     columns = tuple(map(str, frame.columns)) if frame.ndim == 2 else None
     return Source(frame.shape, dtype, loader, columns=columns, in_memory=True)
@@ -88,7 +88,7 @@ def _split(
 ) -> dict[str, AnyArray]:
     """Bring the parts of a partition to arrays."""
     parts = split_columns(frame, keys)
-    return {name: _to_numpy(part, dtypes[name]) for name, part in parts.items()}
+    return {name: to_numpy(part, dtypes[name]) for name, part in parts.items()}
 
 
 def _frame_dtype(frame: Any, *, missing: bool = True) -> np.dtype[Any]:
@@ -134,7 +134,7 @@ def check_numeric(others: Mapping[str, Any]) -> None:
         )
 
 
-def _to_numpy(frame: Any, dtype: np.dtype[Any]) -> AnyArray:
+def to_numpy(frame: Any, dtype: np.dtype[Any]) -> AnyArray:
     """Convert a pandas object; missing values become NaN."""
     if dtype.kind == "f":
         return np.asarray(frame.to_numpy(dtype=dtype, na_value=np.nan))

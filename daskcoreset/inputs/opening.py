@@ -4,30 +4,34 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from daskcoreset.core.deadline import NO_ANSWER, in_time
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.typing import AnyArray
-from daskcoreset.inputs.containers import Rows, split_container
+from daskcoreset.inputs.containers import Rows, shown_location, split_container
 from daskcoreset.inputs.dataframes import arrays_of_dask, frame_source
 from daskcoreset.inputs.expressions import as_tasks
-from daskcoreset.inputs.options import MissingChunks, ReadOptions
+from daskcoreset.inputs.graphs import with_stored, with_stored_in_graph
+from daskcoreset.inputs.hdf5 import Hdf5Array, hdf5_source
+from daskcoreset.inputs.options import MissingChunks, ReadOptions, is_path
 from daskcoreset.inputs.sources import (
     Source,
     array_source,
     concatenated_source,
-    hdf5_source,
     indexed_source,
     memmap_source,
     sparse_source,
 )
-from daskcoreset.inputs.stored import StoredArray, with_stored, with_stored_in_graph
+from daskcoreset.inputs.stored import StoredArray
 from daskcoreset.inputs.zarr_stores import (
     decoder_of,
     is_in_process,
+    is_store,
     name_of_array,
     with_fast_pipeline,
 )
@@ -91,7 +95,22 @@ def open_all(X: Any, y: Any, sample_weight: Any, *, allow_empty: bool = False) -
         For a wrong number of dimensions, no rows or columns, lengths that differ.
     InvalidTypeError
         For types and dtypes that hold no real numbers.
+    OutOfTimeError
+        If the deadline has passed. File systems have timeouts of as many names as there are, for
+        one request each, and are shared in the process: the opening goes on in a thread.
     """
+    parts = (ReadOptions.of(X)[0], y, sample_weight)
+    if all(part is None or isinstance(part, np.ndarray) for part in parts):  # nothing to wait for
+        return _open_all(X, y, sample_weight, allow_empty)
+
+    def standing() -> str:
+        names = [shown_location(part) for part in parts if is_path(part) or is_store(part)]
+        return " and ".join(names or ["X"]) + " was still being opened"
+
+    return in_time(partial(_open_all, X, y, sample_weight, allow_empty), standing, NO_ANSWER)
+
+
+def _open_all(X: Any, y: Any, sample_weight: Any, allow_empty: bool) -> OpenedData:
     X, options = ReadOptions.of(X)
     with ExitStack() as stack:  # of files, which are closed once their arrays are sources
         members = split_container(X, y, sample_weight, stack, options)
@@ -134,8 +153,8 @@ def _opened(part: Any, name: str, missing_chunks: MissingChunks) -> Any:
         return _open_xarray(part, name, missing_chunks)
     if hasattr(part, "__dask_graph__"):
         return _open_dask_frame(part, name)
-    if module == "h5py" and hasattr(part, "dtype"):
-        return hdf5_source(part)
+    if isinstance(part, Hdf5Array) or (module == "h5py" and hasattr(part, "dtype")):
+        return hdf5_source(part, missing_chunks)
     if module == "zarr" and hasattr(part, "chunks"):
         return _open_zarr(part, missing_chunks)
     return _open_memory(part, name)
@@ -190,7 +209,8 @@ def _open_zarr(array: Any, missing_chunks: MissingChunks) -> Source:
 def _open_xarray(part: Any, name: str, missing_chunks: MissingChunks) -> Any:
     if not hasattr(part, "dims") or not hasattr(part, "variable"):
         raise InvalidTypeError(
-            f"{name} is an xarray {type(part).__name__}; pass one DataArray, for example "
+            f"{name} is an xarray {type(part).__name__}; pass its dimensions, for example "
+            f'sample_dims=("time", "lat", "lon"), or pass one DataArray, for example '
             f'{name}["variable"].'
         )
     data = part.variable._data  # noqa: SLF001 - `.data` would load a lazily opened file whole

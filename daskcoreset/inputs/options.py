@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import wraps
 from typing import Any, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.validation import check_choice
+from daskcoreset.core.validation import check_choice, check_options, shown
 
 MissingChunks: TypeAlias = Literal["raise", "fill"]
 
@@ -24,6 +24,8 @@ class ReadKeywords(TypedDict, total=False):
     storage_options: Mapping[str, Any] | None
     columns: Sequence[str] | None
     missing_chunks: MissingChunks
+    sample_dims: str | Sequence[str] | None
+    feature_dims: str | Sequence[str] | None
 
 
 @dataclass(frozen=True)
@@ -38,11 +40,20 @@ class ReadOptions:
         Features to read, in this order; None reads all.
     missing_chunks : {"raise", "fill"}
         What a chunk of a Zarr array is that is not stored: an error, or the fill value.
+    sample_dims, feature_dims : tuple of str, or None
+        Dimensions of an xarray object whose cells are rows, and those whose cells are columns.
     """
 
     storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
     columns: Sequence[str] | None = None
     missing_chunks: MissingChunks = "raise"
+    sample_dims: str | Sequence[str] | None = None
+    feature_dims: str | Sequence[str] | None = None
+
+    @property
+    def has_dims(self) -> bool:
+        """Whether X is asked for as an array of several dimensions."""
+        return self.sample_dims is not None or self.feature_dims is not None
 
     @classmethod
     def of(cls, X: Any) -> tuple[Any, ReadOptions]:
@@ -51,28 +62,39 @@ class ReadOptions:
 
     def __post_init__(self) -> None:
         check_choice("missing_chunks", self.missing_chunks, "raise", "fill")
-        storage, columns = self.storage_options, self.columns
-        if not isinstance(storage, (Mapping, type(None))):
-            raise InvalidTypeError(
-                f"storage_options is a {type(storage).__name__}; pass a dict of the names and "
-                f'values that the file system takes, such as {{"anon": True}}.'
-            )
+        check_options(self.storage_options)
+        for name in ("sample_dims", "feature_dims"):
+            object.__setattr__(self, name, _checked_dims(name, getattr(self, name)))
+        columns = self.columns
         if columns is None:
             return
-        names: Any = columns
-        if isinstance(names, str) or not isinstance(names, Sequence) or _any_unhashable(names):
+        if isinstance(columns, str) or not isinstance(columns, Sequence):
             raise InvalidTypeError(
-                f"columns is {columns!r}; pass a list of names of columns, such as [{'a'!r}]."
+                f"columns is {shown(columns)}; pass a list of names of columns, such as [{'a'!r}]."
             )
         object.__setattr__(self, "columns", tuple(columns))
-        if not columns or len(set(columns)) != len(columns):
+        try:
+            n_names = len(set(columns))
+        except TypeError as error:
+            problem = f"columns is {shown(columns)}; pass a list of names of columns."
+            raise InvalidTypeError(problem) from error
+        if not columns or n_names != len(columns):
             raise InvalidInputError(
                 f"columns is {list(columns)}; name at least one column, and none of them twice."
             )
 
 
-def _any_unhashable(values: Sequence[Any]) -> bool:
-    return any(not isinstance(value, Hashable) for value in values)
+def _checked_dims(name: str, dims: Any) -> tuple[str, ...] | None:
+    if dims is None:
+        return None
+    listed = (dims,) if isinstance(dims, str) else dims
+    if not isinstance(listed, Sequence) or not all(isinstance(dim, str) for dim in listed):
+        raise InvalidTypeError(
+            f'{name} is {dims!r}; pass names of dimensions, such as ("time", "lat", "lon").'
+        )
+    if len(set(listed)) != len(listed):
+        raise InvalidInputError(f"{name} is {dims!r}; name each dimension once.")
+    return tuple(listed)
 
 
 DEFAULTS = ReadOptions()
@@ -107,7 +129,7 @@ def reading(X: Any, options: ReadOptions, beside: Sequence[Any] = ()) -> Any:
     if isinstance(X, Iterator):
         return _batches(X, options)
     is_frame = hasattr(type(X), "columns") and type(X).__name__ != "LazyFrame"
-    if is_frame and options.storage_options is None:
+    if is_frame and options.storage_options is None and not options.has_dims:
         return select_columns(X, options.columns, beside)
     return Reading(X, options)
 
@@ -116,6 +138,14 @@ def _batches(batches: Iterator[Any], options: ReadOptions) -> Iterator[Any]:
     for batch in batches:
         X, *beside = batch if isinstance(batch, tuple) else (batch,)
         yield (reading(X, options, beside), *beside)
+
+
+def with_columns(X: Any, columns: Iterable[str] | None) -> Any:
+    """Return X with these columns alone, where it has names and none were asked for."""
+    data, options = (X.data, X.options) if isinstance(X, Reading) else (X, DEFAULTS)
+    if columns is None or options.columns is not None:
+        return X
+    return reading(data, replace(options, columns=tuple(columns)))
 
 
 def select_columns(frame: Any, columns: Sequence[str] | None, beside: Sequence[Any]) -> Any:
@@ -134,6 +164,10 @@ def check_columns(columns: Sequence[str], names: Sequence[Any]) -> None:
     if unknown := [name for name in columns if name not in names]:
         raise InvalidInputError(
             f"columns has {unknown}, but X has the columns {list(names)}; name some of these."
+        )
+    if twice := [name for name in columns if list(names).count(name) > 1]:
+        raise InvalidInputError(
+            f"columns has {twice}, of which X has more than one each; rename them."
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +20,7 @@ from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.dataframes import OBJECT, check_numeric, common_dtype
 from daskcoreset.inputs.places import Place, clear_errors, read_clearly, shortened
+from daskcoreset.inputs.seen import here
 from daskcoreset.inputs.sources import Loader, Source, Table, import_reader
 
 SUFFIXES = (".parquet", ".parq", ".pq")
@@ -132,7 +134,7 @@ def _rows_of(
 
 
 def _column_to_numpy(column: Any, dtype: np.dtype[Any]) -> AnyArray:
-    if dtype.kind == "f" and column.null_count:
+    if dtype.kind == "f" and (column.null_count or _is_decimal(column.type)):
         column = column.cast("float64")  # where a null becomes NaN
     return np.asarray(column.to_numpy())
 
@@ -140,14 +142,32 @@ def _column_to_numpy(column: Any, dtype: np.dtype[Any]) -> AnyArray:
 def _plain_dtype(kinds: Sequence[Any]) -> np.dtype[Any]:
     """Return the dtype that holds the types that one column has in all files."""
     if all(map(_is_number, kinds)):
-        return common_dtype(kind.to_pandas_dtype() for kind in kinds)
+        return common_dtype(
+            np.float64 if _is_decimal(kind) else kind.to_pandas_dtype() for kind in kinds
+        )
     return OBJECT
 
 
 def _is_number(kind: Any) -> bool:
     import pyarrow.types as pt
 
-    return bool(pt.is_integer(kind) or pt.is_floating(kind) or pt.is_boolean(kind))
+    plain = pt.is_integer(kind) or pt.is_floating(kind) or pt.is_boolean(kind)
+    return bool(plain) or _is_decimal(kind)
+
+
+def _is_decimal(kind: Any) -> bool:
+    import pyarrow.types as pt
+
+    return bool(pt.is_decimal(kind))
+
+
+def _check_names(names: Sequence[str], where: str) -> None:
+    """Check that every column has a name of its own, by which it is read."""
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InvalidInputError(
+            f"{where} has more than one column of the names {twice}; rename them."
+        )
 
 
 # --- tables in memory --------------------------------------------------------------------
@@ -219,6 +239,7 @@ def as_table(X: Any, keys: Sequence[str] = ()) -> Any:
         X = pa.Table.from_batches([X])
     if not isinstance(X, pa.Table):
         return X
+    _check_names(X.schema.names, "X")
     table = ArrowTable("")
     table.names = list(X.schema.names)
     table.types = {field.name: [field.type] for field in X.schema}
@@ -240,6 +261,8 @@ class _RowGroup(Piece):
         As pyarrow takes them.
     name : str
         Of the file, without secrets.
+    columns : str
+        Digest of the columns of the file and their types.
     group : int
         Its number in the file.
     rows : int
@@ -250,6 +273,7 @@ class _RowGroup(Piece):
     path: str
     filesystem: Any
     name: str
+    columns: str
     group: int
     rows: int
     keys: Mapping[str, Any]
@@ -270,6 +294,12 @@ class _RowGroup(Piece):
             fragment = file_format.make_fragment(
                 self.path, filesystem=self.filesystem, row_groups=[self.group]
             )
+            if _digest(fragment.physical_schema) != self.columns:
+                raise StoreError(
+                    f"{self.name!r} has other columns, or columns of other types, on {here()} than "
+                    f"when it was opened; let every worker see the same files, and open them again "
+                    f"if they were written anew."
+                )
             # The threads are those of Dask.
             return fragment.to_table(columns=stored, use_threads=False)
 
@@ -336,15 +366,17 @@ class ParquetFiles(ArrowTable):
         import pyarrow.dataset as ds
 
         folders = ds.get_partition_keys(fragment.partition_expression)
+        _check_names(fragment.physical_schema.names, repr(self._named(fragment)))
         types = {field.name: field.type for field in fragment.physical_schema}
         constants = {key: folders[key] for key in schema.names if key in folders.keys() - types}
+        columns = _digest(fragment.physical_schema)
         types |= {key: schema.field(key).type for key in constants}
         name = self._named(fragment)
         self._add_columns(name, types)
         self.nulls |= {key for key in self._keys if key in folders and folders[key] is None}
         for group in fragment.row_groups:
             if group.num_rows:
-                where = _absolute(fragment), fragment.filesystem, name
+                where = _absolute(fragment), fragment.filesystem, name, columns
                 self.pieces.append(_RowGroup(*where, group.id, group.num_rows, constants))
                 self._note_nulls(fragment.metadata.row_group(group.id))
 
@@ -384,6 +416,12 @@ class ParquetFiles(ArrowTable):
             fragment.ensure_complete_metadata()
 
 
+def _digest(schema: Any) -> str:
+    """Return a digest of the columns of a file and their types."""
+    text = repr(sorted((field.name, str(field.type)) for field in schema))
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
 def _absolute(fragment: Any) -> str:
     """Return the path of a file, which workers may look for from another folder."""
     local = fragment.filesystem.type_name == "local"
@@ -393,15 +431,24 @@ def _absolute(fragment: Any) -> str:
 
 def _dataset_of(files: Sequence[Place], root: Place | None) -> Any:
     """Return the data set of some Parquet files, in this order; nothing is read."""
+    import pyarrow as pa
     import pyarrow.dataset as ds
 
     filesystem = files[0].filesystem if files else None
-    return ds.dataset(
-        [file.path for file in files],
-        format="parquet",
-        filesystem=filesystem,
-        partitioning="hive",
-        partition_base_dir=None if root is None else root.path,
+    try:
+        return ds.dataset(
+            [file.path for file in files],
+            format="parquet",
+            filesystem=filesystem,
+            partitioning="hive",
+            partition_base_dir=None if root is None else root.path,
+        )
+    except pa.ArrowInvalid as error:
+        if "duplicate field names" not in str(error):
+            raise
+    raise InvalidInputError(
+        f"{files[0].name!r} has more than one column of the same name; rename them, and write the "
+        f"file anew."
     )
 
 

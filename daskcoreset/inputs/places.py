@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +21,9 @@ from daskcoreset.core.secrets import without_secrets
 T = TypeVar("T")
 
 _LOCAL = ("file", "local")
+
+# Times that botocore sends a request: seven seconds in all at most, where nothing listens.
+_ATTEMPTS = 4
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ class Place:
             return cls(str(Path(text).expanduser().absolute()))
         import fsspec
 
-        filesystem, path = fsspec.url_to_fs(text, **(options or {}))
+        filesystem, path = fsspec.url_to_fs(text, **(options_for(text, options) or {}))
         return cls(path, filesystem, text)
 
     @property
@@ -72,24 +76,27 @@ class Place:
     @property
     def is_file(self) -> bool:
         """Whether there is a file."""
-        return self._asked("isfile", Path.is_file)
+        # Asked for its kind, as file systems say False where no server is.
+        return self._asked(lambda files: files.info(self.path)["type"] == "file", Path.is_file)
 
     @property
     def exists(self) -> bool:
         """Whether there is a file or folder."""
-        return self._asked("exists", Path.exists)
+        return self._asked(lambda files: files.exists(self.path), Path.exists)
 
     def has(self, member: str) -> bool:
         """Whether a folder has a file of this name."""
         return self.at(f"{self.path.rstrip('/')}/{member}").exists
 
-    def _asked(self, question: str, local: Any) -> bool:
+    def _asked(self, question: Callable[[Any], Any], local: Callable[[Path], bool]) -> bool:
         if self.filesystem is None:
-            return bool(local(Path(self.path)))
+            return local(Path(self.path))
         try:
-            return bool(getattr(self.filesystem, question)(self.path))
-        except Exception:  # noqa: BLE001 - what may be read need not be listed; opening it tells
-            return False
+            return bool(question(self.filesystem))
+        except Exception as error:
+            if remedy_for(error) == _SILENT[2]:  # each further question would wait as long
+                raise
+            return False  # what may be read need not be listed; opening it tells
 
     def at(self, path: str) -> Place:
         """Return another place of the same file system."""
@@ -134,6 +141,19 @@ class Place:
         return bytes(self.filesystem.cat_file(self.path, start=start, end=stop))
 
 
+def options_for(url: str, options: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return the options of a file system, with those that the library has other defaults for.
+
+    That of S3 tries five times to connect, with seconds between, where no server is; s3fs by itself
+    repeats what a server that is there does not answer. What the user says counts.
+    """
+    if not url.lower().startswith(("s3://", "s3a://")) or "AWS_MAX_ATTEMPTS" in os.environ:
+        return options
+    given = dict(options or {})
+    retries = {"retries": {"total_max_attempts": _ATTEMPTS}}
+    return {**given, "config_kwargs": {**retries, **(given.get("config_kwargs") or {})}}
+
+
 def is_glob(location: Any) -> bool:
     """Whether a path or URL is a pattern of several.
 
@@ -148,6 +168,33 @@ def is_glob(location: Any) -> bool:
     if text.startswith(("http://", "https://")):  # where a question mark begins the query
         return "*" in text.partition("?")[0]
     return any(sign in text for sign in "*?[") and ("://" in text or not Path(text).exists())
+
+
+# One letter is a drive of Windows; `pathlib.Path` takes one of the two slashes away.
+_SLASHLESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?!//|:)")
+
+
+def check_slashes(name: str, location: str | os.PathLike[str]) -> None:
+    """Raise an error for a URL that has lost its slashes, and would be taken for a local path.
+
+    Parameters
+    ----------
+    name : str
+        The argument.
+    location : str or path-like
+        A path may have a colon in it, where there is something of that name.
+    """
+    text = os.fspath(location)
+    match = _SLASHLESS.match(text)
+    if match is None or "://" in text or Path(text).exists():
+        return
+    if is_glob(text) and Place.of(text, None).matches():
+        return
+    scheme = match[1]
+    raise InvalidInputError(
+        f"{name} is no file or folder, and looks like a URL ({scheme}) without its two slashes; "
+        f'pass it as text that begins with "{scheme}://", and a path with "./".'
+    )
 
 
 def shortened(names: Sequence[str]) -> str:

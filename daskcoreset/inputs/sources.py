@@ -7,11 +7,12 @@ later, and a worker that dies takes nothing with it.
 
 from __future__ import annotations
 
+import io
 import itertools
 import os
+import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,8 @@ from daskcoreset.core.errors import InvalidInputError, StoreError
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.places import Place, read_clearly
+from daskcoreset.inputs.seen import Layout, check_seen
+from daskcoreset.inputs.travel import RowsInMemory
 from daskcoreset.inputs.zarr_stores import damaged_chunk
 
 # Reads one range of rows when called, an ndarray or SciPy sparse; picklable, cheap to make.
@@ -160,13 +163,9 @@ def array_source(array: AnyArray) -> Source:
     """Return the source of an ndarray in memory; blocks are views, and pickle alone."""
 
     def loader(start: int, stop: int) -> Loader:
-        return partial(_rows_in_memory, array[start:stop])
+        return RowsInMemory(array[start:stop])
 
     return Source(array.shape, array.dtype, loader, in_memory=True)
-
-
-def _rows_in_memory(rows: AnyArray) -> AnyArray:
-    return rows
 
 
 def sparse_source(matrix: Any) -> Source:
@@ -233,6 +232,34 @@ def _npy_header(path: str, offset: int) -> bytes:
     return header if header.startswith(np.lib.format.MAGIC_PREFIX) else b""
 
 
+def npy_layout(header: bytes) -> Layout:
+    """Return what the header of a .npy file says; its rest are the order and the first byte.
+
+    Raises
+    ------
+    ValueError
+        Of other files.
+    """
+    file = io.BytesIO(header)
+    version = np.lib.format.read_magic(file)
+    read = {(1, 0): np.lib.format.read_array_header_1_0}.get(
+        version, np.lib.format.read_array_header_2_0
+    )
+    shape, fortran, dtype = read(file)
+    # The columns of a longer array lie elsewhere, where it is stored by columns.
+    by_columns = shape if fortran and len(shape) > 1 else None
+    return Layout(shape, dtype, (by_columns, file.tell()))
+
+
+def _check_header(name: str, opened: Layout, header: bytes) -> None:
+    """Check that a .npy file is the one that was opened."""
+    try:
+        found = npy_layout(header)
+    except ValueError:
+        found = Layout((), np.dtype(np.void))
+    check_seen(name, opened, found)
+
+
 def _mapped_loader(  # noqa: PLR0917 - all of them are always given
     path: str,
     header: bytes,
@@ -261,55 +288,14 @@ def _mapped_rows(  # noqa: PLR0917 - all of them are always given
     low = first + sum(min(0, r) for r in reach)
     high = first + sum(max(0, r) for r in reach) + dtype.itemsize
     what = f"{shape[0]} rows from byte {first} of {path!r}"
-    if read_clearly(lambda: what, lambda: _npy_header(path, len(header)), path) != header:
-        raise StoreError(
-            f"{what} are not those that were opened: the header of the file is another one where "
-            f"it is read; put the same file there, or open it again."
-        )
+    found = read_clearly(lambda: what, lambda: _npy_header(path, len(header)), path)
+    if found != header:
+        _check_header(path, npy_layout(header), found)
     raw = read_clearly(
         lambda: what,
         lambda: np.memmap(path, np.uint8, "r", low, (high - low,)),
     )
     return np.ndarray(shape, dtype, raw, first - low, strides)
-
-
-def hdf5_source(dataset: Any, place: Place | None = None) -> Source:
-    """Return the source of an HDF5 data set; tasks open the file, for handles do not pickle."""
-    key = str(dataset.name)
-    if place is None:
-        path = os.path.abspath(os.fsdecode(dataset.file.filename))  # noqa: PTH100 - no links
-        place = Place(path)
-        if not Path(path).is_file():
-            raise InvalidInputError(
-                f"the HDF5 data set {key!r} is in memory, where workers cannot read it; "
-                f"save its file to disk, or pass the array, dataset[:]."
-            )
-
-    loader = partial(partial, _hdf5_rows, place, key)
-    shape = tuple(dataset.shape or ())
-    granularity = int(dataset.chunks[0]) if dataset.chunks else 1
-    name = f"{place.name}:{key}"
-    return Source(shape, dataset.dtype, loader, granularity, name=name, in_process=place.in_process)
-
-
-def _hdf5_rows(place: Place, dataset: str, start: int, stop: int) -> Any:
-    def read() -> Any:
-        with open_hdf5(place) as file:
-            return file[dataset][start:stop]
-
-    what = f"rows {start} to {stop} of the data set {dataset!r} in {place.name!r}"
-    return read_clearly(lambda: what, read, place.url)
-
-
-@contextmanager
-def open_hdf5(place: Place) -> Iterator[Any]:
-    """Open an HDF5 file."""
-    import h5py
-
-    with ExitStack() as stack:
-        remote = place.filesystem is not None
-        opened = stack.enter_context(place.open()) if remote else place.path
-        yield stack.enter_context(h5py.File(opened, "r"))
 
 
 def concatenated_source(sources: Sequence[Source], names: Sequence[str], argument: str) -> Source:
@@ -372,18 +358,27 @@ def _concatenated_rows(parts: Sequence[Loader]) -> Any:
     return parts[0]() if len(parts) == 1 else np.concatenate([part() for part in parts])
 
 
-def file_source(place: Place, shape: tuple[int, ...], dtype: np.dtype[Any], offset: int) -> Source:
-    """Return the source of an array that lies in a remote file, row after row, from a byte on."""
-
-    def loader(start: int, stop: int) -> Loader:
-        return partial(_file_rows, place, dtype, (stop - start, *shape[1:]), offset, start)
-
-    return Source(shape, dtype, loader, name=place.name, in_process=place.in_process)
+# Openings of files whose headers this process has seen: of these none are read again.
+_seen: set[str] = set()
 
 
-def _file_rows(
-    place: Place, dtype: np.dtype[Any], shape: tuple[int, ...], offset: int, start: int
-) -> AnyArray:
+def file_source(place: Place, layout: Layout) -> Source:
+    """Return the source of a remote .npy file, whose rows lie one after another."""
+    opening = uuid.uuid4().hex
+    _seen.add(opening)
+    loader = partial(partial, _file_rows, place, layout, opening)
+    return Source(layout.shape, layout.dtype, loader, name=place.name, in_process=place.in_process)
+
+
+def _file_rows(place: Place, layout: Layout, opening: str, start: int, stop: int) -> AnyArray:
+    dtype, shape = layout.dtype, (stop - start, *layout.shape[1:])
+    _, offset = layout.rest
+    if opening not in _seen:
+        header = read_clearly(
+            lambda: f"the header of {place.name!r}", lambda: place.read(0, offset), place.url
+        )
+        _check_header(place.name, layout, header)
+        _seen.add(opening)
     row_bytes = dtype.itemsize * int(np.prod(shape[1:], dtype=np.int64))
     first, n_bytes = offset + start * row_bytes, shape[0] * row_bytes
     what = f"rows {start} to {start + shape[0]} of {place.name!r}"

@@ -19,13 +19,10 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import os
-import socket
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,6 +30,7 @@ import numpy as np
 from daskcoreset.core.errors import StoreError
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.options import MissingChunks
+from daskcoreset.inputs.seen import Layout, check_seen, here
 from daskcoreset.inputs.zarr_stores import name_of_array
 
 # Openings whose metadata this process has seen: of these none are read again.
@@ -73,10 +71,8 @@ class StoredArray:
                 cls(array, missing_chunks, "", opening).check_store()  # the error that says why
             return cls(array, missing_chunks, None, opening)
         _seen.add(opening)
-        stored = cls(array, missing_chunks, _digest(now), opening)
-        if _digest(array) != stored.metadata or now.shape[:1] < array.shape[:1]:
-            raise stored.changed(now)
-        return stored
+        check_seen(name_of_array(array), _layout(array), _layout(now))
+        return cls(array, missing_chunks, _digest(now), opening)
 
     def __reduce__(self) -> Any:
         # Without what is cached.
@@ -117,7 +113,7 @@ class StoredArray:
         bounds = _bounds(key, self.shape)
         if bounds is None:
             return self.checked(values, lambda array: array[key])
-        filled = list(_filled_regions(values, bounds, self._chunk_lengths, self._fill))
+        filled = list(filled_regions(values, bounds, self._chunk_lengths, self._fill))
         if filled:
             self.check_store(again=True)
         if not self._may_be_filled:
@@ -146,21 +142,12 @@ class StoredArray:
             reason = type(error).__name__
         if now is None:  # raised here, for errors of stores as causes do not pickle
             raise StoreError(
-                f"{name_of_array(self.array)} cannot be read on {_here()} ({reason}); make the "
+                f"{name_of_array(self.array)} cannot be read on {here()} ({reason}); make the "
                 f"store visible to every worker, by the same path."
             )
-        if _digest(now) != self.metadata or now.shape[:1] < self.array.shape[:1]:
-            raise self.changed(now)
+        opened = Layout(self.shape, _native(self.dtype), self.metadata)
+        check_seen(name_of_array(self.array), opened, _layout(now))
         _seen.add(self.opening)
-
-    def changed(self, now: Any) -> StoreError:
-        """Return the error of a store that holds another array than was opened."""
-        return StoreError(
-            f"{name_of_array(self.array)} holds another array on {_here()} than was opened: shape "
-            f"{now.shape}, dtype {now.dtype}, or its codecs, in place of {self.shape}, "
-            f"{self.dtype}; let every worker see the same store, and open it again if it was "
-            f"written anew."
-        )
 
     @property
     def _may_be_filled(self) -> bool:
@@ -201,7 +188,7 @@ class StoredArray:
         if fill is not None:
             remedy += f', or pass missing_chunks="fill" if rows of {fill!s} are meant'
         return StoreError(
-            f"{chunk} of {name_of_array(self.array)} is not stored{row}, as seen on {_here()}; "
+            f"{chunk} of {name_of_array(self.array)} is not stored{row}, as seen on {here()}; "
             f"{remedy}."
         )
 
@@ -252,6 +239,16 @@ def _reopened(array: Any) -> Any:
     return zarr.open_array(array.store_path, mode="r", zarr_format=array.metadata.zarr_format)
 
 
+def _layout(array: Any) -> Layout:
+    return Layout(tuple(array.shape), _native(array.dtype), _digest(array))
+
+
+def _native(dtype: Any) -> np.dtype[Any]:
+    """Return a dtype without its byte order, which is one of the codecs in the digest."""
+    plain: np.dtype[Any] = np.dtype(dtype)
+    return plain if plain.isnative else plain.newbyteorder("=")
+
+
 def _digest(array: Any) -> str:
     """Return a digest of what decides how chunks are read; rows may be added meanwhile."""
     metadata = array.metadata.to_dict()
@@ -259,10 +256,6 @@ def _digest(array: Any) -> str:
         metadata.pop(name, None)
     text = repr((sorted(metadata.items(), key=lambda item: item[0]), array.shape[1:]))
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
-
-
-def _here() -> str:
-    return f"host {socket.gethostname()!r} (process {os.getpid()} in {str(Path.cwd())!r})"
 
 
 # --- chunks ------------------------------------------------------------------------------
@@ -287,10 +280,20 @@ def _bounds(key: Any, shape: tuple[int, ...]) -> list[tuple[int, int]] | None:
     return bounds
 
 
-def _filled_regions(
+def filled_regions(
     values: AnyArray, bounds: list[tuple[int, int]], chunks: tuple[int, ...], fill: Any
 ) -> Iterator[tuple[slice, ...]]:
-    """Yield the parts of chunks that hold nothing but the fill value, by where they are stored."""
+    """Yield the parts of chunks that hold nothing but the fill value, by where they are stored.
+
+    Parameters
+    ----------
+    values : ndarray
+    bounds : list of (int, int)
+        Where the values are in the array.
+    chunks : tuple of int
+        Lengths of chunks.
+    fill : object
+    """
     if not values.size:
         return
     edges = [
@@ -317,65 +320,3 @@ def _is_fill(values: AnyArray, fill: Any) -> AnyArray:
         array, fill = np.isnan(array), True
     filled: AnyArray = np.asarray(array == fill)
     return filled
-
-
-# --- arrays inside of others -------------------------------------------------------------
-
-
-def with_stored(value: Any, missing_chunks: MissingChunks) -> Any:
-    """Return a copy of `value` whose Zarr arrays are checked: xarray's wrappers, or an array.
-
-    Anything else comes back as it is.
-    """
-    module = type(value).__module__.partition(".")[0]
-    if module == "zarr" and hasattr(value, "store_path") and hasattr(value, "shape"):
-        return StoredArray.of(value, missing_chunks)
-    if module != "xarray":
-        return value
-    for name in ("array", "_array"):  # of an adapter; of the wrapper of a Zarr array
-        inner = getattr(value, name, None)
-        if inner is not None:
-            checked = with_stored(inner, missing_chunks)
-            if checked is inner:
-                return value
-            outer = copy.copy(value)
-            setattr(outer, name, checked)
-            return outer
-    return value
-
-
-def with_stored_in_graph(array: Any, missing_chunks: MissingChunks) -> Any:
-    """Return a Dask array whose graph reads the Zarr arrays that it holds with checks.
-
-    Found are the arrays that ``da.from_zarr``, ``da.from_array`` and xarray put into a graph; not
-    those that functions open for themselves.
-    """
-    from dask.blockwise import Blockwise
-    from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
-
-    graph = array.__dask_graph__()
-    if not isinstance(graph, HighLevelGraph):
-        return array
-    layers: dict[str, Any] = {}
-    for name, layer in graph.layers.items():
-        if isinstance(layer, Blockwise):
-            pairs = [(with_stored(v, missing_chunks), i) for v, i in layer.indices]
-            if any(new is not old for (new, _), (old, _) in zip(pairs, layer.indices, strict=True)):
-                layers[name] = copy.copy(layer)
-                layers[name].indices = tuple(pairs)
-        elif isinstance(layer, MaterializedLayer):
-            nodes = {key: _checked_node(node, missing_chunks) for key, node in layer.items()}
-            if any(nodes[key] is not node for key, node in layer.items()):
-                layers[name] = MaterializedLayer(nodes)
-    if not layers:
-        return array
-    rebuild, extra = array.__dask_postpersist__()
-    return rebuild(HighLevelGraph({**graph.layers, **layers}, graph.dependencies), *extra)
-
-
-def _checked_node(node: Any, missing_chunks: MissingChunks) -> Any:
-    held = getattr(node, "value", None)  # of Dask's nodes that hold data
-    if held is None or not hasattr(node, "key"):
-        return with_stored(node, missing_chunks)
-    checked = with_stored(held, missing_chunks)
-    return node if checked is held else type(node)(node.key, checked)

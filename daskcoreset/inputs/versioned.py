@@ -89,7 +89,7 @@ def _changes(repository: Any, since: str, snapshot: str) -> Any:
     except Exception:  # noqa: BLE001 - likewise
         raise StoreError(
             f"source does not know snapshot {since}, of which the view was made ({reason}): it is "
-            f"another repository, or that has expired; follow the source from another path."
+            f"another repository, or the snapshot has expired; follow the source from another path."
         ) from None
     return None
 

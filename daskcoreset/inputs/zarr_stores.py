@@ -8,11 +8,13 @@ import sys
 import warnings
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import parse_qsl
 
 import numpy as np
 
+from daskcoreset.core.objects import name_of
 from daskcoreset.core.secrets import without_secrets
-from daskcoreset.inputs.places import Place, clear_errors
+from daskcoreset.inputs.places import Place, clear_errors, options_for
 
 # Chunks of a block that are tried one by one to find the damaged one.
 _MAX_TRIED = 4096
@@ -50,8 +52,17 @@ def open_zarr(place: Place, options: Mapping[str, Any] | None) -> Any:
     """Open the array or group at a place."""
     import zarr
 
-    storage_options = None if options is None else dict(options)
-    return zarr.open(place.url or place.path, mode="r", storage_options=storage_options)
+    url, mark, query = (place.url or place.path).partition("?")
+    if mark and url.startswith(("http://", "https://")):
+        # Of every file in the store, whose names are put behind the URL.
+        params = dict(parse_qsl(query, keep_blank_values=True))
+        options = {"params": params} | dict(options or {})
+    else:
+        url += mark + query
+    storage_options = options_for(url, options)
+    return zarr.open(
+        url, mode="r", storage_options=None if storage_options is None else dict(storage_options)
+    )
 
 
 def store_name(store: Any, path: str = "") -> str:
@@ -67,10 +78,7 @@ def store_name(store: Any, path: str = "") -> str:
         url = str(getattr(store, "path", ""))
         text = url if "://" in url else str(filesystem.unstrip_protocol(url))
     elif type(store).__name__ == "ObjectStore":
-        inner = store.store
-        bucket = (getattr(inner, "config", None) or {}).get("bucket", "")
-        prefix = getattr(inner, "prefix", None) or ""
-        text = f"{type(inner).__name__}({'/'.join(part for part in (bucket, str(prefix)) if part)})"
+        text = name_of(store.store)
     text = without_secrets(text, text)
     return f"{text.rstrip('/')}/{path}" if path else text
 

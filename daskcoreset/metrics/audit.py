@@ -11,12 +11,13 @@ import numpy as np
 
 from daskcoreset.core.blocks import Block, find_unusable_row
 from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.core.portfolio import Portfolio
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.tables import html_table, text_table
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import as_float, as_int, check_flag
-from daskcoreset.execution.deadline import time_limit
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.metrics.costs import data_of
 from daskcoreset.metrics.plot import plot_audit
@@ -109,6 +110,10 @@ class Audit:
         Of the intervals.
     seed : int
         Root seed of the solutions and of the independent sample.
+    sample_errors : ndarray of shape (n_solutions,), float64, or None
+        Where the sample of a `Portfolio` stood for all data, standard errors of `on_data`,
+        which is an estimate then. They are what the sampled rows show: where rare rows hold the
+        cost, a sample may have none of them, and neither figure says so.
     """
 
     objective: Objective[Any]
@@ -122,6 +127,7 @@ class Audit:
     confidence: float
     seed: int
     _estimates: CostEstimates = field(repr=False)
+    sample_errors: FloatArray | None = None
 
     @property
     def differences(self) -> FloatArray:
@@ -137,8 +143,9 @@ class Audit:
 
     @property
     def sample_size(self) -> int:
-        """Rows of the independent sample that intervals come from."""
-        return len(self._estimates.sample.coins)
+        """Rows of the independent sample that intervals, or standard errors, come from."""
+        sample = self._estimates.sample
+        return len(sample.coins) if self.sample_errors is None else sample.n_rows
 
     def interval(self, solution: Any, *, confidence: float | None = None) -> Interval:
         r"""Bound the cost of any solution over all data, without reading them again.
@@ -181,6 +188,11 @@ class Audit:
         >>> bool(interval.low < true < interval.high)
         True
         """
+        if self.sample_errors is not None:
+            raise InvalidInputError(
+                "the audit has seen a sample and no sums over all rows, without which no interval "
+                "holds for every data set; pass the data as X to audit."
+            )
         level = (
             self.confidence if confidence is None else as_float("confidence", confidence, "0.95")
         )
@@ -227,13 +239,22 @@ class Audit:
     def _cells(self) -> list[tuple[str, str, str, str]]:
         costs = zip(self.names, self.on_coreset, self.on_data, self.differences, strict=True)
         cells = [(name, f"{c:.6g}", f"{x:.6g}", f"{gap:+.2%}") for name, c, x, gap in costs]
+        if self.sample_errors is not None:
+            shares = _quotient(self.sample_errors, self.on_data)
+            cells = [
+                (*cell[:3], f"{cell[3]} ± {2 * share:.2%}")
+                for cell, share in zip(cells, shares, strict=True)
+            ]
         gap = self.coreset_weight / self.data_weight - 1
         weights = (f"{self.coreset_weight:.6g}", f"{self.data_weight:.6g}", f"{gap:+.2%}")
         return [*cells, ("total weight", *weights)]
 
     def _title(self) -> str:
         difference = f"largest difference {self.distortion:.2%}"
-        return f"{self.objective.name}, {difference}, over {self.n_rows:,} rows"
+        rows = f"{self.n_rows:,} rows"
+        if self.sample_errors is not None:
+            rows = f"a sample of {self.sample_size:,} of {rows}"
+        return f"{self.objective.name}, {difference}, over {rows}"
 
     def __repr__(self) -> str:
         return "\n".join([f"Audit({self._title()})", *text_table([_HEAD, *self._cells()])])
@@ -270,8 +291,10 @@ def audit(
     Parameters
     ----------
     coreset : Coreset
-    X : array-like of shape (n, d), or path
-        The data that it is of; any input of `daskcoreset.build`.
+    X : array-like of shape (n, d), or path, or Portfolio
+        The data that it is of; any input of `daskcoreset.build`. A `Portfolio` built with
+        ``summaries=["sample"]`` stands for its data, which are not read: costs over all data are
+        estimated from its sample then, with standard errors, and there are no intervals.
     y : array-like of shape (n,), or str, optional
         Labels, where the cost is about labels.
     solutions : array-like of shape (k, d), sequence or mapping of such, or None, default=None
@@ -304,7 +327,7 @@ def audit(
         so, and raises otherwise.
     progress : bool or None, default=None
         As in `build`.
-    storage_options, columns, missing_chunks
+    storage_options, columns, missing_chunks, sample_dims, feature_dims
         As in `daskcoreset.build`.
     timeout : float or None, default=None
         As in `build`.
@@ -342,6 +365,9 @@ def audit(
     """
     level = as_float("confidence", confidence, "0.95")
     seed = resolve_seed(random_state)
+    portfolio = X if isinstance(X, Portfolio) else None
+    if portfolio is not None:
+        X, y, sample_weight = _stand_in(portfolio, y, sample_weight)
     if not isinstance(coreset, Coreset):
         raise InvalidTypeError(f"coreset is {coreset!r}; pass Coreset objects only.")
     if objective is not None and not isinstance(objective, Objective):
@@ -357,15 +383,19 @@ def audit(
     if sample_size is None:
         sample_size = max(_MIN_SAMPLE, len(coreset))
     size = as_int("sample_size", sample_size)
-    if coreset.labels is not None and y is None and isinstance(objective, LinearCost):
+    labelled = y is not None or getattr(X, "has_labels", False)  # blocks that were opened before
+    if coreset.labels is not None and not labelled and isinstance(objective, LinearCost):
         raise InvalidInputError(
             f"y is missing, and the {objective.name} is about labels; pass those of X."
         )
-    blocks = data_of(coreset, X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
-    design = _design(rows, objective, candidates, size, seed)
     with time_limit(timeout):
+        blocks = data_of(coreset, X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
+        design = _design(rows, objective, candidates, size, seed)
         sample = sample_costs(blocks, design, progress=progress)
-    n_rows = sample.n_rows
+    n_rows, errors = sample.n_rows, None
+    if portfolio is not None:
+        n_rows = portfolio.sample_of_all.provenance["n"]
+        errors = _standard_errors(portfolio.sample_of_all, objective, candidates, n_rows)
     if coreset.provenance.get("n", n_rows) != n_rows:
         warnings.warn(
             f"X has {n_rows} rows and the coreset is of {coreset.provenance['n']}: the audit "
@@ -385,7 +415,31 @@ def audit(
         confidence=level,
         seed=seed,
         _estimates=CostEstimates(sample, design, rows),
+        sample_errors=errors,
     )
+
+
+def _stand_in(portfolio: Portfolio, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """Return the sample of a portfolio as X, y and sample_weight."""
+    if y is not None or sample_weight is not None:
+        raise InvalidInputError(
+            "X is a Portfolio, whose sample has labels and weights of its own; leave out y and "
+            "sample_weight."
+        )
+    sample = portfolio.sample_of_all
+    return sample.points, sample.labels, sample.weights
+
+
+def _standard_errors(
+    sample: Coreset, objective: Objective[Any], solutions: tuple[Any, ...], n_rows: int
+) -> FloatArray:
+    """Return standard errors of the costs of solutions, of rows drawn from so many."""
+    m = len(sample)
+    rows = Block(sample.points, sample.weights, sample.labels)
+    left_out = 1.0 - m / n_rows
+    shares = [sample.weights * objective.losses(rows, solution) for solution in solutions]
+    spread = [float(share.var(ddof=1)) if m > 1 else 0.0 for share in shares]
+    return np.sqrt(m * max(left_out, 0.0) * np.array(spread))
 
 
 def _check_usable(rows: Block, name: str = "coreset.points") -> None:

@@ -18,7 +18,7 @@ from daskcoreset.core.linalg import dense, tiles
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, FloatArray
-from daskcoreset.core.validation import as_numbers, check_flag, check_positive, shown
+from daskcoreset.core.validation import as_numbers, check_flag, check_positive, n_dims, shown
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction, map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
@@ -60,7 +60,7 @@ def svm_sensitivity(
         Whether the easy case counts as three alpha, as in the proof, or as two, as printed.
     random_state : int, Generator, RandomState or None, default=0
         For the clusters and the rough solution.
-    storage_options, columns, missing_chunks
+    storage_options, columns, missing_chunks, sample_dims, feature_dims
         As in `daskcoreset.build`.
 
     Returns
@@ -170,7 +170,7 @@ def svm_report(
         b, where `w` holds none; zero by default.
     classes : sequence of two labels, optional
         Which label is -1 and which +1, in this order; needed where X has rows of one only.
-    storage_options, columns, missing_chunks
+    storage_options, columns, missing_chunks, sample_dims, feature_dims
         As in `daskcoreset.build`.
 
     Returns
@@ -328,12 +328,17 @@ def merge_sums(first: dict[Any, Any], second: dict[Any, Any]) -> dict[Any, Any]:
 
 
 def _two_labels(present: list[Any], classes: Any) -> list[Any]:
-    labels = present
+    labels, known = present, set(present)
     if classes is not None:
         if not isinstance(classes, Sequence | np.ndarray) or isinstance(classes, str):
             raise InvalidTypeError(f"classes is {shown(classes)}; pass (negative, positive).")
-        labels = np.ravel(np.array([*classes], dtype=object)).tolist()
-    if len(labels) != 2 or not set(present) <= set(labels):
+        try:
+            labels = np.ravel(np.array([*classes], dtype=object)).tolist()
+            known = set(labels)
+        except TypeError as error:  # no labels, or one that cannot be looked up
+            problem = f"classes is {shown(classes)}; pass (negative, positive)."
+            raise InvalidTypeError(problem) from error
+    if len(labels) != 2 or not set(present) <= known:
         found = ", ".join(map(repr, present[:5]))
         raise InvalidInputError(
             f"y holds {len(present)} classes ({found}) where two are wanted; pass classes="
@@ -389,7 +394,7 @@ def kmeans_cost(
         One solution, or several to be evaluated in the same read.
     sample_weight : array-like of shape (n,), optional
         Input weights u; ones by default.
-    storage_options, columns, missing_chunks
+    storage_options, columns, missing_chunks, sample_dims, feature_dims
         As in `daskcoreset.build`.
 
     Returns
@@ -488,7 +493,7 @@ def distortion(
         where a coreset that misses something is wrong.
     sample_weight : array-like of shape (n,), optional
         Input weights u of the data.
-    storage_options, columns, missing_chunks
+    storage_options, columns, missing_chunks, sample_dims, feature_dims
         As in `daskcoreset.build`.
 
     Returns
@@ -524,8 +529,8 @@ def distortion(
 def _as_solutions(
     centers: Any, n_features: int, name: str = "centers"
 ) -> tuple[list[FloatArray], bool]:
-    several = isinstance(centers, Sequence) and all(np.ndim(solution) == 2 for solution in centers)
-    several = several or np.ndim(centers) == 3
+    several = isinstance(centers, Sequence) and all(n_dims(name, one) == 2 for one in centers)
+    several = several or n_dims(name, centers) == 3
     solutions = [
         as_centers(solution, n_features, name) for solution in (centers if several else [centers])
     ]
@@ -550,7 +555,7 @@ def data_of(
 ) -> RowBlocks:
     """Open the data that a coreset is of; `on_invalid` is by default what it was built with."""
     if on_invalid is None:
-        on_invalid = "drop" if coreset.provenance.get("n_dropped") else "raise"
+        on_invalid = "drop" if coreset.provenance.get("n_dropped") else None
     blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
     if blocks.schema.n_features != coreset.n_features:
         raise InvalidInputError(

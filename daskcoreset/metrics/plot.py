@@ -13,6 +13,7 @@ import numpy as np
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.optional import axes_for, need_matplotlib
+from daskcoreset.core.portfolio import Portfolio
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import as_float, as_numbers, check_flag, is_int, shown
 from daskcoreset.inputs.options import takes_reading
@@ -25,7 +26,9 @@ from daskcoreset.metrics.plot_density import (
     draw_line,
     draw_rows,
     explain,
+    frame_of,
     histogram,
+    histogram_of_rows,
     rows_frame,
 )
 
@@ -36,6 +39,9 @@ __all__ = ["plot_audit", "plot_coreset", "plot_error"]
 
 # Cells along an axis at most: a few pixels each.
 _MAX_BINS = 120
+
+# Of a user: pictures have fewer points, and a square of cells takes a gigabyte.
+_MOST_BINS = 10_000
 
 # Sizes named on the axis; more would run into each other.
 _MAX_TICKS = 8
@@ -63,10 +69,12 @@ def plot_coreset(
     Parameters
     ----------
     coreset : Coreset
-    X : array-like of shape (n, d), or path, or None, default=None
+    X : array-like of shape (n, d), or path, or Portfolio, or None, default=None
         The data, any input of `daskcoreset.build`: read once for a histogram, and for three
         to 1024 columns once before, for the axes. Without it, and with more columns, the
-        axes are those of the coreset, which estimate those of the data.
+        axes are those of the coreset, which estimate those of the data. A `Portfolio` built with
+        ``summaries=["sample"]`` stands for its data, which are not read: its moments give the same
+        axes, and its sample a coarser histogram.
     ax : matplotlib.axes.Axes or None, default=None
         Where to draw; None draws into a new figure of pyplot.
     sample_weight : array-like of shape (n,), optional
@@ -77,7 +85,7 @@ def plot_coreset(
         Whether to explain sizes, and the colours of labels.
     on_invalid : {"raise", "drop"} or None, default=None
         As in `daskcoreset.audit`.
-    storage_options, columns, missing_chunks
+    storage_options, columns, missing_chunks, sample_dims, feature_dims
         As in `daskcoreset.build`.
     **style
         For ``Axes.scatter``, over what is chosen here: ``alpha``, ``cmap``, ``color``, ...
@@ -112,7 +120,16 @@ def plot_coreset(
     need_matplotlib()
     frame = rows_frame(coreset.points, coreset.weights)
     counts = edges = None
-    if X is not None:
+    if isinstance(X, Portfolio):
+        sample, frame = X.sample_of_all, frame_of(X.all_rows.rows)
+        if sample.n_features != coreset.n_features:
+            raise InvalidInputError(
+                f"X is a Portfolio of {sample.n_features} columns and the coreset has "
+                f"{coreset.n_features}; pass that of the same data."
+            )
+        edges = _edges(frame.of(coreset.points), coreset.weights, bins or _auto_bins(len(sample)))
+        counts = histogram_of_rows(sample, frame, edges)
+    elif X is not None:
         blocks = data_of(coreset, X, None, sample_weight, on_invalid=on_invalid)
         if 2 < coreset.n_features <= MAX_COLUMNS:
             frame = data_frame(blocks)
@@ -264,13 +281,14 @@ def plot_audit(
     return ax
 
 
-def _means(
-    name: str, by_size: Mapping[int, Sequence[float]], confidence: float
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _means(name: str, by_size: Any, confidence: float) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Sizes, mean errors, and half the widths of their intervals."""
     from scipy.special import stdtrit
 
     rows = []
+    if not isinstance(by_size, Mapping):
+        problem = f"results[{name!r}] is {shown(by_size)}; pass errors by size."
+        raise InvalidTypeError(problem)
     for size, errors in sorted(by_size.items()):
         values = np.asarray(errors, dtype=np.float64)
         if size <= 0 or values.ndim != 1 or not len(values) or not np.isfinite(values).all():
@@ -319,6 +337,8 @@ def _check_bins(bins: Any) -> None:
         raise InvalidTypeError(f"bins must be an int or None, got {bins!r}; pass an int.")
     if int(bins) < 1:
         raise InvalidInputError(f"bins must be at least 1, got {bins}; pass a larger int.")
+    if int(bins) > _MOST_BINS:
+        raise InvalidInputError(f"bins must be at most {_MOST_BINS}, got {bins}; pass fewer.")
 
 
 def _auto_bins(n_rows: int | None) -> int:

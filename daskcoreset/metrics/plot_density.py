@@ -11,8 +11,9 @@ import numpy as np
 
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import dense
-from daskcoreset.core.moments import merge_scatters, scatter_of_block
+from daskcoreset.core.moments import Scatter, merge_scatters, scatter_of_block
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks
@@ -224,7 +225,19 @@ def rows_frame(points: Any, weights: FloatArray) -> Frame:
 
 def data_frame(blocks: RowBlocks) -> Frame:
     """Two principal axes of all rows, of three columns or more, in one read."""
-    scatter = map_reduce(blocks, scatter_of_block, merge_scatters).value
+    return frame_of(map_reduce(blocks, scatter_of_block, merge_scatters).value)
+
+
+def frame_of(scatter: Scatter) -> Frame:
+    """Two principal axes of rows of this scatter; none for at most two columns."""
+    d = len(scatter.mean)
+    if d <= 2:
+        return Frame(np.zeros(d), np.eye(d))
+    if not np.isfinite(scatter.covariance).all():
+        raise InvalidInputError(
+            "X has no axes to be shown: sample_weight sums to zero, or X has values too large; "
+            "correct them."
+        )
     values, vectors = np.linalg.eigh(scatter.covariance)
     axes, shares = _upright(vectors[:, [-1, -2]], values[[-1, -2]], float(values.sum()))
     return Frame(scatter.mean, axes, shares)
@@ -246,6 +259,12 @@ def histogram(blocks: RowBlocks, frame: Frame, edges: Sequence[FloatArray]) -> F
     """
     grid = frame, tuple(edges)
     counts: FloatArray = map_reduce(blocks, _histogram_of_block, add, broadcast=grid).value
+    return counts.reshape([len(edge) - 1 for edge in edges])
+
+
+def histogram_of_rows(sample: Coreset, frame: Frame, edges: Sequence[FloatArray]) -> FloatArray:
+    """Weight of the rows of a sample in every cell of a grid, as `histogram` gives it."""
+    counts = _histogram_of_block(Block(sample.points, sample.weights), 0, (frame, tuple(edges)))
     return counts.reshape([len(edge) - 1 for edge in edges])
 
 

@@ -93,8 +93,14 @@ def theory_size(
             f"method {method!r} has no bound on its size; the ones that have are {names}."
         )
     complexity = n_features * n_clusters * (math.log(n_clusters) if n_clusters > 1 else 1.0)
-    rows = factors[method] * (complexity - math.log(delta)) / epsilon**2
-    return max(1, math.ceil(constant * rows))
+    try:
+        rows = factors[method] * (complexity - math.log(delta)) / epsilon**2
+        return max(1, math.ceil(constant * rows))
+    except (OverflowError, ZeroDivisionError):
+        raise InvalidInputError(
+            f"epsilon={epsilon} and constant={constant} ask for more rows than can be counted; "
+            f"pass a larger epsilon, or a smaller constant."
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -189,7 +195,7 @@ def auto_size(
     sampling: Sampling = "systematic",
     passes: Literal[1, 2] = 1,
     chunks: int | Literal["auto"] = "auto",
-    on_invalid: Literal["raise", "drop"] = "raise",
+    on_invalid: Literal["raise", "drop"] | None = None,
     progress: bool | None = None,
     **_reading: Unpack[ReadKeywords],
 ) -> SizeSearch:
@@ -226,7 +232,7 @@ def auto_size(
         :math:`\delta` of all k-means++ seedings would show a larger difference. This is
         said of the two coresets at hand, on one step, and is not the delta of the theorems,
         which hold for all solutions.
-    storage_options, columns, missing_chunks
+    storage_options, columns, missing_chunks, sample_dims, feature_dims
         As in `daskcoreset.build`.
 
     Returns

@@ -12,6 +12,7 @@ from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense, tiles
 from daskcoreset.core.typing import FloatArray
+from daskcoreset.core.validation import n_dims
 from daskcoreset.objectives.base import Objective, check_parts, require_parts
 from daskcoreset.objectives.cells import Bracket, Cells, bracket_below, cells_by_distance
 from daskcoreset.solvers.bregman import bregman_hard, bregman_seeds, prepare
@@ -20,6 +21,9 @@ from daskcoreset.solvers.divergences import (
     DivergenceParameter,
 )
 from daskcoreset.solvers.kmeans import assign, rough_kmeans, seed_cells
+
+# Draws among the rows of a coreset, of more of which it has no other rows to show.
+_MANY = 10**6
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ class _OfCenters(Objective[FloatArray]):
             yield f"{self.seeded} {i}", self.seed(block, rng)
         for i in range(1, 4):
             share = block.weights / block.weights.sum()
-            rows = rng.choice(len(block), require_parts(self), p=share)
+            rows = rng.choice(len(block), min(require_parts(self), _MANY), p=share)
             yield f"random rows {i}", dense(block.points[np.unique(rows)])
         yield "mean", self.poor(block)
 
@@ -71,8 +75,12 @@ class _OfCenters(Objective[FloatArray]):
         """One array of centers is one solution; a sequence of them, or a cube, is several."""
         if isinstance(solutions, str) or not hasattr(solutions, "__iter__"):
             return [solutions]  # which `read` refuses
-        single = not isinstance(solutions, Sequence) or np.ndim(solutions[0]) != 2
-        return [solutions] if single and np.ndim(solutions) in (0, 2) else list(solutions)
+        if isinstance(solutions, Sequence) and not solutions:
+            raise InvalidInputError("solutions is empty; pass at least one.")
+        single = not isinstance(solutions, Sequence) or n_dims("solutions", solutions[0]) != 2
+        if single and n_dims("solutions", solutions) in (0, 2):
+            return [solutions]
+        return list(solutions)
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,10 @@ def resolve_method(
     names = ", ".join(repr(name) for name in CONSTRUCTIONS)
     if isinstance(method, str):
         if not is_choice(method, CONSTRUCTIONS):
-            raise InvalidInputError(f"method {method!r} is unknown; the known ones are {names}.")
+            raise InvalidInputError(
+                f"method {method!r} is unknown; the known ones are {names}, and "
+                "'coverage' in daskcoreset.build."
+            )
         return _construct(CONSTRUCTIONS[method], n_clusters)
     raise InvalidTypeError(
         f"method must be a name or a construction such as Lightweight(), got {method!r}; the "

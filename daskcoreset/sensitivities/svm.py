@@ -268,7 +268,7 @@ class SVM(Sensitivity[Any]):
     @property
     def design(self) -> SVMDesign:
         """Strata by class, an order by margin, calibration, and several draws of few rows."""
-        return SVMDesign(self.lam, self.variant, self.intercept)
+        return SVMDesign(float(self.lam), self.variant, self.intercept)
 
     @property
     def n_folds(self) -> int:
@@ -317,7 +317,7 @@ class SVM(Sensitivity[Any]):
     def finalize(self, summary: Any, rng: np.random.Generator) -> PilotSolution:
         """Solve and cluster the pilot; then replace its estimated sums by exact ones."""
         if isinstance(summary, PilotSums):
-            return exact_solution(summary, self.lam)
+            return exact_solution(summary, float(self.lam))
         weight = sum(part.weight for part in summary.values())
         if not weight * min(float(self.lam), 1.0) >= _MIN_WEIGHT:
             raise InvalidInputError(
@@ -329,7 +329,7 @@ class SVM(Sensitivity[Any]):
         affordable = max(_MIN_OF_CLASS, _PILOT_WORK // len(summary) ** 2)
         pilot = stratified_sample(summary, min(self._pilot_size(n_features), affordable))
         k = self.n_clusters or math.ceil(math.log(max(pilot.n_rows, 3)))
-        rough = rough_solution(pilot, k, self.lam, rng, intercept=self.intercept)
+        rough = rough_solution(pilot, k, float(self.lam), rng, intercept=self.intercept)
         # Candidates are drawn in the second read, before its sums are known: those of the pilot
         # stand for them until then.
         block = Block(pilot.points, pilot.weights, pilot.classes[pilot.codes])
@@ -350,7 +350,9 @@ class SVM(Sensitivity[Any]):
         at the margin z, and in proportion to its length: that is how far a weight may move it.
         """
         squares, cells, provable = by_pilot.squares, by_pilot.cells, self.variant == "paper"
-        bound = lemma_2(squares, cells, rough.weights, rough.opt, self.lam, provable=provable)
+        bound = lemma_2(
+            squares, cells, rough.weights, rough.opt, float(self.lam), provable=provable
+        )
         pull = 1.0 / (1.0 + np.exp(np.clip((by_pilot.margins - 1.0) / _SOFTNESS, -50.0, 50.0)))
         activity = pull.sum(axis=1) * by_pilot.lengths
         return np.stack([block.weights * bound, block.weights * activity])

@@ -125,7 +125,9 @@ def _guess(rows: FloatArray, groups: IndexArray, n_groups: int) -> FloatArray:
 
 
 def _scaled(start: FloatArray, groups: IndexArray) -> FloatArray:
-    dual = np.maximum(np.asarray(start, dtype=np.float64), 0.0)
+    # Shares count, so that numbers whose sum would overflow may be cut off.
+    most = np.finfo(np.float64).max / (2 * len(groups))
+    dual = np.clip(np.asarray(start, dtype=np.float64), 0.0, most)
     sums = np.bincount(groups, weights=dual)
     for g in np.flatnonzero(~(sums > 0.0)):
         dual[np.flatnonzero(groups == g)[0]] = 1.0

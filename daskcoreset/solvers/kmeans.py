@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
+from daskcoreset.core.validation import as_numbers
 
 # Numbers of sparse rows spread out at a time: 1 MiB.
 _TILE_NUMBERS = 2**17
@@ -272,7 +273,7 @@ class Centers(NamedTuple):
 
 def check_init(init: Any, n_clusters: int, n_features: int) -> None:
     """Check initial centers before the data are read."""
-    shape = np.shape(init)
+    shape = as_numbers("init", init).shape
     if shape != (n_clusters, n_features):
         raise InvalidInputError(
             f"init has shape {shape}; pass {n_clusters} centers of {n_features} features, one "
@@ -290,6 +291,7 @@ def solve(
     max_iter: int,
     tol: float,
     seed: int,
+    verbose: int = 0,
 ) -> Centers:
     """Run k-means on weighted rows.
 
@@ -310,6 +312,8 @@ def solve(
         As in `CoresetKMeans`; `n_init` a number.
     seed : int
         Below 2**32.
+    verbose : int, default=0
+        Whether every step prints a line.
 
     Returns
     -------
@@ -342,6 +346,7 @@ def solve(
         n_init=n_init,
         max_iter=max_iter,
         tol=tol,
+        verbose=verbose,
         random_state=seed,
         copy_x=False,
     ).fit(points, sample_weight=weights)
@@ -373,7 +378,13 @@ class _Shifted:
     def __call__(self, X: Any, n_clusters: int, random_state: Any) -> Any:
         rows = X * self.scale
         rows = rows + self.shift if isinstance(X, np.ndarray) else rows
-        centers = self.init(rows, n_clusters, random_state=random_state)
+        try:
+            centers = self.init(rows, n_clusters, random_state=random_state)
+        except TypeError as error:
+            raise InvalidTypeError(
+                f"init failed ({error}); it gets rows, n_clusters and random_state=, and returns "
+                f"centers."
+            ) from error
         return (centers - self.shift) / self.scale
 
 

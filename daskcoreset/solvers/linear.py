@@ -104,6 +104,7 @@ def solve_svm(
     intercept: bool = True,
     tol: float = 1e-6,
     start: FloatArray | None = None,
+    max_steps: int | None = None,
 ) -> LinearFit:
     r"""Minimise F over all linear classifiers.
 
@@ -124,6 +125,9 @@ def solve_svm(
     start : ndarray of shape (d,), or (d + 1,) with the intercept last, or None, default=None
         A classifier near the best one. Three roundings are made from it, which is enough to
         compare solutions; ``bound`` says how near the cost came.
+
+    max_steps : int or None, default=None
+        Newton steps at most, over all roundings.
 
     Returns
     -------
@@ -159,8 +163,8 @@ def solve_svm(
         rows = np.ascontiguousarray(triangle.T)
         if start is not None:
             start = np.append(start[: len(mean)] @ basis, start[len(mean) :])
-    problem = _Problem(rows, signs, weights * lam, intercept=intercept)
-    fit = problem.solve(tol, start)
+    problem = _Problem(rows, signs, weights * float(lam), intercept=intercept)
+    fit = problem.solve(tol, start, max_steps)
     coef = fit.coef if basis is None else basis @ fit.coef
     return replace(fit, coef=coef, intercept=fit.intercept - float(coef @ mean))
 
@@ -172,21 +176,24 @@ class _Problem:
     weights: FloatArray
     intercept: bool
 
-    def solve(self, tol: float, start: FloatArray | None = None) -> LinearFit:
+    def solve(
+        self, tol: float, start: FloatArray | None = None, max_steps: int | None = None
+    ) -> LinearFit:
         d = self.rows.shape[1]
         w, n_steps = np.zeros(d + self.intercept), 0
         best, lowest, bound = w, self._cost(w), 0.0
         if start is not None and (cost := self._cost(start)) < lowest:
             best, lowest, w = start, cost, start
         for width in _WIDTHS if start is None else _NEAR_WIDTHS:
-            w, steps = self._newton(w, width, 0.01 * tol)
+            allowed = _MAX_STEPS if max_steps is None else min(_MAX_STEPS, max_steps - n_steps)
+            w, steps = self._newton(w, width, 0.01 * tol, allowed)
             n_steps += steps
             cost = self._cost(w)
             if cost < lowest:
                 best, lowest = w, cost
             bound = max(bound, self._dual(w, width))
             # What the dual problem leaves between them is all that further steps could gain.
-            if lowest - bound <= tol * lowest:
+            if lowest - bound <= tol * lowest or n_steps == max_steps:
                 break
         shift = float(best[d]) if self.intercept else 0.0
         return LinearFit(best[:d], shift, lowest, bound, n_steps)
@@ -210,11 +217,13 @@ class _Problem:
         sums = _sums(self.rows, factors)
         return np.append(sums, factors.sum()) if self.intercept else sums
 
-    def _newton(self, w: FloatArray, width: float, tol: float) -> tuple[FloatArray, int]:
+    def _newton(
+        self, w: FloatArray, width: float, tol: float, max_steps: int
+    ) -> tuple[FloatArray, int]:
         """Minimise the rounded objective, up to a share of `tol` of its value."""
         d = self.rows.shape[1]
         margins = self._margins(w)
-        for step in range(_MAX_STEPS):
+        for step in range(max_steps):
             losses, slope = round_hinge(margins, width)
             gradient = -self._sums(self.weights * slope * self.signs)
             gradient[:d] += w[:d]
@@ -227,7 +236,7 @@ class _Problem:
                 return w, step
             w = w + length * direction
             margins = self._margins(w)
-        return w, _MAX_STEPS
+        return w, max_steps
 
     def _step(
         self, w: FloatArray, direction: FloatArray, margins: FloatArray, width: float

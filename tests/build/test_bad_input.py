@@ -40,6 +40,7 @@ from daskcoreset.core.moments import merge_moments, moments_of
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.execution.engine import read_block
 from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.sensitivities import Uniform
 from tests.tools.plain_loops import use_plain_loops
 
 N, D, CHUNK = 120, 3, 20
@@ -643,3 +644,13 @@ def test_overloads__have_every_option_of_build() -> None:
     options = importlib.import_module("daskcoreset.build")._Options.__annotations__
     decide = {"X", "y", "compute", "dry_run"}
     assert set(options) == set(inspect.signature(build).parameters) - decide
+
+
+def test_build__what_stands_in_the_place_of_the_labels() -> None:
+    rows = np.ones((10, 2))
+    with pytest.raises(InvalidTypeError, match="size is a keyword: pass size=100"):
+        build(rows, 100)
+    with pytest.raises(InvalidTypeError, match=r"method is a keyword: pass method=Uniform\(\)"):
+        build(rows, Uniform())
+    with pytest.raises(InvalidInputError, match="'uniform', and 'coverage'"):
+        build(rows, method="nonsense")

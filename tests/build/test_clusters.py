@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -53,9 +53,8 @@ def local(data: Data) -> Callable[[str], str]:
 
     @cache
     def digest(name: str) -> str:
-        # As `running` does: outside the main thread OpenBLAS cuts products in another way.
-        with dask.config.set(scheduler="threads"), ThreadPoolExecutor(1) as pool:
-            return pool.submit(ENTRY_POINTS[name], data).result()
+        with dask.config.set(scheduler="threads"):
+            return ENTRY_POINTS[name](data)
 
     return digest
 

@@ -433,3 +433,65 @@ def test_build__saves_at_a_url(
     assert call_main("info", url, *given) == 0
     shown = capsys.readouterr()
     assert SECRET not in shown.out + shown.err
+
+
+# --- columns, sizes, audits, pictures and completion ----------------------------------------
+
+
+def _parquet(folder: Path) -> Path:
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(ROWS, 3)), columns=list("abc"))
+    frame.to_parquet(folder / "data.parquet")
+    return folder / "data.parquet"
+
+
+@pytest.mark.parametrize("options", [["--columns", "a, c"], ["--column", "a", "--column", "c"]])
+def test_build__reads_some_columns(tmp_path: Path, out: Path, options: list[str]) -> None:
+    assert call_main("build", _parquet(tmp_path), out, "--size", 50, *options) == 0
+    assert Coreset.from_zarr(out).provenance["columns"] == ("a", "c")
+
+
+def test_build__size_auto(npz: Path, out: Path, capsys: Capture) -> None:
+    assert call_main("build", npz, out, "--size", "auto", "--clusters", 2, "--seed", 0) == 0
+    expected = daskcoreset.build(npz, size="auto", n_clusters=2, random_state=0)
+    assert Coreset.from_zarr(out).equals(expected)
+    capsys.readouterr()
+    for size in ("0", "-1", "1.5", "many"):
+        assert call_main("build", npz, out, f"--size={size}") == 2
+        assert "--size" in error_line(capsys)
+
+
+def test_audit__as_the_function(npz: Path, out: Path, capsys: Capture) -> None:
+    assert call_main("build", npz, out, "--size", 100, "--seed", 0) == 0
+    capsys.readouterr()
+    assert call_main("audit", out, npz, "--clusters", 2, "--seed", 0, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    expected = Coreset.from_zarr(out).audit(npz, n_clusters=2, random_state=0)
+    assert found["distortion"] == expected.distortion
+    assert found["mean"]["on data"] == expected.on_data[expected.names.index("mean")]
+    assert call_main("audit", out, npz) == 1
+    assert "--clusters is needed" in error_line(capsys)
+
+
+def test_plot__writes_a_picture(npz: Path, out: Path, tmp_path: Path, capsys: Capture) -> None:
+    pytest.importorskip("matplotlib")
+    assert call_main("build", npz, out, "--size", 100) == 0
+    picture = tmp_path / "rows.png"
+    assert call_main("plot", out, picture, npz) == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    capsys.readouterr()
+    assert call_main("plot", out, picture) == 1
+    assert "--overwrite" in error_line(capsys)
+    assert call_main("plot", out, picture, "--overwrite") == 0
+    capsys.readouterr()
+    assert call_main("plot", out, tmp_path / "rows.txt") == 2
+    assert ".png" in error_line(capsys)
+    assert call_main("plot", out, tmp_path / "none" / "rows.png") == 1
+    assert "choose another path" in error_line(capsys)
+
+
+def test_completion__of_commands() -> None:
+    asked = {"_DASKCORESET_COMPLETE": "complete_bash", "COMP_WORDS": "daskcoreset tr"}
+    done = run_main(env={**os.environ, **asked, "COMP_CWORD": "1"})
+    assert done.stdout.split() == ["tree"]

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import daskcoreset
@@ -146,3 +147,26 @@ def test_module__is_silent_in_a_pipe_and_says_errors_in_one_line(npz: Path, out:
 
 def test_module__does_nothing_when_a_worker_imports_it() -> None:
     importlib.import_module("daskcoreset.__main__")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--method", "kmeans"], "needs --clusters; pass --clusters."),
+        (["--method", "svm"], "--labels is missing"),
+        (["--weights", "q"], "'q'"),
+    ],
+)
+def test_main__errors_name_flags(
+    tmp_path: Path, options: list[str], words: str, capsys: Capture
+) -> None:
+    rows = np.random.default_rng(0).normal(size=(50, 2))
+    rows[3] = np.nan
+    np.savez(tmp_path / "data.npz", X=rows)
+    assert call_main("build", tmp_path / "data.npz", tmp_path / "out.zarr", *options) == 1
+    line = error_line(capsys)
+    assert words in line
+    for name in ("n_clusters", "sample_weight", "StrongKMeans", "on_invalid"):
+        assert name not in line
+    assert call_main("build", tmp_path / "data.npz", tmp_path / "out.zarr") == 1
+    assert "--on-invalid drop" in error_line(capsys)

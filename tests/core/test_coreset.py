@@ -33,7 +33,7 @@ from daskcoreset.core.errors import (
     StoreError,
 )
 from daskcoreset.core.points import WeightedPoints, to_arrays
-from daskcoreset.core.storage import read_group, write_group
+from daskcoreset.core.zarr_places import location_name, read_group, write_group
 from tests.tools.coresets import RECORD, make_coreset, rows
 
 if TYPE_CHECKING:
@@ -286,6 +286,7 @@ def test_from_zarr__refuses_an_inconsistent_store(
     read_group(store, kind="coreset", schema_version=SCHEMA_VERSION)
     with pytest.raises(StoreError, match="not a consistent coreset"):
         Coreset.from_zarr(store)
+    assert location_name("https://me:S3CRET@host/c.zarr?t=S3CRET") == "https://host/c.zarr"
 
 
 def test_from_zarr__refuses_broken_sparse_points() -> None:
@@ -433,3 +434,12 @@ def test_coreset__fits_scikit_learn(sparse: bool, dtype: type) -> None:
     for model in (SVC(), LogisticRegression()):
         model.fit(coreset.points, coreset.labels, sample_weight=coreset.weights)
         assert model.score(coreset.points, coreset.labels) == 1.0
+
+
+def test_repr__long_seeds_are_shortened() -> None:
+    seed = 163658991865484104730248038907061454586
+    coreset = make_coreset(seed=seed)
+    for text in (repr(coreset), coreset._repr_html_()):
+        assert "163658…454586" in text
+        assert str(seed) not in text
+    assert coreset.provenance["seed"] == seed

@@ -91,9 +91,18 @@ def test_coreset__at_a_url(objects: ObjectServer, tmp_path: Path) -> None:
     assert Coreset.from_zarr(url, storage_options=options).equals(other)
     with objects.faults("403"), pytest.raises(StoreError, match="access was refused; pass"):
         Coreset.from_zarr(url, storage_options=options)
+    # Of the store that is read, an object that is far too long is not read.
+    folder = objects.folder(url)
+    content = folder.get("weights/c/0").data
+    folder.put("weights/c/0", content + bytes(2**20))
+    with pytest.raises(StoreError, match=r"c/0 has .* bytes, and can have"):
+        Coreset.from_zarr(url, storage_options=options)
+    folder.put("weights/c/0", content)
     for use in (coreset.to_zarr, Coreset.from_zarr):
-        with pytest.raises(StoreError, match=r"no such bucket|no Zarr version 3 group"):
+        with pytest.raises(StoreError, match="there is no such bucket; make it first"):
             use("s3://no-such-bucket/one", storage_options=options)
+        with pytest.raises(InvalidInputError, match="the URL s3:// names no bucket"):
+            use("s3://", storage_options=options)
         with pytest.raises(InvalidInputError, match="storage_options belong to a URL"):
             use(tmp_path / "c", storage_options=options)
     with pytest.raises(InvalidInputError, match="is read-only or cannot delete"):

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import zarr
 
+from daskcoreset.core.contents import GroupContents
 from daskcoreset.core.errors import StoreError
 from daskcoreset.core.packing import pack, unpack
-from daskcoreset.core.storage import GroupContents, read_group
+from daskcoreset.core.storage import read_group
 
 
 def test_pack__is_read_by_zarr_and_the_same_every_time(tmp_path: Path) -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import pickle
+from collections.abc import Callable
+from typing import Any
 from urllib.parse import quote
 
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from daskcoreset import CoresetTree, build, datasets
+from daskcoreset.core.errors import CoresetError, CoresetWarning, StoreError, warn_user
 from daskcoreset.core.secrets import without_secrets
 
 MARK = "S3CRET"
@@ -86,3 +92,31 @@ def test_without_secrets__of_a_long_word_takes_no_square_of_its_length() -> None
     word = "x" * 1_000_000
     assert without_secrets(word) == word
     assert without_secrets(word + "://me:word@host/a") == word + "://host/a"
+
+
+URL: Any = f"s3://me:{MARK}@host/x?token={MARK}"  # of a wrong type for most arguments
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: build(np.ones((9, 2)), size=3, chunks=URL),
+        lambda: build(np.ones((9, 2)), size=3, columns=URL),
+        lambda: build(np.ones((9, 2)), size=3, timeout=URL),
+        lambda: datasets.make_mixture(n=URL, d=2, n_clusters=3),
+        lambda: CoresetTree.open(URL),
+    ],
+    ids=["number", "names", "seconds", "count", "place"],
+)
+def test_errors__show_no_secret_whatever_the_argument(call: Callable[[], Any]) -> None:
+    with pytest.raises(CoresetError) as caught:
+        call()
+    assert MARK not in str(caught.value)
+
+
+def test_errors__of_all_kinds_keep_their_arguments() -> None:
+    error = StoreError(f"no {URL!r} there")
+    assert str(error) == "no 's3://host/x' there"
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+    with pytest.warns(CoresetWarning, match="^s3://host/x$"):
+        warn_user(URL)

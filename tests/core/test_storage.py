@@ -22,14 +22,16 @@ from zarr.core.attributes import Attributes
 from zarr.errors import ZarrUserWarning
 from zarr.storage import FsspecStore, LocalStore, MemoryStore, StorePath, WrapperStore, ZipStore
 
-from daskcoreset.core import storage, stored_arrays
+from daskcoreset.core import stored_arrays
+from daskcoreset.core.contents import JSON, GroupContents
 from daskcoreset.core.errors import (
     InvalidInputError,
     InvalidTypeError,
     MissingDependencyError,
     StoreError,
 )
-from daskcoreset.core.storage import GroupContents, Location, read_group, write_group
+from daskcoreset.core.storage import read_group, write_group
+from daskcoreset.core.zarr_places import Location
 from tests.tools.groups import a_home, names, snapshot
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ ARRAYS: Arrays = {
 DIMS = {"x": ("row", "feature"), "who": ("row",), "zeros": ("row",)}
 
 
-ATTRIBUTES: dict[str, storage.JSON] = {
+ATTRIBUTES: dict[str, JSON] = {
     "name": "first",
     "nested": {"seed": 2**127, "q": [0.1, None]},
 }
@@ -405,6 +407,17 @@ def test_read_group__refuses_unknown_protocols(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(FsspecStore, "from_url", from_url)
     with pytest.raises(MissingDependencyError, match="Install s3fs"):
         read("hdfs://bucket/s")
+
+
+def test_groups__errors_of_other_file_systems() -> None:
+    closed = "ftp://me:some-password@127.0.0.1:1/s"
+    for url in (closed, f"simplecache::{closed}"):
+        for use in (write, read):
+            with pytest.raises(StoreError, match=r"could not be opened .*; check the URL") as found:
+                use(url)
+            assert "some-password" not in str(found.value)
+    with pytest.raises(StoreError, match=r"could not be written .*; check the URL"):
+        write("data:///s")
 
 
 def test_read_group__makes_nothing_where_nothing_is(tmp_path: Path) -> None:

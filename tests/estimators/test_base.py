@@ -18,12 +18,14 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from daskcoreset import Coreset, CoresetTree
+import daskcoreset
+from daskcoreset import SVM, Coreset, CoresetTree, StrongKMeans
 from daskcoreset.build import default_size
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.estimators import (
     AVMClassifier,
     CoresetEstimator,
+    CoresetGaussianMixture,
     CoresetKMeans,
     CoresetLogisticRegression,
     CoresetSVC,
@@ -69,24 +71,28 @@ def test_auto__grows_with_the_clusters() -> None:
     assert [auto_starts(k) for k in (1, 50, 51, 100, 10_000)] == [10, 10, 9, 5, 3]
 
 
+# With the defaults that a user gets; those that are not here are in the tests of their own files.
 ESTIMATORS = [
-    CoresetKMeans(n_clusters=3),
-    CoresetEstimator(KMeans(3)),
+    CoresetKMeans(),
+    CoresetEstimator(KMeans()),
     CoresetEstimator(LogisticRegression()),
     CoresetEstimator(Ridge()),
     CoresetEstimator(StandardScaler()),
     CoresetLogisticRegression(),
     CoresetSVC(),
     LinearSVM(),
-    CSVRGClassifier(max_points=40),
+    CSVRGClassifier(),
     CSVRGClassifier(max_points=40, solver="csvrg", max_iter=30, n_inner=3000, tol=1e-2),
-    AVMClassifier(max_points=40),
+    AVMClassifier(),
     ODMClassifier(),
 ]
 
 
 @pytest.mark.filterwarnings(
     "ignore:CSVRGClassifier stopped after:sklearn.exceptions.ConvergenceWarning"
+)
+@pytest.mark.filterwarnings(
+    "ignore:Number of distinct clusters:sklearn.exceptions.ConvergenceWarning"
 )
 @parametrize_with_checks(ESTIMATORS)  # type: ignore[untyped-decorator] # of scikit-learn
 def test_estimator__passes_the_checks_of_scikit_learn(
@@ -95,7 +101,73 @@ def test_estimator__passes_the_checks_of_scikit_learn(
     check(estimator)
 
 
-# --- a coreset, or what stands for one, in place of X ---
+@pytest.mark.parametrize("lazy", [False, True])
+def test_fit__methods_that_an_estimator_cannot_use(lazy: bool) -> None:
+    rows: Any = np.random.default_rng(0).normal(size=(100, 2))
+    data = da.from_array(rows, chunks=(50, 2)) if lazy else rows
+    for model in (CoresetKMeans(3, method="svm"), CoresetEstimator(KMeans(3), method="logistic")):
+        with pytest.raises(InvalidInputError, match=rf"labels, which {type(model).__name__} does"):
+            model.fit(data)
+    with pytest.raises(InvalidInputError, match="needs n_clusters; pass an object, for example"):
+        CoresetLogisticRegression(method="kmeans").fit(rows, rows[:, 0] > 0)
+
+
+# --- a coreset, a member of a portfolio or a tree, in place of X ---
+
+
+def make_portfolio() -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(0)
+    y = rng.choice(["no", "yes"], 5000)
+    X = rng.normal(size=(5000, 3)) + 2.0 * (y == "yes")[:, np.newaxis]
+    methods = {"clusters": StrongKMeans(2), "svm": SVM()}
+    return X, y, daskcoreset.build(X, y, size=400, method=methods, random_state=0)
+
+
+def test_fit__on_a_member_uses_its_rows_and_weights() -> None:
+    X, _, portfolio = make_portfolio()
+    coreset = portfolio["clusters"]
+    model = CoresetKMeans(2, random_state=0, size=100).fit(coreset)
+    assert model.coreset_.equals(coreset)
+    assert model.n_features_in_ == 3
+    everything = CoresetKMeans(2, random_state=0, size=5000).fit(X)
+    assert -model.score(X) <= 1.05 * everything.inertia_
+    assert len(model.predict(coreset)) == len(coreset)
+    assert model.score(coreset) == pytest.approx(-model.inertia_)
+    by_method = CoresetKMeans(2, random_state=0).fit(portfolio)
+    np.testing.assert_array_equal(by_method.cluster_centers_, model.cluster_centers_)
+    assert CoresetSVC(random_state=0).fit(portfolio).coreset_.equals(portfolio["svm"])
+    mixture = CoresetGaussianMixture(2, random_state=0).fit(coreset)
+    assert mixture.weights_.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("model", [CoresetSVC(random_state=0), CoresetLogisticRegression()])
+def test_fit__of_classifiers_takes_the_labels_of_the_coreset(model: Any) -> None:
+    X, y, portfolio = make_portfolio()
+    model.fit(portfolio["svm"])
+    assert list(model.classes_) == ["no", "yes"]
+    assert model.score(X, y) > 0.9
+    assert model.score(portfolio["svm"]) > 0.9
+
+
+def test_fit__of_any_estimator_of_scikit_learn() -> None:
+    _, _, portfolio = make_portfolio()
+    coreset = portfolio["clusters"]
+    labelled = Coreset(
+        coreset.points, coreset.weights, coreset.indices, coreset.points @ np.array([1.0, 2.0, 0.0])
+    )
+    model = CoresetEstimator(Ridge(alpha=1e-9)).fit(labelled)
+    np.testing.assert_allclose(model.estimator_.coef_, [1.0, 2.0, 0.0], atol=1e-6)
+
+
+def test_fit__refuses_what_contradicts_the_coreset() -> None:
+    _, _, portfolio = make_portfolio()
+    with pytest.raises(InvalidInputError, match=r"'clusters', 'svm' is meant is not clear"):
+        CoresetGaussianMixture(2).fit(portfolio)
+    with pytest.raises(InvalidInputError, match="leave out y and sample_weight"):
+        CoresetKMeans(2).fit(portfolio["svm"], sample_weight=np.ones(400))
+    unlabelled = Coreset(np.eye(3), np.ones(3), np.arange(3))
+    with pytest.raises((InvalidInputError, ValueError), match="requires y"):
+        CoresetSVC().fit(unlabelled)
 
 
 def test_fit__on_a_tree_or_a_window(tmp_path: Path) -> None:

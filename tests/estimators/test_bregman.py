@@ -16,7 +16,7 @@ import scipy.sparse as sp
 import zarr
 from sklearn.base import clone
 from sklearn.cluster import KMeans
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -53,7 +53,10 @@ def small(**options: Any) -> CoresetBregman:
     return CoresetBregman(**(given | options))
 
 
-@parametrize_with_checks([CoresetBregman(3), CoresetBregman(3, soft=True)])  # type: ignore[untyped-decorator] # of scikit-learn
+@pytest.mark.filterwarnings(
+    "ignore:Number of distinct clusters:sklearn.exceptions.ConvergenceWarning"
+)
+@parametrize_with_checks([CoresetBregman(), CoresetBregman(soft=True)])  # type: ignore[untyped-decorator] # of scikit-learn
 def test_estimator__passes_the_checks_of_scikit_learn(
     estimator: Any, check: Callable[[Any], None]
 ) -> None:
@@ -165,13 +168,26 @@ def test_answers__lazy_out_of_core(make: Any, soft: bool, tmp_path: Path) -> Non
         assert found.dtype == expected.dtype
         np.testing.assert_allclose(found.compute(), expected, rtol=1e-7, atol=1e-9)
     assert model.inertia_ == pytest.approx(-model.score(X))
-    assert not hasattr(model, "labels_")
+    assert isinstance(model.labels_, da.Array)
+    np.testing.assert_array_equal(model.labels_, model.predict(X))
 
 
-def test_inertia__only_on_request_out_of_core() -> None:
-    model = small().fit(LAZY)
-    with pytest.raises(AttributeError, match="compute_inertia=True"):
-        _ = model.inertia_
+@pytest.mark.parametrize("soft", [False, True])
+def test_inertia__lazy_out_of_core(soft: bool) -> None:
+    scheduler, bad = CountingScheduler(), X.copy()
+    bad[7], weights = -1.0, np.ones(len(X))
+    weights[7] = 0.0
+    data, u = da.from_array(bad, chunks=(1500, 2)), da.from_array(weights, chunks=1500)
+    model = small(soft=soft).fit(data, sample_weight=u)
+    with dask.config.set(scheduler=scheduler):
+        assert model.inertia_.shape == ()
+        assert scheduler.calls == 0
+    assert float(model.inertia_) == pytest.approx(-model.score(data, sample_weight=u))
+    loaded = pickle.loads(pickle.dumps(model))
+    for name in ("labels_", "inertia_"):
+        with pytest.raises(AttributeError, match=f"{name} .* another process"):
+            getattr(loaded, name)
+    assert len(pickle.dumps(model)) < X.nbytes
     assert isinstance(small().fit_predict(LAZY), da.Array)
     np.testing.assert_array_equal((fitted := small()).fit_predict(X), fitted.labels_)
 
@@ -251,7 +267,25 @@ def test_fit__unusable_arguments(data: Any) -> None:
     singular = data[:, [0, 0]]
     with pytest.raises(InvalidInputError, match="covariance is singular"):
         small(divergence="mahalanobis").fit(singular)
-    with pytest.raises(InvalidInputError, match=r"n_samples=2 should be >= n_clusters=3: .* of X"):
-        small().fit(np.repeat(X[:2], 5, axis=0))
-    with pytest.raises(InvalidInputError, match=r"of the coreset .* raise size"):
-        small(size=3, sampling="multinomial", passes=2).fit(np.repeat(X[:2], 50, axis=0))
+    with pytest.raises(InvalidInputError, match=r"n_samples=2 should be >= n_clusters=3"):
+        small().fit(data[:2])
+
+
+@pytest.mark.parametrize("soft", [False, True])
+@pytest.mark.parametrize("lazy", [False, True])
+def test_fit__fewer_distinct_rows_than_clusters(soft: bool, lazy: bool) -> None:
+    rows: Any = np.repeat(X[:2], 50, axis=0)
+    rows = da.from_array(rows, chunks=(30, 2)) if lazy else rows
+    model = small(soft=soft, init=X[:3])
+    with pytest.warns(ConvergenceWarning, match=r"distinct clusters \(2\) .*n_clusters \(3\)"):
+        model.fit(rows)
+    assert model.cluster_centers_.shape == (3, 2)
+    assert len(np.unique(model.cluster_centers_, axis=0)) == 2
+    assert model.transform(X).shape == (len(X), 3)
+    if soft:
+        assert model.weights_.sum() == pytest.approx(1.0)
+        assert model.predict_proba(X[:5]).sum(axis=1) == pytest.approx(1.0)
+    else:
+        np.testing.assert_allclose(model.cluster_centers_[model.predict(X[:2])], X[:2])
+    with pytest.warns(ConvergenceWarning, match=r"of coreset_ .* Raise size"):
+        small(size=3, sampling="multinomial", passes=2, soft=soft).fit(rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,12 @@ import zarr
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.cluster import KMeans
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.metrics.costs import kmeans_cost
@@ -150,14 +151,14 @@ def test_predict__lazy_out_of_core(kind: str, tmp_path: Path) -> None:
     model = small().fit(data)
     assert model.n_features_in_ == 3
     labels, distances = model.predict(data), model.transform(data)
-    assert isinstance(labels, da.Array)
+    assert isinstance(labels, dd.Series if kind == "frame" else da.Array)
     assert isinstance(distances, da.Array)
     assert labels.dtype == np.int32
     assert distances.dtype == np.float32
     memory = pd.DataFrame(X, columns=COLUMNS) if kind == "frame" else X
     wanted = model.predict(memory)
-    assert isinstance(wanted, np.ndarray)
-    np.testing.assert_array_equal(labels.compute(), wanted)
+    assert isinstance(wanted, pd.Series if kind == "frame" else np.ndarray)
+    np.testing.assert_array_equal(np.asarray(labels), wanted)
     np.testing.assert_allclose(distances.compute(), model.transform(memory), rtol=1e-4, atol=1e-4)
     assert model.score(data) == pytest.approx(model.score(memory), rel=1e-6)
 
@@ -168,7 +169,7 @@ def test_predict__memory_map_gives_an_array(tmp_path: Path) -> None:
     labels = model.fit_predict(mapped)
     assert type(labels) is np.ndarray
     np.testing.assert_array_equal(labels, model.predict(X))
-    assert not hasattr(model, "labels_")
+    np.testing.assert_array_equal(labels, model.labels_)
 
 
 def test_predict__computes_nothing_before_it_is_asked() -> None:
@@ -199,7 +200,8 @@ def test_predict__known_and_unknown_weights() -> None:
     frame = pd.DataFrame(X, columns=COLUMNS).assign(w=WEIGHTS)
     named = small().fit(frame, sample_weight="w")
     assert list(named.feature_names_in_) == COLUMNS
-    assert not hasattr(named, "labels_")
+    np.testing.assert_array_equal(named.labels_, named.predict(frame[COLUMNS]))
+    assert float(named.inertia_) == pytest.approx(-named.score(frame, sample_weight="w"))
 
 
 def test_fit__names_of_columns() -> None:
@@ -243,10 +245,12 @@ def test_attributes__absent_ones_say_what_to_do() -> None:
     with pytest.raises(NotFittedError):
         _ = model.inertia_
     model.fit(da.from_array(X, chunks=1000))
+    assert isinstance(model.labels_, da.Array)
+    loaded = pickle.loads(pickle.dumps(model))
     with pytest.raises(AttributeError, match=r"predict\(X\)"):
-        _ = model.labels_
-    with pytest.raises(AttributeError, match="compute_inertia=True"):
-        _ = model.inertia_
+        _ = loaded.labels_
+    with pytest.raises(AttributeError, match=r"-score\(X\)"):
+        _ = loaded.inertia_
     assert isinstance(model.fit_predict(da.from_array(X, chunks=1000)), da.Array)
     model.fit(X)
     np.testing.assert_array_equal(model.labels_, model.predict(X))
@@ -315,15 +319,20 @@ def test_fit__as_many_clusters_as_distinct_rows(k: int) -> None:
     model = CoresetKMeans(k, random_state=0).fit(rows)
     assert model.inertia_ == pytest.approx(0)
     assert len(np.unique(model.labels_)) == k
-    with pytest.raises(ValueError, match=f"n_samples={k} should be >= n_clusters={k + 1}"):
-        CoresetKMeans(k + 1).fit(rows)
+    with pytest.warns(ConvergenceWarning, match=rf"clusters \({k}\) .*n_clusters \({k + 1}\)"):
+        model = CoresetKMeans(k + 1).fit(rows)
+    assert model.cluster_centers_.shape == (k + 1, 2)
+    assert model.inertia_ == 0
+    assert np.unique(model.labels_).tolist() == list(range(k))
+    with pytest.raises(ValueError, match=f"n_samples={3 * k} should be >= n_clusters={3 * k + 1}"):
+        CoresetKMeans(3 * k + 1).fit(rows)
 
 
 def test_fit__too_few_rows_in_the_coreset() -> None:
     with pytest.raises(InvalidInputError, match="size=3 is below n_clusters=5"):
         small(size=3).fit(X)
     rows = np.r_[np.zeros((1000, 2)), np.arange(6.0).reshape(3, 2)]
-    with pytest.raises(InvalidInputError, match="rows of the coreset are distinct"):
+    with pytest.warns(ConvergenceWarning, match=r"rows of coreset_ .* Raise size"):
         CoresetKMeans(8, size=8, method="uniform", random_state=0).fit(rows)
 
 
@@ -390,3 +399,49 @@ def test_predict__bad_data() -> None:
         model.predict(da.from_array(bad, chunks=1000)).compute()
     with pytest.raises(InvalidInputError, match="at row 1234"):
         model.score(da.from_array(bad, chunks=1000))
+
+
+# --- rows that are dropped, and what is read when asked for ----------------------------------
+
+
+@pytest.mark.parametrize("size", [100, "auto"])
+def test_fit__drops_invalid_rows(size: Any) -> None:
+    bad = X.copy()
+    bad[[7, 1500], [0, 2]] = np.nan, np.inf
+    model = small(on_invalid="drop", size=size).fit(bad)
+    assert np.flatnonzero(model.labels_ < 0).tolist() == [7, 1500]
+    assert model.coreset_.provenance["n_dropped"] == 2
+    np.testing.assert_array_equal(bad[model.coreset_.indices], model.coreset_.points)
+    lazy = small(on_invalid="drop", size=size).fit(da.from_array(bad, chunks=(1000, 3)))
+    assert lazy.coreset_.provenance["n_dropped"] == 2
+    with pytest.raises(AttributeError, match="left out rows"):
+        _ = lazy.labels_
+    with pytest.raises(ValueError, match="without NaN"):
+        small(on_invalid="drop").fit(np.full((20, 2), np.nan))
+    with pytest.raises(ValueError, match="NaN"):
+        small().fit(bad)
+
+
+def test_labels__can_be_set_and_fit_is_verbose(capsys: pytest.CaptureFixture[str]) -> None:
+    model = small(verbose=1).fit(X)
+    assert "Iteration 0" in capsys.readouterr().out
+    model.labels_ = np.zeros(len(X))
+    assert not model.labels_.any()
+
+
+def test_fit__names_of_methods_take_the_number_of_clusters() -> None:
+    assert small(method="strong_bregman").fit(X).coreset_.provenance["method"] == "strong_bregman"
+
+
+def test_audit__of_what_was_fitted_on() -> None:
+    assert small().fit(X).audit(X, random_state=0).distortion < 0.5
+
+
+def test_fit__warns_once_of_a_column_that_decides_alone() -> None:
+    wide = X * [1.0, 1e4, 1.0]
+    with pytest.warns(CoresetWarning, match="column 1 holds more than 99.99 %") as caught:
+        small().fit(wide)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    small().fit(X * [1.0, 10.0, 1.0])
+    small().fit(wide[:, 1:2])

@@ -8,7 +8,8 @@ import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.linear_model import SGDClassifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -141,3 +142,75 @@ def test_fit__bad_input() -> None:
         CoresetSVC(C=0.0).fit(X, Y)
     with pytest.raises(InvalidInputError, match="1 class of positive weight"):
         LinearSVM().fit(X, Y, (Y == "no").astype(float))
+
+
+# --- parameters and attributes of scikit-learn's own ----------------------------------------------
+
+
+def _two_classes() -> tuple[Any, Any]:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(3000, 2))
+    return X, (X[:, 0] + 0.3 * rng.normal(size=3000) > 0.5).astype(int)
+
+
+@pytest.mark.parametrize("estimator", [CoresetSVC, CoresetLogisticRegression])
+def test_attributes__of_the_solver(estimator: Any) -> None:
+    X, y = _two_classes()
+    model = estimator(size=300, random_state=0).fit(X, y)
+    assert model.n_iter_.shape == (1,)
+    predicted, lazy = model.predict(X), da.from_array(X, chunks=(1000, 2))
+    model.sparsify()
+    assert hasattr(model.coef_, "tocsr")
+    np.testing.assert_array_equal(model.predict(lazy), predicted)
+    model.densify()
+    model.coef_, model.intercept_ = -model.coef_, -model.intercept_
+    np.testing.assert_array_equal(model.predict(X), 1 - predicted)
+
+
+@pytest.mark.parametrize("estimator", [CoresetSVC, CoresetLogisticRegression])
+def test_fit__size_and_method_of_build(estimator: Any) -> None:
+    X, y = _two_classes()
+    auto = estimator(size="auto", random_state=0).fit(X, y)
+    assert 100 < len(auto.coreset_) < len(X)
+    with pytest.raises(InvalidInputError, match='size="auto"'):
+        auto.partial_fit(X, y)
+    uniform = estimator(size=300, method="uniform", random_state=0).fit(X, y)
+    assert uniform.coreset_.provenance["method"] == "uniform"
+
+
+@pytest.mark.parametrize("estimator", [CoresetSVC, CoresetLogisticRegression])
+@pytest.mark.parametrize("lazy", [False, True])
+def test_fit__drops_invalid_rows_and_audits(estimator: Any, lazy: bool) -> None:
+    X, y = _two_classes()
+    bad, kept = X.copy(), np.arange(3000) != 7
+    bad[7, 1] = np.nan
+    given = (da.from_array(bad, chunks=(1000, 2)), da.from_array(y, chunks=1000))
+    data = given if lazy else (bad, y)
+    options = {"size": 10_000, "class_weight": "balanced", "random_state": 0}
+    model = estimator(on_invalid="drop", **options).fit(*data)
+    expected = estimator(**options).fit(X[kept], y[kept])
+    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-3)
+    assert 7 not in model.coreset_.indices
+    assert model.audit(*data, random_state=0).distortion < 1e-6
+
+
+def test_logistic__without_penalty_and_warm() -> None:
+    X, y = _two_classes()
+    model = CoresetLogisticRegression(C=np.inf, warm_start=True, random_state=0).fit(X, y)
+    plain = LogisticRegression(C=np.inf, max_iter=1000).fit(X, y)
+    np.testing.assert_allclose(model.coef_, plain.coef_, rtol=1e-3)
+    assert model.n_iter_[0] > 1
+    assert model.fit(X, y).n_iter_[0] <= 1
+    model.fit(X[:, :1], y)
+    assert model.coef_.shape == (1, 1)
+
+
+def test_linear_svm__class_weight_steps_and_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    X, y = _two_classes()
+    weighted = LinearSVM(class_weight="balanced", verbose=1).fit(X, y)
+    assert "steps" in capsys.readouterr().out
+    counts = np.bincount(y)
+    same = LinearSVM().fit(X, y, sample_weight=(len(y) / (2 * counts))[y])
+    np.testing.assert_allclose(weighted.coef_, same.coef_)
+    with pytest.warns(ConvergenceWarning, match="max_iter=2"):
+        CoresetSVC(max_iter=2, random_state=0).fit(X, y)

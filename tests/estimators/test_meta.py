@@ -335,3 +335,31 @@ def test_score__bad_data() -> None:
     empty = lazily(X)[lazily(Y) > 5]
     with pytest.raises(InvalidInputError, match="no rows"):
         model.score(empty, lazily(Y)[lazily(Y) > 5])
+
+
+def test_attributes__of_the_inner_estimator() -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(3000, 2))
+    y = (X[:, 0] > 0).astype(int)
+    model = CoresetEstimator(LogisticRegression(), size=300, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.coef_, model.estimator_.coef_)
+    assert model.n_iter_.shape == (1,)
+    predicted = model.predict(X)
+    model.coef_, model.intercept_ = -model.coef_, -model.intercept_
+    np.testing.assert_array_equal(model.predict(X), 1 - predicted)
+    assert not hasattr(model, "cluster_centers_")
+    with pytest.raises(InvalidInputError, match="method 'lightweight' does not say"):
+        CoresetEstimator(LogisticRegression(), size="auto").fit(X, y)
+    bad = X.copy()
+    bad[3] = np.nan
+    dropping = CoresetEstimator(LogisticRegression(), size=300, on_invalid="drop").fit(bad, y)
+    np.testing.assert_array_equal(dropping.coreset_.labels, y[dropping.coreset_.indices])
+
+
+def test_fit__clusters_of_the_inner_estimator() -> None:
+    X = np.random.default_rng(3).normal(size=(3000, 2))
+    model = CoresetEstimator(KMeans(3), size="auto", method="kmeans", random_state=0).fit(X)
+    assert len(model.coreset_) < len(X)
+    assert model.audit(X, random_state=0).distortion < 0.5
+    model.labels_ = np.zeros(3000)
+    assert not model.labels_.any()

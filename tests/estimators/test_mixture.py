@@ -242,3 +242,15 @@ def test_fit__warns_where_em_does_not_converge() -> None:
     with pytest.warns(ConvergenceWarning, match="did not converge"):
         model = small(max_iter=1).fit(X)
     assert not model.converged_
+
+
+@pytest.mark.filterwarnings("ignore:EM did not converge:sklearn.exceptions.ConvergenceWarning")
+def test_fit__warm_and_verbose(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = np.random.default_rng(3).normal(size=(500, 2)) * [1.0, 3.0]
+    options: dict[str, Any] = {"tol": 0.0, "max_iter": 5, "random_state": 0}
+    model = CoresetGaussianMixture(3, warm_start=True, verbose=1, **options)
+    model.fit(rows).fit(rows)
+    assert capsys.readouterr().out.count("iteration 5") == 2
+    longer = CoresetGaussianMixture(3, **{**options, "max_iter": 10}).fit(rows)
+    assert model.lower_bound_ == pytest.approx(longer.lower_bound_)
+    assert model.set_params(n_components=2).fit(rows).means_.shape == (2, 2)

@@ -17,12 +17,13 @@ from dask.callbacks import Callback
 
 from daskcoreset.build import build
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import CoresetWarning
+from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.estimators import CoresetGaussianMixture, CoresetKMeans, CoresetSVC
 from daskcoreset.execution import local
 from daskcoreset.execution.local import compute_options, runs_here
 from daskcoreset.inputs.blocks import HUGE_BYTES, MEMORY_BYTES, TARGET_BYTES, row_blocks
 from daskcoreset.metrics import kmeans_cost
+from daskcoreset.testing import Traffic
 
 ROWS = np.random.default_rng(0).normal(size=(4000, 5))
 ROWS[:1000] += 20.0
@@ -140,23 +141,20 @@ def _count_tasks(dask_scheduler: Any) -> int:
 
 @pytest.mark.distributed
 @pytest.mark.usefixtures("large")
-def test_build__of_parts_in_memory_beside_stored_ones_says_what_travels(
+def test_build__of_dask_arrays_of_arrays_in_memory_says_what_travels(
     cluster: Any, tmp_path: Path
 ) -> None:
     from distributed import Client
 
     np.save(tmp_path / "rows.npy", ROWS)
     mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
-    weights = np.ones(20_000)
-    blocks = row_blocks(da.zeros((20_000, 2), chunks=(5000, 2)), None, weights)
     wrapped = row_blocks(da.from_array(ROWS, chunks=(1000, 5)) + 1)
-    assert (blocks.memory_bytes, wrapped.memory_bytes) == (160_000, ROWS.nbytes)
+    assert wrapped.memory_bytes == ROWS.nbytes
     with Client(cluster):
-        for found in (blocks, wrapped):
-            local._told.clear()
-            with pytest.warns(CoresetWarning, match="travel through the scheduler"):
-                assert compute_options(found) == {}
-        assert not runs_here(blocks)
+        local._told.clear()
+        with pytest.warns(CoresetWarning, match="travel through the scheduler"):
+            assert compute_options(wrapped) == {}
+        assert not runs_here(wrapped)
         # What workers read by its path is no part of it.
         assert (
             row_blocks(mapped).memory_bytes
@@ -164,7 +162,51 @@ def test_build__of_parts_in_memory_beside_stored_ones_says_what_travels(
             == 0
         )
         assert compute_options(row_blocks(mapped)) == {}
-    assert compute_options(blocks) == {}
+    assert compute_options(wrapped) == {}
+
+
+@pytest.mark.distributed
+@pytest.mark.usefixtures("large")
+def test_build__of_large_weights_beside_a_lazy_array_says_how_to_send_less(
+    cluster: Any, tmp_path: Path
+) -> None:
+    from distributed import Client
+
+    X = da.from_array(ROWS, chunks=(500, 5)) + 0
+    weights = np.random.default_rng(1).random(8 * len(ROWS))
+    X = da.concatenate([X] * 8)
+    np.save(tmp_path / "weights.npy", weights)
+    options: dict[str, Any] = {"size": 100, "random_state": 0}
+    expected = build(X, sample_weight=weights, **options)
+    with Client(cluster), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*travel through the scheduler")
+        with pytest.raises(InvalidInputError, match=r"sample_weight would be sent.*numpy\.save"):
+            build(X, sample_weight=weights, **options)
+        with pytest.raises(InvalidInputError, match="sample_weight would be sent"):
+            build(X, sample_weight=weights, compute=False, **options)
+        mapped = np.load(tmp_path / "weights.npy", mmap_mode="r")
+        stored = build(X, sample_weight=mapped, **options)
+        with dask.config.set(scheduler="distributed"):
+            sent = build(X, sample_weight=weights, **options)
+    assert same(stored, expected)
+    assert same(sent, expected)
+
+
+@pytest.mark.distributed
+def test_build__of_labels_and_weights_in_memory_sends_a_tenth(cluster: Any) -> None:
+    from distributed import Client
+
+    rows = 600_000
+    X = da.random.default_rng(0).normal(size=(rows, 2), chunks=(100_000, 2))
+    labels = np.random.default_rng(0).integers(0, 2, rows)
+    weights = np.where(labels, 2.5, 1.0)
+    options: dict[str, Any] = {"size": 100, "random_state": 0, "sample_weight": weights}
+    expected = build(X, labels, **options)
+    with Client(cluster) as client, Traffic(client) as traffic:
+        coreset = build(X, labels, **options)
+    assert same(coreset, expected)
+    # Two of both pass the scheduler: in, and out.
+    assert traffic.scheduler < 2 * (labels.nbytes + weights.nbytes) / 10
 
 
 def test_compute_options__say_nothing_of_small_data() -> None:

@@ -14,9 +14,9 @@ import dask.array as da
 import numpy as np
 import pytest
 
+from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.errors import ClusterError, OutOfTimeError
 from daskcoreset.execution import waiting
-from daskcoreset.execution.deadline import time_limit
 from daskcoreset.execution.engine import apply
 from daskcoreset.execution.waiting import compute_all, on_loop
 from tests.tools.cluster_harness import until

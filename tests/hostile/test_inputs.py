@@ -365,10 +365,15 @@ def test_build__labels_that_are_missing(strategy: Any, kind: Any) -> None:
     for method in ("logistic", "svm"):
         with pytest.raises(InvalidInputError, match=r"y is missing or not finite at row 333"):
             build(rows, y, size=50, method=method, strategy=strategy)
-    # Methods that ask for no labels carry them along, targets with gaps as well.
-    found = build(rows, y, size=399, method="uniform", strategy=strategy, random_state=0)
-    assert found.labels is not None
-    np.testing.assert_array_equal(found.labels, plain_labels(y)[found.indices])
+    # Methods that ask for no labels carry them along, targets with gaps as well; as text a gap
+    # would be a class of its own.
+    if kind is object:
+        with pytest.raises(InvalidInputError, match=r"y is missing or not finite at row 333"):
+            build(rows, y, size=399, method="uniform", strategy=strategy, random_state=0)
+    else:
+        found = build(rows, y, size=399, method="uniform", strategy=strategy, random_state=0)
+        assert found.labels is not None
+        np.testing.assert_array_equal(found.labels, plain_labels(y)[found.indices])
     rows[333, 1] = np.inf
     assert build(rows, y, size=50, on_invalid="drop").provenance["n_dropped"] == 1
 
@@ -937,9 +942,11 @@ def test_kmeans__clusters_far_apart_and_small_in_float32() -> None:
 def test_tree__refuses_leaves_and_row_numbers_that_are_none(tmp_path: Path) -> None:
     tree = CoresetTree.create(tmp_path / "tree.zarr", size=50, random_state=0)
     tree.append(np.random.default_rng(0).normal(size=(200, 2)), name="a")
-    for wrong in (None, 5, True):
+    for wrong in (None, True):
         with pytest.raises(InvalidTypeError):
-            tree.delete(wrong)  # type: ignore[arg-type]
+            tree.delete(wrong)
+    with pytest.raises(InvalidInputError, match="leaves is 5, and there are 1"):
+        tree.delete(5)
     for numbers in (None, "x", [2.7], [True], 5):
         with pytest.raises(InvalidTypeError, match="indices is"):
             tree.locate(numbers)  # type: ignore[arg-type]

@@ -13,19 +13,17 @@ import pytest
 from tests.tools import fuzzing
 from tests.tools.byte_fuzz import OWN
 
-MUTATIONS = [pytest.param(120, id="some"), pytest.param(2000, id="many", marks=pytest.mark.nightly)]
-
-# Of so many arguments some may still end in errors that name none: to be mended.
-ARGUMENTS = [MUTATIONS[0], pytest.param(2000, id="many", marks=[
-    pytest.mark.nightly, pytest.mark.xfail(strict=False, reason="rare arguments are not named yet"),
-])]  # fmt: skip
+MUTATIONS = [
+    pytest.param(120, id="some"),
+    pytest.param(2000, id="many", marks=[pytest.mark.nightly, pytest.mark.long]),
+]
 
 # MiB, imports and compiled loops among them.
 MOST_MEMORY = 1500
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", ARGUMENTS)
+@pytest.mark.parametrize("count", MUTATIONS)
 def test_arguments__that_are_spoilt_are_named(tmp_path: Path, count: int) -> None:
     found = fuzzing.run("tests.tools.argument_fuzz", tmp_path, seed=1, count=count)
     assert found["count"] >= count

@@ -9,18 +9,22 @@ import subprocess
 import sys
 import time
 import tracemalloc
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+import zarr
 from numcodecs.zstd import compress
+from zarr.storage import FsspecStore
 
-from daskcoreset import Coreset, CoresetStream, CoresetTree, WeightedPoints
+import daskcoreset
+from daskcoreset import Coreset, CoresetStream, CoresetTree, Reducer, WeightedPoints
 from daskcoreset.cli.convert import write_store
 from daskcoreset.constructions.tree import persistence, versions
-from daskcoreset.core import storage
+from daskcoreset.constructions.tree.job import Settings
+from daskcoreset.core import storage, stored_arrays
 from daskcoreset.core.errors import CoresetError, StoreError
 from tests.tools.groups import a_home, names, snapshot
 from tests.tools.trees import day, made
@@ -209,7 +213,7 @@ def test_open__what_was_lost(tmp_path: Path, kind: str, part: str) -> None:
     newest = versions.newest(root)
     lost: list[tuple[Path, str]] = [
         (versions.folder_of(root, newest), f"version {newest} is missing"),
-        (root, f"version {newest} is missing, and there is none"),
+        (root, rf"version(s 1 to)? {newest} (is|are) missing, and there is none"),
         (tmp_path / "s" / "head.json", "the record of its newest version is missing"),
     ]
     for path, message in lost:
@@ -323,10 +327,10 @@ def declare(store: Path, n: int) -> None:
         edited(path.parent, lambda values: values["shape"].__setitem__(0, n))
 
 
-def peak_of(call: Callable[[], Any]) -> int:
+def peak_of(call: Callable[[], Any], match: str | None = None) -> int:
     tracemalloc.start()
     try:
-        with pytest.raises(StoreError):
+        with pytest.raises(StoreError, match=match):
             call()
         return tracemalloc.get_traced_memory()[1]
     finally:
@@ -356,6 +360,186 @@ def test_from_zarr__declared_sizes_are_compared_with_what_is_stored(
                     chunk.write_bytes(compress(bytes(2**28)))
     assert sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()) < 100_000
     assert peak_of(lambda: Coreset.from_zarr(tmp_path / "s")) < 2**25
+
+
+def test_from_zarr__a_bomb_that_agrees_with_itself(tmp_path: Path) -> None:
+    """Small files that say the truth about gigabytes, digest included."""
+    a_coreset().to_zarr(tmp_path / "s")
+    n = 5_000_000
+    declare(tmp_path / "s", n)
+    for path in tmp_path.glob("s/*/zarr.json"):
+        for chunk in path.parent.glob("c/**/0"):
+            if chunk.is_file():
+                chunk.write_bytes(
+                    compress(bytes(16 * n if path.parent.name == "points" else 8 * n))
+                )
+        edited(path.parent, lambda values: values["chunk_grid"]["configuration"]["chunk_shape"]
+               .__setitem__(0, n))  # fmt: skip
+    said = f"declared to hold {32 * n:,} bytes of"
+    assert peak_of(lambda: Coreset.from_zarr(tmp_path / "s"), said) < 2**25
+    # A node may be small enough, and larger than a node of its tree.
+    made(tmp_path / "t", 2)
+    for what in (WeightedPoints(np.zeros((100_000, 2)), np.ones(100_000), np.arange(100_000)),
+                 WeightedPoints(np.zeros((9, 20_000)), np.ones(9), np.arange(9))):  # fmt: skip
+        node = tmp_path / "t" / "versions" / f"{1:012d}" / "node-0"
+        digest = json.loads((node / "zarr.json").read_text())["attributes"]["daskcoreset"]["digest"]
+        shutil.rmtree(node)
+        contents = persistence.state_contents("coreset-tree-node", {"name": "leaf-0-0"}, [what])
+        storage.fill_group(node, contents)
+
+        def named(values: Any, digest: str = digest) -> None:
+            values["attributes"]["daskcoreset"]["digest"] = digest
+
+        edited(node, named)
+        with pytest.raises(StoreError, match=r"declared to hold (100,000 rows|points of shape)"):
+            CoresetTree.open(tmp_path / "t").verify()
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_to_zarr__rows_that_pack_too_well_are_read_again(
+    tmp_path: Path, packed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What would look like a bomb is not packed, and what is large and not equal is."""
+    monkeypatch.setattr(stored_arrays, "_FREE", 2**20)
+    monkeypatch.setattr(stored_arrays, "_SMALL", 2**16)
+    n = 100_000
+    numbers = np.arange(n) if packed else np.zeros(n, dtype=np.int64)
+    labels = np.full(n, "some")
+    coreset = Coreset(np.zeros((n, 3)), np.ones(n), numbers, labels)
+    coreset.to_zarr(tmp_path / "s")
+    assert Coreset.from_zarr(tmp_path / "s").equals(coreset)
+    stored = sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file())
+    assert (stored < 16 * n) == packed
+
+
+def equal_rows(n: int) -> Coreset:
+    """A coreset of rows that pack far more than a thousandfold, as those of a bomb do."""
+    return Coreset(np.zeros((n, 20)), np.ones(n), np.zeros(n, dtype=np.int64))
+
+
+@pytest.mark.parametrize("kind", ["coreset", "stream", "holes", "labels", "node"])
+def test_trusted_stores__what_versions_before_wrote(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing that was saved becomes unreadable: it is refused, and read where it is asked for."""
+    store, n = tmp_path / "s", 70_000
+    with monkeypatch.context() as before:
+        before.setattr(stored_arrays, "_FREE", 2**40)  # so that all is packed
+        if kind == "stream":
+            CoresetStream(size=1000, leaf_size=2 * n, random_state=0, store=store).partial_fit(
+                np.zeros((n, 20))
+            )
+        elif kind == "node":
+            before.setattr(Settings, "most_rows", 2 * n)
+            CoresetTree.create(store, KeepAll(), size=10).append(np.zeros((n, 2)))
+        else:
+            coreset = equal_rows(n)
+            if kind == "labels":
+                before.setattr("daskcoreset.core.contents.find_padding_problem", lambda *_: None)
+                labels = np.full(50_000, "a").astype("<U400")
+                coreset = replace(a_coreset(50_000), labels=labels)
+            coreset.to_zarr(store)
+    if kind == "holes":
+        before_holes(store, monkeypatch)
+    elif kind not in {"labels", "node"}:
+        monkeypatch.setattr(stored_arrays, "_FREE", 2**20)
+        monkeypatch.setattr(stored_arrays, "_SMALL", 2**16)
+        monkeypatch.setattr(stored_arrays, "_EXPANSION", 1000 if kind == "coreset" else 50)
+
+    def read() -> Any:
+        if kind == "stream":
+            return CoresetStream.load(store).rows()
+        if kind == "node":
+            return CoresetTree.open(store, KeepAll()).coreset()
+        return Coreset.from_zarr(store)
+
+    with pytest.raises(StoreError, match=r"within daskcoreset\.trusted_stores\(\)"):
+        read()
+    with daskcoreset.trusted_stores():
+        trusted = read()
+    assert len(trusted) == (50_000 if kind == "labels" else n)
+    with pytest.raises(StoreError, match=r"within daskcoreset\.trusted_stores\(\)"):
+        read()
+    if kind == "coreset":
+        trusted.to_zarr(store, overwrite=True)
+        assert read().equals(trusted)
+
+
+@dataclass(frozen=True)
+class KeepAll(Reducer):
+    """A method of a user that returns all rows."""
+
+    def reduce(self, points: WeightedPoints, size: int, rng: Any) -> WeightedPoints:
+        del size, rng
+        return points
+
+
+def before_holes(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write zeros without zstd, and copy the store as a program does that leaves zeros out."""
+    monkeypatch.setattr(stored_arrays, "_FREE", 2**20)
+    monkeypatch.setattr(stored_arrays, "_SMALL", 2**16)
+    equal_rows(70_000).to_zarr(store, overwrite=True)
+    chunk = store / "points" / "c" / "0" / "0"
+    size = chunk.stat().st_size
+    chunk.unlink()
+    chunk.touch()
+    os.truncate(chunk, size)
+
+
+def test_from_zarr__files_of_fsspec_that_are_far_too_long(tmp_path: Path) -> None:
+    a_coreset().to_zarr(tmp_path / "s")
+    store = FsspecStore.from_url(f"file://{tmp_path / 's'}")
+    Coreset.from_zarr(store)
+    for part in ("zarr.json", "weights/zarr.json", "weights/c/0"):
+        file = tmp_path / "s" / part
+        content = file.read_bytes()
+        os.truncate(file, 2**42)  # more than any memory
+        assert peak_of(lambda: Coreset.from_zarr(store), "and can have") < 2**25
+        file.write_bytes(content)
+    Coreset.from_zarr(store)
+
+
+@POSIX
+@pytest.mark.parametrize("kind", ["tree", "stream", "coreset"])
+def test_read__files_that_are_far_too_long(tmp_path: Path, kind: str) -> None:
+    """Neither one with holes, of which nothing is on the disk, nor one that is longer at all."""
+    make, look, _ = MAKE[kind]
+    make(tmp_path / "s")
+    files = [path for path in (tmp_path / "s").rglob("*")
+             if path.is_file() and (path.name == "zarr.json" or "c" in path.parts)]  # fmt: skip
+    read = [file for file in sorted(files) if kind != "stream" or f"{2:012d}" not in file.parts]
+    for file in read[-9:]:
+        content = file.read_bytes()
+        # Memory of this process ends far below.
+        for length in (2**27, 2**42):
+            os.truncate(file, length)
+            assert peak_of(lambda: look(tmp_path / "s")) < 2**25
+        file.write_bytes(content)
+    look(tmp_path / "s")
+
+
+@pytest.mark.parametrize("kind", ["tree", "stream", "coreset"])
+def test_create__in_another_store(tmp_path: Path, kind: str) -> None:
+    make, look, change = MAKE[kind]
+    make(tmp_path / "s")
+    before = snapshot(tmp_path / "s")
+    new: list[Callable[[Path], Any]] = [
+        made, a_stream, a_coreset().to_zarr,
+        lambda path: CoresetStream(size=10).partial_fit(day(1)).save(path),
+    ]  # fmt: skip
+    for use in new:
+        for place in ("inner", "versions/inner", "points/a/b"):
+            with pytest.raises(
+                StoreError, match=r"would lie in .*s, which is a c.* of daskcoreset"
+            ):
+                use(tmp_path / "s" / place)
+    assert snapshot(tmp_path / "s") == before
+    look(tmp_path / "s")
+    change(tmp_path / "s")
+    # A group of the user's is no store of ours.
+    zarr.create_group(tmp_path / "mine", zarr_format=3)
+    for number, use in enumerate(new):
+        use(tmp_path / "mine" / str(number))
 
 
 def test_read_group__chunks_decode_to_what_they_should(tmp_path: Path) -> None:
@@ -452,7 +636,7 @@ if what == "loop":
     for n in range(10**9):
         coreset(n).to_zarr(path, overwrite=True)
 elif what == "coreset":
-    storage.write_array = hang
+    storage.write_arrays = hang
     coreset(1).to_zarr(path, overwrite=True)
 else:
     convert._plain = hang

@@ -95,19 +95,64 @@ def test_build__one_worker_without_the_mount(
         os.chdir(before)
 
 
-def test_tree__worker_without_the_mount(cluster: RealCluster, tmp_path: Path) -> None:
-    here = Path("/proc/self/cwd")
-    if not here.exists():
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[Path]:
+    """A folder that is another one for each process; this one's holds a store."""
+    folder = Path("/proc/self/cwd")
+    if not folder.exists():
         pytest.skip("needs Linux: a path that is another one in each process")
     before = Path.cwd()
     (tmp_path / "client").mkdir()
     os.chdir(tmp_path / "client")
     try:
         write(tmp_path / "client" / "X.zarr")
-        with cluster.lent() as client:
-            cluster.joined(client)
-            tree = daskcoreset.CoresetTree.create(tmp_path / "tree", size=50)
-            with pytest.raises(StoreError, match="cannot be read on host"):
-                tree.append(here / "X.zarr")
+        yield folder
     finally:
         os.chdir(before)
+
+
+def test_tree__worker_without_the_mount_or_some_chunks(
+    cluster: RealCluster, here: Path, tmp_path: Path
+) -> None:
+    tree = daskcoreset.CoresetTree.create(tmp_path / "tree", size=50)
+    tree.append(X, name="first")
+    path, opened, lazy = sources(str(here / "X.zarr"))
+    with cluster.lent() as client:
+        copy = cluster.joined(client).folder / "X.zarr"
+        for source in (path, opened, lazy):
+            with pytest.raises(StoreError, match="cannot be read on host"):
+                tree.append(source)
+        with pytest.raises(StoreError, match="cannot be read on host"):
+            tree.replace("first", path)
+        shutil.copytree("X.zarr", copy)
+        shutil.rmtree(copy / "c" / "7")
+        for source in (path, lazy):
+            with pytest.raises(StoreError, match=r"c/7/0.*missing_chunks"):
+                tree.append(source)
+    tree.verify()
+    assert [leaf.rows for leaf in tree.leaves] == [len(X)]
+    assert daskcoreset.CoresetTree.open(tmp_path / "tree").version == tree.version
+
+
+def test_stream__reads_a_path_itself_and_arrays_on_workers(
+    cluster: RealCluster, here: Path, tmp_path: Path
+) -> None:
+    def fed(source: Any) -> daskcoreset.CoresetStream:
+        stream = daskcoreset.CoresetStream(size=50, leaf_size=400, random_state=0)
+        return stream.partial_fit(source)
+
+    path, opened, lazy = sources(str(here / "X.zarr"))
+    expected = fed(path).coreset()
+    with cluster.lent() as client:
+        cluster.joined(client)
+        for source in (path, opened):
+            np.testing.assert_array_equal(fed(source).coreset().points, expected.points)
+        stream = daskcoreset.CoresetStream(
+            size=50, leaf_size=400, random_state=0, store=tmp_path / "stream"
+        )
+        with pytest.raises(StoreError, match="cannot be read on host"):
+            stream.partial_fit(lazy)
+        assert stream.n_rows == 0
+        stream.partial_fit(X)
+    assert expected.points.min() > 0.5
+    assert stream.coreset().points.min() > 0.5

@@ -150,7 +150,7 @@ def test_estimator__with_columns_answers_in_memory_as_without() -> None:
     np.testing.assert_array_equal(plain.cluster_centers_, chosen.cluster_centers_)
     assert list(chosen.feature_names_in_) == ["b", "a"]
     labels = chosen.predict(FRAME, columns=["b", "a"])
-    assert isinstance(labels, np.ndarray)
+    assert isinstance(labels, pd.Series)
     np.testing.assert_array_equal(labels, plain.predict(FRAME[["b", "a"]]))
 
 
@@ -171,7 +171,7 @@ def test_labels__that_are_a_list_of_text_are_no_paths() -> None:
     model = estimators.CoresetLogisticRegression(size=50, random_state=0).fit(
         FRAME[["a", "b"]], labels
     )
-    assert isinstance(model.predict(FRAME[["a", "b"]]), np.ndarray)
+    assert isinstance(model.predict(FRAME[["a", "b"]]), pd.Series)
 
 
 def test_stream_and_tree__take_columns_and_batches(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -182,3 +183,46 @@ def test_dataset__with_a_relative_path_is_found_from_any_folder(
     lazy = build(ds.dataset("rows.parquet"), size=10, compute=False)
     monkeypatch.chdir(tmp_path)
     assert len(lazy.compute()) == 10
+
+
+def test_columns__of_one_name(tmp_path: Path) -> None:
+    path = tmp_path / "twice.parquet"
+    table = pa.table([pa.array(np.arange(20.0))] * 3, names=["a", "a", "b"])
+    pq.write_table(table, path)
+    for X in (path, [path, path], table):
+        with pytest.raises(InvalidInputError, match=r"more than one column.*rename them"):
+            build(X, size=5)
+    assert build(table, size=5, columns=["b"]).provenance["columns"] == ("b",)
+    frame = pd.DataFrame(np.ones((20, 3)), columns=["a", "a", "b"])
+    assert build(frame, "b", size=5).points.shape == (5, 2)
+    with pytest.raises(InvalidInputError, match="y is 'a', and X has 2 columns of this name"):
+        build(frame, "a", size=5)
+    with pytest.raises(InvalidInputError, match=r"columns has \['a'\], of which X has more than"):
+        build(frame, size=5, columns=["a"])
+    with pytest.raises(InvalidInputError, match="none of them twice"):
+        build(frame, size=5, columns=["b", "b"])
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_columns__of_decimals(stored: bool, tmp_path: Path) -> None:
+    values = np.arange(40) / 4
+    numbers = {"a": values, "b": values[::-1], "y": np.arange(40) % 2, "w": values + 1}
+    decimals = {
+        name: pa.array([Decimal(str(value)) for value in column], pa.decimal128(20, 2))
+        for name, column in numbers.items()
+    }
+    X: Any = pa.table(decimals)
+    if stored:
+        X = tmp_path / "decimals.parquet"
+        pq.write_table(pa.table(decimals), X)
+    options: dict[str, Any] = {"size": 10, "random_state": 0}
+    expected = build(
+        np.stack([values, values[::-1]], axis=1), numbers["y"], sample_weight=values + 1, **options
+    )
+    found = build(X, "y", sample_weight="w", **options)
+    assert np.array_equal(found.points, expected.points)
+    assert np.array_equal(found.weights, expected.weights)
+    assert np.array_equal(found.labels, expected.labels)
+    null = pa.table({"a": pa.array([Decimal(1), None] * 10), "b": np.ones(20)})
+    with pytest.raises(InvalidInputError, match="X is nan in column 0 at row 1"):
+        build(null, size=5)

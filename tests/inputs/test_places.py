@@ -30,7 +30,8 @@ from daskcoreset.core.typing import AnyArray
 from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.inputs.places import Place, is_glob, remedy_for, shortened
-from tests.tools.servers import KEY, SECRET, FileServer, S3Server
+from tests.tools.object_stores import KEY, SECRET, ObjectServer
+from tests.tools.servers import FileServer
 
 N, D, CHUNK = 240, 3, 60
 X = np.random.default_rng(1).normal(size=(N, D))
@@ -92,10 +93,10 @@ def write(filesystem: Any, base: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def bucket(s3: S3Server) -> str:
-    base = s3.bucket()
-    write(s3.filesystem(), base)
-    stored = zarr.create_group(f"{base}/d.zarr", storage_options=s3.storage_options)
+def bucket(objects: ObjectServer) -> str:
+    base = objects.bucket()
+    write(objects.filesystem(), base)
+    stored = zarr.create_group(f"{base}/d.zarr", storage_options=objects.options)
     for name, array in (("X", X), ("y", Y)):
         stored.create_array(name, data=array, chunks=(CHUNK, *array.shape[1:]))
     return base
@@ -147,8 +148,10 @@ def test_urls__of_memory(paths: tuple[str, str], reference: Coreset) -> None:
 
 
 @pytest.mark.parametrize("paths", [*SINGLE, *SEVERAL, ("d.zarr", "y")])
-def test_urls__of_s3(paths: tuple[str, str], bucket: str, s3: S3Server, reference: Coreset) -> None:
-    check(bucket, paths, reference, storage_options=s3.storage_options)
+def test_urls__of_s3(
+    paths: tuple[str, str], bucket: str, objects: ObjectServer, reference: Coreset
+) -> None:
+    check(bucket, paths, reference, storage_options=objects.options)
 
 
 @pytest.mark.parametrize("paths", SINGLE)
@@ -248,9 +251,11 @@ def shown(call: Callable[[], Any]) -> tuple[str, str]:
         ("nix-*.npy", "matches no file"),
     ],
 )
-def test_errors__of_what_is_not_there(name: str, message: str, bucket: str, s3: S3Server) -> None:
+def test_errors__of_what_is_not_there(
+    name: str, message: str, bucket: str, objects: ObjectServer
+) -> None:
     with pytest.raises(InvalidInputError, match=message) as caught:
-        build(f"{bucket}/{name}", storage_options=s3.storage_options)
+        build(f"{bucket}/{name}", storage_options=objects.options)
     assert f"{bucket}/{name}" in str(caught.value)
     assert SECRET not in str(caught.value)
 
@@ -317,10 +322,10 @@ def test_remedy_for__looks_at_causes_and_stops() -> None:
 
 
 def test_command_line__hands_on_options_and_shows_none(
-    bucket: str, s3: S3Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    bucket: str, objects: ObjectServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = [f"--storage-option={key}={json.dumps(value)}" for key, value in (
-        s3.storage_options.items()
+        objects.options.items()
     )]  # fmt: skip
     source, out = f"{bucket}/d.parquet", str(tmp_path / "out.zarr")
     arguments = ["build", source, out, "--size=20", "--labels=y", "--column=f1", "--column=f0"]

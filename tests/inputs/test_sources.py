@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.inputs.dataframes import frame_source
+from daskcoreset.inputs.hdf5 import hdf5_source
 from daskcoreset.inputs.parquet import ParquetFiles
 from daskcoreset.inputs.sources import (
     Source,
     array_source,
-    hdf5_source,
     indexed_source,
     memmap_source,
     sparse_source,

@@ -250,3 +250,21 @@ def test_plot_error__refuses(results: Any, message: str) -> None:
 def test_plot_error__refuses_a_wrong_confidence() -> None:
     with pytest.raises(InvalidInputError, match="confidence must lie between 0 and 1, got 2"):
         plot_error({"a": {10: [0.1]}}, new_axes(), confidence=2)
+
+
+def test_plot_coreset__of_a_portfolio_has_the_axes_of_all_rows() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30_000, 4)) * [5.0, 3.0, 1.0, 0.1]
+    portfolio = daskcoreset.build(
+        X, size=300, method=["lightweight"], summaries=["sample"], random_state=0
+    )
+    coreset = portfolio["lightweight"]
+    found, expected = (
+        plot_coreset(coreset, data, ax=Figure().add_subplot()) for data in (portfolio, X)
+    )
+    assert found.get_xlabel() == expected.get_xlabel()
+    marks = [np.asarray(ax.collections[-1].get_offsets()) for ax in (found, expected)]
+    np.testing.assert_allclose(marks[0], marks[1], atol=1e-9)
+    other = daskcoreset.build(X[:, :3], size=300, method="uniform")
+    with pytest.raises(InvalidInputError, match="4 columns and the coreset has 3"):
+        plot_coreset(other, portfolio)

@@ -257,7 +257,7 @@ class Connection:
         patches: dict[str, Any] = {name: self._request(getattr(obstore, name)) for name in names}
         with (
             mock.patch.multiple(obstore, **patches),
-            mock.patch("daskcoreset.core.objects.time.sleep", return_value=None),
+            mock.patch("daskcoreset.core.deadline.time.sleep", return_value=None),
         ):
             yield self
 

@@ -79,6 +79,14 @@ class History(RuleBasedStateMachine):
         """Count the steps."""
         self.seen["steps"] += 1
 
+    def begin(self) -> None:
+        """Make it, in peace."""
+        raise NotImplementedError
+
+    def go_on(self, number: int, fault: Fault) -> None:
+        """Make the change of a number, with a fault."""
+        raise NotImplementedError
+
     def held(self, name: str, n: int) -> Held:
         """Return rows that were not there before."""
         self.numbers += n
@@ -174,10 +182,19 @@ class TreeHistory(History):
 
     def open(self) -> CoresetTree:
         """Open the tree as it is now."""
-        return CoresetTree.open(self.place)
+        tree = CoresetTree.open(self.place)
+        self.seen["stores opened"] += 1
+        return tree
 
     def _create(self) -> None:
         CoresetTree.create(self.place, **self.options)
+
+    def begin(self) -> None:
+        self.create(size=500, fault=Fault())
+
+    def go_on(self, number: int, fault: Fault) -> None:
+        self.change(what=number, n=1 + number % 6, fault=fault, rivals=1 + number % 4)
+        self.open().verify()
 
     def changes(self, model: tuple[Held, ...], what: int, n: int) -> Change:
         """Return a change that fits the model."""
@@ -235,6 +252,8 @@ class TreeHistory(History):
             if by_rival:
                 self.refused_when_stale()
         self.matches()
+        if outcome != "done" and self.model:
+            self.same_window(self.tree, self.model, 0, len(self.model) - 1)
         if outcome == "done" and not by_rival and self.sweeps(fault):
             self.swept()
 
@@ -262,6 +281,7 @@ class TreeHistory(History):
         assert leaves == [(x.name, x.n, float(x.weights.sum())) for x in self.model]
         assert self.tree.leaves == self.peaceful.leaves
         assert self.tree.version == self.peaceful.version
+        self.seen["versions compared"] += 1
 
     def swept(self) -> None:
         """Nothing lies there but what this version and the one before need."""
@@ -300,6 +320,8 @@ class TreeHistory(History):
             names, numbers = tree.locate(coreset.indices[order])
             assert names == [held.name for held in chosen for _ in range(held.n)]
             assert numbers.tolist() == [row for held in chosen for row in range(held.n)]
+        if self.exact or tree is self.tree:
+            self.seen["rows compared"] += len(coreset)
 
     @rule(what=st.sampled_from(["reopen", "verify", "bad change", "keep reader", "read", "read"]))
     def look(self, what: str) -> None:
@@ -346,8 +368,8 @@ class TreeHistory(History):
         self.matches()
 
 
-class RemoteTreeHistory(TreeHistory):
-    """The same on an object store, whose connection breaks."""
+class Remote(History):
+    """A place on an object store, whose connection breaks."""
 
     disk: Connection  # type: ignore[assignment] # fails at requests in place of calls
 
@@ -357,15 +379,37 @@ class RemoteTreeHistory(TreeHistory):
 
     @property
     def place(self) -> Any:
+        """Where it is."""
         return self.objects
 
+    def keys(self) -> list[str]:
+        """Return the names of all objects."""
+        return ObjectFolder(self.objects.store, "memory").keys()
+
     def exists(self) -> bool:
-        # What a killed writer left beside no root is none: the next one makes the tree.
-        return ObjectFolder(self.objects.store, "memory").has("zarr.json")
+        """Whether there is a root: without one, the next writer makes it."""
+        return "zarr.json" in self.keys()
 
     def lock_is_free(self, folder: str) -> bool:
+        """Nobody waits for anybody."""
         del folder
         return True
+
+    def sweeps(self, fault: Fault) -> bool:
+        """A connection that breaks after the change was made leaves all to the next sweep."""
+        return fault.kind == "none"
+
+    def n_versions(self) -> int:
+        """Versions of which there is a manifest.
+
+        That of a killed writer has the number of the change after it, and goes with that one.
+        """
+        numbers = (re.search(r"\d{12}", key) for key in self.keys() if "manifest" in key)
+        return len({found[0] for found in numbers if found})
+
+
+class RemoteTreeHistory(Remote, TreeHistory):
+    """A tree on an object store."""
 
     def go_on_when_refused(self, change: Change, fault: Fault) -> None:
         """Where the connection is gone, nobody knows whether the last request was done."""
@@ -374,19 +418,10 @@ class RemoteTreeHistory(TreeHistory):
         finished = self.tree.version == self.peaceful.version + 1
         self.advance([change] if finished else [])
 
-    def sweeps(self, fault: Fault) -> bool:
-        """A connection that breaks after the change was made leaves all to the next sweep."""
-        return fault.kind == "none"
-
     def swept(self) -> None:
-        """Manifests of two versions at most, and the nodes that they need.
-
-        That of a killed writer has the number of the change after it, and goes with that one.
-        """
-        keys = ObjectFolder(self.objects.store, "memory").keys()
-        numbers = (re.search(r"\d{12}", key) for key in keys if "manifest" in key)
-        assert len({found[0] for found in numbers if found}) <= 2
-        assert len(keys) <= 4 + 2 * (2 * len(self.model) + 3)
+        """Manifests of two versions at most, and the nodes that they need."""
+        assert self.n_versions() <= 2
+        assert len(self.keys()) <= 4 + 2 * (2 * len(self.model) + 3)
 
 
 def _version(stream: CoresetStream) -> int:
@@ -409,15 +444,46 @@ class StreamHistory(History):
             self.options["leaf_size"] = 10
         outcome = self.attempt(self._create, fault, lambda: None)
         if outcome != "done":
-            assert not self.path.exists() or not CoresetStream.load(self.path).n_rows
-            if not self.path.exists():
+            assert not self.exists() or not self.open().n_rows
+            if not self.exists():
                 self._create()
-        self.stream = CoresetStream.load(self.path)
+        self.stream = self.open()
         self.model: tuple[Held, ...] = ()
         self.saved = 0  # batches of the model
 
     def _create(self) -> None:
-        CoresetStream(**self.options, store=self.path, save_every=self.every)
+        CoresetStream(**self.options, store=self.place, save_every=self.every)
+
+    @property
+    def place(self) -> Any:
+        """Where the stream is."""
+        return self.path
+
+    def exists(self) -> bool:
+        """Whether there is something."""
+        return self.path.exists()
+
+    def open(self) -> CoresetStream:
+        """Load the stream as it is now."""
+        stream = CoresetStream.load(self.place)
+        self.seen["stores opened"] += 1
+        return stream
+
+    def remove(self) -> None:
+        """Remove all that is there."""
+        shutil.rmtree(self.path)
+
+    def elsewhere(self) -> Any:
+        """Return a place where nothing is."""
+        shutil.rmtree(self.folder / "copy", ignore_errors=True)
+        return self.folder / "copy"
+
+    def begin(self) -> None:
+        self.create(size=3, every=1, fault=Fault())
+
+    def go_on(self, number: int, fault: Fault) -> None:
+        sizes = [1 + number % 9, 2, 3][: 1 + number % 3]
+        self.take(sizes=sizes, fault=fault, rivals=1 + number % 4)
 
     def feed(self, stream: CoresetStream, batches: list[Held]) -> None:
         """Feed one batch as it is, and several as an iterator."""
@@ -440,7 +506,7 @@ class StreamHistory(History):
             nonlocal base
             if not self.lock_is_free("states"):
                 return
-            stream = CoresetStream.load(self.path)
+            stream = self.open()
             base = stream.n_rows
             for _ in range(rivals * self.every):
                 held = self.held("", 2)
@@ -451,15 +517,8 @@ class StreamHistory(History):
         outcome = self.attempt(lambda: self.feed(self.stream, batches), fault, rival)
         if by_rival:
             self.yield_to(by_rival, (*before, *batches), base, outcome)
-        elif outcome == "killed":
-            self.stream = CoresetStream.load(self.path)
-            everything = (*before, *batches)
-            self.model = self.prefix(everything, self.stream.n_rows)
-            least = self.saved
-            if self.disk.finished:
-                least += (len(everything) - self.saved) // self.every * self.every
-            assert len(self.model) >= least
-            self.saved = len(self.model)
+        elif outcome == "killed" or (outcome == "refused" and not self.is_known(fault)):
+            self.take_up((*before, *batches))
         elif outcome == "refused":
             assert fault.kind in {"full", "broken"}
             self.model = self.prefix((*before, *batches), self.stream.n_rows)
@@ -476,9 +535,26 @@ class StreamHistory(History):
             self.model = (*before, *batches)
             self.note_saves(len(before))
         self.matches()
+        if outcome != "done" and self.model:
+            self.same_coreset()
         saved = _version(self.stream) > version
         if outcome == "done" and saved and not by_rival and self.sweeps(fault):
             self.swept()
+
+    def is_known(self, fault: Fault) -> bool:
+        """Whether a change that was refused was not made."""
+        del fault
+        return True
+
+    def take_up(self, everything: tuple[Held, ...]) -> None:
+        """Go on from what is stored of all that was taken, and what was saved is there."""
+        self.stream = self.open()
+        self.model = self.prefix(everything, self.stream.n_rows)
+        least = self.saved
+        if self.disk.finished:
+            least += (len(everything) - self.saved) // self.every * self.every
+        assert len(self.model) >= least
+        self.saved = len(self.model)
 
     def yield_to(
         self, by_rival: list[Held], batches: tuple[Held, ...], base: int, outcome: str
@@ -488,9 +564,7 @@ class StreamHistory(History):
         taken = self.prefix(batches, base)
         self.model = (*taken, *by_rival)
         self.saved = len(self.model)
-        assert outcome == "refused" or _version(self.stream) <= _version(
-            CoresetStream.load(self.path)
-        )
+        assert outcome == "refused" or _version(self.stream) <= _version(self.open())
         if outcome == "done":
             # All that was taken was saved before the rival came, or is not said to be.
             assert self.every > 1 or base == sum(held.n for held in batches)
@@ -513,7 +587,7 @@ class StreamHistory(History):
         return batches[:taken]
 
     def load(self) -> None:
-        self.stream = CoresetStream.load(self.path)
+        self.stream = self.open()
         self.model = self.prefix(self.model, self.stream.n_rows)
         assert len(self.model) == self.saved
 
@@ -525,6 +599,7 @@ class StreamHistory(History):
         assert self.stream.total_weight == weight
         if self.exact:
             assert self.stream.n_held == n_rows
+        self.seen["versions compared"] += 1
 
     def swept(self) -> None:
         """At most two states, and nothing else."""
@@ -552,9 +627,10 @@ class StreamHistory(History):
             assert coreset.indices.tolist() == [*range(len(rows))]
             assert (coreset.points == rows).all()
             assert (coreset.weights == weights).all()
-            return
-        peaceful = CoresetStream(**self.options).partial_fit(rows, sample_weight=weights)
-        assert coreset.equals(peaceful.coreset())
+        else:
+            peaceful = CoresetStream(**self.options).partial_fit(rows, sample_weight=weights)
+            assert coreset.equals(peaceful.coreset())
+        self.seen["rows compared"] += len(coreset)
 
     @rule(
         fault=faults("killed", "data lost", "power cut", "full", "broken"), elsewhere=st.booleans()
@@ -564,8 +640,8 @@ class StreamHistory(History):
             self.copy(fault)
             return
         outcome = self.attempt(self.stream.save, fault, lambda: None)
-        if outcome == "killed":
-            self.stream = CoresetStream.load(self.path)
+        if outcome == "killed" or (outcome == "refused" and not self.is_known(fault)):
+            self.stream = self.open()
             n_rows = [sum(held.n for held in self.model[:k]) for k in (self.saved, len(self.model))]
             assert self.stream.n_rows in n_rows[self.disk.finished :]
             self.model = self.prefix(self.model, self.stream.n_rows)
@@ -576,18 +652,38 @@ class StreamHistory(History):
 
     def copy(self, fault: Fault) -> None:
         """Save it elsewhere: nothing is there, or all of it."""
-        target = self.folder / "copy"
+        target = self.elsewhere()
         outcome = self.attempt(lambda: self.stream.save(target), fault, lambda: None)
-        if outcome == "done" or target.exists():
+        try:
             assert CoresetStream.load(target).n_rows == self.stream.n_rows
-            shutil.rmtree(target)
+        except StoreError:
+            assert outcome != "done"
         self.matches()
 
     @precondition(lambda self: len(self.model) > 40)
     @rule()
     def begin_again(self) -> None:
         """Rows must fit into a coreset that keeps all."""
-        shutil.rmtree(self.path)
+        self.remove()
         self._create()
         self.model, self.saved = (), 0
         self.load()
+
+
+class RemoteStreamHistory(Remote, StreamHistory):
+    """A stream on an object store."""
+
+    def remove(self) -> None:
+        self.objects = ObjectStore(MemoryStore())
+
+    def elsewhere(self) -> Any:
+        return ObjectStore(MemoryStore())
+
+    def is_known(self, fault: Fault) -> bool:
+        """Where the connection is gone, nobody knows whether the last request was done."""
+        return fault.kind != "full"
+
+    def swept(self) -> None:
+        """The root, and states of two versions at most."""
+        assert self.n_versions() <= 2
+        assert all(key == "zarr.json" or key.startswith("states/") for key in self.keys())

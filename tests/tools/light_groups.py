@@ -11,23 +11,33 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 from daskcoreset.core import storage
 from daskcoreset.core.atomic import is_leftover
+from daskcoreset.core.contents import GroupContents
 from daskcoreset.core.errors import StoreError
-from daskcoreset.core.storage import GroupContents
+
+if TYPE_CHECKING:
+    from zarr.storage import StorePath
 
 _FILE = "zarr.json"  # which trees look for
 
 
 @contextmanager
 def light_groups() -> Iterator[None]:
-    """Write groups as keys to contents in memory, as long as the block lasts."""
-    held: dict[bytes, GroupContents] = {}
+    """Write groups as keys to contents in memory, as long as the block lasts.
 
-    def fill(path: Path, contents: GroupContents) -> None:
+    Those of object stores are real.
+    """
+    held: dict[bytes, GroupContents] = {}
+    fill_group = storage.fill_group
+
+    def fill(path: Path | StorePath, contents: GroupContents) -> None:
+        if not isinstance(path, Path):
+            fill_group(path, contents)
+            return
         path.mkdir(exist_ok=True)
         key = secrets.token_bytes(12)
         held[key] = contents

@@ -6,7 +6,7 @@ request may come; S3 does both at once, and so does this server, by answering on
 
 A `fault` is what happens to a request of the methods given, with some probability:
 
-- ``403`` and ``503``: it is not done, and the answer says so;
+- ``403``, ``409``, ``412`` and ``503``: it is not done, and the answer says so;
 - ``503 done``: it is done, and the answer says that it was not;
 - ``cut``: the connection is cut before it is done;
 - ``cut done``: it is done, and the connection cut before the answer;
@@ -50,7 +50,8 @@ class ObjectServer:
     def options(self) -> dict[str, Any]:
         """What it takes to reach it, by fsspec's names."""
         client = {"endpoint_url": self.endpoint, "region_name": "eu-west-1"}
-        return {"key": KEY, "secret": SECRET, "client_kwargs": client}
+        # Files of one name come and go while tests run, so that no listing may be kept.
+        return {"key": KEY, "secret": SECRET, "client_kwargs": client, "use_listings_cache": False}
 
     def _ask(self, path: str, method: str = "GET", data: bytes | None = None) -> bytes:
         request = urllib.request.Request(self.endpoint + path, data, method=method)  # noqa: S310 - http
@@ -58,11 +59,18 @@ class ObjectServer:
             body: bytes = answer.read()
         return body
 
-    def bucket(self) -> str:
+    def bucket(self, name: str | None = None) -> str:
         """Make a bucket, and return its URL."""
-        name = f"bucket-{uuid.uuid4().hex[:12]}"
+        name = name or f"bucket-{uuid.uuid4().hex[:12]}"
         self._ask(f"/{name}", "PUT", b"")
         return f"s3://{name}"
+
+    def filesystem(self) -> Any:
+        """Return a file system of s3fs of its own; skip the test where that is not installed."""
+        import pytest
+
+        s3fs = pytest.importorskip("s3fs", reason="s3fs is not installed")
+        return s3fs.S3FileSystem(**self.options, skip_instance_cache=True)
 
     def folder(self, url: str) -> Any:
         """Return the ObjectFolder of a URL."""
@@ -143,7 +151,7 @@ class _Faulty:
             return []
         self.counts[method] = self.counts.get(method, 0) + 1
         fault = self._fault(method)
-        if fault in {"403", "503"}:
+        if fault in {"403", "409", "412", "503"}:
             return self._refused(start, fault)
         if fault == "cut":
             return self._cut(environ)

@@ -35,6 +35,8 @@ ROWS = RNG.normal(size=(N, 3)) + 3.0 * np.repeat([[0, 0, 0], [3, 1, 2]], N // 2,
 
 SIDES = np.repeat([-1, 1], N // 2)
 
+APART = ROWS - [4.5, 1.5, 3.0]  # a plane through the origin separates the sides
+
 WEIGHTS = RNG.uniform(1.0, 2.0, N)
 
 
@@ -94,6 +96,8 @@ def _estimators() -> list[PublicCall]:
     calls = []
     for name in estimators.__all__:
         make = getattr(estimators, name)
+        if not hasattr(make, "fit"):
+            continue
         good = options.get(name, {})
         if "random_state" in inspect.signature(make).parameters:
             good = {**small, **good}
@@ -232,12 +236,12 @@ def public_calls() -> list[PublicCall]:
         return dc.build(ROWS, method=construction)
 
     def run(construction: Any) -> Any:
-        return construction.run(ROWS, SIDES)
+        return construction.run(APART, SIDES)
 
     def pooled(construction: Any) -> Any:
         return construction.run(ROWS)
 
-    oracle: dict[str, Any] = {"oracle": lambda indices, _: SIDES[indices], "random_state": 0}
+    oracle: dict[str, Any] = {"oracle": lambda _, indices: SIDES[indices], "random_state": 0}
 
     gaussians: dict[str, Any] = {"n": 300, "d": 2, "n_clusters": 3, "random_state": 0}
     calls: list[PublicCall] = [
@@ -247,6 +251,21 @@ def public_calls() -> list[PublicCall]:
         PublicCall("build, coverage", dc.build, {**built, "size": 9, "method": "coverage"}),
         PublicCall("build, dry", dc.build, {**built, "size": 20, "dry_run": True}),
         PublicCall("build, two passes", dc.build, {**built, "size": 20, "passes": 2}),
+        PublicCall(
+            "build, portfolio",
+            dc.build,
+            {**built, "size": 9, "method": ["uniform"], "summaries": "all"},
+        ),
+        PublicCall(
+            "coreset_search",
+            estimators.coreset_search,
+            {
+                "estimator": estimators.CoresetKMeans(n_init=1, random_state=0),
+                "X": held,
+                "parameters": {"n_clusters": [2, 3]},
+                "random_state": 0,
+            },
+        ),
         PublicCall("audit", dc.audit, {"coreset": held, **built, "n_clusters": 2}),
         PublicCall("WeightedPoints", dc.WeightedPoints, points),
         PublicCall("Coreset", dc.Coreset, points),
@@ -262,9 +281,11 @@ def public_calls() -> list[PublicCall]:
         PublicCall("MaxMarginCoreset", _with(dc.MaxMarginCoreset, run), {}),
         PublicCall("OutlierMaxMargin", _with(dc.OutlierMaxMargin, run), {"random_state": 0}),
         PublicCall("ActiveMaxMargin", _with(dc.ActiveMaxMargin, pooled), oracle),
-        PublicCall("MaxMarginCoreset.run", dc.MaxMarginCoreset().run, {"X": ROWS, "y": SIDES}),
+        PublicCall("MaxMarginCoreset.run", dc.MaxMarginCoreset().run, {"X": APART, "y": SIDES}),
         PublicCall(
-            "OutlierMaxMargin.run", dc.OutlierMaxMargin(random_state=0).run, {"X": ROWS, "y": SIDES}
+            "OutlierMaxMargin.run",
+            dc.OutlierMaxMargin(random_state=0).run,
+            {"X": APART, "y": SIDES},
         ),
         PublicCall("ActiveMaxMargin.run", dc.ActiveMaxMargin(**oracle).run, {"X": ROWS}),
         PublicCall("CoresetStream", _of_path(dc.CoresetStream), {"size": 20, "random_state": 0}),
@@ -338,7 +359,7 @@ def public_calls() -> list[PublicCall]:
         PublicCall("hard_margin", margin.hard_margin, {"z": ROWS * SIDES[:, None] + 9.0}),
         PublicCall("hard_margin_bias", margin.hard_margin_bias, {"points": ROWS, "labels": SIDES}),
         PublicCall("hard_margin_gram", margin.hard_margin_gram, {"gram": ROWS @ ROWS.T + 1}),
-        PublicCall("build_margin", margin.build_margin, {"X": ROWS, "y": SIDES}),
+        PublicCall("build_margin", margin.build_margin, {"X": APART, "y": SIDES}),
         PublicCall(
             "plot_gap",
             margin.plot_gap,

@@ -1,87 +1,16 @@
-"""Servers on free ports of the loopback interface: object stores and files by HTTP."""
+"""Servers on free ports of the loopback interface: files by HTTP, and ones that answer nothing."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import socket
 import threading
-import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-
-import pytest
-
-# Stops when its standard input is closed: by the test, or because the process of the test died.
-_S3 = """
-import logging, sys
-from moto.server import ThreadedMotoServer
-logging.getLogger("werkzeug").setLevel(logging.ERROR)
-server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-server.start()
-print(*server.get_host_and_port(), flush=True)
-sys.stdin.read()
-server.stop()
-"""
-
-KEY, SECRET = "some-key", "a-secret-of-the-tests"
-
-
-@dataclass(frozen=True)
-class S3Server:
-    """An S3 server.
-
-    Attributes
-    ----------
-    endpoint : str
-        Its URL.
-    """
-
-    endpoint: str
-
-    @property
-    def storage_options(self) -> dict[str, Any]:
-        """What fsspec needs to reach it."""
-        client = {"endpoint_url": self.endpoint, "region_name": "eu-west-1"}
-        # Files of one name come and go while tests run, so that no listing may be kept.
-        return {"key": KEY, "secret": SECRET, "client_kwargs": client, "use_listings_cache": False}
-
-    def filesystem(self) -> Any:
-        """An fsspec file system of its own."""
-        import s3fs
-
-        return s3fs.S3FileSystem(**self.storage_options, skip_instance_cache=True)
-
-    def bucket(self) -> str:
-        """Make a new bucket and return its URL, such as ``s3://bucket-1a2b``."""
-        name = f"bucket-{uuid.uuid4().hex[:12]}"
-        self.filesystem().mkdir(name)
-        return f"s3://{name}"
-
-
-@contextmanager
-def s3_server() -> Iterator[S3Server]:
-    """Run an S3 server in a process of its own; skip the test where moto is not installed."""
-    for module in ("moto.server", "flask", "s3fs"):
-        pytest.importorskip(module, reason=f"{module} is not installed")
-    with subprocess.Popen(
-        [sys.executable, "-c", _S3], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            host, port = process.stdout.readline().split()
-            yield S3Server(f"http://{host}:{port}")
-        finally:
-            process.stdin.close()
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
 
 
 @dataclass
@@ -97,12 +26,16 @@ class FileServer:
         Status codes to answer with, by parts of paths.
     requests : list of str
         What was asked for: method, path and query.
+    silent : bool
+        Whether requests wait for an answer until the server ends.
     """
 
     url: str
     folder: Path
     failing: dict[str, int] = field(default_factory=dict)
     requests: list[str] = field(default_factory=list)
+    silent: bool = False
+    ended: threading.Event = field(default_factory=threading.Event)
 
 
 @contextmanager
@@ -116,8 +49,56 @@ def file_server(folder: Path) -> Iterator[FileServer]:
         try:
             yield served
         finally:
+            served.ended.set()
             server.shutdown()
             thread.join(10)
+
+
+@contextmanager
+def deaf_server(*, drips: bool = False) -> Iterator[str]:
+    """Yield the address of a server that accepts connections, and answers nothing.
+
+    Parameters
+    ----------
+    drips : bool
+        Whether it answers with one byte a second in place of nothing.
+    """
+    connections: list[socket.socket] = []
+    ended = threading.Event()
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as listening:
+
+        def serve() -> None:
+            with suppress(OSError):  # it is closed
+                while True:
+                    connections.append(listening.accept()[0])
+                    if drips:
+                        threading.Thread(target=drip, args=connections[-1:], daemon=True).start()
+
+        def drip(connection: socket.socket) -> None:
+            with suppress(OSError):
+                for sign in b"HTTP/1.1 200 OK\r\nX-Long: " + b"a" * 1000:
+                    connection.sendall(bytes([sign]))
+                    if ended.wait(1.0):
+                        return
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        try:
+            yield f"127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            ended.set()
+            listening.shutdown(socket.SHUT_RDWR)
+            thread.join(10)
+            for connection in connections:
+                connection.close()
+
+
+@contextmanager
+def refusing_port() -> Iterator[str]:
+    """Yield an address at which connections are refused."""
+    with socket.socket() as held:  # nobody else gets the port, and nothing listens at it
+        held.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{held.getsockname()[1]}"
 
 
 class _QuietServer(ThreadingHTTPServer):
@@ -147,6 +128,9 @@ class _FileHandler(BaseHTTPRequestHandler):
 
     def _answer(self, *, with_body: bool) -> None:
         self.served.requests.append(f"{self.command} {self.path}")
+        if self.served.silent:
+            self.served.ended.wait()
+            return
         status = next((code for part, code in self.served.failing.items() if part in self.path), 0)
         file = self.served.folder / self.path.partition("?")[0].lstrip("/")
         if status or not file.is_file():

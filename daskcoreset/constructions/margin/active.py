@@ -21,7 +21,6 @@ from daskcoreset.constructions.margin.pool import Pool, open_pool
 from daskcoreset.constructions.margin.query_strategy import add_labels
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.core.storage import Location
 from daskcoreset.core.validation import (
     check_choice,
     check_count,
@@ -30,6 +29,7 @@ from daskcoreset.core.validation import (
     check_share,
     shown,
 )
+from daskcoreset.core.zarr_places import Location
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
 
@@ -141,7 +141,11 @@ class ActiveMaxMargin:
             )
         if self.classes is not None:
             classes: Any = self.classes
-            if isinstance(classes, str) or not isinstance(classes, Sequence | np.ndarray):
+            if (
+                isinstance(classes, str)
+                or not isinstance(classes, Sequence | np.ndarray)
+                or (isinstance(classes, np.ndarray) and classes.ndim != 1)
+            ):
                 raise InvalidTypeError(f"classes is {shown(self.classes)}; pass two labels.")
             pair = plain_labels(list(self.classes), 2)
             if pair[0] == pair[1] or isinstance(pair[0], str) != isinstance(pair[1], str):
@@ -178,7 +182,7 @@ class ActiveMaxMargin:
             already is never overwritten: `resume` it.
         chunks, on_invalid
             As in `daskcoreset.build`.
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -238,7 +242,7 @@ class ActiveMaxMargin:
             As given to `start`, or to `ActiveRun.save`; it is kept there further.
         X, sample_weight, chunks, on_invalid
             As given to `start`.
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns

@@ -24,10 +24,13 @@ from daskcoreset.constructions.margin.labels import Label, Labelled, Phase
 from daskcoreset.constructions.margin.pool import Pool
 from daskcoreset.constructions.margin.query_strategy import add_labels, next_request
 from daskcoreset.constructions.margin.separators import Kernel, Separator
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.contents import JSON
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense_rows
-from daskcoreset.core.storage import JSON, Location, read_group, write_group
+from daskcoreset.core.storage import read_group, write_group
 from daskcoreset.core.typing import AnyArray, IndexArray
+from daskcoreset.core.validation import shown
+from daskcoreset.core.zarr_places import Location
 from daskcoreset.execution.progress import count_reads
 
 # ``oracle(rows)`` gives one label a row; one with a parameter `indices` gets their numbers.
@@ -328,6 +331,8 @@ class ActiveRun:
             If the oracle raises, or its answer cannot be used. Its attribute `asking` is this
             run, with all labels told before.
         """
+        if report is not None and not callable(report):
+            raise InvalidTypeError(f"report is {shown(report)}; pass a function of one step.")
         limit = self.state.options.max_labels or self._pool.n_usable
         with count_reads(progress, limit, unit="label") as advance:
             advance(self.n_labels)

@@ -146,9 +146,14 @@ class Run:
     def _first_core(self) -> CoreRows:
         """Rows to start from, of the two sides of the separator."""
         options, classes = self.options, self.first.value.classes
-        if options.positive is not None and np.ndim(options.positive):
+        if isinstance(options.positive, list | tuple) or np.ndim(options.positive):
             raise InvalidTypeError(f"positive is {shown(options.positive)}; pass one label.")
-        is_positive = classes == (classes[1] if options.positive is None else options.positive)
+        positive = classes[1] if options.positive is None else options.positive
+        try:
+            is_positive = np.asarray(classes == positive, dtype=bool)
+        except TypeError as error:  # missing, in pandas' way
+            problem = f"positive is {shown(positive)}; pass one label."
+            raise InvalidTypeError(problem) from error
         if not is_positive.any():
             raise InvalidInputError(
                 f"positive is {options.positive!r}, but y has the labels "
@@ -345,7 +350,7 @@ class MaxMarginCoreset:
             Two labels of any kind, or more with `positive`.
         sample_weight : array-like of shape (n,), or str, optional
             Rows of weight zero are left out.
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -384,6 +389,7 @@ class MaxMarginCoreset:
         -------
         MarginCoreset
         """
+        blocks.refuse_cube("a margin coreset")
         if not is_choice(self.kernel, ("linear",)) and not callable(self.kernel):
             blocks.refuse_zeros()
         return Run(self, blocks, survey).result()

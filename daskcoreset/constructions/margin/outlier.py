@@ -433,7 +433,7 @@ class OutlierMaxMargin:
             Two labels of any kind; the greater one is on the positive side.
         sample_weight : array-like of shape (n,), or str, optional
             Rows of weight zero are left out, and do not count among the k.
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -470,4 +470,5 @@ class OutlierMaxMargin:
         -------
         OutlierMargin
         """
+        blocks.refuse_cube("a margin coreset")
         return Search(self, blocks, survey or find_classes(blocks, n_keep=_STARTS)).result()

@@ -218,6 +218,7 @@ def open_pool(X: Any, y: Any = None, sample_weight: Any = None, **options: Any) 
         As `daskcoreset.inputs.blocks.row_blocks`, or if no row has a weight.
     """
     blocks = row_blocks(X, y, sample_weight, **options)
+    blocks.refuse_cube("active learning")
     read = map_reduce(blocks, _weigh, or_)
     usable = [read.value[spec.block_index] for spec in blocks.specs]
     weights = np.array([weight for weight, _ in usable])

@@ -73,7 +73,8 @@ def verification_length(error: float, delta: float, n_core: int, phase: int) -> 
     >>> verification_length(0.1, 0.05, 20, 2)  # (ln 20 + ln 20) / 0.1
     60
     """
-    return math.ceil((math.log(max(n_core, phase * (phase + 1))) - math.log(delta)) / error)
+    steps = (math.log(max(n_core, phase * (phase + 1))) - math.log(delta)) / error
+    return math.ceil(min(steps, 2.0**53))  # more rows than any pool has, as a finite number
 
 
 def next_request(state: ActiveState, pool: Pool) -> ActiveState:

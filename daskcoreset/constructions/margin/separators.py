@@ -57,6 +57,8 @@ class Kernel:
         check_number("gamma", self.gamma)
         check_number("coef0", self.coef0)
         check_count("degree", self.degree, 0)
+        for name in ("gamma", "coef0"):
+            object.__setattr__(self, name, float(getattr(self, name)))
         if not np.isfinite(self.gamma) or self.gamma <= 0 or not np.isfinite(self.coef0):
             raise InvalidInputError(
                 f"gamma is {self.gamma} and coef0 is {self.coef0}; pass a positive gamma and a "
@@ -73,7 +75,12 @@ class Kernel:
         from scipy.spatial.distance import cdist
 
         if callable(self.name):
-            values = np.asarray(self.name(points, others), dtype=np.float64)
+            try:
+                values = np.asarray(self.name(points, others), dtype=np.float64)
+            except TypeError as error:
+                raise InvalidTypeError(
+                    f"kernel failed ({error}); it gets two arrays of rows and returns a matrix."
+                ) from error
             n, m = points.shape[0], others.shape[0]
             if values.shape != (n, m):
                 raise InvalidTypeError(

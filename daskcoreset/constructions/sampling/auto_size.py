@@ -16,7 +16,7 @@ import numpy as np
 from daskcoreset.constructions.sampling.job import SamplingJob
 from daskcoreset.core.blocks import Block, concatenate
 from daskcoreset.core.coreset import Coreset, thaw
-from daskcoreset.core.errors import caller_level, warn_user
+from daskcoreset.core.errors import InvalidInputError, caller_level, warn_user
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import merge_duplicates
 from daskcoreset.core.typing import FloatArray
@@ -39,6 +39,9 @@ _SOLUTIONS_ON_DATA = 6
 
 # Where to give up: a coreset that has to be larger is no help to a solver in memory.
 _MAX_ROWS = 2**20
+
+# Below it there would be billions of seedings.
+_LEAST_DELTA = 1e-8
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,10 @@ class AutoSize:
         as_int("n_clusters", self.n_clusters)
         as_float("epsilon", self.epsilon)
         as_float("delta", self.delta)
+        if self.delta < _LEAST_DELTA:
+            raise InvalidInputError(
+                f"delta must be at least {_LEAST_DELTA:g}, got {self.delta}; pass a larger number."
+            )
 
     @property
     def seedings(self) -> int:

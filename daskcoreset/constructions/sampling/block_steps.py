@@ -26,7 +26,7 @@ import numpy as np
 
 from daskcoreset.constructions.sampling.messages import BlockReport, Candidates, DrawRequest
 from daskcoreset.core.blocks import Block, InvalidRow, ReadBlock, class_codes
-from daskcoreset.core.errors import ignore_overflow
+from daskcoreset.core.errors import ignore_overflow, scores_error
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import (
     draw_with_replacement,
@@ -195,6 +195,8 @@ def draw_candidates(  # noqa: PLR0917 - all of them are always given
     if labels is None or not len(labels):  # no row has a weight
         return systematic(inclusion, rng)
     codes = class_codes(rows, labels)
+    if not np.isfinite(inclusion.sum()):
+        raise scores_error()
     even = int(inclusion.sum()) // (CLASS_SHARE * len(labels))
     raise_classes(inclusion, scores, codes, np.full(len(labels), max(MIN_OF_CLASS, even)))
     # Class by class: whole units of inclusion lie in each, so that none of them is missed.

@@ -2,8 +2,9 @@ r"""The final draw: from the candidates that the blocks sent to the rows of a co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from daskcoreset.constructions.sampling.messages import (
     CandidatesOfBlocks,
     DrawRequest,
     check_report,
+    merge_reports,
 )
 from daskcoreset.core.block_values import BlockValues, values_of
 from daskcoreset.core.blocks import Block, class_codes
@@ -36,7 +38,8 @@ from daskcoreset.core.sampling import (
     systematic,
 )
 from daskcoreset.core.typing import FloatArray, IndexArray, Sampling
-from daskcoreset.execution.engine import BlockResults
+from daskcoreset.execution.engine import BlockResults, Reduction
+from daskcoreset.execution.rounds import Request, Steps
 from daskcoreset.sensitivities import Sensitivity
 from daskcoreset.sensitivities.estimated_error import estimated_error
 
@@ -47,9 +50,6 @@ OVERSAMPLING = 4
 MIN_CANDIDATES = 20_000
 
 Results = BlockResults[BlockReport]
-
-# ``reread(blocks, chunk, request)``: reads some blocks again and returns their reports.
-Reread = Callable[[list[int], DrawRequested, DrawRequest], Results]
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +116,10 @@ class FinalDraw:
             return float(OVERSAMPLING * self.size)
         return float(max(OVERSAMPLING * self.size, MIN_CANDIDATES))
 
+    def reduction(self, chunk: Any) -> Reduction[BlockReport]:
+        """Return the reduction of the reports that `chunk` makes of blocks."""
+        return Reduction(chunk, partial(merge_reports, self.construction))
+
     def request_chunk(self, stage: Stage = Stage.DRAWS) -> DrawRequested:
         """Return the work on the blocks in a read that answers a `DrawRequest`."""
         return DrawRequested(self.construction, self.sampling, self.seed, stage)
@@ -164,9 +168,13 @@ class FinalDraw:
             The results for `draw_proposed` where it will read blocks again, or raise.
         """
         try:
-            return self.draw_proposed(results, _refuse).without_candidates()
-        except (_RereadNeeded, CoresetError):
+            next(self.draw_proposed(results))
+        except StopIteration as end:
+            drawn: Selection = end.value
+            return drawn.without_candidates()
+        except CoresetError:
             return results
+        return results
 
     @one_thread()
     def draw_requested(self, results: Results, request: DrawRequest, second: Results) -> Selection:
@@ -179,18 +187,19 @@ class FinalDraw:
         _, total_scores = self._total_scores(results)
         return self._weighted(results, second.value.candidates, total_scores.sum())
 
-    @one_thread()
-    def draw_proposed(self, results: Results, reread: Reread) -> Selection:
+    def draw_proposed(self, results: Results) -> Steps[Selection]:
         """Draw from the candidates that the blocks proposed in the last fold."""
         results = self.finalize(results, self.construction.n_folds - 1)
         if results.n_kept <= self.size:
             # Known only now, where Dask does not know the number of rows before reading.
-            chunk = self.request_chunk()
-            everything = reread(sorted(results.sizes), chunk, DrawRequest(None, None))
-            return self._everything(everything, rereads=len(results.sizes))
+            every = yield self._again(self.request_chunk(), DrawRequest(None, None), results.sizes)
+            return self._everything(every, rereads=len(results.sizes))
         if self.sampling == "systematic":
-            return self._refined(results, reread)
-        return self._rejected(results, reread)
+            return (yield from self._refined(results))
+        return (yield from self._rejected(results))
+
+    def _again(self, chunk: DrawRequested, request: DrawRequest, blocks: Iterable[int]) -> Request:
+        return Request(self.reduction(chunk), request, sorted(blocks))
 
     def _total_scores(self, results: Results) -> tuple[list[int], FloatArray]:
         """Blocks, and the sums of their scores by component."""
@@ -213,7 +222,7 @@ class FinalDraw:
             raise no_scores_error(self.construction.name)
         return blocks, total_scores
 
-    def _refined(self, results: Results, reread: Reread) -> Selection:
+    def _refined(self, results: Results) -> Steps[Selection]:
         """Read blocks again whose candidates are too few for their share of the scores."""
         _, total_scores = self._total_scores(results)
         shares = total_scores.sum(axis=1) / total_scores.sum()
@@ -224,8 +233,8 @@ class FinalDraw:
         if short:
             requested = np.ceil(self.n_candidates * shares[lacking])
             targets: BlockValues[float] = BlockValues(short, requested)
-            chunk = self.request_chunk(Stage.TOP_UP)
-            again = reread(short, chunk, DrawRequest(results.value.summary, targets))
+            request = DrawRequest(results.value.summary, targets)
+            again = yield self._again(self.request_chunk(Stage.TOP_UP), request, short)
             candidates = candidates.replaced(again.value.candidates)
         return self._reweighted(results, candidates, len(short))
 
@@ -250,7 +259,7 @@ class FinalDraw:
             )
         return Selection(kept, draw.weights, indices[draw.chosen], results, rereads, facts=facts)
 
-    def _rejected(self, results: Results, reread: Reread) -> Selection:
+    def _rejected(self, results: Results) -> Steps[Selection]:
         """Keep each block's first v_i accepted candidates; draw what is missing anew."""
         summary = results.value.summary
         blocks, total_scores = self._total_scores(results)
@@ -275,8 +284,9 @@ class FinalDraw:
                 rng = stream(self.seed, Stage.QUOTAS, 1 + block)
                 missing[block] = split_quota(count, sums[np.newaxis], rng)[0]
         if missing:
-            chunk = self.request_chunk(Stage.TOP_UP)
-            kept += reread(list(missing), chunk, DrawRequest(summary, missing)).value.candidates
+            request = DrawRequest(summary, missing)
+            again = yield self._again(self.request_chunk(Stage.TOP_UP), request, missing)
+            kept += again.value.candidates
         return self._weighted(results, kept, total_scores.sum(), len(missing))
 
     def _weighted(
@@ -303,14 +313,6 @@ class FinalDraw:
         candidates = CandidatesOfBlocks.joined(results.value.candidates)
         rows, indices = _gather(candidates, results.offsets())
         return Selection(rows, rows.weights, indices, results, rereads, complete=True)
-
-
-class _RereadNeeded(Exception):  # noqa: N818 - no error, but a way out
-    """Blocks must be read again."""
-
-
-def _refuse(*_: object) -> Results:
-    raise _RereadNeeded
 
 
 class Draw(NamedTuple):

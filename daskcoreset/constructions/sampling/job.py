@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from daskcoreset.constructions.sampling.block_steps import (
-    DrawRequested,
     ProposeCandidates,
     sum_scores,
     summarise_block,
     take_block,
 )
 from daskcoreset.constructions.sampling.final_draw import FinalDraw, Results, Selection
-from daskcoreset.constructions.sampling.messages import BlockReport, DrawRequest, merge_reports
-from daskcoreset.core.blocks import InvalidRow, ReadBlock
+from daskcoreset.constructions.sampling.messages import DrawRequest
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import (
     InvalidInputError,
@@ -27,8 +24,9 @@ from daskcoreset.core.errors import (
     warn_user,
 )
 from daskcoreset.core.points import WeightedPoints
-from daskcoreset.execution.engine import BlockResults, Engine, Reduction, deferred
+from daskcoreset.execution.engine import BlockResults, Engine, deferred
 from daskcoreset.execution.lazy import Lazy
+from daskcoreset.execution.rounds import Request, Steps, run_alone
 from daskcoreset.execution.waves import fits_one_graph
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.objectives import recorded
@@ -54,6 +52,8 @@ class SamplingJob:
         Whether the size is the caller's and not the default.
     n_clusters : int or None, default=None
         Centers of the solutions that the coreset is for, where the construction does not say.
+    warns : bool, default=True
+        Whether to warn of what was drawn.
     """
 
     blocks: RowBlocks
@@ -63,6 +63,7 @@ class SamplingJob:
     normalize: bool = False
     size_given: bool = True
     n_clusters: int | None = None
+    warns: bool = True
 
     def __post_init__(self) -> None:
         construction = self.construction
@@ -114,9 +115,9 @@ class SamplingJob:
         """Define the graph of the whole build; of waves one task, which shows its progress."""
         if not fits_one_graph(self.blocks):
             return deferred(partial(self.compute_now, progress))
-        results, select = self._read(Engine(self.blocks, self.split_every, lazy=True))
-        graph: Lazy[Any] = results
-        return graph.then(partial(self._finish, select))
+        engine = Engine(self.blocks, self.split_every, lazy=True)
+        graph: Lazy[Any] = run_alone(engine, self.reading(engine))
+        return graph.then(partial(self._finish, engine))
 
     def compute_now(self, progress: bool | None = False) -> Coreset:
         """Build at once: from blocks in memory without a scheduler, or in waves."""
@@ -125,45 +126,51 @@ class SamplingJob:
     def select_now(self, progress: bool | None = False) -> Selection:
         """Draw rows at once."""
         with Engine(self.blocks, self.split_every).shown(progress, self.reads) as engine:
-            results, select = self._read(engine)
-            return select(results)
+            return run_alone(engine, self._selecting(run_alone(engine, self.reading(engine))))
 
-    def _finish(self, select: Callable[[Any], Selection], results: Any) -> Coreset:
-        return self._coreset(select(results))
+    def _finish(self, engine: Engine, results: Any) -> Coreset:
+        return run_alone(engine, self.finishing(results))
 
-    def _read(self, engine: Engine) -> tuple[Any, Callable[[Any], Selection]]:
-        """Define all reads; return the results of the last, and the draw from them."""
+    def reading(self, engine: Engine) -> Steps[Any]:
+        """Ask for all reads; return the results of the last, or what was drawn from them."""
         construction, final_draw = self.construction, self.final_draw
+        reduction = final_draw.reduction
         if self.needs_all_rows:
-            reduction = self._reduction(partial(take_block, construction))
-            return engine.read(reduction), self._select_all
+            return (yield Request(reduction(partial(take_block, construction))))
         # The last of several folds draws candidates, where a build has one pass.
         folds = construction.n_folds - (self.passes == 1)
         results, summary = None, None
         for fold in range(folds):
-            reduction = self._reduction(
-                partial(summarise_block, construction, final_draw.seed, fold)
-            )
+            chunk = partial(summarise_block, construction, final_draw.seed, fold)
             # The next fold starts when this summary is there: no block is kept for it, and the
             # data are read again.
             results = engine.apply(
-                partial(final_draw.finalize, fold=fold), engine.read(reduction, summary)
+                partial(final_draw.finalize, fold=fold), (yield Request(reduction(chunk), summary))
             )
             summary = engine.apply(_summary_of, results)
         if self.passes == 1:
-            results = engine.read(self._reduction(self._proposals), summary)
-            if engine.lazy:
-                # Where the candidates are, which are several times the rows that are drawn.
-                results = engine.apply(final_draw.draw_if_enough, results)
-            return results, partial(self._select_proposed, engine)
+            results = yield Request(reduction(self._proposals), summary)
+            # Where the candidates are, which are several times the rows that are drawn.
+            return engine.apply(final_draw.draw_if_enough, results) if engine.lazy else results
         if self._sums_scores:
             # Quotas of independent draws must follow the exact sums, or weights are biased.
-            reduction = self._reduction(partial(sum_scores, construction))
-            sums = engine.read(reduction, engine.apply(_summary_of, results))
+            by_block = reduction(partial(sum_scores, construction))
+            sums = yield Request(by_block, engine.apply(_summary_of, results))
             results = engine.apply(_with_total_scores, results, sums)
         request = engine.apply(final_draw.request, results)
-        second = engine.read(self._reduction(final_draw.request_chunk()), request)
-        return engine.apply(final_draw.draw_where_gathered, results, request, second), _same
+        second = yield Request(reduction(final_draw.request_chunk()), request)
+        return engine.apply(final_draw.draw_where_gathered, results, request, second)
+
+    def finishing(self, results: Any) -> Steps[Coreset]:
+        """Make the coreset of what `reading` returned; asks for blocks that must be read again."""
+        return self._coreset((yield from self._selecting(results)))
+
+    def _selecting(self, drawn: Selection | Results) -> Steps[Selection]:
+        if isinstance(drawn, Selection):
+            return drawn
+        if self.needs_all_rows:
+            return self.final_draw.draw_requested(drawn, DrawRequest(None, None), drawn)
+        return (yield from self.final_draw.draw_proposed(drawn))
 
     @property
     def _proposals(self) -> ProposeCandidates:
@@ -178,43 +185,10 @@ class SamplingJob:
             blocks.n_blocks,
         )
 
-    def _reduction(
-        self, chunk: Callable[[ReadBlock, Any], BlockReport | InvalidRow]
-    ) -> Reduction[BlockReport]:
-        return Reduction(chunk, partial(merge_reports, self.construction))
-
-    def _reread(
-        self, engine: Engine, blocks: list[int], chunk: DrawRequested, request: DrawRequest
-    ) -> Results:
-        engine = engine.on(self.blocks.select(blocks))
-        results: Results = engine.compute(engine.read(self._reduction(chunk), request))
-        return results
-
-    # Two of the ends: what the blocks sent becomes a selection on the caller's side.
-
-    def _select_all(self, results: Results) -> Selection:
-        return self.final_draw.draw_requested(results, DrawRequest(None, None), results)
-
-    def _select_proposed(self, engine: Engine, drawn: Selection | Results) -> Selection:
-        if isinstance(drawn, Selection):
-            return drawn
-        return self.final_draw.draw_proposed(drawn, partial(self._reread, engine))
-
     def _coreset(self, selection: Selection) -> Coreset:
         draw, rows = self.final_draw, selection.rows
-        if selection.complete:
-            warn_complete(draw.size, len(rows), given=self.size_given)
-        else:
-            for warning in self.construction.design.warnings_for(selection.summary, draw.size):
-                warn_user(warning)
-            remark = remark_on(selection.facts.get("estimated_error"), draw.size)
-            if remark is not None:
-                warn_user(remark)
-            if draw.sampling == "systematic" and len(rows) < draw.size:
-                warn_few(draw.size, len(rows))
-            classes = self.construction.design.classes(selection.summary)
-            if classes is not None and rows.labels is not None:
-                warn_lost(classes, rows.labels)
+        if self.warns:
+            self._warn(selection)
         facts = {} if selection.summary is None else self.construction.provenance(selection.summary)
         record = {
             "sampling": draw.sampling,
@@ -236,6 +210,23 @@ class SamplingJob:
             n_clusters=self.n_clusters,
             normalize=self.normalize,
         )
+
+    def _warn(self, selection: Selection) -> None:
+        """Warn of what was drawn."""
+        draw, rows = self.final_draw, selection.rows
+        if selection.complete:
+            warn_complete(draw.size, len(rows), given=self.size_given)
+            return
+        for warning in self.construction.design.warnings_for(selection.summary, draw.size):
+            warn_user(warning)
+        remark = remark_on(selection.facts.get("estimated_error"), draw.size)
+        if remark is not None:
+            warn_user(remark)
+        if draw.sampling == "systematic" and len(rows) < draw.size:
+            warn_few(draw.size, len(rows))
+        classes = self.construction.design.classes(selection.summary)
+        if classes is not None and rows.labels is not None:
+            warn_lost(classes, rows.labels)
 
 
 @dataclass(frozen=True)
@@ -321,7 +312,3 @@ def _summary_of(results: Results) -> Any:
 
 def _with_total_scores(results: Results, sums: Results) -> Results:
     return replace(results, value=replace(results.value, total_scores=sums.value.total_scores))
-
-
-def _same(selection: Selection) -> Selection:
-    return selection

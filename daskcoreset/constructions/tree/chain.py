@@ -139,7 +139,9 @@ def check_newest(
         raise StoreError(f"{where}: its head belongs to another store; {_REMEDY}")
     if found.version < recorded.version:
         there = f"the newest one there is {found.version}" if found.version else "there is none"
-        raise StoreError(f"{where}: version {recorded.version} is missing, and {there}; {_REMEDY}")
+        first, last = found.version + 1, recorded.version
+        lost = f"version {last} is" if first == last else f"versions {first} to {last} are"
+        raise StoreError(f"{where}: {lost} missing, and {there}; {_REMEDY}")
     expected = found.digest
     if found.version == recorded.version + 1:  # its writer was killed before it recorded it
         expected = str(link.get("previous")) if link is not None else ""

@@ -25,9 +25,9 @@ from daskcoreset.constructions.tree.leaves import (
 from daskcoreset.constructions.tree.manifest import ROW_BITS, Leaf, LeafTable, Manifest
 from daskcoreset.constructions.tree.persistence import RowSchema
 from daskcoreset.constructions.tree.source_record import SourceRecord
+from daskcoreset.core.deadline import check_time
 from daskcoreset.core.errors import CoresetError, InvalidInputError
 from daskcoreset.core.points import WeightedPoints, to_arrays
-from daskcoreset.execution.deadline import check_time
 from daskcoreset.inputs.followed import SourcePart, SourceState
 
 # Bytes of coresets of leaves after which they are written, while others are still to be read: so

@@ -23,6 +23,7 @@ from daskcoreset.core.typing import AnyArray, Sampling
 from daskcoreset.core.validation import as_int, check_choice, check_flag
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction, deferred
 from daskcoreset.execution.lazy import Lazy
+from daskcoreset.execution.rounds import Request, Steps, run_alone
 from daskcoreset.execution.waves import fits_one_graph
 from daskcoreset.inputs.blocks import RowBlocks
 
@@ -119,6 +120,11 @@ class Settings:
         if reducer.needs_labels and not blocks.has_labels:
             raise InvalidInputError(f"method {reducer.name!r} needs labels; pass y.")
         blocks.refuse(reducer.name, reducer.too_much(node_rows, blocks.schema.n_features))
+
+    @property
+    def most_rows(self) -> int:
+        """Rows of a node at most: about `inner_size`, which reducers may pass a little."""
+        return 16 * self.inner_size + 2**16
 
     @one_thread()
     def reduce(self, points: WeightedPoints, position: int, level: int = 0) -> WeightedPoints:
@@ -375,26 +381,35 @@ class TreeJob:
         """Define the graph of the whole build; of waves one task, which shows its progress."""
         if not fits_one_graph(self.blocks):
             return deferred(partial(self.compute_now, progress))
-        graph: Lazy[Any] = self._read(Engine(self.blocks, self.split_every, lazy=True))
+        engine = Engine(self.blocks, self.split_every, lazy=True)
+        graph: Lazy[Any] = run_alone(engine, self.reading(engine))
         return graph.then(self.finish)
 
     def compute_now(self, progress: bool | None = False) -> Coreset:
         """Build at once: from blocks in memory without a scheduler, or in waves."""
         with Engine(self.blocks, self.split_every).shown(progress) as engine:
-            return self.finish(self._read(engine))
+            return self.finish(run_alone(engine, self.reading(engine)))
 
     def root(self, progress: bool | None = False) -> BlockResults[Node]:
         """Compute the root, and check it."""
         with Engine.immediate(self.blocks, self.split_every).shown(progress) as engine:
-            results: BlockResults[Node] = engine.compute(self._read(engine), progress)
+            read = run_alone(engine, self.reading(engine))
+            results: BlockResults[Node] = engine.compute(read, progress)
         # A part may have no usable rows: a day without any.
         if not self.part or results.n_kept or results.invalid is not None:
             check_report(results)
         return results
 
-    def _read(self, engine: Engine) -> Any:
+    def reading(self, engine: Engine) -> Steps[Any]:
+        """Ask for the read; return its results."""
+        del engine
         node = NodeReducer(self.settings, self.blocks.n_blocks, self.part)
-        return engine.read(Reduction(node.chunk, node.combine))
+        return (yield Request(Reduction(node.chunk, node.combine)))
+
+    def finishing(self, results: BlockResults[Node]) -> Steps[Coreset]:
+        """Make the coreset of what `reading` returned."""
+        yield from ()  # nothing is read again
+        return self.finish(results)
 
     def finish(self, results: BlockResults[Node]) -> Coreset:
         """Make a coreset of the root."""

@@ -65,6 +65,7 @@ def read_leaf(
     progress : bool or None, default=False
     """
     blocks = row_blocks(*data, on_invalid=settings.on_invalid, allow_empty=True)
+    blocks.refuse_cube("a stored tree")
     schema = RowSchema.of(blocks, None)
     check(schema)
     rng = stream(settings.seed, Stage.TREE_LEAVES, *address)

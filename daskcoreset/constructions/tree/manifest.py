@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import asdict, astuple, dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
@@ -17,11 +17,13 @@ from daskcoreset.constructions.tree.persistence import Origin, RowSchema
 from daskcoreset.constructions.tree.places import MAIN, Place
 from daskcoreset.constructions.tree.shape import Part, shape_by_keys, shape_of
 from daskcoreset.constructions.tree.source_record import SourceRecord
+from daskcoreset.core.contents import GroupContents
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.points import WeightedPoints
-from daskcoreset.core.storage import GroupContents
+from daskcoreset.core.stored_arrays import MOST_METADATA
 from daskcoreset.core.tables import html_table, text_table
+from daskcoreset.core.trust import REMEDY, are_trusted
 from daskcoreset.core.typing import IndexArray
 from daskcoreset.core.validation import is_int, shown
 
@@ -188,7 +190,7 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
             return windows.by_date(self, leaves, leaves)
         if not hasattr(leaves, "__iter__"):
             raise InvalidTypeError(f"leaves is {shown(leaves)}; pass names, which are text.")
-        names = [leaves] if isinstance(leaves, str) else list(leaves)
+        names = [leaves] if isinstance(leaves, str) else _listed(leaves)
         if not names:
             raise InvalidInputError("leaves is empty; pass at least one name, or leave it out.")
         if not_text := [name for name in names if not isinstance(name, str)]:
@@ -276,6 +278,8 @@ class Manifest:
         The next leaf's own number.
     schema : RowSchema or None
         None before the first leaf.
+    most_rows : int or None
+        Rows of a node at most; None where it is not known.
     source : SourceRecord or None
         The source that the tree follows, where it follows one.
     """
@@ -288,6 +292,7 @@ class Manifest:
     digests: Mapping[str, str] = field(default_factory=dict)
     next_uid: int = 0
     schema: RowSchema | None = None
+    most_rows: int | None = None
     source: SourceRecord | None = None
 
     @cached_property
@@ -340,7 +345,9 @@ class Manifest:
         }
 
     @classmethod
-    def from_json(cls, place: Place, head: Head, values: Mapping[str, Any]) -> Manifest:
+    def from_json(
+        cls, place: Place, head: Head, values: Mapping[str, Any], most_rows: int | None
+    ) -> Manifest:
         """Return the manifest of the values of `to_json`, after a check of their consistency.
 
         Raises
@@ -357,6 +364,7 @@ class Manifest:
             dict(values.get("digests", {})),  # which earlier versions did not write
             int(values["next_uid"]),
             RowSchema.from_json(values["form"]),
+            most_rows,
             SourceRecord.from_json(values.get("source")),
         )
         leaves = manifest.leaves
@@ -374,7 +382,20 @@ class Manifest:
         return manifest
 
     def groups(self, made: Mapping[str, WeightedPoints]) -> dict[str, GroupContents]:
-        """Return what is written of nodes, by their names."""
+        """Return what is written of nodes, by their names.
+
+        Raises
+        ------
+        InvalidInputError
+            A node has far more rows than were asked for.
+        """
+        most = self.most_rows
+        for points in made.values():
+            if most is not None and len(points) > most:
+                raise InvalidInputError(
+                    f"method gave {len(points):,} rows for a node, which may have {most:,}; "
+                    f"correct `reduce`, or raise inner_size."
+                )
         return {
             name: persistence.state_contents(_NODE, {"name": name}, [points])
             for name, points in made.items()
@@ -406,7 +427,7 @@ class Manifest:
         return self.digests.get(name) or self._read_group(name).digest
 
     @classmethod
-    def newest(cls, place: Place, origin: Origin) -> Manifest:
+    def newest(cls, place: Place, origin: Origin, most_rows: int) -> Manifest:
         """Read the newest version, and check that its nodes are there.
 
         Raises
@@ -416,23 +437,23 @@ class Manifest:
         """
 
         def read(version: int) -> tuple[Manifest, Mapping[str, str] | None, str]:
-            manifest, link = cls._read_version(place, origin.digest, version)
+            manifest, link = cls._read_version(place, origin.digest, version, most_rows)
             manifest.check_nodes()
             return manifest, link, manifest.head.digest
 
         manifest, head = place.read_newest(origin, read)
-        return manifest or cls(place, head, head.version)
+        return manifest or cls(place, head, head.version, most_rows=most_rows)
 
     @classmethod
     def _read_version(
-        cls, place: Place, settings: str, version: int
+        cls, place: Place, settings: str, version: int, most_rows: int | None
     ) -> tuple[Manifest, Mapping[str, str] | None]:
-        contents = place.read(version, MAIN, _MANIFEST)
+        contents = place.read(version, MAIN, _MANIFEST, most=2 * MOST_METADATA)
         head = Head(settings, version, contents.digest)
         manifest = persistence.state_from(
             contents,
             place.where(version, MAIN),
-            lambda values, _: cls.from_json(place, head, values),
+            lambda values, _: cls.from_json(place, head, values, most_rows),
         )
         return manifest, persistence.link_of(contents)
 
@@ -451,18 +472,18 @@ class Manifest:
                 f"version is {version}, and the tree has those from 1 to {self.version}; pass one "
                 f"of them."
             )
-        found = self
+        found, link = self, self._read_kept(self.version)[1]
         for number in range(self.version - 1, version - 1, -1):
-            link = self._link_of(found.version)
             if not self._keeps(number):
                 raise InvalidInputError(
                     f"version {version} is not kept: the oldest one there is {number + 1}; pass a "
                     f"later one, and keep more with CoresetTree.follow(..., keep=...)."
                 )
-            found, _ = self._read_version(self.place, self.head.settings, number)
+            found, link_before = self._read_kept(number)
             if link is not None and link.get("previous") != found.head.digest:
                 where = self.place.where(number, MAIN)
                 raise StoreError(f"{where}: is not the one that was there; restore it from a copy")
+            link = link_before
         found.check_nodes()
         return found
 
@@ -472,13 +493,13 @@ class Manifest:
         except StoreError:  # of an object store, whose root does not name it any more
             return False
 
-    def _link_of(self, version: int) -> Mapping[str, str] | None:
-        return persistence.link_of(self.place.read(version, MAIN, _MANIFEST))
+    def _read_kept(self, version: int) -> tuple[Manifest, Mapping[str, str] | None]:
+        return self._read_version(self.place, self.head.settings, version, self.most_rows)
 
     def needed_by(self, version: int) -> frozenset[tuple[int, str]]:
         """Return the members that an earlier version needs; none where it is gone."""
         try:
-            return self._read_version(self.place, self.head.settings, version)[0].needed
+            return self._read_kept(version)[0].needed
         except StoreError:
             return frozenset()
 
@@ -495,12 +516,32 @@ class Manifest:
         return made_in, f"node-{index}"
 
     def _read_group(self, name: str) -> GroupContents:
-        member = self._member_of(name)
-        contents = self.place.read(*member, _NODE)
-        if self.digests.get(name, contents.digest) != contents.digest:
-            where = self.place.where(*member)
-            raise StoreError(f"{where}: holds the node of another tree; restore it from a copy")
-        return contents
+        find_problem = partial(self._find_problem, name)
+        return self.place.read(*self._member_of(name), _NODE, find_problem, self._most_bytes)
+
+    @property
+    def _most_bytes(self) -> int | None:
+        """What is stored of a node at most, with room to spare; None where that is not known."""
+        schema, most = self.schema, self.most_rows
+        if schema is None or most is None or schema.labels == "U":
+            return None
+        # Of sparse rows, value and column of each entry; weight, number, label and end of each row.
+        return 2**20 + 2 * most * (16 * schema.n_features + 32)
+
+    def _find_problem(self, name: str, header: Mapping[str, Any]) -> str | None:
+        """Return what is wrong with the header of a node, or None."""
+        if self.digests.get(name, header["digest"]) != header["digest"]:
+            return "holds the node of another tree"
+        n_rows, most = header["arrays"]["weights"]["shape"][0], self.most_rows
+        if most is not None and n_rows > most and not are_trusted():
+            return (
+                f"is declared to hold {n_rows:,} rows, and a node of this tree has {most:,} at "
+                f"most; {REMEDY}"
+            )
+        shape = header["arrays"].get("points", {}).get("shape")
+        if self.schema is not None and shape not in (None, [n_rows, self.schema.n_features]):
+            return f"is declared to hold points of shape {shape}, which the tree does not have"
+        return None
 
     def read_node(self, name: str) -> WeightedPoints:
         """Read a node; a missing one is an error: the tree has changed or is damaged.
@@ -566,3 +607,11 @@ class Manifest:
             If it has.
         """
         self.place.check_current(self.head)
+
+
+def _listed(leaves: Any) -> list[Any]:
+    try:
+        return list(leaves)
+    except (TypeError, ValueError) as error:  # a number in an array; an array of unknown length
+        problem = f"leaves is {shown(leaves)}; pass names, which are text."
+        raise InvalidTypeError(problem) from error

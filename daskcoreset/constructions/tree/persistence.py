@@ -22,10 +22,10 @@ from daskcoreset.constructions.tree.job import (
 from daskcoreset.constructions.tree.reducer import Reducer, SensitivityReducer, resolve_reducer
 from daskcoreset.core import storage
 from daskcoreset.core.atomic import new_store
+from daskcoreset.core.contents import FindProblem, GroupContents, refuse_inconsistent
 from daskcoreset.core.coreset import freeze, thaw
 from daskcoreset.core.errors import CoresetError, InvalidInputError, StoreError
 from daskcoreset.core.points import WeightedPoints, from_arrays, to_arrays
-from daskcoreset.core.storage import GroupContents
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import check_flag
 from daskcoreset.inputs.blocks import RowBlocks
@@ -104,10 +104,14 @@ def settings_contents(settings: Settings, kind: str, *, follows: bool = False) -
     return GroupContents({}, {}, values, kind, written).checked()
 
 
-def read_group(path: Path, kind: str) -> GroupContents:
+def read_group(path: Path, kind: str, find_problem: FindProblem | None = None) -> GroupContents:
     """Read a group of any version that is known."""
     return storage.read_folder(
-        path, kind=kind, schema_version=SCHEMA_VERSION, oldest=OLDEST_VERSION
+        path,
+        kind=kind,
+        schema_version=SCHEMA_VERSION,
+        oldest=OLDEST_VERSION,
+        find_problem=find_problem,
     )
 
 
@@ -137,7 +141,7 @@ def settings_from(contents: GroupContents, path: str, method: Any) -> tuple[Sett
     """
     # Earlier versions did not write the clusters.
     attributes: dict[str, Any] = {"n_clusters": None, **contents.attributes}
-    with storage.refuse_inconsistent(f"{path}: its settings are not consistent"):
+    with refuse_inconsistent(f"{path}: its settings are not consistent"):
         names = [field.name for field in fields(Settings) if field.name != "reducer"]
         values = {name: attributes[name] for name in names}
         made_with = (attributes["method"], attributes["parameters"], attributes["sampling"])
@@ -318,7 +322,7 @@ def state_from(
     StoreError
         They are not consistent.
     """
-    with storage.refuse_inconsistent(f"{path}: not consistent"):
+    with refuse_inconsistent(f"{path}: not consistent"):
         attributes: Mapping[str, Any] = contents.attributes
         return build(attributes["state"], _parts(contents.arrays, attributes))
 

@@ -18,8 +18,8 @@ from daskcoreset.constructions.tree import persistence, versions
 from daskcoreset.constructions.tree.chain import Head
 from daskcoreset.constructions.tree.persistence import Origin
 from daskcoreset.core import storage
+from daskcoreset.core.contents import FindProblem, GroupContents
 from daskcoreset.core.errors import StoreError
-from daskcoreset.core.storage import GroupContents
 
 T = TypeVar("T")
 
@@ -67,6 +67,10 @@ class Place(ABC):
         """What messages and provenance call it."""
         return str(self.path)
 
+    def is_same(self, other: Place) -> bool:
+        """Whether another place is this one."""
+        return self.path == other.path
+
     @abstractmethod
     def create(
         self,
@@ -82,11 +86,16 @@ class Place(ABC):
         ----------
         settings : GroupContents
         first : callable, optional
-            Returns the members of the first version, which follows the head that it gets.
+            Returns the members of the first version, which follows the head that it gets; without
+            it there is no version yet.
         remedy : str
             What to do where something is there.
         overwrite : bool
             Whether to replace a place of this kind that is there.
+
+        Returns
+        -------
+        Head
 
         Raises
         ------
@@ -123,8 +132,25 @@ class Place(ABC):
         """
 
     @abstractmethod
-    def read(self, version: int, member: str, kind: str) -> GroupContents:
-        """Return a member of a version; an error where it is missing or damaged."""
+    def read(
+        self,
+        version: int,
+        member: str,
+        kind: str,
+        find_problem: FindProblem | None = None,
+        most: int | None = None,
+    ) -> GroupContents:
+        """Return a member of a version; an error where it is missing or damaged.
+
+        Parameters
+        ----------
+        version : int
+        member, kind : str
+        find_problem : callable, optional
+            Returns what else is wrong with its header, before anything else is read, or None.
+        most : int, optional
+            Bytes that are stored of it at most, where that is one object.
+        """
 
     @abstractmethod
     def where(self, version: int, member: str) -> str:
@@ -190,7 +216,7 @@ class LocalPlace(Place):
         *,
         overwrite: bool,
     ) -> Head:
-        """Make the folder under another name, and rename it."""
+        """Make the folder under another name, and rename it when all of it is there."""
 
         def fill(scratch: Path, head: Head) -> Head:
             place = LocalPlace(scratch, self.layout)
@@ -236,9 +262,16 @@ class LocalPlace(Place):
         """Return its path."""
         return str(self._member(version, member))
 
-    def read(self, version: int, member: str, kind: str) -> GroupContents:
+    def read(
+        self,
+        version: int,
+        member: str,
+        kind: str,
+        find_problem: FindProblem | None = None,
+        most: int | None = None,  # noqa: ARG002 - its files are looked at one by one
+    ) -> GroupContents:
         """Read a Zarr group."""
-        return persistence.read_group(self._member(version, member), kind)
+        return persistence.read_group(self._member(version, member), kind, find_problem)
 
     def find_missing(self, needed: Iterable[tuple[int, str]]) -> tuple[int, str] | None:
         """Look for the Zarr groups one by one."""

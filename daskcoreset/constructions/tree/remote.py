@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import re
 import secrets
-import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -47,10 +46,12 @@ from daskcoreset.constructions.tree.places import (
     T,
 )
 from daskcoreset.core import storage
-from daskcoreset.core.errors import StoreError
+from daskcoreset.core.contents import FindProblem, GroupContents, refuse_inconsistent
+from daskcoreset.core.deadline import pause
+from daskcoreset.core.errors import OutOfTimeError, StoreError
 from daskcoreset.core.objects import ObjectFolder, RefusedError, Stored, find_folder
 from daskcoreset.core.packing import files_of, pack, store_of, unpack
-from daskcoreset.core.storage import GroupContents
+from daskcoreset.core.stored_arrays import MOST_METADATA
 from daskcoreset.core.validation import check_flag
 
 if TYPE_CHECKING:
@@ -64,6 +65,9 @@ _N_TOKENS = 64
 # Times that a change is sent whose answers are lost, and seconds before the second one.
 _N_SENT = 4
 _PAUSE = 0.2
+
+# One request writes no more to S3, and a member is written by one.
+_MOST_BYTES = 5 * 2**30
 
 # Objects that one request lists.
 _PAGE = 1000
@@ -98,7 +102,7 @@ class Root:
     def read(cls, stored: Stored, name: str, kind: str) -> Root:
         """Return the root of what was stored."""
         contents = _read(store_of({_ROOT: stored.data}), name, kind)
-        with storage.refuse_inconsistent(f"{name}: its root is not consistent"):
+        with refuse_inconsistent(f"{name}: its root is not consistent"):
             attributes: dict[str, Any] = dict(contents.attributes)
             values = attributes.pop("head")
             settings = replace(contents, attributes=attributes)
@@ -143,10 +147,14 @@ class RemotePlace(Place):
         """The URL, without secrets."""
         return self.folder.name
 
+    def is_same(self, other: Place) -> bool:
+        """Compare servers and keys, too: another one may have a folder of the same URL."""
+        return isinstance(other, RemotePlace) and self.folder.store == other.folder.store
+
     # --- reading -------------------------------------------------------------------------
 
     def _find_root(self) -> Root | None:
-        stored = self.folder.get(_ROOT)
+        stored = self.folder.get(_ROOT, MOST_METADATA)
         if stored is None:
             return None
         self._last = Root.read(stored, self.name, self.layout.kind)
@@ -175,6 +183,7 @@ class RemotePlace(Place):
         for look in range(_N_LOOKS):
             head = self._root().head
             try:
+                self._check_rest(head)
                 value, link, digest = read(head.version) if head.version else (None, None, None)
                 if digest is not None:
                     found = Head(origin.digest, head.version, digest)
@@ -186,6 +195,21 @@ class RemotePlace(Place):
             else:
                 return value, head
         raise AssertionError("not reached")  # pragma: no cover
+
+    def _check_rest(self, head: Head) -> None:
+        """Check that no member is of a version after the next one, which a killed writer may leave.
+
+        Where there is one, the version before it was made, and this root was put in its place.
+        """
+        if self.folder.read_only:  # a web server lists nothing
+            return
+        after = f"{self.layout.part}/{head.version + 2:012d}/"
+        found = map(self._parse, self.folder.keys(self.layout.part, most=1, after=after))
+        if later := [member for member in found if member is not None]:
+            raise StoreError(
+                f"{self.name}: its root says that version {head.version} is the newest, and there "
+                f"are members of version {later[0][0]}; restore it from a copy"
+            )
 
     def _key(self, version: int, member: str) -> str:
         if member != MAIN:
@@ -206,14 +230,21 @@ class RemotePlace(Place):
         """Return its URL."""
         return f"{self.name}/{self._key(version, member)}"
 
-    def read(self, version: int, member: str, kind: str) -> GroupContents:
+    def read(
+        self,
+        version: int,
+        member: str,
+        kind: str,
+        find_problem: FindProblem | None = None,
+        most: int | None = None,
+    ) -> GroupContents:
         """Read one object."""
         key = self._key(version, member)
         where = f"{self.name}/{key}"
-        stored = self.folder.get(key)
+        stored = self.folder.get(key, min(most or _MOST_BYTES, _MOST_BYTES))
         if stored is None:
             raise StoreError(f"{where} is missing; restore it from a copy")
-        return _read(unpack(stored.data, where), where, kind)
+        return _read(unpack(stored.data, where), where, kind, find_problem)
 
     def find_missing(self, needed: Iterable[tuple[int, str]]) -> tuple[int, str] | None:
         """Look in a list, and ask for what it leaves out, since it may be late."""
@@ -260,7 +291,7 @@ class RemotePlace(Place):
         *,
         overwrite: bool,
     ) -> Head:
-        """Write the first members, and then the root where there is none."""
+        """Write the first members, and then the root where none is, or in place of the old one."""
         self._refuse_read_only()
         check_flag("overwrite", overwrite)
         before = self._find_root()
@@ -268,8 +299,14 @@ class RemotePlace(Place):
             raise StoreError(f"{self.name} exists; {remedy}")
         if before is None:
             for key in self.folder.keys(most=_PAGE):
-                if self._parse(key) is None:
+                member = self._parse(key)
+                if member is None:
                     raise StoreError(f"{self.name} exists and holds {key!r}; {remedy}")
+                if member[0] > 1:  # more than a writer leaves that is killed before the first root
+                    raise StoreError(
+                        f"{self.name}: its root is missing, and members of version {member[0]} are "
+                        f"there; restore it from a copy, or choose another path"
+                    )
         # Numbers go on, so that a version is never made twice in a place.
         start = Head(settings.digest, before.head.version if before else 0, settings.digest)
         head = self._write(settings, start, first(start) if first else {}, before)
@@ -330,13 +367,22 @@ class RemotePlace(Place):
         ------
         RefusedError
             It was not replaced.
-        StoreError
+        StoreError, OutOfTimeError
             Answers were lost, and it is not known whether it was replaced.
         """
+        try:
+            return self._swing_until_known(data, token, before)
+        except OutOfTimeError as error:
+            raise OutOfTimeError(
+                f"{error} The change was made as a whole or not at all; open {self.name} again "
+                f"and look."
+            ) from None
+
+    def _swing_until_known(self, data: bytes, token: str, before: Root | None) -> bool:
         problem: StoreError | None = None
         tag = None if before is None else before.tag
         for attempt in range(_N_SENT):
-            time.sleep(_PAUSE * (4**attempt - 1))
+            pause(_PAUSE * (4**attempt - 1))
             try:
                 if self.folder.put_if(_ROOT, data, tag) is not None:
                     return True
@@ -381,7 +427,7 @@ class RemotePlace(Place):
         return int(match["version"]), member
 
     def _delete(self, keys: list[str]) -> None:
-        with suppress(StoreError):  # a later sweep removes them
+        with suppress(StoreError, OutOfTimeError):  # a later sweep removes them
             self.folder.delete(keys)
 
     def sweep(self, keep: Callable[[int, str], bool]) -> None:
@@ -390,18 +436,20 @@ class RemotePlace(Place):
         # About one request of a list a change, however large the tree is.
         if newest % (1 + self._n_listed // _PAGE):
             return
-        with suppress(StoreError):  # the change is made
+        with suppress(StoreError, OutOfTimeError):  # the change is made
             keys = self.folder.keys(self.layout.part)
             self._n_listed = len(keys)
             found = ((key, self._parse(key)) for key in keys)
             self._delete([key for key, member in found if member and not keep(*member)])
 
 
-def _read(store: Store, where: str, kind: str) -> GroupContents:
+def _read(
+    store: Store, where: str, kind: str, find_problem: FindProblem | None = None
+) -> GroupContents:
     from zarr.storage import StorePath
 
     newest = persistence.SCHEMA_VERSION  # the first with object stores is the first with a chain
-    return storage.read_contents(StorePath(store), where, kind, newest, 2)
+    return storage.read_contents(StorePath(store), where, kind, newest, 2, find_problem)
 
 
 def _is_token(value: Any) -> bool:

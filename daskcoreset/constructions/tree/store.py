@@ -24,13 +24,15 @@ from daskcoreset.constructions.tree.shape import Part, cover, digest_of, finer, 
 from daskcoreset.constructions.tree.view import SourceView
 from daskcoreset.constructions.tree.windows import TreeWindow
 from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.inside import refuse_inside
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState
-from daskcoreset.core.storage import Location
+from daskcoreset.core.tables import short_seed
 from daskcoreset.core.typing import IndexArray, Sampling
 from daskcoreset.core.validation import as_int, check_flag
-from daskcoreset.execution.deadline import time_limit
+from daskcoreset.core.zarr_places import Location
 from daskcoreset.execution.progress import count_reads
 from daskcoreset.inputs.followed import FollowOptions
 from daskcoreset.inputs.options import ReadKeywords, ReadOptions, takes_reading
@@ -159,10 +161,11 @@ class CoresetTree:
             method, size, inner_size, n_clusters, random_state, sampling, on_invalid
         )
         place = place_at("path", path, _LAYOUT, storage_options)
+        refuse_inside(path, storage_options)
         remedy = "CoresetTree.open opens a tree that is there, or choose another path"
         contents = persistence.settings_contents(settings, _LAYOUT.kind)
         head = place.create(contents, None, remedy, overwrite=False)
-        return cls(settings, Manifest(place, head))
+        return cls(settings, Manifest(place, head, most_rows=settings.most_rows))
 
     @classmethod
     def open(
@@ -197,13 +200,13 @@ class CoresetTree:
         """
         place = place_at("path", path, _LAYOUT, storage_options)
         settings, origin = persistence.settings_from(place.settings(), place.name, method)
-        return cls(settings, Manifest.newest(place, origin))
+        return cls(settings, Manifest.newest(place, origin, settings.most_rows))
 
     def __repr__(self) -> str:
         settings = self._settings
         return (
             f"{type(self).__name__}({settings.reducer.name}: {len(self.leaves):,} leaves, size "
-            f"{settings.size:,}, seed {settings.seed}, version {self.version})"
+            f"{settings.size:,}, seed {short_seed(settings.seed)}, version {self.version})"
         )
 
     def __len__(self) -> int:
@@ -342,15 +345,16 @@ class CoresetTree:
         place = place_at("path", path, _LAYOUT, storage_options)
         with time_limit(timeout):
             if place.is_free():
+                refuse_inside(path, storage_options)
                 view.look(None)  # what cannot be opened leaves nothing behind
                 contents = persistence.settings_contents(wanted, _LAYOUT.kind, follows=True)
                 remedy = "choose another path, or follow the source again"
                 head = place.create(contents, None, remedy, overwrite=False)
-                tree = cls(wanted, Manifest(place, head), view)
+                tree = cls(wanted, Manifest(place, head, most_rows=wanted.most_rows), view)
             else:
                 settings, origin = persistence.settings_from(place.settings(), place.name, method)
                 view.check_settings(place, settings, wanted, random_state)
-                tree = cls(settings, Manifest.newest(place, origin), view)
+                tree = cls(settings, Manifest.newest(place, origin, settings.most_rows), view)
             tree.refresh(allow_shrink=allow_shrink, progress=progress)
         return tree
 
@@ -522,7 +526,7 @@ class CoresetTree:
             Kept with it, as text.
         progress : bool or None, default=False
             As in `daskcoreset.build`.
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
         timeout : float or None, default=None
             As in `daskcoreset.build`; the tree is as it was where it has passed.
@@ -597,7 +601,7 @@ class CoresetTree:
             As in `append`.
         time : str, date, datetime or number, optional
             The new time; None keeps the old one.
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns

@@ -36,12 +36,14 @@ from daskcoreset.constructions.tree.places import MAIN, Layout, Members, Place
 from daskcoreset.constructions.tree.reducer import Reducer
 from daskcoreset.constructions.tree.remote import place_at
 from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.errors import InvalidInputError, StoreError
+from daskcoreset.core.inside import refuse_inside
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState
-from daskcoreset.core.storage import Location
+from daskcoreset.core.tables import short_seed
 from daskcoreset.core.typing import Sampling
-from daskcoreset.execution.deadline import time_limit
+from daskcoreset.core.zarr_places import Location
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
@@ -296,6 +298,7 @@ class CoresetStream:
             settings = replace(settings, save_every=None)
         self._begin(settings, StreamState())
         if place is not None:
+            refuse_inside(store, storage_options)
             self._save_new(place, overwrite=False)
 
     def _begin(
@@ -316,7 +319,7 @@ class CoresetStream:
         settings = self._settings
         return (
             f"{type(self).__name__}({settings.reducer.name}: {self.n_rows:,} rows seen, "
-            f"{self.n_held:,} held, size {settings.size:,}, seed {settings.seed})"
+            f"{self.n_held:,} held, size {settings.size:,}, seed {short_seed(settings.seed)})"
         )
 
     def __len__(self) -> int:
@@ -373,7 +376,7 @@ class CoresetStream:
             Labels: for all rows of the stream or for none.
         sample_weight : array-like of shape (n,), or str, optional
             Input weights; ones by default.
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
         timeout : float or None, default=None
             As in `daskcoreset.build`; blocks before were taken where it has passed, as below.
@@ -408,6 +411,7 @@ class CoresetStream:
             return
         settings, start = self._settings, 0
         blocks = row_blocks(X, y, sample_weight, on_invalid=settings.on_invalid, allow_empty=True)
+        blocks.refuse_cube("a stream")
         if blocks.are_views and blocks.n_blocks > 1:  # one block, which is checked as a whole
             rows = blocks.n_rows or 1
             blocks = row_blocks(X, y, sample_weight, chunks=rows, on_invalid=settings.on_invalid)
@@ -510,10 +514,11 @@ class CoresetStream:
             place = place_at("path", path, _LAYOUT, storage_options)
         if place is None:
             raise InvalidInputError("path is missing, and the stream was never saved; pass one.")
-        if self._place is not None and place.path == self._place.path:
+        if self._place is not None and place.is_same(self._place):
             self._write(self._state)
             self._n_unsaved = 0
             return
+        refuse_inside(path, storage_options)
         self._save_new(place, overwrite=overwrite)
 
     def _save_new(self, place: Place, *, overwrite: bool) -> None:

@@ -18,9 +18,9 @@ from uuid import uuid4
 from daskcoreset.constructions.tree.chain import Head, check_newest, overtaken_error
 from daskcoreset.constructions.tree.persistence import Origin
 from daskcoreset.core.atomic import is_leftover, new_store
+from daskcoreset.core.contents import refuse_inconsistent
 from daskcoreset.core.errors import StoreError
 from daskcoreset.core.plain_files import PlainFolder, hold_folder
-from daskcoreset.core.storage import refuse_inconsistent
 
 T = TypeVar("T")
 

@@ -76,7 +76,7 @@ class AVMClassifier(CorePointModel):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CORE_POINT_CONSTRAINTS,
-        "n_steps": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "n_steps": [Interval(Integral, 1, 2**28, closed="both"), StrOptions({"auto"})],
     }
 
     def __init__(
@@ -128,7 +128,7 @@ class AVMClassifier(CorePointModel):
             Any input of `daskcoreset.build`.
         y : array-like of shape (n,), or str
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -148,5 +148,6 @@ class AVMClassifier(CorePointModel):
 
     def _solve(self, problem: KernelProblem, start: FloatArray, seed: int) -> Solution:
         del start  # steps begin at zero
-        n_steps = max(_MIN_STEPS, problem.rows.n_rows) if self.n_steps == "auto" else self.n_steps
+        is_auto = self.n_steps == "auto"
+        n_steps = max(_MIN_STEPS, problem.rows.n_rows) if is_auto else int(self.n_steps)
         return solve_avm(problem, n_steps=n_steps, seed=seed)

@@ -91,7 +91,8 @@ def check_two_classes(classes: AnyArray) -> None:
 
 def _check_announced(labels: AnyArray, names: AnyArray) -> None:
     """Check that all classes are among `names`."""
-    unknown = labels[~np.isin(labels, names)]
+    with refuse_as("y"):
+        unknown = labels[~np.isin(labels, names)]
     if len(unknown):
         raise InvalidInputError(
             f"y has the class {unknown[0]}, which is not among {names}; pass all classes in the "
@@ -221,14 +222,18 @@ class CorePointModel(KernelModel):
             else:
                 core_points = self._covered(data, seed)
         self._train(data, core_points, seed)
+        self._calibrate(data, seed)
         return self
+
+    def _calibrate(self, data: LabelledBlocks, seed: int) -> None:
+        """Fit what turns decision values into probabilities, where the model has such."""
 
     def _check_parameters(self) -> None:
         """Check arguments before the data are read."""
         resolve_loss(self.loss, theta=self.theta, mu=self.mu)
         resolve_lambda(self.lam, self.C, 1.0)
         resolve_kernel(self.kernel, 1.0)
-        if self.diameter is not None and not (np.isfinite(self.diameter) and self.diameter > 0):
+        if self.diameter is not None and not 0.0 < self.diameter < np.inf:
             raise InvalidInputError(
                 f"diameter={self.diameter} is not positive; pass how far apart rows of one cell "
                 f"may be, or max_points."
@@ -257,7 +262,7 @@ class CorePointModel(KernelModel):
             names = None
             if reset:
                 blocks = row_blocks(X, y, sample_weight)
-                self._set_features(X, blocks.schema.n_features, blocks.columns)
+                self._set_features(X, blocks.schema.n_features, blocks.columns, blocks.cube)
             else:
                 blocks = self._open(X, y, sample_weight)
         blocks.refuse_zeros()

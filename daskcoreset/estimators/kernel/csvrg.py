@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self, Unpack
 
+import numpy as np
+from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import FloatArray
@@ -13,8 +18,15 @@ from daskcoreset.core.validation import check_flag
 from daskcoreset.estimators.kernel.base import CORE_POINT_CONSTRAINTS, CorePointModel
 from daskcoreset.estimators.kernel.kernels import Profile
 from daskcoreset.estimators.kernel.newton import solve_exact
-from daskcoreset.estimators.kernel.rows import KernelProblem, Solution
+from daskcoreset.estimators.kernel.probability import (
+    CALIBRATION_ROWS,
+    Sigmoids,
+    held_out_values,
+    probabilities,
+)
+from daskcoreset.estimators.kernel.rows import KernelProblem, LabelledBlocks, Solution
 from daskcoreset.estimators.kernel.sgd import solve_csvrg
+from daskcoreset.estimators.margin.soft import uniform_rows
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
 # Numbers in the Hessians of all problems, 1 GiB, up to which "auto" is "exact".
@@ -22,6 +34,14 @@ _MAX_HESSIAN_NUMBERS = 2**27
 
 # Rows that ``size="auto"`` draws at least, and for every core point.
 _MIN_ROWS, _ROWS_PER_POINT = 10_000, 100
+
+
+def _has_probability(model: Any) -> bool:
+    if not model.probability:
+        raise AttributeError(
+            "predict_proba is there only with probability=True; set it before fit."
+        )
+    return True
 
 
 class CSVRGClassifier(CorePointModel):
@@ -94,6 +114,11 @@ class CSVRGClassifier(CorePointModel):
         "exact" stops when a further step of Newton's method promises to lower the objective by
         less than half this part of it, or `gap_` proves as much; "csvrg" when an epoch changes
         it by less than this part, which need not be near the least objective.
+    probability : bool, default=False
+        Whether `predict_proba` is there. Sigmoids are fitted to the decision values of at most
+        10,000 rows, drawn uniformly in one more read; where there are no more rows than that,
+        by five further fits, so that no row has a say in its own value. After `partial_fit` to
+        those of its rows.
     warm_start : bool, default=False
         Whether `fit` begins with the core points and coefficients of the one before, for other
         parameters or more steps; `diameter_` says how well they cover the rows.
@@ -181,6 +206,7 @@ class CSVRGClassifier(CorePointModel):
         "eta": [Interval(Real, 0, 1, closed="neither"), None],
         "n_inner": [Interval(Integral, 1, None, closed="left"), None],
         "tol": [Interval(Real, 0, None, closed="left")],
+        "probability": ["boolean"],
         "warm_start": ["boolean"],
     }
 
@@ -207,6 +233,7 @@ class CSVRGClassifier(CorePointModel):
         eta: float | None = None,
         n_inner: int | None = None,
         tol: float = 1e-4,
+        probability: bool = False,
         warm_start: bool = False,
         verbose: bool | int = False,
         progress: bool | None = False,
@@ -231,6 +258,7 @@ class CSVRGClassifier(CorePointModel):
         self.eta = eta
         self.n_inner = n_inner
         self.tol = tol
+        self.probability = probability
         self.warm_start = warm_start
         self.verbose = verbose
         self.progress = progress
@@ -250,7 +278,7 @@ class CSVRGClassifier(CorePointModel):
         y : array-like of shape (n,), or str
             Labels; a string where `daskcoreset.build` takes names.
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -292,7 +320,7 @@ class CSVRGClassifier(CorePointModel):
         classes : array-like of shape (n_classes,), optional
             All classes there will be; needed in the first call where its rows lack some.
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -308,6 +336,41 @@ class CSVRGClassifier(CorePointModel):
             for. `CoresetSVC` and `CoresetLogisticRegression` take new classes.
         """
         return self._fit(X, y, sample_weight, classes=classes, resume=hasattr(self, "_table"))
+
+    @available_if(_has_probability)  # type: ignore[untyped-decorator] # of scikit-learn
+    @takes_reading
+    def predict_proba(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
+        """Probability of every class, for every row, with ``probability=True``.
+
+        The likeliest class is mostly, but not always, the one that `predict` gives.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+        storage_options, columns, missing_chunks
+            As in `daskcoreset.build`.
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n, n_classes), float64
+            Lazy where X is out of core.
+        """
+        check_is_fitted(self, "_sigmoids")
+        shares = partial(probabilities, self._decision, self._sigmoids)
+        return self._apply(X, shares, np.float64, len(self.classes_))
+
+    def _calibrate(self, data: LabelledBlocks, seed: int) -> None:
+        if not self.probability:
+            return
+        rows, labels, weights = uniform_rows(data.blocks, CALIBRATION_ROWS, seed)
+        codes, values = np.searchsorted(data.classes, labels), None
+        if data.summary.n_rows <= CALIBRATION_ROWS and len(np.unique(codes)) == len(data.classes):
+            quiet = {"probability": False, "progress": False, "verbose": False, "timeout": None}
+            model = clone(self).set_params(**quiet, random_state=seed)
+            values = held_out_values(model, rows, codes, weights)
+        if values is None:
+            values = self._decision.decide(rows)
+        self._sigmoids = Sigmoids.fit(values, codes, weights)
 
     def _max_reads(self) -> int:
         return self.max_iter + 2

@@ -97,7 +97,7 @@ def resolve_gamma(gamma: Any, n_features: int, variance: float) -> float:
         return 1.0 / (n_features * variance) if variance > 0 else 1.0
     if isinstance(gamma, str) and gamma == "auto":
         return 1.0 / n_features
-    if not is_number(gamma) or not (np.isfinite(gamma) and gamma > 0):
+    if not is_number(gamma) or not (np.isfinite(float(gamma)) and gamma > 0):
         raise InvalidInputError(
             f'gamma must be "scale", "auto" or a positive number, got {gamma!r}; pass one of these.'
         )

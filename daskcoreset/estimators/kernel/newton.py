@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.linalg
 
+from daskcoreset.core.errors import scores_error
 from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.estimators.kernel.kernels import Span
@@ -288,6 +289,8 @@ class Newton:
 
 def _solved(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
     """Solve with a matrix whose eigenvalues are one at least, were it not for rounding."""
+    if not np.isfinite(hessian).all():
+        raise scores_error()
     try:
         factor = scipy.linalg.cho_factor(hessian, lower=True)
     except np.linalg.LinAlgError:

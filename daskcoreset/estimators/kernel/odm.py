@@ -216,7 +216,7 @@ class ODMClassifier(KernelModel):
             In memory.
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,), optional
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns

@@ -444,6 +444,7 @@ def split_evenly(count: int, limits: IndexArray) -> IndexArray:
     array([2, 4, 4])
     """
     shares = np.zeros(len(limits), dtype=np.int64)
+    count = min(count, int(limits.sum()))
     while True:
         remainder, free = count - int(shares.sum()), np.flatnonzero(shares < limits)
         if remainder <= 0 or not len(free):

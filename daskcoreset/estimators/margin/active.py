@@ -161,7 +161,7 @@ class ActiveMaxMarginClassifier(DecisionModel):
             Labels, of which only those needed are looked at; `n_labels_` counts them.
         oracle : callable, optional
             In place of y: ``oracle(rows)`` or ``oracle(rows, indices=...)`` gives labels.
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns

@@ -239,7 +239,7 @@ class MaxMarginClassifier(HardMarginModel):
             Labels; a string where `daskcoreset.build` takes names.
         sample_weight : array-like of shape (n,), or str, optional
             Rows of weight zero are left out.
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -470,7 +470,7 @@ class OutlierMaxMarginClassifier(HardMarginModel):
             Any input of `daskcoreset.build`.
         y : array-like of shape (n,), or str
             Two labels; a string where `daskcoreset.build` takes names.
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns

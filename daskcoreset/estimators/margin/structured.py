@@ -27,8 +27,9 @@ from daskcoreset.constructions.margin.problems import (
 from daskcoreset.constructions.margin.separators import InseparableError
 from daskcoreset.constructions.margin.structured import StructuredMargin, structured_margin
 from daskcoreset.core.blocks import Block
-from daskcoreset.core.errors import InvalidInputError, warn_user
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
 from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.core.validation import shown
 from daskcoreset.estimators.base import is_in_memory, refuse_as
 from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, DecisionModel
 from daskcoreset.execution.engine import map_rows
@@ -154,7 +155,7 @@ class StructuredMaxMargin(DecisionModel):
             The label of every row.
         groups : array-like of shape (n,), or str, optional
             Neighbouring rows of one value are one example; without it every row is.
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -186,6 +187,7 @@ class StructuredMaxMargin(DecisionModel):
                 "this estimator requires y to be passed, but the target y is None; pass it."
             )
         blocks = row_blocks(X, y, groups)
+        blocks.refuse_cube(type(self).__name__)
         if data is None:
             self._set_features(X, blocks.schema.n_features, blocks.columns)
         grouped = groups is not None
@@ -203,11 +205,21 @@ class StructuredMaxMargin(DecisionModel):
         summary = survey(blocks, grouped=grouped)
         K = len(summary.classes)
         if callable(self.problem):
-            return self.problem(d, K), summary.classes
+            return self._made_problem(d, K), summary.classes
         if self.problem == "sequence":
             return SequenceProblem(d, K, bias=float(self.fit_intercept)), summary.classes
         center, bias = (summary.moments.mean, summary.spread) if biased else (None, 0.0)
         return MultiClassProblem(d, K, center, bias), summary.classes
+
+    def _made_problem(self, d: int, K: int) -> StructuredProblem:
+        with refuse_as("problem"):
+            made = self.problem(d, K)  # type: ignore[operator] # only of a callable
+        if not isinstance(made, StructuredProblem):
+            raise InvalidTypeError(
+                f"problem returned {shown(made)} for {d} features and {K} classes; return a "
+                f"StructuredProblem."
+            )
+        return made
 
     def _solve(
         self, blocks: RowBlocks, classes: AnyArray | None, *, grouped: bool
@@ -260,7 +272,7 @@ class StructuredMaxMargin(DecisionModel):
         X : array-like of shape (n, d), or path
         groups : array-like of shape (n,), or str, optional
             As in `fit`. Out of core, no boundary of blocks may cut an example.
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -313,7 +325,7 @@ class StructuredMaxMargin(DecisionModel):
             Not together with groups.
         groups : array-like of shape (n,), or str, optional
             As in `fit`; blocks may cut examples.
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -344,7 +356,7 @@ class StructuredMaxMargin(DecisionModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns

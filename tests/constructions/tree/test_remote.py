@@ -10,6 +10,7 @@ import sys
 import threading
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from daskcoreset import Coreset, CoresetStream, CoresetTree, WeightedPoints
 from daskcoreset.constructions.tree import remote
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from tests.tools import killing
-from tests.tools.object_stores import SECRET, ObjectServer
+from tests.tools.object_stores import SECRET, ObjectServer, object_server
 from tests.tools.servers import FileServer
 from tests.tools.trees import day, made
 
@@ -123,17 +124,17 @@ def test_create__over_what_is_there(
 def test_open__by_http_is_read_only(
     objects: ObjectServer, url: str, tree: CoresetTree, files: FileServer
 ) -> None:
-    folder = objects.folder(url)
-    tree.coreset().to_zarr(f"{url}/coreset", storage_options=objects.options)
+    folder = objects.folder(url.removesuffix("/days"))
+    tree.coreset().to_zarr(f"{url}-coreset", storage_options=objects.options)
     for key in folder.keys():  # noqa: SIM118 - no dict
-        file = files.folder / "days" / key
+        file = files.folder / key
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(folder.get(key).data)
     address = f"{files.url}/days"
     served = CoresetTree.open(address)
     served.verify()
     assert WeightedPoints.equals(served.coreset(), tree.coreset())
-    assert Coreset.from_zarr(f"{address}/coreset").equals(tree.coreset())
+    assert Coreset.from_zarr(f"{address}-coreset").equals(tree.coreset())
     with pytest.raises(StoreError, match="which is only read"):
         served.append(day(3))
     with pytest.raises(StoreError, match="which is only read"):
@@ -302,6 +303,73 @@ def test_changes__while_requests_fail(
     assert WeightedPoints.equals(tree.coreset(), local.coreset())
 
 
+@pytest.mark.parametrize("kind", ["503 done", "cut"])
+def test_stream__while_requests_fail(kind: str, objects: ObjectServer, url: str) -> None:
+    """A history of batches, reloads, copies and a rival, against the same rows in peace."""
+    given: dict[str, Any] = {"size": 10, "leaf_size": 250, "random_state": 1}
+    options = objects.options
+    CoresetStream(**given, store=url, storage_options=options)
+    with objects.faults(kind, rate=0.15, seed=5):
+        for number in range(4):
+            for attempt in range(20):
+                try:
+                    stream = CoresetStream.load(url, storage_options=options)
+                    rival = CoresetStream.load(url, storage_options=options)
+                    if stream.n_rows == 300 * number:
+                        stream.partial_fit(rows(number))
+                        with pytest.raises(StoreError):
+                            rival.partial_fit(rows(99))
+                    if number == 2:
+                        copy = f"{url}-copy-{attempt}"
+                        stream.save(copy, storage_options=options)
+                    break
+                except StoreError:
+                    continue
+    peace = CoresetStream(**given)
+    for number in range(4):
+        peace.partial_fit(rows(number))
+        if number == 2:
+            copied = CoresetStream.load(copy, storage_options=options)
+            assert WeightedPoints.equals(copied.rows(), peace.rows())
+    stream = CoresetStream.load(url, storage_options=options)
+    assert stream.n_rows == 1200
+    assert WeightedPoints.equals(stream.rows(), peace.rows())
+    stream.partial_fit(rows(4))
+    assert len(objects.folder(url).keys()) == 3
+
+
+def test_save__to_the_url_of_another_server(objects: ObjectServer, url: str) -> None:
+    """The folder there is another one; it is not the one that the stream came from."""
+    stream = CoresetStream(size=10, random_state=1, store=url, storage_options=objects.options)
+    stream.partial_fit(rows(0))
+    before = {key: objects.folder(url).get(key).data for key in objects.folder(url).keys()}  # noqa: SIM118 - no dict
+    with object_server() as elsewhere:
+        elsewhere.bucket(url.removeprefix("s3://").partition("/")[0])
+        stream.save(url, storage_options=elsewhere.options)
+        copied = CoresetStream.load(url, storage_options=elsewhere.options)
+        assert copied.n_rows == 300
+        copied.partial_fit(rows(1))
+        with pytest.raises(StoreError, match=r"exists; CoresetStream\.load goes on"):
+            stream.save(url, storage_options=elsewhere.options)
+    now = {key: objects.folder(url).get(key).data for key in objects.folder(url).keys()}  # noqa: SIM118 - no dict
+    assert now == before
+    stream.partial_fit(rows(1))  # goes on where it was
+    assert CoresetStream.load(url, storage_options=objects.options).n_rows == 600
+
+
+def test_create__asks_for_few_folders(objects: ObjectServer, url: str) -> None:
+    counted = []
+    for folder in ("", "/a/b", "/a/b/c/d/e/f/g"):
+        objects.counts()
+        made(f"{url}-{folder}/tree", storage_options=objects.options)
+        counted.append(sum(objects.counts().values()))
+    assert counted[1:] == [counted[0]] * 2
+    made(f"{url}/s", storage_options=objects.options)
+    for inner in ("x", "x/y", "versions/x/y"):
+        with pytest.raises(StoreError, match=r"would lie in .*/s, which is a coreset-tree"):
+            made(f"{url}/s/{inner}", storage_options=objects.options)
+
+
 @pytest.mark.parametrize("kind", ["503 done", "cut done", "half"])
 def test_append__whose_answer_is_lost_is_made_once(
     kind: str, tree: CoresetTree, reopened: Callable[[], CoresetTree], objects: ObjectServer
@@ -381,6 +449,18 @@ def test_append__that_is_interrupted_while_the_head_is_written(
     assert "day 3" in reopened()
 
 
+@pytest.mark.parametrize("status", ["409", "412"])
+@pytest.mark.parametrize("first", range(4))
+def test_create__a_conflict_is_not_a_store_without_conditions(
+    status: str, first: int, objects: ObjectServer, url: str
+) -> None:
+    """One answer that says that there is a conflict, to any of the first requests that write."""
+    with objects.faults(status, methods="PUT", skip=first, limit=1):
+        tree = made(url, 0, storage_options=objects.options)
+    tree.append(day(0))
+    assert len(objects.folder(url).keys()) == 3
+
+
 def test_create__on_a_store_without_conditions(objects: ObjectServer, url: str) -> None:
     with objects.faults("ignored"), pytest.raises(StoreError, match="takes no notice of condit"):
         made(url, storage_options=objects.options)
@@ -450,13 +530,13 @@ def test_sweep__leaves_what_a_living_writer_may_commit(
     reopened().verify()
     # What a killed writer of this or an earlier version left is removed, however young it is.
     names = [f"versions/{4:012d}/node-77.zip", f"versions/{5:012d}/manifest-{'0' * 32}.zip",
-             f"versions/{9:012d}/node-78.zip", "versions/readme.txt"]  # fmt: skip
+             "versions/readme.txt"]  # fmt: skip
     for name in names:
         folder.put(name, b"left")
     for number in (4, 5, 6):
         reopened().append(day(number))
     there = folder.keys()
-    assert [name in there for name in names] == [False, False, True, True]
+    assert [name in there for name in names] == [False, False, True]
     reopened().verify()
 
 
@@ -472,10 +552,42 @@ def test_open__with_a_list_that_is_late(
     url: str, objects: ObjectServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kind = type(objects.folder(url))
-    monkeypatch.setattr(kind, "keys", lambda *_: [])
+    monkeypatch.setattr(kind, "keys", lambda *_, **__: [])
     late = CoresetTree.open(url, storage_options=objects.options)
     late.append(day(3))
     CoresetTree.open(url, storage_options=objects.options).verify()
+
+
+@pytest.mark.parametrize("kind", ["tree", "stream"])
+def test_open__a_root_of_before(kind: str, objects: ObjectServer, url: str) -> None:
+    """What lies there says that a later version was made, whose root is gone."""
+    options, folder = objects.options, objects.folder(url)
+
+    def change(number: int) -> None:
+        if kind == "tree":
+            CoresetTree.open(url, storage_options=options).append(day(number))
+        else:
+            CoresetStream.load(url, storage_options=options).partial_fit(rows(number))
+
+    if kind == "tree":
+        made(url, 1, storage_options=options)
+    else:
+        CoresetStream(size=10, store=url, storage_options=options)
+    roots = []
+    for number in range(4):
+        roots.append(folder.get("zarr.json").data)
+        change(number)
+    newest = folder.get("zarr.json").data
+    for old in roots[:-1]:
+        folder.put("zarr.json", old)
+        with pytest.raises(StoreError, match=r"says that version \d is the newest, and there are"):
+            change(9)
+    folder.delete(["zarr.json"])
+    remake = partial(made, url) if kind == "tree" else partial(CoresetStream, store=url)
+    with pytest.raises(StoreError, match="its root is missing, and members of version"):
+        remake(storage_options=options)
+    folder.put("zarr.json", newest)
+    change(9)
 
 
 def test_append__where_all_was_deleted(tree: CoresetTree, url: str, objects: ObjectServer) -> None:
@@ -493,7 +605,12 @@ def test_append__where_all_was_deleted(tree: CoresetTree, url: str, objects: Obj
 
 
 @pytest.mark.usefixtures("tree")
-def test_open__damage(url: str, objects: ObjectServer, reopened: Callable[[], CoresetTree]) -> None:
+def test_open__damage(
+    url: str,
+    objects: ObjectServer,
+    reopened: Callable[[], CoresetTree],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     folder = objects.folder(url)
     needed = [key for key in folder.keys() if f"{2:012d}/manifest" not in key]  # noqa: SIM118
     assert len(needed) == 7
@@ -510,6 +627,15 @@ def test_open__damage(url: str, objects: ObjectServer, reopened: Callable[[], Co
                 reopened().verify()
         folder.put(key, content)
     reopened().verify()
+    # One that is longer than it can be.
+    for key, length in {"zarr.json": 2**21, needed[0]: 10**7}.items():
+        content = folder.get(key).data
+        folder.put(key, bytes(length))
+        with monkeypatch.context() as patch:
+            patch.setattr(remote, "MOST_METADATA", 2**20)
+            with pytest.raises(StoreError, match=f"has {length:,} bytes, and can have"):
+                reopened().verify()
+        folder.put(key, content)
     # A small object that says that it is large.
     bomb = io.BytesIO()
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:

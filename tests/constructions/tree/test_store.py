@@ -343,7 +343,7 @@ def test_open__nodes_that_are_swapped_or_inconsistent(tmp_path: Path) -> None:
     ]
     for wrong in inconsistent:
         with pytest.raises((KeyError, TypeError, ValueError)):
-            Manifest.from_json(manifest.place, manifest.head, {**manifest.to_json(), **wrong})
+            Manifest.from_json(manifest.place, manifest.head, {**manifest.to_json(), **wrong}, 9)
 
 
 KILLED = """

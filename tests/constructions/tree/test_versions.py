@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from daskcoreset.constructions.tree import versions
 from daskcoreset.constructions.tree.chain import Head
 from daskcoreset.constructions.tree.versions import commit, newest, read_head, sweep
 from daskcoreset.core.errors import StoreError
+from tests.tools.trees import day, made
 
 
 def fill(path: Path) -> str:
@@ -44,3 +46,20 @@ def test_commit__a_number_that_was_swept_away_is_not_free(tmp_path: Path) -> Non
     with pytest.raises(StoreError, match="No space left"):
         commit(root, last, full)
     assert not list(root.glob(".0*"))
+
+
+def test_locked__one_at_a_time(tmp_path: Path) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    with (
+        versions._locked(tmp_path),
+        (tmp_path / ".lock").open("r+") as file,
+        pytest.raises(BlockingIOError),
+    ):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_replace__counts_its_revisions(tmp_path: Path) -> None:
+    tree = made(tmp_path / "t", 1)
+    for revision in (1, 2):
+        assert tree.replace("day 0", day(revision)).revision == revision
+        assert tree.leaves["day 0"].node == f"leaf-0-{revision}"

@@ -27,7 +27,7 @@ def separable(n: int = 4000) -> tuple[Any, Any]:
 # Their data overlap, which is what the warning says.
 @pytest.mark.filterwarnings("ignore:no separator agrees:daskcoreset.errors.CoresetWarning")
 @pytest.mark.filterwarnings("ignore:all .* labels seen:daskcoreset.errors.CoresetWarning")
-@parametrize_with_checks([ActiveMaxMarginClassifier(random_state=0)])  # type: ignore[untyped-decorator] # of scikit-learn
+@parametrize_with_checks([ActiveMaxMarginClassifier()])  # type: ignore[untyped-decorator] # of scikit-learn
 def test_estimator__passes_the_checks_of_scikit_learn(
     estimator: Any, check: Callable[[Any], None]
 ) -> None:

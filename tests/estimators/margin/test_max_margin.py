@@ -27,7 +27,7 @@ from tests.tools.margins import separable
 # The checks fit on rows that nothing separates, and a soft margin comes with a warning.
 @pytest.mark.filterwarnings("ignore:a soft margin is fitted:daskcoreset.errors.CoresetWarning")
 @parametrize_with_checks(  # type: ignore[untyped-decorator] # of scikit-learn
-    [MaxMarginClassifier(), OutlierMaxMarginClassifier(random_state=0)]
+    [MaxMarginClassifier(), OutlierMaxMarginClassifier()]
 )
 def test_estimator__passes_the_checks_of_scikit_learn(
     estimator: Any, check: Callable[[Any], None]

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import daskcoreset
+from daskcoreset.core.deadline import check_time, deadline, time_limit
 from daskcoreset.core.errors import CoresetError, OutOfTimeError
 from daskcoreset.estimators import CoresetKMeans
-from daskcoreset.execution.deadline import check_time, deadline, time_limit
 
 LONG = 600.0
 
@@ -38,7 +38,9 @@ def test_timeout__ends_between_blocks_and_says_where(scheduler: str) -> None:
     rows = SlowRows()
     with (
         dask.config.set(scheduler=scheduler, num_workers=1),
-        pytest.raises(OutOfTimeError, match=r"timeout=0.2 .* \d+ of 2\d tasks were done") as error,
+        pytest.raises(
+            OutOfTimeError, match=r"timeout=0.2 .* (no task was|\d+ of 2\d tasks were) done"
+        ) as error,
     ):
         daskcoreset.build(rows, size=3, chunks=2, timeout=0.2)
     assert rows.reads < 20

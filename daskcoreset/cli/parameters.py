@@ -1,0 +1,151 @@
+"""Arguments that several commands take, and how they print what they found."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from daskcoreset.core.coreset import Coreset, thaw
+
+
+def choice(*names: str, text: str) -> Any:
+    """Return an option whose value is one of `names`."""
+
+    def check(value: str) -> str:
+        if value not in names:
+            raise typer.BadParameter(f"{value!r} is not one of {', '.join(names)}.")
+        return value
+
+    return typer.Option(metavar="|".join(names), callback=check, help=text)
+
+
+In = Annotated[str, typer.Argument(metavar="IN", help="Zarr, Parquet, HDF5, .npy or .npz.")]
+Out = Annotated[str, typer.Argument(metavar="OUT", help="Zarr store to make.")]
+Labels = Annotated[str | None, typer.Option(metavar="KEY", help="Member of IN to keep as labels.")]
+Weights = Annotated[str | None, typer.Option(metavar="KEY", help="Member of IN that weighs rows.")]
+StorageOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--storage-option",
+        metavar="KEY=VALUE",
+        help="For IN and OUT that are URLs; may be repeated. Values that are JSON are read so.",
+    ),
+]
+Column = Annotated[
+    list[str] | None,
+    typer.Option("--column", metavar="NAME", help="Feature to read; may be repeated."),
+]
+Columns = Annotated[
+    str | None, typer.Option("--columns", metavar="A,B", help="Features to read, by commas.")
+]
+MissingChunks = Annotated[
+    Any, choice("raise", "fill", text="Zarr chunks that are not stored: an error, or filled.")
+]
+Rows = Annotated[int | None, typer.Option(min=1, metavar="ROWS", help="Rows per block.")]
+Clusters = Annotated[
+    int | None, typer.Option(min=1, help="Clusters k, for the methods that need it.")
+]
+Seed = Annotated[int | None, typer.Option(min=0, help="Makes the result repeatable.")]
+OnInvalid = Annotated[
+    str, choice("raise", "drop", text="What becomes of rows with NaN or infinity.")
+]
+Timeout = Annotated[
+    float | None, typer.Option(metavar="SECONDS", help="End the work after so long.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Progress = Annotated[
+    bool | None, typer.Option(help="Show a bar; by default only on a terminal.", show_default=False)
+]
+
+
+def absolute(source: str) -> str:
+    """Return a local path as one from the root, and anything else as it is."""
+    # For workers in another folder, and for the provenance, which outlives this one.
+    path = Path(source).expanduser()
+    return str(path.resolve()) if "://" not in source and path.exists() else source
+
+
+def names_of(column: list[str] | None, columns: str | None) -> list[str] | None:
+    """Return the features asked for one by one and in a list; None for all."""
+    listed = [] if columns is None else [name.strip() for name in columns.split(",")]
+    return [*(column or []), *filter(None, listed)] or None
+
+
+def size_of(size: str | None) -> int | str | None:
+    """Return the rows wanted: a number of at least one, or "auto"."""
+    if size is None or size == "auto":
+        return size
+    if not size.isdecimal() or int(size) < 1:
+        raise typer.BadParameter(f"--size {size!r} is no number of rows; give one, or auto.")
+    return int(size)
+
+
+def mapping(pairs: list[str] | None) -> dict[str, Any] | None:
+    """Return storage options; no message shows a value, which may be a password."""
+    if not pairs:
+        return None
+    mapping: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not (key and equals):
+            raise typer.BadParameter("--storage-option has no name or no =; give KEY=VALUE.")
+        try:
+            mapping[key] = json.loads(value)
+        except ValueError:
+            mapping[key] = value
+    return mapping
+
+
+def facts_of(coreset: Coreset) -> dict[str, Any]:
+    """Return size, weight and provenance of a coreset as plain JSON values."""
+    provenance = thaw(coreset.provenance)
+    # `m` and `d` are there already, under the names that need no explanation.
+    further = {key: value for key, value in provenance.items() if key not in ("m", "d")}
+    return {
+        "rows": len(coreset),
+        "features": coreset.n_features,
+        "dtype": str(coreset.points.dtype),
+        "labels": None if coreset.labels is None else str(coreset.labels.dtype),
+        "weight": coreset.total_weight,
+        **further,
+    }
+
+
+def report(title: str, facts: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print facts as one JSON object, or as `show` does."""
+    if as_json:
+        typer.echo(json.dumps(facts, indent=2))
+    else:
+        show(title, facts)
+
+
+def show(title: str, facts: Mapping[str, Any]) -> None:
+    """Print a table for a reader, or lines of key, tab and value for a program."""
+    if not sys.stdout.isatty():
+        for key, value in facts.items():
+            typer.echo(f"{key}\t{value if isinstance(value, str) else json.dumps(value)}")
+        return
+    table = Table(title=title, show_header=False, title_justify="left")
+    for key, value in facts.items():
+        # As Text, for in a plain string brackets would be markup.
+        table.add_row(Text(key.replace("_", " "), style="bold"), Text(_readable(value)))
+    Console().print(table)
+
+
+def _readable(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool | str):
+        return str(value)
+    if isinstance(value, int):
+        # A seed may have 39 digits, which commas would not make easier to copy.
+        return f"{value:,}" if value < 10**15 else str(value)
+    return f"{value:,.10g}" if isinstance(value, float) else json.dumps(value)

@@ -1,0 +1,150 @@
+"""The commands ``daskcoreset tree``: a tree that is kept on disk or on an object store."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from daskcoreset.cli.parameters import (
+    Clusters,
+    Column,
+    Columns,
+    In,
+    Labels,
+    MissingChunks,
+    Out,
+    Progress,
+    Seed,
+    StorageOptions,
+    Timeout,
+    Weights,
+    absolute,
+    choice,
+    mapping,
+    names_of,
+    show,
+)
+from daskcoreset.constructions.tree.store import CoresetTree
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.secrets import without_secrets
+from daskcoreset.sensitivities import CONSTRUCTIONS
+
+trees = typer.Typer(
+    no_args_is_help=True, help="A tree of coresets: add and remove parts of the data, ask for some."
+)
+
+Tree = Annotated[str, typer.Argument(metavar="TREE", help="Folder or URL of the tree.")]
+Leaf = Annotated[str, typer.Argument(metavar="LEAF", help="Name of a leaf.")]
+
+
+@trees.command()
+def create(
+    tree: Tree,
+    *,
+    size: Annotated[int, typer.Option(min=1, help="Rows of a coreset that is asked for.")] = 1000,
+    method: Annotated[str, choice(*CONSTRUCTIONS, text="Construction.")] = "lightweight",
+    clusters: Clusters = None,
+    seed: Seed = None,
+    storage_option: StorageOptions = None,
+) -> None:
+    """Make an empty tree."""
+    CoresetTree.create(
+        tree,
+        method,
+        size,
+        n_clusters=clusters,
+        random_state=seed,
+        storage_options=mapping(storage_option),
+    )
+    show("tree", {"tree": without_secrets(tree, tree), "method": method, "size": size})
+
+
+@trees.command()
+def append(
+    tree: Tree,
+    source: In,
+    *,
+    name: Annotated[str | None, typer.Option(help="Name of the leaf.")] = None,
+    time: Annotated[str | None, typer.Option(help="Kept with it, as text.")] = None,
+    labels: Labels = None,
+    weights: Weights = None,
+    column: Column = None,
+    columns: Columns = None,
+    storage_option: StorageOptions = None,
+    missing_chunks: MissingChunks = "raise",
+    timeout: Timeout = None,
+    progress: Progress = None,
+) -> None:
+    """Add the rows of IN as a leaf after the others."""
+    kept = _open(tree, storage_option)
+    reading: dict[str, Any] = {"missing_chunks": missing_chunks}
+    reading["columns"] = names_of(column, columns)
+    reading["storage_options"] = mapping(storage_option) if "://" in source else None
+    leaf = kept.append(
+        absolute(source),
+        labels,
+        weights,
+        name=name,
+        time=time,
+        progress=progress,
+        timeout=timeout,
+        **reading,
+    )
+    show("leaf", {key: asdict(leaf)[key] for key in ("name", "rows", "time", "weight")})
+
+
+@trees.command()
+def delete(
+    tree: Tree,
+    leaves: Annotated[list[str], typer.Argument(metavar="LEAF...", help="Names of leaves.")],
+    *,
+    storage_option: StorageOptions = None,
+) -> None:
+    """Remove leaves, in one step."""
+    kept = _open(tree, storage_option)
+    kept.delete(leaves)
+    show("tree", {"deleted": leaves, "leaves": len(kept)})
+
+
+@trees.command()
+def window(
+    tree: Tree,
+    out: Out,
+    *,
+    first: Annotated[str | None, typer.Option("--from", help="First leaf of the window.")] = None,
+    last: Annotated[str | None, typer.Option("--to", help="Last leaf, included.")] = None,
+    leaf: Annotated[list[str] | None, typer.Option(help="A leaf; may be repeated.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a coreset.")] = False,
+    storage_option: StorageOptions = None,
+) -> None:
+    """Save a coreset of all leaves, or of some, as OUT."""
+    if leaf and (first is not None or last is not None):
+        raise InvalidInputError("--leaf and --from or --to exclude each other; give one of them.")
+    told = mapping(storage_option)
+    coreset = _open(tree, storage_option).coreset(leaf or slice(first, last))
+    coreset.to_zarr(out, overwrite=overwrite, storage_options=told if "://" in out else None)
+    facts = {"store": without_secrets(out, out), "rows": len(coreset)}
+    names = [one["name"] for one in coreset.provenance["leaves"]]
+    show("coreset", {**facts, "weight": coreset.total_weight, "leaves": names})
+
+
+@trees.command()
+def verify(tree: Tree, *, storage_option: StorageOptions = None) -> None:
+    """Read all of the tree, and compare the digests."""
+    kept = _open(tree, storage_option)
+    kept.verify()
+    show("tree", {"tree": without_secrets(tree, tree), "leaves": len(kept), "damage": None})
+
+
+@trees.command("list")
+def leaves(tree: Tree, *, storage_option: StorageOptions = None) -> None:
+    """Print the table of the leaves."""
+    typer.echo(repr(_open(tree, storage_option).leaves))
+
+
+def _open(tree: str, storage_option: list[str] | None) -> CoresetTree:
+    return CoresetTree.open(
+        tree, storage_options=mapping(storage_option) if "://" in tree else None
+    )

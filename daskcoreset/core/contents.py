@@ -1,0 +1,195 @@
+"""Named arrays with attributes as they are stored: what can be, the header, and the digest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+from daskcoreset.core.errors import CoresetError, InvalidInputError, InvalidTypeError, StoreError
+from daskcoreset.core.stored_arrays import find_padding_problem, spell_dtype
+from daskcoreset.core.typing import AnyArray
+
+# Name of the attribute that makes a Zarr group one of ours.
+HEADER = "daskcoreset"
+
+# What an attribute can be; tuples come back as lists.
+JSON: TypeAlias = "str | int | float | bool | Sequence[JSON] | Mapping[str, JSON] | None"
+
+# Of an array.
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+
+
+# What else is wrong with a header, before anything else is read; None for nothing.
+FindProblem: TypeAlias = "Callable[[Mapping[str, Any]], str | None]"
+
+
+@dataclass(frozen=True)
+class GroupContents:
+    """Arrays and attributes of a group.
+
+    Attributes
+    ----------
+    arrays : mapping of str to ndarray
+        The arrays.
+    dims : mapping of str to tuple of str
+        Dimension names of each array.
+    attributes : mapping of str to JSON
+        Attributes without the header.
+    kind : str
+        What the group is.
+    schema_version : int
+        Version of its layout.
+    """
+
+    arrays: Mapping[str, AnyArray]
+    dims: Mapping[str, tuple[str, ...]]
+    attributes: Mapping[str, JSON]
+    kind: str
+    schema_version: int
+
+    def checked(self) -> GroupContents:
+        """Return the contents with attributes in plain JSON; anything else is an error.
+
+        Raises
+        ------
+        InvalidInputError
+            A name, dimension, string or attribute has a value that cannot be stored.
+        InvalidTypeError
+            An array's dtype or an attribute's type cannot be stored.
+        """
+        lengths: dict[str, int] = {}
+        for name, array in self.arrays.items():
+            if not NAME.fullmatch(name):
+                msg = f"array name {name!r}: use letters, digits, '_' and '-', a letter first"
+                raise InvalidInputError(msg)
+            axes = self.dims.get(name, ())
+            if len(axes) != array.ndim or len(set(axes)) != len(axes):
+                msg = f"array {name!r} of shape {array.shape} has dims {axes}; name each axis once"
+                raise InvalidInputError(msg)
+            for dim, length in zip(axes, array.shape, strict=True):
+                if lengths.setdefault(dim, length) != length:
+                    msg = f"dimension {dim!r} has lengths {lengths[dim]} and {length}"
+                    raise InvalidInputError(f"{msg}; use two names")
+            _check_dtype(name, array)
+        if HEADER in self.attributes:
+            raise InvalidInputError(f"attribute {HEADER!r} is reserved; use another name")
+        if self.schema_version < 1:
+            raise InvalidInputError(f"schema_version is {self.schema_version}; versions start at 1")
+        return replace(self, attributes=_plain(self.attributes))
+
+    def header(self, *, complete: bool) -> dict[str, JSON]:
+        """Describe the contents; only a complete header has the digest that lets a store open."""
+        header: dict[str, JSON] = {
+            "kind": self.kind,
+            "schema_version": self.schema_version,
+            "arrays": self.specs(),
+        }
+        return {**header, "digest": self.digest} if complete else header
+
+    @cached_property
+    def digest(self) -> str:
+        """What tells the contents from any others: kind, version, names, attributes and bits."""
+        header = self.header(complete=False)
+        names = sorted(self.arrays)
+        described = [header, self.attributes, {name: self.dims[name] for name in names}]
+        digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
+        for name in names:
+            digest.update(_bits(self.arrays[name]))
+        return f"sha256:{digest.hexdigest()}"
+
+    def specs(self) -> dict[str, JSON]:
+        """Describe the arrays: name to ``dtype`` and ``shape``."""
+        return {
+            name: {"dtype": spell_dtype(array), "shape": list(array.shape)}
+            for name, array in self.arrays.items()
+        }
+
+
+def find_header_problem(
+    header: Any, kind: str, schema_version: int, oldest: int | None = None
+) -> str | None:
+    """Return what is wrong with a header: the library, the kind, completeness; or None.
+
+    Parameters
+    ----------
+    header : object
+        What the group has under `HEADER`, or None.
+    kind : str
+    schema_version : int
+        Kind and version that it must have.
+    oldest : int, optional
+        The oldest version that will do; `schema_version` by default.
+    """
+    if not isinstance(header, dict):
+        return "a Zarr group, but not one of daskcoreset; check the path"
+    version = header.get("schema_version")
+    problem = None
+    if header.get("kind") != kind:
+        problem = f"holds a {header.get('kind')!r}, not a {kind!r}; check the path"
+    elif isinstance(version, int) and version > schema_version:
+        newer = f"schema version {version} is newer than {schema_version}, the newest known"
+        problem = f"{newer}; upgrade daskcoreset"
+    elif not isinstance(version, int) or version < (oldest or schema_version):
+        problem = f"schema version {version!r} instead of {schema_version}; build it again"
+    elif "digest" not in header:
+        problem = "incomplete, its writing was interrupted; write it with overwrite=True"
+    elif not isinstance(header.get("arrays"), dict):
+        problem = "its header names no arrays; restore it from a copy or build it again"
+    return problem
+
+
+def _bits(array: AnyArray) -> bytes:
+    if array.dtype.kind == "T":
+        # Lengths first, or ["a", "bc"] and ["ab", "c"] would be the same bytes.
+        texts = [text.encode() for text in array.ravel().tolist()]
+        return json.dumps([len(text) for text in texts]).encode() + b"".join(texts)
+    return array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
+
+
+def _plain(attributes: Mapping[str, JSON]) -> dict[str, JSON]:
+    try:
+        plain: dict[str, JSON] = json.loads(json.dumps(dict(attributes), allow_nan=False))
+    except TypeError as error:
+        msg = f"attributes must be plain JSON: {error}; convert them first"
+        raise InvalidTypeError(msg) from error
+    except (ValueError, RecursionError) as error:
+        msg = f"attributes must be plain JSON: {error}; drop or replace the value"
+        raise InvalidInputError(msg) from error
+    return plain
+
+
+def _check_dtype(name: str, array: AnyArray) -> None:
+    dtype = array.dtype
+    if dtype.kind == "U":
+        try:
+            "".join(array.ravel().tolist()).encode()
+        except ValueError as error:
+            msg = f"array {name!r} holds text that is not Unicode ({error}); clean it first"
+            raise InvalidInputError(msg) from error
+        n_characters = sum(map(len, array.ravel().tolist()))
+        if problem := find_padding_problem(array.size, dtype.itemsize // 4, n_characters):
+            raise InvalidInputError(f"array {name!r}: {problem}; shorten it with .astype(str)")
+    elif dtype.kind == "T":
+        if hasattr(dtype, "na_object"):
+            raise InvalidTypeError(f"array {name!r} may hold missing strings; fill them first")
+    elif dtype.kind not in "biufc" or dtype.itemsize > (16 if dtype.kind == "c" else 8):
+        msg = f"array {name!r} has dtype {dtype}, which has no plain form in Zarr; convert it, "
+        raise InvalidTypeError(msg + "text with .astype(str) and numbers to 64 bits or fewer")
+
+
+@contextmanager
+def refuse_inconsistent(subject: str, remedy: str = "restore it from a copy") -> Iterator[None]:
+    """Raise a `StoreError` in place of the errors that contradictory contents cause."""
+    try:
+        yield
+    except StoreError:
+        raise
+    # The digest was right, so this is a writer that does not keep to the layout.
+    except (CoresetError, AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+        raise StoreError(f"{subject} ({error!r}); {remedy}") from error

@@ -1,0 +1,361 @@
+"""Exact moments of all rows, and quantiles of their columns, as a read leaves them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.moments import Scatter
+from daskcoreset.core.optional import import_optional
+from daskcoreset.core.tables import html_table, text_table
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+from daskcoreset.core.validation import as_int, as_numbers, check_number, shown
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from sklearn.decomposition import PCA
+    from sklearn.linear_model import Ridge
+
+# Above this a covariance matrix (8 MiB) is not gathered from the blocks.
+MAX_COLUMNS = 1024
+
+# Arrays that are saved, and their dimensions.
+_STORED = {
+    "mean": ("feature",),
+    "low": ("feature",),
+    "high": ("feature",),
+    "missing": ("feature",),
+    "scatter": ("variable", "other_variable"),
+    "centroids": ("centroid", "value_and_weight"),
+    "bounds": ("bound",),
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DataSummary:
+    r"""Moments of all rows, exact but for rounding, and quantiles of their columns.
+
+    Attributes
+    ----------
+    count : int
+        Rows of positive weight, without those that were dropped.
+    weight : float
+        Their total weight, W.
+    mean, low, high : ndarray of shape (d,), float64
+        Weighted means, and the smallest and largest value of every column.
+    missing : ndarray of shape (d,), int64
+        NaN by column in all rows that were read, dropped ones included.
+    scatter : ndarray of shape (d, d) or (d + 1, d + 1), float64
+        :math:`\sum_i u_i (x_i - \mu)(x_i - \mu)^T`; with numbers as labels, y is the last column.
+    y_mean : float or None
+        Mean of the labels, where there is a number for every row.
+    centroids : ndarray of shape (t, 2), float64, or None
+        Values and weights of the t-digests of all columns, after one another.
+    bounds : ndarray of shape (d + 1,), int64, or None
+        Where those of each column begin and end.
+    columns : tuple of str or None
+
+    Examples
+    --------
+    >>> import numpy as np, daskcoreset
+    >>> X = np.random.default_rng(0).normal(size=(20_000, 3))
+    >>> portfolio = daskcoreset.build(X, size=500, method=["uniform"], summaries=["moments"])
+    >>> summary = portfolio.summary
+    >>> bool(np.allclose(summary.covariance, np.cov(X.T)))
+    True
+    """
+
+    count: int
+    weight: float
+    mean: FloatArray
+    low: FloatArray
+    high: FloatArray
+    missing: IndexArray
+    scatter: FloatArray
+    y_mean: float | None = None
+    centroids: FloatArray | None = None
+    bounds: IndexArray | None = None
+    columns: tuple[str, ...] | None = None
+
+    @property
+    def covariance(self) -> FloatArray:
+        """Covariance of the columns, as ``numpy.cov`` of rows of equal weight: (d, d)."""
+        d = len(self.mean)
+        return self.scatter[:d, :d] / self._degrees
+
+    @property
+    def std(self) -> FloatArray:
+        """Standard deviation of every column, with ``ddof=1`` as pandas has it."""
+        return np.sqrt(np.diag(self.covariance))
+
+    @property
+    def range(self) -> FloatArray:
+        """Largest less smallest value of every column."""
+        return self.high - self.low
+
+    @property
+    def rows(self) -> Scatter:
+        """Weight, mean and scatter of the columns of X."""
+        d = len(self.mean)
+        return Scatter(self.weight, self.mean, self.scatter[:d, :d])
+
+    @property
+    def _degrees(self) -> float:
+        # n - 1 for weights of one, whatever their unit is.
+        return self.weight * (1.0 - 1.0 / self.count) if self.count > 1 else np.nan
+
+    def quantile(self, q: Any) -> FloatArray:
+        """Quantiles of every column, of rows counted by weight.
+
+        Parameters
+        ----------
+        q : float or array-like of shape (k,)
+            Between 0 and 1; 0 and 1 give the exact smallest and largest value.
+
+        Returns
+        -------
+        ndarray of shape (d,) or (k, d), float64
+            From t-digests: the share of rows below a value was within 0.003 of q in the middle,
+            and closer at the ends, wherever it was measured; there is no bound.
+
+        Raises
+        ------
+        InvalidInputError
+            The build was not asked for quantiles, or q is not between 0 and 1.
+        """
+        if self.centroids is None or self.bounds is None:
+            raise InvalidInputError(
+                'the build has no quantiles; pass summaries=["quantiles"] to daskcoreset.build.'
+            )
+        at = as_numbers("q", q)
+        if at.ndim > 1 or not ((at >= 0) & (at <= 1)).all():
+            raise InvalidInputError(f"q is {shown(q)}; pass numbers between 0 and 1.")
+        found = np.empty((*at.shape, len(self.mean)))
+        for j, (start, stop) in enumerate(zip(self.bounds, self.bounds[1:], strict=False)):
+            values, weights = self.centroids[start:stop].T
+            # A centroid stands in the middle of its weight.
+            middles = (np.cumsum(weights) - weights / 2) / weights.sum()
+            places = np.concatenate([[0.0], middles, [1.0]])
+            known = np.concatenate([[self.low[j]], values, [self.high[j]]])
+            found[..., j] = np.interp(at, places, np.maximum.accumulate(known))
+        return found.clip(self.low, self.high)
+
+    def describe(self, percentiles: Sequence[float] = (0.25, 0.5, 0.75)) -> pd.DataFrame:
+        """Return the table of pandas' `describe`, and a last row with the missing values.
+
+        Parameters
+        ----------
+        percentiles : sequence of float, default=(0.25, 0.5, 0.75)
+            As in pandas, but that the median is not added; not used where the build was not asked
+            for quantiles.
+
+        Raises
+        ------
+        MissingDependencyError
+            pandas is not installed; the extra is "dataframe".
+        """
+        pandas = import_optional(
+            "pandas", 'describe() needs pandas; pip install "daskcoreset[dataframe]" brings it.'
+        )
+        d = len(self.mean)
+        rows: dict[str, Any] = {
+            "count": np.full(d, float(self.count)),
+            "mean": self.mean,
+            "std": self.std,
+            "min": self.low,
+        }
+        if self.centroids is not None:
+            at = np.unique(as_numbers("percentiles", percentiles))
+            for share, values in zip(at, self.quantile(at), strict=True):
+                rows[f"{100 * share:.6g}%"] = values
+        rows |= {"max": self.high, "missing": self.missing.astype(np.float64)}
+        table: pd.DataFrame = pandas.DataFrame.from_dict(
+            rows, orient="index", columns=list(self._names)
+        )
+        return table
+
+    def pca(self, n_components: int | None = None) -> PCA:
+        """Return the exact principal components of all rows, as a fitted estimator.
+
+        Parameters
+        ----------
+        n_components : int or None, default=None
+            All by default.
+
+        Returns
+        -------
+        sklearn.decomposition.PCA
+            As if fitted to all rows: ``transform`` and the rest work.
+
+        Raises
+        ------
+        InvalidInputError
+            n_components is above d, or there are fewer than two rows.
+
+        Examples
+        --------
+        >>> import numpy as np, daskcoreset
+        >>> X = np.random.default_rng(0).normal(size=(20_000, 3)) * [3, 2, 1]
+        >>> portfolio = daskcoreset.build(X, method=["uniform"], summaries=["moments"])
+        >>> portfolio.summary.pca(2).explained_variance_.round(1).tolist()
+        [9.0, 4.0]
+        """
+        from sklearn.decomposition import PCA
+
+        d = len(self.mean)
+        k = d if n_components is None else as_int("n_components", n_components)
+        if k > d:
+            raise InvalidInputError(f"n_components={k} is above the {d} columns; pass at most {d}.")
+        self._check_rows()
+        values, vectors = np.linalg.eigh(self.covariance)
+        values, vectors = values[::-1].clip(0.0), vectors[:, ::-1]
+        # As scikit-learn: the largest loading of every component is positive.
+        largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(d)]
+        components = (vectors * np.where(largest < 0, -1.0, 1.0)).T
+        model = PCA(n_components=n_components, svd_solver="covariance_eigh")
+        total = values.sum()
+        model.mean_, model.components_ = self.mean.copy(), components[:k].copy()
+        model.explained_variance_ = values[:k].copy()
+        model.explained_variance_ratio_ = values[:k] / total if total > 0 else np.zeros(k)
+        model.singular_values_ = np.sqrt(values[:k] * (self.count - 1))
+        model.noise_variance_ = float(values[k:].mean()) if k < d else 0.0
+        model.n_components_, model.n_samples_, model.n_features_in_ = k, self.count, d
+        model._fit_svd_solver = "covariance_eigh"  # noqa: SLF001 - what its own fit sets
+        return self._named(model)
+
+    def ridge(self, alpha: float = 1.0) -> Ridge:
+        r"""Return the exact ridge regression of y on X over all rows, as a fitted estimator.
+
+        Parameters
+        ----------
+        alpha : float, default=1.0
+            Of :math:`\sum_i u_i (y_i - x_i^T b - c)^2 + \alpha |b|^2`; any number of values from
+            one read. Zero is least squares.
+
+        Returns
+        -------
+        sklearn.linear_model.Ridge
+            As if fitted to all rows, with an intercept.
+
+        Raises
+        ------
+        InvalidInputError
+            The build had no y, or labels that are no numbers; or alpha is negative.
+
+        Examples
+        --------
+        >>> import numpy as np, daskcoreset
+        >>> X = np.random.default_rng(0).normal(size=(20_000, 2))
+        >>> portfolio = daskcoreset.build(
+        ...     X, X @ [2.0, -1.0] + 3.0, method=["uniform"], summaries=["moments"]
+        ... )
+        >>> model = portfolio.summary.ridge(1e-6)
+        >>> model.coef_.round(3).tolist(), round(model.intercept_, 3)
+        ([2.0, -1.0], 3.0)
+        """
+        from sklearn.linear_model import Ridge
+
+        check_number("alpha", alpha)
+        penalty = float(alpha)
+        if not 0 <= penalty < np.inf:
+            raise InvalidInputError(f"alpha is {alpha!r}; pass zero or a positive number.")
+        if self.y_mean is None:
+            raise InvalidInputError(
+                "ridge regression needs y, and the build had none, or not a number for every row; "
+                "pass numbers as y to daskcoreset.build."
+            )
+        self._check_rows()
+        d = len(self.mean)
+        system = self.scatter[:d, :d] + penalty * np.eye(d)
+        # Columns that say the same have one solution of least length, as in scikit-learn.
+        coefficients = np.linalg.lstsq(system, self.scatter[:d, d], rcond=None)[0]
+        model = Ridge(alpha=penalty)
+        model.coef_ = coefficients
+        model.intercept_ = float(self.y_mean - self.mean @ coefficients)
+        model.n_features_in_, model.n_iter_, model.solver_ = d, None, "cholesky"
+        return self._named(model)
+
+    def _check_rows(self) -> None:
+        if self.count < 2:
+            raise InvalidInputError(f"there is {self.count} row; pass two at least.")
+
+    def _named(self, model: Any) -> Any:
+        if self.columns is not None:
+            model.feature_names_in_ = np.array(self.columns, dtype=object)
+        return model
+
+    @property
+    def _names(self) -> tuple[Any, ...]:
+        return tuple(range(len(self.mean))) if self.columns is None else self.columns
+
+    def _table(self) -> list[tuple[str, ...]]:
+        cells = zip(self._names, self.mean, self.std, self.low, self.high, strict=True)
+        table = [(str(name), *(f"{value:.6g}" for value in values)) for name, *values in cells]
+        return [*table[:10], *([("...",) * 5] if len(table) > 10 else [])]
+
+    @property
+    def _title(self) -> str:
+        return f"DataSummary({self.count:,} rows, {len(self.mean):,} columns)"
+
+    def __repr__(self) -> str:
+        return "\n".join(
+            [self._title, *(f"  {line}" for line in text_table([_HEADS, *self._table()]))]
+        )
+
+    def _repr_html_(self) -> str:
+        return html_table(self._table(), _HEADS, self._title)
+
+    def equals(self, other: object) -> bool:
+        """Return whether all is the same, bit for bit."""
+        if not isinstance(other, DataSummary):
+            return False
+        first, second = self.to_stored(), other.to_stored()
+        return (
+            first[1] == second[1]
+            and first[0].keys() == second[0].keys()
+            and all(np.array_equal(value, second[0][name]) for name, value in first[0].items())
+        )
+
+    def to_stored(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
+        """Return the arrays, and all that is none."""
+        arrays = {name: getattr(self, name) for name in _STORED if getattr(self, name) is not None}
+        columns = None if self.columns is None else list(self.columns)
+        record = {"count": self.count, "weight": self.weight, "columns": columns}
+        return arrays, record | {"y_mean": self.y_mean}
+
+    @staticmethod
+    def dimensions(name: str) -> tuple[str, ...]:
+        """Return the names of the dimensions of an array of `to_stored`."""
+        return _STORED[name]
+
+    @classmethod
+    def from_stored(cls, arrays: Mapping[str, AnyArray], record: Mapping[str, Any]) -> DataSummary:
+        """Return the summary of what `to_stored` returned.
+
+        Raises
+        ------
+        InvalidInputError, InvalidTypeError, TypeError
+            Arrays do not fit together.
+        """
+        columns = record["columns"]
+        made = cls(**{**record, **arrays, "columns": None if columns is None else tuple(columns)})
+        d = len(made.mean)
+        wide = d + (made.y_mean is not None)
+        shapes = {"mean": (d,), "low": (d,), "high": (d,), "missing": (d,), "scatter": (wide, wide)}
+        if made.centroids is not None:
+            last = len(made.centroids)
+            shapes |= {"bounds": (d + 1,), "centroids": (last, 2)}
+            if made.bounds is None or made.bounds[-1] != last or (np.diff(made.bounds) < 1).any():
+                raise InvalidInputError("bounds do not fit the centroids")
+        if any(getattr(made, name).shape != shape for name, shape in shapes.items()):
+            raise InvalidInputError("arrays of a summary have other shapes")
+        if columns is not None and len(columns) != d:
+            raise InvalidTypeError("columns of a summary have other names")
+        return made
+
+
+_HEADS = ("column", "mean", "std", "min", "max")

@@ -1,0 +1,176 @@
+"""The time that a call may take: one deadline for all that it waits for."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, OutOfTimeError
+from daskcoreset.core.validation import is_number
+
+T = TypeVar("T")
+
+# What helps where a store is waited for, and not work.
+NO_ANSWER = "see that the server answers, and that the network and the endpoint are right"
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """When a call must be done.
+
+    Attributes
+    ----------
+    seconds : float
+        The `timeout` that was asked for.
+    at : float
+        By the clock `time.monotonic`.
+    """
+
+    seconds: float
+    at: float
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left; negative once it has passed."""
+        return self.at - time.monotonic()
+
+    def error(self, standing: str, remedy: str = "give the work more workers") -> OutOfTimeError:
+        """Return the error that says where the work stood, and what to do but wait longer."""
+        return OutOfTimeError(
+            f"timeout={self.seconds:g} seconds have passed; {standing}. What had not begun was "
+            f"cancelled. Pass a larger timeout, or {remedy}."
+        )
+
+
+_DEADLINE: ContextVar[Deadline | None] = ContextVar("daskcoreset-deadline", default=None)
+
+
+@contextmanager
+def time_limit(timeout: float | None) -> Iterator[None]:
+    """Let all that the body waits for end after so many seconds in all.
+
+    Bounded are builds and all other computations, the opening of paths, URLs and stores, and reads
+    and writes of coresets, trees and streams on object stores and behind URLs.
+
+    Parameters
+    ----------
+    timeout : float or None
+        None sets no limit; of several around one another the earliest counts. A thread that the
+        body starts has it only in a copy of the context (`contextvars.copy_context`).
+
+    Raises
+    ------
+    InvalidInputError, InvalidTypeError
+        If `timeout` is no positive number.
+    OutOfTimeError
+        By what the body calls, when the time has passed. A write is then whole or not made, and
+        reads that wait for a server are left to end by themselves, in threads of their own.
+
+    Examples
+    --------
+    >>> with time_limit(60.0):
+    ...     deadline().left > 50.0
+    True
+    >>> deadline() is None
+    True
+    """
+    if timeout is None:
+        yield
+        return
+    new, outer = Deadline(float(check_timeout(timeout)), time.monotonic() + timeout), deadline()
+    token = _DEADLINE.set(new if outer is None or new.at < outer.at else outer)
+    try:
+        yield
+    finally:
+        _DEADLINE.reset(token)
+
+
+def check_timeout(timeout: Any) -> Any:
+    """Check that a timeout is None or a positive number, and return it.
+
+    Examples
+    --------
+    >>> check_timeout(None), check_timeout(0.5)
+    (None, 0.5)
+    """
+    if timeout is None:
+        return None
+    if not is_number(timeout):
+        raise InvalidTypeError(
+            f"timeout must be a number of seconds or None, got {timeout!r}; pass a float."
+        )
+    if not 0.0 < timeout < math.inf:
+        raise InvalidInputError(
+            f"timeout must be positive and finite, got {timeout!r}; pass seconds, or None for none."
+        )
+    return timeout
+
+
+def deadline() -> Deadline | None:
+    """Return the deadline of the call that is being made, or None."""
+    return _DEADLINE.get()
+
+
+def check_time(
+    standing: str = "a read was about to begin", remedy: str = "give the work more workers"
+) -> None:
+    """Raise an error if the deadline has passed."""
+    limit = deadline()
+    if limit is not None and limit.left <= 0.0:
+        raise limit.error(standing, remedy)
+
+
+def in_time(
+    work: Callable[[], T],
+    standing: Callable[[], str],
+    remedy: str = "give the work more workers",
+) -> T:
+    """Return what `work` returns, or raise an error as soon as the deadline has passed.
+
+    With a deadline the work runs in a thread of its own, in a copy of the context. A thread cannot
+    be ended: one that waits for a server is left behind, and keeps no program from its end.
+
+    Parameters
+    ----------
+    work : callable
+        May go on after the error, so that it changes nothing, or only what may be done or not.
+    standing : callable
+        Says where the work stands.
+    remedy : str
+        What to do but wait longer.
+
+    Raises
+    ------
+    OutOfTimeError
+        If the deadline has passed; then nothing is begun.
+    """
+    limit = deadline()
+    if limit is None:
+        return work()
+    check_time(standing(), remedy)
+    done: Future[T] = Future()
+    context = copy_context()
+
+    def run() -> None:
+        try:
+            done.set_result(context.run(work))
+        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+            done.set_exception(error)
+
+    threading.Thread(target=run, daemon=True, name="daskcoreset-in-time").start()
+    if not wait([done], max(limit.left, 0.0)).done:
+        raise limit.error(standing(), remedy)
+    return done.result()
+
+
+def pause(seconds: float) -> None:
+    """Sleep, but not past the deadline."""
+    limit = deadline()
+    time.sleep(seconds if limit is None else max(0.0, min(seconds, limit.left)))

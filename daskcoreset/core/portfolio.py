@@ -1,0 +1,348 @@
+"""Several coresets of the same data, from the same reads."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from daskcoreset.core.contents import refuse_inconsistent
+from daskcoreset.core.coreset import Coreset, freeze, loaded_coreset, stored_coreset, thaw
+from daskcoreset.core.data_summary import DataSummary
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.storage import read_group, write_group
+from daskcoreset.core.tables import html_table, text_table
+from daskcoreset.core.validation import shown
+from daskcoreset.core.zarr_places import Location
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Version of the layout of a stored portfolio; one higher whenever an older reader would fail.
+SCHEMA_VERSION = 1
+
+_KIND = "portfolio"
+
+# How the names of the arrays of the summary begin; those of members begin otherwise.
+_SUMMARY = "summary_"
+
+# The dimension that all members share.
+_SHARED = "feature"
+
+_HEADS = ("name", "method", "rows", "total weight", "reads by itself")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Portfolio(Mapping[str, Coreset]):
+    """Coresets of the same data by name, which `daskcoreset.build` made of shared reads.
+
+    Parameters
+    ----------
+    members : mapping of str to Coreset
+        At least one; all of the same features.
+    provenance : mapping of str to JSON, default empty
+        What is known of the reads that the members share; each has a provenance of its own.
+    summary : DataSummary or None, default=None
+        Exact moments of all rows, and quantiles, where the build was asked for them.
+    sample : Coreset or None, default=None
+        A uniform sample of all rows with weights, drawn independently of the members, where the
+        build was asked for it.
+
+    Raises
+    ------
+    InvalidInputError
+        There is no member, a name is empty, or features differ.
+    InvalidTypeError
+        A name is no text, a member no coreset, or another argument not of its type.
+
+    Examples
+    --------
+    >>> import numpy as np, daskcoreset
+    >>> X = np.random.default_rng(0).normal(size=(20_000, 3))
+    >>> methods = {"means": "lightweight", "plain": "uniform"}
+    >>> portfolio = daskcoreset.build(X, size=500, method=methods, random_state=0)
+    >>> list(portfolio), len(portfolio["means"])
+    (['means', 'plain'], 500)
+    """
+
+    members: Mapping[str, Coreset]
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    summary: DataSummary | None = None
+    sample: Coreset | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.members, Mapping):
+            raise InvalidTypeError(
+                f"members is {shown(self.members)}; pass a mapping of names to coresets."
+            )
+        if not self.members:
+            raise InvalidInputError("members is empty; pass at least one coreset.")
+        for name, member in self.members.items():
+            check_member_name(name)
+            if not isinstance(member, Coreset):
+                raise InvalidTypeError(f"member {name!r} is {shown(member)}; pass a Coreset.")
+        for name, part, kind in (
+            ("summary", self.summary, DataSummary),
+            ("sample", self.sample, Coreset),
+        ):
+            if part is not None and not isinstance(part, kind):
+                raise InvalidTypeError(f"{name} is {shown(part)}; pass a {kind.__name__} or None.")
+        widths = {member.n_features for member in self.members.values()}
+        widths |= set() if self.sample is None else {self.sample.n_features}
+        widths |= set() if self.summary is None else {len(self.summary.mean)}
+        if len(widths) > 1:
+            raise InvalidInputError(
+                f"members have {sorted(widths)} features; pass coresets of the same data."
+            )
+        frozen = freeze(self.provenance)
+        if not isinstance(frozen, Mapping):
+            raise InvalidTypeError(f"provenance is {shown(self.provenance)}; pass a mapping.")
+        object.__setattr__(self, "provenance", frozen)
+        object.__setattr__(self, "members", MappingProxyType(dict(self.members)))
+
+    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
+        return type(self), (
+            dict(self.members),
+            thaw(self.provenance),
+            self.summary,
+            self.sample,
+        )
+
+    def __getitem__(self, name: str) -> Coreset:
+        """Return a member.
+
+        Raises
+        ------
+        KeyError
+            There is none of this name; the message lists those that there are.
+        """
+        try:
+            return self.members[name]
+        except KeyError:
+            names = ", ".join(map(repr, self.members))
+            raise KeyError(f"no member is named {name!r}; there are {names}") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.members)
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def _title(self) -> str:
+        record = self.provenance
+        of = f" of {record['n']:,} rows" if "n" in record else ""
+        reads = f", {_count(record['passes'], 'read')}" if "passes" in record else ""
+        seed = f", seed {record['seed']}" if record.get("seed") is not None else ""
+        features = next(iter(self.members.values())).n_features
+        coresets = _count(len(self), "coreset")
+        return f"{type(self).__name__}({coresets}{of}, {features:,} features{reads}{seed})"
+
+    def _table(self) -> list[tuple[str, ...]]:
+        return [
+            (
+                name,
+                str(member.provenance.get("method", "")),
+                f"{len(member):,}",
+                f"{member.total_weight:.6g}",
+                str(member.provenance.get("passes", "")),
+            )
+            for name, member in self.members.items()
+        ]
+
+    def __repr__(self) -> str:
+        lines = text_table([_HEADS, *self._table()], left_columns=(0, 1))
+        return "\n".join([self._title(), *(f"  {line}".rstrip() for line in lines)])
+
+    def _repr_html_(self) -> str:
+        return html_table(self._table(), heads=_HEADS, caption=html.escape(self._title()))
+
+    def describe(self, percentiles: Sequence[float] = (0.25, 0.5, 0.75)) -> pd.DataFrame:
+        """Return the table of pandas' `describe` for all rows: exact but for the percentiles.
+
+        Parameters
+        ----------
+        percentiles : sequence of float, default=(0.25, 0.5, 0.75)
+            As in `DataSummary.describe`, which says more.
+
+        Raises
+        ------
+        InvalidInputError
+            The build was not asked for moments.
+        MissingDependencyError
+            pandas is not installed; the extra is "dataframe".
+
+        Examples
+        --------
+        >>> import numpy as np, daskcoreset
+        >>> X = np.arange(30_000.0).reshape(-1, 2)
+        >>> portfolio = daskcoreset.build(X, method=["uniform"], summaries=["moments"])
+        >>> portfolio.describe().loc["mean"].tolist()
+        [14999.0, 15000.0]
+        """
+        return self.all_rows.describe(percentiles)
+
+    @property
+    def all_rows(self) -> DataSummary:
+        """The summary of all rows.
+
+        Raises
+        ------
+        InvalidInputError
+            The build was not asked for it.
+        """
+        if self.summary is None:
+            raise InvalidInputError(
+                'the portfolio has no moments; pass summaries=["moments"] to daskcoreset.build.'
+            )
+        return self.summary
+
+    @property
+    def sample_of_all(self) -> Coreset:
+        """The sample of all rows.
+
+        Raises
+        ------
+        InvalidInputError
+            The build was not asked for it.
+        """
+        if self.sample is None:
+            raise InvalidInputError(
+                'the portfolio has no sample; pass summaries=["sample"] to daskcoreset.build.'
+            )
+        return self.sample
+
+    def equals(self, other: object) -> bool:
+        """Return whether all members, their names and order, and what is beside are equal."""
+        return (
+            isinstance(other, Portfolio)
+            and list(self) == list(other)
+            and all(member.equals(other[name]) for name, member in self.items())
+            and _same(self.summary, other.summary)
+            and _same(self.sample, other.sample)
+            and bool(self.provenance == other.provenance)
+        )
+
+    def to_zarr(
+        self,
+        store: Location,
+        *,
+        overwrite: bool = False,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Save all members as one Zarr version 3 group, whole or not at all.
+
+        Parameters
+        ----------
+        store, storage_options
+            As in `Coreset.to_zarr`.
+        overwrite : bool, default False
+            Replace a portfolio that is there, and nothing else, as in `Coreset.to_zarr`.
+
+        Raises
+        ------
+        StoreError
+            Something is there already, or the disk or the object store refused.
+        InvalidTypeError
+            `store` is none of the accepted types.
+
+        Examples
+        --------
+        >>> import numpy as np, zarr
+        >>> coreset = Coreset(np.ones((1, 2)), np.array([5.0]), np.array([3]))
+        >>> store = zarr.storage.MemoryStore()
+        >>> Portfolio({"one": coreset}).to_zarr(store)
+        >>> list(Portfolio.from_zarr(store))
+        ['one']
+        """
+        arrays: dict[str, Any] = {}
+        dims: dict[str, tuple[str, ...]] = {}
+        records = []
+        members = [*self.members.items(), *([("", self.sample)] if self.sample else [])]
+        for i, (name, member) in enumerate(members):
+            parts, axes, attributes = stored_coreset(member)
+            for part, array in parts.items():
+                arrays[f"{_prefix(i)}{part}"] = array
+                dims[f"{_prefix(i)}{part}"] = tuple(
+                    axis if axis == _SHARED else f"{_prefix(i)}{axis}" for axis in axes[part]
+                )
+            records.append({**attributes, "name": name})
+        summary = None
+        if self.summary is not None:
+            parts, summary = self.summary.to_stored()
+            for part, array in parts.items():
+                arrays[_SUMMARY + part] = array
+                dims[_SUMMARY + part] = self.summary.dimensions(part)
+        write_group(
+            store,
+            arrays,
+            dims,
+            {"members": records, "provenance": thaw(self.provenance), "summary": summary},
+            kind=_KIND,
+            schema_version=SCHEMA_VERSION,
+            overwrite=overwrite,
+            storage_options=storage_options,
+        )
+
+    @classmethod
+    def from_zarr(
+        cls, store: Location, *, storage_options: Mapping[str, Any] | None = None
+    ) -> Portfolio:
+        """Load a portfolio saved by `to_zarr`, bit for bit.
+
+        Parameters
+        ----------
+        store, storage_options
+            As in `Coreset.from_zarr`.
+
+        Raises
+        ------
+        StoreError
+            It is missing, incomplete, damaged, of a newer version, or inconsistent.
+        """
+        arrays, attributes = read_group(
+            store, kind=_KIND, schema_version=SCHEMA_VERSION, storage_options=storage_options
+        )
+        with refuse_inconsistent(f"{store}: not a consistent portfolio", "build it again"):
+            record = attributes["summary"]
+            named = [name for name in arrays if name.startswith(_SUMMARY)]
+            stored = {name.removeprefix(_SUMMARY): arrays.pop(name) for name in named}
+            summary = None if record is None else DataSummary.from_stored(stored, record)
+            members: dict[str, Coreset] = {}
+            for i, record in enumerate(attributes["members"]):
+                prefix = _prefix(i)
+                named = [name for name in arrays if name.startswith(prefix)]
+                parts = {name.removeprefix(prefix): arrays.pop(name) for name in named}
+                members[record["name"]] = loaded_coreset(parts, record)
+            if arrays or len(members) != len(attributes["members"]):
+                raise InvalidInputError("members and arrays do not fit together")
+            sample = members.pop("", None)
+            return cls(members, attributes["provenance"], summary, sample)
+
+
+def check_member_name(name: Any) -> str:
+    """Check the name of a member.
+
+    Examples
+    --------
+    >>> check_member_name("svm")
+    'svm'
+    """
+    if not isinstance(name, str):
+        raise InvalidTypeError(f"a member is named {shown(name)}; pass text as names.")
+    if not name:
+        raise InvalidInputError("a member has an empty name; pass text of at least one character.")
+    return name
+
+
+def _same(first: Any, second: Any) -> bool:
+    return first is second or (first is not None and bool(first.equals(second)))
+
+
+def _prefix(position: int) -> str:
+    return f"member{position}_"
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'s' * (count != 1)}"

@@ -1,0 +1,168 @@
+"""Places in Zarr stores, by path, URL or store, and clear errors of whatever reads them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from daskcoreset.core.deadline import NO_ANSWER, in_time
+from daskcoreset.core.errors import (
+    CoresetError,
+    InvalidInputError,
+    InvalidTypeError,
+    MissingDependencyError,
+    StoreError,
+)
+from daskcoreset.core.locations import locate, scheme_of
+from daskcoreset.core.objects import (
+    ObjectFolder,
+    RefusedError,
+    clear_errors,
+    connect,
+    is_remote,
+    name_of,
+)
+from daskcoreset.core.secrets import without_secrets
+from daskcoreset.core.validation import check_options
+
+if TYPE_CHECKING:
+    from zarr.abc.store import Store
+    from zarr.storage import StorePath
+
+# A path, a ``file://`` or other fsspec URL, or a Zarr store with or without a path in it.
+Location: TypeAlias = "str | os.PathLike[str] | Store | StorePath"
+
+
+def place_name(target: StorePath) -> str:
+    """Return what errors call a place in a Zarr store."""
+    from zarr.storage import ObjectStore
+
+    store = _untimed(target)
+    if isinstance(store, ObjectStore):
+        return "/".join(filter(None, (name_of(store.store), target.path)))
+    return str(target)
+
+
+def location_name(store: Location) -> str:
+    """Return what errors call a location, without secrets."""
+    if isinstance(store, str | os.PathLike):
+        return without_secrets(os.fspath(store), os.fspath(store))
+    from zarr.storage import StorePath
+
+    return place_name(store if isinstance(store, StorePath) else StorePath(store))
+
+
+def clear_place_errors(target: StorePath, done: str) -> AbstractContextManager[None]:
+    """Turn what a place raises that is not on a local disk into a `StoreError`."""
+    from zarr.storage import FsspecStore, ObjectStore
+
+    store = _untimed(target)
+    if isinstance(store, ObjectStore):
+        return clear_errors(place_name(target), done)
+    if isinstance(store, FsspecStore):
+        return _clear_foreign(place_name(target), done)
+    return nullcontext()
+
+
+def _untimed(target: StorePath) -> Any:
+    """Return the store of a place, without its deadline."""
+    return getattr(target.store, "timed", target.store)
+
+
+@contextmanager
+def _clear_foreign(name: str, done: str) -> Iterator[None]:
+    """Turn what file systems of fsspec raise, which is of many packages, into a `StoreError`."""
+    from zarr.errors import GroupNotFoundError
+
+    try:
+        yield
+    except (CoresetError, GroupNotFoundError):
+        raise
+    except Exception as error:  # noqa: BLE001 - of every file system
+        found = without_secrets(" ".join(str(error).split())[:200])
+        # Without the cause, whose text may hold a password.
+        raise StoreError(
+            f"{name} could not be {done} ({type(error).__name__}: {found}); check the URL, "
+            f"storage_options and the network"
+        ) from None
+
+
+def check_bucket(target: StorePath) -> None:
+    """Raise an error where there is no bucket; Zarr takes it for one in which nothing is."""
+    from zarr.storage import ObjectStore
+
+    if isinstance(store := _untimed(target), ObjectStore) and not target.read_only:
+        try:
+            ObjectFolder(store.store, place_name(target)).keys(most=1)
+        except RefusedError:
+            raise
+        except StoreError:  # it cannot be listed
+            return
+
+
+def resolve(
+    store: object, storage_options: Mapping[str, Any] | None = None
+) -> tuple[StorePath, Path | None]:
+    """Return the place in a Zarr store and, if it is on a local disk, its path."""
+    from zarr.abc.store import Store
+    from zarr.storage import LocalStore, ObjectStore, StorePath
+
+    from daskcoreset.core.bounded_objects import BoundedObjects
+
+    check_options(storage_options)
+    if isinstance(store, str | os.PathLike):
+        place = locate("store", store)
+        store = LocalStore(place) if isinstance(place, Path) else place
+    if storage_options and not isinstance(store, str):
+        raise InvalidInputError(
+            "storage_options belong to a URL, and store is none; leave them out"
+        )
+    if isinstance(store, str):
+        store = _store_at(store, storage_options)
+    if isinstance(store, ObjectStore):
+        store = BoundedObjects(store.store, read_only=store.read_only)
+    if isinstance(store, Store):
+        store = StorePath(store)
+    if not isinstance(store, StorePath):
+        msg = f"store is a {type(store).__name__}; pass a path, a URL or a Zarr store"
+        raise InvalidTypeError(msg)
+    if not isinstance(store.store, LocalStore):
+        return _timed(store), None
+    # Followed through links, so that a rename replaces the directory and not the link to it.
+    path = (store.store.root / store.path).resolve()
+    return StorePath(LocalStore(path, read_only=store.read_only)), path
+
+
+def _store_at(url: str, storage_options: Mapping[str, Any] | None) -> Store:
+    """Return the Zarr store at a URL."""
+    from zarr.storage import FsspecStore, ObjectStore
+
+    if is_remote(url) and find_spec("obstore"):
+        folder = connect(url, storage_options)
+        return ObjectStore(folder, read_only=url.lower().startswith("http"))
+    scheme = scheme_of(url)
+    with _clear_foreign(without_secrets(url, url), "opened"):
+        try:
+            options = None if storage_options is None else dict(storage_options)
+            return in_time(  # some file systems connect at once
+                partial(FsspecStore.from_url, url, storage_options=options),
+                lambda: f"the server of store ({scheme}) has not answered",
+                NO_ANSWER,
+            )
+        except ImportError as error:
+            msg = f"store is a URL ({scheme}) that needs a package ({error}); install it"
+            raise MissingDependencyError(msg) from error
+        except ValueError as error:
+            msg = f"store is a URL of no known protocol ({scheme}); check it"
+            raise InvalidInputError(msg) from error
+
+
+def _timed(place: StorePath) -> StorePath:
+    from daskcoreset.core.timed_store import timed
+
+    return timed(place, place_name(place))

@@ -1,0 +1,182 @@
+"""Work that asks for reads: that of several shares each of them.
+
+*Steps* are a generator. It yields a `Request` for every read that it needs, one after another, is
+sent what was read, and returns what it made of it. The requests that several make at a time are
+answered by one read, so that all of them take as many reads as the one that needs most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
+
+from daskcoreset.core.blocks import InvalidRow, ReadBlock
+from daskcoreset.core.errors import about_member
+from daskcoreset.core.linalg import one_thread
+from daskcoreset.execution.engine import BlockResults, Engine, Reduction, together
+from daskcoreset.execution.waves import Divisible
+
+T = TypeVar("T")
+K = TypeVar("K")
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """Request for a read.
+
+    Attributes
+    ----------
+    reduction : Reduction
+    broadcast : object, optional
+        As in `Engine.read`.
+    blocks : sequence of int, optional
+        Blocks to read again, at once; None reads all, now or as a graph.
+    """
+
+    reduction: Reduction[Any]
+    broadcast: Any = None
+    blocks: Sequence[int] | None = None
+
+
+# Of a generator that returns T.
+Steps: TypeAlias = Generator[Request, Any, T]
+
+
+class Broadcasts(tuple[Any, ...]):
+    """What is broadcast to several reductions of one read."""
+
+    __slots__ = ()
+
+    def of_blocks(self, first: int, stop: int) -> Broadcasts:
+        """Return the same for the blocks from `first` to `stop` (exclusive)."""
+        return Broadcasts(
+            value.of_blocks(first, stop) if isinstance(value, Divisible) else value
+            for value in self
+        )
+
+
+def run_alone(engine: Engine, steps: Steps[T]) -> T:
+    """Run steps; with a lazy engine what they return is lazy."""
+    answer = None
+    while True:
+        try:
+            request = _next(steps, answer)
+        except StopIteration as end:
+            value: T = end.value
+            return value
+        answer = _read(engine, request)
+
+
+def run_together(engine: Engine, steps: Mapping[K, Steps[T]]) -> dict[K, T]:
+    """Run the steps of several members, with one read for all requests that wait.
+
+    Parameters
+    ----------
+    engine : Engine
+    steps : mapping of str to Steps
+        By the names of the members, which errors and warnings begin with; a key that is no text
+        is none of them.
+
+    Returns
+    -------
+    dict
+        What they return, in their order.
+    """
+    values: dict[K, T] = {}
+    answers: dict[K, Any] = dict.fromkeys(steps)
+    while answers:
+        requests: dict[K, Request] = {}
+        for name, answer in answers.items():
+            try:
+                with about_member(name_of(name)):
+                    requests[name] = _next(steps[name], answer)
+            except StopIteration as end:
+                values[name] = end.value
+        answers = _answered(engine, requests)
+    return {name: values[name] for name in steps}
+
+
+@one_thread()
+def _next(steps: Steps[Any], answer: Any) -> Request:
+    """Go on with steps to their next request."""
+    return steps.send(answer)
+
+
+def name_of(key: object) -> str | None:
+    """Return the name of a member; None of what is none."""
+    return key if isinstance(key, str) else None
+
+
+def _answered(engine: Engine, requests: Mapping[K, Request]) -> dict[K, Any]:
+    """Answer requests by one read."""
+    if not requests:
+        return {}
+    shared = together(*[_of_member(name_of(name), request) for name, request in requests.items()])
+    broadcasts = [request.broadcast for request in requests.values()]
+    broadcast = None
+    if any(value is not None for value in broadcasts):
+        broadcast = engine.apply(_broadcasts, *broadcasts)
+    rereads = [request.blocks for request in requests.values() if request.blocks is not None]
+    union = sorted({block for blocks in rereads for block in blocks}) if rereads else None
+    results = _read(engine, Request(shared, broadcast, union))
+    if union is not None:
+        return {name: _part_of(i, results) for i, name in enumerate(requests)}
+    # A row that is invalid is no member's fault, or has named its own: not one of those that look.
+    checked = engine.apply(_checked, results)
+    return {name: engine.apply(partial(_part_of, i), checked) for i, name in enumerate(requests)}
+
+
+def _read(engine: Engine, request: Request) -> Any:
+    if request.blocks is None:
+        return engine.read(request.reduction, request.broadcast)
+    engine = engine.on(engine.blocks.select(list(request.blocks)))
+    return engine.compute(engine.read(request.reduction, request.broadcast))
+
+
+def _of_member(name: str | None, request: Request) -> Reduction[Any]:
+    """Return the reduction of a member, which sees its own blocks only, and names itself."""
+    reduction = request.reduction
+    wanted = None if request.blocks is None else frozenset(request.blocks)
+    return Reduction(
+        partial(_chunk_of_member, name, reduction.chunk, wanted),
+        partial(_combined, reduction.combine),
+    )
+
+
+def _chunk_of_member(
+    name: str | None,
+    chunk: Callable[[ReadBlock, Any], Any],
+    wanted: frozenset[int] | None,
+    rows: ReadBlock,
+    broadcast: Any,
+) -> Any:
+    if wanted is not None and rows.index not in wanted:
+        return None
+    with about_member(name):
+        value = chunk(rows, broadcast)
+    if isinstance(value, InvalidRow) and name is not None:
+        # The message is a format: what is in the name stands for itself.
+        shown = repr(name).replace("{", "{{").replace("}", "}}")
+        return replace(value, message=f"member {shown}: {value.message}")
+    return value
+
+
+def _combined(combine: Callable[[Sequence[Any]], Any], values: Sequence[Any]) -> Any:
+    present = [value for value in values if value is not None]
+    return combine(present) if present else None
+
+
+def _broadcasts(*values: Any) -> Broadcasts:
+    return Broadcasts(values)
+
+
+def _checked(results: BlockResults[Any]) -> BlockResults[Any]:
+    results.check()
+    return results
+
+
+def _part_of(position: int, results: BlockResults[Any]) -> BlockResults[Any]:
+    """Return the results of one of several reductions."""
+    return replace(results, value=results.value[position])

@@ -1,0 +1,312 @@
+"""xarray objects of several dimensions, opened as blocks of rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from daskcoreset.core.boxes import Box
+from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.secrets import without_secrets
+from daskcoreset.inputs.cube_arrays import Plane, box_loader, dask_chunks, dask_rows, merged_chunks
+from daskcoreset.inputs.cube_weights import variable_of
+from daskcoreset.inputs.cubes import Cube, Layout, layout_of
+from daskcoreset.inputs.expressions import as_tasks
+from daskcoreset.inputs.graphs import find_stored, with_stored, with_stored_in_graph
+from daskcoreset.inputs.options import MissingChunks, ReadOptions
+from daskcoreset.inputs.sources import Loader
+from daskcoreset.inputs.zarr_stores import is_in_process
+
+
+class Stacked(NamedTuple):
+    """Variables of one argument, one beside the other.
+
+    Attributes
+    ----------
+    variables : list of xarray.Variable
+    planes : list of Plane
+    """
+
+    variables: list[Any]
+    planes: list[Plane]
+
+    @property
+    def in_dask(self) -> bool:
+        """Whether any of them is a Dask array."""
+        return any(variable.chunks is not None for variable in self.variables)
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether all of them are."""
+        # `.data` would load a lazily opened file whole.
+        return all(isinstance(variable._data, np.ndarray) for variable in self.variables)  # noqa: SLF001
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of those that are in memory."""
+        return sum(one.nbytes for one in self.variables if isinstance(one._data, np.ndarray))  # noqa: SLF001 - as above
+
+    @property
+    def in_process(self) -> bool:
+        """Whether any of them is in a store that no other process sees."""
+        stored = (find_stored(variable._data) for variable in self.variables)  # noqa: SLF001 - as above
+        return any(one is not None and is_in_process(one.array) for one in stored)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes once decoded."""
+        return sum(math.prod(one.shape) * one.dtype.itemsize for one in self.variables)
+
+
+class OpenedCube(NamedTuple):
+    """What `open_cube` found.
+
+    Attributes
+    ----------
+    cube : Cube
+    boxes : list of Box
+    arrays : dict of str to dask.array.Array
+        Parts that are Dask arrays, with a block for every box.
+    stacks : dict of str to Stacked
+        All others, which tasks read themselves.
+    n_features : int
+    dtype : numpy.dtype
+    stored_bytes, memory_bytes : int
+        Of all parts, and of those in the memory of this process.
+    text_labels : bool or None
+        As of `daskcoreset.inputs.opening.OpenedData`.
+    columns : tuple of str or None
+    name : str or None
+    """
+
+    cube: Cube
+    boxes: list[Box]
+    arrays: dict[str, Any]
+    stacks: dict[str, Stacked]
+    n_features: int
+    dtype: np.dtype[Any]
+    stored_bytes: int
+    memory_bytes: int
+    text_labels: bool | None
+    columns: tuple[str, ...] | None
+    name: str | None
+
+    def loaders(self, box: Box) -> dict[str, Loader]:
+        """Return the loaders of a block."""
+        return {
+            name: box_loader(stack.variables, stack.planes, box, flat=name != "X")
+            for name, stack in self.stacks.items()
+        }
+
+    @property
+    def are_views(self) -> bool:
+        """Whether blocks are views of what is in memory already."""
+        return not self.arrays and all(stack.in_memory for stack in self.stacks.values())
+
+    @property
+    def in_process(self) -> bool:
+        """Whether rows are in a store that no other process sees."""
+        return any(stack.in_process for stack in self.stacks.values())
+
+
+def open_cube(
+    X: Any, y: Any, sample_weight: Any, options: ReadOptions, *, target: int, memory: int, huge: int
+) -> OpenedCube:
+    """Open an xarray object, and labels and weights of its rows; nothing is read.
+
+    Parameters
+    ----------
+    X : xarray.DataArray or Dataset
+    y, sample_weight : str, xarray.DataArray, array or None
+    options : ReadOptions
+        With the dimensions.
+    target : int
+        Bytes of a block, where no chunks of Dask say what it is.
+    memory : int
+        Bytes that are one block where all is in memory.
+    huge : int
+        Bytes above which chunks of several variables are not read together.
+    """
+    beside = {"y": y, "sample_weight": sample_weight}
+    given = {name: part for name, part in beside.items() if part is not None}
+    keys = {name: part for name, part in given.items() if isinstance(part, str)}
+    has_area = hasattr(X, "coords") and (
+        "area" in X.coords or "area" in getattr(X, "variables", ())
+    )
+    if keys.get("sample_weight") == "area" and not has_area:
+        del keys["sample_weight"]
+    if options.storage_options is not None:
+        raise InvalidInputError(
+            "storage_options are for URLs, and X is an xarray object; leave them out, or pass "
+            "them to the function of xarray that opens X."
+        )
+    layout = layout_of(X, options, keys)
+    features = layout.features()
+    missing = options.missing_chunks
+    variables = [_checked(array.variable, missing) for array in layout.variables.values()]
+    stacks = {"X": _stacked(layout, variables)}
+    for name, part in given.items():
+        variable = _checked(variable_of(part, name, layout), missing)
+        _check_dtype(variable.dtype, name)
+        plane = Plane(tuple(variable.dims), layout.sample_dims, ())
+        stacks[name] = Stacked([variable], [plane])
+    rows = stacks["X"]
+    chunks = _chunks(layout, rows, target, memory, huge)
+    names = [one for feature in features for one in feature.columns(alone=len(features) == 1)]
+    alone = features[0]
+    unnamed = len(features) == 1 and not set(alone.dims) <= set(alone.coords)
+    cube = Cube(
+        layout.sample_dims,
+        layout.order,
+        chunks,
+        layout.coords(),
+        features,
+        merged_chunks(rows.variables, rows.planes),
+    )
+    arrays = {
+        name: dask_rows(
+            stack.variables,
+            stack.planes,
+            chunks,
+            name=name,
+            dtype=stack.variables[0].dtype,
+        )
+        for name, stack in stacks.items()
+        if stack.in_dask
+    }
+    source = X.encoding.get("source")
+    return OpenedCube(
+        cube,
+        cube.boxes(),
+        arrays,
+        {name: stack for name, stack in stacks.items() if name not in arrays},
+        sum(feature.width for feature in features),
+        rows.variables[0].dtype,
+        sum(stack.nbytes for stack in stacks.values()),
+        sum(stack.memory_bytes for stack in stacks.values()),
+        None if y is None else stacks["y"].variables[0].dtype.kind not in "biuf",
+        None if unnamed else tuple(names),
+        without_secrets(source, source) if isinstance(source, str) else None,
+    )
+
+
+def _checked(variable: Any, missing_chunks: MissingChunks) -> Any:
+    """Return a variable whose Zarr arrays are checked when they are read."""
+    data = variable._data  # noqa: SLF001 - `.data` would load a lazily opened file whole
+    if isinstance(data, np.ndarray):
+        return variable
+    if hasattr(data, "__dask_graph__"):
+        checked = with_stored_in_graph(as_tasks(data), missing_chunks)
+    else:
+        checked = with_stored(data, missing_chunks)
+    made = variable.copy(deep=False)
+    made._data = checked  # noqa: SLF001 - as above
+    return made
+
+
+def _stacked(layout: Layout, variables: list[Any]) -> Stacked:
+    planes = []
+    for variable in variables:
+        dims = tuple(variable.dims)
+        along = tuple(dim for dim in layout.feature_dims if dim in dims)
+        planes.append(Plane(dims, layout.sample_dims, along))
+    return Stacked(variables, planes)
+
+
+def _check_dtype(dtype: np.dtype[Any], name: str) -> None:
+    kinds = "biuf" if name == "sample_weight" else "biufUSOT"
+    if dtype.kind not in kinds:
+        raise InvalidTypeError(
+            f"{name} must hold numbers{'' if name == 'sample_weight' else ' or text'}, found dtype "
+            f"{dtype}; convert it with astype."
+        )
+
+
+def placed(coreset: Coreset, cube: Cube | None) -> Coreset:
+    """Return a coreset with the row numbers and coordinates of a cube, in the order of its rows.
+
+    Parameters
+    ----------
+    coreset : Coreset
+        Rows counted from block to block.
+    cube : Cube or None
+        None returns the coreset as it is.
+    """
+    if cube is None:
+        return coreset
+    boxes = cube.boxes()
+    starts = np.cumsum([0, *map(len, boxes)])
+    blocks = np.searchsorted(starts, coreset.indices, side="right") - 1
+    numbers = np.empty(len(coreset), dtype=np.int64)
+    for block in np.unique(blocks).tolist():
+        inside = blocks == block
+        numbers[inside] = boxes[block].numbers(coreset.indices[inside] - starts[block])
+    order = np.argsort(numbers, kind="stable")
+    rows, numbers = coreset.take(order), numbers[order]
+    where = {"sample_dims": list(cube.dims), "sample_shape": list(cube.shape)}
+    return Coreset(
+        rows.points,
+        rows.weights,
+        numbers,
+        rows.labels,
+        {**coreset.provenance, **where},
+        cube.coordinates(numbers),
+    )
+
+
+# --- blocks of what no Dask array has cut --------------------------------------------------
+
+
+def _chunks(
+    layout: Layout, rows: Stacked, target: int, memory: int, huge: int
+) -> tuple[tuple[int, ...], ...]:
+    """Return the lengths of the blocks: the chunks of Dask, or whole stored chunks."""
+    if rows.in_dask:
+        return dask_chunks(rows.variables, layout.sample_dims)
+    if rows.in_memory and rows.nbytes <= memory:
+        return tuple((length,) for length in layout.shape)
+    row_bytes = rows.nbytes / math.prod(layout.shape)
+    stored = [_stored_lengths(rows.variables, dim) for dim in layout.sample_dims]
+    together = [min(math.lcm(*one), whole) for one, whole in zip(stored, layout.shape, strict=True)]
+    # Variables that are stored in other chunks than one another: too much to read at a time is
+    # worse than to read some chunks twice.
+    if math.prod(together) * row_bytes > huge:
+        together = [max(one) for one in stored]
+    lengths = grown(together, layout.shape, target / row_bytes)
+    return tuple(
+        tuple(min(length, whole - start) for start in range(0, whole, length))
+        for whole, length in zip(layout.shape, lengths, strict=True)
+    )
+
+
+def grown(stored: Sequence[int], shape: Sequence[int], cells: float) -> list[int]:
+    """Return how long blocks are of whole stored chunks, with about so many cells.
+
+    Examples
+    --------
+    >>> grown([1, 10, 10], [1000, 20, 20], 4000)
+    [10, 20, 20]
+    """
+    lengths = [min(one, whole) for one, whole in zip(stored, shape, strict=True)]
+    # From the last dimension on: cells that lie beside one another are read together.
+    for axis in reversed(range(len(shape))):
+        fit = max(1, int(cells // math.prod(lengths)))
+        lengths[axis] = min(lengths[axis] * fit, shape[axis])
+        if lengths[axis] < shape[axis]:
+            break
+    return lengths
+
+
+def _stored_lengths(variables: Sequence[Any], dim: str) -> list[int]:
+    """Return how many cells along a dimension the variables store together."""
+    lengths = [1]
+    for variable in variables:
+        encoding, dims = variable.encoding, variable.dims
+        stored = encoding.get("shards") or encoding.get("chunks") or encoding.get("chunksizes")
+        if dim in dims and stored and len(stored) == len(dims):
+            lengths.append(int(stored[dims.index(dim)]))
+    return lengths

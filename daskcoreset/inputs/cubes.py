@@ -1,0 +1,376 @@
+"""Labelled arrays of several dimensions: what is a row, what is a column, and how they are called.
+
+The cells of the sample dimensions are rows, numbered in C order of the whole array, whatever its
+chunks are; those of the feature dimensions, and the variables of a Dataset, are columns. Blocks
+follow the chunks: what is stored together is read together, and flattened in the task.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from daskcoreset.core.blocks import plain_labels
+from daskcoreset.core.boxes import Box
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.typing import AnyArray, IndexArray
+from daskcoreset.inputs.dataframes import check_numeric
+from daskcoreset.inputs.options import Reading, ReadOptions, check_columns
+
+# What a coreset keeps of its rows; other coordinates become text.
+_KEPT_KINDS = "biufmMU"
+
+
+@dataclass(frozen=True, eq=False)
+class Feature:
+    """A variable whose cells along the feature dimensions are columns.
+
+    Attributes
+    ----------
+    name : str
+    dims : tuple of str
+        Feature dimensions that it has.
+    shape : tuple of int
+        Its lengths along them.
+    coords : dict of str to ndarray
+        Coordinates along them.
+    attrs : dict
+        Units, for example.
+    """
+
+    name: str
+    dims: tuple[str, ...]
+    shape: tuple[int, ...]
+    coords: dict[str, AnyArray]
+    attrs: dict[str, Any]
+
+    @property
+    def width(self) -> int:
+        """Columns."""
+        return math.prod(self.shape)
+
+    def columns(self, *, alone: bool) -> list[str]:
+        """Return the names of the columns; `alone` where there is no other variable."""
+        values = [
+            [_text(value) for value in self.coords.get(dim, np.arange(length)).tolist()]
+            for dim, length in zip(self.dims, self.shape, strict=True)
+        ]
+        if not self.dims:
+            return [self.name]
+        if alone and len(self.dims) == 1:
+            return values[0]
+        names = []
+        for cell in itertools.product(*values):
+            named = ", ".join(f"{dim}={one}" for dim, one in zip(self.dims, cell, strict=True))
+            names.append(named if alone else f"{self.name}[{named}]")
+        return names
+
+
+def _text(value: Any) -> str:
+    return f"{value:.12g}" if isinstance(value, (int, float)) else str(value)
+
+
+@dataclass(frozen=True, eq=False)
+class Cube:
+    """The sample dimensions of the rows, and the variables of the columns.
+
+    Attributes
+    ----------
+    dims : tuple of str
+        Sample dimensions, in the order in which rows are numbered.
+    order : tuple of str
+        The same, as the input has them: the order of predictions.
+    chunks : tuple of tuple of int
+        Lengths of the blocks along `dims`.
+    coords : xarray.Dataset
+        Coordinates of the rows, and no data.
+    features : tuple of Feature
+    merged : int
+        Chunks along the feature dimensions that a task brings together.
+    """
+
+    dims: tuple[str, ...]
+    order: tuple[str, ...]
+    chunks: tuple[tuple[int, ...], ...]
+    coords: Any
+    features: tuple[Feature, ...]
+    merged: int = 1
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the sample dimensions."""
+        return tuple(sum(chunks) for chunks in self.chunks)
+
+    @property
+    def grid(self) -> tuple[int, ...]:
+        """Blocks along every sample dimension."""
+        return tuple(len(chunks) for chunks in self.chunks)
+
+    def boxes(self) -> list[Box]:
+        """Return the blocks, in C order."""
+        shape = self.shape
+        starts = [np.cumsum([0, *chunks]).tolist() for chunks in self.chunks]
+        return [
+            Box(
+                self.dims,
+                tuple(starts[axis][i] for axis, i in enumerate(place)),
+                tuple(self.chunks[axis][i] for axis, i in enumerate(place)),
+                shape,
+            )
+            for place in np.ndindex(*self.grid)
+        ]
+
+    def coordinates(self, numbers: IndexArray) -> dict[str, AnyArray]:
+        """Return the coordinates of rows, by name; those that are Dask arrays are left out."""
+        import xarray as xr
+
+        places = dict(zip(self.dims, np.unravel_index(numbers, self.shape), strict=True))
+        at = {dim: xr.Variable("row", place) for dim, place in places.items()}
+        found = {}
+        for name, coord in self.coords.coords.items():
+            if coord.dims and coord.chunks is None:
+                values = coord.isel({dim: at[dim] for dim in coord.dims}).to_numpy()
+                if values.dtype.kind not in _KEPT_KINDS:
+                    # Tuples of several levels and dates of other calendars, for example.
+                    values = plain_labels(values.astype(object))
+                found[str(name)] = values
+        return found
+
+    @property
+    def feature_dims(self) -> tuple[str, ...]:
+        """Dimensions of the columns."""
+        return tuple(dict.fromkeys(dim for feature in self.features for dim in feature.dims))
+
+    def without_rows(self) -> Cube:
+        """Return what a model remembers: dimensions and features, and no coordinates of rows."""
+        return replace(self, coords=None, chunks=())
+
+    def asked(self, X: Any) -> Any:
+        """Return an xarray object as it is to be opened by a model fitted on this one."""
+        data, options = ReadOptions.of(X)
+        if not is_xarray(data):
+            return X
+        names = [feature.name for feature in self.features]
+        if options.columns is None and set(names) <= {*map(str, getattr(data, "data_vars", ()))}:
+            # By name, for stores hand variables out in any order.
+            options = replace(options, columns=tuple(names))
+        if not options.has_dims:
+            present = dict.fromkeys(map(str, data.dims))
+            same = set(self.dims) == present.keys() - set(self.feature_dims)
+            samples = self.dims if same else None
+            options = replace(options, sample_dims=samples, feature_dims=self.feature_dims)
+        return Reading(data, options)
+
+    def labelled(self, array: Any, name: str, dim: str) -> Any:
+        """Return what was computed for every row, with the labels of the input.
+
+        Parameters
+        ----------
+        array : dask.array.Array
+            With the sample dimensions in the order of the rows, and at most one more.
+        name, dim : str
+            Of the result, and of the dimension that it has beside them.
+        """
+        import xarray as xr
+
+        last = (dim,) * (array.ndim - len(self.dims))
+        made = xr.DataArray(array, self.coords.coords, (*self.dims, *last), name)
+        return made.transpose(*self.order, *last)
+
+
+def dataset_of(features: Sequence[Feature], rows: AnyArray, dim: str) -> Any:
+    """Return rows as a Dataset, whose variables have the names and units of the features.
+
+    Parameters
+    ----------
+    features : sequence of Feature
+    rows : ndarray of shape (k, d)
+    dim : str
+        Name of the dimension of the rows.
+    """
+    import xarray as xr
+
+    variables, start = {}, 0
+    for feature in features:
+        values = rows[:, start : start + feature.width].reshape(len(rows), *feature.shape)
+        start += feature.width
+        coords = feature.coords
+        variables[feature.name] = xr.DataArray(
+            values, coords, (dim, *feature.dims), attrs=feature.attrs
+        )
+    return xr.Dataset(variables, {dim: np.arange(len(rows))})
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Variables of an xarray object, told apart into rows and columns.
+
+    Attributes
+    ----------
+    sample_dims, feature_dims : tuple of str
+    variables : dict of str to xarray.DataArray
+        Those of the features.
+    data : xarray.Dataset
+        The whole object.
+    order : tuple of str
+        Sample dimensions, as the object has them.
+    """
+
+    sample_dims: tuple[str, ...]
+    feature_dims: tuple[str, ...]
+    variables: dict[str, Any]
+    data: Any
+    order: tuple[str, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the sample dimensions."""
+        return tuple(int(self.data.sizes[dim]) for dim in self.sample_dims)
+
+    def features(self) -> tuple[Feature, ...]:
+        """Return what is known of the columns."""
+        found = []
+        for name, variable in self.variables.items():
+            dims = tuple(dim for dim in self.feature_dims if dim in variable.dims)
+            coords = {dim: variable.indexes[dim] for dim in dims if dim in variable.indexes}
+            shape = tuple(int(variable.sizes[dim]) for dim in dims)
+            arrays = {dim: index.to_numpy() for dim, index in coords.items()}
+            found.append(Feature(name, dims, shape, arrays, dict(variable.attrs)))
+        return tuple(found)
+
+    def coords(self) -> Any:
+        """Return the coordinates of the rows."""
+        coords = self.data.coords.to_dataset()
+        rows = set(self.sample_dims)
+        return coords.drop_vars(
+            [name for name, coord in coords.coords.items() if not rows.issuperset(coord.dims)]
+        )
+
+
+def is_xarray(part: Any) -> bool:
+    """Whether a part is a DataArray or a Dataset."""
+    return type(part).__module__.split(".")[0] == "xarray" and hasattr(part, "dims")
+
+
+def layout_of(X: Any, options: ReadOptions, keys: Mapping[str, str]) -> Layout:
+    """Tell rows and columns of an xarray object apart.
+
+    Parameters
+    ----------
+    X : xarray.DataArray or Dataset
+    options : ReadOptions
+    keys : mapping of str to str
+        Variables that are labels or weights, by the name of the argument.
+
+    Raises
+    ------
+    InvalidInputError
+        Dimensions or variables that are not there, and variables that do not fit together.
+    InvalidTypeError
+        For variables that hold no real numbers.
+    """
+    if not is_xarray(X) or not hasattr(X, "coords"):
+        raise InvalidTypeError(
+            f"sample_dims and feature_dims are for a DataArray or Dataset of xarray, and X is a "
+            f"{type(X).__name__}; leave them out, or open X with xarray."
+        )
+    if hasattr(X, "data_vars"):
+        data, names = X, list(X.data_vars)
+        if unnamed := [name for name in names if not isinstance(name, str)]:
+            raise InvalidTypeError(
+                f"X has variables whose names are no text: {unnamed}; rename them, for example "
+                f"with X.rename({{{unnamed[0]!r}: 'x{unnamed[0]}'}})."
+            )
+    else:
+        if options.columns is not None:
+            raise InvalidInputError(
+                "columns names variables of a Dataset, and X is a DataArray; leave columns out, "
+                "and pass X.sel(...)."
+            )
+        name = "value" if X.name is None else str(X.name)
+        # A coordinate may have the name of the array itself; it says nothing of the columns.
+        data, names = X.drop_vars(X.name, errors="ignore").to_dataset(name=name), [name]
+    _check_keys(data, keys)
+    check_columns(options.columns or (), names)
+    chosen = [one for one in options.columns or names if one not in keys.values()]
+    if not chosen:
+        raise InvalidInputError("X has no variables that are features; pass at least one.")
+    variables = {one: data[one] for one in chosen}
+    # By the variable with most dimensions, since stores hand variables out in any order.
+    largest_first = sorted(variables.values(), key=lambda variable: -variable.ndim)
+    order = tuple(dict.fromkeys(str(dim) for one in largest_first for dim in one.dims))
+    sample_dims, feature_dims = _dims(order, options)
+    _check_variables(variables, sample_dims, feature_dims)
+    samples = tuple(dim for dim in order if dim in sample_dims)
+    return Layout(sample_dims, feature_dims, variables, data, samples)
+
+
+def _check_keys(data: Any, keys: Mapping[str, str]) -> None:
+    for name, key in keys.items():
+        if key not in data.variables:
+            raise InvalidInputError(
+                f"{name} is {key!r}, but X has the variables {[*map(str, data.variables)]}; name "
+                f"one of these, or pass a DataArray."
+            )
+
+
+def _dims(
+    present: tuple[str, ...], options: ReadOptions
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return sample and feature dimensions; where one is not given, it is all others."""
+    given = {"sample_dims": options.sample_dims, "feature_dims": options.feature_dims}
+    for name, dims in given.items():
+        if unknown := [dim for dim in dims or () if dim not in present]:
+            raise InvalidInputError(
+                f"{name} has {unknown}, but X has the dimensions {list(present)}; name some of "
+                f"these."
+            )
+    samples, features = (None if dims is None else tuple(dims) for dims in given.values())
+    if samples is None:
+        samples = tuple(dim for dim in present if dim not in (features or ()))
+    elif features is None:
+        features = tuple(dim for dim in present if dim not in samples)
+    features = features or ()
+    if both := [dim for dim in samples if dim in features]:
+        raise InvalidInputError(
+            f"sample_dims and feature_dims both have {both}; name each dimension in one of them."
+        )
+    if left := [dim for dim in present if dim not in (*samples, *features)]:
+        raise InvalidInputError(
+            f"X has the dimensions {left}, which are neither in sample_dims nor in feature_dims; "
+            f"add them to one of these, or select with X.isel({left[0]}=0)."
+        )
+    if not samples:
+        raise InvalidInputError(
+            f"sample_dims is empty, so that X has no rows; name some of {list(present)}."
+        )
+    return samples, features
+
+
+def _check_variables(
+    variables: Mapping[str, Any], sample_dims: tuple[str, ...], feature_dims: tuple[str, ...]
+) -> None:
+    dtypes = {name: variable.dtype for name, variable in variables.items()}
+    check_numeric({name: dtype for name, dtype in dtypes.items() if dtype.kind not in "biuf"})
+    if len({dtype.newbyteorder("=") for dtype in dtypes.values()}) > 1:
+        listed = ", ".join(f"{name!r} ({dtype})" for name, dtype in dtypes.items())
+        raise InvalidTypeError(
+            f"X has features of different dtypes: {listed}; bring them to one, for example with "
+            f"X.astype('float32'), or choose some with columns=[...]."
+        )
+    for name, variable in variables.items():
+        if not set(sample_dims) & set(variable.dims):
+            raise InvalidInputError(
+                f"the variable {name!r} of X has the dimensions {list(variable.dims)}, none of "
+                f"which is in sample_dims={sample_dims}; drop it, or choose others with "
+                f"columns=[...]."
+            )
+    sizes = {dim: length for one in variables.values() for dim, length in one.sizes.items()}
+    for dim in (*sample_dims, *feature_dims):
+        if not sizes[dim]:
+            raise InvalidInputError(f"X has no cells along {dim!r}; pass at least one.")

@@ -1,0 +1,172 @@
+"""The accessor of xarray objects: ``import daskcoreset.xarray`` gives them ``.coreset``.
+
+Cells are rows, and variables columns; results come back with dimensions, coordinates and units:
+
+>>> import daskcoreset.xarray
+>>> import numpy as np, xarray as xr
+>>> rng = np.random.default_rng(0)
+>>> lat = xr.Variable("lat", np.linspace(-80, 80, 9), {"units": "degrees_north"})
+>>> cube = (("time", "lat"), rng.normal(280, 10, (50, 9)), {"units": "K"})
+>>> weather = xr.Dataset({"t2m": cube, "d2m": cube}, {"lat": lat})
+>>> model = weather.coreset.kmeans(3, weights="area", random_state=0)
+>>> model.predict(weather).dims
+('time', 'lat')
+>>> model.centers_to_xarray().t2m.attrs["units"]
+'K'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import xarray as xr
+
+from daskcoreset.build import build
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.estimators import CoresetKMeans
+from daskcoreset.inputs.options import MissingChunks
+
+__all__ = ["CoresetAccessor"]
+
+Dims: TypeAlias = str | Sequence[str] | None
+
+
+@xr.register_dataarray_accessor("coreset")  # type: ignore[no-untyped-call] # of xarray
+@xr.register_dataset_accessor("coreset")  # type: ignore[no-untyped-call]
+class CoresetAccessor:
+    """Coresets and clusterings of a DataArray or Dataset, as its attribute ``coreset``.
+
+    Parameters
+    ----------
+    data : xarray.DataArray or Dataset
+    """
+
+    def __init__(self, data: xr.DataArray | xr.Dataset) -> None:
+        self._data = data
+
+    def build(
+        self,
+        size: Any = None,
+        *,
+        sample_dims: Dims = None,
+        feature_dims: Dims = None,
+        weights: Any = None,
+        **options: Any,
+    ) -> Any:
+        """Build a coreset of the cells, as `daskcoreset.build` does.
+
+        Parameters
+        ----------
+        size : int, "auto" or None, default=None
+        sample_dims, feature_dims : str or sequence of str, or None, default=None
+            Dimensions whose cells are rows, and those whose cells are columns. Where neither is
+            given, all dimensions are those of rows.
+        weights : str, xarray.DataArray or array, optional
+            The name of a variable or coordinate, an array with some of the sample dimensions, or
+            "area" for the cosine of latitude.
+        **options
+            Of `daskcoreset.build`; ``y`` too.
+
+        Returns
+        -------
+        Coreset, or Lazy, or BuildPlan
+
+        Examples
+        --------
+        >>> import daskcoreset.xarray, numpy as np, xarray as xr
+        >>> cells = xr.DataArray(np.random.default_rng(0).random((100, 50)), dims=("y", "x"))
+        >>> cells.coreset.build(100, random_state=0).coordinates
+        mappingproxy({})
+        """
+        dims = _dims(sample_dims, feature_dims)
+        return build(
+            self._data, size=size, sample_weight=_weights(weights, options), **dims, **options
+        )
+
+    def fit(
+        self,
+        estimator: Any,
+        y: Any = None,
+        *,
+        sample_dims: Dims = None,
+        feature_dims: Dims = None,
+        weights: Any = None,
+        columns: Sequence[str] | None = None,
+        missing_chunks: MissingChunks = "raise",
+    ) -> Any:
+        """Fit an estimator of `daskcoreset.estimators`, and return it.
+
+        Parameters
+        ----------
+        estimator : estimator object
+        y : str, xarray.DataArray or array, optional
+            Labels of the cells.
+        sample_dims, feature_dims, weights
+            As in `build`.
+        columns : sequence of str or None, default=None
+            Variables that are features.
+        missing_chunks : {"raise", "fill"}, default="raise"
+            What a chunk of a Zarr array is that is not stored, see `daskcoreset.build`.
+
+        Returns
+        -------
+        estimator object
+            Its ``predict`` and ``transform`` take xarray objects and return them.
+        """
+        options = {
+            "columns": columns,
+            "missing_chunks": missing_chunks,
+            **_dims(sample_dims, feature_dims),
+        }
+        return estimator.fit(self._data, y, sample_weight=weights, **options)
+
+    def kmeans(
+        self,
+        n_clusters: int = 8,
+        *,
+        sample_dims: Dims = None,
+        feature_dims: Dims = None,
+        weights: Any = None,
+        columns: Sequence[str] | None = None,
+        missing_chunks: MissingChunks = "raise",
+        **parameters: Any,
+    ) -> CoresetKMeans:
+        """Return k-means of the cells: `daskcoreset.estimators.CoresetKMeans`, fitted.
+
+        Parameters
+        ----------
+        n_clusters : int, default=8
+        sample_dims, feature_dims, weights, columns, missing_chunks
+            As in `fit`.
+        **parameters
+            Of `CoresetKMeans`.
+
+        Returns
+        -------
+        CoresetKMeans
+            ``predict(X)`` returns a lazy DataArray with the dimensions, chunks and coordinates of
+            X, NaN where a feature is missing; ``centers_to_xarray()`` a Dataset with units.
+        """
+        model = CoresetKMeans(n_clusters, **parameters)
+        self.fit(
+            model,
+            sample_dims=sample_dims,
+            feature_dims=feature_dims,
+            weights=weights,
+            columns=columns,
+            missing_chunks=missing_chunks,
+        )
+        return model
+
+
+def _dims(sample_dims: Dims, feature_dims: Dims) -> dict[str, Any]:
+    if sample_dims is None and feature_dims is None:
+        feature_dims = ()
+    return {"sample_dims": sample_dims, "feature_dims": feature_dims}
+
+
+def _weights(weights: Any, options: Mapping[str, Any]) -> Any:
+    if "sample_weight" not in options:
+        return weights
+    raise InvalidInputError("sample_weight is called weights here; pass weights=...")

@@ -1,0 +1,229 @@
+"""What a read tells of all rows beside coresets: reads, bits, exactness, bad input."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import zarr
+
+import daskcoreset
+from daskcoreset import Portfolio
+from daskcoreset.constructions.portfolio import summaries
+from daskcoreset.core.blocks import Block, ReadBlock
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, MissingDependencyError
+from daskcoreset.execution import waves
+from daskcoreset.testing import CountingArray
+
+pytest.importorskip("crick")
+
+ROWS, CHUNK, D = 24_000, 1500, 3
+METHODS: dict[str, Any] = {"means": "lightweight", "plain": "uniform"}
+
+
+def make_rows(seed: int = 0) -> Any:
+    """Sorted, far from zero, one column heavy-tailed and one of few values."""
+    rng = np.random.default_rng(seed)
+    columns = [1e6 + rng.normal(size=ROWS), rng.standard_t(2, ROWS), rng.integers(0, 3, ROWS)]
+    X = np.stack(columns, axis=1)
+    return X[np.argsort(X[:, 1])]
+
+
+def built(X: Any, y: Any = None, **options: Any) -> Any:
+    shared: dict[str, Any] = {"size": 200, "method": METHODS, "summaries": "all", "random_state": 3}
+    return daskcoreset.build(X, y, **(shared | options))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_build__knows_exact_moments_of_all_rows(weighted: bool) -> None:
+    X = make_rows()
+    u = np.random.default_rng(1).integers(0, 4, ROWS).astype(float) if weighted else np.ones(ROWS)
+    portfolio = built(
+        da.from_array(X, chunks=(CHUNK, D)), sample_weight=u if weighted else None, chunks=CHUNK
+    )
+    summary = portfolio.summary
+    counted, weights = X[u > 0], u[u > 0]
+    assert summary.count == len(counted)
+    assert summary.weight == weights.sum()
+    mean = np.average(counted, axis=0, weights=weights)
+    np.testing.assert_allclose(summary.mean, mean, rtol=1e-13, atol=1e-12)
+    gap = counted - mean
+    np.testing.assert_allclose(
+        summary.scatter, (gap * weights[:, None]).T @ gap, rtol=1e-9, atol=1e-4
+    )
+    np.testing.assert_array_equal(summary.low, counted.min(axis=0))
+    np.testing.assert_array_equal(summary.range, np.ptp(counted, axis=0))
+    assert summary.missing.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_quantile__is_closer_than_a_sample_could_be(weighted: bool) -> None:
+    X = make_rows()
+    u = np.random.default_rng(1).exponential(size=ROWS) if weighted else None
+    portfolio = built(X, sample_weight=u, chunks=CHUNK, summaries=["quantiles"])
+    assert portfolio.sample is None
+    shares = np.array([0.001, 0.01, 0.25, 0.5, 0.75, 0.99, 0.999])
+    found = portfolio.summary.quantile(shares)
+    weights = np.ones(ROWS) if u is None else u
+    for j in range(2):
+        order = np.argsort(X[:, j])
+        below = np.cumsum(weights[order]) / weights.sum()
+        ranks = np.interp(found[:, j], X[order, j], below)
+        np.testing.assert_allclose(ranks, shares, atol=0.003)
+        np.testing.assert_allclose(ranks[[0, -1]], shares[[0, -1]], atol=3e-4)
+    np.testing.assert_array_equal(portfolio.summary.quantile(0.0), X.min(axis=0))
+    np.testing.assert_array_equal(portfolio.summary.quantile(1.0), X.max(axis=0))
+
+
+@pytest.mark.parametrize("mode", ["lazy", "waves"])
+def test_build__gives_the_same_bits_on_every_scheduler(
+    mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = da.from_array(make_rows(), chunks=(CHUNK, D))
+    y = da.from_array(np.arange(ROWS, dtype=float), chunks=CHUNK)
+    with dask.config.set(scheduler="synchronous"):
+        expected = built(X, y)
+    with dask.config.set(scheduler="threads"):
+        if mode == "lazy":
+            (found,) = dask.compute(built(X, y, compute=False))
+        else:
+            if mode == "waves":
+                monkeypatch.setattr(waves, "GRAPH_BLOCKS", 4)
+            found = built(X, y)
+    for name in METHODS:
+        assert found[name].equals(expected[name])
+    assert found.sample.equals(expected.sample)
+    assert found.summary.equals(expected.summary)
+
+
+def test_build__reads_no_more_for_summaries_and_changes_no_member() -> None:
+    rows = CountingArray(make_rows())
+    X = da.concatenate(
+        [
+            da.from_delayed(
+                dask.delayed(rows.__getitem__)(slice(i, i + CHUNK)), (CHUNK, D), rows.dtype
+            )
+            for i in range(0, ROWS, CHUNK)
+        ]
+    )
+    with dask.config.set(scheduler="synchronous"):
+        plain = built(X, summaries=())
+        rows.reads[:] = 0
+        full = built(X)
+    assert rows.reads.max() <= 1 + (full.provenance["blocks_read_again"] > 0)
+    assert all(full[name].equals(plain[name]) for name in METHODS)
+    assert plain.summary is plain.sample is None
+    assert built(X, dry_run=True).reads == 1
+
+
+def test_sample__shares_no_draw_with_a_member() -> None:
+    portfolio = built(make_rows(), size=10_000)
+    assert len(portfolio.sample) == 10_000
+    both = np.intersect1d(portfolio.sample.indices, portfolio["plain"].indices)
+    # Of 10,000 of 24,000 rows each, 4,167 are shared by chance; the bounds are ten deviations off.
+    assert 3800 < len(both) < 4500
+
+
+def test_sample__of_few_rows_is_all_of_them_without_a_warning() -> None:
+    portfolio = built(make_rows()[:3000], size=100)
+    assert len(portfolio.sample) == 3000
+
+
+def test_build__counts_missing_values_of_dropped_rows() -> None:
+    X = make_rows()
+    X[:5, 0] = np.nan
+    X[3:9, 2] = np.nan
+    X[100, 1] = np.inf
+    summary = built(X, chunks=CHUNK, on_invalid="drop").summary
+    assert summary.missing.tolist() == [5, 0, 6]
+    assert summary.count == ROWS - 10
+
+
+def test_build__summarises_sparse_rows_as_dense_ones() -> None:
+    X = make_rows()
+    X[:, :2] *= np.random.default_rng(0).random((ROWS, 2)) < 0.2
+    dense = built(X, chunks=CHUNK).summary
+    sparse = built(sp.csr_array(X), chunks=CHUNK).summary
+    np.testing.assert_allclose(sparse.scatter, dense.scatter, rtol=1e-9)
+    np.testing.assert_array_equal(sparse.quantile([0.1, 0.9]), dense.quantile([0.1, 0.9]))
+
+
+def test_build__keeps_no_moments_of_labels_that_are_no_numbers() -> None:
+    X = make_rows()
+    labels = np.where(X[:, 1] > 0, "yes", "no")
+    numbers = np.where(X[:, 1] > 0, np.nan, 1.0)
+    for y in (labels, numbers, None):
+        summary = built(X, y, chunks=CHUNK, method=["uniform"]).summary
+        assert summary.scatter.shape == (D, D)
+        with pytest.raises(InvalidInputError, match="needs y"):
+            summary.ridge()
+
+
+@pytest.mark.parametrize("wrong", ["moments", ["means"], [1], 3, None])
+def test_build__names_summaries_that_there_are_not(wrong: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"summaries .*moments, quantiles, sample"):
+        built(make_rows(), summaries=wrong)
+
+
+def test_build__of_one_method_keeps_no_summaries() -> None:
+    with pytest.raises(InvalidInputError, match="kept by a Portfolio"):
+        daskcoreset.build(make_rows(), method="uniform", summaries=["moments"])
+
+
+def test_build__of_many_columns_says_what_is_too_much() -> None:
+    with pytest.raises(InvalidInputError, match="2,000 columns"):
+        built(np.zeros((10, 2000)))
+
+
+def test_build__without_crick_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "crick", None)
+    with pytest.raises(MissingDependencyError, match="quantiles"):
+        built(make_rows())
+    assert built(make_rows(), summaries=["moments"]).summary.centroids is None
+
+
+def test_portfolio__saves_summaries_bit_for_bit() -> None:
+    portfolio = built(make_rows(), np.arange(ROWS), chunks=CHUNK)
+    store = zarr.storage.MemoryStore()
+    portfolio.to_zarr(store)
+    loaded = Portfolio.from_zarr(store)
+    assert loaded.equals(portfolio)
+    assert not loaded.equals(built(make_rows(1), np.arange(ROWS), chunks=CHUNK))
+    found, expected = loaded.all_rows.quantile(0.3), portfolio.summary.quantile(0.3)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_portfolio__without_summaries_says_how_to_have_them() -> None:
+    portfolio = built(make_rows(), summaries=())
+    with pytest.raises(InvalidInputError, match=r'summaries=\["moments"\]'):
+        portfolio.describe()
+    with pytest.raises(InvalidInputError, match=r'summaries=\["sample"\]'):
+        portfolio["plain"].audit(portfolio)
+    with pytest.raises(InvalidTypeError, match="sample is"):
+        Portfolio(dict(portfolio), sample=3)  # type: ignore[arg-type]
+
+
+def test_merged__of_parts_that_travelled_has_the_same_bits() -> None:
+    X = make_rows()
+    parts = []
+    for i in range(4):
+        rows = X[i * CHUNK : (i + 1) * CHUNK]
+        read = ReadBlock(CHUNK, Block(rows, np.ones(CHUNK)), index=i)
+        parts.append(summaries._summarised(True, read, None))
+    here, there = (summaries._merged(few) for few in (parts, pickle.loads(pickle.dumps(parts))))
+    assert here.scatter.matrix.tobytes() == there.scatter.matrix.tobytes()
+    for one, other in zip(here.digests, there.digests, strict=True):
+        assert summaries._centroids(one).tobytes() == summaries._centroids(other).tobytes()
+
+
+def test_bounds__cover_all_values() -> None:
+    for n in (1, 2, 999, 50_000):
+        bounds = summaries._bounds(n)
+        assert bounds[0] == 0
+        assert bounds[-1] < n
+        assert (np.diff(bounds) > 0).all()

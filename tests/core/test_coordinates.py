@@ -1,0 +1,64 @@
+"""Coordinates of the rows of a coreset."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from daskcoreset import Coreset
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+
+COORDINATES: dict[str, Any] = {
+    "time": np.array(["2020-01-01", "NaT"], "M8[ns]"),
+    "step": np.array([1, 2], "m8[h]"),
+    "lat": np.array([10.0, -20.0]),
+    "name": np.array(["Uccle", "Trappes"]),
+    "indices": np.array([True, False]),
+}
+
+
+def make(coordinates: Any) -> Coreset:
+    return Coreset(np.eye(2), np.ones(2), np.arange(2), None, {}, coordinates)
+
+
+def test_coordinates__survive_pickles_and_stores(tmp_path: Path) -> None:
+    coreset = make(COORDINATES)
+    coreset.to_zarr(tmp_path / "c")
+    for copy in (Coreset.from_zarr(tmp_path / "c"), pickle.loads(pickle.dumps(coreset))):
+        assert copy.equals(coreset)
+        assert copy.coordinates["time"].dtype == "M8[ns]"
+        assert not copy.coordinates["lat"].flags.writeable
+    assert not coreset.equals(make({**COORDINATES, "lat": np.zeros(2)}))
+    assert not coreset.equals(make({}))
+
+
+def test_coordinates__are_those_of_the_rows_in_xarray() -> None:
+    dataset = make(COORDINATES).to_xarray()
+    assert dataset.time.dims == ("row",)
+    assert dataset["indices_"].values.tolist() == [True, False]  # beside the numbers of rows
+    assert dataset["indices"].values.tolist() == [0, 1]
+
+
+def test_merge__unites_what_all_parts_have() -> None:
+    merged = make(COORDINATES).merge(make({"lat": np.ones(2), "name": np.zeros(2)}))
+    assert list(merged.coordinates) == ["lat"]
+    assert merged.coordinates["lat"].tolist() == [10.0, -20.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("coordinates", "error", "message"),
+    [
+        ([1], InvalidTypeError, "coordinates is a list"),
+        ({"a": [object(), 1]}, InvalidTypeError, r"coordinates\['a'\] has dtype object"),
+        ({"a": [1.0]}, InvalidInputError, r"coordinates\['a'\] has shape \(1,\) for 2 rows"),
+    ],
+)
+def test_coordinates__that_do_not_fit(
+    coordinates: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        make(coordinates)

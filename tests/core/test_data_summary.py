@@ -1,0 +1,129 @@
+"""Summaries of all rows: against pandas and scikit-learn, on the whole data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.decomposition import PCA
+from sklearn.linear_model import Ridge
+
+import daskcoreset
+from daskcoreset import DataSummary
+from daskcoreset.core.errors import InvalidInputError
+
+ROWS = 12_000
+
+
+def make_summary(**options: Any) -> tuple[Any, Any, DataSummary]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(ROWS, 4)) @ rng.normal(size=(4, 4)) + [1e5, 0, -3, 7]
+    y = X @ [1.0, 0.0, -2.0, 0.5] + rng.normal(size=ROWS)
+    portfolio = daskcoreset.build(
+        X, y, size=100, method=["uniform"], chunks=1000, summaries=["moments"], **options
+    )
+    assert portfolio.summary is not None
+    return X, y, portfolio.summary
+
+
+def test_describe__is_the_table_of_pandas() -> None:
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("crick")
+    frame = pandas.DataFrame(make_summary()[0], columns=list("abcd"))
+    portfolio = daskcoreset.build(frame, size=100, method=["uniform"], summaries=["quantiles"])
+    found, expected = portfolio.describe(), frame.describe()
+    assert list(found.index) == [*expected.index, "missing"]
+    assert list(found.columns) == list(expected.columns)
+    exact = ["count", "mean", "std", "min", "max"]
+    np.testing.assert_allclose(found.loc[exact], expected.loc[exact], rtol=1e-10)
+    spread = expected.loc["std"].to_numpy()
+    assert (
+        abs(found.loc[["25%", "50%", "75%"]] - expected.loc[["25%", "50%", "75%"]]) < 0.02 * spread
+    ).all(axis=None)
+    assert list(portfolio.describe([0.1]).index[4:5]) == ["10%"]
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1e-3, 10, 1e6])
+def test_ridge__is_that_of_scikit_learn_on_all_rows(alpha: float) -> None:
+    X, y, summary = make_summary()
+    expected, found = Ridge(alpha).fit(X, y), summary.ridge(alpha)
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(found.predict(X[:9]), expected.predict(X[:9]), rtol=1e-8)
+
+
+def test_ridge__honours_weights() -> None:
+    u = np.random.default_rng(1).exponential(size=ROWS)
+    X, y, summary = make_summary(sample_weight=u)
+    expected = Ridge(5.0).fit(X, y, sample_weight=u)
+    np.testing.assert_allclose(summary.ridge(5.0).coef_, expected.coef_, rtol=1e-6)
+
+
+def test_ridge__of_columns_that_say_the_same_has_a_solution() -> None:
+    X = np.random.default_rng(0).normal(size=(500, 1)) @ [[1.0, 1.0]]
+    portfolio = daskcoreset.build(X, X[:, 0], size=100, method=["uniform"], summaries=["moments"])
+    np.testing.assert_allclose(portfolio.all_rows.ridge(0.0).coef_, [0.5, 0.5])
+
+
+@pytest.mark.parametrize("k", [None, 1, 3])
+def test_pca__is_that_of_scikit_learn_on_all_rows(k: int | None) -> None:
+    X, _, summary = make_summary()
+    expected, found = PCA(k, svd_solver="full").fit(X), summary.pca(k)
+    np.testing.assert_allclose(
+        found.explained_variance_ratio_, expected.explained_variance_ratio_, rtol=1e-6
+    )
+    np.testing.assert_allclose(found.noise_variance_, expected.noise_variance_, rtol=1e-6)
+    np.testing.assert_allclose(
+        abs(found.transform(X[:20])), abs(expected.transform(X[:20])), atol=1e-6
+    )
+    np.testing.assert_allclose(found.get_covariance(), expected.get_covariance(), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda summary: summary.pca(5), "above the 4 columns"),
+        (lambda summary: summary.ridge(-1.0), "alpha is -1.0"),
+        (lambda summary: summary.ridge(np.inf), "alpha is inf"),
+        (lambda summary: summary.quantile(0.5), "no quantiles"),
+        (
+            lambda summary: DataSummary.from_stored(
+                {**summary.to_stored()[0], "low": np.ones(2)}, summary.to_stored()[1]
+            ),
+            "shapes",
+        ),
+    ],
+)
+def test_summary__says_what_cannot_be_asked(call: Any, words: str) -> None:
+    with pytest.raises(InvalidInputError, match=words):
+        call(make_summary()[2])
+
+
+@pytest.mark.parametrize("q", [1.5, -0.1, [[0.5]], float("nan")])
+def test_quantile__refuses_what_is_no_share(q: Any) -> None:
+    pytest.importorskip("crick")
+    portfolio = daskcoreset.build(np.eye(5), size=2, method=["uniform"], summaries=["quantiles"])
+    with pytest.raises(InvalidInputError, match="between 0 and 1"):
+        portfolio.all_rows.quantile(q)
+
+
+def test_summary__of_one_row_has_no_components() -> None:
+    summary = daskcoreset.build(
+        np.array([[3.0, 4.0], [0.0, 0.0]]),
+        size=1,
+        sample_weight=[1.0, 0.0],
+        method=["uniform"],
+        summaries=["moments"],
+    ).all_rows
+    assert summary.count == 1
+    assert np.isnan(summary.std).all()
+    with pytest.raises(InvalidInputError, match="1 row"):
+        summary.pca()
+
+
+def test_repr__shows_columns() -> None:
+    summary = make_summary()[2]
+    assert repr(summary).startswith("DataSummary(12,000 rows, 4 columns)")
+    assert "<table>" in summary._repr_html_()
+    assert summary.equals(summary)
+    assert not summary.equals(3)

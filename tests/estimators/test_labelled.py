@@ -1,0 +1,76 @@
+"""Predictions for data frames."""
+
+from __future__ import annotations
+
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.estimators import (
+    CoresetBregman,
+    CoresetGaussianMixture,
+    CoresetKMeans,
+    CoresetLogisticRegression,
+)
+
+FRAME = pd.DataFrame(
+    np.random.default_rng(0).normal(size=(60, 2)) + 9 * (np.arange(60) % 2)[:, None],
+    columns=["a", "b"],
+    index=np.arange(100, 160),
+)
+MODELS = {
+    "kmeans": CoresetKMeans(2, random_state=0),
+    "mixture": CoresetGaussianMixture(2, random_state=0),
+    "bregman": CoresetBregman(2, random_state=0),
+    "logistic": CoresetLogisticRegression(random_state=0),
+}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("known", [True, False], ids=["divisions", "no divisions"])
+def test_predict__of_a_dask_frame_is_a_column_of_it(kind: str, known: bool) -> None:
+    frame = dd.from_pandas(FRAME, npartitions=6)
+    if not known:
+        frame = frame.clear_divisions()
+    labels = np.arange(60) % 2
+    model = clone(MODELS[kind]).fit(FRAME, labels)
+    predicted = model.predict(frame)
+    assert predicted.npartitions == frame.npartitions
+    assigned = frame.assign(c=predicted).compute()
+    assert assigned.index.equals(FRAME.index)
+    alone = model.predict(FRAME)
+    assert alone.index.equals(FRAME.index)
+    np.testing.assert_array_equal(assigned.c, alone)
+    assert alone.name == predicted.name
+
+
+def test_predict__of_a_dask_frame_names_the_bad_row() -> None:
+    model = CoresetKMeans(2, random_state=0).fit(FRAME)
+    broken = FRAME.copy()
+    broken.loc[135, "b"] = np.nan
+    with pytest.raises(InvalidInputError, match="X is nan in column 1 at the index 135"):
+        model.predict(dd.from_pandas(broken, npartitions=6)).compute()
+
+
+def test_predict__of_an_array_is_an_array() -> None:
+    model = CoresetKMeans(2, random_state=0).fit(FRAME.to_numpy())
+    assert isinstance(model.predict(FRAME.to_numpy()), np.ndarray)
+
+
+def test_predict__of_a_polars_frame_is_a_series_of_polars() -> None:
+    pl = pytest.importorskip("polars")
+    model = CoresetKMeans(2, random_state=0).fit(FRAME)
+    frame = pl.from_pandas(FRAME)
+    clustered = frame.with_columns(model.predict(frame))
+    assert clustered.columns == ["a", "b", "cluster"]
+    np.testing.assert_array_equal(clustered["cluster"].to_numpy(), model.predict(FRAME))
+
+
+def test_fit_predict__of_a_frame_is_a_series_with_its_index() -> None:
+    model = CoresetKMeans(2, random_state=0)
+    clusters = model.fit_predict(FRAME)
+    assert clusters.index.equals(FRAME.index)
+    np.testing.assert_array_equal(clusters, model.labels_)

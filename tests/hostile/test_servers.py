@@ -1,0 +1,229 @@
+"""Servers that do not answer, or hardly: every call ends in time, with one clear error."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from daskcoreset import Coreset, CoresetStream, CoresetTree, build, time_limit
+from daskcoreset.core.errors import CoresetError, OutOfTimeError, StoreError
+from daskcoreset.estimators import CoresetKMeans
+from tests.tools.object_stores import ObjectServer
+from tests.tools.servers import FileServer, deaf_server, refusing_port
+
+for module in ("aiohttp", "obstore", "s3fs"):
+    pytest.importorskip(module, reason=f"{module} is not installed")
+
+SECRET = "a-secret-of-the-tests"  # noqa: S105 - of no server
+
+# Seconds until a call ends, and those that a busy machine may take beyond.
+LIMIT, MORE = 0.3, 20.0
+
+ROWS = np.random.default_rng(0).normal(size=(200, 3))
+
+
+def options_at(address: str) -> dict[str, Any]:
+    """Options of an S3 store."""
+    client = {"endpoint_url": address, "region_name": "eu-west-1"}
+    return {"key": "some-key", "secret": SECRET, "client_kwargs": client}
+
+
+def rows_of(tree: CoresetTree) -> int:
+    """Number of rows that a tree has taken."""
+    return len(ROWS) * len(tree.leaves)
+
+
+def make() -> Coreset:
+    return build(ROWS, size=10, random_state=0)
+
+
+def limited(call: Callable[..., Any]) -> Callable[..., Any]:
+    """A call without a timeout of its own."""
+
+    def called(**options: Any) -> Any:
+        with time_limit(options.pop("timeout")):
+            return call(**options)
+
+    return called
+
+
+def of_zarr(**options: Any) -> Any:
+    """A build of a store that the user opened."""
+    from zarr.storage import ObjectStore
+
+    from daskcoreset.core.objects import connect
+
+    return build(ObjectStore(connect("s3://box/a", options["storage_options"])), timeout=LIMIT)
+
+
+S3_CALLS: dict[str, Callable[..., Any]] = {
+    "zarr": lambda **options: build("s3://box/a.zarr", **options),
+    "parquet": lambda **options: build("s3://box/a.parquet", **options),
+    "glob": lambda **options: build("s3://box/*.npy", **options),
+    "labels": lambda **options: build(ROWS, "s3://box/y.npy", **options),
+    "store": of_zarr,
+    "dry run": limited(lambda **options: build("s3://box/a.h5", dry_run=True, **options)),
+    "audit": lambda **options: make().audit("s3://box/a.zarr", n_clusters=2, **options),
+    "to_zarr": limited(lambda **options: make().to_zarr("s3://box/a", **options)),
+    "from_zarr": limited(lambda **options: Coreset.from_zarr("s3://box/a", **options)),
+    "tree": limited(lambda **options: CoresetTree.open("s3://box/a", **options)),
+    "create": limited(lambda **options: CoresetTree.create("s3://box/a", size=9, **options)),
+    "stream": limited(lambda **options: CoresetStream.load("s3://box/a", **options)),
+}  # fmt: skip
+
+
+def ends_in_time(call: Callable[[], Any], names: str) -> str:
+    """Check that a call ends in time, and that its error names the place and no secret."""
+    began = time.monotonic()
+    with pytest.raises(OutOfTimeError, match=rf"timeout={LIMIT} seconds have passed") as told:
+        call()
+    assert time.monotonic() - began < LIMIT + MORE
+    said = str(told.value)
+    assert names in said
+    assert SECRET not in f"{said}{told.value.__cause__}{told.value.__context__}"
+    return said
+
+
+@pytest.fixture(scope="module")
+def deaf() -> Iterator[str]:
+    with deaf_server() as address:
+        yield address
+
+
+@pytest.mark.parametrize("name", S3_CALLS)
+def test_silent_server(name: str, deaf: str) -> None:
+    options = options_at(f"http://{deaf}")
+    ends_in_time(lambda: S3_CALLS[name](timeout=LIMIT, storage_options=options), "box")
+
+
+@pytest.mark.parametrize("name", ["a.npy", "a.zarr", "a.parquet", "a.h5"])
+def test_silent_web_server(name: str, deaf: str) -> None:
+    url = f"http://me:{SECRET}@{deaf}/{name}"
+    ends_in_time(lambda: CoresetKMeans(2, timeout=LIMIT).fit(url), name)
+
+
+@pytest.mark.parametrize("name", ["zarr", "to_zarr", "tree"])
+def test_server__that_sends_a_byte_a_second(name: str) -> None:
+    with deaf_server(drips=True) as address:
+        options = options_at(f"http://{address}")
+        ends_in_time(lambda: S3_CALLS[name](timeout=LIMIT, storage_options=options), "box")
+
+
+@pytest.mark.parametrize("name", ["zarr", "from_zarr", "tree"])
+def test_server__whose_tls_handshake_does_not_end(name: str, deaf: str) -> None:
+    options = options_at(f"https://{deaf}")
+    ends_in_time(lambda: S3_CALLS[name](timeout=LIMIT, storage_options=options), "box")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["zarr", "from_zarr", "tree"])
+def test_refused_port__is_an_error_without_a_timeout(name: str) -> None:
+    with refusing_port() as address:
+        options = options_at(f"http://{address}")
+        began = time.monotonic()
+        with pytest.raises(CoresetError) as told:
+            S3_CALLS[name](timeout=10 * MORE, storage_options=options)
+    assert not isinstance(told.value, OutOfTimeError)
+    # The parts of the library that ask take seven seconds in all at most, or nearly so.
+    assert time.monotonic() - began < 10.0 + MORE
+    assert "s3://box/a" in str(told.value)
+    assert SECRET not in f"{told.value}{told.value.__cause__}{told.value.__context__}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["zarr", "from_zarr"])
+def test_name_that_no_server_of_names_knows(name: str) -> None:
+    options = options_at("http://no-such-host.invalid")
+    with pytest.raises(CoresetError, match="s3://box/a") as told:
+        S3_CALLS[name](timeout=10 * MORE, storage_options=options)
+    assert SECRET not in str(told.value)
+
+
+def test_name_that_is_not_found__of_a_web_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: Any, **__: Any) -> Any:
+        raise socket.gaierror(-3, "Temporary failure in name resolution")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    with pytest.raises(CoresetError, match="the server does not answer: try again"):
+        build("http://no-such-host.invalid/a.npy")
+
+
+def test_names_that_are_looked_up_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    answered = threading.Event()
+
+    def late(*_: Any, **__: Any) -> Any:
+        answered.wait(60)
+        raise socket.gaierror(-3, "Temporary failure in name resolution")
+
+    monkeypatch.setattr(socket, "getaddrinfo", late)
+    try:
+        ends_in_time(lambda: build("http://host.invalid/a.npy", timeout=LIMIT), "host.invalid")
+    finally:
+        answered.set()
+
+
+def test_server__that_falls_silent_while_blocks_are_read(files: FileServer) -> None:
+    np.save(files.folder / "a.npy", ROWS)
+    lazy = build(f"{files.url}/a.npy", size=10, chunks=50, compute=False, random_state=0)
+    whole = lazy.compute(scheduler="threads")
+    files.silent = True
+    for scheduler in ("threads", "sync"):
+        ends_in_time(partial(lazy.compute, timeout=LIMIT, scheduler=scheduler), "tasks were done")
+    files.silent = False
+    # What was left behind is not waited for.
+    again = lazy.compute(timeout=10 * MORE, scheduler="threads")
+    assert again.equals(whole)
+
+
+@pytest.mark.slow
+def test_changes_of_a_tree__that_run_out_of_time(objects: ObjectServer) -> None:
+    url, options = objects.bucket() + "/tree", objects.options
+    tree = CoresetTree.create(url, size=20, storage_options=options, random_state=0)
+    made, ended = 0, 0
+    for limit in (0.05, 0.15, 0.25, 0.35, 0.45, 0.55, 10 * MORE):
+        objects.slow_down(0.1)
+        try:
+            with time_limit(limit):
+                tree.append(ROWS + made)
+            made += 1
+        except OutOfTimeError as error:
+            ended += 1
+            objects.slow_down(0.0)
+            tree = CoresetTree.open(url, storage_options=options)
+            assert rows_of(tree) in {made * len(ROWS), (made + 1) * len(ROWS)}
+            if rows_of(tree) > made * len(ROWS):  # it was made, and the answer came too late
+                assert "as a whole or not at all" in str(error)  # noqa: PT017 - not each one fails
+                made += 1
+        finally:
+            objects.slow_down(0.0)
+    assert ended > 1
+    tree = CoresetTree.open(url, storage_options=options)
+    tree.verify()
+    assert rows_of(tree) == made * len(ROWS)
+
+
+def test_coreset__whose_writing_runs_out_of_time(objects: ObjectServer) -> None:
+    url, options = objects.bucket() + "/one", objects.options
+    objects.slow_down(0.1)
+    try:
+        with time_limit(LIMIT), pytest.raises(OutOfTimeError, match=r"s3://.*/one"):
+            make().to_zarr(url, storage_options=options)
+        objects.slow_down(0.0)
+        time.sleep(0.5)
+        with pytest.raises(StoreError, match=r"incomplete|no Zarr version 3 group"):
+            Coreset.from_zarr(url, storage_options=options)  # nothing went on writing
+        make().to_zarr(url, storage_options=options, overwrite=True)
+        objects.slow_down(0.3)
+        with time_limit(LIMIT), pytest.raises(OutOfTimeError):
+            Coreset.from_zarr(url, storage_options=options)
+    finally:
+        objects.slow_down(0.0)
+    with time_limit(10 * MORE):
+        assert Coreset.from_zarr(url, storage_options=options).equals(make())

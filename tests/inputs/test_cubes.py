@@ -1,0 +1,154 @@
+"""Labelled arrays of several dimensions: dimensions, variables and what bad ones get."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+import xarray as xr
+
+from daskcoreset import build
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.inputs.cubes import dataset_of, layout_of
+from daskcoreset.inputs.options import ReadOptions
+from tests.tools.cubes import DIMS, SHAPE, rows_of, weather
+
+LEVELS = xr.DataArray(
+    np.random.default_rng(1).normal(size=(4, 3, 5)),
+    {"level": [500.0, 850.0, 1000.0], "x": [10, 20, 30, 40, 50]},
+    ("time", "level", "x"),
+    "z",
+    {"units": "m"},
+)
+
+
+@pytest.mark.parametrize(
+    ("sample_dims", "feature_dims"),
+    [(("time", "x"), "level"), (("time", "x"), None), (None, ["level"])],
+)
+def test_dims__one_that_is_not_given_is_the_rest(sample_dims: Any, feature_dims: Any) -> None:
+    coreset = build(
+        LEVELS, size=7, random_state=0, sample_dims=sample_dims, feature_dims=feature_dims
+    )
+    rows = LEVELS.transpose("time", "x", "level").to_numpy().reshape(-1, 3)
+    np.testing.assert_array_equal(coreset.points, rows[coreset.indices])
+    assert coreset.provenance["columns"] == ("500", "850", "1000")
+    assert coreset.provenance["sample_dims"] == ("time", "x")
+    assert coreset.to_xarray().x.dims == ("row",)
+
+
+def test_dims__order_is_that_of_the_numbers_of_rows() -> None:
+    coreset = build(LEVELS, size=7, random_state=0, sample_dims=("x", "time"))
+    rows = LEVELS.transpose("x", "time", "level").to_numpy().reshape(-1, 3)
+    np.testing.assert_array_equal(coreset.points, rows[coreset.indices])
+    assert (np.diff(coreset.indices) > 0).all()
+
+
+def test_variables__with_feature_dims_and_without() -> None:
+    cube = xr.Dataset({"z": LEVELS, "p": LEVELS.isel(level=0, drop=True), "h": ("x", np.ones(5))})
+    layout = layout_of(cube, ReadOptions(feature_dims="level"), {})
+    names = [name for one in layout.features() for name in one.columns(alone=False)]
+    assert names == ["z[level=500]", "z[level=850]", "z[level=1000]", "p", "h"]
+    coreset = build(cube, size=5, random_state=0, feature_dims="level")
+    assert list(coreset.provenance["columns"]) == names
+    centers = dataset_of(layout.features(), np.arange(10.0).reshape(2, 5), "cluster")
+    assert centers.z.dims == ("cluster", "level")
+    assert centers.z.attrs["units"] == "m"
+    assert centers.z.sel(level=850).values.tolist() == [1.0, 6.0]
+    assert centers.p.values.tolist() == [3.0, 8.0]
+
+
+def test_columns__name_variables() -> None:
+    cube = weather(masked=0.0)
+    coreset = build(cube, size=5, random_state=0, sample_dims=DIMS, columns=["u10"])
+    assert coreset.provenance["columns"] == ("u10",)
+    np.testing.assert_array_equal(coreset.points[:, 0], rows_of(cube)[coreset.indices, 1])
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "error", "message"),
+    [
+        (None, {"sample_dims": ("tim",)}, InvalidInputError,
+         r"sample_dims has \['tim'\], but X has the dimensions \['time', 'lat', 'lon'\]"),
+        (None, {"sample_dims": DIMS, "feature_dims": "level"}, InvalidInputError,
+         r"feature_dims has \['level'\]"),
+        (None, {"sample_dims": DIMS, "feature_dims": "lat"}, InvalidInputError,
+         r"both have \['lat'\]"),
+        (None, {"sample_dims": "time", "feature_dims": "lat"}, InvalidInputError,
+         r"dimensions \['lon'\], which are neither.*isel\(lon=0\)"),
+        (None, {"feature_dims": DIMS}, InvalidInputError, "sample_dims is empty"),
+        (None, {"sample_dims": ("time", "time")}, InvalidInputError, "each dimension once"),
+        (None, {"sample_dims": 3}, InvalidTypeError, "sample_dims is 3; pass names"),
+        (None, {"sample_dims": DIMS, "columns": ["v10"]}, InvalidInputError, r"\['v10'\]"),
+        (None, {"sample_dims": DIMS, "chunks": 5}, InvalidInputError, r"X\.chunk\(...\)"),
+        (None, {"sample_dims": DIMS, "storage_options": {}}, InvalidInputError, "are for URLs"),
+        (None, {"sample_dims": DIMS, "y": "v10"}, InvalidInputError, "y is 'v10', but X has"),
+        (None, {"sample_dims": DIMS, "columns": ["t2m"], "y": "t2m"}, InvalidInputError,
+         "no variables that are features"),
+        ({"d": (DIMS, np.ones(SHAPE))}, {"sample_dims": DIMS}, InvalidTypeError,
+         r"different dtypes: 't2m' \(float32\), 'u10' \(float32\), 'd' \(float64\).*columns"),
+        ({"d": (DIMS, np.full(SHAPE, "a"))}, {"sample_dims": DIMS}, InvalidTypeError,
+         r"no real numbers: 'd' \(<U1\)"),
+        ({"crs": np.float32(0)}, {"sample_dims": DIMS}, InvalidInputError,
+         r"variable 'crs' of X has the dimensions \[\]"),
+        ({"b": (("time", "bnds"), np.ones((12, 2), "f4"))}, {"feature_dims": ()},
+         InvalidInputError, "nan"),
+    ],
+)  # fmt: skip
+def test_cubes__that_cannot_be_used(
+    change: Any, options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    cube = weather() if change is None else weather().assign(change)
+    if message == "nan":  # a dimension of one variable alone: the others are broadcast
+        assert build(cube, size=3, random_state=0, **options).n_features == 3
+        return
+    with pytest.raises(error, match=message):
+        build(cube, size=3, **options)
+
+
+@pytest.mark.parametrize("X", [np.ones((3, 2)), da.ones((3, 2)), "a.zarr"])
+def test_dims__of_what_has_none(X: Any) -> None:
+    with pytest.raises(
+        InvalidTypeError, match="are for a DataArray or Dataset of xarray, and X is"
+    ):
+        build(X, size=3, sample_dims="time")
+
+
+def test_dims__of_a_dataset_are_asked_for() -> None:
+    with pytest.raises(TypeError, match=r'sample_dims=.*X\["variable"\]'):
+        build(weather(), size=3)
+    with pytest.raises(InvalidInputError, match=r"cells along 'time'"):
+        build(weather().isel(time=slice(0)), size=3, sample_dims=DIMS)
+    with pytest.raises(InvalidInputError, match=r"X\.sel"):
+        build(LEVELS, size=3, sample_dims="time", columns=["z"])
+
+
+def test_nothing_left__is_an_error() -> None:
+    cube = weather() * np.float32(np.nan)
+    with pytest.raises(InvalidInputError, match="none of the 960 rows of X is finite"):
+        build(cube, size=3, sample_dims=DIMS)
+
+
+def test_on_invalid__says_where_in_the_dimensions() -> None:
+    cube = weather(masked=0.0).chunk(time=5, lat=3)
+    values = cube.t2m.to_numpy()
+    values[7, 4, 2] = np.nan
+    broken = weather(masked=0.0).assign(t2m=(DIMS, values)).chunk(time=5, lat=3)
+    with pytest.raises(InvalidInputError, match=r"row 602 \(time 7, lat 4, lon 2\)"):
+        build(broken, size=3, sample_dims=DIMS, on_invalid="raise")
+
+
+def test_layout__refuses_what_has_no_names() -> None:
+    with pytest.raises(InvalidTypeError, match="names are no text: \\[0\\]"):
+        layout_of(xr.Dataset({0: ("x", np.ones(2))}), ReadOptions(sample_dims="x"), {})
+    with pytest.raises(InvalidTypeError, match="X is a Variable"):
+        layout_of(xr.Variable("x", np.ones(2)), ReadOptions(sample_dims="x"), {})
+
+
+def test_coordinates__that_are_bytes_become_text() -> None:
+    cells = xr.DataArray(np.ones((2, 1)), {"x": np.array([b"a", b"b"])}, ("x", "f"))
+    with pytest.warns(UserWarning, match="is not below"):
+        coreset = build(cells, size=9, sample_dims="x")
+    assert coreset.coordinates["x"].tolist() == ["a", "b"]

@@ -1,0 +1,408 @@
+"""Cubes in, maps out: reads, labels, and the same answers as of rows in memory."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import dask
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from distributed import Client
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.cluster import KMeans
+
+import daskcoreset.xarray
+from daskcoreset import Coreset, CoresetStream, build
+from daskcoreset.core.errors import InvalidInputError, StoreError
+from daskcoreset.estimators import (
+    CoresetEstimator,
+    CoresetGaussianMixture,
+    CoresetKMeans,
+    CoresetLogisticRegression,
+)
+from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.inputs.options import ReadOptions, reading
+from daskcoreset.testing.tools import CountingScheduler
+from tests.tools.cubes import DIMS, SHAPE, rows_of, stored, weather
+
+assert daskcoreset.xarray.__all__
+
+
+def in_memory(cube: xr.Dataset, k: int = 3, weights: Any = None) -> tuple[CoresetKMeans, Any]:
+    """Return k-means of the rows in memory, and the labels of all cells."""
+    rows = rows_of(cube)
+    there = np.isfinite(rows).all(axis=1)
+    if weights is not None:
+        weights = np.broadcast_to(weights, SHAPE).ravel()[there]
+    model = CoresetKMeans(k, n_init=1, random_state=0).fit(rows[there], sample_weight=weights)
+    labels = np.full(len(rows), np.nan)
+    labels[there] = model.labels_
+    return model, labels.reshape([cube.sizes[dim] for dim in DIMS])
+
+
+# --- the same as in memory -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "weights"),
+    [("numpy", None), ("dask", "area"), ("lazy", "area"), ("mixed", None), ("transposed", "area")],
+)
+def test_kmeans__is_that_of_the_rows_in_memory(kind: str, weights: Any) -> None:
+    cube = weather()
+    store, opening = stored(cube, (5, 8, 4))
+    given_cubes = {
+        "numpy": cube,
+        "dask": cube.chunk(time=5, lat=3, lon=4),
+        "lazy": xr.open_zarr(store, chunks=None, **opening)[["t2m", "u10"]],
+        "mixed": cube.assign(t2m=cube.t2m.chunk(time=5, lon=3)),
+        "transposed": cube.chunk(time=5, lon=3).transpose("lon", "time", "lat"),
+    }
+    X = given_cubes[kind]
+    model = X.coreset.kmeans(3, sample_dims=DIMS, weights=weights, n_init=1, random_state=0)
+    areas = np.cos(np.deg2rad(cube.lat.to_numpy()))[:, None] if weights else None
+    expected, labels = in_memory(cube, weights=areas)
+    np.testing.assert_array_equal(model.cluster_centers_, expected.cluster_centers_)
+    predicted = model.predict(X)
+    assert predicted.dims == X.t2m.dims
+    assert dict(predicted.coords).keys() == dict(X.coords).keys()
+    if kind in ("dask", "transposed"):
+        assert predicted.chunks == X.t2m.chunks
+    assert predicted.chunks is not None  # lazy
+    np.testing.assert_array_equal(predicted.transpose(*DIMS).to_numpy(), labels)
+    xr.testing.assert_equal(predicted.transpose(*DIMS).lat, cube.lat)
+
+
+@given(data=st.data())
+@settings(max_examples=25)
+def test_build__any_chunks_masks_and_orders_of_dimensions(data: st.DataObject) -> None:
+    shape = tuple(data.draw(st.integers(1, 5)) for _ in DIMS)
+    n_features = data.draw(st.integers(1, 3))
+    rng = np.random.default_rng(data.draw(st.integers(0, 9)))
+    values = rng.normal(size=(*shape, n_features))
+    values[rng.random(values.shape) < data.draw(st.sampled_from([0.0, 0.2]))] = np.nan
+    whole = xr.DataArray(values, dims=(*DIMS, "band"))
+    order = data.draw(st.permutations([*DIMS, "band"]))
+    chunks = {dim: data.draw(st.integers(1, length)) for dim, length in whole.sizes.items()}
+    samples = data.draw(st.permutations(DIMS))
+    rows = whole.transpose(*samples, "band").to_numpy().reshape(-1, n_features)
+    there = np.isfinite(rows).all(axis=1)
+    X = whole.transpose(*order)
+    if data.draw(st.booleans()):
+        X = X.chunk(chunks)
+    if not there.any():
+        return
+    with pytest.warns(UserWarning, match="is not below"):
+        coreset = build(X, size=10**6, sample_dims=samples, random_state=0)
+    np.testing.assert_array_equal(coreset.indices, np.flatnonzero(there))
+    np.testing.assert_array_equal(coreset.points, rows[there])
+
+
+@pytest.mark.parametrize("options", [{}, {"passes": 2}, {"strategy": "tree"}], ids=str)
+def test_build__rows_have_their_numbers_and_coordinates(options: dict[str, Any]) -> None:
+    cube = weather().chunk(time=5, lat=3, lon=4)
+    coreset = cube.coreset.build(60, random_state=0, **options)
+    lazy = cube.coreset.build(60, random_state=0, compute=False, **options)
+    assert lazy.compute().equals(coreset)
+    (together,) = dask.compute(lazy)
+    assert together.equals(coreset)
+    np.testing.assert_array_equal(coreset.points, rows_of(cube)[coreset.indices])
+    assert (np.diff(coreset.indices) > 0).all()
+    rows = coreset.to_xarray()
+    found = cube.load().t2m.sel(time=rows.time, lat=rows.lat, lon=rows.lon)
+    np.testing.assert_array_equal(found, coreset.points[:, 0])
+    assert rows.feature.values.tolist() == ["t2m", "u10"]
+
+
+def test_build__covers_and_searches_have_numbers_too() -> None:
+    cube = weather().chunk(time=5, lat=3, lon=4)
+    for coreset in (
+        cube.coreset.build(method="coverage", diameter=4.0),
+        cube.coreset.build("auto", method="kmeans", n_clusters=2, random_state=0),
+    ):
+        np.testing.assert_array_equal(coreset.points, rows_of(cube)[coreset.indices])
+        assert set(coreset.coordinates) == set(DIMS)
+
+
+def test_coordinates__of_curved_grids_and_of_many_kinds(tmp_path: Path) -> None:
+    cube = weather(masked=0.0).assign_coords(
+        nav=(("lat", "lon"), np.arange(80.0).reshape(8, 10)),
+        site=("lat", [f"s{i}" for i in range(8)]),
+        points=("lon", np.arange(10)),
+        one=3.0,
+        late=("time", dask.array.ones(12)),
+    )
+    coreset = cube.coreset.build(20, random_state=0)
+    assert set(coreset.coordinates) == {*DIMS, "nav", "site", "points"}
+    assert coreset.to_xarray().points_.dims == ("row",)
+    np.testing.assert_array_equal(coreset.coordinates["nav"], coreset.indices % 80)
+    coreset.to_zarr(tmp_path / "c")
+    assert Coreset.from_zarr(tmp_path / "c").equals(coreset)
+
+
+def test_coordinates__of_several_levels_and_other_calendars() -> None:
+    cells = xr.DataArray(np.random.default_rng(0).normal(size=(6, 4)), dims=("s", "f"))
+    levels = pd.MultiIndex.from_product([["a", "b"], [1, 2, 3]], names=("u", "v"))
+    stacked = cells.assign_coords(xr.Coordinates.from_pandas_multiindex(levels, "s"))
+    coreset = stacked.coreset.build(3, feature_dims="f", random_state=0)
+    assert coreset.coordinates["s"][0] == str(levels.tolist()[coreset.indices[0]])
+    assert coreset.coordinates["u"].tolist() == [levels[i][0] for i in coreset.indices]
+    model = stacked.coreset.kmeans(2, feature_dims="f", n_init=1, random_state=0)
+    assert model.predict(stacked).indexes["s"].equals(levels)
+    pytest.importorskip("cftime")
+    time = xr.date_range("2000-01-01", periods=6, calendar="noleap", use_cftime=True)
+    dated = cells.rename(s="time").assign_coords(time=time)
+    coreset = dated.coreset.build(3, feature_dims="f", random_state=0)
+    assert coreset.coordinates["time"][0] == str(time[coreset.indices[0]])
+
+
+# --- reads ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("chunks", [None, {}], ids=["lazy", "dask"])
+def test_reads__every_chunk_once_and_none_at_definition(chunks: Any) -> None:
+    store, opening = stored(weather(), (5, 8, 4))
+    cube = xr.open_zarr(store, chunks=chunks, **opening)
+    n_chunks = 2 * 3 * 3
+    store.reads.clear()  # of coordinates
+    counting = CountingScheduler()
+    with dask.config.set(scheduler=counting):
+        cube.coreset.build(50, compute=False, weights="area")
+        assert "1 read" in str(cube.coreset.build(50, dry_run=True))
+        model = CoresetKMeans(3, random_state=0)
+        assert counting.calls == 0
+    assert not [key for key in store.reads if key.startswith(("t2m", "u10"))]
+
+    def reads() -> list[int]:
+        counts = [n for key, n in store.reads.items() if key.startswith(("t2m", "u10"))]
+        store.reads.clear()
+        return counts
+
+    cube.coreset.fit(model, weights="area")
+    assert reads() == [1] * n_chunks
+    predicted, distances = model.predict(cube), model.transform(cube)
+    assert reads() == []
+    predicted.compute()
+    assert reads() == [1] * n_chunks
+    assert distances.dims == (*DIMS, "cluster")
+    cube.coreset.build(50, passes=2, random_state=0)
+    assert reads() == [2] * n_chunks
+    assert predicted.isel(time=0).compute().notnull().any()
+    # The chunks of one time alone; of a small store that Dask has not cut, one block is all.
+    assert len(reads()) == (n_chunks if chunks is None else 2 * 3)
+
+
+def test_plan__one_task_a_block_and_the_cost_of_cut_features() -> None:
+    whole = xr.DataArray(dask.array.ones((8, 6, 10), chunks=(2, 3, 10)), dims=("t", "x", "level"))
+    plan = build(whole, size=10, feature_dims="level", dry_run=True)
+    assert plan.tasks == 8 + 1
+    assert plan.merged_chunks == 1
+    cut = build(whole.chunk(level=4), size=10, feature_dims="level", dry_run=True)
+    assert cut.merged_chunks == 3
+    assert "3 chunks of features merged in each task at the cost of a copy" in str(cut)
+    store, opening = stored(weather(), (5, 8, 4))
+    assert xr.open_zarr(store, **opening).coreset.build(10, dry_run=True).tasks == 9 + 1
+
+
+def test_chunks__that_differ_between_variables() -> None:
+    cube = weather()
+    mixed = cube.assign(t2m=cube.t2m.chunk(time=5), u10=cube.u10.chunk(time=4, lat=3))
+    model = mixed.coreset.kmeans(3, n_init=1, random_state=0)
+    expected, labels = in_memory(cube)
+    np.testing.assert_array_equal(model.cluster_centers_, expected.cluster_centers_)
+    np.testing.assert_array_equal(model.predict(mixed), labels)
+
+
+# --- what is not there, and what is not as declared -----------------------------------------
+
+
+@pytest.mark.parametrize("chunks", [None, {}, {"time": 10}], ids=["lazy", "dask", "merged"])
+def test_missing_chunks__are_errors_unless_they_are_to_be_filled(
+    tmp_path: Path, chunks: Any
+) -> None:
+    path = tmp_path / "cube.zarr"
+    encoding = {name: {"chunks": (5, 8, 4)} for name in ("t2m", "u10")}
+    cube = abs(weather(masked=0.0))
+    cube.to_zarr(path, encoding=encoding, consolidated=False, zarr_format=3)
+    model = CoresetKMeans(2, random_state=0).fit(cube, sample_dims=DIMS)
+    (path / "u10" / "c" / "1" / "0" / "2").unlink()
+    lost = xr.open_zarr(path, chunks=chunks, consolidated=False)
+    works: list[Callable[[], Any]] = [
+        lambda: lost.coreset.build(10),
+        lambda: lost[["t2m"]].coreset.build(10, weights=lost.u10),
+        lambda: lost.coreset.build(10, compute=False).compute(),
+        lambda: lost.coreset.build(10, strategy="tree", timeout=600),
+        lambda: model.predict(lost).compute(),
+    ]
+    for work in works:
+        with pytest.raises(StoreError, match=r"(?s)c(/1/0/2|hunk) .* is not stored"):
+            work()
+    filled = lost.coreset.build(10, missing_chunks="fill")
+    assert filled.provenance["n_dropped"] == 5 * 8 * 2
+    predicted = model.predict(lost, missing_chunks="fill")
+    shutil.rmtree(path)
+    with pytest.raises(StoreError, match="cannot be read on host"):
+        predicted.compute()
+
+
+def test_blocks__that_are_not_as_declared_are_errors() -> None:
+    ones = dask.array.ones((12, 8, 10), chunks=(6, 8, 5))
+    short = xr.Dataset({"t2m": (DIMS, ones.map_blocks(lambda block: block[:1], dtype="f8"))})
+    wide = ones.astype("f4").map_blocks(
+        lambda block: block.astype("f8"), dtype="f4", meta=np.empty((0, 0, 0), "f4")
+    )
+    with pytest.raises(InvalidInputError, match=r"X has shape \(1, 8, 5\) in its block at time"):
+        short.coreset.build(10)
+    with pytest.raises(InvalidInputError, match=r"sample_weight has shape \(1, 8, 5\)"):
+        weather().coreset.build(10, weights=short.t2m)
+    with pytest.raises(InvalidInputError, match=r"X has shape \(1, 8, 5\) in its block \("):
+        short.assign(u10=weather().u10.astype("f8").chunk(time=4)).coreset.build(10)
+    with pytest.raises(InvalidInputError, match="X has dtype float64 in block 0"):
+        xr.Dataset({"t2m": (DIMS, wide)}).coreset.build(10)
+
+
+def test_blocks__whose_cells_are_masked_arrays() -> None:
+    ones = dask.array.arange(960, chunks=480).reshape(12, 8, 10)
+    masked = ones.map_blocks(lambda block: np.ma.masked_array(block, block % 2 == 0))
+    coreset = xr.DataArray(masked, dims=DIMS).coreset.build(100, random_state=0)
+    assert (coreset.indices % 2 == 1).all()
+
+
+def test_build__of_many_blocks_in_waves(monkeypatch: pytest.MonkeyPatch) -> None:
+    cube = weather().chunk(time=2, lat=2, lon=5)
+    options: dict[str, Any] = {"random_state": 0, "split_every": 2}
+    expected = cube.coreset.build(40, **options)
+    monkeypatch.setattr("daskcoreset.execution.waves.GRAPH_BLOCKS", 16)
+    assert cube.coreset.build(40, **options).equals(expected)
+    assert cube.coreset.build(40, compute=False, **options).compute().equals(expected)
+    assert expected.provenance["n_blocks"] == 6 * 4 * 2
+
+
+def test_build__of_large_arrays_in_memory_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    cube = weather()
+    monkeypatch.setattr("daskcoreset.inputs.blocks.MEMORY_BYTES", 1000)
+    monkeypatch.setattr("daskcoreset.inputs.blocks.TARGET_BYTES", 1000)
+    coreset = cube.coreset.build(40, random_state=0)
+    assert coreset.provenance["n_blocks"] > 1
+    np.testing.assert_array_equal(coreset.points, rows_of(cube)[coreset.indices])
+    assert row_blocks(reading(cube, ReadOptions(sample_dims=DIMS))).memory_bytes == 2 * 960 * 4
+
+
+# --- what models remember ------------------------------------------------------------------
+
+
+def test_predict__takes_other_cubes_with_these_features() -> None:
+    cube = weather()
+    model = cube.coreset.kmeans(3, n_init=1, random_state=0)
+    at_a_place = cube.isel(lat=2, lon=4)
+    assert model.predict(at_a_place).dims == ("time",)
+    np.testing.assert_array_equal(model.predict(cube).isel(lat=2, lon=4), model.predict(at_a_place))
+    assert model.score(cube, sample_weight="area") < 0
+    rows = rows_of(cube)[np.isfinite(rows_of(cube)).all(axis=1)]
+    with pytest.warns(UserWarning, match="valid feature names"):
+        assert model.predict(rows).shape == (len(rows),)
+    # Variables go by their names: stores hand them out in any order, and more of them are ignored.
+    for other in (cube[["u10", "t2m"]], cube.assign(name=("time", list("abcdefghijkl")))):
+        np.testing.assert_array_equal(model.predict(other), model.predict(cube))
+    weighted = cube.assign(area=("lat", np.ones(8, np.float32)))
+    again = weighted.coreset.kmeans(3, weights="area", n_init=1, random_state=0)
+    np.testing.assert_array_equal(again.predict(weighted), model.predict(cube))
+    with pytest.raises(InvalidInputError, match="X has 1 features"):
+        model.predict(cube[["t2m"]])
+    with pytest.raises(InvalidInputError, match=r"columns \['t2', 'u10'\], and CoresetKMeans was"):
+        model.predict(cube.rename(t2m="t2"))
+    with pytest.raises(TypeError, match="sample_dims"):
+        CoresetKMeans(3).fit(rows).predict(cube)
+
+
+def test_predict__checks_coordinates_of_the_features() -> None:
+    rng = np.random.default_rng(0)
+    levels = xr.DataArray(
+        rng.normal(size=(50, 3)), {"level": [500, 850, 1000]}, ("time", "level"), name="z"
+    )
+    model = levels.coreset.kmeans(2, feature_dims="level", random_state=0)
+    assert model.predict(levels.assign_coords(level=[500.0, 850.0, 1000.0])).dims == ("time",)
+    for other in (levels.assign_coords(level=[500, 850, 925]), levels.isel(level=[1, 0, 2])):
+        with pytest.raises(InvalidInputError, match=r"was fitted on \['500', '850', '1000'\]"):
+            model.predict(other)
+    with pytest.raises(InvalidInputError, match=r"feature_dims has \['level'\]"):
+        model.predict(levels.rename(level="plev"))
+
+
+def test_centers__have_units_and_coordinates() -> None:
+    cube = weather()
+    model = cube.coreset.kmeans(3, n_init=1, random_state=0)
+    centers = model.centers_to_xarray()
+    assert centers.t2m.attrs == {"units": "K"}
+    assert centers.sizes == {"cluster": 3}
+    np.testing.assert_array_equal(centers.to_array().T, model.cluster_centers_)
+    rows = rows_of(cube)
+    model.fit(rows[np.isfinite(rows).all(axis=1)])
+    with pytest.raises(InvalidInputError, match="take cluster_centers_"):
+        model.centers_to_xarray()
+
+
+def test_estimators__answer_with_maps() -> None:
+    cube = weather().chunk(time=5)
+    there = cube.t2m.notnull()
+    warm = (cube.t2m > 10).where(there, 0).astype(int)
+    classifier = cube.coreset.fit(CoresetLogisticRegression(size=100, random_state=0), warm)
+    predicted = classifier.predict(cube)
+    assert predicted.dtype == np.float64
+    np.testing.assert_array_equal(predicted.isnull(), ~there)
+    assert classifier.score(cube, warm) > 0.95
+    assert classifier.predict_proba(cube).dims == (*DIMS, "output")
+    named = warm.astype(str)
+    text = cube.coreset.fit(CoresetLogisticRegression(size=100, random_state=0), named)
+    assert set(text.predict(cube).to_numpy()[there.to_numpy()]) == {"0", "1"}
+    mixture = cube.coreset.fit(CoresetGaussianMixture(2, random_state=0))
+    assert mixture.score_samples(cube).dims == DIMS
+    inner = CoresetEstimator(KMeans(2, n_init=1), random_state=0)
+    assert cube.coreset.fit(inner).transform(cube).shape == (*SHAPE, 2)
+    balanced = CoresetLogisticRegression(size=100, class_weight="balanced", random_state=0)
+    assert cube.coreset.fit(balanced, warm, weights="area").predict(cube).dims == DIMS
+
+
+def test_others__refuse_what_they_would_number_wrongly() -> None:
+    cube = weather()
+    with pytest.raises(InvalidInputError, match="a stream numbers rows as they come"):
+        CoresetStream(size=10).partial_fit(cube, sample_dims=DIMS)
+    with pytest.raises(InvalidInputError, match="sample_weight is called weights here"):
+        cube.coreset.build(10, sample_weight="area")
+
+
+def test_audit__of_a_cube() -> None:
+    cube = weather().chunk(time=5)
+    coreset = cube.coreset.build(200, random_state=0)
+    audit = coreset.audit(cube, n_clusters=2, random_state=0, sample_dims=DIMS)
+    assert audit.distortion < 0.5
+
+
+# --- workers -------------------------------------------------------------------------------
+
+
+@pytest.mark.distributed
+def test_bits__are_the_same_on_threads_and_two_workers(tmp_path: Path, cluster: Any) -> None:
+    encoding = {name: {"chunks": (5, 8, 4)} for name in ("t2m", "u10")}
+    path = tmp_path / "cube.zarr"
+    weather().to_zarr(path, encoding=encoding, consolidated=False, zarr_format=3)
+
+    def answers() -> list[Any]:
+        found: list[Any] = []
+        cuts: tuple[Any, ...] = (None, {})
+        for chunks in cuts:
+            cube = xr.open_zarr(path, chunks=chunks, consolidated=False)
+            found.append(cube.coreset.build(40, passes=2, weights="area", random_state=1))
+        model = cube.coreset.kmeans(2, size=80, n_init=1, random_state=0)
+        return [*found, model.coreset_, model.predict(cube).compute()]
+
+    alone = answers()
+    with Client(cluster):
+        for one, other in zip(alone, answers(), strict=True):
+            same = one.equals(other) if isinstance(one, Coreset) else one.identical(other)
+            assert same
