@@ -33,7 +33,8 @@ from daskcoreset.core.errors import (
     StoreError,
 )
 from daskcoreset.core.points import WeightedPoints, to_arrays
-from daskcoreset.core.zarr_places import location_name, read_group, write_group
+from daskcoreset.core.storage import read_group, write_group
+from daskcoreset.core.zarr_places import location_name
 from tests.tools.coresets import RECORD, make_coreset, rows
 
 if TYPE_CHECKING:

@@ -86,8 +86,8 @@ def test_compute__cancelled_by_somebody_else(cluster: Any) -> None:
 
 def test_compute__on_threads_beside_a_client(cluster: Any) -> None:
     with distributed.Client(cluster), time_limit(600.0):
-        pids = apply(threading.get_ident).compute(scheduler="sync")
-    assert pids == threading.get_ident()
+        pid = apply(os.getpid).compute(scheduler="sync")
+    assert pid == os.getpid()
 
 
 def test_explained__errors_of_the_cluster_and_no_others() -> None:
