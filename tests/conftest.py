@@ -51,6 +51,12 @@ def taken_ports() -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no write wait for the disk: for tests of many that are not about power cuts."""
+    monkeypatch.setattr(os, "fsync", lambda *_: None)
+
+
 @pytest.fixture(scope="session")
 def cluster() -> Any:
     """Two worker processes of one thread each, started once; connect with ``Client(cluster)``."""

@@ -13,6 +13,8 @@ from daskcoreset.core.errors import InvalidTypeError
 from daskcoreset.inputs.followed import FollowOptions, look, time_in_name
 from tests.tools.view_histories import assert_alike
 
+pytestmark = pytest.mark.usefixtures("quick_disk")
+
 OPTIONS: dict[str, Any] = {"size": 20, "random_state": 0}
 
 

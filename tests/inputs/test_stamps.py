@@ -14,6 +14,8 @@ from daskcoreset.inputs.places import Place
 from daskcoreset.inputs.stamps import chunk_stamper, stamps_of_files
 from tests.tools.object_stores import ObjectServer, object_server
 
+pytestmark = pytest.mark.usefixtures("quick_disk")
+
 OPTIONS: dict[str, Any] = {"size": 20, "random_state": 0}
 
 

@@ -12,6 +12,8 @@ from daskcoreset import CoresetTree
 from daskcoreset.core.errors import InvalidInputError, StoreError
 from tests.tools.view_histories import assert_alike
 
+pytestmark = pytest.mark.usefixtures("quick_disk")
+
 OPTIONS: dict[str, Any] = {"size": 20, "random_state": 0}
 
 
