@@ -201,7 +201,7 @@ class DataSummary:
         >>> import numpy as np, daskcoreset
         >>> X = np.random.default_rng(0).normal(size=(20_000, 3)) * [3, 2, 1]
         >>> portfolio = daskcoreset.build(X, method=["uniform"], summaries=["moments"])
-        >>> portfolio.summary.pca(2).explained_variance_.round(1).tolist()
+        >>> portfolio.summary.pca(2).explained_variance_.round(0).tolist()
         [9.0, 4.0]
         """
         from sklearn.decomposition import PCA

@@ -59,6 +59,9 @@ def time_limit(timeout: float | None) -> Iterator[None]:
     Bounded are builds and all other computations, the opening of paths, URLs and stores, and reads
     and writes of coresets, trees and streams on object stores and behind URLs.
 
+    These are calls of this library. A Dask array that `predict` or `transform` returned is computed
+    by Dask: its ``compute()`` has no limit here, and raises the errors of Dask.
+
     Parameters
     ----------
     timeout : float or None

@@ -15,7 +15,7 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.storage import read_group, write_group
 from daskcoreset.core.tables import html_table, text_table
 from daskcoreset.core.validation import shown
-from daskcoreset.core.zarr_places import Location
+from daskcoreset.core.zarr_places import Location, location_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -304,7 +304,9 @@ class Portfolio(Mapping[str, Coreset]):
         arrays, attributes = read_group(
             store, kind=_KIND, schema_version=SCHEMA_VERSION, storage_options=storage_options
         )
-        with refuse_inconsistent(f"{store}: not a consistent portfolio", "build it again"):
+        with refuse_inconsistent(
+            f"{location_name(store)}: not a consistent portfolio", "build it again"
+        ):
             record = attributes["summary"]
             named = [name for name in arrays if name.startswith(_SUMMARY)]
             stored = {name.removeprefix(_SUMMARY): arrays.pop(name) for name in named}

@@ -247,7 +247,7 @@ BUILD_CONSTRAINTS: dict[str, list[Any]] = {
     "method": [str, Sensitivity],
     "sampling": [StrOptions({"systematic", "multinomial"})],
     "passes": [Interval(Integral, 1, 2, closed="both")],
-    "on_invalid": [StrOptions({"raise", "drop"})],
+    "on_invalid": [StrOptions({"raise", "drop"}), None],
 }
 
 # Constraints of a size, or a number of starts, that may be "auto".
@@ -344,7 +344,7 @@ def validate_rows(
     fits = checks.get("reset", True)
     target = {} if y is None and not (fits and tags.target_tags.required) else {"y": y}
     sparse = "csr" if tags.input_tags.sparse else False
-    drops = fits and getattr(estimator, "on_invalid", "raise") == "drop"
+    drops = fits and getattr(estimator, "on_invalid", None) == "drop"
     if drops:
         checks = {**checks, "ensure_all_finite": False}
     with refuse_as("y"):
@@ -421,7 +421,7 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
     feature_names_in_: AnyArray
     sampling: Any
     passes: Any
-    on_invalid: Any = "raise"
+    on_invalid: Any = None
     timeout: float | None = None
     # What `fit` was given in place of X, while it runs.
     _given: Coreset | None = None

@@ -125,9 +125,9 @@ class CoresetBregman(ClusteringModel):
         Whether `fit` reads data that are out of core once more for `inertia_`.
     random_state : int, Generator, RandomState or None, default=None
         With an int, the same data, chunks and versions give the same result.
-    on_invalid : {"raise", "drop"}, default="raise"
+    on_invalid : {"raise", "drop"} or None, default=None
         What becomes of rows with NaN or infinity in `fit`: an error, or they are left out, as in
-        `daskcoreset.build`; their labels in `labels_` are -1 where the data are in memory.
+        `daskcoreset.build`, also for None; their labels in `labels_` are -1 where X is in memory.
     timeout : float or None, default=None
         Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
         `daskcoreset.build`.
@@ -217,7 +217,7 @@ class CoresetBregman(ClusteringModel):
         tol: float = 1e-6,
         compute_inertia: bool = False,
         random_state: RandomState = None,
-        on_invalid: Literal["raise", "drop"] = "raise",
+        on_invalid: Literal["raise", "drop"] | None = None,
         timeout: float | None = None,
     ) -> None:
         self.n_clusters = n_clusters

@@ -55,7 +55,7 @@ def weigh_blocks(
     y: Any,
     sample_weight: Any,
     *,
-    on_invalid: Literal["raise", "drop"] = "raise",
+    on_invalid: Literal["raise", "drop"] | None = None,
 ) -> RowBlocks:
     """Open data out of core, to be read with the weights of the classes.
 
@@ -66,7 +66,7 @@ def weigh_blocks(
         or its number of rows is not known.
     X, y, sample_weight
         As for `daskcoreset.build`.
-    on_invalid : {"raise", "drop"}, default="raise"
+    on_invalid : {"raise", "drop"} or None, default=None
         As for `daskcoreset.build`; rows that are dropped count in no class.
     """
     blocks = row_blocks(X, y, sample_weight, on_invalid=on_invalid)

@@ -209,7 +209,7 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
                 self._method(),
                 int(self.size),
                 random_state=self.random_state,
-                on_invalid=self.on_invalid,
+                on_invalid=self.on_invalid or "raise",
             )
             if not fresh:
                 old = self.coreset_
@@ -594,9 +594,9 @@ class CoresetLogisticRegression(LinearCoresetModel):
     passes : {1, 2}, default=1
         Reads of the data for the coreset, as in `daskcoreset.build`.
     random_state : int, Generator, RandomState or None, default=None
-    on_invalid : {"raise", "drop"}, default="raise"
+    on_invalid : {"raise", "drop"} or None, default=None
         What becomes of rows with NaN or infinity in `fit`: an error, or they are left out, as in
-        `daskcoreset.build`.
+        `daskcoreset.build`, also for None.
     timeout : float or None, default=None
         Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
         `daskcoreset.build`.
@@ -654,7 +654,7 @@ class CoresetLogisticRegression(LinearCoresetModel):
         sampling: Literal["systematic", "multinomial"] = "systematic",
         passes: Literal[1, 2] = 1,
         random_state: RandomState = None,
-        on_invalid: Literal["raise", "drop"] = "raise",
+        on_invalid: Literal["raise", "drop"] | None = None,
         timeout: float | None = None,
     ) -> None:
         self.C = C
@@ -764,9 +764,9 @@ class CoresetSVC(LinearCoresetModel):
     passes : {1, 2}, default=1
         As in `daskcoreset.build`: with 1 the data are read twice in all.
     random_state : int, Generator, RandomState or None, default=None
-    on_invalid : {"raise", "drop"}, default="raise"
+    on_invalid : {"raise", "drop"} or None, default=None
         What becomes of rows with NaN or infinity in `fit`: an error, or they are left out, as in
-        `daskcoreset.build`.
+        `daskcoreset.build`, also for None.
     timeout : float or None, default=None
         Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
         `daskcoreset.build`.
@@ -835,7 +835,7 @@ class CoresetSVC(LinearCoresetModel):
         sampling: Literal["systematic", "multinomial"] = "systematic",
         passes: Literal[1, 2] = 1,
         random_state: RandomState = None,
-        on_invalid: Literal["raise", "drop"] = "raise",
+        on_invalid: Literal["raise", "drop"] | None = None,
         timeout: float | None = None,
     ) -> None:
         self.C = C

@@ -91,9 +91,9 @@ class CoresetEstimator(CoresetModel):
         Reads of the data for the coreset, as in `daskcoreset.build`.
     random_state : int, Generator, RandomState or None, default=None
         Determines the coreset, and every ``random_state`` of `estimator` that is None.
-    on_invalid : {"raise", "drop"}, default="raise"
+    on_invalid : {"raise", "drop"} or None, default=None
         What becomes of rows with NaN or infinity in `fit`: an error, or they are left out, as in
-        `daskcoreset.build`; their labels in `labels_` are -1 where the data are in memory.
+        `daskcoreset.build`, also for None; their labels in `labels_` are -1 where X is in memory.
     timeout : float or None, default=None
         Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
         `daskcoreset.build`.
@@ -163,7 +163,7 @@ class CoresetEstimator(CoresetModel):
         sampling: Sampling = "systematic",
         passes: Literal[1, 2] = 1,
         random_state: RandomState = None,
-        on_invalid: Literal["raise", "drop"] = "raise",
+        on_invalid: Literal["raise", "drop"] | None = None,
         timeout: float | None = None,
     ) -> None:
         self.estimator = estimator

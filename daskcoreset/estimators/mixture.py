@@ -99,9 +99,9 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         Reads of the data for the coreset, as in `daskcoreset.build`.
     random_state : int, Generator, RandomState or None, default=None
         With an int, the same data, chunks and versions give the same result.
-    on_invalid : {"raise", "drop"}, default="raise"
+    on_invalid : {"raise", "drop"} or None, default=None
         What becomes of rows with NaN or infinity in `fit`: an error, or they are left out, as in
-        `daskcoreset.build`.
+        `daskcoreset.build`, also for None.
     timeout : float or None, default=None
         Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
         `daskcoreset.build`.
@@ -197,7 +197,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         sampling: Sampling = "systematic",
         passes: Literal[1, 2] = 1,
         random_state: RandomState = None,
-        on_invalid: Literal["raise", "drop"] = "raise",
+        on_invalid: Literal["raise", "drop"] | None = None,
         timeout: float | None = None,
     ) -> None:
         self.n_components = n_components

@@ -261,8 +261,8 @@ class _RowGroup(Piece):
         As pyarrow takes them.
     name : str
         Of the file, without secrets.
-    columns : str
-        Digest of the columns of the file and their types.
+    footer : str
+        Digest of the footer of the file.
     group : int
         Its number in the file.
     rows : int
@@ -273,7 +273,7 @@ class _RowGroup(Piece):
     path: str
     filesystem: Any
     name: str
-    columns: str
+    footer: str
     group: int
     rows: int
     keys: Mapping[str, Any]
@@ -291,15 +291,15 @@ class _RowGroup(Piece):
         what = f"row group {self.group} of {self.name!r} (its rows {first} to {last})"
 
         def read() -> Any:
-            fragment = file_format.make_fragment(
-                self.path, filesystem=self.filesystem, row_groups=[self.group]
-            )
-            if _digest(fragment.physical_schema) != self.columns:
+            whole = file_format.make_fragment(self.path, filesystem=self.filesystem)
+            if _digest(whole.metadata) != self.footer:
                 raise StoreError(
-                    f"{self.name!r} has other columns, or columns of other types, on {here()} than "
-                    f"when it was opened; let every worker see the same files, and open them again "
-                    f"if they were written anew."
+                    f"{self.name!r} is another file on {here()} than was opened: of other columns, "
+                    f"columns of other types, rows or values; let every worker see the same files, "
+                    f"with the same version of pyarrow, and open them again if they were written "
+                    f"anew."
                 )
+            fragment = whole.subset(row_group_ids=[self.group])
             # The threads are those of Dask.
             return fragment.to_table(columns=stored, use_threads=False)
 
@@ -357,26 +357,25 @@ class ParquetFiles(ArrowTable):
             )
         self._keys = keys
         with ThreadPoolExecutor(_FOOTERS_AT_A_TIME) as pool:
-            list(pool.map(self._read_footer, fragments))
-        for fragment in fragments:
-            self._add_file(fragment, source.schema)
+            footers = list(pool.map(self._read_footer, fragments))
+        for fragment, footer in zip(fragments, footers, strict=True):
+            self._add_file(fragment, footer, source.schema)
         self.names = list(self.types) or list(source.schema.names)
 
-    def _add_file(self, fragment: Any, schema: Any) -> None:
+    def _add_file(self, fragment: Any, footer: str, schema: Any) -> None:
         import pyarrow.dataset as ds
 
         folders = ds.get_partition_keys(fragment.partition_expression)
         _check_names(fragment.physical_schema.names, repr(self._named(fragment)))
         types = {field.name: field.type for field in fragment.physical_schema}
         constants = {key: folders[key] for key in schema.names if key in folders.keys() - types}
-        columns = _digest(fragment.physical_schema)
         types |= {key: schema.field(key).type for key in constants}
         name = self._named(fragment)
         self._add_columns(name, types)
         self.nulls |= {key for key in self._keys if key in folders and folders[key] is None}
         for group in fragment.row_groups:
             if group.num_rows:
-                where = _absolute(fragment), fragment.filesystem, name, columns
+                where = _absolute(fragment), fragment.filesystem, name, footer
                 self.pieces.append(_RowGroup(*where, group.id, group.num_rows, constants))
                 self._note_nulls(fragment.metadata.row_group(group.id))
 
@@ -411,15 +410,26 @@ class ParquetFiles(ArrowTable):
             return without_secrets(fragment.path, fragment.path)
         return self._root.at(fragment.path).name
 
-    def _read_footer(self, fragment: Any) -> None:
+    def _read_footer(self, fragment: Any) -> str:
+        """Read the footer of a file, and return its digest."""
         with clear_errors("X", self._named(fragment), "a Parquet file"):
             fragment.ensure_complete_metadata()
+            if self._root is None:  # a data set may know of some row groups only
+                where = _absolute(fragment), fragment.filesystem
+                fragment = fragment.format.make_fragment(*where)
+            return _digest(fragment.metadata)
 
 
-def _digest(schema: Any) -> str:
-    """Return a digest of the columns of a file and their types."""
-    text = repr(sorted((field.name, str(field.type)) for field in schema))
-    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+def _digest(metadata: Any) -> str:
+    """Return a digest of a footer: columns, and rows, places, sizes and extremes of their chunks.
+
+    A Parquet file is never changed, so that another footer is that of another file.
+    """
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    metadata.write_metadata_file(sink)
+    return hashlib.blake2b(sink.getvalue(), digest_size=8).hexdigest()
 
 
 def _absolute(fragment: Any) -> str:

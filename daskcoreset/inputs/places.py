@@ -17,6 +17,7 @@ from daskcoreset.core.errors import (
     StoreError,
 )
 from daskcoreset.core.secrets import without_secrets
+from daskcoreset.inputs.seen import here
 
 T = TypeVar("T")
 
@@ -273,9 +274,13 @@ def read_clearly(what: Callable[[], str], read: Callable[[], T], *urls: str) -> 
 
 def read_error(where: str, error: BaseException, *urls: str) -> StoreError:
     """Return the error of rows that cannot be read: what is damaged, or not to be reached."""
-    remedy = remedy_for(error) or "restore it from a copy, or write it anew"
+    remedy, place = remedy_for(error) or "restore it from a copy, or write it anew", ""
+    if isinstance(error, (FileNotFoundError, NotADirectoryError)):
+        place = f" on {here()}"
+        if not any("://" in url for url in urls):
+            remedy = "make the file visible to every worker, by the same path"
     shown = without_secrets(where, *urls)
-    return StoreError(f"{shown} cannot be read ({said(error, *urls)}); {remedy}.")
+    return StoreError(f"{shown} cannot be read{place} ({said(error, *urls)}); {remedy}.")
 
 
 def said(error: BaseException, *urls: str) -> str:

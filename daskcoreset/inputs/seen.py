@@ -3,7 +3,7 @@
 Workers find a file by its name, and may find another one there than the client: of other folders,
 mounts, or times. Every format compares shape and dtype where it reads. An array that has only grown
 is read up to the rows that it had when it was opened, in every format alike: data are appended
-while they are read.
+while they are read. Parquet files do not grow, so that their whole footers are compared.
 """
 
 from __future__ import annotations

@@ -118,16 +118,16 @@ class StoredArray:
             self.check_store(again=True)
         if not self._may_be_filled:
             for region in filled:
-                if not _is_fill(self._twin[region], self._fill).all():
+                if not is_fill(self._twin[region], self._fill).all():
                     raise self._missing(tuple(part.start for part in region))
         return values
 
     def checked(self, values: AnyArray, read: Callable[[Any], Any]) -> AnyArray:
         """Return values that ``read(array)`` gave, if every chunk behind them is stored."""
-        filled = _is_fill(values, self._fill)
+        filled = is_fill(values, self._fill)
         if filled.any():
             self.check_store(again=True)
-            if not self._may_be_filled and (filled != _is_fill(read(self._twin), self._fill)).any():
+            if not self._may_be_filled and (filled != is_fill(read(self._twin), self._fill)).any():
                 raise self._missing(None)
         return values
 
@@ -170,7 +170,7 @@ class StoredArray:
     def _twin(self) -> Any:
         """The same array with another fill value."""
         first, second = (np.array(value).astype(self.dtype) for value in ("0", "1"))
-        other = second if _is_fill(first, self._fill).all() else first
+        other = second if is_fill(first, self._fill).all() else first
         metadata = copy.copy(self.array.metadata)
         object.__setattr__(metadata, "fill_value", other[()])
         return _rebuilt(self.array, self.array.store_path, metadata)
@@ -304,17 +304,18 @@ def filled_regions(
     firsts = values[
         np.ix_(*([e - o for e in cut[:-1]] for cut, o in zip(edges, offsets, strict=True)))
     ]
-    for found in np.argwhere(_is_fill(firsts, fill)):
+    for found in np.argwhere(is_fill(firsts, fill)):
         region = tuple(slice(cut[i], cut[i + 1]) for cut, i in zip(edges, found, strict=True))
         part = values[
             tuple(slice(r.start - o, r.stop - o) for r, o in zip(region, offsets, strict=True))
         ]
         # One row clears the usual case.
-        if _is_fill(part[:1], fill).all() and _is_fill(part, fill).all():
+        if is_fill(part[:1], fill).all() and is_fill(part, fill).all():
             yield region
 
 
-def _is_fill(values: AnyArray, fill: Any) -> AnyArray:
+def is_fill(values: AnyArray, fill: Any) -> AnyArray:
+    """Return which values are the fill value."""
     array = np.asarray(values)
     if array.dtype.kind == "f" and np.isnan(fill):
         array, fill = np.isnan(array), True

@@ -39,10 +39,10 @@ def test_is_int__takes_integers_alone(value: Any) -> None:
     assert all(map(is_int, (2, np.uint8(2), np.int64(-2))))
 
 
-@pytest.mark.parametrize("value", [True, np.True_, SPAN, "2", None, EMPTY, 2j, Fraction(1, 2)])
+@pytest.mark.parametrize("value", [True, np.True_, SPAN, "2", None, EMPTY, 2j])
 def test_is_number__takes_real_numbers_alone(value: Any) -> None:
     assert not is_number(value)
-    assert all(map(is_number, (2, 2.5, np.float32(2), np.nan)))
+    assert all(map(is_number, (2, 2.5, np.float32(2), Fraction(1, 2), np.nan)))
 
 
 @pytest.mark.parametrize("value", [EMPTY, np.array(["a"]), np.array(["a", "b"]), None, ["a"], "c"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -64,51 +63,35 @@ def build_until_all_have_read(path: Path, options: dict[str, Any]) -> None:
         daskcoreset.build(path, **options)
 
 
-@pytest.mark.parametrize(
-    "missing_chunks", [pytest.param("raise", marks=pytest.mark.nightly), "fill"]
-)
-def test_build__one_worker_without_the_mount(
-    cluster: RealCluster, tmp_path: Path, missing_chunks: Any
-) -> None:
-    """The path leads through `/proc/self/cwd`, so that it is another folder for each process."""
-    here = Path("/proc/self/cwd")
-    if not here.exists():
-        pytest.skip("needs Linux: a path that is another one in each process")
-    before = Path.cwd()
-    (tmp_path / "client").mkdir()
-    os.chdir(tmp_path / "client")
-    try:
-        write(tmp_path / "client" / "X.zarr")
-        with cluster.lent() as client:
-            for _ in range(2):
-                folder = cluster.joined(client).folder
-                shutil.copytree(tmp_path / "client" / "X.zarr", folder / "X.zarr")
-            options: dict[str, Any] = {"size": 100, "chunks": 100, "random_state": 0}
-            options["missing_chunks"] = missing_chunks
-            with_mount = daskcoreset.build(here / "X.zarr", **options)
-            assert with_mount.points.min() > 0.5
-            lacking = cluster.joined(client).folder
-            with pytest.raises(StoreError, match=f"cannot be read on host .*{lacking.name}"):
-                build_until_all_have_read(here / "X.zarr", options)
-            assert not (lacking / "X.zarr").exists()
-    finally:
-        os.chdir(before)
-
-
 @pytest.fixture
-def here(tmp_path: Path) -> Iterator[Path]:
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder that is another one for each process; this one's holds a store."""
     folder = Path("/proc/self/cwd")
     if not folder.exists():
         pytest.skip("needs Linux: a path that is another one in each process")
-    before = Path.cwd()
     (tmp_path / "client").mkdir()
-    os.chdir(tmp_path / "client")
-    try:
-        write(tmp_path / "client" / "X.zarr")
-        yield folder
-    finally:
-        os.chdir(before)
+    monkeypatch.chdir(tmp_path / "client")
+    write(tmp_path / "client" / "X.zarr")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "missing_chunks", [pytest.param("raise", marks=pytest.mark.nightly), "fill"]
+)
+def test_build__one_worker_without_the_mount(
+    cluster: RealCluster, here: Path, missing_chunks: Any
+) -> None:
+    with cluster.lent() as client:
+        for _ in range(2):
+            shutil.copytree("X.zarr", cluster.joined(client).folder / "X.zarr")
+        options: dict[str, Any] = {"size": 100, "chunks": 100, "random_state": 0}
+        options["missing_chunks"] = missing_chunks
+        with_mount = daskcoreset.build(here / "X.zarr", **options)
+        assert with_mount.points.min() > 0.5
+        lacking = cluster.joined(client).folder
+        with pytest.raises(StoreError, match=f"cannot be read on host .*{lacking.name}"):
+            build_until_all_have_read(here / "X.zarr", options)
+        assert not (lacking / "X.zarr").exists()
 
 
 def test_tree__worker_without_the_mount_or_some_chunks(

@@ -18,6 +18,7 @@ import pytest
 
 from daskcoreset import build
 from daskcoreset.core.errors import CoresetError, InvalidInputError, InvalidTypeError, StoreError
+from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.parquet import ParquetFiles, as_table, parquet_files
 from daskcoreset.inputs.places import Place
 from tests.tools.sources import read
@@ -132,13 +133,53 @@ def test_parquet__damaged_pages_are_named(tmp_path: Path) -> None:
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
-def test_parquet__written_anew_with_fewer_rows(tmp_path: Path) -> None:
+@pytest.mark.parametrize("as_dataset", [False, True])
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda: (rows(4000) + 500.0, 500, "abc"),
+        lambda: (rows(4000), 500, "cba"),
+        lambda: (rows(3900), 500, "abc"),
+        lambda: (rows(9000), 500, "abc"),
+        lambda: (rows(4000), 4000, "abc"),
+        lambda: (rows(6400), 800, "abc"),
+    ],
+    ids=["values", "order", "fewer rows", "more rows", "one group", "other groups"],
+)
+def test_parquet__another_file_where_it_is_read(
+    other: Any, as_dataset: bool, tmp_path: Path
+) -> None:
     path = tmp_path / "a.parquet"
-    write(path, a=np.arange(10.0))
-    lazy = build(path, size=5, compute=False)
-    write(path, a=np.arange(7.0))
-    with pytest.raises(StoreError, match="has 7 rows in place of 10; open the file again"):
+
+    def written(values: AnyArray, group: int, order: str) -> None:
+        columns = {name: values[:, "abc".index(name)] for name in order}
+        pq.write_table(pa.table(columns), path, row_group_size=group)
+
+    written(rows(4000), 500, "abc")
+    X: Any = ds.dataset(path) if as_dataset else path
+    lazy = build(X, size=50, random_state=0, chunks=500, compute=False)
+    expected = lazy.compute()
+    written(rows(4000), 500, "abc")  # the same file, as a copy is
+    assert expected.equals(lazy.compute())
+    written(*other())
+    with pytest.raises(StoreError, match=r"a.parquet' is another file on host .* than was opened"):
         lazy.compute()
+
+
+def rows(n: int) -> AnyArray:
+    values: AnyArray = np.random.default_rng(0).normal(size=(n, 3))
+    return values
+
+
+def test_dataset__that_knows_of_its_row_groups(tmp_path: Path) -> None:
+    collected: list[Any] = []
+    table = pa.table({"a": np.arange(100.0), "b": np.arange(100.0)})
+    pq.write_to_dataset(
+        table, tmp_path, metadata_collector=collected, basename_template="{i}.parquet"
+    )
+    pq.write_metadata(table.schema, tmp_path / "_metadata", collected)
+    X = ds.parquet_dataset(tmp_path / "_metadata")
+    assert set(build(X, size=10, random_state=0).points[:, 0]) <= set(range(100))
 
 
 def test_arrow__tables_are_sent_in_slices() -> None:

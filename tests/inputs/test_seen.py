@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import dask.array as da
+import h5py
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -72,3 +74,20 @@ def test_build__columns_of_one_name() -> None:
     table = pa.table([pa.array([1.0, 2.0]), pa.array([1.0, 2.0])], names=["a", "a"])
     with pytest.raises(InvalidInputError, match="more than one column of the names"):
         build(table, size=1)
+
+
+@pytest.mark.parametrize("paths", ["X.h5", "X.npy", "X.parquet", "X*.npy", ["X.npy", "X.npy"]])
+def test_build__file_that_a_worker_cannot_see(paths: Any, tmp_path: Path) -> None:
+    rows = np.ones((100, 2))
+    np.save(tmp_path / "X.npy", rows)
+    pq.write_table(pa.table({"a": rows[:, 0], "b": rows[:, 1]}), tmp_path / "X.parquet")
+    with h5py.File(tmp_path / "X.h5", "w") as file:
+        file["X"] = rows
+    X = [str(tmp_path / name) for name in ([paths] if isinstance(paths, str) else paths)]
+    lazy = build(X, size=10, compute=False, random_state=0)
+    shutil.move(tmp_path, f"{tmp_path}-gone")
+    seen = (
+        r"cannot be read on host '.*' \(process \d+ in '.*'\).*visible to every worker, by the sam"
+    )
+    with pytest.raises(StoreError, match=seen):
+        lazy.compute()

@@ -27,8 +27,10 @@ from tests.tools.disk import Connection, Disk, Fault, Killed, faults
 
 MAX_LEAVES = 7
 
-# Coresets of the one size reduce; those of the other keep every row, which is compared exactly.
-SIZES = st.sampled_from([3, 500])
+# Coresets of the one size reduce; those of the other keep every row, which is compared exactly:
+# histories have fewer rows.
+EXACT = 5000
+SIZES = st.sampled_from([3, EXACT])
 
 # Independent draws need no order of the rows, whose loops would be compiled.
 OPTIONS: dict[str, Any] = {"method": "uniform", "sampling": "multinomial", "random_state": 1}
@@ -159,7 +161,7 @@ class TreeHistory(History):
     @initialize(size=SIZES, fault=faults("killed", "data lost", "power cut", "full"))
     def create(self, size: int, fault: Fault) -> None:
         self.options = {**OPTIONS, "size": size}
-        self.exact = size == 500
+        self.exact = size == EXACT
         outcome = self.attempt(self._create, fault, lambda: None)
         if outcome != "done":
             assert not self.exists() or not self.open().leaves
@@ -190,7 +192,7 @@ class TreeHistory(History):
         CoresetTree.create(self.place, **self.options)
 
     def begin(self) -> None:
-        self.create(size=500, fault=Fault())
+        self.create(size=EXACT, fault=Fault())
 
     def go_on(self, number: int, fault: Fault) -> None:
         self.change(what=number, n=1 + number % 6, fault=fault, rivals=1 + number % 4)
@@ -439,7 +441,7 @@ class StreamHistory(History):
     )
     def create(self, size: int, every: int, fault: Fault) -> None:
         self.options = {**OPTIONS, "size": size}
-        self.exact, self.every = size == 500, every
+        self.exact, self.every = size == EXACT, every
         if not self.exact:
             self.options["leaf_size"] = 10
         outcome = self.attempt(self._create, fault, lambda: None)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
-from daskcoreset import CoresetTree
+from daskcoreset import CoresetTree, WeightedPoints
+from daskcoreset.core.errors import StoreError
 
 
 def day(number: int, n: int = 60) -> Any:
@@ -20,3 +23,19 @@ def made(path: Any, days: int = 0, **options: Any) -> CoresetTree:
     for number in range(days):
         tree.append(day(number), name=f"day {number}")
     return tree
+
+
+def refuse_late_writers(tree: CoresetTree, reopened: Callable[[], CoresetTree]) -> None:
+    """Check that a change is refused after that of another writer, on a disk and elsewhere."""
+    one, two = reopened(), reopened()
+    one.append(day(5), name="one")
+    for late in (two, tree):
+        with pytest.raises(StoreError, match="another writer has changed it"):
+            late.append(day(6), name="two")
+        with pytest.raises(StoreError, match="another writer has changed it"):
+            late.delete("day 0")
+    assert WeightedPoints.equals(two.coreset(), tree.coreset())  # still read as it was
+    one.append(day(7))
+    one.append(day(8))
+    with pytest.raises(StoreError, match="has changed since it was opened; open it again"):
+        two.coreset()

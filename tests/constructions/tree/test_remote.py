@@ -24,7 +24,7 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreEr
 from tests.tools import killing
 from tests.tools.object_stores import SECRET, ObjectServer, object_server
 from tests.tools.servers import FileServer
-from tests.tools.trees import day, made
+from tests.tools.trees import day, made, refuse_late_writers
 
 
 @pytest.fixture
@@ -171,18 +171,7 @@ def test_places__stores_of_zarr(tmp_path: Path) -> None:
 def test_changes__of_two_writers_one_wins(
     tree: CoresetTree, reopened: Callable[[], CoresetTree], objects: ObjectServer, url: str
 ) -> None:
-    one, two = reopened(), reopened()
-    one.append(day(5), name="one")
-    for late in (two, tree):
-        with pytest.raises(StoreError, match="another writer has changed it"):
-            late.append(day(6), name="two")
-        with pytest.raises(StoreError, match="another writer has changed it"):
-            late.delete("day 0")
-    assert WeightedPoints.equals(two.coreset(), tree.coreset())  # still read as it was
-    one.append(day(7))
-    one.append(day(8))
-    with pytest.raises(StoreError, match="has changed since it was opened; open it again"):
-        two.coreset()
+    refuse_late_writers(tree, reopened)
     # Both past the first look: the condition decides.
     for _ in range(5):
         rivals, barrier = [reopened(), reopened()], threading.Barrier(2)

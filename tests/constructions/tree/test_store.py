@@ -22,7 +22,7 @@ from daskcoreset.constructions.tree.versions import commit
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.testing import assert_mean
 from tests.tools import killing
-from tests.tools.trees import day, made
+from tests.tools.trees import day, made, refuse_late_writers
 
 
 @pytest.fixture
@@ -259,18 +259,7 @@ def test_tree__without_leaves(tmp_path: Path) -> None:
 
 def test_changes__of_two_writers_one_wins(tmp_path: Path, monkeypatch: Any) -> None:
     tree = made(tmp_path / "t", 3)
-    one, two = CoresetTree.open(tmp_path / "t"), CoresetTree.open(tmp_path / "t")
-    one.append(day(5), name="one")
-    for late in (two, tree):
-        with pytest.raises(StoreError, match="another writer has changed it"):
-            late.append(day(6), name="two")
-        with pytest.raises(StoreError, match="another writer has changed it"):
-            late.delete("day 0")
-    assert WeightedPoints.equals(two.coreset(), tree.coreset())  # still read as it was
-    one.append(day(7))
-    one.append(day(8))
-    with pytest.raises(StoreError, match="has changed since it was opened; open it again"):
-        two.coreset()
+    refuse_late_writers(tree, lambda: CoresetTree.open(tmp_path / "t"))
     # Both past the first look: the rename decides.
     rivals = [CoresetTree.open(tmp_path / "t") for _ in range(2)]
     barrier, results = threading.Barrier(2), []
