@@ -16,13 +16,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from daskcoreset.constructions.tree.job import Settings
+from daskcoreset.constructions.tree.leaf_table import ROW_BITS, Leaf, LeafTable
 from daskcoreset.constructions.tree.leaves import (
     LeafRows,
     content_digest,
     number_of,
     read_leaf,
 )
-from daskcoreset.constructions.tree.manifest import ROW_BITS, Leaf, LeafTable, Manifest
+from daskcoreset.constructions.tree.manifest import Manifest
 from daskcoreset.constructions.tree.persistence import RowSchema
 from daskcoreset.constructions.tree.source_record import SourceRecord
 from daskcoreset.core.deadline import check_time
@@ -289,10 +290,3 @@ def naming(part: str) -> Iterator[None]:
         if error.args and not str(error.args[0]).startswith(f"{part}: "):
             error.args = (f"{part}: {error.args[0]}", *error.args[1:])
         raise
-
-
-def kept_versions(source: SourceRecord | None, version: int) -> range:
-    """Return the versions that stay beside the one that is made, for readers and for `as_of`."""
-    keep: int | None = 2 if source is None else source.keep
-    first = 1 if keep is None else max(1, version - max(keep, 2) + 1)
-    return range(first, version)

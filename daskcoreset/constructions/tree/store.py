@@ -8,19 +8,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, Unpack
 
-import numpy as np
-
-from daskcoreset.constructions.sampling.job import DataFacts
 from daskcoreset.constructions.tree import persistence
+from daskcoreset.constructions.tree.answers import coreset_of, parts_of
+from daskcoreset.constructions.tree.changes import Needed, write_version
 from daskcoreset.constructions.tree.drift import Drift, drift_of, solution_of
-from daskcoreset.constructions.tree.following import Plan, Refresh, Refreshing, kept_versions
-from daskcoreset.constructions.tree.job import Settings, concatenate_parts
+from daskcoreset.constructions.tree.following import Plan, Refresh, Refreshing
+from daskcoreset.constructions.tree.job import Settings
+from daskcoreset.constructions.tree.leaf_table import ROW_BITS, Leaf, LeafTable
 from daskcoreset.constructions.tree.leaves import read_leaf
-from daskcoreset.constructions.tree.manifest import ROW_BITS, Leaf, LeafTable, Manifest
-from daskcoreset.constructions.tree.places import Layout
+from daskcoreset.constructions.tree.manifest import Manifest
+from daskcoreset.constructions.tree.places import Layout, Place
 from daskcoreset.constructions.tree.reducer import Reducer
 from daskcoreset.constructions.tree.remote import place_at
-from daskcoreset.constructions.tree.shape import Part, cover, digest_of, finer, respaced
 from daskcoreset.constructions.tree.view import SourceView
 from daskcoreset.constructions.tree.windows import TreeWindow
 from daskcoreset.core.coreset import Coreset
@@ -44,9 +43,18 @@ Window: TypeAlias = "str | Sequence[str] | slice | int | dt.date | None"
 _LAYOUT = Layout("coreset-tree", "versions", flat=False)
 
 
-def _reduced(settings: Settings, part: Part, below: list[WeightedPoints]) -> WeightedPoints:
-    # By the name, which stands for the leaves below: the same leaves give the same bits.
-    return settings.reduce(concatenate_parts(below), int(part.name, 16))
+def _created(place: Place, settings: Settings, *, follows: bool = False) -> Manifest:
+    """Make an empty tree; one that follows a source is opened by `CoresetTree.follow` too."""
+    opens = "CoresetTree.follow" if follows else "CoresetTree.open"
+    contents = persistence.settings_contents(settings, _LAYOUT.kind, follows=follows)
+    remedy = f"{opens} opens a tree that is there, or choose another path"
+    head = place.create(contents, None, remedy, overwrite=False)
+    return Manifest(place, head, most_rows=settings.most_rows)
+
+
+def _opened(place: Place, method: Any) -> tuple[Settings, Manifest]:
+    settings, origin = persistence.settings_from(place.settings(), place.name, method)
+    return settings, Manifest.newest(place, origin, settings.most_rows)
 
 
 class CoresetTree:
@@ -79,6 +87,7 @@ class CoresetTree:
     --------
     >>> import tempfile
     >>> from pathlib import Path
+    >>> import numpy as np
     >>> path = Path(tempfile.mkdtemp()) / "days.zarr"
     >>> tree = CoresetTree.create(path, size=100, random_state=0)
     >>> rng = np.random.default_rng(0)
@@ -114,7 +123,7 @@ class CoresetTree:
         self._manifest = manifest
         self._view = view
         # What earlier versions need that are kept, as far as it was read.
-        self._needed: dict[int, frozenset[tuple[int, str]]] = {}
+        self._needed: Needed = {}
 
     @classmethod
     def create(
@@ -162,10 +171,7 @@ class CoresetTree:
         )
         place = place_at("path", path, _LAYOUT, storage_options)
         refuse_inside(path, storage_options)
-        remedy = "CoresetTree.open opens a tree that is there, or choose another path"
-        contents = persistence.settings_contents(settings, _LAYOUT.kind)
-        head = place.create(contents, None, remedy, overwrite=False)
-        return cls(settings, Manifest(place, head, most_rows=settings.most_rows))
+        return cls(settings, _created(place, settings))
 
     @classmethod
     def open(
@@ -198,9 +204,7 @@ class CoresetTree:
         InvalidInputError
             If `method` is needed or is another one.
         """
-        place = place_at("path", path, _LAYOUT, storage_options)
-        settings, origin = persistence.settings_from(place.settings(), place.name, method)
-        return cls(settings, Manifest.newest(place, origin, settings.most_rows))
+        return cls(*_opened(place_at("path", path, _LAYOUT, storage_options), method))
 
     def __repr__(self) -> str:
         settings = self._settings
@@ -236,7 +240,7 @@ class CoresetTree:
     @property
     def depth(self) -> int:
         """Nodes above a leaf at most."""
-        return self._manifest.top.depth if self._manifest.top else 0
+        return self._manifest.depth
 
     # --- sources that are followed -------------------------------------------------------
 
@@ -324,6 +328,7 @@ class CoresetTree:
         Examples
         --------
         >>> import tempfile
+        >>> import numpy as np
         >>> folder = Path(tempfile.mkdtemp())
         >>> rng = np.random.default_rng(0)
         >>> for day in ("2026-03-01", "2026-03-02"):
@@ -336,9 +341,8 @@ class CoresetTree:
         TreeWindow(2 of 3 leaves: '2026-03-02.npy' to '2026-03-03.npy')
         """
         reading = ReadOptions(source_options, columns, missing_chunks)
-        view = SourceView(
-            source, FollowOptions(y, sample_weight, chunks, detect, branch, reading), keep
-        )
+        options = FollowOptions(y, sample_weight, chunks, detect, branch, reading)
+        view = SourceView(source, options, keep)
         wanted = Settings.checked(
             method, size, inner_size, n_clusters, random_state, sampling, on_invalid
         )
@@ -347,14 +351,11 @@ class CoresetTree:
             if place.is_free():
                 refuse_inside(path, storage_options)
                 view.look(None)  # what cannot be opened leaves nothing behind
-                contents = persistence.settings_contents(wanted, _LAYOUT.kind, follows=True)
-                remedy = "choose another path, or follow the source again"
-                head = place.create(contents, None, remedy, overwrite=False)
-                tree = cls(wanted, Manifest(place, head, most_rows=wanted.most_rows), view)
+                tree = cls(wanted, _created(place, wanted, follows=True), view)
             else:
-                settings, origin = persistence.settings_from(place.settings(), place.name, method)
+                settings, manifest = _opened(place, method)
                 view.check_settings(place, settings, wanted, random_state)
-                tree = cls(settings, Manifest.newest(place, origin, settings.most_rows), view)
+                tree = cls(settings, manifest, view)
             tree.refresh(allow_shrink=allow_shrink, progress=progress)
         return tree
 
@@ -467,6 +468,7 @@ class CoresetTree:
         Examples
         --------
         >>> import tempfile
+        >>> import numpy as np
         >>> tree = CoresetTree.create(Path(tempfile.mkdtemp()) / "t", size=200, random_state=0)
         >>> rng = np.random.default_rng(0)
         >>> leaf = tree.append(rng.normal(size=(2000, 2)))
@@ -481,10 +483,7 @@ class CoresetTree:
                 )
             before = self.as_of(self.version - 1)
             kept = solution_of(self._settings, before.coreset(), n_clusters)
-        flags = self.leaves.select(leaves)
-        if self._manifest.top is None:
-            raise InvalidInputError("the tree has no leaves; append some first.")
-        parts = cover(self._manifest.top, flags)
+        parts = parts_of(self._manifest, self.leaves.select(leaves))
         return drift_of(self._settings, self._manifest.read_node, parts, kept, n_clusters)
 
     def __getitem__(self, window: Window) -> TreeWindow:
@@ -647,48 +646,10 @@ class CoresetTree:
             )
 
     def _commit(self, changed: Manifest, made: dict[str, WeightedPoints]) -> Manifest:
-        """Make the nodes that are not there yet, and write the next version.
-
-        Parameters
-        ----------
-        changed : Manifest
-            The leaves as they are to be; its version and nodes are still those before.
-        made : dict of str to WeightedPoints
-            Leaves that are new, by the names of their nodes; the nodes above them are added.
-
-        Raises
-        ------
-        StoreError
-            If another process has changed the tree, or the disk refused. It is as it was.
-        """
-        before, version = self._manifest, self.version + 1
-        before.check_current()
-        slots = [leaf.slot for leaf in changed.leaves]
-        if changed.source is None:
-            slots = respaced(slots)
-        spaced = zip(changed.leaves, slots, strict=True)
-        leaves = LeafTable(replace(leaf, slot=slot) for leaf, slot in spaced)
-        after = replace(changed, version=version, leaves=leaves)
-        there: dict[str, tuple[int, int]] = {}
-        for part in after.top or ():
-            if part.name in before.nodes:
-                there[part.name] = before.nodes[part.name]
-            elif part.below:
-                names = [below.name for below in part.below]
-                points = [made[name] if name in made else before.read_node(name) for name in names]
-                made[part.name] = _reduced(self._settings, part, points)
-        place = before.place
-        new = {name: (version, index) for index, name in enumerate(made, place.first_index)}
-        after = replace(after, nodes=there | new)
-        after = after.commit(after.groups(made))
-        # Who has the tree open as it was may go on reading.
-        self._needed[before.version], known = before.needed, self._needed
-        kept = kept_versions(after.source, version)
-        self._needed = {old: known.get(old) or before.needed_by(old) for old in kept}
-        needed = after.needed.union(*self._needed.values())
-        place.sweep(lambda made_in, member: (made_in, member) in needed or made_in > version)
-        self._manifest = after
-        return after
+        self._manifest, self._needed = write_version(
+            self._settings, self._manifest, changed, made, self._needed
+        )
+        return self._manifest
 
     def delete(self, leaf: Window) -> None:
         """Remove a leaf, or several in one step.
@@ -744,43 +705,7 @@ class CoresetTree:
         StoreError
             If the tree has changed since it was opened and the nodes are gone, or it is damaged.
         """
-        manifest, settings = self._manifest, self._settings
-        if manifest.top is None:
-            raise InvalidInputError("the tree has no leaves; append some first.")
-        flags = self.leaves.select(leaves)
-        if not any(leaf.rows for leaf, flag in zip(self.leaves, flags, strict=True) if flag):
-            raise InvalidInputError("leaves has no rows; pass a window with some.")
-        parts = cover(manifest.top, flags)
-        if manifest.source is not None:  # the bits of other trees stay as they are
-            parts = finer(parts)
-        # By the names of the parts, which stand for the leaves below them.
-        points, described = settings.last_reduction(
-            [manifest.read_node(part.name) for part in parts], int(digest_of(parts), 16)
-        )
-        points = replace(points, indices=self._count_rows(points.indices))
-        all_leaves = zip(self.leaves, self.leaves.offsets, flags, strict=True)
-        chosen = [(leaf, offset) for leaf, offset, flag in all_leaves if flag]
-        facts = {
-            **described,
-            "strategy": "store",
-            "version": self.version,
-            "levels": self.depth,
-            "leaves": [{"name": x.name, "offset": start, "rows": x.rows} for x, start in chosen],
-        }
-        n_dropped = sum(leaf.n_dropped for leaf, _ in chosen)
-        n = sum(leaf.rows for leaf, _ in chosen) - n_dropped
-        weight = float(sum(leaf.weight for leaf, _ in chosen))
-        columns = None if manifest.schema is None else manifest.schema.columns
-        data = DataFacts(n, n_dropped, weight, str(self.path), columns)
-        return settings.make_coreset(points, data, facts, normalize=normalize)
-
-    def _count_rows(self, stored: IndexArray) -> IndexArray:
-        """Turn row numbers as they are kept into those that count through all leaves."""
-        uids = np.array([leaf.uid for leaf in self.leaves])
-        order = np.argsort(uids)
-        positions = order[np.searchsorted(uids, stored >> ROW_BITS, sorter=order)]
-        starts: IndexArray = np.array(self.leaves.offsets)[positions]
-        return starts + (stored & ((1 << ROW_BITS) - 1))
+        return coreset_of(self._settings, self._manifest, leaves, normalize=normalize)
 
     def locate(self, indices: IndexArray) -> tuple[list[str], IndexArray]:
         """Return the leaf, and the row number in it, of rows of a coreset of this tree.

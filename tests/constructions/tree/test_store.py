@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskcoreset import CoresetTree, WeightedPoints
-from daskcoreset.constructions.tree import persistence, store, versions
+from daskcoreset.constructions.tree import changes, persistence, versions
 from daskcoreset.constructions.tree.manifest import Manifest
 from daskcoreset.constructions.tree.versions import commit
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
@@ -29,13 +29,13 @@ from tests.tools.trees import day, made, refuse_late_writers
 def reduced(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Leaves under every node that is computed."""
     seen: list[int] = []
-    original = store._reduced
+    original = changes._reduced
 
     def counted(settings: Any, part: Any, held: Any) -> Any:
         seen.append(part.stop - part.start)
         return original(settings, part, held)
 
-    monkeypatch.setattr(store, "_reduced", counted)
+    monkeypatch.setattr(changes, "_reduced", counted)
     return seen
 
 
