@@ -8,10 +8,11 @@ number depends on them.
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -23,7 +24,8 @@ Detect: TypeAlias = Literal["stat", "content"]
 
 # A file that is written again within one tick of the clock of its disk, after it was looked at, has
 # the same times. What is younger than a tick is therefore waited for: a file whose time has a
-# fraction of a second lies on a disk with ticks of milliseconds, any other one maybe not.
+# fraction of a second lies on a disk with ticks of milliseconds, any other one maybe not. Of a
+# server that tells no entity tags what is so young is read again by the next refresh instead.
 _TICK, _COARSE_TICK = 0.03, 2.0
 
 _PIECE = 2**22
@@ -99,7 +101,19 @@ def _of_object(found: Mapping[str, Any], name: str) -> str:
             f"{name}: its server tells neither when it was written nor an entity tag, so that "
             f'changes cannot be seen; pass detect="content", which reads every file.'
         )
-    return f"size={found.get('size')} tag={tags} time={times}"
+    # Without a tag, what is written within one tick after it was looked at may look the same.
+    young = not tags and any(abs(time.time() - seconds) < _COARSE_TICK for seconds in _times(found))
+    seen = f" seen={time.time_ns()}" if young else ""
+    return f"size={found.get('size')} tag={tags} time={times}{seen}"
+
+
+def _times(found: Mapping[str, Any]) -> Iterator[float]:
+    """Return the times that a server tells, in seconds, as far as they are understood."""
+    for value in (found[key] for key in _TIMES if found.get(key)):
+        if isinstance(value, dt.datetime):
+            yield (value if value.tzinfo else value.replace(tzinfo=dt.UTC)).timestamp()
+        elif isinstance(value, (int, float)):
+            yield float(value)
 
 
 def _of_disk(path: str | os.PathLike[str]) -> str | None:

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import datetime as dt
 import os
+import time
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -10,6 +13,7 @@ import zarr
 
 from daskcoreset import CoresetTree
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.inputs import stamps
 from daskcoreset.inputs.places import Place
 from daskcoreset.inputs.stamps import chunk_stamper, stamps_of_files
 from tests.tools.object_stores import ObjectServer, object_server
@@ -50,6 +54,26 @@ def test_stamps__of_a_store_that_tells_nothing(tmp_path: Path) -> None:
     assert stamps[0] is not None
     assert stamps[1] is None
     store.close()
+
+
+@pytest.mark.parametrize("kind", [float, int, dt.datetime.fromtimestamp, str])
+def test_stamps__of_servers_that_tell_times_alone(
+    kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filesystem = mock.Mock(**{"info.return_value": {"type": "file"}})
+    place, now = [Place("folder/x", filesystem)], time.time()
+
+    def stamp(seconds: float, **tags: str) -> list[str]:
+        time_of_file = kind(seconds) if kind is str else kind(int(seconds))
+        entry = {"size": 5, "mtime": time_of_file, **tags}
+        monkeypatch.setattr(stamps, "_listed", lambda *_: {"folder/x": entry})
+        return stamps_of_files(place, "stat")
+
+    assert stamp(now - 60) == stamp(now - 60)
+    assert stamp(now - 60) != stamp(now - 30)
+    assert stamp(now, ETag="a") == stamp(now, ETag="a") != stamp(now, ETag="b")
+    if kind in {float, int}:  # written in this second: the next look takes it for new
+        assert stamp(now) != stamp(now)
 
 
 @pytest.mark.slow

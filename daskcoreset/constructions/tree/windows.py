@@ -114,13 +114,15 @@ def select(leaves: Sequence[_Leaf], window: slice, position: Callable[[str], int
         Returns that of a name, or raises an error.
     """
     bounds = [one for one in (window.start, window.stop) if one is not None]
-    if bounds and all(map(is_int, bounds)) and (window.step is None or is_int(window.step)):
+    steps = is_int(window.step) or (window.step is None and bounds)
+    if all(map(is_int, bounds)) and steps:
         return by_position(
             len(leaves), slice(*map(_index, (window.start, window.stop, window.step)))
         )
     if window.step is not None:
         raise InvalidInputError(
-            f"leaves is a slice with step {window.step!r}; pass a list of names."
+            f"leaves is a slice with step {window.step!r}, which only positions have; pass a list "
+            f"of names."
         )
     if any(map(is_date, bounds)) or _are_dates_only(bounds, leaves):
         return by_date(leaves, window.start, window.stop)

@@ -196,6 +196,21 @@ def test_refresh__by_two_processes_is_refused_to_the_second(tmp_path: Path) -> N
         two.refresh()
 
 
+@pytest.mark.distributed
+def test_refresh__same_bits_on_a_cluster(cluster: Any, tmp_path: Path) -> None:
+    from distributed import Client
+
+    array = make_array(tmp_path / "rows", 55)
+    view = CoresetTree.follow(array, tmp_path / "view", chunks=30, **OPTIONS)
+    with Client(cluster):
+        there = CoresetTree.follow(array, tmp_path / "there", chunks=30, **OPTIONS)
+        grow(array, 20)
+        there.refresh()
+    view.refresh()
+    assert_alike(there, view)
+    there.verify()
+
+
 # --- versions and windows -----------------------------------------------------------------
 
 
@@ -240,6 +255,7 @@ def test_windows__by_date_and_position(tmp_path: Path) -> None:
         assert view.coreset(window).equals(view[names].coreset())
     assert view[day].names == (names[0],)
     assert view[-1].names == ("2026-03-05.npy",)
+    assert view[::3].names == ("2026-03-01.npy", "2026-03-04.npy")
     assert view[:day].names == ("2026-03-01.npy", names[0])
     assert repr(view[-2:]) == "TreeWindow(2 of 5 leaves: '2026-03-04.npy' to '2026-03-05.npy')"
     assert (len(view[-2:]), list(view)) == (2, view.leaves.names)
