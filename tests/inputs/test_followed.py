@@ -13,7 +13,7 @@ from daskcoreset.core.errors import InvalidTypeError
 from daskcoreset.inputs.followed import FollowOptions, look, time_in_name
 from tests.tools.view_histories import assert_alike
 
-pytestmark = pytest.mark.usefixtures("quick_disk")
+pytestmark = pytest.mark.usefixtures("light_trees")
 
 OPTIONS: dict[str, Any] = {"size": 20, "random_state": 0}
 

@@ -18,7 +18,7 @@ from daskcoreset.inputs.places import Place
 from daskcoreset.inputs.stamps import chunk_stamper, stamps_of_files
 from tests.tools.object_stores import ObjectServer, object_server
 
-pytestmark = pytest.mark.usefixtures("quick_disk")
+pytestmark = pytest.mark.usefixtures("light_trees")
 
 OPTIONS: dict[str, Any] = {"size": 20, "random_state": 0}
 
@@ -92,22 +92,18 @@ def test_follow__objects_by_their_entity_tags(tmp_path: Path) -> None:
         for i in range(3):
             put(f"{i}.npy", np.full((9, 2), float(i)))
         options = {**OPTIONS, "source_options": server.options}
-        # The view lies beside them, on the same server.
-        options["storage_options"] = server.options
-        view = CoresetTree.follow(f"{url}/*.npy", f"{url}/view", **options)
+        view = CoresetTree.follow(f"{url}/*.npy", tmp_path / "files", **options)
         put("1.npy", np.full((9, 2), 7.0))
         put("3.npy", np.full((9, 2), 8.0))
         assert view.refresh().read == ("1.npy", "3.npy")
-        zarr_options = dict(server.options)
         array = zarr.create_array(
             f"{url}/rows.zarr",
             shape=(20, 2),
             chunks=(5, 2),
             dtype="f8",
-            storage_options=zarr_options,
+            storage_options=dict(server.options),
         )
         array[:] = 1.0
-        options.pop("storage_options")
         stored = CoresetTree.follow(f"{url}/rows.zarr", tmp_path / "view", **options)
         array[7] = 3.0
         assert stored.refresh().read == ("block-1",)

@@ -12,7 +12,7 @@ from daskcoreset import CoresetTree
 from daskcoreset.core.errors import InvalidInputError, StoreError
 from tests.tools.view_histories import assert_alike
 
-pytestmark = pytest.mark.usefixtures("quick_disk")
+pytestmark = pytest.mark.usefixtures("light_trees")
 
 OPTIONS: dict[str, Any] = {"size": 20, "random_state": 0}
 

@@ -79,6 +79,7 @@ def test_refresh__after_an_append_reads_what_was_appended(
         assert CountingStore.read < 10_000  # metadata
 
 
+@pytest.mark.usefixtures("light_trees")
 def test_refresh__reports_what_was_read_and_what_that_changed(tmp_path: Path) -> None:
     source = make_days(tmp_path / "days")
     view = CoresetTree.follow(source, tmp_path / "view", **OPTIONS)
@@ -120,6 +121,7 @@ def test_refresh__by_content_sees_what_hides_from_the_clock(tmp_path: Path) -> N
     assert not other.last_refresh
 
 
+@pytest.mark.usefixtures("light_trees")
 def test_refresh__of_an_array_that_is_resized_in_the_middle_of_a_chunk(tmp_path: Path) -> None:
     array = make_array(tmp_path / "rows", 95)
     view = CoresetTree.follow(array, tmp_path / "view", **OPTIONS)
@@ -132,6 +134,7 @@ def test_refresh__of_an_array_that_is_resized_in_the_middle_of_a_chunk(tmp_path:
     assert_alike(view, CoresetTree.follow(array, tmp_path / "fresh", **OPTIONS))
 
 
+@pytest.mark.usefixtures("light_trees")
 def test_follow__with_larger_leaves_and_labels(tmp_path: Path) -> None:
     group = zarr.open_group(tmp_path / "rows", mode="w")
     X = group.create_array("X", shape=(100, 2), chunks=(10, 2), dtype="f4")
@@ -170,6 +173,7 @@ def test_histories__many(seed: int, tmp_path: Path) -> None:
     run_history(tmp_path, seed, "files")
 
 
+@pytest.mark.usefixtures("light_trees")
 def test_refresh__of_many_leaves_is_written_in_parts_that_a_failure_leaves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -239,6 +243,7 @@ def test_as_of__gives_the_versions_that_are_kept(tmp_path: Path) -> None:
         view.as_of(3)
 
 
+@pytest.mark.usefixtures("light_trees")
 def test_windows__by_date_and_position(tmp_path: Path) -> None:
     view = CoresetTree.follow(make_days(tmp_path / "days"), tmp_path / "view", **OPTIONS)
     day = dt.date(2026, 3, 2)
