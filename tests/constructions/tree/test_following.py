@@ -13,6 +13,7 @@ from zarr.storage import LocalStore, MemoryStore, WrapperStore
 
 from daskcoreset import CoresetTree
 from daskcoreset.constructions.tree import following
+from daskcoreset.constructions.tree.job import Settings
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from tests.tools.light_groups import light_groups
 from tests.tools.view_histories import assert_alike, run_history
@@ -241,6 +242,45 @@ def test_as_of__gives_the_versions_that_are_kept(tmp_path: Path) -> None:
     shutil.copytree(tmp_path / "view" / "versions" / f"{3:012d}" / "manifest", head / "manifest")
     with pytest.raises(StoreError, match="is not the one that was there"):
         view.as_of(3)
+
+
+def test_refresh__removes_nothing_while_a_version_that_is_kept_does_not_read(
+    tmp_path: Path,
+) -> None:
+    array = make_array(tmp_path / "rows", 30)
+    view = CoresetTree.follow(array, tmp_path / "view", keep=4, **OPTIONS)
+    before = view.coreset()
+    array[:] = 2.0 * rows(30)
+    view.refresh()
+    manifest = tmp_path / "view" / "versions" / f"{1:012d}" / "manifest" / "zarr.json"
+    content = manifest.read_bytes()
+    manifest.write_bytes(b"")
+    array[:] = 3.0 * rows(30)
+    again = CoresetTree.follow(array, tmp_path / "view", keep=4, **OPTIONS)
+    assert again.version == 3
+    manifest.write_bytes(content)
+    assert again.as_of(1).coreset().equals(before)
+    again.as_of(1).verify()
+
+
+@pytest.mark.usefixtures("light_trees")
+def test_coreset__is_drawn_from_many_nodes_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    array = make_array(tmp_path / "rows", 2400, 60)
+    view = CoresetTree.follow(array, tmp_path / "view", **OPTIONS)
+    given: list[list[int]] = []
+    last_reduction = Settings.last_reduction
+
+    def seen(settings: Any, parts: Any, position: int) -> Any:
+        given.append([len(part) for part in parts])
+        return last_reduction(settings, parts, position)
+
+    monkeypatch.setattr(Settings, "last_reduction", seen)
+    for window in (None, slice(-30, None)):
+        assert len(view.coreset(window)) <= 20
+    for lengths in given:  # so that what was drawn below adds little to the error
+        assert lengths == [40] * 16
 
 
 @pytest.mark.usefixtures("light_trees")
