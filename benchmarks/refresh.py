@@ -334,8 +334,7 @@ def main() -> None:
         for name, make in makers.items():
             if name in args.parts:
                 parts[name] = {"text": make(), "stamp": common.stamp()}
-                data = {"parts": {part: parts[part] for part in makers if part in parts}}
-                common.write("refresh", data, args.out, report)
+                common.write("refresh", {"parts": parts}, args.out, report)
 
 
 def report(data: dict[str, Any]) -> str:
