@@ -51,6 +51,22 @@ def taken_ports() -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no write wait for the disk: for tests of many that are not about power cuts."""
+    monkeypatch.setattr(os, "fsync", lambda *_: None)
+
+
+@pytest.fixture
+def light_trees(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Keep what trees on the disk hold in memory: for tests that are about their sources."""
+    from tests.tools.light_groups import light_groups
+
+    monkeypatch.setattr(os, "fsync", lambda *_: None)
+    with light_groups():
+        yield
+
+
 @pytest.fixture(scope="session")
 def cluster() -> Any:
     """Two worker processes of one thread each, started once; connect with ``Client(cluster)``."""
