@@ -53,9 +53,7 @@ def report(data: dict[str, object]) -> str:
             for name, size in found.items()
         }
         largest = sorted(added, key=lambda name: -added[name])[:LARGEST]
-        words = ", ".join(
-            f"{name} {added[name] / 1e6:.0f}" for name in largest if added[name] > 5e5
-        )
+        large = [f"{name} {added[name] / 1e6:.0f}" for name in largest if added[name] > 5e5]
         rows.append((extra, f"{sum(found.values()) / 1e6:.0f}", ", ".join(large) or "-"))
     heads = ("extra", "MB", "largest packages that it adds, MB")
     return "\n".join([*common.table(heads, rows), "", common.stamped(data), ""])
