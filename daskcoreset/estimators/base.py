@@ -28,6 +28,8 @@ from sklearn.utils.validation import (
 )
 
 from daskcoreset.build import build
+from daskcoreset.constructions.tree.store import CoresetTree
+from daskcoreset.constructions.tree.windows import TreeWindow
 from daskcoreset.core.blocks import (
     Block,
     InvalidRow,
@@ -179,14 +181,17 @@ def _within_timeout(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def limited(self: Any, *args: Any, **kwargs: Any) -> Any:
         with time_limit(self.timeout):
-            X = args[0] if args else kwargs.get("X")
-            if not isinstance(X, (Coreset, Portfolio)):
-                return method(self, *args, **kwargs)
-            if self._no_coreset is not None and method.__name__ in {"fit", "partial_fit"}:
+            given = args[0] if args else kwargs.get("X")
+            X = given
+            fits = method.__name__ in {"fit", "partial_fit"}
+            if self._no_coreset is None or not fits:
+                X = coreset_for(self, given)
+            elif isinstance(given, (Coreset, Portfolio, CoresetTree, TreeWindow)):
                 raise InvalidInputError(
-                    f"X is a {type(X).__name__}, and {type(self).__name__} {self._no_coreset}"
+                    f"X is a {type(given).__name__}, and {type(self).__name__} {self._no_coreset}"
                 )
-            X = one_coreset(self, X)
+            if not isinstance(X, Coreset):
+                return method(self, *args, **kwargs)
             kwargs = rows_of_coreset(method.__name__, X, args[1:], kwargs)
             required = method.__name__ != "predict" and get_tags(self).target_tags.required
             if required and X.labels is None:
@@ -203,6 +208,13 @@ def _within_timeout(method: Callable[..., Any]) -> Callable[..., Any]:
                 del self._given
 
     return limited
+
+
+def coreset_for(model: Any, X: Any) -> Any:
+    """Return the coreset that X stands for, where it is a portfolio, a tree or a window of one."""
+    if isinstance(X, (CoresetTree, TreeWindow)):
+        return X.coreset()
+    return member_for(model, X) if isinstance(X, Portfolio) else X
 
 
 def member_for(model: Any, portfolio: Portfolio) -> Coreset:
@@ -230,14 +242,9 @@ def member_for(model: Any, portfolio: Portfolio) -> Coreset:
     return portfolio[fitting[0]]
 
 
-def one_coreset(model: Any, X: Any) -> Any:
-    """Return the coreset that stands for X; X itself where it is no portfolio."""
-    return member_for(model, X) if isinstance(X, Portfolio) else X
-
-
 def rows_for(model: CoresetModel, X: Any) -> Any:
     """Return the rows of a coreset in place of X, to which a model is applied; or X."""
-    X = one_coreset(model, X)
+    X = coreset_for(model, X)
     return X.points if isinstance(X, Coreset) else X
 
 
@@ -718,11 +725,12 @@ class UnlabelledModel(CoresetModel):
 
         Parameters
         ----------
-        X : array-like of shape (n, d), path, Coreset or Portfolio
+        X : array-like of shape (n, d), path, Coreset, Portfolio, CoresetTree or TreeWindow
             Any input of `daskcoreset.build`; or a coreset, such as a member of a
             `daskcoreset.Portfolio`, which is fitted on as it is, with its weights. What is said of
             all rows, such as costs and labels, is of the rows of the coreset then. A portfolio
-            stands for its only member, or the only one of the estimator's `method`.
+            stands for its only member, or the only one of the estimator's `method`; a
+            `CoresetTree`, or a window of one such as ``tree[-7:]``, for its coreset.
         y : object
             Ignored.
         sample_weight : array-like of shape (n,), or str, optional

@@ -29,7 +29,7 @@ from daskcoreset.estimators.base import (
     BUILD_CONSTRAINTS,
     CoresetModel,
     InMemoryData,
-    one_coreset,
+    coreset_for,
     refuse_as,
     require_weighted_fit,
     resolve_for,
@@ -482,7 +482,7 @@ class CoresetEstimator(CoresetModel):
             If X is out of core and `estimator` is neither: other scores do not add up.
         """
         check_is_fitted(self)
-        if isinstance(X := one_coreset(self, X), Coreset):
+        if isinstance(X := coreset_for(self, X), Coreset):
             rows = rows_of_coreset("score", X, (y, sample_weight), {})
             X, sample_weight = rows["X"], rows["sample_weight"]
             y = rows["y"] if self._wants_y() else None
