@@ -1,7 +1,7 @@
 """Numbers in the sentences of the guide, from the results of the benchmarks.
 
-A sentence holds the name of a number in double braces, ``{{ one_read_disk_time }}``, and the build of the
-documentation puts the number there.
+A sentence holds the name of a number in double braces, ``{{ one_read_disk_time }}``, and the build
+of the documentation puts the number there.
 """
 
 from __future__ import annotations
