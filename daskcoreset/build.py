@@ -689,6 +689,10 @@ def _size_rule(
     """Return the rule by which ``size="auto"`` grows; None for a number of rows."""
     if not _is_auto(size):
         return None
+    if getattr(construction, "representatives", "rows") != "rows":
+        raise InvalidInputError(
+            'size="auto" compares coresets of rows; pass a number with representatives="centroids".'
+        )
     if not computes:
         raise InvalidInputError(
             'size="auto" reads the data to decide what to do next, so it can be neither lazy nor '

@@ -28,7 +28,7 @@ from daskcoreset.metrics.poisson_sample import (
     SampleDesign,
     sample_costs,
 )
-from daskcoreset.objectives import LinearCost, Objective, objective_for
+from daskcoreset.objectives import LinearCost, Objective, constant_of, objective_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -379,7 +379,8 @@ def audit(
     if objective is None:
         objective = objective_for(coreset.provenance, n_clusters, rows)
     names, candidates = candidate_solutions(objective, rows, solutions, seed)
-    on_coreset = np.array([objective.cost(rows, solution) for solution in candidates])
+    constant = constant_of(coreset, objective)
+    on_coreset = np.array([objective.cost(rows, solution) for solution in candidates]) + constant
     if sample_size is None:
         sample_size = max(_MIN_SAMPLE, len(coreset))
     size = as_int("sample_size", sample_size)

@@ -520,6 +520,7 @@ def distortion(
     several, _ = _as_solutions(solutions, coreset.points.shape[1], "solutions")
     on_all = kmeans_cost(X, several, sample_weight)
     on_coreset = kmeans_cost(coreset.points, several, coreset.weights)
+    on_coreset = on_coreset + constant_of(coreset, QuantizationError())
     both_zero = (on_all == 0) & (on_coreset == 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(both_zero, 1.0, on_coreset / on_all)
