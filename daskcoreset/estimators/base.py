@@ -14,6 +14,7 @@ from numbers import Integral
 from typing import Any, Literal, Self, TypeAlias, Unpack
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.metrics import accuracy_score
@@ -141,6 +142,21 @@ def require_weighted_fit(estimator: Any, remedy: str) -> None:
         raise InvalidTypeError(
             f"estimator is a {type(estimator).__name__}, whose fit takes no sample_weight, so that "
             f"it cannot be fitted on a coreset; {remedy}."
+        )
+
+
+def is_sparse(rows: Rows) -> bool:
+    """Whether rows are known to be sparse."""
+    return issparse(rows.X) if isinstance(rows, InMemoryData) else rows.sparse
+
+
+def refuse_centroids(coreset: Coreset, estimator: Any) -> None:
+    """Check that a coreset is of rows, where means of them are not enough."""
+    if coreset.of_centroids:
+        raise InvalidInputError(
+            f"the rows of the coreset are centroids, which have lost the spread that a "
+            f"{type(estimator).__name__} fits; pass one of rows "
+            f'(representatives="rows").'
         )
 
 

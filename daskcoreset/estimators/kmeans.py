@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Unpack
@@ -33,6 +34,7 @@ from daskcoreset.estimators.base import (
     check_size,
     coreset_is_all,
     count_features,
+    is_sparse,
     resolve_for,
 )
 from daskcoreset.estimators.labelled import is_frame, series_in_memory
@@ -42,7 +44,9 @@ from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.inputs.cubes import dataset_of
 from daskcoreset.inputs.options import ReadKeywords, takes_reading, with_columns
 from daskcoreset.metrics.costs import kmeans_cost
+from daskcoreset.objectives import QuantizationError, constant_of
 from daskcoreset.sensitivities import Sensitivity
+from daskcoreset.sensitivities.centroids import Representable, Representatives
 from daskcoreset.sensitivities.kmeans import StrongKMeans
 from daskcoreset.solvers.kmeans import (
     center_distances,
@@ -136,6 +140,8 @@ class ClusteringModel(
         if isinstance(rows, InMemoryData):
             labels, self._inertia = self._labels_and_cost(rows)
             self._labels = rows.as_given(labels)
+            if self._given is not None:  # of centroids, perhaps
+                self._inertia += self._given.constant
         elif self.compute_inertia:
             self._inertia = self._cost(rows)
 
@@ -282,6 +288,12 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         Construction of the coreset. "kmeans" is ``StrongKMeans(n_clusters)``, whose error is
         relative to the cost of the best k centers, also where clusters are uneven;
         "lightweight" is cheaper to build.
+    representatives : {"auto", "rows", "centroids"}, default="auto"
+        What the coreset is of: rows, or weighted centroids of small cells of more rows, as in
+        `daskcoreset.StrongKMeans`. "auto" takes centroids with ``method="kmeans"`` where rows are
+        dense, and else what the construction says: at ten points a cluster the solutions cost a
+        fifth to two thirds less above those of all rows, at a hundred a third less or the same
+        (``benchmarks/results/representatives.md``).
     sampling : {"systematic", "multinomial"}, default="systematic"
         As in `daskcoreset.build`.
     passes : {1, 2}, default=1
@@ -324,7 +336,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         without dimensions, which reads the data when it is computed, unless `compute_inertia` is
         set; `coreset_inertia_` costs nothing.
     coreset_inertia_ : float
-        The same sum over the coreset, which estimates it.
+        The same sum over the coreset, its constant included, which estimates it.
     n_iter_ : int
         Steps of the best run.
     n_features_in_ : int
@@ -370,6 +382,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CLUSTERING_CONSTRAINTS,
+        "representatives": [StrOptions({"auto", "rows", "centroids"})],
         "init": [StrOptions({"k-means++", "random"}), callable, "array-like"],
         "verbose": ["verbose"],
     }
@@ -380,6 +393,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         *,
         size: int | Literal["auto"] = "auto",
         method: str | Sensitivity[Any] = "kmeans",
+        representatives: Literal["auto", "rows", "centroids"] = "auto",
         sampling: Sampling = "systematic",
         passes: Literal[1, 2] = 1,
         init: Any = "k-means++",
@@ -395,6 +409,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         self.n_clusters = n_clusters
         self.size = size
         self.method = method
+        self.representatives = representatives
         self.sampling = sampling
         self.passes = passes
         self.init = init
@@ -418,6 +433,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         check_size(size, k, "cluster")
         strong = isinstance(self.method, str) and self.method == "kmeans"
         method = StrongKMeans(k) if strong else resolve_for(self.method, k)
+        method = self._representing(method, strong=strong, sparse=is_sparse(rows))
         if isinstance(self.init, str):
             check_choice("init", self.init, "k-means++", "random")
         elif not callable(self.init):
@@ -426,7 +442,27 @@ class CoresetKMeans(SparseInput, ClusteringModel):
             self._check_work(min(size, rows.X.shape[0]), rows.X.shape[1])
         return method, size, k
 
+    def _representing(
+        self, method: Sensitivity[Any], *, strong: bool, sparse: bool
+    ) -> Sensitivity[Any]:
+        """Return the construction with the representatives that are asked for."""
+        if self.representatives == "auto":
+            if sparse or not strong:
+                return method
+            wanted: Representatives = "centroids"
+        else:
+            wanted = self.representatives
+        if wanted == getattr(method, "representatives", "rows"):
+            return method
+        if not isinstance(method, Representable):
+            raise InvalidInputError(
+                f'representatives="centroids", and {method.name!r} gives rows only; leave it out, '
+                f'or pass method="kmeans".'
+            )
+        return replace(method, representatives=wanted)
+
     def _solve(self, coreset: Coreset, seed: int) -> None:
+        constant = constant_of(coreset, QuantizationError())
         points, weights, _ = deduplicate(spread_out(coreset.points), coreset.weights)
         self._warn_wide(points, weights)
         distinct = self._distinct_centers(points, coreset)
@@ -446,7 +482,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         else:
             self.cluster_centers_, self.n_iter_ = distinct, 1
         sample = InMemoryData(coreset.points, None, coreset.weights)
-        self.coreset_inertia_ = self._cost_in_memory(sample)
+        self.coreset_inertia_ = self._cost_in_memory(sample) + constant
 
     def _warn_wide(self, points: Points, weights: FloatArray) -> None:
         """Warn where one column holds nearly all the variance."""

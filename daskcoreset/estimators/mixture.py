@@ -24,6 +24,7 @@ from daskcoreset.estimators.base import (
     UnlabelledModel,
     check_size,
     count_features,
+    refuse_centroids,
     resolve_for,
 )
 from daskcoreset.estimators.scoring import weighted_sum
@@ -239,6 +240,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         return MixtureCoreset(k) if is_mixture else resolve_for(self.method, k), size, k
 
     def _solve(self, coreset: Coreset, seed: int) -> None:
+        refuse_centroids(coreset, self)
         points, weights, _ = deduplicate(coreset.points, coreset.weights)
         earlier: MixtureFit | None = getattr(self, "_fit", None) if self.warm_start else None
         if earlier is not None and (

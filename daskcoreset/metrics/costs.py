@@ -22,7 +22,7 @@ from daskcoreset.core.validation import as_numbers, check_flag, check_positive, 
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction, map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
-from daskcoreset.objectives import LinearCost, QuantizationError
+from daskcoreset.objectives import LinearCost, QuantizationError, constant_of
 from daskcoreset.objectives.clustering import as_centers
 from daskcoreset.sensitivities import SVM
 

@@ -9,7 +9,15 @@ import numpy as np
 
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.typing import FloatArray, IndexArray, Points
-from daskcoreset.solvers.kmeans import Partition, assign, cells_of, lloyd_step, plus_plus, seed_cells
+from daskcoreset.solvers.kmeans import (
+    Partition,
+    assign,
+    cells_of,
+    lloyd_step,
+    own_distances,
+    plus_plus,
+    seed_cells,
+)
 
 # Lloyd steps after the seeds: further ones were measured to lower the cost in the cells by less
 # than a hundredth each.
@@ -80,26 +88,34 @@ def centroids(
     ----------
     Arthur and Vassilvitskii (2007), k-means++: the advantages of careful seeding.
     """
-    n = points.shape[0]
-    if count <= _DIRECT:
-        labels, starts = _cells(points, weights, count, rng)
-    else:
-        labels, starts = np.empty(n, dtype=np.int64), []
-        parts = seed_cells(points, weights, math.isqrt(count), rng)
-        parts = _assigned(points, weights, parts.clusters.centers)
-        members = np.split(
-            np.argsort(parts.labels, kind="stable"),
-            np.cumsum(np.bincount(parts.labels, minlength=len(parts.clusters)))[:-1],
-        )
-        sizes = np.array([len(rows) for rows in members])
-        total = 0
-        for rows, share in zip(members, _shares(parts.clusters.costs, sizes, count), strict=True):
-            local, centers = _cells(points[rows], weights[rows], int(share), rng)
-            labels[rows] = total + local
-            starts.append(centers)
-            total += len(centers)
-        starts = np.concatenate(starts)
-    return _ordered(cells_of(points, weights, labels, starts))
+    cells = _cells if count <= _DIRECT else _cells_in_parts
+    labels, centers = cells(points, weights, count, rng)
+    return _ordered(cells_of(points, weights, labels, centers))
+
+
+def _cells_in_parts(
+    points: Points, weights: FloatArray, count: int, rng: np.random.Generator
+) -> tuple[IndexArray, FloatArray]:
+    seeds = seed_cells(points, weights, math.isqrt(count), rng).clusters.centers
+    parts = cells_of(points, weights, assign(points, seeds)[0], seeds)
+    sizes = np.bincount(parts.labels, minlength=len(parts.clusters))
+    order = np.argsort(parts.labels, kind="stable")
+    shares = _shares(parts.clusters.costs, sizes, count)
+    labels, centers, total = np.empty(len(order), dtype=np.int64), [], 0
+    for rows, share in zip(np.split(order, np.cumsum(sizes)[:-1]), shares.tolist(), strict=True):
+        local, found = _cells(points[rows], weights[rows], share, rng)
+        labels[rows] = total + local
+        centers.append(found)
+        total += len(found)
+    all_centers = np.concatenate(centers)
+    if total == count:
+        return labels, all_centers
+    # Parts of few distinct rows have left seeds over.
+    dense = dense_rows(points)
+    distances = own_distances(dense, labels, all_centers)
+    coins = rng.random(min(count, len(dense)) - total)
+    further = plus_plus(dense, weights, coins, labels, distances, n_earlier=total)
+    return labels, np.concatenate([all_centers, dense[further].astype(np.float64)])
 
 
 def _cells(
@@ -115,10 +131,6 @@ def _cells(
     for _ in range(_STEPS):
         centers = lloyd_step(rows, weights, centers).centers
     return assign(rows, centers)[0], centers
-
-
-def _assigned(points: Points, weights: FloatArray, centers: FloatArray) -> Partition:
-    return cells_of(points, weights, assign(points, centers)[0], centers.copy())
 
 
 def _shares(costs: FloatArray, sizes: IndexArray, count: int) -> IndexArray:
@@ -140,7 +152,7 @@ def _shares(costs: FloatArray, sizes: IndexArray, count: int) -> IndexArray:
 
 
 def _ordered(cells: Partition) -> Centroids:
-    """Number the cells by the rows nearest to their centroids."""
+    """Order the cells by the rows nearest to their centroids."""
     clusters, labels, distances = cells
     order = np.lexsort((distances, labels))
     nearest = order[np.flatnonzero(np.diff(labels[order], prepend=-1))]
