@@ -5,11 +5,11 @@ import dask.array as da
 import numpy as np
 import pytest
 import zarr
+from daskcoreset.divergences import SquaredMahalanobis
+from daskcoreset.errors import InvalidInputError
 
 import daskcoreset as dc
 from daskcoreset import Coreset, Lightweight, StrongBregman, StrongKMeans
-from daskcoreset.divergences import SquaredMahalanobis
-from daskcoreset.errors import InvalidInputError
 from daskcoreset.estimators import (
     CoresetBregman,
     CoresetGaussianMixture,
@@ -147,8 +147,8 @@ def test_bregman__one_center_costs_the_same(divergence: Any, strong: bool) -> No
     model = CoresetBregman(4, divergence=divergence, n_init=1, random_state=0)
     model.fit(coreset)
     assert model.coreset_inertia_ == pytest.approx(
-        model.fit(coreset)._cost_in_memory(  # noqa: SLF001
-            model._open_rows(coreset.points, coreset.weights, fitted=True)  # noqa: SLF001
+        model.fit(coreset)._cost_in_memory(
+            model._open_rows(coreset.points, coreset.weights, fitted=True)
         )
         + coreset.constant
     )
