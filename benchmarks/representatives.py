@@ -56,7 +56,7 @@ def rows_of(name: str) -> np.ndarray:
     """Return the rows of a set."""
     if name in HOSTILE:
         return np.ascontiguousarray(HOSTILE[name](np.random.default_rng(0)))
-    return common.dense(load(name)[0], np.float64)
+    return common.dense(load(name).X, np.float64)
 
 
 def compare(X: np.ndarray, k: int, size: int, seeds: int) -> dict[str, Any]:
@@ -89,6 +89,20 @@ def compare(X: np.ndarray, k: int, size: int, seeds: int) -> dict[str, Any]:
     return {"whole": best, **found}
 
 
+HEADS = (
+    "set",
+    "k",
+    "m",
+    "rows: cost",
+    "centroids: cost",
+    "gain",
+    "rows: estimate off",
+    "centroids: estimate off",
+    "in cells",
+    "seconds",
+)
+
+
 def _mean(values: Any, factor: float = 100.0) -> str:
     values = factor * np.asarray(values, dtype=float)
     width = float(stats.t.ppf(0.975, len(values) - 1)) * values.std(ddof=1) / np.sqrt(len(values))
@@ -100,15 +114,14 @@ def report(data: dict[str, Any]) -> str:
     lines = [
         "# Rows against centroids, at equal size",
         "",
-        "Cost of the centers of `CoresetKMeans` over all rows, in % above one run of k-means on all",
-        "rows (below zero where that run ended in a poorer optimum); difference of",
-        "`coreset_inertia_` from the cost of these centers in %; the cost in the cells in % of it;",
-        "median processor seconds of a fit, in which the build, the solver and the costs of all rows",
-        "are. Means with intervals of 95 % over seeds. Negative gains are losses.",
+        "Cost of the centers of `CoresetKMeans` over all rows, in % above one run of k-means on",
+        "all rows (below zero where that run ended in a poorer optimum); difference of",
+        "`coreset_inertia_` from the cost of these centers in %; the cost in the cells in % of",
+        "it; median processor seconds of a fit, with the build, the solver and the costs of all",
+        "rows. Means with intervals of 95 % over seeds. Negative gains are losses.",
         "",
-        "| set | k | m | rows: cost | centroids: cost | gain | rows: estimate off | "
-        "centroids: estimate off | in cells | seconds |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        f"| {' | '.join(HEADS)} |",
+        "|" + " --- |" * len(HEADS),
     ]
     for one in data["results"]:
         rows, cells, whole = one["rows"], one["centroids"], one["whole"]
