@@ -204,3 +204,14 @@ def test_coreset_kmeans__of_a_coreset_of_centroids(coreset: Coreset) -> None:
     assert model.inertia_ > coreset.constant
     true = dc.metrics.kmeans_cost(X, model.cluster_centers_)
     assert -0.03 < model.inertia_ / true - 1 < 0.5
+
+
+def test_build__of_unlike_blocks_draws_fewer_rows_and_reads_none_again() -> None:
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(60_000, 2)) * np.where(np.arange(60_000) < 6000, 30.0, 1.0)[:, None]
+    blocks = da.from_array(rows, chunks=(6000, 2))
+    coreset = dc.build(blocks, size=500, method=StrongKMeans(4, **CENTROIDS), random_state=0)
+    assert coreset.provenance["blocks_read_again"] == 0
+    assert 500 < coreset.provenance["drawn"] < 20_000
+    audit = coreset.audit(rows, random_state=0)
+    assert -0.05 < audit.differences.min()

@@ -46,6 +46,9 @@ from daskcoreset.sensitivities.estimated_error import estimated_error
 # Candidates per row of the coreset. The share of the variance that the first stage adds is 1 / 4.
 OVERSAMPLING = 4
 
+# The same, where the rows drawn are many more than the points that stand for them.
+POOL_OVERSAMPLING = 2
+
 # Candidates gathered at least: 1.6 MB at 20 float32 features, and the root takes 20 ms.
 MIN_CANDIDATES = 20_000
 
@@ -122,7 +125,9 @@ class FinalDraw:
         """Candidates to gather in all."""
         if self.sampling == "multinomial":
             return float(OVERSAMPLING * self.n_drawn)
-        return float(max(OVERSAMPLING * self.n_drawn, MIN_CANDIDATES))
+        # Of rows that points stand for there are many, whose variance hardly counts.
+        further = POOL_OVERSAMPLING * self.n_drawn if self.n_drawn > self.size else 0
+        return float(max(OVERSAMPLING * self.size, MIN_CANDIDATES, further))
 
     def reduction(self, chunk: Any) -> Reduction[BlockReport]:
         """Return the reduction of the reports that `chunk` makes of blocks."""
@@ -191,7 +196,8 @@ class FinalDraw:
         if request.targets is None:
             return self._everything(second)
         if self.sampling == "systematic":
-            return self._reweighted(results, CandidatesOfBlocks.joined(second.value.candidates))
+            candidates = CandidatesOfBlocks.joined(second.value.candidates)
+            return self._reweighted(results, candidates, self.n_drawn)
         _, total_scores = self._total_scores(results)
         return self._weighted(results, second.value.candidates, total_scores.sum())
 
@@ -236,7 +242,8 @@ class FinalDraw:
         shares = total_scores.sum(axis=1) / total_scores.sum()
         candidates = CandidatesOfBlocks.joined(results.value.candidates)
         # By the number requested of the block, not the number drawn: that would be biased.
-        lacking = self.n_drawn * shares > candidates.targets
+        count = self._count(shares, candidates.targets)
+        lacking = count * shares > candidates.targets
         short = candidates.blocks[lacking].tolist()
         if short:
             requested = np.ceil(self.n_candidates * shares[lacking])
@@ -244,10 +251,17 @@ class FinalDraw:
             request = DrawRequest(results.value.summary, targets)
             again = yield self._again(self.request_chunk(Stage.TOP_UP), request, short)
             candidates = candidates.replaced(again.value.candidates)
-        return self._reweighted(results, candidates, len(short))
+        return self._reweighted(results, candidates, count, len(short))
+
+    def _count(self, shares: FloatArray, targets: FloatArray) -> int:
+        """Rows to draw: as many as no block must be read again for, and `size` at least."""
+        if self.n_drawn == self.size:
+            return self.size
+        enough = float((targets[shares > 0.0] / shares[shares > 0.0]).min())
+        return int(min(max(self.size, enough), self.n_drawn))
 
     def _reweighted(
-        self, results: Results, candidates: CandidatesOfBlocks, rereads: int = 0
+        self, results: Results, candidates: CandidatesOfBlocks, count: int, rereads: int = 0
     ) -> Selection:
         r"""Draw m candidates with :math:`\pi_2 \propto s / \pi_1`, systematically."""
         rows, indices = _gather(candidates, results.offsets())
@@ -257,7 +271,7 @@ class FinalDraw:
         summary = results.value.summary
         rng = stream(self.seed, Stage.ROOT)
         with ignore_overflow():
-            draw = draw_systematically(self.construction, summary, rows, first, self.n_drawn, rng)
+            draw = draw_systematically(self.construction, summary, rows, first, count, rng)
             kept = rows.take(draw.chosen)
             fitted = self.construction.design.fitted(kept, draw.weights, rows, summary)
         facts = draw.calibrated.describe()
