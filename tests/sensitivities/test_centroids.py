@@ -212,6 +212,8 @@ def test_build__of_unlike_blocks_draws_fewer_rows_and_reads_none_again() -> None
     blocks = da.from_array(rows, chunks=(6000, 2))
     coreset = dc.build(blocks, size=500, method=StrongKMeans(4, **CENTROIDS), random_state=0)
     assert coreset.provenance["blocks_read_again"] == 0
-    assert 500 < coreset.provenance["drawn"] < 20_000
+    drawn = coreset.provenance["drawn"]
+    assert drawn > 500
+    assert drawn < 20_000
     audit = coreset.audit(rows, random_state=0)
-    assert -0.05 < audit.differences.min()
+    assert audit.differences.min() > -0.05
