@@ -1,8 +1,8 @@
 """Gaussian mixtures fitted on coresets for mixtures against uniform rows of the same number.
 
 `CoresetGaussianMixture` as it comes, but for `size` and `method`: mean log-likelihood of all rows,
-in nats a row, and how far `lower_bound_` lies above it. Eight seeds; real sets, brought to one scale,
-and sets with rare components.
+in nats a row, and how far `lower_bound_` lies above it. Eight seeds; real sets, brought to one
+scale, and sets with rare components.
 
     python benchmarks/mixtures.py
 """

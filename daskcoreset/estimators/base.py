@@ -47,7 +47,7 @@ from daskcoreset.core.errors import (
 from daskcoreset.core.portfolio import Portfolio
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
-from daskcoreset.core.validation import shown
+from daskcoreset.core.validation import is_real, shown
 from daskcoreset.estimators.labelled import is_frame, lazy_series, series_in_memory
 from daskcoreset.estimators.scoring import accuracy
 from daskcoreset.execution.engine import map_rows
@@ -97,7 +97,9 @@ def _is_in_memory(part: Any) -> bool:
     # A Delayed object claims to have every attribute, so that Dask is asked for first.
     if isinstance(part, np.memmap) or hasattr(part, "__dask_graph__") or is_xarray(part):
         return False
-    if part is None or isinstance(part, (np.ndarray, list, tuple, numbers.Number)):
+    if isinstance(part, np.ndarray):  # not of bfloat16, which becomes float32 block by block
+        return part.dtype.kind in "biuf" or not is_real(part.dtype)
+    if part is None or isinstance(part, (list, tuple, numbers.Number)):
         return True
     if hasattr(type(part), "iloc") or hasattr(part, "tocsr"):
         return True

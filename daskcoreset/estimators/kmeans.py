@@ -23,7 +23,7 @@ from daskcoreset.core.moments import moments_of
 from daskcoreset.core.points import deduplicate, spread_out
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import AnyArray, FloatArray, Points, Sampling
-from daskcoreset.core.validation import check_choice, too_many
+from daskcoreset.core.validation import check_choice, shown, too_many
 from daskcoreset.estimators.base import (
     AUTO_SIZE,
     BUILD_CONSTRAINTS,
@@ -49,6 +49,7 @@ from daskcoreset.sensitivities import Sensitivity
 from daskcoreset.sensitivities.centroids import Representable, Representatives
 from daskcoreset.sensitivities.kmeans import StrongKMeans
 from daskcoreset.solvers.kmeans import (
+    Centers,
     center_distances,
     check_init,
     nearest,
@@ -56,9 +57,13 @@ from daskcoreset.solvers.kmeans import (
     solve,
     weighted_cost,
 )
+from daskcoreset.solvers.kmeans_large import solve_by_faiss, solve_in_parts
 
 # Share of the variance above which one column decides alone: the others are noise in it.
 _WIDE = 0.9999
+
+# Centers of the rough solution of coresets for solvers of many clusters.
+_ROUGH_CENTERS = 512
 
 # What the parameters of all clusterings may be.
 CLUSTERING_CONSTRAINTS: dict[str, list[Any]] = {
@@ -305,6 +310,13 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         fifty clusters, ``500 // n_clusters`` for more, and at least three, for single runs end
         in poor optima (measured; see `auto_starts`). One where `init` is
         an array.
+    solver : {"scikit-learn", "parts", "faiss"}, default="scikit-learn"
+        What solves on the coreset. The other two are for thousands of clusters, and take neither
+        `init` nor `n_init`: "parts" makes the root of k parts of the rows and centers in each by
+        its cost, with work of m times the root of k where Lloyd's steps take m times k; "faiss"
+        starts there and makes 25 steps in float32 by faiss, where that is installed. Both draw the
+        coreset by a rough solution of 512 centers at most, so that a read takes no n times k
+        either: its error is relative to the cost of so many.
     max_iter : int, default=300
         Steps of one run at most.
     tol : float, default=1e-4
@@ -384,6 +396,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         **CLUSTERING_CONSTRAINTS,
         "representatives": [StrOptions({"auto", "rows", "centroids"})],
         "init": [StrOptions({"k-means++", "random"}), callable, "array-like"],
+        "solver": [StrOptions({"scikit-learn", "parts", "faiss"})],
         "verbose": ["verbose"],
     }
 
@@ -398,6 +411,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         passes: Literal[1, 2] = 1,
         init: Any = "k-means++",
         n_init: int | Literal["auto"] = "auto",
+        solver: Literal["scikit-learn", "parts", "faiss"] = "scikit-learn",
         max_iter: int = 300,
         tol: float = 1e-4,
         verbose: int = 0,
@@ -414,6 +428,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         self.passes = passes
         self.init = init
         self.n_init = n_init
+        self.solver = solver
         self.max_iter = max_iter
         self.tol = tol
         self.verbose = verbose
@@ -433,7 +448,14 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         check_size(size, k, "cluster")
         strong = isinstance(self.method, str) and self.method == "kmeans"
         method = StrongKMeans(k) if strong else resolve_for(self.method, k)
+        if strong and self.solver != "scikit-learn":
+            method = StrongKMeans(k, min(k, _ROUGH_CENTERS))
         method = self._representing(method, strong=strong, sparse=is_sparse(rows))
+        if self.solver != "scikit-learn" and self.init != "k-means++":
+            raise InvalidInputError(
+                f"init is {shown(self.init)}, which solver={self.solver!r} has no use for; leave it "
+                f'out, or take solver="scikit-learn".'
+            )
         if isinstance(self.init, str):
             check_choice("init", self.init, "k-means++", "random")
         elif not callable(self.init):
@@ -468,21 +490,29 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         distinct = self._distinct_centers(points, coreset)
         if distinct is None:
             self._check_work(points.shape[0], coreset.n_features)
-            self.cluster_centers_, self.n_iter_ = solve(
-                points,
-                weights,
-                self.n_clusters,
-                init=self.init,
-                n_init=self._n_starts,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                seed=seed,
-                verbose=self.verbose,
-            )
+            self.cluster_centers_, self.n_iter_ = self._solved(points, weights, seed)
         else:
             self.cluster_centers_, self.n_iter_ = distinct, 1
         sample = InMemoryData(coreset.points, None, coreset.weights)
         self.coreset_inertia_ = self._cost_in_memory(sample) + constant
+
+    def _solved(self, points: Points, weights: FloatArray, seed: int) -> Centers:
+        if self.solver == "parts":
+            return solve_in_parts(points, weights, self.n_clusters, seed)
+        if self.solver == "faiss":
+            k, steps = self.n_clusters, self.max_iter
+            return solve_by_faiss(points, weights, k, max_iter=steps, seed=seed)
+        return solve(
+            points,
+            weights,
+            self.n_clusters,
+            init=self.init,
+            n_init=self._n_starts,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            seed=seed,
+            verbose=self.verbose,
+        )
 
     def _warn_wide(self, points: Points, weights: FloatArray) -> None:
         """Warn where one column holds nearly all the variance."""
@@ -498,7 +528,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
             )
 
     def _check_work(self, n_rows: int, n_features: int) -> None:
-        if n_rows < self.n_clusters:
+        if n_rows < self.n_clusters or self.solver == "parts":
             return
         problem = too_many(self.n_clusters, n_rows, n_features)
         if problem is not None:

@@ -21,7 +21,7 @@ from daskcoreset.solvers.kmeans import (
 
 # Lloyd steps after the seeds: further ones were measured to lower the cost in the cells by less
 # than a hundredth each.
-_STEPS = 3
+STEPS = 3
 
 # Centroids up to which all rows meet all of them; of more, those of their own part.
 _DIRECT = 64
@@ -128,7 +128,7 @@ def _cells(
     centers = rows[seeds].astype(np.float64)
     if len(centers) == len(rows) or not (weights * distances).any():
         return labels, centers  # every row is its own center
-    for _ in range(_STEPS):
+    for _ in range(STEPS):
         centers = lloyd_step(rows, weights, centers).centers
     return assign(rows, centers)[0], centers
 
