@@ -312,8 +312,9 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         an array.
     solver : {"scikit-learn", "parts", "faiss"}, default="scikit-learn"
         What solves on the coreset. The other two are for thousands of clusters, and take neither
-        `init` nor `n_init`: "parts" makes the root of k parts of the rows and centers in each by
-        its cost, with work of m times the root of k where Lloyd's steps take m times k; "faiss"
+        `init` nor `n_init`: "parts" reduces the coreset to four centroids a cluster, in the root
+        of 4 k parts, and makes k-means++ and three steps of Lloyd on these, with work of m times
+        the root of k and of 16 k times k where Lloyd's steps take m times k each; "faiss"
         starts there and makes 25 steps in float32 by faiss, where that is installed. Both draw the
         coreset by a rough solution of 512 centers at most, so that a read takes no n times k
         either: its error is relative to the cost of so many.
@@ -453,8 +454,8 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         method = self._representing(method, strong=strong, sparse=is_sparse(rows))
         if self.solver != "scikit-learn" and self.init != "k-means++":
             raise InvalidInputError(
-                f"init is {shown(self.init)}, which solver={self.solver!r} has no use for; leave it "
-                f'out, or take solver="scikit-learn".'
+                f"init is {shown(self.init)}, which solver={self.solver!r} has no use for; leave "
+                f'it out, or take solver="scikit-learn".'
             )
         if isinstance(self.init, str):
             check_choice("init", self.init, "k-means++", "random")

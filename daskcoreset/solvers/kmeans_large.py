@@ -10,16 +10,21 @@ from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.typing import FloatArray, Points
 from daskcoreset.solvers.centroids import STEPS, centroids
-from daskcoreset.solvers.kmeans import Centers, own_distances
+from daskcoreset.solvers.kmeans import Centers, assign, lloyd_step, seed_cells
+
+# Centroids for each center.
+_CENTROIDS = 4
 
 # Steps of faiss: as many as it makes by itself.
 _FAISS_STEPS = 25
 
 
 def solve_in_parts(points: Points, weights: FloatArray, n_clusters: int, seed: int) -> Centers:
-    r"""Run k-means in :math:`\sqrt k` parts of the rows, each with centers by its cost.
+    """Reduce the rows to four centroids a cluster, in parts, and run k-means on these.
 
-    The work is that of n times the root of k, where Lloyd's steps over all centers take n times k.
+    The work is that of m times the root of k and of four steps of 4 k times k, where Lloyd's steps
+    on all rows take m times k each. Without the second half, clusters that lie apart are missed:
+    parts get centers by their costs, and not by the clusters in them.
 
     Parameters
     ----------
@@ -39,12 +44,19 @@ def solve_in_parts(points: Points, weights: FloatArray, n_clusters: int, seed: i
     >>> solve_in_parts(rows, np.ones(600), 200, 0).centers.shape
     (200, 1)
     """
-    found = centroids(points, weights, n_clusters, np.random.default_rng(seed))
-    centers, missing = found.points, n_clusters - len(found.points)
+    rng = np.random.default_rng(seed)
+    rows, u = dense_rows(points), weights
+    count = _CENTROIDS * n_clusters
+    if len(rows) > count:
+        found = centroids(rows, u, count, rng)
+        rows, u = found.points, found.weights
+    centers = seed_cells(rows, u, n_clusters, rng).clusters.centers
+    for _ in range(STEPS):
+        centers = lloyd_step(rows, u, centers).centers
+    missing = n_clusters - len(centers)
     if missing:  # cells that others have taken all rows of
-        costs = weights * own_distances(points, found.labels, centers)
-        rows: Any = points
-        further = dense_rows(rows[np.argsort(-costs, kind="stable")[:missing]])
+        costs = u * assign(rows, centers)[1]
+        further = rows[np.argsort(-costs, kind="stable")[:missing]]
         centers = np.concatenate([centers, further.astype(np.float64)])
     return Centers(centers, STEPS)
 

@@ -22,7 +22,7 @@ def test_solve_in_parts__costs_little_more_than_the_clusters_do() -> None:
     found = solve_in_parts(ROWS, WEIGHTS, 150, 0)
     assert found.centers.shape == (150, 6)
     cost = WEIGHTS @ nearest(ROWS, found.centers)[1]
-    assert cost < 8.0 * WEIGHTS @ nearest(ROWS, CENTERS + 1e6)[1]
+    assert cost < 2.5 * WEIGHTS @ nearest(ROWS, CENTERS + 1e6)[1]
     again = solve_in_parts(ROWS, WEIGHTS, 150, 0)
     np.testing.assert_array_equal(found.centers, again.centers)
 
@@ -59,7 +59,7 @@ def test_coreset_kmeans__solver() -> None:
     assert model.cluster_centers_.shape == (150, 6)
     assert model.coreset_.provenance["parameters"]["n_centers"] == 150
     plain = CoresetKMeans(150, n_init=1, **options).fit(ROWS)
-    assert model.inertia_ < 4.0 * plain.inertia_
+    assert model.inertia_ < 3.0 * plain.inertia_  # of plain k-means++, where that is greedy
     with pytest.raises(InvalidInputError, match="has no use for"):
         CoresetKMeans(3, solver="parts", init="random").fit(ROWS)
     with pytest.raises(ValueError, match="solver"):
