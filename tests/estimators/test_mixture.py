@@ -260,12 +260,13 @@ def test_fit__several_starts_by_default() -> None:
     rng = np.random.default_rng(0)
     rows = np.exp(1.5 * rng.normal(size=(6000, 4))) * rng.integers(1, 4, size=(6000, 1))
     options: dict[str, Any] = {"covariance_type": "diag", "size": 1500, "reg_covar": 1e-3}
+    several: list[dict[str, Any]] = [{}, {"n_init": 1}]
     auto, single = (
         [
             CoresetGaussianMixture(6, random_state=seed, **options, **starts).fit(rows).score(rows)
             for seed in range(4)
         ]
-        for starts in ({}, {"n_init": 1})
+        for starts in several
     )
     assert np.mean(auto) > np.mean(single) + 0.02
     full = CoresetGaussianMixture(3, random_state=0, **options | {"size": "auto"}).fit(rows)

@@ -3,8 +3,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from daskcoreset.errors import InvalidInputError, MissingDependencyError
 
+from daskcoreset.core.errors import InvalidInputError, MissingDependencyError
 from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.solvers.kmeans import nearest
 from daskcoreset.solvers.kmeans_large import solve_by_faiss, solve_in_parts

@@ -176,12 +176,12 @@ def fit_mixture(
         if initial.means is not None:
             initial = replace(initial, means=initial.means - center)
         rng = legacy_random_state(random_state)
-        start = partial(start_mixture, initial=initial, reg_covar=reg_covar, rng=rng)
+        begin = partial(start_mixture, initial=initial, reg_covar=reg_covar, rng=rng)
         others = _AUTO_STARTS if n_init == "auto" else (None,) * int(n_starts)
         fits: list[MixtureFit] = []
         for other in others[: 1 if initial.complete else None]:
             try:
-                begun = start(points, u, k, kind, init_params=other or init_params)
+                begun = begin(points, u, k, kind, init_params=other or init_params)
                 fits.append(run(begun, -np.inf))
             except InvalidInputError:
                 if other is None or not fits:  # further starts may fail, for they are not asked for
