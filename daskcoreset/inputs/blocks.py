@@ -7,7 +7,7 @@ computed and no row is read here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, overload
@@ -114,6 +114,16 @@ class StoredSpecs(Sequence[BlockSpec]):
         return StoredSpecs(self.sources, [self.indices[i] for i in positions], bounds)
 
 
+def parts_of(specs: Sequence[BlockSpec], names: Collection[str]) -> Sequence[BlockSpec]:
+    """Return specs with the loaders of parts of these names alone."""
+    if isinstance(specs, StoredSpecs):
+        kept = {name: source for name, source in specs.sources.items() if name in names}
+        return replace(specs, sources=kept)
+    return tuple(
+        replace(spec, loaders={name: spec.loaders[name] for name in names}) for spec in specs
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class RowBlocks:
     """The data, cut into blocks of rows.
@@ -146,6 +156,9 @@ class RowBlocks:
         The labels of rows and columns, where X is an xarray object of several dimensions.
     held : dict of str to int
         The same of those parts that are not Dask arrays, by their names.
+    stored : dict of str to object
+        What tells that a part of other blocks is read from the same place, by the names of the
+        parts, see `Source.same`.
     """
 
     schema: BlockSchema
@@ -163,6 +176,7 @@ class RowBlocks:
     memory_bytes: int = 0
     cube: Cube | None = None
     held: dict[str, int] = field(default_factory=dict)
+    stored: dict[str, Any] = field(default_factory=dict)
 
     @property
     def n_blocks(self) -> int:
@@ -302,6 +316,11 @@ def row_blocks(
         decoder=getattr(opened.X, "decoder", None),
         memory_bytes=_graph_bytes(opened.arrays) + sum(held.values()),
         held=held,
+        stored={
+            name: (source.same, source.dtype)
+            for name, source in opened.sources.items()
+            if source.same is not None
+        },
     )
 
 

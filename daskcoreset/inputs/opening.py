@@ -204,7 +204,12 @@ def _open_zarr(array: Any, missing_chunks: MissingChunks) -> Source:
     array = with_fast_pipeline(stored.array)
     stored = replace(stored, array=array)
     source = indexed_source(stored, granularity=granularity, name=name_of_array(array))
-    return replace(source, in_process=is_in_process(array), decoder=decoder_of(array))
+    return replace(
+        source,
+        in_process=is_in_process(array),
+        decoder=decoder_of(array),
+        same=(stored.origin, missing_chunks),
+    )
 
 
 def _open_xarray(part: Any, name: str, missing_chunks: MissingChunks) -> Any:

@@ -61,6 +61,9 @@ class Source:
         Whether rows are stored in the memory of this process, where no other one sees them.
     decoder : str or None
         What decodes the chunks of a Zarr array.
+    same : object or None
+        What has the same token, of Dask, in sources that read the same rows of the same store;
+        None where nothing tells.
     """
 
     shape: tuple[int, ...]
@@ -74,6 +77,7 @@ class Source:
     sparse_bytes: int | None = None
     in_process: bool = False
     decoder: str | None = None
+    same: Any = None
 
     def cut(self, rows: int) -> tuple[int, ...]:
         """Cut the rows into block sizes of about `rows` rows each.
@@ -222,7 +226,7 @@ def memmap_source(array: np.memmap[Any, Any]) -> Source:
 
     header = _npy_header(path, base.offset)
     loader = partial(_mapped_loader, path, header, first, dtype, shape[1:], strides)
-    return Source(shape, dtype, loader, name=path)
+    return Source(shape, dtype, loader, name=path, same=loader)
 
 
 def _npy_header(path: str, offset: int) -> bytes:
@@ -342,6 +346,7 @@ def concatenated_source(sources: Sequence[Source], names: Sequence[str], argumen
         in_memory=all(source.in_memory for source in sources),
         in_process=any(source.in_process for source in sources),
         decoder=first.decoder,
+        same=None if None in (found := [source.same for source in sources]) else found,
     )
 
 
@@ -367,7 +372,14 @@ def file_source(place: Place, layout: Layout) -> Source:
     opening = uuid.uuid4().hex
     _seen.add(opening)
     loader = partial(partial, _file_rows, place, layout, opening)
-    return Source(layout.shape, layout.dtype, loader, name=place.name, in_process=place.in_process)
+    return Source(
+        layout.shape,
+        layout.dtype,
+        loader,
+        name=place.name,
+        in_process=place.in_process,
+        same=(place, layout),
+    )
 
 
 def _file_rows(place: Place, layout: Layout, opening: str, start: int, stop: int) -> AnyArray:

@@ -13,6 +13,7 @@ import pytest
 import scipy.sparse as sp
 import xarray as xr
 from dask.delayed import delayed
+from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import StandardScaler
@@ -23,6 +24,7 @@ from daskcoreset import SVM, Coreset, CoresetTree, StrongKMeans
 from daskcoreset.build import default_size
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.estimators import (
+    ActiveMaxMarginClassifier,
     AVMClassifier,
     CoresetEstimator,
     CoresetGaussianMixture,
@@ -31,7 +33,10 @@ from daskcoreset.estimators import (
     CoresetSVC,
     CSVRGClassifier,
     LinearSVM,
+    MaxMarginClassifier,
     ODMClassifier,
+    OutlierMaxMarginClassifier,
+    StructuredMaxMargin,
 )
 from daskcoreset.estimators.base import is_in_memory, solver_seed
 from daskcoreset.estimators.kmeans import auto_starts
@@ -168,6 +173,55 @@ def test_fit__refuses_what_contradicts_the_coreset() -> None:
     unlabelled = Coreset(np.eye(3), np.ones(3), np.arange(3))
     with pytest.raises((InvalidInputError, ValueError), match="requires y"):
         CoresetSVC().fit(unlabelled)
+
+
+def test_fit__of_kernel_classifiers_counts_the_weights_of_a_coreset() -> None:
+    _, _, portfolio = make_portfolio()
+    coreset = portfolio["svm"]
+    for model in (
+        CSVRGClassifier(max_points=30, random_state=0),
+        AVMClassifier(max_points=30, n_steps=1000, random_state=0),
+        ODMClassifier(random_state=0),
+    ):
+        given = clone(model).fit(coreset)
+        own = clone(model).fit(coreset.points, coreset.labels, coreset.weights)
+        unweighted = clone(model).fit(coreset.points, coreset.labels)
+        np.testing.assert_array_equal(given.dual_coef_, own.dual_coef_)
+        assert given.lam_ > 2 * unweighted.lam_  # of 5,000 rows, not of 400
+        assert given.score(coreset) == own.score(coreset.points, coreset.labels, coreset.weights)
+        np.testing.assert_array_equal(
+            given.decision_function(coreset), given.decision_function(coreset.points)
+        )
+        with pytest.raises(InvalidInputError, match="builds none itself; pass one of them"):
+            model.fit(portfolio)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MaxMarginClassifier(),
+        OutlierMaxMarginClassifier(),
+        ActiveMaxMarginClassifier(),
+        StructuredMaxMargin(),
+    ],
+)
+def test_fit__of_the_largest_margin_refuses_coresets(model: Any) -> None:
+    _, _, portfolio = make_portfolio()
+    for given in (portfolio, portfolio["svm"]):
+        with pytest.raises(InvalidInputError, match=r"need not be these.*fit CoresetSVC"):
+            model.fit(given)
+
+
+def test_score__of_any_estimator_takes_a_coreset() -> None:
+    _, _, portfolio = make_portfolio()
+    coreset = portfolio["svm"]
+    model = CoresetEstimator(LogisticRegression(), method="svm", random_state=0).fit(portfolio)
+    right = model.predict(coreset) == coreset.labels
+    assert model.score(coreset) == pytest.approx(np.average(right, weights=coreset.weights))
+    assert model.score(portfolio) == model.score(coreset)
+    assert model.predict_proba(coreset).shape == (len(coreset), 2)
+    means = CoresetEstimator(KMeans(2, random_state=0), random_state=0).fit(portfolio["clusters"])
+    assert means.score(portfolio["clusters"]) < 0.0
 
 
 def test_fit__on_a_tree_or_a_window(tmp_path: Path) -> None:
