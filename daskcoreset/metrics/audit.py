@@ -33,12 +33,8 @@ from daskcoreset.metrics.poisson_sample import (
     SampleDesign,
     sample_costs,
 )
-<<<<<<< HEAD
-from daskcoreset.objectives import LinearCost, Objective, constant_of, objective_for
-=======
 from daskcoreset.metrics.sample_interval import SampleIntervals
-from daskcoreset.objectives import LinearCost, Objective, objective_for
->>>>>>> main
+from daskcoreset.objectives import LinearCost, Objective, constant_of, objective_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
