@@ -15,6 +15,7 @@ from daskcoreset.core.boxes import Box
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import first_nonfinite_row, row_sums
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
+from daskcoreset.core.validation import is_real
 
 # What weighted squared distances of one block may add up to: a hundred million blocks, and four
 # times as much about a far center, still have a sum that float64 holds.
@@ -346,7 +347,7 @@ def find_undeclared_dtype(
         dtype = getattr(part, "dtype", None)
         if not isinstance(dtype, np.dtype):  # of pandas
             dtype = np.asarray(part).dtype
-        number = dtype.kind in "biuf"
+        number = is_real(dtype)
         fits = schema.text_labels in (None, not number) if name == "y" else number
         if name == "X" and number:
             fits = promoted_dtype(dtype).itemsize <= schema.dtype.itemsize

@@ -41,6 +41,7 @@ class Stage(enum.IntEnum):
     DESCENT = 14
     SUBSETS = 15
     DRIFT = 16
+    CENTROIDS = 17
 
 
 def resolve_seed(random_state: RandomState) -> int:

@@ -14,6 +14,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Literal, Self, TypeAlias, Unpack
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.metrics import accuracy_score
@@ -49,7 +50,7 @@ from daskcoreset.core.errors import (
 from daskcoreset.core.portfolio import Portfolio
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
-from daskcoreset.core.validation import shown
+from daskcoreset.core.validation import is_real, shown
 from daskcoreset.estimators.labelled import is_frame, lazy_series, series_in_memory
 from daskcoreset.estimators.scoring import accuracy
 from daskcoreset.execution.engine import map_rows
@@ -99,7 +100,9 @@ def _is_in_memory(part: Any) -> bool:
     # A Delayed object claims to have every attribute, so that Dask is asked for first.
     if isinstance(part, np.memmap) or hasattr(part, "__dask_graph__") or is_xarray(part):
         return False
-    if part is None or isinstance(part, (np.ndarray, list, tuple, numbers.Number)):
+    if isinstance(part, np.ndarray):  # not of bfloat16, which becomes float32 block by block
+        return part.dtype.kind in "biuf" or not is_real(part.dtype)
+    if part is None or isinstance(part, (list, tuple, numbers.Number)):
         return True
     if hasattr(type(part), "iloc") or hasattr(part, "tocsr"):
         return True
@@ -144,6 +147,21 @@ def require_weighted_fit(estimator: Any, remedy: str) -> None:
         raise InvalidTypeError(
             f"estimator is a {type(estimator).__name__}, whose fit takes no sample_weight, so that "
             f"it cannot be fitted on a coreset; {remedy}."
+        )
+
+
+def is_sparse(rows: Rows) -> bool:
+    """Whether rows are known to be sparse."""
+    return issparse(rows.X) if isinstance(rows, InMemoryData) else rows.sparse
+
+
+def refuse_centroids(coreset: Coreset, estimator: Any) -> None:
+    """Check that a coreset is of rows, where means of them are not enough."""
+    if coreset.of_centroids:
+        raise InvalidInputError(
+            f"the rows of the coreset are centroids, which have lost the spread that a "
+            f"{type(estimator).__name__} fits; pass one of rows "
+            f'(representatives="rows").'
         )
 
 

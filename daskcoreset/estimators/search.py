@@ -16,7 +16,7 @@ from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.tables import html_table, text_table
 from daskcoreset.core.typing import FloatArray, IndexArray
 from daskcoreset.core.validation import as_int, check_choice, shown
-from daskcoreset.estimators.base import CoresetModel, coreset_for
+from daskcoreset.estimators.base import CoresetModel, coreset_for, refuse_centroids
 from daskcoreset.estimators.search_scores import agreement, bic, silhouettes, spherical_likelihood
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
@@ -231,6 +231,7 @@ def _searched(
     """Return the coreset that was given, or build one that serves all candidates."""
     X = coreset_for(model, X)
     if isinstance(X, Coreset):
+        refuse_centroids(X, model)
         if y is not None or sample_weight is not None:
             raise InvalidInputError(
                 "X is a coreset, which has labels and weights of its own; leave out y and "
@@ -238,7 +239,11 @@ def _searched(
             )
         return X
     largest = max(candidates, key=lambda one: max(one.get(name, 0) for name in _CLUSTERS))
-    built: Coreset = clone(model).set_params(**largest).fit(X, y, sample_weight).coreset_
+    builder = clone(model).set_params(**largest)
+    if builder.get_params().get("representatives") == "auto":
+        builder.set_params(representatives="rows")  # centroids have lost the spread of clusters
+    built: Coreset = builder.fit(X, y, sample_weight).coreset_
+    refuse_centroids(built, model)
     return built
 
 

@@ -13,6 +13,7 @@ from daskcoreset.core.deadline import NO_ANSWER, in_time
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.typing import AnyArray
+from daskcoreset.core.validation import is_real
 from daskcoreset.inputs.containers import Rows, shown_location, split_container
 from daskcoreset.inputs.dataframes import arrays_of_dask, frame_source
 from daskcoreset.inputs.expressions import as_tasks
@@ -285,7 +286,7 @@ def _check_part(part: Any, name: str) -> None:
             f"y must hold numbers or text, found dtype {dtype}; convert it, for example with "
             f"y.astype(str)."
         )
-    if name != "y" and dtype.kind not in "biuf":
+    if name != "y" and not is_real(dtype):
         raise InvalidTypeError(
             f"{name} must hold real numbers, found dtype {dtype}; convert it, for example with "
             f"{name}.astype('float32'), or drop the columns that are not numbers."

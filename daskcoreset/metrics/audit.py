@@ -34,7 +34,7 @@ from daskcoreset.metrics.poisson_sample import (
     sample_costs,
 )
 from daskcoreset.metrics.sample_interval import SampleIntervals
-from daskcoreset.objectives import LinearCost, Objective, objective_for
+from daskcoreset.objectives import LinearCost, Objective, constant_of, objective_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -431,7 +431,8 @@ def audit(
     if objective is None:
         objective = objective_for(coreset.provenance, n_clusters, rows)
     names, candidates = candidate_solutions(objective, rows, solutions, seed)
-    on_coreset = np.array([objective.cost(rows, solution) for solution in candidates])
+    constant = constant_of(coreset, objective)
+    on_coreset = np.array([objective.cost(rows, solution) for solution in candidates]) + constant
     if sample_size is None:
         sample_size = max(_MIN_SAMPLE, len(coreset))
     size = as_int("sample_size", sample_size)
