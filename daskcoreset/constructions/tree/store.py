@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from daskcoreset.constructions.tree.job import Settings, TreeJob, concatenate_pa
 from daskcoreset.constructions.tree.manifest import ROW_BITS, Leaf, LeafTable, Manifest
 from daskcoreset.constructions.tree.persistence import RowSchema
 from daskcoreset.constructions.tree.places import Layout
+from daskcoreset.constructions.tree.plot import plot_tree
 from daskcoreset.constructions.tree.reducer import Reducer
 from daskcoreset.constructions.tree.remote import place_at
 from daskcoreset.constructions.tree.shape import Part, cover, digest_of, respaced
@@ -30,6 +31,9 @@ from daskcoreset.core.zarr_places import Location
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.sensitivities import Sensitivity
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # Coresets of blocks united at a time where a leaf's data are out of core.
 _SPLIT_EVERY = 16
@@ -482,6 +486,39 @@ class CoresetTree:
             If there is no such row.
         """
         return self.leaves.locate(indices)
+
+    def plot(
+        self, leaves: str | Sequence[str] | slice | None = None, ax: Axes | None = None
+    ) -> Axes:
+        """Draw the leaves with their rows, the nodes above them, and how old each node is.
+
+        A change makes only the nodes above a leaf anew: the others keep their age. No node is
+        read.
+
+        Parameters
+        ----------
+        leaves : str, sequence of str, slice of str, or None, default=None
+            A window, as in `coreset`: the nodes that answer for it are hatched.
+        ax : matplotlib.axes.Axes or None, default=None
+            Where to draw; None draws into a new figure of pyplot.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        InvalidInputError
+            If there are no leaves, or none of such a name.
+        MissingDependencyError
+            matplotlib is not installed; the extra is "plot".
+        """
+        manifest = self._manifest
+        if manifest.top is None:
+            raise InvalidInputError("the tree has no leaves; append some first.")
+        window = () if leaves is None else cover(manifest.top, self.leaves.select(leaves))
+        ages = {name: self.version - made_in for name, (made_in, _) in manifest.nodes.items()}
+        return plot_tree(manifest.top, self.leaves, ages, window, ax)
 
     def verify(self) -> None:
         """Read every node, and check its digest and the chain of versions.
