@@ -58,9 +58,10 @@ def plot_tree(
     colors[:, 3] = _NEW - (_NEW - _OLD) * age / max(1.0, float(age.max()))
     ax.add_collection(PolyCollection(boxes, facecolors=colors, edgecolors="none"))
     if len(leaves) <= _MAX_NUMBERED:
-        for part, changes in zip(parts, age, strict=True):
+        for part, changes, (*_, opacity) in zip(parts, age, colors, strict=True):
             place = (part.start + part.stop) / 2, heights[part.name] + 0.5
-            ax.text(*place, f"{changes:.0f}", ha="center", va="center", color=ink_of(ax), zorder=4)
+            color = "white" if opacity > 0.5 else ink_of(ax)
+            ax.text(*place, f"{changes:.0f}", ha="center", va="center", color=color, zorder=4)
     chosen = np.array([_corners(part, heights[part.name]) for part in window])
     if len(chosen):
         marked = PolyCollection(chosen, facecolors="none", edgecolors=ORANGE, hatch="///", lw=1.5)
