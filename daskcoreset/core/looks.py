@@ -26,7 +26,7 @@ class Look(NamedTuple):
     dash: str
 
     @property
-    def line(self) -> dict[str, str]:
+    def line(self) -> dict[str, Any]:
         """The same as keywords of a line."""
         return {"color": self.color, "marker": self.marker, "linestyle": self.dash}
 
@@ -55,11 +55,23 @@ LOOKS: dict[str, Look] = {
     "least_squares": Look(OLIVE, "X", "--"),
     "mixture": Look(YELLOW, "h", "-"),
     "coverage": Look(SKY, "<", "-"),
-    "bregman": Look(YELLOW, ">", "--"),
-    "bregman_strong": Look(YELLOW, "P", "-."),
+    "lightweight_bregman": Look(YELLOW, ">", "--"),
+    "strong_bregman": Look(YELLOW, "P", "-."),
     "margin": Look(SKY, "s", "-"),
     "active": Look(SKY, "^", "-."),
     "csvrg": Look(SKY, "D", "--"),
+    "csvrg, all rows": Look(SKY, "v", "-"),
+    "csvrg, paper": Look(SKY, "x", ":"),
+    "svc": Look(OLIVE, "s", ":"),
+    "nystroem": Look(YELLOW, "s", "--"),
+    "nystroem, same rows": Look(YELLOW, "D", "-."),
+    "fourier": Look(PINK, "^", "--"),
+    "fourier, same rows": Look(PINK, "d", "-."),
+    "lightgbm": Look(GREY, "*", "-"),
+    "boosting": Look(GREY, "P", "-"),
+    "sgd": Look(GREY, "o", "-"),
+    "random": Look(PINK, "o", ":"),
+    "uncertainty": Look(YELLOW, "o", "--"),
     "exact": Look(BLUE, "p", "-."),
     "merge": Look(GREY, "D", "-"),
 }
@@ -119,7 +131,7 @@ def new_axes(shape: tuple[int, int], **options: Any) -> Any:
     style = nullcontext() if _has_style() else need_matplotlib().rc_context(_CLEAR)
     pyplot = need_matplotlib("matplotlib.pyplot")
     with style:
-        figure, axes = pyplot.subplots(*shape, squeeze=False, layout="constrained", **options)
+        _, axes = pyplot.subplots(*shape, squeeze=False, layout="constrained", **options)
     return axes
 
 
@@ -130,7 +142,7 @@ def ink_of(ax: Axes) -> Any:
 
 def add_legend(ax: Axes, **options: Any) -> Any:
     """Draw a legend in the ink of the axes, on a background that lets them through."""
-    face = ax.get_facecolor()
+    face: Any = ax.get_facecolor()
     look = {"labelcolor": ink_of(ax), "facecolor": face if face[3] else "none", "edgecolor": INK}
     return ax.legend(**(look | options))
 

@@ -49,8 +49,8 @@ def brief(name: object, most: int = 30) -> str:
 
     Examples
     --------
-    >>> brief("age"), brief("$x$") == r"\\$x\\$", len(brief("long" * 99))
-    ('age', True, 30)
+    >>> brief("the age"), len(brief("long" * 99))
+    ('the age', 30)
     """
     text = " ".join(str(name).split())
     text = text if len(text) <= most else f"{text[: most - 1]}…"

@@ -81,6 +81,8 @@ def _check(indices: IndexArray, n_rows: int) -> None:
 
 def _of_source(source: Source, rows: IndexArray) -> Any:
     """Read increasing rows, those of one piece together."""
+    if not len(rows):
+        return source.loader(0, 1)()[:0]
     if source.pieces is None:
         piece = rows // max(1, source.granularity)
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -186,9 +187,13 @@ def clusters_of(
     -------
     Clusters
     """
+    from sklearn.exceptions import ConvergenceWarning
+
     numbers = points.shape[0] * points.shape[1]
     work = {"n_init": 4 if numbers <= _FEW else 1, "max_iter": 100 if numbers <= _FEW else 10}
-    solved = kmeans.solve(points, weights, k, init="k-means++", tol=1e-4, seed=seed, **work)
+    with warnings.catch_warnings():  # fewer rows that differ are fewer clusters
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        solved = kmeans.solve(points, weights, k, init="k-means++", tol=1e-4, seed=seed, **work)
     labels, _ = kmeans.assign(points, solved.centers)
     # The heaviest first, and none that is empty.
     heavy = np.argsort(-np.bincount(labels, weights, k), kind="stable")
@@ -298,15 +303,15 @@ def _contents(
     )
 
 
-def _chosen_columns(
-    coreset: Coreset, columns: Sequence[str | int] | None, room: int
-) -> list[int]:
+def _chosen_columns(coreset: Coreset, columns: Sequence[str | int] | None, room: int) -> list[int]:
     d, names = coreset.n_features, list(coreset.provenance.get("columns") or ())
     if columns is None:
         weights = coreset.weights / coreset.weights.sum()
-        squares = coreset.points * coreset.points if isinstance(
-            coreset.points, np.ndarray
-        ) else coreset.points.multiply(coreset.points)
+        squares = (
+            coreset.points * coreset.points
+            if isinstance(coreset.points, np.ndarray)
+            else coreset.points.multiply(coreset.points)
+        )
         means = np.asarray(weights @ coreset.points, dtype=np.float64)
         variances = np.asarray(weights @ squares, dtype=np.float64) - means**2
         most = np.argsort(-variances, kind="stable")[:room]

@@ -1,4 +1,4 @@
-"""The page of `explore`: widgets and pictures of bokeh in one file, which works without a network."""
+"""The page of `explore`: widgets and pictures of bokeh in one file, which needs no network."""
 
 from __future__ import annotations
 
@@ -20,21 +20,18 @@ _MARKERS = {
 }  # fmt: skip
 
 
-def need_bokeh() -> Any:
-    """Import bokeh, or say which extra brings it."""
+def need_bokeh(module: str = "bokeh") -> Any:
+    """Import bokeh, or a module of it, or say which extra brings it."""
     problem = 'exploring needs bokeh; pip install "daskcoreset[explore]" brings it.'
-    return import_optional("bokeh", problem)
+    return import_optional(module, problem)
 
 
 def page_of(contents: Contents, title: str) -> str:
     """Return the page as HTML."""
-    from bokeh.embed import file_html
-    from bokeh.resources import INLINE
-
     template = files("daskcoreset.metrics").joinpath("explore.html").read_text(encoding="utf-8")
-    html: str = file_html(
+    html: str = need_bokeh("bokeh.embed").file_html(
         _document(contents),
-        INLINE,
+        need_bokeh("bokeh.resources").INLINE,
         title=title,
         template=template,
         template_variables={"facts": _sentence(contents)},
@@ -51,21 +48,21 @@ def _sentence(contents: Contents) -> str:
         f"they stand for {n} rows."
     )
     if drawn < facts["m"]:
-        text += f" Drawn are {drawn:,} of the {facts['m']:,} rows of the coreset; figures are of all."
+        text += f" Drawn are {drawn:,} of {facts['m']:,} rows of the coreset; figures are of all."
     if facts["whole"]:
         return f"{text} All rows are there, so that nothing is uncertain."
-    return f"{text} Whiskers: 95 % intervals, by the variance of the draw, for clusters as they are."
+    return f"{text} Whiskers: 95 % intervals, by the variance of the draw, of clusters as they are."
 
 
 def _document(contents: Contents) -> Any:
     """Return widgets and plots, whose names are those of their places on the page."""
-    from bokeh.document import Document
-    from bokeh.models import CustomJS, Div
-
+    models = need_bokeh("bokeh.models")
     rows, clusters = _sources(contents)
     widgets = _widgets(contents)
     scatter, bars, drawn = _plots()
-    words = {name: Div(name=name, sizing_mode="stretch_width") for name in ("details", "legend")}
+    words = {
+        name: models.Div(name=name, sizing_mode="stretch_width") for name in ("details", "legend")
+    }
     code = files("daskcoreset.metrics").joinpath("explore.js").read_text(encoding="utf-8")
     config = {
         "names": contents.names,
@@ -79,11 +76,11 @@ def _document(contents: Contents) -> Any:
         "whole": contents.facts["whole"],
     }
     arguments = {**widgets, **drawn, **words, "rows": rows, "clusters": clusters, "config": config}
-    change = CustomJS(args=arguments, code=code)
+    change = models.CustomJS(args=arguments, code=code)
     for widget in widgets.values():
         widget.js_on_change("value", change)
     drawn["shown"].selected.js_on_change("indices", change)
-    document = Document()
+    document = need_bokeh("bokeh.document").Document()
     for root in (*widgets.values(), scatter, bars, *words.values()):
         document.add_root(root)
     document.js_on_event("document_ready", change)  # the first picture
@@ -91,8 +88,7 @@ def _document(contents: Contents) -> Any:
 
 
 def _widgets(contents: Contents) -> dict[str, Any]:
-    from bokeh.models import Select, Slider
-
+    models = need_bokeh("bokeh.models")
     values = [(str(i), name) for i, name in enumerate(contents.names)]
     colors = [("cluster", "cluster"), ("weight", "weight"), *values]
     if contents.labels is not None:
@@ -100,32 +96,28 @@ def _widgets(contents: Contents) -> dict[str, Any]:
     most = len(contents.clusters)
     steps = {"start": 1, "end": max(2, most), "step": 1, "value": min(4, most)}
     return {
-        "k": Slider(title="clusters", name="k", disabled=most < 2, **steps, **_WIDE),
-        "x": _choice(Select, "across", "x", "0", values),
-        "y": _choice(Select, "up", "y", "1" if len(values) > 1 else "0", values),
-        "color": _choice(Select, "colour", "color", "cluster", colors),
+        "k": models.Slider(title="clusters", name="k", disabled=most < 2, **steps, **_WIDE),
+        "x": _choice("across", "x", "0", values),
+        "y": _choice("up", "y", "1" if len(values) > 1 else "0", values),
+        "color": _choice("colour", "color", "cluster", colors),
     }
 
 
 _WIDE = {"sizing_mode": "stretch_width", "min_width": 120}
 
 
-def _choice(
-    select: Any, title: str, name: str, value: str, options: list[tuple[str, str]]
-) -> Any:
-    return select(title=title, name=name, value=value, options=options, **_WIDE)
+def _choice(title: str, name: str, value: str, options: list[tuple[str, str]]) -> Any:
+    return need_bokeh("bokeh.models").Select(
+        title=title, name=name, value=value, options=options, **_WIDE
+    )
 
 
 def _plots() -> tuple[Any, Any, dict[str, Any]]:
     """Return the plot of rows, the plot of shares, and what the script changes in them."""
-    from bokeh.models import ColumnDataSource, HoverTool
-    from bokeh.plotting import figure
-
-    shown = ColumnDataSource({name: [] for name in ("x", "y", "color", "marker", "size", "row", "weight")})
-    centers = ColumnDataSource(
-        {name: [] for name in ("x", "y", "x0", "x1", "y0", "y1", "color", "name")}
-    )
-    shares = ColumnDataSource({name: [] for name in ("x", "top", "low", "high", "color")})
+    figure = need_bokeh("bokeh.plotting").figure
+    shown = _empty("x", "y", "color", "marker", "size", "row", "weight")
+    centers = _empty("x", "y", "x0", "x1", "y0", "y1", "color", "name")
+    shares = _empty("x", "top", "low", "high", "color")
     scatter = figure(
         name="scatter", height=480, sizing_mode="stretch_width", output_backend="canvas",
         tools="pan,wheel_zoom,box_select,lasso_select,tap,reset,save", active_drag="box_select",
@@ -135,7 +127,8 @@ def _plots() -> tuple[Any, Any, dict[str, Any]]:
         fill_alpha=0.65, line_alpha=0.9, nonselection_fill_alpha=0.15, nonselection_line_alpha=0.2,
     )  # fmt: skip
     tips = [("row of the data", "@row{0,0}"), ("weight", "@weight{0,0.[00]}")]
-    scatter.add_tools(HoverTool(renderers=[points], tooltips=tips))
+    hover = need_bokeh("bokeh.models").HoverTool(renderers=[points], tooltips=tips)
+    scatter.add_tools(hover)
     bar = {"line_color": INK, "line_width": 2.5}
     scatter.segment("x0", "y", "x1", "y", source=centers, **bar)
     scatter.segment("x", "y0", "x", "y1", source=centers, **bar)
@@ -143,7 +136,8 @@ def _plots() -> tuple[Any, Any, dict[str, Any]]:
     scatter.scatter("x", "y", source=centers, marker="circle", size=16, **heart)
     word = {"text_color": "white", "text_align": "center", "text_baseline": "middle"}
     scatter.text("x", "y", "name", source=centers, text_font_size="10px", **word)
-    bars = figure(name="bars", height=230, sizing_mode="stretch_width", tools="", toolbar_location=None)
+    beside = {"tools": "", "toolbar_location": None}
+    bars = figure(name="bars", height=230, sizing_mode="stretch_width", **beside)
     bars.vbar("x", 0.7, "top", source=shares, color="color", alpha=0.8)
     bars.segment("x", "low", "x", "high", source=shares, **bar)
     bars.y_range.start = 0
@@ -160,6 +154,10 @@ def _plots() -> tuple[Any, Any, dict[str, Any]]:
     return scatter, bars, models
 
 
+def _empty(*names: str) -> Any:
+    return need_bokeh("bokeh.models").ColumnDataSource({name: [] for name in names})
+
+
 def _restyle(plot: Any) -> None:
     """Make a plot clear, with ink that is read on white and on black."""
     plot.background_fill_alpha = plot.border_fill_alpha = 0.0
@@ -171,8 +169,7 @@ def _restyle(plot: Any) -> None:
 
 
 def _sources(contents: Contents) -> tuple[Any, Any]:
-    from bokeh.models import ColumnDataSource
-
+    table = need_bokeh("bokeh.models").ColumnDataSource
     rows: dict[str, Any] = {
         f"v{i}": column.astype(np.float32) for i, column in enumerate(contents.values.T)
     }
@@ -195,4 +192,4 @@ def _sources(contents: Contents) -> tuple[Any, Any]:
     for i in range(len(contents.names)):
         clusters[f"v{i}"] = means[:, i].astype(np.float32)
         clusters[f"e{i}"] = errors[:, i].astype(np.float32)
-    return ColumnDataSource(rows, name="rows"), ColumnDataSource(clusters, name="clusters")
+    return table(rows, name="rows"), table(clusters, name="clusters")

@@ -183,13 +183,12 @@ def plot_coresets(
     """
     _check_bins(bins)
     check_flag("legend", legend)
-    if not isinstance(coresets, Mapping) or not all(
-        isinstance(one, Coreset) for one in coresets.values()
-    ):
+    values: list[Any] = list(coresets.values()) if isinstance(coresets, Mapping) else [None]
+    if not all(isinstance(one, Coreset) for one in values):
         raise InvalidTypeError(
             f"coresets is {shown(coresets)}; pass a dict of names to coresets, or a Portfolio."
         )
-    parts = list(coresets.values())
+    parts: list[Coreset] = values
     if len({part.n_features for part in parts}) != 1:
         raise InvalidInputError(
             f"coresets has {len(parts)} coresets, of {sorted({p.n_features for p in parts})} "
@@ -202,7 +201,11 @@ def plot_coresets(
     if axes is None:
         wide = min(len(parts), _PANELS)
         shape = -(-len(parts) // wide), wide
-        size = {"figsize": (4.2 * wide, 3.8 * shape[0]), "sharex": True, "sharey": True}
+        size: dict[str, Any] = {
+            "figsize": (4.2 * wide, 3.8 * shape[0]),
+            "sharex": True,
+            "sharey": True,
+        }
         grid = new_axes(shape, **size).ravel()
         for unused in grid[len(parts) :]:
             unused.set_visible(False)
@@ -272,7 +275,7 @@ def _draw(
     frame, edges, counts = behind
     placed = frame.of(coreset.points)
     if placed.shape[1] == 1:
-        line = {"style": style, "scale": scale}
+        line: dict[str, Any] = {"style": style, "scale": scale}
         handles = draw_line(ax, placed[:, 0], coreset, counts, edges[0], **line)
     else:
         if counts is not None:
@@ -403,7 +406,7 @@ def plot_audit(
         side = "left" if x >= 0 else "right"
         text = f"{value:+.2%}".replace("%", " %") if np.isfinite(value) else "∞"
         away = 7 if x >= 0 else -7
-        place = {"textcoords": "offset points", "ha": side, "va": "center"}
+        place: dict[str, Any] = {"textcoords": "offset points", "ha": side, "va": "center"}
         ax.annotate(text, (x, y), (away, 0), color=ink_of(ax), **place)
     ax.set_yticks(heights, labels=[brief(name) for name in names])
     ax.set_ylim(-0.6, len(names) - 0.4)

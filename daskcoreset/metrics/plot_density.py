@@ -80,6 +80,8 @@ def draw_rows(
         colors, handles = {}, []
     if style.keys() & {"c", "color", "marker"}:
         markers = None
+    if "marker" in style:  # which may have no inside, and so no rim
+        del options["edgecolors"]
     values = colors.get("c")
     if isinstance(values, np.ndarray):
         colors["c"] = values[order]
@@ -109,7 +111,7 @@ def draw_line(
     handles: list[Any] = []
     if counts is not None and counts.any():
         density = counts / (counts.sum() * (edge[1] - edge[0]))
-        grey = {"color": "0.5", "alpha": 0.4}
+        grey: dict[str, Any] = {"color": "0.5", "alpha": 0.4}
         handles.append(ax.stairs(density, edge, fill=True, label="data", **grey))
     # So few rows fill wider cells only.
     cells = max(5, min(len(edge) - 1, int(1.5 * np.sqrt(len(coreset)))))
@@ -240,7 +242,7 @@ def rows_frame(points: Any, weights: FloatArray) -> Frame:
         return Frame(mean, *_upright(axes[:2].T, spread[:2] ** 2, float((spread**2).sum())))
     squares = points * points if isinstance(points, np.ndarray) else points.multiply(points)
     total = float((root**2 @ squares).sum() - mean @ mean)
-    if isinstance(points, np.ndarray) and len(points) <= _FEW_ROWS:
+    if isinstance(points, np.ndarray) and len(points) <= min(d, _FEW_ROWS):
         moved = root[:, np.newaxis] * (points - mean)
         values, vectors = np.linalg.eigh(moved @ moved.T)
         axes = moved.T @ vectors[:, [-1, -2]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -111,7 +111,7 @@ def plot_gap(
         promised = f"{1 - epsilon:.3g} of it, as promised"
         ax.plot(at, (1 - epsilon) * upper, color=inner, ls=":", lw=1.2, label=promised)
     shown = np.where(errs, np.nan, lower)
-    line = {"color": outer, "marker": "s", "ls": "--", "lw": 1.5}
+    line: dict[str, Any] = {"color": outer, "marker": "s", "ls": "--", "lw": 1.5}
     ax.plot(at, shown, ms=size or 2.0, label="on all data", **line)
     # The largest margin of all lies between the two.
     low = np.maximum(best, 0.0)
@@ -137,7 +137,7 @@ def plot_gap(
     ax.grid(visible=True, color="0.5", alpha=0.2)
     ax.set_axisbelow(True)
     # Above the axes, where no curve runs; in two columns, which narrow axes have room for.
-    above = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": 2}
+    above: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": 2}
     add_legend(ax, frameon=False, fontsize="small", **above)
     return ax
 
@@ -219,9 +219,9 @@ def plot_labels(
         right.spines[:].set_visible(False)  # those of the left axis are there
         more = right.get_legend_handles_labels()
         handles = (handles[0] + more[0], handles[1] + more[1])
-    named = {"handles": handles[0], "labels": handles[1], "fontsize": "small"}
-    above = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.05), "ncols": 2, "frameon": False}
-    add_legend(ax, **named, **above)
+    named: dict[str, Any] = {"handles": handles[0], "labels": handles[1], "fontsize": "small"}
+    above: dict[str, Any] = {"bbox_to_anchor": (0.0, 1.05), "ncols": 2, "frameon": False}
+    add_legend(ax, loc="lower left", **named, **above)
     return ax
 
 

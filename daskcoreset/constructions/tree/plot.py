@@ -52,7 +52,7 @@ def plot_tree(
     ax = axes_for(ax)
     parts = list(top)
     heights = _heights(parts)
-    boxes = np.array([_corners(part, heights[part.name]) for part in parts])
+    boxes = [_corners(part, heights[part.name]) for part in parts]
     age = np.array([ages[part.name] for part in parts], dtype=np.float64)
     colors = np.tile(_rgba(BLUE), (len(parts), 1))
     colors[:, 3] = _NEW - (_NEW - _OLD) * age / max(1.0, float(age.max()))
@@ -62,8 +62,8 @@ def plot_tree(
             place = (part.start + part.stop) / 2, heights[part.name] + 0.5
             color = "white" if opacity > 0.5 else ink_of(ax)
             ax.text(*place, f"{changes:.0f}", ha="center", va="center", color=color, zorder=4)
-    chosen = np.array([_corners(part, heights[part.name]) for part in window])
-    if len(chosen):
+    chosen = [_corners(part, heights[part.name]) for part in window]
+    if chosen:
         marked = PolyCollection(chosen, facecolors="none", edgecolors=ORANGE, hatch="///", lw=1.5)
         ax.add_collection(marked)
     rows = np.array([leaf.rows for leaf in leaves], dtype=np.float64)
@@ -71,7 +71,7 @@ def plot_tree(
     ax.bar(np.arange(len(leaves)) + 0.5, -deep, width=0.7, color=INK, alpha=0.6)
     _name_axes(ax, leaves, max(heights.values()))
     title = "changes since a node was made; the darker, the newer"
-    ax.set_title(f"{title}\nhatched: read for the window" if len(chosen) else title, fontsize=9)
+    ax.set_title(f"{title}\nhatched: read for the window" if chosen else title, fontsize=9)
     return ax
 
 
