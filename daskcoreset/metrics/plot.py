@@ -184,7 +184,7 @@ def plot_coresets(
     _check_bins(bins)
     check_flag("legend", legend)
     values: list[Any] = list(coresets.values()) if isinstance(coresets, Mapping) else [None]
-    if not all(isinstance(one, Coreset) for one in values):
+    if any(not isinstance(one, Coreset) for one in values):
         raise InvalidTypeError(
             f"coresets is {shown(coresets)}; pass a dict of names to coresets, or a Portfolio."
         )

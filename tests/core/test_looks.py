@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import pytest
@@ -54,7 +55,8 @@ def test_look_of__every_method_has_one_and_keeps_it() -> None:
 def test_axes_for__makes_axes_for_light_and_dark_pages() -> None:
     ax = axes_for(None)
     assert ink_of(ax) == INK
-    assert ax.get_facecolor()[3] == 0.0  # type: ignore[index]
+    face: Any = ax.get_facecolor()
+    assert face[3] == 0.0
     assert mpl.rcParams["text.color"] == mpl.rcParamsDefault["text.color"]
     with mpl.style.context("dark_background"):  # a style of the user's own
         assert ink_of(axes_for(None)) == "white"

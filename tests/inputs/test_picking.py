@@ -27,7 +27,7 @@ def test_pick_rows__reads_every_kind_of_array(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", X)
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["X"] = X
-    zarr.save_group(tmp_path / "x.zarr", X=X)
+    zarr.create_group(tmp_path / "x.zarr").create_array("X", data=X)
     kinds: list[Any] = [X, da.from_array(X, 100), xr.DataArray(X), X.tolist()]
     kinds += [str(tmp_path / name) for name in ("x.npy", "x.h5", "x.zarr")]
     for kind in kinds:

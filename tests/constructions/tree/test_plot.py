@@ -32,7 +32,7 @@ def test_plot__shows_leaves_windows_and_ages(tmp_path: Path) -> None:
     assert [text.get_text() for text in ax.texts] == ["4", "0", "0", "2", "1", "1", "0"]
     assert [text.get_text() for text in ax.get_xticklabels()] == list("abcd")
     assert [text.get_text() for text in ax.get_yticklabels()][:2] == ["rows", "leaves"]
-    opacity = nodes.get_facecolor()[:, 3]
+    opacity: Any = np.array(nodes.get_facecolor())[:, 3]
     assert opacity[1] > opacity[3] > opacity[0]
     window: Any = tree.plot(slice("b", "d"), ax=Figure().add_subplot()).collections[1]
     assert len(window.get_paths()) == 2
