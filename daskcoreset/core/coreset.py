@@ -427,7 +427,7 @@ class Coreset(WeightedPoints):
         path : path or None, default None
             Where to write it; a notebook shows what is returned.
         **options
-            As in `daskcoreset.metrics.explore`, which does the work: ``max_clusters``,
+            As in `daskcoreset.plotting.explore`, which does the work: ``max_clusters``,
             ``columns``, ``title``, ``random_state``.
 
         Returns

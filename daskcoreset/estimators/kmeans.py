@@ -297,6 +297,8 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         Steps of one run at most.
     tol : float, default=1e-4
         A run ends when its centers move less, relative to the variance of the data.
+    algorithm : {"lloyd", "elkan"}, default="lloyd"
+        As in scikit-learn's KMeans, which solves the coreset; both give the same clusters.
     verbose : int, default=0
         Whether every step prints a line.
     compute_inertia : bool, default=False
@@ -372,6 +374,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         **CLUSTERING_CONSTRAINTS,
         "init": [StrOptions({"k-means++", "random"}), callable, "array-like"],
         "verbose": ["verbose"],
+        "algorithm": [StrOptions({"lloyd", "elkan"})],
     }
 
     def __init__(
@@ -387,6 +390,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         max_iter: int = 300,
         tol: float = 1e-4,
         verbose: int = 0,
+        algorithm: Literal["lloyd", "elkan"] = "lloyd",
         compute_inertia: bool = False,
         random_state: RandomState = None,
         on_invalid: Literal["raise", "drop"] | None = None,
@@ -402,6 +406,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         self.max_iter = max_iter
         self.tol = tol
         self.verbose = verbose
+        self.algorithm = algorithm
         self.compute_inertia = compute_inertia
         self.random_state = random_state
         self.on_invalid = on_invalid
@@ -442,6 +447,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
                 tol=self.tol,
                 seed=seed,
                 verbose=self.verbose,
+                algorithm=self.algorithm,
             )
         else:
             self.cluster_centers_, self.n_iter_ = distinct, 1

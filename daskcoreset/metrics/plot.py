@@ -21,6 +21,7 @@ from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import as_float, as_numbers, check_flag, is_int, shown
 from daskcoreset.inputs.options import takes_reading
 from daskcoreset.metrics.costs import data_of
+from daskcoreset.metrics.explore import Exploration, explore
 from daskcoreset.metrics.plot_density import (
     MAX_COLUMNS,
     Frame,
@@ -39,7 +40,14 @@ from daskcoreset.metrics.plot_density import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_audit", "plot_coreset", "plot_coresets", "plot_error"]
+__all__ = [
+    "Exploration",
+    "explore",
+    "plot_audit",
+    "plot_coreset",
+    "plot_coresets",
+    "plot_error",
+]
 
 # Cells along an axis at most: a few pixels each.
 _MAX_BINS = 120

@@ -101,7 +101,9 @@ def test_clusters_of__whiskers_hold_what_all_data_have() -> None:
             sampling="multinomial",
             random_state=seed,
         )
-        found = clusters_of(coreset.points, coreset.weights, np.asarray(coreset.points, dtype=np.float64), 3, 0)
+        found = clusters_of(
+            coreset.points, coreset.weights, np.asarray(coreset.points, dtype=np.float64), 3, 0
+        )
         centers = found.means
         nearest = ((X[:, np.newaxis] - centers) ** 2).sum(axis=2).argmin(axis=1)
         shares = np.bincount(nearest, minlength=3) / len(X)

@@ -9,10 +9,12 @@ from typing import Any, ClassVar, Literal, Self, Unpack
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.constructions.class_summary import summarise_classes
+from daskcoreset.constructions.margin.core_set import MarginCoreset
 from daskcoreset.constructions.margin.examples import survey
-from daskcoreset.constructions.margin.max_margin import MaxMarginCoreset, Violators
+from daskcoreset.constructions.margin.max_margin import MaxMarginCoreset, Violators, coreset_of
 from daskcoreset.constructions.margin.outlier import (
     METHODS,
     InseparableRestError,
@@ -25,6 +27,7 @@ from daskcoreset.constructions.margin.rows import FirstRead, find_classes
 from daskcoreset.constructions.margin.separators import KERNELS, InseparableError, Kernel, Separator
 from daskcoreset.constructions.margin.structured import structured_margin
 from daskcoreset.core.blocks import MAX_LABELS
+from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray
@@ -295,6 +298,23 @@ class MaxMarginClassifier(HardMarginModel):
         self.dual_coef_ = np.concatenate([core.dual * core.signs for core in cores])
         self.trace_ = tuple(step for core in cores for step in core.trace)
         self.evidence_ = None
+
+    @property
+    def coreset_(self) -> Coreset:
+        """The rows that were chosen, of weight one, with margins and reads in the provenance.
+
+        Of two classes: each of several has a core set of its own, in `core_`. What it
+        promises is measured, in `factor_` and `margin_`: no loss is left to audit.
+        """
+        check_is_fitted(self)
+        if not isinstance(self.core_, MarginCoreset):
+            raise AttributeError(  # noqa: TRY004 - what hasattr understands
+                "coreset_ is there for two classes that were separated; core_ and core_indices_ "
+                "say which rows were chosen for each of several."
+            )
+        labels = self.classes_[(self.core_.signs > 0).astype(np.int64)]
+        chosen = coreset_of(self.core_, {})
+        return replace(chosen, indices=self.core_indices_, labels=labels)
 
     def _separate_classes(self, blocks: RowBlocks, labels: AnyArray, epsilon: float) -> None:
         center, bias = None, 0.0
