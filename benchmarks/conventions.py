@@ -115,7 +115,7 @@ REASONS: tuple[tuple[str, str], ...] = (
         "no such parameter: rows of a coreset are copied",
     ),
     (
-        r"(?:argument|Invalid parameter) '(penalty|loss|dual|multi_class|solver)'",
+        r"(?:argument|Invalid parameter) '(penalty|loss|dual|multi_class|solver|l1_ratio|n_jobs)'",
         "no such parameter: a coreset is for one loss; pass the solver as `estimator`",
     ),
     (r"(?:argument|Invalid parameter) '", "no such parameter"),
@@ -126,7 +126,7 @@ REASONS: tuple[tuple[str, str], ...] = (
     ),
     (r"has no attribute 'n_features_in_'", "the same error in other words, before it is fitted"),
     (
-        r"n_iter_",
+        r"precisions_init_diag",
         "the steps of EM are counted otherwise: rows are moved to their mean before them",
     ),
     (r"test_float_precision", "centers are float64 for float32 data, as documented"),

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from daskcoreset.core.linalg import dense
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.core.validation import as_int, is_int, shown
+from daskcoreset.metrics.explore_contents import Clusters, Contents
 from daskcoreset.metrics.explore_page import need_bokeh, page_of
 from daskcoreset.metrics.plot_density import rows_frame
 from daskcoreset.solvers import kmeans
@@ -41,24 +42,6 @@ _FEW = 1_000_000
 
 # Half the width of an interval that holds the value nineteen times in twenty.
 _WIDTH = 1.96
-
-
-class Clusters(NamedTuple):
-    """Clusters for one number of them, with what a further coreset may differ by.
-
-    Attributes
-    ----------
-    labels : ndarray of shape (m,), int64
-    shares, share_errors : ndarray of shape (k,), float64
-        Share of the weight of all data, and half its 95 % interval.
-    means, mean_errors : ndarray of shape (k, columns), float64
-    """
-
-    labels: IndexArray
-    shares: FloatArray
-    share_errors: FloatArray
-    means: FloatArray
-    mean_errors: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +173,10 @@ def clusters_of(
     from sklearn.exceptions import ConvergenceWarning
 
     numbers = points.shape[0] * points.shape[1]
-    work = {"n_init": 4 if numbers <= _FEW else 1, "max_iter": 100 if numbers <= _FEW else 10}
+    work: dict[str, Any] = {
+        "n_init": 4 if numbers <= _FEW else 1,
+        "max_iter": 100 if numbers <= _FEW else 10,
+    }
     with warnings.catch_warnings():  # fewer rows that differ are fewer clusters
         warnings.simplefilter("ignore", ConvergenceWarning)
         solved = kmeans.solve(points, weights, k, init="k-means++", tol=1e-4, seed=seed, **work)
@@ -215,43 +201,6 @@ def clusters_of(
     mean_errors = np.sqrt(squares * inflate[:, np.newaxis]) / used[:, np.newaxis]
     factor = 0.0 if whole else _WIDTH
     return Clusters(labels, shares, factor * share_errors, means, factor * mean_errors)
-
-
-class Contents(NamedTuple):
-    """What a page shows.
-
-    Attributes
-    ----------
-    names : list of str
-        Of the values: principal axes, and columns.
-    positions : ndarray of shape (r,), int64
-        Rows of the coreset that are drawn.
-    values : ndarray of shape (r, names), float32
-    weights : ndarray of shape (r,), float64
-    indices : ndarray of shape (r,), int64
-        Rows of the data.
-    classes : list of str
-        Labels, the most common first; empty without labels, or where they are numbers.
-    labels : ndarray of shape (r,), or None
-        Positions in `classes`, or the numbers themselves.
-    where : list of str
-        Coordinates of the rows, where they have some.
-    clusters : list of Clusters
-        For 1, 2, ... of them; labels of the rows that are drawn.
-    facts : dict of str to object
-        n, m, total weight.
-    """
-
-    names: list[str]
-    positions: IndexArray
-    values: FloatArray
-    weights: FloatArray
-    indices: IndexArray
-    classes: list[str]
-    labels: AnyArray | None
-    clusters: list[Clusters]
-    where: list[str]
-    facts: dict[str, Any]
 
 
 def _contents(

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from daskcoreset.core.looks import CLASSES, INK
 from daskcoreset.core.optional import import_optional
-
-if TYPE_CHECKING:
-    from daskcoreset.metrics.explore import Contents
+from daskcoreset.metrics.explore_contents import Contents
 
 # The markers of matplotlib by the names of bokeh.
 _MARKERS = {

@@ -191,8 +191,9 @@ def plot_coresets(
     """
     _check_bins(bins)
     check_flag("legend", legend)
-    values: list[Any] = list(coresets.values()) if isinstance(coresets, Mapping) else [None]
-    if any(not isinstance(one, Coreset) for one in values):
+    given: Any = coresets
+    values = list(given.values()) if isinstance(given, Mapping) else [given, None]
+    if not all(isinstance(one, Coreset) for one in values):
         raise InvalidTypeError(
             f"coresets is {shown(coresets)}; pass a dict of names to coresets, or a Portfolio."
         )

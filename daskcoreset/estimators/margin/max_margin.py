@@ -9,10 +9,8 @@ from typing import Any, ClassVar, Literal, Self, Unpack
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.constructions.class_summary import summarise_classes
-from daskcoreset.constructions.margin.core_set import MarginCoreset
 from daskcoreset.constructions.margin.examples import survey
 from daskcoreset.constructions.margin.max_margin import MaxMarginCoreset, Violators, coreset_of
 from daskcoreset.constructions.margin.outlier import (
@@ -27,7 +25,6 @@ from daskcoreset.constructions.margin.rows import FirstRead, find_classes
 from daskcoreset.constructions.margin.separators import KERNELS, InseparableError, Kernel, Separator
 from daskcoreset.constructions.margin.structured import structured_margin
 from daskcoreset.core.blocks import MAX_LABELS
-from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray
@@ -139,6 +136,9 @@ class MaxMarginClassifier(HardMarginModel):
         Of all rows; zero if they are not separable.
     factor_ : float
         Certified share of the largest margin; zero if the rows are not separable.
+    coreset_ : Coreset
+        The rows that were chosen, of weight one; of two classes, each of several has its own in
+        `core_`. What it promises is measured, in `margin_` and `factor_`.
     core_indices_ : ndarray of shape (m,), int64
         Row numbers of the core set; empty if the rows are not separable.
     dual_coef_ : ndarray of shape (m,), float64
@@ -259,6 +259,7 @@ class MaxMarginClassifier(HardMarginModel):
         return self._fit(X, y, sample_weight)
 
     def _separate(self, blocks: RowBlocks, first: BlockResults[FirstRead]) -> None:
+        self.__dict__.pop("coreset_", None)  # of an earlier fit
         exact = blocks.are_views and blocks.memory_bytes <= HUGE_BYTES
         epsilon = min(self.epsilon, _EXACT) if exact else self.epsilon
         several = len(self.classes_) > 2
@@ -298,23 +299,10 @@ class MaxMarginClassifier(HardMarginModel):
         self.dual_coef_ = np.concatenate([core.dual * core.signs for core in cores])
         self.trace_ = tuple(step for core in cores for step in core.trace)
         self.evidence_ = None
-
-    @property
-    def coreset_(self) -> Coreset:
-        """The rows that were chosen, of weight one, with margins and reads in the provenance.
-
-        Of two classes: each of several has a core set of its own, in `core_`. What it
-        promises is measured, in `factor_` and `margin_`: no loss is left to audit.
-        """
-        check_is_fitted(self)
-        if not isinstance(self.core_, MarginCoreset):
-            raise AttributeError(  # noqa: TRY004 - what hasattr understands
-                "coreset_ is there for two classes that were separated; core_ and core_indices_ "
-                "say which rows were chosen for each of several."
-            )
-        labels = self.classes_[(self.core_.signs > 0).astype(np.int64)]
-        chosen = coreset_of(self.core_, {})
-        return replace(chosen, indices=self.core_indices_, labels=labels)
+        if not several:  # of which each has a core set of its own
+            names = self.classes_[(cores[0].signs > 0).astype(np.int64)]
+            chosen = coreset_of(cores[0], {})
+            self.coreset_ = replace(chosen, indices=self.core_indices_, labels=names)
 
     def _separate_classes(self, blocks: RowBlocks, labels: AnyArray, epsilon: float) -> None:
         center, bias = None, 0.0
@@ -356,6 +344,7 @@ class MaxMarginClassifier(HardMarginModel):
                     for signs in signs_of(labels, classes).T
                 )
             )
+        self.__dict__.pop("coreset_", None)
         self.core_, self.margin_, self.factor_ = None, 0.0, 0.0
         self.core_indices_, self.dual_coef_ = np.zeros(0, dtype=np.int64), np.zeros(0)
         self.trace_, self.evidence_ = (), error
