@@ -27,6 +27,8 @@ from sklearn.utils.validation import (
 )
 
 from daskcoreset.build import build
+from daskcoreset.constructions.tree.store import CoresetTree
+from daskcoreset.constructions.tree.windows import TreeWindow
 from daskcoreset.core.blocks import (
     Block,
     InvalidRow,
@@ -178,11 +180,9 @@ def _within_timeout(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def limited(self: Any, *args: Any, **kwargs: Any) -> Any:
         with time_limit(self.timeout):
-            X = args[0] if args else kwargs.get("X")
-            if not isinstance(X, (Coreset, Portfolio)):
+            X = coreset_for(self, args[0] if args else kwargs.get("X"))
+            if not isinstance(X, Coreset):
                 return method(self, *args, **kwargs)
-            if isinstance(X, Portfolio):
-                X = member_for(self, X)
             kwargs = _rows_of_coreset(method.__name__, X, args[1:], kwargs)
             if method.__name__ != "fit":
                 return method(self, **kwargs)
@@ -193,6 +193,13 @@ def _within_timeout(method: Callable[..., Any]) -> Callable[..., Any]:
                 del self._given
 
     return limited
+
+
+def coreset_for(model: Any, X: Any) -> Any:
+    """Return the coreset that X stands for, where it is a portfolio, a tree or a window of one."""
+    if isinstance(X, (CoresetTree, TreeWindow)):
+        return X.coreset()
+    return member_for(model, X) if isinstance(X, Portfolio) else X
 
 
 def member_for(model: Any, portfolio: Portfolio) -> Coreset:
@@ -693,11 +700,12 @@ class UnlabelledModel(CoresetModel):
 
         Parameters
         ----------
-        X : array-like of shape (n, d), path, Coreset or Portfolio
+        X : array-like of shape (n, d), path, Coreset, Portfolio, CoresetTree or TreeWindow
             Any input of `daskcoreset.build`; or a coreset, such as a member of a
             `daskcoreset.Portfolio`, which is fitted on as it is, with its weights. What is said of
             all rows, such as costs and labels, is of the rows of the coreset then. A portfolio
-            stands for its only member, or the only one of the estimator's `method`.
+            stands for its only member, or the only one of the estimator's `method`; a
+            `CoresetTree`, or a window of one such as ``tree[-7:]``, for its coreset.
         y : object
             Ignored.
         sample_weight : array-like of shape (n,), or str, optional

@@ -24,7 +24,7 @@ from daskcoreset.inputs.cubes import Cube
 from daskcoreset.inputs.declared import with_declared_shapes
 from daskcoreset.inputs.opening import OpenedData, open_all
 from daskcoreset.inputs.options import ReadOptions
-from daskcoreset.inputs.sources import Loader, Source, even_cut
+from daskcoreset.inputs.sources import Loader, Source, array_source, even_cut
 from daskcoreset.inputs.travel import bytes_to_send
 
 # Block size aimed at: small enough for memory, large enough to hide a task's overhead.
@@ -233,6 +233,7 @@ def row_blocks(
     *,
     chunks: int | Literal["auto"] = "auto",
     on_invalid: Literal["raise", "drop"] | None = None,
+    allow_empty: bool = False,
 ) -> RowBlocks:
     """Bring any input to row blocks.
 
@@ -248,6 +249,8 @@ def row_blocks(
     on_invalid : {"raise", "drop"} or None, default=None
         What becomes of rows with NaN or infinity. None drops the masked cells of xarray objects
         with ``sample_dims``, and raises for all else.
+    allow_empty : bool, default=False
+        Whether there may be no rows; they are one block then.
 
     Returns
     -------
@@ -274,7 +277,9 @@ def row_blocks(
         _refuse_chunks(chunks)
         return _cube_blocks(data, y, sample_weight, options, on_invalid or "drop")
     on_invalid = on_invalid or "raise"
-    opened = open_all(X, y, sample_weight)
+    opened = open_all(X, y, sample_weight, allow_empty=allow_empty)
+    if allow_empty and opened.X.shape[0] == 0:
+        opened = _without_reads(opened)
     schema = BlockSchema(
         int(opened.X.shape[1]), opened.X.dtype, on_invalid, text_labels=opened.text_labels
     )
@@ -338,6 +343,16 @@ def _cube_blocks(
     )
 
 
+def _without_reads(opened: OpenedData) -> OpenedData:
+    """Return what has no rows with all parts in memory: there is nothing to be read."""
+    parts = {**opened.arrays, **opened.sources}
+    empty = {
+        name: array_source(np.empty((0, *part.shape[1:]), part.dtype))
+        for name, part in parts.items()
+    }
+    return opened._replace(arrays={}, sources=empty)
+
+
 def _check_options(chunks: Any, on_invalid: Any) -> None:
     if on_invalid is not None:
         check_choice("on_invalid", on_invalid, "raise", "drop")
@@ -360,6 +375,8 @@ def _block_sizes(
     if np.isnan(X.shape[0]):
         _check_unknown(opened, chunk_rows)
         return None
+    if not X.shape[0]:
+        return (0,)
     if chunk_rows is not None:
         return even_cut(int(X.shape[0]), chunk_rows)
     if isinstance(X, Source):

@@ -327,9 +327,11 @@ class ParquetFiles(ArrowTable):
         what it writes. The names of folders such as ``year=2024`` are columns.
     keys : sequence of str
         Columns that will be read alone, as labels or weights.
+    base : Place, optional
+        The folder below which names of folders are columns; by default `source` itself.
     """
 
-    def __init__(self, source: Any, keys: Sequence[str] = ()) -> None:
+    def __init__(self, source: Any, keys: Sequence[str] = (), base: Place | None = None) -> None:
         import pyarrow.dataset as ds
 
         roots = [Place(source)] if isinstance(source, str) else source
@@ -343,7 +345,7 @@ class ParquetFiles(ArrowTable):
                     f"X names no Parquet file: {roots[0].name!r}; check the path."
                 )
             with clear_errors("X", files[0].name, "a Parquet file"):
-                source = _dataset_of(files, roots[0] if len(roots) == 1 else None)
+                source = _dataset_of(files, base or (roots[0] if len(roots) == 1 else None))
         super().__init__(shortened([root.name for root in roots]) if self._root else "")
 
         self.in_process = self._root is not None and self._root.in_process

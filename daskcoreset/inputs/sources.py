@@ -13,7 +13,7 @@ import os
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -91,12 +91,23 @@ class Source:
                 sizes.append(piece)
         return tuple(sizes)
 
+    def cut_out(self, start: int, stop: int) -> Source:
+        """Return the source of some of the rows."""
+        loader = partial(_moved_loader, self.loader, start)
+        return replace(self, shape=(stop - start, *self.shape[1:]), loader=loader, pieces=None)
+
     @property
     def stored_bytes(self) -> int:
         """Bytes of all rows once decoded."""
         if self.sparse_bytes is not None:
             return self.sparse_bytes
         return self.dtype.itemsize * int(np.prod(self.shape, dtype=np.int64))
+
+
+def _moved_loader(
+    loader: Callable[[int, int], Loader], first: int, start: int, stop: int
+) -> Loader:
+    return loader(first + start, first + stop)
 
 
 class Table(ABC):

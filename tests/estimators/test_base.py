@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import daskcoreset
-from daskcoreset import SVM, Coreset, StrongKMeans
+from daskcoreset import SVM, Coreset, CoresetTree, StrongKMeans
 from daskcoreset.build import default_size
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.estimators import (
@@ -112,7 +112,7 @@ def test_fit__methods_that_an_estimator_cannot_use(lazy: bool) -> None:
         CoresetLogisticRegression(method="kmeans").fit(rows, rows[:, 0] > 0)
 
 
-# --- a coreset, or a member of a portfolio, in place of X ---
+# --- a coreset, a member of a portfolio or a tree, in place of X ---
 
 
 def make_portfolio() -> tuple[Any, Any, Any]:
@@ -168,3 +168,33 @@ def test_fit__refuses_what_contradicts_the_coreset() -> None:
     unlabelled = Coreset(np.eye(3), np.ones(3), np.arange(3))
     with pytest.raises((InvalidInputError, ValueError), match="requires y"):
         CoresetSVC().fit(unlabelled)
+
+
+def test_fit__on_a_tree_or_a_window(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    tree = CoresetTree.create(tmp_path / "t", size=200, random_state=0)
+    for day in range(3):
+        tree.append(rng.normal(day, 1.0, size=(1000, 3)))
+    for given, n in ((tree, 3000), (tree[-1:], 1000), (tree[1:].coreset(), 2000)):
+        coreset = given if isinstance(given, Coreset) else given.coreset()
+        model = CoresetKMeans(2, random_state=0).fit(given)
+        assert model.coreset_.equals(coreset)
+        assert model.coreset_.provenance["n"] == n
+        assert model.n_features_in_ == 3
+        assert len(model.predict(given)) == len(coreset)
+        assert model.score(given) == pytest.approx(-model.inertia_)
+    with pytest.raises(InvalidInputError, match="leave out y and sample_weight"):
+        CoresetKMeans(2).fit(tree, sample_weight=np.ones(200))
+
+
+def test_fit__of_classifiers_on_a_tree_with_labels(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.choice(["no", "yes"], 2000)
+    X = rng.normal(size=(2000, 3)) + 2.0 * (y == "yes")[:, np.newaxis]
+    tree = CoresetTree.create(tmp_path / "t", "svm", 300, random_state=0)
+    tree.append(X[:1000], y[:1000])
+    tree.append(X[1000:], y[1000:])
+    for model in (CoresetSVC(random_state=0), CoresetLogisticRegression()):
+        model.fit(tree)
+        assert list(model.classes_) == ["no", "yes"]
+        assert model.score(X, y) > 0.9

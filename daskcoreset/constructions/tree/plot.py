@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from daskcoreset.constructions.tree.manifest import LeafTable
+from daskcoreset.constructions.tree.leaf_table import LeafTable
 from daskcoreset.constructions.tree.shape import Part
 from daskcoreset.core.looks import BLUE, INK, ORANGE, axes_for, ink_of
 from daskcoreset.core.optional import need_matplotlib

@@ -11,7 +11,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
 from daskcoreset import CoresetTree
-from daskcoreset.constructions.tree.manifest import Leaf, LeafTable
+from daskcoreset.constructions.tree.leaf_table import Leaf, LeafTable
 from daskcoreset.constructions.tree.plot import plot_tree
 from daskcoreset.constructions.tree.shape import shape_of
 from daskcoreset.core.errors import InvalidInputError
