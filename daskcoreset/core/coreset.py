@@ -451,6 +451,80 @@ class Coreset(WeightedPoints):
         above = import_module("daskcoreset.metrics.plot")
         return above.plot_coreset(self, X, **options)  # type: ignore[no-any-return]
 
+    def explore(self, path: Any = None, **options: Any) -> Any:
+        """Make a page on which one looks around in this coreset, complete in one file.
+
+        One changes the number of clusters, the columns and the colour, sees clusters with error
+        bars, and goes from points to the rows of the data that they are. The page takes at
+        most two megabytes, whatever the size of the data, and asks for nothing from the network.
+
+        Parameters
+        ----------
+        path : path or None, default None
+            Where to write it; a notebook shows what is returned.
+        **options
+            As in `daskcoreset.plotting.explore`, which does the work: ``max_clusters``,
+            ``columns``, ``title``, ``random_state``.
+
+        Returns
+        -------
+        Exploration
+            Its `save` writes the page to a file.
+
+        Raises
+        ------
+        MissingDependencyError
+            bokeh is not installed; the extra is "explore".
+        """
+        above = import_module("daskcoreset.metrics.explore")
+        return above.explore(self, path, **options)
+
+    def source_rows(self, positions: Any = None, X: Any = None, **options: Any) -> Any:
+        """Return rows of the data that rows of this coreset are, read from where they lie.
+
+        Parameters
+        ----------
+        positions : int, slice, sequence of int, or None, default None
+            Rows of the coreset, from 0; None for all.
+        X : array-like of shape (n, d), or path, optional
+            The data that it is of; None takes the path that the provenance remembers.
+        **options
+            As in `daskcoreset.build`: ``storage_options``, ``columns``, ``missing_chunks``.
+
+        Returns
+        -------
+        pandas.DataFrame, or ndarray of shape (r, d), or csr_array
+            Of frames and Parquet files all columns, also those that the coreset has not, unless
+            `columns` names some. Only the pieces that hold these rows are read: chunks of
+            a store, row groups of a file.
+
+        Raises
+        ------
+        InvalidInputError
+            There is no such row, or nothing to read it from.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> half = Coreset(np.ones((1, 2)), np.array([5.0]), np.array([3]))
+        >>> half.source_rows(0, np.arange(8.0).reshape(4, 2))
+        array([[6., 7.]])
+        """
+        try:
+            numbers = self.indices[slice(None) if positions is None else positions]
+        except (IndexError, TypeError, ValueError) as error:
+            raise InvalidInputError(
+                f"positions is {shown(positions)}; pass numbers of rows of the coreset, from 0 to "
+                f"{len(self) - 1}."
+            ) from error
+        source = self.provenance.get("source") if X is None else X
+        if source is None or (X is None and "leaves" in self.provenance):
+            raise InvalidInputError(
+                "the coreset does not remember where its data are stored; pass them as X."
+            )
+        above = import_module("daskcoreset.inputs.picking")
+        return above.pick_rows(source, np.atleast_1d(numbers), **options)
+
     def to_zarr(
         self,
         store: Location,

@@ -322,6 +322,8 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         Steps of one run at most.
     tol : float, default=1e-4
         A run ends when its centers move less, relative to the variance of the data.
+    algorithm : {"lloyd", "elkan"}, default="lloyd"
+        As in scikit-learn's KMeans, which solves the coreset; both give the same clusters.
     verbose : int, default=0
         Whether every step prints a line.
     compute_inertia : bool, default=False
@@ -399,6 +401,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         "init": [StrOptions({"k-means++", "random"}), callable, "array-like"],
         "solver": [StrOptions({"scikit-learn", "parts", "faiss"})],
         "verbose": ["verbose"],
+        "algorithm": [StrOptions({"lloyd", "elkan"})],
     }
 
     def __init__(
@@ -416,6 +419,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         max_iter: int = 300,
         tol: float = 1e-4,
         verbose: int = 0,
+        algorithm: Literal["lloyd", "elkan"] = "lloyd",
         compute_inertia: bool = False,
         random_state: RandomState = None,
         on_invalid: Literal["raise", "drop"] | None = None,
@@ -433,6 +437,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         self.max_iter = max_iter
         self.tol = tol
         self.verbose = verbose
+        self.algorithm = algorithm
         self.compute_inertia = compute_inertia
         self.random_state = random_state
         self.on_invalid = on_invalid
@@ -513,6 +518,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
             tol=self.tol,
             seed=seed,
             verbose=self.verbose,
+            algorithm=self.algorithm,
         )
 
     def _warn_wide(self, points: Points, weights: FloatArray) -> None:

@@ -219,6 +219,13 @@ def _open_xarray(part: Any, name: str, missing_chunks: MissingChunks) -> Any:
             f'sample_dims=("time", "lat", "lon"), or pass one DataArray, for example '
             f'{name}["variable"].'
         )
+    if name == "X" and part.ndim > 2:
+        dims = tuple(map(str, part.dims))
+        raise InvalidInputError(
+            f"X has the dimensions {dims}; say which of them hold the rows, for example "
+            f"sample_dims={dims[:-1]}, and the cells of the others are columns; or pass rows, "
+            f"X.stack(row={list(dims[:-1])}).transpose('row', ...)."
+        )
     data = part.variable._data  # noqa: SLF001 - `.data` would load a lazily opened file whole
     if isinstance(data, np.ndarray) or hasattr(data, "__dask_graph__"):
         return _opened(part.data, name, missing_chunks)

@@ -449,3 +449,12 @@ def test_fit__warns_once_of_a_column_that_decides_alone() -> None:
     assert caught[0].filename == __file__
     small().fit(X * [1.0, 10.0, 1.0])
     small().fit(wide[:, 1:2])
+
+
+def test_algorithm__is_that_of_the_solver() -> None:
+    lloyd, elkan = (small(algorithm=name).fit(X) for name in ("lloyd", "elkan"))
+    np.testing.assert_allclose(
+        np.sort(elkan.cluster_centers_, 0), np.sort(lloyd.cluster_centers_, 0)
+    )
+    with pytest.raises(InvalidInputError, match="algorithm"):
+        small(algorithm="nobody").fit(X)

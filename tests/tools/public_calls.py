@@ -381,6 +381,8 @@ def public_calls() -> list[PublicCall]:
             {"names": ["a", "b"], "differences": np.array([0.1, -0.1]), "title": "t"},
         ),
         PublicCall("plot_coreset", plotting.plot_coreset, {"coreset": held, "X": ROWS}),
+        PublicCall("plot_coresets", plotting.plot_coresets, {"coresets": {"a": held}, "X": ROWS}),
+        PublicCall("explore", plotting.explore, {"coreset": held, "max_clusters": 2}),
         PublicCall(
             "plot_error", plotting.plot_error, {"results": {"a": {10: [0.1, 0.2], 20: [0.1]}}}
         ),

@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
 from daskcoreset.constructions.tree import persistence
 from daskcoreset.constructions.tree.answers import coreset_of, parts_of
@@ -18,8 +18,10 @@ from daskcoreset.constructions.tree.leaf_table import ROW_BITS, Leaf, LeafTable
 from daskcoreset.constructions.tree.leaves import read_leaf
 from daskcoreset.constructions.tree.manifest import Manifest
 from daskcoreset.constructions.tree.places import Layout, Place
+from daskcoreset.constructions.tree.plot import plot_tree
 from daskcoreset.constructions.tree.reducer import Reducer
 from daskcoreset.constructions.tree.remote import place_at
+from daskcoreset.constructions.tree.shape import cover
 from daskcoreset.constructions.tree.view import SourceView
 from daskcoreset.constructions.tree.windows import TreeWindow
 from daskcoreset.core.coreset import Coreset
@@ -36,6 +38,9 @@ from daskcoreset.execution.progress import count_reads
 from daskcoreset.inputs.followed import FollowOptions
 from daskcoreset.inputs.options import ReadKeywords, ReadOptions, takes_reading
 from daskcoreset.sensitivities import Sensitivity
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # Leaves by name, by position, or by date.
 Window: TypeAlias = "str | Sequence[str] | slice | int | dt.date | None"
@@ -729,6 +734,37 @@ class CoresetTree:
             If there is no such row.
         """
         return self.leaves.locate(indices)
+
+    def plot(self, leaves: Window = None, ax: Axes | None = None) -> Axes:
+        """Draw the leaves with their rows, the nodes above them, and how old each node is.
+
+        A change makes only the nodes above a leaf anew: the others keep their age. No node is
+        read.
+
+        Parameters
+        ----------
+        leaves : str, int, date, sequence or slice of these, or None, default=None
+            A window, as in `coreset`: the nodes that answer for it are hatched.
+        ax : matplotlib.axes.Axes or None, default=None
+            Where to draw; None draws into a new figure of pyplot.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        InvalidInputError
+            If there are no leaves, or none of such a name.
+        MissingDependencyError
+            matplotlib is not installed; the extra is "plot".
+        """
+        manifest = self._manifest
+        if manifest.top is None:
+            raise InvalidInputError("the tree has no leaves; append some first.")
+        window = () if leaves is None else cover(manifest.top, self.leaves.select(leaves))
+        ages = {name: self.version - made_in for name, (made_in, _) in manifest.nodes.items()}
+        return plot_tree(manifest.top, self.leaves, ages, window, ax)
 
     def verify(self) -> None:
         """Read every node, and check its digest and the chain of versions.
