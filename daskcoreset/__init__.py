@@ -30,6 +30,7 @@ from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.plan import BuildPlan
 from daskcoreset.metrics import plot as plotting
 from daskcoreset.metrics import sizing
+from daskcoreset.metrics.advice import Advice, advise
 from daskcoreset.metrics.audit import Audit, audit
 from daskcoreset.sensitivities import (
     SVM,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SVM",
     "ActiveMaxMargin",
+    "Advice",
     "Audit",
     "BregmanLightweight",
     "BuildPlan",
@@ -74,6 +76,7 @@ __all__ = [
     "StrongKMeans",
     "Uniform",
     "WeightedPoints",
+    "advise",
     "audit",
     "build",
     "datasets",

@@ -43,8 +43,12 @@ MAY_IMPORT[""] = set(MAY_IMPORT)  # daskcoreset/__init__.py, the public names
 BETWEEN_CONSTRUCTIONS = {("tree", "sampling"), ("coverage", "tree"), ("portfolio", "sampling")}
 """Besides, all may import `class_summary`."""
 
-EXCEPTIONS = {("core.coreset", "metrics.audit"), ("core.coreset", "metrics.plot")}
-"""`Coreset.audit` and `Coreset.plot`, two lines each, import these by name when called."""
+EXCEPTIONS = {
+    ("core.coreset", "metrics.audit"),
+    ("core.coreset", "metrics.plot"),
+    ("build", "metrics.advice"),
+}
+"""`method="auto"` of `build`, and `Coreset.audit` and `Coreset.plot`, two lines each, import these by name when called."""
 
 WITHOUT_DASK = ("core", "solvers", "objectives", "sensitivities")
 DASK = ("dask", "distributed")

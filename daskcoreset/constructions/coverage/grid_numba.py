@@ -26,7 +26,7 @@ def _slot(place: IndexArray, neighbour: int, mask: int) -> int:  # pragma: no co
     for k in range(len(place)):
         key ^= (place[k] + neighbour % 3 - 1) * _PRIMES[k]
         neighbour //= 3
-    return key & mask
+    return int(key & mask)
 
 
 @jit(IN_ORDER)
