@@ -38,7 +38,14 @@ from daskcoreset.core.errors import (
 from daskcoreset.core.portfolio import Portfolio, check_member_name
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import Sampling
-from daskcoreset.core.validation import check_choice, check_flag, is_choice, is_int, is_number, shown
+from daskcoreset.core.validation import (
+    check_choice,
+    check_flag,
+    is_choice,
+    is_int,
+    is_number,
+    shown,
+)
 from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.local import compute_options
 from daskcoreset.execution.plan import BuildPlan, plan_build
@@ -240,10 +247,10 @@ def build(
         A name, such as "lightweight", "uniform", "kmeans" (with `n_clusters`), "svm",
         "logistic" or "least_squares" (with `y`), or a construction with its parameters, such as
         ``StrongKMeans(10)`` or ``SVM(lam=0.1)``; with ``strategy="tree"`` also a
-        `daskcoreset.Reducer` of one's own. "coverage" draws nothing: see `diameter`. "auto" is the one that `daskcoreset.advise`
-        chooses, from one read more: for k-means with `n_clusters`, with `y` for logistic
-        regression, or for least squares where labels are floats. A mapping
-        of names to methods, or a list of methods with different names of their own, builds a
+        `daskcoreset.Reducer` of one's own. "coverage" draws nothing: see `diameter`. "auto" is
+        the one that `daskcoreset.advise` chooses, from one read more: for k-means with
+        `n_clusters`, with `y` for logistic regression, or for least squares where labels are
+        floats. A mapping of names to methods, or a list of methods with different names of their own, builds a
         `Portfolio`: a coreset by each, the same bits that a build of its own would give with
         this seed, from as many reads as the method that needs most. All other options hold for
         each of them.

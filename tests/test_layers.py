@@ -48,7 +48,8 @@ EXCEPTIONS = {
     ("core.coreset", "metrics.plot"),
     ("build", "metrics.advice"),
 }
-"""`method="auto"` of `build`, and `Coreset.audit` and `Coreset.plot`, two lines each, import these by name when called."""
+"""`Coreset.audit` and `Coreset.plot`, two lines each, and ``method="auto"`` of `build` import these
+by name when called."""
 
 WITHOUT_DASK = ("core", "solvers", "objectives", "sensitivities")
 DASK = ("dask", "distributed")

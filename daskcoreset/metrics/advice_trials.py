@@ -49,17 +49,25 @@ class Candidate:
         return build(*data, **chosen, **options)
 
 
-def _solved(objective: Any, rows: Block, rng: np.random.Generator) -> Any:
+def _solved(objective: Any, rows: Block, rng: np.random.Generator, start: Any = None) -> Any:
+    del start
     return objective.solve(rows, rng)
 
 
-def _clustered(objective: QuantizationError, rows: Block, rng: np.random.Generator) -> FloatArray:
-    """Solve as the estimators do: a rough solution would cost more than coresets differ by."""
+def _clustered(
+    objective: QuantizationError,
+    rows: Block,
+    rng: np.random.Generator,
+    start: FloatArray | None = None,
+) -> FloatArray:
+    """Solve from the best centers known, or well: what a start misses is not the coreset's."""
     k, seed = objective.n_clusters or 1, int(rng.integers(2**32))
     rows = rows.take(np.flatnonzero(rows.weights > 0.0))
     if len(rows) <= k:
         return objective.solve(rows, rng)
-    options: dict[str, Any] = {"init": "k-means++", "n_init": 1, "max_iter": 100, "tol": 1e-4}
+    options: dict[str, Any] = {"init": "k-means++", "n_init": 5, "max_iter": 100, "tol": 1e-4}
+    if start is not None and len(start) == k:
+        options |= {"init": start, "n_init": 1}
     with warnings.catch_warnings():  # of fewer distinct rows than clusters
         warnings.simplefilter("ignore")
         return kmeans.solve(rows.points, rows.weights, k, seed=seed, **options).centers
@@ -85,7 +93,7 @@ class Task:
     labels, clusters : bool
         Whether rows have labels, and solutions a number of clusters.
     solve : callable
-        From the cost, weighted rows and a generator to a solution.
+        From the cost, weighted rows, a generator and the best solution known, or None, to one.
     """
 
     objective: Callable[[int | None], Objective[Any]]
@@ -93,21 +101,32 @@ class Task:
     pilot: str
     labels: bool = False
     clusters: bool = False
-    solve: Callable[[Any, Block, np.random.Generator], Any] = _solved
+    solve: Callable[..., Any] = _solved
 
 
 TASKS: dict[str, Task] = {
     "clustering": Task(
-        QuantizationError, _methods("kmeans", "lightweight", "uniform"), "kmeans", clusters=True,
+        QuantizationError,
+        _methods("kmeans", "lightweight", "uniform"),
+        "kmeans",
+        clusters=True,
         solve=_clustered,
     ),
-    "mixture": Task(MixtureCost, _methods("mixture", "lightweight", "uniform"), "mixture", clusters=True),
+    "mixture": Task(
+        MixtureCost, _methods("mixture", "lightweight", "uniform"), "mixture", clusters=True
+    ),
     "classification": Task(
-        lambda _: LinearCost("logistic"), _methods("logistic", "svm", "uniform"), "logistic", labels=True
+        lambda _: LinearCost("logistic"),
+        _methods("logistic", "svm", "uniform"),
+        "logistic",
+        labels=True,
     ),
     "svm": Task(lambda _: LinearCost("hinge"), _methods("svm", "uniform"), "logistic", labels=True),
     "regression": Task(
-        lambda _: LeastSquaresCost(), _methods("least_squares", "uniform"), "least_squares", labels=True
+        lambda _: LeastSquaresCost(),
+        _methods("least_squares", "uniform"),
+        "least_squares",
+        labels=True,
     ),
 }
 
@@ -148,7 +167,7 @@ class Trials:
         self.rows = block_of(self.pilot)
         self.objective = self.task.objective(self.n_clusters).fitted(self.rows)
         rng = stream(self.seed, Stage.SIZING, 2)
-        self.best = self.task.solve(self.objective, self.rows, rng)
+        self.start = self.best = self.task.solve(self.objective, self.rows, rng)
         self.least_cost = self.objective.cost(self.rows, self.best)
 
     def run(self, candidates: Sequence[Candidate], count: int) -> None:
@@ -176,7 +195,7 @@ class Trials:
             taken = time.perf_counter() - began
             self.seconds[candidate.name] = min(taken, self.seconds.get(candidate.name, np.inf))
             try:
-                solution = self.task.solve(self.objective, block_of(coreset), rng)
+                solution = self.task.solve(self.objective, block_of(coreset), rng, self.start)
             except ValueError:  # of rows that show no solution, such as those of one class
                 return np.inf
         cost = self.objective.cost(self.rows, solution)

@@ -9,14 +9,10 @@ points with and without buckets.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
-
-if TYPE_CHECKING:
-    from daskcoreset.constructions.coverage.metric import Metric
 
 # Core points from which on buckets are tried: fewer lie in the cache, where a loop is quick.
 _LEAST = 1024
@@ -124,7 +120,8 @@ def open_cells(  # noqa: PLR0917 - as the compiled loop takes them
     points: AnyArray,
     start: int,
     radius: float,
-    metric: Metric,
+    limit: float,
+    boxes: bool,
     centers: FloatArray,
     count: int,
     rows: IndexArray,
@@ -132,8 +129,7 @@ def open_cells(  # noqa: PLR0917 - as the compiled loop takes them
     """Open a cell of this radius at every row outside all cells; see `metric_numba.open_cells`."""
     from daskcoreset.constructions.coverage import grid_numba, metric_numba
 
-    limit = metric.limit(radius, points.shape[1])
-    before = points, start, limit, metric.boxes, centers, count, rows
+    before = points, start, limit, boxes, centers, count, rows
     grid = grid_of(centers, count, radius)
     found: tuple[int, int]
     if grid is None:
@@ -147,11 +143,12 @@ def nearest_within(  # noqa: PLR0917 - as the compiled loop takes them
     points: AnyArray,
     centers: FloatArray,
     radius: float,
-    metric: Metric,
+    limit: float,
+    boxes: bool,
     labels: IndexArray,
     measures: FloatArray,
 ) -> None:
-    """Find the nearest core point of rows that have one within the radius.
+    """Find the nearest core point of rows that have one within the radius, of measure `limit`.
 
     `labels` and `measures` are filled as by `Sorted.nearest`; labels of other rows are -1, and
     those of all rows are left alone where buckets are of no use.
@@ -159,7 +156,4 @@ def nearest_within(  # noqa: PLR0917 - as the compiled loop takes them
     from daskcoreset.constructions.coverage import grid_numba
 
     if (grid := grid_of(centers, len(centers), radius)) is not None:
-        limit = metric.measure(radius)
-        grid_numba.nearest_near(
-            points, limit, metric.boxes, centers, *grid.arrays, labels, measures
-        )
+        grid_numba.nearest_near(points, limit, boxes, centers, *grid.arrays, labels, measures)

@@ -28,6 +28,7 @@ from typing import Literal
 
 import numpy as np
 
+from daskcoreset.constructions.coverage import grid
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
@@ -125,7 +126,7 @@ class Sorted:
             Of equally near core points the first.
         measures : ndarray of shape (n,), float64
         """
-        from daskcoreset.constructions.coverage import grid, metric_numba
+        from daskcoreset.constructions.coverage import metric_numba
 
         labels = np.full(len(points), -1, dtype=np.int64)
         measures = np.empty(len(points))
@@ -133,7 +134,7 @@ class Sorted:
         if len(points) >= len(self.order):  # else to sort core points into buckets costs more
             centers = np.empty(self.columns.shape[::-1])
             centers[self.order] = self.columns.T
-            grid.nearest_within(points, centers, radius, self.metric, labels, measures)
+            grid.nearest_within(points, centers, radius, limit, self.metric.boxes, labels, measures)
         left = np.flatnonzero(labels < 0)
         if len(left):
             every = len(left) == len(points)

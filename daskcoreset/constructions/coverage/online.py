@@ -59,7 +59,8 @@ def doubling(
     for first, tile in dense_tiles(points):
         stop, before = 0, count
         while True:
-            count, stop = open_cells(tile, stop, radius, metric, centers, count, rows)
+            limit = metric.limit(radius, n_features)
+            count, stop = open_cells(tile, stop, radius, limit, metric.boxes, centers, count, rows)
             rows[before:count] += first
             if count <= max_points:
                 break
@@ -143,6 +144,7 @@ def online(
     ----------
     Le et al. (2017), Approximation Vector Machines, section 4.
     """
+    limit = metric.limit(radius, points.shape[1])
     n_earlier = 0 if earlier is None else len(earlier)
     centers = np.empty((n_earlier + min(_CAPACITY, max_points), points.shape[1]))
     if earlier is not None:
@@ -152,7 +154,7 @@ def online(
     for first, tile in dense_tiles(points):
         stop, before = 0, count
         while True:
-            count, stop = open_cells(tile, stop, radius, metric, centers, count, rows)
+            count, stop = open_cells(tile, stop, radius, limit, metric.boxes, centers, count, rows)
             if stop == len(tile) or count == largest:
                 break
             room = min(len(centers), largest - len(centers))
