@@ -1,7 +1,8 @@
 """Gradient boosting on weighted rows, by constructions beside uniform rows.
 
 For every set: rows of each construction, LightGBM (HistGradientBoosting where it is not
-installed) on them with their weights, and the log loss on held-out rows, beside the model on all rows (up to 60,000).
+installed) on them with their weights, and the log loss on held-out rows, beside the model on
+all rows (up to 60,000).
 
     DASKCORESET_DATA=... python benchmarks/boosting.py --seeds 3
 

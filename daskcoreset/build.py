@@ -250,10 +250,10 @@ def build(
         `daskcoreset.Reducer` of one's own. "coverage" draws nothing: see `diameter`. "auto" is
         the one that `daskcoreset.advise` chooses, from one read more: for k-means with
         `n_clusters`, with `y` for logistic regression, or for least squares where labels are
-        floats. A mapping of names to methods, or a list of methods with different names of their own, builds a
-        `Portfolio`: a coreset by each, the same bits that a build of its own would give with
-        this seed, from as many reads as the method that needs most. All other options hold for
-        each of them.
+        floats. A mapping of names to methods, or a list of methods with different names of their
+        own, builds a `Portfolio`: a coreset by each, the same bits that a build of its own would
+        give with this seed, from as many reads as the method that needs most. All other options
+        hold for each of them.
     sample_weight : array-like of shape (n,), or str, optional
         Input weights u, finite and non-negative; ones by default. Of xarray objects with
         `sample_dims` also a DataArray with some of these, the name of a variable or coordinate, or

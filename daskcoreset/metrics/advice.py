@@ -190,9 +190,10 @@ def advise(
     construction for the task, in which rare rows that cost much are present, and the exact
     moments of all rows. Coresets by each construction are drawn from the pilot and solved, and
     the solutions evaluated on the pilot; k-means on them starts at the best solution known, so
-    that the error is that of the coreset, without what a solver misses by its start. The construction of the least error is chosen; of
-    those within 5 %, or apart by no more than chance, the safest, which is the first of the
-    table. A uniform sample is never chosen where a single row would have half of its cost.
+    that the error is that of the coreset, without what a solver misses by its start. The
+    construction of the least error is chosen; of those within 5 %, or apart by no more than
+    chance, the safest, which is the first of the table. A uniform sample is never chosen where a
+    single row would have half of its cost.
 
     Parameters
     ----------
@@ -323,14 +324,15 @@ def _piloted(
     blocks = row_blocks(X, labels, **data)
     summaries = ("moments",) if blocks.schema.n_features <= _MOST_COLUMNS else ()
     rows = min(max(_PILOT, _PILOT_MULTIPLE * size), _PILOT_MOST)
-    chosen = {} if parts is None else {"n_clusters": parts}
+    options: dict[str, Any] = {
+        "size": rows, "random_state": seed, "progress": progress, "summaries": summaries, **data,
+    }  # fmt: skip
+    if parts is not None:
+        options["n_clusters"] = parts
     began = time.perf_counter()
     with warnings.catch_warnings():  # of a pilot of all rows
         warnings.filterwarnings("ignore", "member 'pilot': size=", CoresetWarning)
-        portfolio = build(
-            X, labels, method={"pilot": task.pilot}, size=rows, random_state=seed,
-            progress=progress, summaries=summaries, **chosen, **data,
-        )  # fmt: skip
+        portfolio = build(X, labels, method={"pilot": task.pilot}, **options)
     seconds = time.perf_counter() - began
     pilot = portfolio["pilot"]
     trials = Trials(pilot, task, parts, size, int(pilot.provenance["n"]), seed)

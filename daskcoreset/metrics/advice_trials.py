@@ -40,13 +40,12 @@ class Candidate:
     name: str
     options: Mapping[str, Any]
 
-    def build(self, *data: Any, n_clusters: int | None, **options: Any) -> Any:
-        """Call `daskcoreset.build` for solutions of so many clusters."""
-        # The uniform method and those of labels have no clusters.
-        chosen = dict(self.options)
+    def build(self, X: Any, y: Any = None, *, n_clusters: int | None, **options: Any) -> Any:
+        """Call `daskcoreset.build` for solutions of so many clusters, where they have any."""
+        chosen: dict[str, Any] = {**self.options, **options}
         if n_clusters is not None:
             chosen["n_clusters"] = n_clusters
-        return build(*data, **chosen, **options)
+        return build(X, y, **chosen)
 
 
 def _solved(objective: Any, rows: Block, rng: np.random.Generator, start: Any = None) -> Any:

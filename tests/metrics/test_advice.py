@@ -10,6 +10,7 @@ import pytest
 
 import daskcoreset
 from daskcoreset import advise, build
+from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import CoresetError
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.metrics import advice as advisor
@@ -86,7 +87,7 @@ def test_advise__reads_once_and_foretells_the_error(
     assert (X.reads == 1).all()
     assert advice.pilot_rows == min(n, 5000)
     assert advice.n_rows == n
-    every = advice_trials.Block(rows, np.ones(n))
+    every = Block(rows, np.ones(n))
     task = TASKS["clustering"]
     objective = task.objective(5)
     costs = []
