@@ -392,6 +392,8 @@ def _close(trials: Trials, candidates: Sequence[Candidate]) -> list[Candidate]:
 
 def _gap(errors: Any, best: Any) -> float:
     """Difference of means, in standard errors."""
+    if errors is best:
+        return 0.0
     with np.errstate(invalid="ignore"):
         gap = float(errors.mean() - best.mean())
         noise = float(np.hypot(errors.std(ddof=1), best.std(ddof=1)) / np.sqrt(len(errors)))

@@ -204,10 +204,20 @@ class Trials:
 
     def errors(self, name: str) -> FloatArray:
         """Relative errors of the solutions, for all rows in place of the pilot."""
-        errors = np.array(self.costs[name]) / self.least_cost - 1.0
+        costs = np.array(self.costs[name])
+        # A cost of nothing but rounding is one of zero, over which any other is infinitely more.
+        none = 1e-12 * self.objective.cost(self.rows, self.start)
+        if self.least_cost <= max(none, 1e-300):
+            return np.where(costs <= max(none, self._rounding()), 0.0, np.inf)
+        errors = costs / self.least_cost - 1.0
         # A draw without replacement from so few rows is nearer to them than one from all.
         of_all, of_pilot = (1.0 - self.size / n for n in (self.n_rows, len(self.pilot)))
         return np.maximum(errors, 0.0) * max(of_all, 0.0) / max(of_pilot, 1e-9)
+
+    def _rounding(self) -> float:
+        """Cost that is nothing but rounding."""
+        points: Any = self.rows.points
+        return 1e-18 * float(self.rows.weights.sum()) * float(abs(points).max()) ** 2
 
     def largest_share(self) -> float:
         """Share of the best cost on a uniform sample that one row would have, were it drawn."""

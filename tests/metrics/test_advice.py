@@ -11,7 +11,7 @@ import pytest
 import daskcoreset
 from daskcoreset import advise, build
 from daskcoreset.core.blocks import Block
-from daskcoreset.core.errors import CoresetError
+from daskcoreset.core.errors import CoresetError, CoresetWarning
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.metrics import advice as advisor
 from daskcoreset.metrics import advice_trials
@@ -159,6 +159,21 @@ def test_advise__takes_a_new_construction_by_one_entry(monkeypatch: pytest.Monke
 def test_advise__refuses(options: Any, message: str) -> None:
     with pytest.raises(CoresetError, match=message):
         advise(np.eye(5), **options)
+
+
+def test_advise__for_more_clusters_than_rows_that_are_kept() -> None:
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    with pytest.warns(CoresetWarning, match="fewer rows than clusters"):
+        assert advise(X, n_clusters=100, budget=20, random_state=0).error == np.inf
+
+
+@pytest.mark.parametrize("n_clusters", [20, 50])
+def test_advise__of_rows_that_cost_nothing(n_clusters: int) -> None:
+    """As many clusters as distinct rows, and labels that are all the same."""
+    X = np.repeat(np.random.default_rng(0).normal(size=(20, 3)), 10, axis=0)
+    advice = advise(X, n_clusters=n_clusters, budget=100, random_state=0)
+    assert 0.0 <= advice.low <= advice.high
+    assert advise(X, np.ones(200), task="regression", budget=50, random_state=0).error == 0.0
 
 
 # --- method="auto"
