@@ -150,7 +150,8 @@ def report(data: dict[str, Any]) -> str:
         (
             "Mean relative errors of solutions on all rows, in %, with 95 % intervals of the mean, "
             "over the best solution known. k-means on a coreset starts at the best solution known, "
-            "so that the error is that of the coreset and not of the start. Seconds are of the "
+            "so that the error is that of the coreset and not of the start. "
+            "Four or six builds. Seconds are of the "
             "advice, on two processors shared with much other work. At most 100,000 rows of a set."
         ),
         "",
