@@ -181,9 +181,8 @@ def store(
     OUT has the arrays X and, where IN has or names them, y and sample_weight.
     """
     start = time.perf_counter()
-    X = reading(
-        source, ReadOptions(mapping(storage_option), names_of(column, columns), missing_chunks)
-    )
+    missing: Any = missing_chunks
+    X = reading(source, ReadOptions(mapping(storage_option), names_of(column, columns), missing))
     members = find_members(X)
     y = labels or ("y" if "y" in members else None)
     sample_weight = weights or ("sample_weight" if "sample_weight" in members else None)

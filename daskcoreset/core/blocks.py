@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from decimal import Decimal
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -46,6 +47,20 @@ class Block:
 
     def __len__(self) -> int:
         return int(self.points.shape[0])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the rows alone, without what was found out about them."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    @cached_property
+    def coded(self) -> tuple[AnyArray, AnyArray, IndexArray]:
+        """Labels in NumPy's numbers or text, their classes, sorted, and the class of every row.
+
+        Found once, for all constructions that work on the block.
+        """
+        labels = labels_of(self)
+        classes = np.unique(labels)
+        return labels, classes, np.searchsorted(classes, labels).astype(np.int64, copy=False)
 
     def take(self, positions: IndexArray) -> Block:
         """Return the rows at `positions`, numbered as in the block they came from."""
@@ -580,7 +595,7 @@ def find_bad_label(block: Block) -> InvalidRow | None:
     missing = find_missing_label(block.labels, block.rows)
     if missing is not None:
         return missing
-    if len(np.unique(labels_of(block))) > MAX_CLASSES:
+    if len(block.coded[1]) > MAX_CLASSES:
         return InvalidRow(
             f"y holds more than {MAX_CLASSES} different labels; pass classes, not numbers."
         )
@@ -598,8 +613,8 @@ def find_bad_target(block: Block) -> InvalidRow | None:
     invalid = find_bad_label(block)
     if invalid is not None:
         return invalid
-    labels = labels_of(block)
-    if labels.dtype.kind != "f":
+    labels, classes, _ = block.coded
+    if labels.dtype.kind != "f" or (classes == np.floor(classes)).all():
         return None
     broken = np.flatnonzero(labels != np.floor(labels))
     if not len(broken):
@@ -649,6 +664,7 @@ def class_codes(block: Block, classes: AnyArray) -> IndexArray:
     >>> class_codes(block, np.array([2, 5]))
     array([1, 0, 1])
     """
-    codes = np.searchsorted(classes, labels_of(block)).astype(np.int64, copy=False)
+    _, found, codes = block.coded
     # A class whose rows are all without weight is not among the classes: its place is no matter.
-    return np.minimum(codes, len(classes) - 1)
+    places = np.minimum(np.searchsorted(classes, found), len(classes) - 1)
+    return places.astype(np.int64, copy=False)[codes]

@@ -40,6 +40,7 @@ class Stage(enum.IntEnum):
     TREE_LEAVES = 13
     DESCENT = 14
     SUBSETS = 15
+    DRIFT = 16
 
 
 def resolve_seed(random_state: RandomState) -> int:

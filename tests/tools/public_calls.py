@@ -304,6 +304,9 @@ def public_calls() -> list[PublicCall]:
         PublicCall("CoresetStream.load", _of_path(dc.CoresetStream.load), {"path": NOTHING}),
         PublicCall("CoresetTree.create", _tree, {"size": 20, "random_state": 0}),
         PublicCall("CoresetTree.create(path)", _of_path(dc.CoresetTree.create), {"path": "t"}),
+        PublicCall(
+            "CoresetTree.follow", _of_path(dc.CoresetTree.follow), {"source": NOTHING, "path": "t"}
+        ),
         PublicCall("CoresetTree.open", _of_path(dc.CoresetTree.open), {"path": NOTHING}),
         *(
             PublicCall(f"CoresetTree.{what}", _of_tree(what), good)
@@ -313,6 +316,9 @@ def public_calls() -> list[PublicCall]:
                     "replace": {"leaf": "a", "X": ROWS},
                     "delete": {"leaf": "a"},
                     "coreset": {"leaves": "a"},
+                    "as_of": {"version": 1},
+                    "drift": {"kept": ROWS[:2], "leaves": "a"},
+                    "partial_fit": {"X": ROWS},
                     "locate": {"indices": np.arange(3)},
                 }
             )
