@@ -34,6 +34,8 @@ SIZE = 24
 METHODS: list[Sensitivity[Any]] = [Lightweight(), Uniform()]
 methods = pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 passes_ = pytest.mark.parametrize("passes", [1, 2])
+# Ten seconds for what another case proves as well.
+REPEATED = [pytest.mark.nightly, pytest.mark.long]
 
 
 def uneven_rows() -> tuple[FloatArray, list[int]]:
@@ -89,7 +91,10 @@ def by_block(counts: Any, sizes: list[int]) -> Any:
 @pytest.mark.statistical
 @methods
 @passes_
-@pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
+@pytest.mark.parametrize(
+    "weighted",
+    [pytest.param(False, id="unweighted", marks=REPEATED), pytest.param(True, id="weighted")],
+)
 def test_multinomial__distributed_exactly_as_on_one_machine(
     method: Sensitivity[Any], passes: int, weighted: bool
 ) -> None:
@@ -197,7 +202,7 @@ def test_multinomial__rows_drawn_twice_are_merged() -> None:
 @pytest.mark.statistical
 @methods
 @passes_
-@pytest.mark.parametrize("oversampling", [1, 2, 4])
+@pytest.mark.parametrize("oversampling", [1, pytest.param(2, marks=REPEATED), 4])
 @pytest.mark.parametrize("known", [True, False], ids=["sizes known", "sizes unknown"])
 def test_systematic__every_row_has_its_weight_on_average(
     method: Sensitivity[Any],
