@@ -70,8 +70,8 @@ _MIN_OF_CLASS = 16
 # Draws at most, rows of all draws together, and products in a Newton step of a trial at most: some
 # hundred milliseconds.
 _MAX_DRAWS = 8
-_TRIED_ROWS = 4000
-_TRIAL_WORK = 2e7
+_TRIED_ROWS = 8000
+_TRIAL_WORK = 6e7
 
 # Rows of the coreset for every mean that is calibrated.
 _ROWS_PER_MEAN = 4
@@ -253,7 +253,7 @@ class Logistic(Sensitivity[Any]):
 
     variant: Variant = "calibrated"
     intercept: bool = True
-    reads: Literal[1, 2] = 1
+    reads: Literal[1, 2] = 2
     lam: float = 1.0
 
     name: ClassVar[str] = "logistic"

@@ -222,7 +222,7 @@ def fitted_on(
         return pilot
     points = np.concatenate([tile for _, tile in parts(rows, pilot)])
     total = weights.sum()
-    n_columns = (points.shape[1] + 1) * len(pilot.classes)
+    n_columns = (points.shape[1] + 1) * len(pilot.coef)
     model = LogisticRegression(
         # Weights that add up to one: squares of very large and very small ones are no numbers.
         C=float(np.clip(lam * total, 1e-12, 1e12)),
