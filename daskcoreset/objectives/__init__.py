@@ -12,7 +12,7 @@ from daskcoreset.objectives.base import Objective
 from daskcoreset.objectives.clustering import Distortion, QuantizationError
 from daskcoreset.objectives.linear import LinearClassifier, LinearCost
 from daskcoreset.objectives.mixture import MixtureCost
-from daskcoreset.objectives.regression import LeastSquaresCost, LinearPredictor
+from daskcoreset.objectives.regression import LeastSquaresCost, LinearPredictor, PinballCost
 
 __all__ = [
     "OBJECTIVES",
@@ -23,6 +23,7 @@ __all__ = [
     "LinearPredictor",
     "MixtureCost",
     "Objective",
+    "PinballCost",
     "QuantizationError",
     "objective_for",
     "recorded",
@@ -31,7 +32,14 @@ __all__ = [
 # Objectives by their names in the provenance of a coreset.
 OBJECTIVES: dict[str, type[Objective[Any]]] = {
     objective.name: objective
-    for objective in (Distortion, LeastSquaresCost, LinearCost, MixtureCost, QuantizationError)
+    for objective in (
+        Distortion,
+        LeastSquaresCost,
+        LinearCost,
+        MixtureCost,
+        PinballCost,
+        QuantizationError,
+    )
 }
 
 
