@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 
 from daskcoreset.core.blocks import Block, InvalidRow
-from daskcoreset.core.linalg import dense, inverse_root, product, tiles
+from daskcoreset.core.linalg import dense, inverse_root, product, spread_directions, tiles
 from daskcoreset.core.moments import Scatter, merge_scatters, scatter_of
 from daskcoreset.core.sampling import TOTALS, Calibrated, Target, calibrate_classes
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
@@ -88,7 +88,7 @@ class LeastSquaresDesign(SamplingDesign[Scatter]):
         coef = _ridge(scatter, self.alpha)
         residuals = gaps[:, d] - gaps[:, :d] @ coef
         # In coordinates in which columns are alike: raking regularises by the size of the sums.
-        root = inverse_root(scatter[:d, :d])
+        root = spread_directions(scatter[:d, :d])
         points = gaps[:, :d] @ root
 
         def gradient() -> Target:
@@ -97,10 +97,11 @@ class LeastSquaresDesign(SamplingDesign[Scatter]):
             return Target(np.concatenate(features, axis=1), np.concatenate(totals))
 
         def means() -> Target:
-            return Target(np.column_stack([points, residuals]), np.zeros(d + 1))
+            features = np.column_stack([points, residuals])
+            return Target(features, np.zeros(features.shape[1]))
 
         def moments() -> Target:
-            first, second = np.triu_indices(d)
+            first, second = np.triu_indices(points.shape[1])
             totals = root.T @ scatter[:d, :d] @ root
             return Target(points[:, first] * points[:, second], totals[first, second])
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from daskcoreset.core.blocks import Block, InvalidRow
-from daskcoreset.core.linalg import dense, inverse_root, tiles
+from daskcoreset.core.linalg import dense, spread_directions, tiles
 from daskcoreset.core.moments import Scatter, merge_scatters, scatter_of
 from daskcoreset.core.ordering import spatial_order
 from daskcoreset.core.sampling import (
@@ -224,7 +224,7 @@ def _coordinates(scatter: Scatter, *, intercept: bool) -> tuple[FloatArray, Floa
     """Origin, and directions in which rows are alike."""
     center = scatter.mean if intercept else np.zeros_like(scatter.mean)
     gap = scatter.mean - center
-    return center, inverse_root(scatter.matrix + scatter.weight * np.outer(gap, gap))
+    return center, spread_directions(scatter.matrix + scatter.weight * np.outer(gap, gap))
 
 
 @dataclass(frozen=True)
