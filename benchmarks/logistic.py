@@ -1,4 +1,4 @@
-"""What coresets for logistic regression are worth, beside uniform rows, for nine families of queries.
+"""What coresets for logistic regression are worth, beside uniform rows, for nine families.
 
 The two-read form of `Logistic` refines a pilot's solution of one problem. Nine families of queries
 show what is left of it elsewhere, on the protocol of Lu, Raff and Holt (2023), A coreset learning
@@ -158,9 +158,10 @@ def newton(problem: Problem, X: np.ndarray, y: np.ndarray, weights: np.ndarray) 
         gradient = penalty * w + A.T @ (problem.lam * weights * slope * y)
         hessian = (A * (problem.lam * weights * curve)[:, None]).T @ A + np.diag(penalty)
         scale = 1 / np.sqrt(np.diag(hessian) + 1e-300)
-        step = -scale * np.linalg.lstsq(
-            hessian * scale[:, None] * scale, scale * gradient, rcond=1e-14
-        )[0]
+        step = (
+            -scale
+            * np.linalg.lstsq(hessian * scale[:, None] * scale, scale * gradient, rcond=1e-14)[0]
+        )
         decrease, length = -gradient @ step, 1.0
         while length > 1e-10 and not value(w + length * step) <= now - 1e-4 * length * decrease:
             length /= 2
@@ -245,9 +246,10 @@ def report(data: dict[str, Any]) -> str:
     for method in data["methods"]:
         if method != "uniform":
             where = lost(results, method)
+            what = f"**{method}**: above uniform rows by more than noise (95 %, paired) in "
+            what += f"{len(where)} of {cells} cells{': ' if where else '.'}{'; '.join(where)}"
             lines += [
-                f"**{method}**: above uniform rows by more than noise (95 %, paired) in "
-                f"{len(where)} of {cells} cells{': ' if where else '.'}{'; '.join(where)}",
+                what,
                 "",
             ]
     for result in results:

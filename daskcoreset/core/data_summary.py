@@ -267,7 +267,9 @@ class DataSummary:
         d = len(self.mean)
         system = matrix[:d, :d] + penalty * np.eye(d)
         # Columns that say the same have one solution of least length, as in scikit-learn.
-        coefficients = np.linalg.lstsq(system, matrix[:d, d], rcond=None)[0]
+        coefficients: FloatArray = np.asarray(
+            np.linalg.lstsq(system, matrix[:d, d], rcond=None)[0], dtype=np.float64
+        )
         model = Ridge(alpha=penalty, fit_intercept=fit_intercept)
         model.coef_ = coefficients
         model.intercept_ = self._intercept(coefficients) if fit_intercept else 0.0

@@ -481,9 +481,11 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
             )
         if n_clusters is not None and not takes_parts(method, n_clusters):
             n_clusters = None
-        blocks = rows
-        if isinstance(rows, InMemoryData):
-            blocks = row_blocks(rows.X, rows.y, rows.sample_weight)
+        blocks = (
+            row_blocks(rows.X, rows.y, rows.sample_weight)
+            if isinstance(rows, InMemoryData)
+            else rows
+        )
         with warnings.catch_warnings():
             # To users of an estimator it is no surprise that all of few rows are taken.
             all_rows = r"(member 'rows': )?size=.* is not below"

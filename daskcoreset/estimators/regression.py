@@ -190,9 +190,9 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type
         known = self.size != "auto" and self.estimator is None and columns <= MAX_COLUMNS
         if not (self._wants_moments and known):
             return super()._built(blocks, **options)
-        named = {"method": {"rows": options.pop("method")}, "summaries": ["moments"]}
+        method = {"rows": options.pop("method")}
         options = {name: value for name, value in options.items() if value is not None}
-        portfolio = build(blocks, **named, **options)
+        portfolio = build(blocks, method=method, summaries=["moments"], **options)
         self._summary = portfolio.summary
         member: Coreset = portfolio["rows"]
         return member
@@ -205,7 +205,9 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type
         self.exact_ = False
         if summary is not None and summary.y_mean is not None and summary.count > 1:
             with one_thread():
-                fits = [self._exact_solver(_of_target(summary, n_features, k)) for k in range(count)]
+                fits = [
+                    self._exact_solver(_of_target(summary, n_features, k)) for k in range(count)
+                ]
             self.estimator_ = fits[0]
             if self._n_targets is not None:
                 fits[0].coef_ = np.stack([fit.coef_ for fit in fits])
@@ -296,6 +298,7 @@ def _of_target(summary: DataSummary, n_features: int, target: int) -> DataSummar
     if len(summary.mean) == d:
         return summary
     places = [*range(d), d + target]
+    assert summary.y_mean is not None  # noqa: S101 - the caller has looked
     means = np.append(summary.mean, summary.y_mean)
     return replace(
         summary,

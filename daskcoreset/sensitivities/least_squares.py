@@ -93,8 +93,9 @@ class LeastSquaresDesign(SamplingDesign[Scatter]):
 
         def gradient() -> Target:
             features = [points * residuals[:, np.newaxis], np.square(residuals)[:, np.newaxis]]
-            totals = [root.T @ (scatter[:d, d] - scatter[:d, :d] @ coef), [_residual(scatter, coef)]]
-            return Target(np.concatenate(features, axis=1), np.concatenate(totals))
+            slopes = root.T @ (scatter[:d, d] - scatter[:d, :d] @ coef)
+            totals: FloatArray = np.append(slopes, _residual(scatter, coef))
+            return Target(np.concatenate(features, axis=1), totals)
 
         def means() -> Target:
             features = np.column_stack([points, residuals])
@@ -145,7 +146,7 @@ def rake_all(
 
 
 def _n_sums(d: int, size: int) -> int:
-    """Sums to be calibrated: with second moments where rows and time are enough for them."""
+    """Count the sums to be calibrated, with second moments where rows and time are enough."""
     few, many = 2 * d + 2, 2 * d + 2 + d * (d + 1) // 2
     return many if size >= _ROWS_PER_SUM * many and size * many**2 <= _MAX_WORK else few
 

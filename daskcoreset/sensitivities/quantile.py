@@ -187,6 +187,7 @@ class QuantileDesign(SamplingDesign[QuantilePilot]):
         summary: QuantilePilot,
     ) -> float:
         """Cost, over all candidates, of the solution on the rows drawn."""
+        del summary
         cost = PinballCost(self.quantile, self.intercept)
         fitted = cost.solve(replace(rows, weights=weights), np.random.default_rng(0))
         return float(candidate_weights @ cost.losses(candidates, fitted))
@@ -320,9 +321,7 @@ class QuantileRegression(Sensitivity[Any]):
         """Second moments and a sample; then sums by the pilot."""
         if previous is None:
             scatter = scatter_of(block.points, block.weights)
-            joined = Block(
-                with_targets(block), block.weights, np.zeros(len(block), dtype=np.int64)
-            )
+            joined = Block(with_targets(block), block.weights, np.zeros(len(block), dtype=np.int64))
             sample = sample_strata(joined, _pilot_size(len(scatter.mean)), rng)
             return SampledScatter(scatter.weight, scatter.mean, scatter.matrix, sample)
         residuals = residuals_of(block, previous.predictor)
@@ -401,6 +400,6 @@ def _pilot_size(d: int) -> int:
 
 
 def _factors(pilot: QuantilePilot) -> FloatArray:
-    """Factors of the terms; none for a term that is zero in the pilot, such as the loss of a fit."""
-    ok = pilot.totals > 0.0
-    return np.divide(_SHARES, pilot.totals, out=np.zeros(4), where=ok)
+    """Factors of the terms; none for one that is zero in the pilot, such as the loss of a fit."""
+    known = pilot.totals > 0.0
+    return np.asarray(np.divide(_SHARES, pilot.totals, out=np.zeros(4), where=known))

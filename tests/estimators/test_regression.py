@@ -105,7 +105,9 @@ def test_quantile__loss_near_that_of_all_rows(quantile: float) -> None:
     block = Block(X, np.ones(6000), Y)
     full = cost.cost(block, cost.solve(block, RNG))
     models = [
-        CoresetQuantileRegressor(quantile=quantile, alpha=0, size=400, method=method, random_state=0)
+        CoresetQuantileRegressor(
+            quantile=quantile, alpha=0, size=400, method=method, random_state=0
+        )
         for method in ("quantile", "uniform")
     ]
     losses = [loss(model.fit(*LAZY)) / full - 1 for model in models]
@@ -149,7 +151,9 @@ def test_fit__bad_input(make: Any) -> None:
         make(size=100, alpha=0.1).fit(X[:500], Y[:500]).predict(LAZY[0][:, :3])
     dropped = make(size=100, alpha=0.1, on_invalid="drop", random_state=0)
     rows = np.where(np.arange(6000)[:, np.newaxis] == 5, np.nan, X)
-    assert dropped.fit(da.from_array(rows, chunks=1000), LAZY[1]).coreset_.provenance["n_dropped"] == 1
+    assert (
+        dropped.fit(da.from_array(rows, chunks=1000), LAZY[1]).coreset_.provenance["n_dropped"] == 1
+    )
 
 
 def test_predict__of_frames_is_a_series() -> None:
