@@ -87,6 +87,9 @@ class LeastSquaresDesign(SamplingDesign[Scatter]):
         gaps = dense(with_targets(rows)) - every.mean
         coef = _ridge(scatter, self.alpha)
         residuals = gaps[:, d] - gaps[:, :d] @ coef
+        # So that no square of a square overflows.
+        unit = float(np.abs(residuals).max()) or 1.0
+        residuals /= unit
         # In coordinates in which columns are alike: raking regularises by the size of the sums.
         root = spread_directions(scatter[:d, :d])
         points = gaps[:, :d] @ root
@@ -94,7 +97,7 @@ class LeastSquaresDesign(SamplingDesign[Scatter]):
         def gradient() -> Target:
             features = [points * residuals[:, np.newaxis], np.square(residuals)[:, np.newaxis]]
             slopes = root.T @ (scatter[:d, d] - scatter[:d, :d] @ coef)
-            totals: FloatArray = np.append(slopes, _residual(scatter, coef))
+            totals: FloatArray = np.append(slopes / unit, _residual(scatter, coef) / unit**2)
             return Target(np.concatenate(features, axis=1), totals)
 
         def means() -> Target:

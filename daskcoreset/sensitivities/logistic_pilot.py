@@ -198,7 +198,8 @@ def rough_model(
         moments,
         sample.classes,
         sample.n_rows,
-        moments.mean if intercept else np.zeros(d),
+        # Rounded, so that the last digits of sums do not decide what is fitted.
+        moments.mean.astype(np.float32).astype(np.float64) if intercept else np.zeros(d),
         np.zeros((p, d)),
         np.zeros(p),
         np.ones(3),
@@ -223,13 +224,14 @@ def fitted_on(
     points = np.concatenate([tile for _, tile in parts(rows, pilot)])
     total = weights.sum()
     n_columns = (points.shape[1] + 1) * len(pilot.coef)
+    newton = n_columns <= _NEWTON_COLUMNS
     model = LogisticRegression(
         # Weights that add up to one: squares of very large and very small ones are no numbers.
         C=float(np.clip(lam * total, 1e-12, 1e12)),
         fit_intercept=intercept,
-        solver="newton-cholesky" if n_columns <= _NEWTON_COLUMNS else "lbfgs",
+        solver="newton-cholesky" if newton else "lbfgs",
         max_iter=_MAX_ITER,
-        tol=1e-6,
+        tol=1e-10 if newton else 1e-6,
     )
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # any model will do, if not the very best

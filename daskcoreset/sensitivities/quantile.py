@@ -43,6 +43,9 @@ _ROUNDED = 0.1
 # which bounds the sensitivity of a row with eight times the rows.
 _SHARES = np.array([0.4, 0.225, 0.25, 0.125])
 
+# Pull of a row that the pilot meets exactly.
+_MIN_PULL = 0.05
+
 # Rows of the coreset for every sum that is calibrated.
 _ROWS_PER_SUM = 4
 
@@ -203,12 +206,13 @@ class QuantileDesign(SamplingDesign[QuantilePilot]):
         assert sums is not None  # noqa: S101 - the last fold has summed up
         residuals = residuals_of(rows, summary.predictor)
         losses, pulls = round_pinball(residuals, self.quantile, summary.width)
+        unit = float(losses.max()) or 1.0  # so that no square overflows
         center, root = _coordinates(summary.scatter, intercept=self.intercept)
         points = (dense(rows.points) - center) @ root
 
         def gradient() -> Target:
-            features = np.column_stack([points * pulls[:, np.newaxis], pulls, losses])
-            totals = [root.T @ sums.slopes[:d], sums.slopes[d:], sums.losses]
+            features = np.column_stack([points * pulls[:, np.newaxis], pulls, losses / unit])
+            totals = [root.T @ sums.slopes[:d], sums.slopes[d:], sums.losses / unit]
             return Target(features, np.concatenate(totals))
 
         def means() -> Target:
@@ -368,8 +372,9 @@ class QuantileRegression(Sensitivity[Any]):
         block = Block(np.ascontiguousarray(rows[:, :d]), u, rows[:, d])
         sizes = np.abs(residuals_of(block, predictor))
         width = float(np.quantile(sizes, _ROUNDED))
-        # Where many residuals are zero, a sliver of the mean one.
-        width = max(width, 1e-6 * float(sizes.mean()), np.finfo(np.float64).tiny)
+        # Where many residuals are zero, a sliver of the mean one, and more than rounding leaves.
+        rounding = 1e-9 * float(np.abs(rows[:, d]).max())
+        width = max(width, 1e-6 * float(sizes.mean()), rounding, np.finfo(np.float64).tiny)
         pilot = replace(pilot, predictor=predictor, width=width)
         return replace(pilot, totals=self._terms(block, pilot).sum(axis=1))
 
@@ -380,10 +385,11 @@ class QuantileRegression(Sensitivity[Any]):
             return np.zeros((4, len(block)))
         leverage = leverages(block.points, block.weights, scatter, intercept=self.intercept)
         residuals = residuals_of(block, pilot.predictor)
-        _, pulls = round_pinball(residuals, float(self.quantile), pilot.width)
-        losses = self.objective.losses(block, pilot.predictor)
+        losses, pulls = round_pinball(residuals, float(self.quantile), pilot.width)
         roots = np.sqrt(leverage)
-        terms = [np.abs(pulls) * roots, losses, leverage, roots + 1.0 / scatter.weight]
+        # The pilot may meet every row, when what is left of pulls is rounding.
+        pulls = np.maximum(np.abs(pulls), _MIN_PULL)
+        terms = [pulls * roots, losses, leverage, roots + 1.0 / scatter.weight]
         return np.where(block.weights > 0.0, block.weights * np.stack(terms), 0.0)
 
     def scores(self, block: Block, summary: QuantilePilot) -> FloatArray:
