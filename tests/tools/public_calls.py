@@ -402,6 +402,7 @@ def public_calls() -> list[PublicCall]:
                 "LeastSquaresCost",
                 "LinearCost",
                 "MixtureCost",
+                "PinballCost",
                 "QuantizationError",
             )
         ),
