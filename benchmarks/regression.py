@@ -108,8 +108,8 @@ def run(name: str, trials: int) -> dict[str, Any]:
     seconds: dict[str, list[float]] = {}
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        rough = solver._ROUNDINGS, solver._MAX_STEPS
-        solver._ROUNDINGS, solver._MAX_STEPS = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5), 240
+        rough = solver.ROUNDINGS, solver.MAX_STEPS
+        solver.ROUNDINGS, solver.MAX_STEPS = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5), 240
         best = {
             model: cost(model, X, y, fitted(model, X, y, np.ones(n), penalty), penalty)
             for model in MODELS
@@ -121,21 +121,21 @@ def run(name: str, trials: int) -> dict[str, Any]:
                     construction = method_of(method, model)
                     key = str(construction)
                     if key not in made:
-                        solver._ROUNDINGS, solver._MAX_STEPS = rough
+                        solver.ROUNDINGS, solver.MAX_STEPS = rough
                         with common.timed() as clock:
                             made[key] = daskcoreset.build(
                                 *data, size=SIZE, method=construction, random_state=seed,
                                 progress=False,
                             )  # fmt: skip
                         seconds.setdefault(f"{model}|{method}", []).append(clock.cpu)
-                        solver._ROUNDINGS = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5)
-                        solver._MAX_STEPS = 240
+                        solver.ROUNDINGS = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5)
+                        solver.MAX_STEPS = 240
                     few = made[key]
                     points = np.asarray(few.points)
                     solution = fitted(model, points, few.labels, few.weights, penalty)
                     found = cost(model, X, y, solution, penalty) / best[model] - 1
                     errors.setdefault(f"{model}|{method}", []).append(found)
-        solver._ROUNDINGS, solver._MAX_STEPS = rough
+        solver.ROUNDINGS, solver.MAX_STEPS = rough
     return {
         "set": name, "shape": X.shape, "trials": trials, "errors": errors,
         "seconds": {key: float(np.median(times)) for key, times in seconds.items()},
@@ -167,8 +167,8 @@ def report(data: dict[str, Any]) -> str:
                 behind.append(f"{result['set']}, {model} ({share:.2f})")
             rows.append([f"{result['set']}, {n:,} x {d}", model, *cells])
     lines += [
-        f"More than half of the excess of leverage scores in {len(behind)} of {len(rows)} cells"
-        f"{': ' if behind else '.'}{'; '.join(behind)}",
+        f"More than half of the excess of leverage scores in {len(behind)} of {len(rows)} cells. "
+        + "; ".join(behind),
         "",
         *common.table(["set", "model", *METHODS], rows),
     ]

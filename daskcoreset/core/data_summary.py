@@ -319,7 +319,7 @@ class DataSummary:
         ...     X, 2.0 * X[:, 0] + 3.0, method=["uniform"], summaries=["moments"]
         ... )
         >>> model = portfolio.summary.elastic_net(0.1, l1_ratio=1.0)
-        >>> model.coef_.round(1).tolist(), round(model.intercept_, 1)
+        >>> (model.coef_.round(1) + 0.0).tolist(), round(model.intercept_, 1)
         ([1.9, 0.0], 3.0)
         """
         from sklearn.linear_model import ElasticNet

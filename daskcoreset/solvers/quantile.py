@@ -10,11 +10,11 @@ from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.typing import FloatArray
 
 # Steps at most; some thirty are taken.
-_MAX_STEPS = 60
+MAX_STEPS = 60
 
 # Share of the mean absolute residual by which absolute values are rounded off, from coarse to fine:
 # the last one leaves a thousandth of the cost or less.
-_ROUNDINGS = (1.0, 0.1, 0.01, 0.001)
+ROUNDINGS = (1.0, 0.1, 0.01, 0.001)
 
 _TOL = 1e-5
 
@@ -47,8 +47,10 @@ def solve_quantile(
 
     Examples
     --------
-    >>> rows = np.arange(5.0)[:, np.newaxis]
-    >>> coef, shift = solve_quantile(rows, np.array([1.0, 3.0, 5.0, 7.0, 90.0]), np.ones(5))
+    >>> rows = np.arange(9.0)[:, np.newaxis]
+    >>> y = 2.0 * rows[:, 0] + 1.0
+    >>> y[8] = 90.0  # which moves no median
+    >>> coef, shift = solve_quantile(rows, y, np.ones(9))
     >>> coef.round(2), round(shift, 2)
     (array([2.]), 1.0)
 
@@ -66,11 +68,11 @@ def solve_quantile(
     pull = (quantile - 0.5) * (u @ A)
     beta = _solved(A, u, u @ (A * y[:, np.newaxis]))
     residuals = y - A @ beta
-    for rounding in _ROUNDINGS:
+    for rounding in ROUNDINGS:
         epsilon = rounding * float(u @ np.abs(residuals))
         if not epsilon > 0.0:
             break
-        for _ in range(_MAX_STEPS // len(_ROUNDINGS)):
+        for _ in range(MAX_STEPS // len(ROUNDINGS)):
             w = u / (2.0 * (np.abs(residuals) + epsilon))
             step = _solved(A, w, A.T @ (w * y) + pull)
             moved = float(np.abs(A @ (step - beta)).max(initial=0.0))
