@@ -29,13 +29,14 @@ from sklearn.svm import LinearSVC
 
 from daskcoreset.constructions.margin.active import ActiveMaxMargin
 from daskcoreset.constructions.margin.labels import Phase
+from daskcoreset.core.looks import look_of
 from daskcoreset.datasets import load
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 METHODS = ("active max margin", "uncertainty", "random")
-LOOKS = (("C3", "-", "^"), ("C0", "--", "o"), ("C7", ":", "s"))
+LOOKS = tuple(map(look_of, ("active", "uncertainty", "random")))
 MOST_ROWS = 4000
 
 
@@ -220,7 +221,7 @@ def figure(results: list[dict[str, Any]], counts: list[int]) -> Figure:
     axes = drawing.subplots(2, rows, squeeze=False)
     for i, result in enumerate(results):
         ax = axes[i % 2, i // 2]
-        for method, (color, line, marker) in zip(METHODS, LOOKS, strict=True):
+        for method, (color, marker, line) in zip(METHODS, LOOKS, strict=True):
             mean, wide = means(result, method, 1) * 100
             ax.errorbar(
                 counts, mean, wide, c=color, ls=line, marker=marker, ms=4, capsize=2, label=method

@@ -14,7 +14,7 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,6 +27,7 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 import daskcoreset
+from daskcoreset.core.looks import Look, look_of
 from daskcoreset.datasets import available
 
 if TYPE_CHECKING:
@@ -34,6 +35,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 RESULTS = Path(__file__).parent / "results"
+
+
+def looks_of(methods: Mapping[str, str]) -> dict[str, Look]:
+    """Return how methods look, by the names that the table of looks has for them."""
+    return {method: look_of(name, i) for i, (method, name) in enumerate(methods.items())}
 
 
 def arguments(doc: str | None, sets: Sequence[str] = ()) -> argparse.ArgumentParser:

@@ -34,6 +34,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from daskcoreset.constructions.margin.max_margin import MaxMarginCoreset
 from daskcoreset.constructions.margin.plot import plot_margins
+from daskcoreset.core.looks import look_of
 from daskcoreset.datasets import available, load
 
 if TYPE_CHECKING:
@@ -211,13 +212,12 @@ def figure(found: list[dict[str, Any]], n: int) -> Figure:
     grid = drawing.add_gridspec(3, 4)
     axes = np.array([[drawing.add_subplot(grid[i, j]) for j in range(4)] for i in range(2)])
     names = {"epsilon": "epsilon", "n": "rows n", "d": "columns d", "gap": "R / rho"}
-    looks = {"1": ("C3", "o", "-"), "block": ("C0", "s", "--"), "auto": ("C2", "^", "-")}
+    looks = {"1": look_of("margin"), "block": look_of("active"), "auto": look_of("csvrg")}
     for column, (varied, title) in enumerate(names.items()):
         for way, label in WAYS.items():
             these = [r for r in found if r["varied"] == varied and r["way"] == str(way)]
             values = [r["ratio"] if varied == "gap" else r["value"] for r in these]
-            color, marker, line = looks[str(way)]
-            look = {"c": color, "marker": marker, "ls": line, "label": label}
+            look = {**looks[str(way)].line, "label": label}
             axes[0, column].plot(values, [r["reads"] for r in these], **look)
             axes[1, column].plot(values, [r["size"] for r in these], **look)
         whats = ("reads of the data", "rows in the core set")

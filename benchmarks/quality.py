@@ -27,6 +27,7 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 import daskcoreset
+from daskcoreset.core.looks import Look
 from daskcoreset.datasets import load
 from daskcoreset.metrics.costs import kmeans_cost, relative_error
 
@@ -41,7 +42,9 @@ METHODS = {
     "`build`": {},
     "`CoresetKMeans`": {"method": "kmeans"},
 }
-LOOKS = dict(zip(METHODS, ("C7s:", "C0o--", "C3^-", "C2D-."), strict=True))
+LOOKS = common.looks_of(
+    dict(zip(METHODS, ("uniform", "lightweight, paper", "lightweight", "kmeans"), strict=True))
+)
 SETS = ("cod_rna", "kdd_bio", "covtype", "skin", "ijcnn1", "credit")
 N_BLOCKS = 20
 FULL_RUNS = 3
@@ -179,7 +182,7 @@ def readme(data: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def figure(data: dict[str, Any], looks: dict[str, str], *, times: bool) -> Figure:
+def figure(data: dict[str, Any], looks: dict[str, Look], *, times: bool) -> Figure:
     """Draw the error against the size or against the seconds, one panel a set."""
     results = data["results"]
     drawing, axes = common.panels(len(results))
@@ -195,8 +198,7 @@ def figure(data: dict[str, Any], looks: dict[str, str], *, times: bool) -> Figur
                 places,
                 means,
                 bars,
-                fmt=look[2:],
-                color=look[:2],
+                **look.line,
                 capsize=3,
                 ms=4,
                 label=method.replace("`", ""),

@@ -32,6 +32,7 @@ from threadpoolctl import threadpool_limits
 import daskcoreset
 from daskcoreset.constructions.sampling.final_draw import MIN_CANDIDATES, OVERSAMPLING
 from daskcoreset.core.errors import CoresetWarning
+from daskcoreset.core.looks import look_of
 from daskcoreset.datasets import load, make_svm_pathological
 from daskcoreset.metrics.costs import svm_sensitivity
 from daskcoreset.sensitivities import SVM
@@ -70,7 +71,14 @@ METHODS: dict[str, dict[str, Any]] = {
     "Algorithm 1": {"method": SVM(variant="paper"), **INDEPENDENT},
     "default": {"method": SVM()},
 }
-LOOKS = dict(zip(METHODS, ("C7s:", "C1v-.", "C0o--", "C3^-"), strict=True))
+LOOKS = common.looks_of(
+    {
+        "uniform": "uniform",
+        BUDGET: "uniform, as many seconds",
+        "Algorithm 1": "svm, paper",
+        "default": "svm",
+    }
+)
 Rows = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Points, labels and weights."""
 
@@ -337,12 +345,14 @@ def figure(data: dict[str, Any], kind: str) -> Figure:
                 values = [100 * (e.std(ddof=1) if len(e) > 1 else 0) for e in found]
             else:
                 values = [100 * e.mean() for e in found]
-            ax.plot(sizes, np.maximum(values, 1e-4), look[2:], color=look[:2], label=method, ms=4)
+            ax.plot(sizes, np.maximum(values, 1e-4), **look.line, label=method, ms=4)
         if kind == "seconds":
             ax.axhline(result["seconds"]["everything"], color="black", ls=(0, (5, 3)), lw=1)
-            ax.axhline(result["sgd"]["seconds"], color="C4", lw=1, label=SGD)
+            ax.axhline(result["sgd"]["seconds"], color=look_of("sgd").color, lw=1, label=SGD)
         elif kind == "mean":
-            ax.axhline(100 * np.mean(result["sgd"]["errors"]), color="C4", lw=1, label=SGD)
+            ax.axhline(
+                100 * np.mean(result["sgd"]["errors"]), color=look_of("sgd").color, lw=1, label=SGD
+            )
         ax.set(xscale="log", yscale="log", title=result["set"])
     drawing.supxlabel("size of the coreset")
     words = {"mean": "mean of", "deviation": "standard deviation of"}

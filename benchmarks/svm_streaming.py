@@ -35,7 +35,16 @@ STREAMS = {"stream": 32, "stream, leaves of 8": 8, "stream, leaves of 4": 4, "Al
 """Rows of a leaf for every row of the coreset."""
 
 METHODS = (SMALL, LARGE, *STREAMS)
-LOOKS = dict(zip(METHODS, ("C7s:", "C1v-.", "C3^-", "C4D-", "C5o-", "C0o--"), strict=True))
+LOOKS = common.looks_of(
+    {
+        SMALL: "uniform",
+        LARGE: "uniform, as many rows",
+        "stream": "svm",
+        "stream, leaves of 8": "svm, stream",
+        "stream, leaves of 4": "svm, tree",
+        "Algorithm 2": "svm, paper",
+    }
+)
 BATCH = 5000
 
 
@@ -182,7 +191,7 @@ def figure(data: dict[str, Any], value: str) -> Figure:
             values = [100 * np.mean(one["errors"]) for one in found]
             if value == "seconds":
                 values = [one["seconds"] for one in found]
-            ax.plot(sizes, np.maximum(values, 1e-4), look[2:], color=look[:2], label=method, ms=4)
+            ax.plot(sizes, np.maximum(values, 1e-4), **look.line, label=method, ms=4)
         ax.set(xscale="log", yscale="log", title=result["set"])
     drawing.supxlabel("size of the coreset")
     seconds = "seconds of the processor for all rows"

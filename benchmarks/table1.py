@@ -48,7 +48,15 @@ PAPER = {
 PUBLISHED_SIZES = (1000, 2000, 5000)
 SETS = ("kdd_bio", "cod_rna", "covtype", "skin", "credit")
 METHODS = ("UNIFORM", "LWCS", "CS", "CS, pilot", "default")
-LOOKS = dict(zip(METHODS, ("C7s:", "C0o--", "C4v-.", "C2v-.", "C3^-"), strict=True))
+LOOKS = common.looks_of(
+    {
+        "UNIFORM": "uniform",
+        "LWCS": "lightweight, paper",
+        "CS": "kmeans, paper",
+        "CS, pilot": "kmeans, pilot",
+        "default": "lightweight",
+    }
+)
 
 
 class PublishedCS:

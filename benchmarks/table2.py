@@ -31,6 +31,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, LinearSVC
 
+from daskcoreset.core.looks import look_of
 from daskcoreset.datasets import load
 from daskcoreset.estimators import AVMClassifier, CSVRGClassifier, ODMClassifier
 
@@ -236,13 +237,17 @@ def figure(found: dict[str, Any]) -> Figure:
     """Draw the sweep."""
     drawing = common.figure(11, 3.4)
     first, second, third = drawing.subplots(1, 3)
-    for solver, look in (("exact", "C0o-"), ("csvrg", "C1s--")):
+    for solver, look in (("exact", look_of("exact")), ("csvrg", look_of("csvrg"))):
         rows = [row for row in found["by_diameter"] if row[1] == solver]
-        first.plot([row[0] for row in rows], [100 * row[2] for row in rows], look, label=solver)
-    second.plot([row[0] for row in rows], [row[3] for row in rows], "C2^-")
-    for strategy, look in (("drawn", "C0o-"), ("online", "C3v--")):
+        first.plot(
+            [row[0] for row in rows], [100 * row[2] for row in rows], label=solver, **look.line
+        )
+    second.plot([row[0] for row in rows], [row[3] for row in rows], **look_of("coverage").line)
+    for strategy, look in (("drawn", look_of("exact")), ("online", look_of("coverage"))):
         rows = [row for row in found["by_size"] if row[1] == strategy]
-        third.plot([row[0] for row in rows], [100 * row[2] for row in rows], look, label=strategy)
+        third.plot(
+            [row[0] for row in rows], [100 * row[2] for row in rows], label=strategy, **look.line
+        )
     first.set(xlabel="diameter", ylabel="test error, %", title=f"{found['set']}, covers")
     second.set(xlabel="diameter", ylabel="core points", yscale="log", title="model size")
     third.set(xlabel="core points", ylabel="test error, %", xscale="log", title="exact in the span")

@@ -55,18 +55,20 @@ OURS, ALL, PAPER = 'CSVRG, size="auto"', "CSVRG, all rows", "the paper's algorit
 SVM, LIGHT, BOOSTING = "SVC on a subsample", "LightGBM", "HistGradientBoosting"
 NYSTROEM, FOURIER = "Nystroem + LinearSVC", "RBFSampler + SGD"
 SAME = ", same rows"
-LOOKS = {
-    OURS: "C0o-",
-    ALL: "C4v-",
-    PAPER: "C5x-",
-    SVM: "C3s:",
-    NYSTROEM + SAME: "C1D-.",
-    FOURIER + SAME: "C2d-.",
-    NYSTROEM: "C1s--",
-    FOURIER: "C2^--",
-    LIGHT: "C7*-",
-    BOOSTING: "C6P-",
-}
+LOOKS = common.looks_of(
+    {
+        OURS: "csvrg",
+        ALL: "csvrg, all rows",
+        PAPER: "csvrg, paper",
+        SVM: "svc",
+        NYSTROEM + SAME: "nystroem, same rows",
+        FOURIER + SAME: "fourier, same rows",
+        NYSTROEM: "nystroem",
+        FOURIER: "fourier",
+        LIGHT: "lightgbm",
+        BOOSTING: "boosting",
+    }
+)
 IN_README = (OURS, ALL, PAPER, SVM, NYSTROEM + SAME, FOURIER + SAME, LIGHT, BOOSTING)
 PREDICTED = 10_000
 """Rows whose classes are predicted; SVC takes minutes for all."""
@@ -289,7 +291,7 @@ def figure(data: dict[str, Any]) -> Figure:
     for ax, (name, curves) in zip(axes, results.items(), strict=True):
         for method, points in curves.items():
             seconds, accuracy = [p["seconds"] for p in points], [p["accuracy"] for p in points]
-            ax.plot(seconds, 100 * np.array(accuracy), LOOKS[method], label=method, markersize=4)
+            ax.plot(seconds, 100 * np.array(accuracy), label=method, ms=4, **LOOKS[method].line)
         ax.set(xscale="log", xlabel="seconds to train", ylabel="accuracy, %", title=name)
     common.legend(drawing, 3, "lower")
     return drawing

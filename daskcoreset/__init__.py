@@ -16,9 +16,12 @@ from daskcoreset.build import build
 from daskcoreset.constructions import coverage, margin
 from daskcoreset.constructions.coverage.cover import Coverage
 from daskcoreset.constructions.margin import ActiveMaxMargin, MaxMarginCoreset, OutlierMaxMargin
+from daskcoreset.constructions.tree.drift import Drift
+from daskcoreset.constructions.tree.following import Refresh
 from daskcoreset.constructions.tree.reducer import Reducer, SensitivityReducer
 from daskcoreset.constructions.tree.store import CoresetTree
 from daskcoreset.constructions.tree.stream import CoresetStream
+from daskcoreset.constructions.tree.windows import TreeWindow
 from daskcoreset.core import errors
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.data_summary import DataSummary
@@ -60,6 +63,7 @@ __all__ = [
     "CoresetTree",
     "Coverage",
     "DataSummary",
+    "Drift",
     "Lazy",
     "LeastSquares",
     "Lightweight",
@@ -70,10 +74,12 @@ __all__ = [
     "Portfolio",
     "QuantileRegression",
     "Reducer",
+    "Refresh",
     "Sensitivity",
     "SensitivityReducer",
     "StrongBregman",
     "StrongKMeans",
+    "TreeWindow",
     "Uniform",
     "WeightedPoints",
     "audit",

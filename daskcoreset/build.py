@@ -214,8 +214,8 @@ def build(
         DataFrame, table or Parquet data set of pyarrow, SciPy sparse matrix, Zarr store; or the
         path or URL of a Zarr store, a Parquet file or folder, an HDF5, .npy or .npz file, a glob
         such as ``"data/*.parquet"`` or a list of paths, whose rows follow one another. Integers,
-        booleans and float16 are
-        promoted; float32 stays float32. All sums are float64; rows less than about
+        booleans, float16 and bfloat16 (of ml_dtypes) are promoted, block by block; float32
+        stays float32. All sums are float64; rows less than about
         :math:`10^{-154}` apart have squared distances of zero, and count as equal. Blocks that
         are not what their Dask array declares are errors: other rows or columns, and dtypes that
         would change values, such as float64 where float32 was declared. Of the same rows in the
@@ -689,6 +689,10 @@ def _size_rule(
     """Return the rule by which ``size="auto"`` grows; None for a number of rows."""
     if not _is_auto(size):
         return None
+    if getattr(construction, "representatives", "rows") != "rows":
+        raise InvalidInputError(
+            'size="auto" compares coresets of rows; pass a number with representatives="centroids".'
+        )
     if not computes:
         raise InvalidInputError(
             'size="auto" reads the data to decide what to do next, so it can be neither lazy nor '

@@ -13,12 +13,14 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 from daskcoreset import build
+from daskcoreset.core.looks import BLUE, GREEN, INK, ORANGE, look_of
 from daskcoreset.estimators import CoresetKMeans
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-INK, FAINT, BLUE, ORANGE, GREEN = "#22303c", "#8795a1", "#0a7d91", "#d9622b", "#3d8b40"
+# Words that are read in both colours of the pages.
+FAINT = INK
 
 
 def front() -> Figure:
@@ -37,11 +39,15 @@ def front() -> Figure:
     left.hexbin(*X.T, gridsize=70, bins="log", cmap="Blues", mincnt=1, linewidths=0)
     left.set_title(f"{len(X):,} rows", color=INK)
     right.scatter(
-        *coreset.points.T, s=3 + 0.025 * coreset.weights, color=BLUE, alpha=0.55, linewidths=0
+        *coreset.points.T,
+        s=3 + 0.025 * coreset.weights,
+        color=look_of("kmeans").color,
+        alpha=0.55,
+        linewidths=0,
     )
     right.set_title(f"{len(coreset)} weighted rows", color=INK)
     for ax in (left, right):
-        ax.plot(*centers.T, "x", color=ORANGE, markersize=11, markeredgewidth=2.6)
+        ax.plot(*centers.T, "x", color=INK, markersize=11, markeredgewidth=2.6)
         ax.set(xticks=[], yticks=[], xlim=(-4, 12.5), ylim=(-4, 6.5))
     return figure
 

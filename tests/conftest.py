@@ -27,7 +27,7 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],  # a loaded machine is no fault of the code
 )
-# More of them, after the rest of the suite, on the server; and many more in the nightly form.
+# More of them for the nightly tests that the server runs; and many more in the nightly form.
 settings.register_profile("server", settings.get_profile("ci"), max_examples=60)
 settings.register_profile("nightly", settings.get_profile("ci"), max_examples=200)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
@@ -48,6 +48,22 @@ def taken_ports() -> Iterator[None]:
                 taken.listen()
             except OSError:  # by another program, or another worker of this run
                 continue
+        yield
+
+
+@pytest.fixture
+def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no write wait for the disk: for tests of many that are not about power cuts."""
+    monkeypatch.setattr(os, "fsync", lambda *_: None)
+
+
+@pytest.fixture
+def light_trees(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Keep what trees on the disk hold in memory: for tests that are about their sources."""
+    from tests.tools.light_groups import light_groups
+
+    monkeypatch.setattr(os, "fsync", lambda *_: None)
+    with light_groups():
         yield
 
 

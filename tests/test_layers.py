@@ -43,8 +43,14 @@ MAY_IMPORT[""] = set(MAY_IMPORT)  # daskcoreset/__init__.py, the public names
 BETWEEN_CONSTRUCTIONS = {("tree", "sampling"), ("coverage", "tree"), ("portfolio", "sampling")}
 """Besides, all may import `class_summary`."""
 
-EXCEPTIONS = {("core.coreset", "metrics.audit"), ("core.coreset", "metrics.plot")}
-"""`Coreset.audit` and `Coreset.plot`, two lines each, import these by name when called."""
+EXCEPTIONS = {
+    ("core.coreset", "metrics.audit"),
+    ("core.coreset", "metrics.plot"),
+    ("core.coreset", "metrics.explore"),
+    ("core.coreset", "inputs.picking"),
+    ("core.portfolio", "metrics.plot"),
+}
+"""Methods of `Coreset` and `Portfolio`, two lines each, import these by name when called."""
 
 WITHOUT_DASK = ("core", "solvers", "objectives", "sensitivities")
 DASK = ("dask", "distributed")

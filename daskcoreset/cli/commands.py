@@ -181,9 +181,8 @@ def store(
     OUT has the arrays X and, where IN has or names them, y and sample_weight.
     """
     start = time.perf_counter()
-    X = reading(
-        source, ReadOptions(mapping(storage_option), names_of(column, columns), missing_chunks)
-    )
+    missing: Any = missing_chunks
+    X = reading(source, ReadOptions(mapping(storage_option), names_of(column, columns), missing))
     members = find_members(X)
     y = labels or ("y" if "y" in members else None)
     sample_weight = weights or ("sample_weight" if "sample_weight" in members else None)
@@ -296,14 +295,15 @@ def demo(
         ),
     ] = None,
     folder: Annotated[
-        str | None, typer.Option(help="Where the store and the picture go; a new one by default.")
+        str | None,
+        typer.Option(help="Where store and picture go, . for here; a new one by default."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**31, help="First of the seeds.")] = 0,
     *,
     quick: Annotated[bool, typer.Option("--quick", help="Less of everything.")] = False,
     progress: Progress = None,
 ) -> None:
-    """Compare k-means on coresets of a store with k-means on all of it."""
+    """Show what k-means finds on coresets of data that do not fit into memory."""
     from daskcoreset.cli.demo import run_demo
 
     run_demo(data, folder=folder, seed=seed, quick=quick, progress=progress)

@@ -47,7 +47,7 @@ Columns = Annotated[
     str | None, typer.Option("--columns", metavar="A,B", help="Features to read, by commas.")
 ]
 MissingChunks = Annotated[
-    Any, choice("raise", "fill", text="Zarr chunks that are not stored: an error, or filled.")
+    str, choice("raise", "fill", text="Zarr chunks that are not stored: an error, or filled.")
 ]
 Rows = Annotated[int | None, typer.Option(min=1, metavar="ROWS", help="Rows per block.")]
 Clusters = Annotated[

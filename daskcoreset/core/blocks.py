@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from decimal import Decimal
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -14,6 +15,7 @@ from daskcoreset.core.boxes import Box
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import first_nonfinite_row, row_sums
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
+from daskcoreset.core.validation import is_real
 
 # What weighted squared distances of one block may add up to: a hundred million blocks, and four
 # times as much about a far center, still have a sum that float64 holds.
@@ -46,6 +48,20 @@ class Block:
 
     def __len__(self) -> int:
         return int(self.points.shape[0])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the rows alone, without what was found out about them."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    @cached_property
+    def coded(self) -> tuple[AnyArray, AnyArray, IndexArray]:
+        """Labels in NumPy's numbers or text, their classes, sorted, and the class of every row.
+
+        Found once, for all constructions that work on the block.
+        """
+        labels = labels_of(self)
+        classes = np.unique(labels)
+        return labels, classes, np.searchsorted(classes, labels).astype(np.int64, copy=False)
 
     def take(self, positions: IndexArray) -> Block:
         """Return the rows at `positions`, numbered as in the block they came from."""
@@ -331,7 +347,7 @@ def find_undeclared_dtype(
         dtype = getattr(part, "dtype", None)
         if not isinstance(dtype, np.dtype):  # of pandas
             dtype = np.asarray(part).dtype
-        number = dtype.kind in "biuf"
+        number = is_real(dtype)
         fits = schema.text_labels in (None, not number) if name == "y" else number
         if name == "X" and number:
             fits = promoted_dtype(dtype).itemsize <= schema.dtype.itemsize
@@ -580,7 +596,7 @@ def find_bad_label(block: Block) -> InvalidRow | None:
     missing = find_missing_label(block.labels, block.rows)
     if missing is not None:
         return missing
-    if len(np.unique(labels_of(block))) > MAX_CLASSES:
+    if len(block.coded[1]) > MAX_CLASSES:
         return InvalidRow(
             f"y holds more than {MAX_CLASSES} different labels; pass classes, not numbers."
         )
@@ -598,8 +614,8 @@ def find_bad_target(block: Block) -> InvalidRow | None:
     invalid = find_bad_label(block)
     if invalid is not None:
         return invalid
-    labels = labels_of(block)
-    if labels.dtype.kind != "f":
+    labels, classes, _ = block.coded
+    if labels.dtype.kind != "f" or (classes == np.floor(classes)).all():
         return None
     broken = np.flatnonzero(labels != np.floor(labels))
     if not len(broken):
@@ -649,6 +665,7 @@ def class_codes(block: Block, classes: AnyArray) -> IndexArray:
     >>> class_codes(block, np.array([2, 5]))
     array([1, 0, 1])
     """
-    codes = np.searchsorted(classes, labels_of(block)).astype(np.int64, copy=False)
+    _, found, codes = block.coded
     # A class whose rows are all without weight is not among the classes: its place is no matter.
-    return np.minimum(codes, len(classes) - 1)
+    places = np.minimum(np.searchsorted(classes, found), len(classes) - 1)
+    return places.astype(np.int64, copy=False)[codes]

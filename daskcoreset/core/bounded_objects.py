@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from zarr.storage import ObjectStore
+import zarr.storage
 
 from daskcoreset.core.stored_arrays import MOST_METADATA, check_length
 
 if TYPE_CHECKING:
     from zarr.core.buffer import Buffer
 
+    ObjectStore = zarr.storage.ObjectStore[Any]
+else:  # older versions of Zarr cannot be asked for the kind of objects
+    ObjectStore = zarr.storage.ObjectStore
 
-class BoundedObjects(ObjectStore[Any]):
+
+class BoundedObjects(ObjectStore):
     """The objects of a store; one that is too long is an error, and its body is not asked for."""
 
     async def get(self, key: str, prototype: Any, byte_range: Any = None) -> Buffer | None:

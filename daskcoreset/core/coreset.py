@@ -27,7 +27,7 @@ from daskcoreset.core.points import WeightedPoints, concatenate, from_arrays, to
 from daskcoreset.core.storage import read_group, write_group
 from daskcoreset.core.tables import html_table, short_seed
 from daskcoreset.core.typing import AnyArray
-from daskcoreset.core.validation import is_int, shown
+from daskcoreset.core.validation import is_int, is_number, shown
 from daskcoreset.core.zarr_places import Location, location_name
 
 if TYPE_CHECKING:
@@ -172,6 +172,8 @@ def merge_provenance(
     costs = [record.get("objective") for record in records]
     if costs[0] is not None and all(cost == costs[0] for cost in costs):
         merged["objective"] = costs[0]
+    if any(record.get("representatives") == "centroids" for record in records):
+        merged |= {"representatives": "centroids", "objective": _common_cost(costs)}
     named = {record["columns"] for record in records if record.get("columns") is not None}
     if len(named) > 1:
         msg = f"parts name their columns differently: {sorted(named)}; rename or reorder them"
@@ -179,6 +181,17 @@ def merge_provenance(
     if named:
         merged["columns"] = named.pop()
     return merged
+
+
+def _common_cost(costs: Sequence[Mapping[str, Any] | None]) -> Mapping[str, Any]:
+    """Return the cost that centroids are for, of as many centers as all parts say."""
+    kinds = [None if cost is None else {**thaw(cost), "n_clusters": None} for cost in costs]
+    if kinds[0] is None or any(kind != kinds[0] for kind in kinds):
+        raise InvalidInputError(
+            "parts are made for different costs, and the constant of centroids is for one; merge "
+            "coresets of rows, or of one construction."
+        )
+    return costs[0] if all(cost == costs[0] for cost in costs) else kinds[0]  # type: ignore[return-value]
 
 
 # Version of the layout of a stored coreset; one higher whenever an older reader would fail.
@@ -201,11 +214,16 @@ class Coreset(WeightedPoints):
     coordinates : mapping of str to ndarray of shape (m,), default empty
         Where each row lies in labelled data, such as its time, latitude and longitude: numbers,
         dates or text.
+    constant : float, default 0
+        Cost of every solution beyond that of the weighted rows: where the rows are centroids of
+        cells (``representatives="centroids"`` of `daskcoreset.StrongKMeans` and others), the cost
+        in the cells. What computes costs on a coreset adds it; a sum of one's own has to.
 
     Raises
     ------
     InvalidInputError
-        As in `WeightedPoints`; also if there are no rows, or ``m``, ``n``, ``d`` or ``columns`` of
+        As in `WeightedPoints`; also if there are no rows, `constant` is no finite number of at
+        least zero, or ``m``, ``n``, ``d`` or ``columns`` of
         the provenance contradict the arrays.
     InvalidTypeError
         As in `WeightedPoints`; also if the provenance is not plain JSON.
@@ -232,6 +250,7 @@ class Coreset(WeightedPoints):
 
     provenance: Mapping[str, Any] = field(default_factory=dict)
     coordinates: Mapping[str, AnyArray] = field(default_factory=dict)
+    constant: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -239,6 +258,10 @@ class Coreset(WeightedPoints):
         object.__setattr__(self, "coordinates", placed)
         if not len(self):
             raise InvalidInputError("points has no rows; a coreset has at least one")
+        if not is_number(self.constant) or not 0.0 <= self.constant < math.inf:
+            msg = f"constant is {shown(self.constant)}; pass a finite number of at least zero"
+            raise InvalidInputError(msg)
+        object.__setattr__(self, "constant", float(self.constant))
         try:
             frozen = freeze(self.provenance)
         except RecursionError:
@@ -251,7 +274,8 @@ class Coreset(WeightedPoints):
 
     def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
         cls, arguments = super().__reduce__()
-        return cls, (*arguments[:-2], thaw(self.provenance), dict(self.coordinates))
+        plain = thaw(self.provenance), dict(self.coordinates), self.constant
+        return cls, (*arguments[: -len(plain)], *plain)
 
     def __repr__(self) -> str:
         record = self.provenance
@@ -259,8 +283,10 @@ class Coreset(WeightedPoints):
         method = f"{record['method']}{whole}: " if "method" in record else ""
         of = f" of {record['n']:,}" if "n" in record else ""
         seed = f", seed {short_seed(record['seed'])}" if record.get("seed") is not None else ""
+        stand = " centroids" if self.of_centroids else ""
         return (
-            f"{type(self).__name__}({method}{len(self):,}{of} rows, {self.n_features:,} features, "
+            f"{type(self).__name__}({method}{len(self):,}{stand}{of} rows, "
+            f"{self.n_features:,} features, "
             f"{self.points.dtype}, total weight {self.total_weight:.6g}{seed})"
         )
 
@@ -300,7 +326,13 @@ class Coreset(WeightedPoints):
             and super().equals(other)
             and bool(self.provenance == other.provenance)
             and same_coordinates(self.coordinates, other.coordinates)
+            and self.constant == other.constant
         )
+
+    @property
+    def of_centroids(self) -> bool:
+        """Whether rows are means of cells of rows, and not rows of the data."""
+        return self.provenance.get("representatives") == "centroids"
 
     def merge(self, *others: Coreset, offsets: Sequence[int] | None = None) -> Coreset:
         """Unite coresets of different parts of the data into one of all of it.
@@ -321,13 +353,14 @@ class Coreset(WeightedPoints):
         Returns
         -------
         Coreset
-            Rows in the order of the arguments. Weights are unchanged, so totals add; the
-            provenance lists the parts.
+            Rows in the order of the arguments. Weights are unchanged, so totals add, and so do the
+            constants of centroids; the provenance lists the parts.
 
         Raises
         ------
         InvalidInputError
-            Features, labels, columns or offsets do not fit together.
+            Features, labels, columns or offsets do not fit together; or there are centroids, whose
+            constant is for one cost, and the parts are made for several.
 
         Examples
         --------
@@ -357,7 +390,10 @@ class Coreset(WeightedPoints):
         records = [part.provenance for part in parts]
         record = merge_provenance(records, moves, len(union), union.n_features)
         together = union_of_coordinates([part.coordinates for part in parts])
-        return Coreset(union.points, union.weights, indices, union.labels, record, together)
+        constant = math.fsum(part.constant for part in parts)
+        return Coreset(
+            union.points, union.weights, indices, union.labels, record, together, constant
+        )
 
     def audit(self, X: Any, y: Any = None, **options: Any) -> Any:
         """Compare costs on this coreset with those on all data, in one read.
@@ -414,6 +450,80 @@ class Coreset(WeightedPoints):
         """
         above = import_module("daskcoreset.metrics.plot")
         return above.plot_coreset(self, X, **options)  # type: ignore[no-any-return]
+
+    def explore(self, path: Any = None, **options: Any) -> Any:
+        """Make a page on which one looks around in this coreset, complete in one file.
+
+        One changes the number of clusters, the columns and the colour, sees clusters with error
+        bars, and goes from points to the rows of the data that they are. The page takes at
+        most two megabytes, whatever the size of the data, and asks for nothing from the network.
+
+        Parameters
+        ----------
+        path : path or None, default None
+            Where to write it; a notebook shows what is returned.
+        **options
+            As in `daskcoreset.plotting.explore`, which does the work: ``max_clusters``,
+            ``columns``, ``title``, ``random_state``.
+
+        Returns
+        -------
+        Exploration
+            Its `save` writes the page to a file.
+
+        Raises
+        ------
+        MissingDependencyError
+            bokeh is not installed; the extra is "explore".
+        """
+        above = import_module("daskcoreset.metrics.explore")
+        return above.explore(self, path, **options)
+
+    def source_rows(self, positions: Any = None, X: Any = None, **options: Any) -> Any:
+        """Return rows of the data that rows of this coreset are, read from where they lie.
+
+        Parameters
+        ----------
+        positions : int, slice, sequence of int, or None, default None
+            Rows of the coreset, from 0; None for all.
+        X : array-like of shape (n, d), or path, optional
+            The data that it is of; None takes the path that the provenance remembers.
+        **options
+            As in `daskcoreset.build`: ``storage_options``, ``columns``, ``missing_chunks``.
+
+        Returns
+        -------
+        pandas.DataFrame, or ndarray of shape (r, d), or csr_array
+            Of frames and Parquet files all columns, also those that the coreset has not, unless
+            `columns` names some. Only the pieces that hold these rows are read: chunks of
+            a store, row groups of a file.
+
+        Raises
+        ------
+        InvalidInputError
+            There is no such row, or nothing to read it from.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> half = Coreset(np.ones((1, 2)), np.array([5.0]), np.array([3]))
+        >>> half.source_rows(0, np.arange(8.0).reshape(4, 2))
+        array([[6., 7.]])
+        """
+        try:
+            numbers = self.indices[slice(None) if positions is None else positions]
+        except (IndexError, TypeError, ValueError) as error:
+            raise InvalidInputError(
+                f"positions is {shown(positions)}; pass numbers of rows of the coreset, from 0 to "
+                f"{len(self) - 1}."
+            ) from error
+        source = self.provenance.get("source") if X is None else X
+        if source is None or (X is None and "leaves" in self.provenance):
+            raise InvalidInputError(
+                "the coreset does not remember where its data are stored; pass them as X."
+            )
+        above = import_module("daskcoreset.inputs.picking")
+        return above.pick_rows(source, np.atleast_1d(numbers), **options)
 
     def to_zarr(
         self,
@@ -525,10 +635,11 @@ class Coreset(WeightedPoints):
         taken = {*arrays, "feature", "row"}
         for name, values in self.coordinates.items():
             coords[f"{name}_" if name in taken else name] = ("row", values)
+        constant = {"constant": self.constant} if self.constant else {}
         dataset: xr.Dataset = xarray.Dataset(
             {name: (dims[name], array) for name, array in arrays.items()},
             coords=coords,
-            attrs={**attributes, "provenance": json.dumps(thaw(self.provenance))},
+            attrs={**attributes, **constant, "provenance": json.dumps(thaw(self.provenance))},
         )
         return dataset
 
@@ -546,7 +657,7 @@ class Coreset(WeightedPoints):
         -------
         pandas.DataFrame
             Features under the names in ``provenance["columns"]`` or ``x0``, ``x1``, …;
-            sparse points in sparse columns.
+            sparse points in sparse columns. Of centroids ``attrs["constant"]`` is `constant`.
 
         Raises
         ------
@@ -573,6 +684,8 @@ class Coreset(WeightedPoints):
         frame.columns = columns
         for name, vector in added:
             frame[name] = vector
+        if self.constant:
+            frame.attrs["constant"] = self.constant
         return frame
 
 
@@ -582,6 +695,8 @@ def stored_coreset(
     """Return the arrays of a coreset, their dimensions, and the attributes beside them."""
     arrays, dims, attributes = to_arrays(coreset)
     attributes["provenance"] = thaw(coreset.provenance)
+    if coreset.constant:
+        attributes["constant"] = coreset.constant
     if coreset.coordinates:
         stored, attributes["coordinates"] = stored_coordinates(coreset.coordinates)
         arrays, dims = arrays | stored, dims | dict.fromkeys(stored, ("row",))
@@ -592,5 +707,7 @@ def loaded_coreset(arrays: dict[str, AnyArray], attributes: Mapping[str, Any]) -
     """Return the coreset of what `stored_coreset` returned."""
     coordinates = loaded_coordinates(arrays, attributes.get("coordinates", {}))
     part = from_arrays(arrays, attributes)
-    record = attributes["provenance"]
-    return Coreset(part.points, part.weights, part.indices, part.labels, record, coordinates)
+    record, constant = attributes["provenance"], attributes.get("constant", 0.0)
+    return Coreset(
+        part.points, part.weights, part.indices, part.labels, record, coordinates, constant
+    )

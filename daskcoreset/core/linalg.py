@@ -246,7 +246,12 @@ def first_nonfinite_row(points: AnyArray, limit: float = np.inf) -> int:
     from daskcoreset.core import rowwise_numba as loops
 
     largest = points.dtype.type(min(limit, float(np.finfo(points.dtype).max)))
-    position = int(loops.first_beyond(points.reshape(-1), largest))
+    values = points.reshape(-1)
+    # NumPy's extremes of a vector take a quarter of the time of the loop, and clear the usual case.
+    with np.errstate(invalid="ignore"):
+        if -largest <= values.min(initial=0.0) and values.max(initial=0.0) <= largest:
+            return -1
+    position = int(loops.first_beyond(values, largest))
     return position // points.shape[1] if position >= 0 else -1
 
 

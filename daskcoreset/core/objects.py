@@ -451,7 +451,7 @@ def find_folder(
     if is_remote(location):
         url = str(location)
         return ObjectFolder(connect(url, storage_options), without_secrets(url, url).rstrip("/"))
-    if storage_options:
+    if storage_options is not None and len(storage_options):
         raise InvalidInputError(
             f"storage_options belong to the URL of an object store, such as s3://bucket/folder, "
             f"and {argument} is none; leave them out."

@@ -1,14 +1,11 @@
-"""Optional packages, with an error that names the extra to install; axes to draw on."""
+"""Optional packages, with an error that names the extra to install."""
 
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from daskcoreset.core.errors import InvalidTypeError, MissingDependencyError
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from daskcoreset.core.errors import MissingDependencyError
 
 _PLOTS = 'plots need matplotlib; pip install "daskcoreset[plot]" brings it.'
 
@@ -21,16 +18,6 @@ def import_optional(module: str, message: str) -> Any:
         raise MissingDependencyError(message) from error
 
 
-def need_matplotlib() -> Any:
-    """Import matplotlib; called before data are read for a picture."""
-    return import_optional("matplotlib", _PLOTS)
-
-
-def axes_for(ax: Axes | None) -> Axes:
-    """Return the axes that were given, or new ones of pyplot."""
-    if ax is not None:
-        if not callable(getattr(ax, "errorbar", None)):
-            raise InvalidTypeError(f"ax is a {type(ax).__name__}; pass matplotlib's Axes, or None.")
-        return ax
-    created: Axes = import_optional("matplotlib.pyplot", _PLOTS).subplots(layout="constrained")[1]
-    return created
+def need_matplotlib(module: str = "matplotlib") -> Any:
+    """Import matplotlib, or a module of it; called before data are read for a picture."""
+    return import_optional(module, _PLOTS)

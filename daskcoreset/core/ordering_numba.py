@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from daskcoreset.core.rowwise_numba import IN_ORDER, ROW_SUMS, WHOLE_UNIT, jit
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+
+
+@jit(IN_ORDER)
+def _divide_by_largest(axis: FloatArray) -> None:
+    largest = 0.0
+    for j in range(axis.shape[0]):
+        largest = max(largest, abs(axis[j]))
+    for j in range(axis.shape[0]):
+        axis[j] /= largest
 
 
 @jit(IN_ORDER)
@@ -20,8 +31,8 @@ def _principal_axis(
     d = points.shape[1]
     first = rows[0]
     total = 0.0
-    mean[:] = 0.0
-    axis[:] = 0.0
+    for j in range(d):
+        mean[j] = axis[j] = 0.0
     for row in rows:
         u = mass[row]
         total += u
@@ -43,7 +54,7 @@ def _principal_axis(
         u = mass[row] * (points[row, widest] - mean[widest])
         for j in range(d):
             axis[j] += u * (points[row, j] - mean[j])
-    axis /= np.abs(axis).max()
+    _divide_by_largest(axis)
     return True
 
 
@@ -107,7 +118,8 @@ def _split(  # noqa: PLR0917 - numba takes arguments by position
         else:
             spare[far] = rows[i]
             far += 1
-    rows[near:] = spare[:far]
+    for i in range(far):
+        rows[near + i] = spare[i]
     return near
 
 
@@ -122,6 +134,30 @@ def _ties(mass: FloatArray, rows: IndexArray, near: int, coin_mass: float) -> bo
         if first + second >= coin_mass:
             return False
     return abs(first - second) <= 1e-9 * (first + second)
+
+
+@jit(IN_ORDER)
+def _turn(axis: FloatArray, mean: FloatArray, last: FloatArray) -> None:
+    """Turn the axis so that the half nearer to the rows placed last comes first."""
+    toward = 0.0
+    for j in range(axis.shape[0]):
+        toward += axis[j] * (last[j] - mean[j])
+    if toward > 0.0:
+        for j in range(axis.shape[0]):
+            axis[j] *= -1.0
+
+
+@jit(IN_ORDER)
+def _exchange(rows: IndexArray, near: int, spare: IndexArray) -> Any:
+    """Put the far rows before the `near` ones; return how many they are."""
+    far = rows.shape[0] - near
+    for i in range(near):
+        spare[i] = rows[i]
+    for i in range(far):
+        rows[i] = rows[near + i]
+    for i in range(near):
+        rows[far + i] = spare[i]
+    return far
 
 
 @jit(IN_ORDER)
@@ -143,27 +179,21 @@ def bisection_order(
         rows = order[start:stop]
         near = 0
         if stop - start > 1 and _principal_axis(points, mass, rows, mean, axis):
-            toward = 0.0
-            for j in range(d):
-                toward += axis[j] * (last[j] - mean[j])
-            if toward > 0.0:  # the half nearer to the rows placed last comes first
-                axis *= -1.0
+            _turn(axis, mean, last)
             near = _split(points, mass, placed, rows, mean, axis, value, spare, max_aligned)
             if _ties(mass, rows, near, coin_mass):
                 state ^= state << np.uint64(13)
                 state ^= state >> np.uint64(7)
                 state ^= state << np.uint64(17)
                 if state >> np.uint64(63):
-                    spare[:near] = rows[:near]
-                    rows[: rows.shape[0] - near] = rows[near:].copy()
-                    near = rows.shape[0] - near
-                    rows[near:] = spare[: rows.shape[0] - near]
+                    near = _exchange(rows, near, spare)
         if 0 < near < stop - start:
             starts[top], stops[top] = start + near, stop
             starts[top + 1], stops[top + 1] = start, start + near
             top += 2
         else:  # one row, or equal rows, in any order
-            last[:] = points[rows[0]]
+            for j in range(d):
+                last[j] = points[rows[0], j]
             for row in rows:
                 placed += mass[row]
     return order

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -182,6 +183,31 @@ class Portfolio(Mapping[str, Coreset]):
         [14999.0, 15000.0]
         """
         return self.all_rows.describe(percentiles)
+
+    def plot(self, X: Any = None, **options: Any) -> Any:
+        """Draw the members beside each other, on the same axes and scale.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path, optional
+            The data that they are of, for their density. Without it the sample of the portfolio
+            stands for them, where the build was asked for it.
+        **options
+            As in `daskcoreset.plotting.plot_coresets`, which does the work: ``axes``,
+            ``sample_weight``, ``bins``, ``legend``, ``on_invalid``, and those of reading.
+
+        Returns
+        -------
+        ndarray of matplotlib.axes.Axes
+
+        Raises
+        ------
+        MissingDependencyError
+            matplotlib is not installed; the extra is "plot".
+        """
+        # By name: a layer above, of which this one must know nothing else.
+        above = import_module("daskcoreset.metrics.plot")
+        return above.plot_coresets(self, X, **options)
 
     @property
     def all_rows(self) -> DataSummary:

@@ -40,6 +40,8 @@ class Stage(enum.IntEnum):
     TREE_LEAVES = 13
     DESCENT = 14
     SUBSETS = 15
+    DRIFT = 16
+    CENTROIDS = 17
 
 
 def resolve_seed(random_state: RandomState) -> int:

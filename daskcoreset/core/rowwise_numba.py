@@ -15,7 +15,9 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba.core import event
 
+from daskcoreset.core import compiling
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 # NaN and infinity keep their meaning in both.
@@ -25,6 +27,21 @@ IN_ORDER = {"contract"}  # sums along columns are vectorised as they stand
 
 # Rounding of a sum of inclusion probabilities: so near to a whole number it is one.
 WHOLE_UNIT = 1e-7
+
+
+class _Announcer(event.Listener):
+    """What numba calls around every compilation that its cache did not save."""
+
+    def on_start(self, event: Any) -> None:
+        del event
+        compiling.announce(True)
+
+    def on_end(self, event: Any) -> None:
+        del event
+        compiling.announce(False)
+
+
+event.register("numba:compile", _Announcer())  # type: ignore[no-untyped-call]
 
 
 def jit(fastmath: set[str]) -> Callable[..., Any]:
@@ -69,9 +86,8 @@ def column_moments(
         stop = min(n, start + tile_rows)
         weight = 0.0
         first = _first_weighted(weights, start, stop)
-        center[:] = points[first]
-        shift[:] = 0.0
-        spread[:] = 0.0
+        for j in range(d):
+            center[j], shift[j], spread[j] = points[first, j], 0.0, 0.0
         for i in range(start, stop):
             u = weights[i]
             weight += u

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block, concatenate, labels_of
+from daskcoreset.core.blocks import Block, concatenate
 from daskcoreset.core.errors import scores_error
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, MaskArray
@@ -707,10 +707,11 @@ def sample_strata(
     """
     coins = rng.standard_exponential(len(block))
     used = np.flatnonzero(block.weights > 0.0)
-    labels = labels_of(block)[used]
+    _, classes, codes = block.coded
+    codes = codes[used]
     strata: dict[Any, StratifiedReservoir] = {}
-    for label in np.unique(labels):
-        rows = used[labels == label]
+    for code in np.flatnonzero(np.bincount(codes)):
+        label, rows = classes[code], used[codes == code]
         keys = coins[rows] / block.weights[rows]
         n_kept = _of(size, label.item()) + 1
         # To sort all keys takes ten times as long as to find the smallest.

@@ -44,6 +44,19 @@ def short_seed(seed: object) -> str:
     return text if len(text) <= _DIGITS else f"{text[:6]}…{text[-6:]}"
 
 
+def brief(name: object, most: int = 30) -> str:
+    """Return a name as text that a picture has room for, and that matplotlib reads as it is.
+
+    Examples
+    --------
+    >>> brief("the age"), len(brief("long" * 99))
+    ('the age', 30)
+    """
+    text = " ".join(str(name).split())
+    text = text if len(text) <= most else f"{text[: most - 1]}…"
+    return text.replace("$", r"\$")
+
+
 def html_table(rows: Iterable[Sequence[str]], heads: Sequence[str] = (), caption: str = "") -> str:
     """Return an HTML table; without `heads`, the first cell of every row is the head of the row.
 

@@ -128,6 +128,17 @@ def is_int(value: Any) -> TypeGuard[int]:
     return isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.timedelta64))
 
 
+def is_real(dtype: Any) -> bool:
+    """Whether a dtype of NumPy, or bfloat16 of ml_dtypes, is of real numbers or flags.
+
+    Examples
+    --------
+    >>> is_real(np.dtype("f2")), is_real(np.dtype("U3"))
+    (True, False)
+    """
+    return bool(dtype.kind in "biuf") or dtype.name == "bfloat16"
+
+
 def is_number(value: Any) -> bool:
     """Whether a value is a real number; booleans are not."""
     return isinstance(value, numbers.Real) and not isinstance(value, (bool, np.timedelta64))

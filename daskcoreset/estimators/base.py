@@ -11,12 +11,14 @@ from dataclasses import dataclass, replace
 from functools import partial, wraps
 from inspect import isfunction
 from numbers import Integral
-from typing import Any, Literal, Self, TypeAlias, Unpack
+from typing import Any, ClassVar, Literal, Self, TypeAlias, Unpack
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.metrics import accuracy_score
+from sklearn.utils import get_tags
 from sklearn.utils._param_validation import Interval, InvalidParameterError, StrOptions
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -27,6 +29,8 @@ from sklearn.utils.validation import (
 )
 
 from daskcoreset.build import build
+from daskcoreset.constructions.tree.store import CoresetTree
+from daskcoreset.constructions.tree.windows import TreeWindow
 from daskcoreset.core.blocks import (
     Block,
     InvalidRow,
@@ -46,7 +50,7 @@ from daskcoreset.core.errors import (
 from daskcoreset.core.portfolio import Portfolio
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
-from daskcoreset.core.validation import shown
+from daskcoreset.core.validation import is_real, shown
 from daskcoreset.estimators.labelled import is_frame, lazy_series, series_in_memory
 from daskcoreset.estimators.scoring import accuracy
 from daskcoreset.execution.engine import map_rows
@@ -96,7 +100,9 @@ def _is_in_memory(part: Any) -> bool:
     # A Delayed object claims to have every attribute, so that Dask is asked for first.
     if isinstance(part, np.memmap) or hasattr(part, "__dask_graph__") or is_xarray(part):
         return False
-    if part is None or isinstance(part, (np.ndarray, list, tuple, numbers.Number)):
+    if isinstance(part, np.ndarray):  # not of bfloat16, which becomes float32 block by block
+        return part.dtype.kind in "biuf" or not is_real(part.dtype)
+    if part is None or isinstance(part, (list, tuple, numbers.Number)):
         return True
     if hasattr(type(part), "iloc") or hasattr(part, "tocsr"):
         return True
@@ -144,6 +150,21 @@ def require_weighted_fit(estimator: Any, remedy: str) -> None:
         )
 
 
+def is_sparse(rows: Rows) -> bool:
+    """Whether rows are known to be sparse."""
+    return issparse(rows.X) if isinstance(rows, InMemoryData) else rows.sparse
+
+
+def refuse_centroids(coreset: Coreset, estimator: Any) -> None:
+    """Check that a coreset is of rows, where means of them are not enough."""
+    if coreset.of_centroids:
+        raise InvalidInputError(
+            f"the rows of the coreset are centroids, which have lost the spread that a "
+            f"{type(estimator).__name__} fits; pass one of rows "
+            f'(representatives="rows").'
+        )
+
+
 def coreset_is_all(coreset: Coreset) -> bool:
     """Whether a coreset holds every row of positive weight."""
     return int(coreset.provenance["m"]) >= int(coreset.provenance["n"])
@@ -178,12 +199,24 @@ def _within_timeout(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def limited(self: Any, *args: Any, **kwargs: Any) -> Any:
         with time_limit(self.timeout):
-            X = args[0] if args else kwargs.get("X")
-            if not isinstance(X, (Coreset, Portfolio)):
+            given = args[0] if args else kwargs.get("X")
+            X = given
+            fits = method.__name__ in {"fit", "partial_fit"}
+            if self._no_coreset is None or not fits:
+                X = coreset_for(self, given)
+            elif isinstance(given, (Coreset, Portfolio, CoresetTree, TreeWindow)):
+                raise InvalidInputError(
+                    f"X is a {type(given).__name__}, and {type(self).__name__} {self._no_coreset}"
+                )
+            if not isinstance(X, Coreset):
                 return method(self, *args, **kwargs)
-            if isinstance(X, Portfolio):
-                X = member_for(self, X)
-            kwargs = _rows_of_coreset(method.__name__, X, args[1:], kwargs)
+            kwargs = rows_of_coreset(method.__name__, X, args[1:], kwargs)
+            required = method.__name__ != "predict" and get_tags(self).target_tags.required
+            if required and X.labels is None:
+                raise InvalidInputError(
+                    f"X is a coreset without labels, and {type(self).__name__} requires y; build "
+                    f"it with y."
+                )
             if method.__name__ != "fit":
                 return method(self, **kwargs)
             self._given = X
@@ -195,6 +228,13 @@ def _within_timeout(method: Callable[..., Any]) -> Callable[..., Any]:
     return limited
 
 
+def coreset_for(model: Any, X: Any) -> Any:
+    """Return the coreset that X stands for, where it is a portfolio, a tree or a window of one."""
+    if isinstance(X, (CoresetTree, TreeWindow)):
+        return X.coreset()
+    return member_for(model, X) if isinstance(X, Portfolio) else X
+
+
 def member_for(model: Any, portfolio: Portfolio) -> Coreset:
     """Return the member that a model is made for: by the method that it would build, or the only.
 
@@ -204,22 +244,29 @@ def member_for(model: Any, portfolio: Portfolio) -> Coreset:
         None, or several, are of this method.
     """
     method = getattr(model, "method", None)
-    if method is None and hasattr(model, "_method"):
+    if method is None and hasattr(model, "_own_method"):
         method = model._method()  # noqa: SLF001 - the construction of a linear model
     name = method if isinstance(method, str) else getattr(method, "name", None)
     fitting = [
         key for key, member in portfolio.items() if member.provenance.get("method") == name
     ] or list(portfolio)
     if len(fitting) > 1:
+        builds = "builds none itself" if name is None else f"would build {name!r}"
         raise InvalidInputError(
             f"X is a Portfolio, and which of {', '.join(map(repr, fitting))} is meant is not "
-            f"clear: {type(model).__name__} would build {name!r}; pass one of them, such as "
+            f"clear: {type(model).__name__} {builds}; pass one of them, such as "
             f"portfolio[{fitting[0]!r}]."
         )
     return portfolio[fitting[0]]
 
 
-def _rows_of_coreset(
+def rows_for(model: CoresetModel, X: Any) -> Any:
+    """Return the rows of a coreset in place of X, to which a model is applied; or X."""
+    X = coreset_for(model, X)
+    return X.points if isinstance(X, Coreset) else X
+
+
+def rows_of_coreset(
     method: str, X: Coreset, more: Sequence[Any], kwargs: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the arguments that stand for a coreset in place of X."""
@@ -416,6 +463,8 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
     passes: Any
     on_invalid: Any = None
     timeout: float | None = None
+    # Why `fit` takes no coreset in place of X, and what to do; None where it does.
+    _no_coreset: ClassVar[str | None] = None
     # What `fit` was given in place of X, while it runs.
     _given: Coreset | None = None
 
@@ -601,6 +650,7 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
         called : (str, str), default=("prediction", "output")
             Names of the values, and of their second dimension, in answers that have labels.
         """
+        X = rows_for(self, X)
         if is_in_memory(X):
             data = self._validate_in_memory(X, None, None, reset=False)
             values = (in_memory or function)(data.X)  # type: ignore[union-attr] # it is in memory
@@ -701,11 +751,12 @@ class UnlabelledModel(CoresetModel):
 
         Parameters
         ----------
-        X : array-like of shape (n, d), path, Coreset or Portfolio
+        X : array-like of shape (n, d), path, Coreset, Portfolio, CoresetTree or TreeWindow
             Any input of `daskcoreset.build`; or a coreset, such as a member of a
             `daskcoreset.Portfolio`, which is fitted on as it is, with its weights. What is said of
             all rows, such as costs and labels, is of the rows of the coreset then. A portfolio
-            stands for its only member, or the only one of the estimator's `method`.
+            stands for its only member, or the only one of the estimator's `method`; a
+            `CoresetTree`, or a window of one such as ``tree[-7:]``, for its coreset.
         y : object
             Ignored.
         sample_weight : array-like of shape (n,), or str, optional

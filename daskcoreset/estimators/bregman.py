@@ -27,6 +27,7 @@ from daskcoreset.estimators.base import (
     apply_method,
     check_size,
     refuse,
+    refuse_centroids,
     resolve_for,
 )
 from daskcoreset.estimators.kmeans import CLUSTERING_CONSTRAINTS, ClusteringModel
@@ -34,6 +35,7 @@ from daskcoreset.estimators.scoring import weighted_sum
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
+from daskcoreset.objectives import Distortion, constant_of
 from daskcoreset.sensitivities import BregmanLightweight, Sensitivity, StrongBregman
 from daskcoreset.solvers.bregman import HardClustering, bregman_hard
 from daskcoreset.solvers.bregman_soft import SoftClustering, bregman_soft
@@ -273,6 +275,9 @@ class CoresetBregman(ClusteringModel):
         return method, size, self.n_clusters
 
     def _solve(self, coreset: Coreset, seed: int) -> None:
+        if self.soft:
+            refuse_centroids(coreset, self)
+        constant = constant_of(coreset, Distortion(None, self._divergence))
         points, weights, _ = deduplicate(spread_out(coreset.points), coreset.weights)
         distinct = self._distinct_centers(points, coreset)
         init, n_clusters = (None if isinstance(self.init, str) else self.init), self.n_clusters
@@ -294,7 +299,8 @@ class CoresetBregman(ClusteringModel):
         if distinct is not None:
             solution = _repeated(solution, self.n_clusters)
         self._solution, self.divergence_ = solution, solution.divergence
-        self.cluster_centers_, self.coreset_inertia_ = solution.centers, solution.cost
+        self.cluster_centers_ = solution.centers
+        self.coreset_inertia_ = solution.cost + constant
         self.n_iter_, self.converged_ = solution.n_iter, solution.converged
 
     def _labels_and_cost(self, data: InMemoryData) -> tuple[AnyArray, float]:

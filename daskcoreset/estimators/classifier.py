@@ -182,8 +182,19 @@ class DecisionModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore
         return self._accuracy(self._decision, X, y, sample_weight)
 
 
+# Why estimators of the largest margin refuse coresets.
+NO_MARGIN = (
+    "separates all rows by the largest margin, which the few rows next to the boundary decide: "
+    "the rows of a coreset are drawn, and need not be these, and their weights say nothing of a "
+    "margin. Pass the data, of which it finds these rows itself; or fit CoresetSVC or "
+    "CSVRGClassifier to the coreset, with its weights."
+)
+
+
 class MarginModel(DecisionModel):
     """Base of the estimators of the largest margin."""
+
+    _no_coreset = NO_MARGIN
 
     _used: IndexArray | None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Unpack
@@ -22,7 +23,7 @@ from daskcoreset.core.moments import moments_of
 from daskcoreset.core.points import deduplicate, spread_out
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import AnyArray, FloatArray, Points, Sampling
-from daskcoreset.core.validation import check_choice, too_many
+from daskcoreset.core.validation import check_choice, shown, too_many
 from daskcoreset.estimators.base import (
     AUTO_SIZE,
     BUILD_CONSTRAINTS,
@@ -33,6 +34,7 @@ from daskcoreset.estimators.base import (
     check_size,
     coreset_is_all,
     count_features,
+    is_sparse,
     resolve_for,
 )
 from daskcoreset.estimators.labelled import is_frame, series_in_memory
@@ -42,9 +44,12 @@ from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.inputs.cubes import dataset_of
 from daskcoreset.inputs.options import ReadKeywords, takes_reading, with_columns
 from daskcoreset.metrics.costs import kmeans_cost
+from daskcoreset.objectives import QuantizationError, constant_of
 from daskcoreset.sensitivities import Sensitivity
+from daskcoreset.sensitivities.centroids import Representable, Representatives
 from daskcoreset.sensitivities.kmeans import StrongKMeans
 from daskcoreset.solvers.kmeans import (
+    Centers,
     center_distances,
     check_init,
     nearest,
@@ -52,9 +57,13 @@ from daskcoreset.solvers.kmeans import (
     solve,
     weighted_cost,
 )
+from daskcoreset.solvers.kmeans_large import solve_by_faiss, solve_in_parts
 
 # Share of the variance above which one column decides alone: the others are noise in it.
 _WIDE = 0.9999
+
+# Centers of the rough solution of coresets for solvers of many clusters.
+_ROUGH_CENTERS = 512
 
 # What the parameters of all clusterings may be.
 CLUSTERING_CONSTRAINTS: dict[str, list[Any]] = {
@@ -136,6 +145,8 @@ class ClusteringModel(
         if isinstance(rows, InMemoryData):
             labels, self._inertia = self._labels_and_cost(rows)
             self._labels = rows.as_given(labels)
+            if self._given is not None:  # of centroids, perhaps
+                self._inertia += self._given.constant
         elif self.compute_inertia:
             self._inertia = self._cost(rows)
 
@@ -282,6 +293,12 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         Construction of the coreset. "kmeans" is ``StrongKMeans(n_clusters)``, whose error is
         relative to the cost of the best k centers, also where clusters are uneven;
         "lightweight" is cheaper to build.
+    representatives : {"auto", "rows", "centroids"}, default="auto"
+        What the coreset is of: rows, or weighted centroids of small cells of more rows, as in
+        `daskcoreset.StrongKMeans`. "auto" takes centroids with ``method="kmeans"`` where rows are
+        dense, and else what the construction says: at ten points a cluster the solutions cost a
+        fifth to two thirds less above those of all rows, at a hundred a third less or the same
+        (``benchmarks/results/representatives.md``).
     sampling : {"systematic", "multinomial"}, default="systematic"
         As in `daskcoreset.build`.
     passes : {1, 2}, default=1
@@ -293,10 +310,20 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         fifty clusters, ``500 // n_clusters`` for more, and at least three, for single runs end
         in poor optima (measured; see `auto_starts`). One where `init` is
         an array.
+    solver : {"scikit-learn", "parts", "faiss"}, default="scikit-learn"
+        What solves on the coreset. The other two are for thousands of clusters, and take neither
+        `init` nor `n_init`: "parts" reduces the coreset to four centroids a cluster, in the root
+        of 4 k parts, and makes k-means++ and three steps of Lloyd on these, with work of m times
+        the root of k and of 16 k times k where Lloyd's steps take m times k each; "faiss"
+        starts there and makes 25 steps in float32 by faiss, where that is installed. Both draw the
+        coreset by a rough solution of 512 centers at most, so that a read takes no n times k
+        either: its error is relative to the cost of so many.
     max_iter : int, default=300
         Steps of one run at most.
     tol : float, default=1e-4
         A run ends when its centers move less, relative to the variance of the data.
+    algorithm : {"lloyd", "elkan"}, default="lloyd"
+        As in scikit-learn's KMeans, which solves the coreset; both give the same clusters.
     verbose : int, default=0
         Whether every step prints a line.
     compute_inertia : bool, default=False
@@ -324,7 +351,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         without dimensions, which reads the data when it is computed, unless `compute_inertia` is
         set; `coreset_inertia_` costs nothing.
     coreset_inertia_ : float
-        The same sum over the coreset, which estimates it.
+        The same sum over the coreset, its constant included, which estimates it.
     n_iter_ : int
         Steps of the best run.
     n_features_in_ : int
@@ -370,8 +397,11 @@ class CoresetKMeans(SparseInput, ClusteringModel):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CLUSTERING_CONSTRAINTS,
+        "representatives": [StrOptions({"auto", "rows", "centroids"})],
         "init": [StrOptions({"k-means++", "random"}), callable, "array-like"],
+        "solver": [StrOptions({"scikit-learn", "parts", "faiss"})],
         "verbose": ["verbose"],
+        "algorithm": [StrOptions({"lloyd", "elkan"})],
     }
 
     def __init__(
@@ -380,13 +410,16 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         *,
         size: int | Literal["auto"] = "auto",
         method: str | Sensitivity[Any] = "kmeans",
+        representatives: Literal["auto", "rows", "centroids"] = "auto",
         sampling: Sampling = "systematic",
         passes: Literal[1, 2] = 1,
         init: Any = "k-means++",
         n_init: int | Literal["auto"] = "auto",
+        solver: Literal["scikit-learn", "parts", "faiss"] = "scikit-learn",
         max_iter: int = 300,
         tol: float = 1e-4,
         verbose: int = 0,
+        algorithm: Literal["lloyd", "elkan"] = "lloyd",
         compute_inertia: bool = False,
         random_state: RandomState = None,
         on_invalid: Literal["raise", "drop"] | None = None,
@@ -395,13 +428,16 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         self.n_clusters = n_clusters
         self.size = size
         self.method = method
+        self.representatives = representatives
         self.sampling = sampling
         self.passes = passes
         self.init = init
         self.n_init = n_init
+        self.solver = solver
         self.max_iter = max_iter
         self.tol = tol
         self.verbose = verbose
+        self.algorithm = algorithm
         self.compute_inertia = compute_inertia
         self.random_state = random_state
         self.on_invalid = on_invalid
@@ -418,6 +454,14 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         check_size(size, k, "cluster")
         strong = isinstance(self.method, str) and self.method == "kmeans"
         method = StrongKMeans(k) if strong else resolve_for(self.method, k)
+        if strong and self.solver != "scikit-learn":
+            method = StrongKMeans(k, min(k, _ROUGH_CENTERS))
+        method = self._representing(method, strong=strong, sparse=is_sparse(rows))
+        if self.solver != "scikit-learn" and self.init != "k-means++":
+            raise InvalidInputError(
+                f"init is {shown(self.init)}, which solver={self.solver!r} has no use for; leave "
+                f'it out, or take solver="scikit-learn".'
+            )
         if isinstance(self.init, str):
             check_choice("init", self.init, "k-means++", "random")
         elif not callable(self.init):
@@ -426,27 +470,56 @@ class CoresetKMeans(SparseInput, ClusteringModel):
             self._check_work(min(size, rows.X.shape[0]), rows.X.shape[1])
         return method, size, k
 
+    def _representing(
+        self, method: Sensitivity[Any], *, strong: bool, sparse: bool
+    ) -> Sensitivity[Any]:
+        """Return the construction with the representatives that are asked for."""
+        if self.representatives == "auto":
+            if sparse or not strong:
+                return method
+            wanted: Representatives = "centroids"
+        else:
+            wanted = self.representatives
+        if wanted == getattr(method, "representatives", "rows"):
+            return method
+        if not isinstance(method, Representable):
+            raise InvalidInputError(
+                f'representatives="centroids", and {method.name!r} gives rows only; leave it out, '
+                f'or pass method="kmeans".'
+            )
+        return replace(method, representatives=wanted)
+
     def _solve(self, coreset: Coreset, seed: int) -> None:
+        constant = constant_of(coreset, QuantizationError())
         points, weights, _ = deduplicate(spread_out(coreset.points), coreset.weights)
         self._warn_wide(points, weights)
         distinct = self._distinct_centers(points, coreset)
         if distinct is None:
             self._check_work(points.shape[0], coreset.n_features)
-            self.cluster_centers_, self.n_iter_ = solve(
-                points,
-                weights,
-                self.n_clusters,
-                init=self.init,
-                n_init=self._n_starts,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                seed=seed,
-                verbose=self.verbose,
-            )
+            self.cluster_centers_, self.n_iter_ = self._solved(points, weights, seed)
         else:
             self.cluster_centers_, self.n_iter_ = distinct, 1
         sample = InMemoryData(coreset.points, None, coreset.weights)
-        self.coreset_inertia_ = self._cost_in_memory(sample)
+        self.coreset_inertia_ = self._cost_in_memory(sample) + constant
+
+    def _solved(self, points: Points, weights: FloatArray, seed: int) -> Centers:
+        if self.solver == "parts":
+            return solve_in_parts(points, weights, self.n_clusters, seed)
+        if self.solver == "faiss":
+            k, steps = self.n_clusters, self.max_iter
+            return solve_by_faiss(points, weights, k, max_iter=steps, seed=seed)
+        return solve(
+            points,
+            weights,
+            self.n_clusters,
+            init=self.init,
+            n_init=self._n_starts,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            seed=seed,
+            verbose=self.verbose,
+            algorithm=self.algorithm,
+        )
 
     def _warn_wide(self, points: Points, weights: FloatArray) -> None:
         """Warn where one column holds nearly all the variance."""
@@ -462,7 +535,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
             )
 
     def _check_work(self, n_rows: int, n_features: int) -> None:
-        if n_rows < self.n_clusters:
+        if n_rows < self.n_clusters or self.solver == "parts":
             return
         problem = too_many(self.n_clusters, n_rows, n_features)
         if problem is not None:

@@ -109,10 +109,11 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
 
         Parameters
         ----------
-        X : array-like of shape (n, d), path, Coreset or Portfolio
+        X : array-like of shape (n, d), path, Coreset, Portfolio, CoresetTree or TreeWindow
             Any input of `daskcoreset.build`; or a coreset with labels, such as a member of a
             `daskcoreset.Portfolio`, which is fitted on as it is: without y and weights. A
-            portfolio stands for its only member, or the only one of the method of the estimator.
+            portfolio stands for its only member, or the only one of the method of the estimator; a
+            `CoresetTree`, or a window of one, for its coreset.
         y : array-like of shape (n,), or str
             Labels. A string where `daskcoreset.build` takes names.
         sample_weight : array-like of shape (n,), or str, optional

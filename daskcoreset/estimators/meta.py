@@ -18,6 +18,7 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
+from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, resolve_seed
@@ -28,9 +29,11 @@ from daskcoreset.estimators.base import (
     BUILD_CONSTRAINTS,
     CoresetModel,
     InMemoryData,
+    coreset_for,
     refuse_as,
     require_weighted_fit,
     resolve_for,
+    rows_of_coreset,
     solver_seed,
     warn_lost_classes,
 )
@@ -479,6 +482,10 @@ class CoresetEstimator(CoresetModel):
             If X is out of core and `estimator` is neither: other scores do not add up.
         """
         check_is_fitted(self)
+        if isinstance(X := coreset_for(self, X), Coreset):
+            rows = rows_of_coreset("score", X, (y, sample_weight), {})
+            X, sample_weight = rows["X"], rows["sample_weight"]
+            y = rows["y"] if self._wants_y() else None
         data = self._validate_in_memory(X, y, sample_weight, reset=False)
         if data is not None:
             weights = {} if sample_weight is None else {"sample_weight": data.sample_weight}

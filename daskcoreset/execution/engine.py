@@ -37,7 +37,7 @@ from daskcoreset.execution.local import check_sent, compute_options
 from daskcoreset.execution.merging import Merger, levels_below_root
 from daskcoreset.execution.progress import count_reads, ignore_steps, show_progress
 from daskcoreset.execution.waves import Divisible, fits_one_graph, levels_of_a_task, merge_waves
-from daskcoreset.inputs.blocks import BlockSpec, RowBlocks
+from daskcoreset.inputs.blocks import BlockSpec, RowBlocks, StoredSpecs, parts_of
 from daskcoreset.inputs.cube_arrays import unflattened
 
 T = TypeVar("T")
@@ -273,6 +273,7 @@ def map_reduce(
     merge: Callable[[T, T], T],
     *,
     broadcast: Any = None,
+    then: Callable[[T], Any] | None = None,
     split_every: int = 16,
     progress: bool | None = False,
 ) -> BlockResults[T]:
@@ -290,6 +291,9 @@ def map_reduce(
     broadcast : object, optional
         What every block needs to know, such as coefficients. It travels once to every worker,
         where a field of `work` would travel with every task.
+    then : callable, optional
+        ``then(value)`` of what was merged is what comes back: made on the worker that has it, where
+        the value itself would pass through the scheduler. Picklable.
     split_every : int, default=16
         As in `daskcoreset.build`.
     progress : bool or None, default=False
@@ -319,9 +323,17 @@ def map_reduce(
         broadcast = apply(partial(_same, broadcast))
     reduction: Reduction[T] = Reduction(partial(_work_on, work), partial(reduce, merge))
     with engine.shown(progress) as shown:
-        results: BlockResults[T] = shown.compute(shown.read(reduction, broadcast), progress)
+        read = shown.read(reduction, broadcast)
+        if then is not None:
+            read = shown.apply(partial(_worked_on, then), read)
+        results: BlockResults[T] = shown.compute(read, progress)
     results.check()
     return results
+
+
+def _worked_on(then: Callable[[Any], Any], results: BlockResults[Any]) -> BlockResults[Any]:
+    usable = results.invalid is None and results.n_kept
+    return replace(results, value=then(results.value) if usable else None)
 
 
 def _work_on(work: Callable[[Block, int, Any], Any], rows: ReadBlock, broadcast: Any) -> Any:
@@ -335,6 +347,11 @@ def _same(value: T) -> T:
 # --- a read as a graph, and in memory ----------------------------------------------------
 
 
+def load_parts(spec: BlockSpec) -> dict[str, Any]:
+    """Read the parts of a block that are stored or in memory."""
+    return {name: load() for name, load in spec.loaders.items()}
+
+
 def read_block(spec: BlockSpec, arrays: Mapping[str, Any], schema: BlockSchema) -> ReadBlock:
     """Read the parts of a block that are not there yet, and bring all to form.
 
@@ -345,7 +362,7 @@ def read_block(spec: BlockSpec, arrays: Mapping[str, Any], schema: BlockSchema) 
         Parts that arrive as blocks of Dask arrays, by their names.
     schema : BlockSchema
     """
-    parts = {name: load() for name, load in spec.loaders.items()} | dict(arrays)
+    parts = load_parts(spec) | dict(arrays)
     index, size = spec.block_index, spec.size
     if (problem := find_no_array(parts, index)) is not None:
         return ReadBlock(size or 0, None, problem, index, spec.start)
@@ -647,6 +664,7 @@ def _map_blocks(
     # Workers compare themselves, for some may join later.
     expected = None if active_client() is None else environment()
     n_tasks = -(-blocks.n_blocks // group)
+    stored, blocks = (None, blocks) if group > 1 else _stored_parts(blocks, broadcast)
     specs: Any = _Literals(name, blocks.specs, group)
     operands: list[Any] = [ArrayValuesDep(((1,) * n_tasks,), specs), "i"]
     operands += [broadcast.as_array(), ""] if isinstance(broadcast, Lazy) else [broadcast, None]
@@ -655,6 +673,8 @@ def _map_blocks(
     # Of an axis that the result has not, Dask hands over the list of its blocks: one.
     listed = "X" if "j" not in axes else None
     run: Any = partial(_run_block, work, blocks.schema, tuple(blocks.arrays), listed, expected)
+    if stored is not None:
+        operands += [stored, "i"]
     if merger is not None:
         run = partial(_run_group, merger, work, blocks.schema, expected)
     return blockwise(
@@ -668,6 +688,46 @@ def _map_blocks(
         concatenate=False,
         meta=np.empty((0,) * len(axes), dtype=dtype),
     )
+
+
+def _stored_parts(blocks: RowBlocks, broadcast: Any) -> tuple[Any, RowBlocks]:
+    """Return the read of what is stored as tasks of their own, and blocks without it.
+
+    They have the same names wherever the same blocks of the same store are read, so that several
+    graphs that are computed together read once; in a graph of its own they are fused with the work
+    on the blocks. Later reads wait for a result, and would hold the blocks of those before.
+    """
+    if not blocks.stored or isinstance(broadcast, Lazy):
+        return None, blocks
+    from dask.array.blockwise import blockwise
+    from dask.base import tokenize
+    from dask.layers import ArrayValuesDep
+
+    try:
+        token = tokenize(blocks.stored, blocks.sizes, _starts(blocks), ensure_deterministic=True)
+    except RuntimeError:  # a file system, say, that has no token
+        return None, blocks
+    name = f"{OURS}stored-{token}"
+    values: Any = _Literals(name, parts_of(blocks.specs, blocks.stored))
+    stored = blockwise(
+        load_parts,
+        "i",
+        ArrayValuesDep(((1,) * blocks.n_blocks,), values),
+        "i",
+        name=name,
+        align_arrays=False,
+        meta=np.empty(0, dtype=object),
+    )
+    others = [part for part in blocks.specs[0].loaders if part not in blocks.stored]
+    return stored, replace(blocks, specs=parts_of(blocks.specs, others))
+
+
+def _starts(blocks: RowBlocks) -> Any:
+    """Return the first rows of blocks that are stored."""
+    specs = blocks.specs
+    if isinstance(specs, StoredSpecs):
+        return specs.bounds
+    return np.array([spec.start for spec in specs])
 
 
 def _check_workers_see(blocks: RowBlocks) -> None:
@@ -701,12 +761,14 @@ def _run_block(  # noqa: PLR0917 - Dask gives them by position
 ) -> Any:
     """Read a block, of whose parts those with `names` arrive as Dask blocks, and work on it.
 
-    The part `listed` arrives as a list of one block.
+    The part `listed` arrives as a list of one block; after these, stored parts by their names.
     """
     check_here(expected)
-    parts = dict(zip(names, arrays, strict=True))
+    parts = dict(zip(names, arrays, strict=False))
     if listed in parts:
         (parts[listed],) = parts[listed]
+    for stored in arrays[len(names) :]:
+        parts |= stored
     return work(read_block(spec, parts, schema), broadcast)
 
 

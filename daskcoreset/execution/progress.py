@@ -11,6 +11,7 @@ from concurrent.futures import wait
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from daskcoreset.core.compiling import watch_compiling
 from daskcoreset.core.validation import check_flag
 from daskcoreset.execution.lazy import Lazy, active_client, blocks_of_a_task, leaf_layers
 from daskcoreset.execution.waiting import on_loop
@@ -107,12 +108,15 @@ def count_reads(
     >>> with count_reads(False, total=3) as advance:
     ...     advance(1)
     """
-    bar = _Bar(total, unit) if _is_shown(progress) else None
+    if not _is_shown(progress):
+        yield ignore_steps
+        return
+    bar = _Bar(total, unit)
     try:
-        yield ignore_steps if bar is None else bar.advance
+        with watch_compiling(bar.show_compiling):
+            yield bar.advance
     finally:
-        if bar is not None:
-            bar.close()
+        bar.close()
 
 
 def _is_shown(progress: bool | None) -> bool:
@@ -156,6 +160,13 @@ class _Bar:
         self._done += steps
         if self._bar is not None and steps > 0:
             self._quietly(lambda: self._bar.update(steps))
+
+    def show_compiling(self, begins: bool) -> None:
+        """Say why nothing moves in the first seconds after an installation."""
+        if self._bar is not None:
+            self._bar.delay = 0.0  # shown now, so that closing removes it
+            text = "daskcoreset, compiling loops once" if begins else "daskcoreset"
+            self._quietly(lambda: self._bar.set_description(text))
 
     def close(self) -> None:
         """Remove the bar."""

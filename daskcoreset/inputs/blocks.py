@@ -7,7 +7,7 @@ computed and no row is read here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, overload
@@ -24,7 +24,7 @@ from daskcoreset.inputs.cubes import Cube
 from daskcoreset.inputs.declared import with_declared_shapes
 from daskcoreset.inputs.opening import OpenedData, open_all
 from daskcoreset.inputs.options import ReadOptions
-from daskcoreset.inputs.sources import Loader, Source, even_cut
+from daskcoreset.inputs.sources import Loader, Source, array_source, even_cut
 from daskcoreset.inputs.travel import bytes_to_send
 
 # Block size aimed at: small enough for memory, large enough to hide a task's overhead.
@@ -114,6 +114,16 @@ class StoredSpecs(Sequence[BlockSpec]):
         return StoredSpecs(self.sources, [self.indices[i] for i in positions], bounds)
 
 
+def parts_of(specs: Sequence[BlockSpec], names: Collection[str]) -> Sequence[BlockSpec]:
+    """Return specs with the loaders of parts of these names alone."""
+    if isinstance(specs, StoredSpecs):
+        kept = {name: source for name, source in specs.sources.items() if name in names}
+        return replace(specs, sources=kept)
+    return tuple(
+        replace(spec, loaders={name: spec.loaders[name] for name in names}) for spec in specs
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class RowBlocks:
     """The data, cut into blocks of rows.
@@ -146,6 +156,9 @@ class RowBlocks:
         The labels of rows and columns, where X is an xarray object of several dimensions.
     held : dict of str to int
         The same of those parts that are not Dask arrays, by their names.
+    stored : dict of str to object
+        What tells that a part of other blocks is read from the same place, by the names of the
+        parts, see `Source.same`.
     """
 
     schema: BlockSchema
@@ -163,6 +176,7 @@ class RowBlocks:
     memory_bytes: int = 0
     cube: Cube | None = None
     held: dict[str, int] = field(default_factory=dict)
+    stored: dict[str, Any] = field(default_factory=dict)
 
     @property
     def n_blocks(self) -> int:
@@ -233,6 +247,7 @@ def row_blocks(
     *,
     chunks: int | Literal["auto"] = "auto",
     on_invalid: Literal["raise", "drop"] | None = None,
+    allow_empty: bool = False,
 ) -> RowBlocks:
     """Bring any input to row blocks.
 
@@ -248,6 +263,8 @@ def row_blocks(
     on_invalid : {"raise", "drop"} or None, default=None
         What becomes of rows with NaN or infinity. None drops the masked cells of xarray objects
         with ``sample_dims``, and raises for all else.
+    allow_empty : bool, default=False
+        Whether there may be no rows; they are one block then.
 
     Returns
     -------
@@ -274,7 +291,9 @@ def row_blocks(
         _refuse_chunks(chunks)
         return _cube_blocks(data, y, sample_weight, options, on_invalid or "drop")
     on_invalid = on_invalid or "raise"
-    opened = open_all(X, y, sample_weight)
+    opened = open_all(X, y, sample_weight, allow_empty=allow_empty)
+    if allow_empty and opened.X.shape[0] == 0:
+        opened = _without_reads(opened)
     schema = BlockSchema(
         int(opened.X.shape[1]), opened.X.dtype, on_invalid, text_labels=opened.text_labels
     )
@@ -297,6 +316,11 @@ def row_blocks(
         decoder=getattr(opened.X, "decoder", None),
         memory_bytes=_graph_bytes(opened.arrays) + sum(held.values()),
         held=held,
+        stored={
+            name: (source.same, source.dtype)
+            for name, source in opened.sources.items()
+            if source.same is not None
+        },
     )
 
 
@@ -338,6 +362,16 @@ def _cube_blocks(
     )
 
 
+def _without_reads(opened: OpenedData) -> OpenedData:
+    """Return what has no rows with all parts in memory: there is nothing to be read."""
+    parts = {**opened.arrays, **opened.sources}
+    empty = {
+        name: array_source(np.empty((0, *part.shape[1:]), part.dtype))
+        for name, part in parts.items()
+    }
+    return opened._replace(arrays={}, sources=empty)
+
+
 def _check_options(chunks: Any, on_invalid: Any) -> None:
     if on_invalid is not None:
         check_choice("on_invalid", on_invalid, "raise", "drop")
@@ -360,6 +394,8 @@ def _block_sizes(
     if np.isnan(X.shape[0]):
         _check_unknown(opened, chunk_rows)
         return None
+    if not X.shape[0]:
+        return (0,)
     if chunk_rows is not None:
         return even_cut(int(X.shape[0]), chunk_rows)
     if isinstance(X, Source):

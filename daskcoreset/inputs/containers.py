@@ -109,8 +109,13 @@ def shown_location(path: Any) -> str:
 def array_names(X: Any, stack: ExitStack) -> tuple[str, ...]:
     """Return the names of the arrays of a stored group; none for anything else."""
     path, options = ReadOptions.of(X)
-    container = _Paths(stack, options).opened(path, "X")
+    container = opened_container(path, stack, options)
     return tuple(_array_names(container)) if _is_group(container) else ()
+
+
+def opened_container(X: Any, stack: ExitStack, options: ReadOptions) -> Any:
+    """Open what X names, a table or a group among others; anything else is returned as it is."""
+    return _Paths(stack, options).opened(X, "X")
 
 
 def _members_of(X: Any, keys: dict[str, str], chosen: Sequence[str] | None = None) -> NamedArrays:

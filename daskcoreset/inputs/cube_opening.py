@@ -255,6 +255,7 @@ def placed(coreset: Coreset, cube: Cube | None) -> Coreset:
         rows.labels,
         {**coreset.provenance, **where},
         cube.coordinates(numbers),
+        coreset.constant,
     )
 
 

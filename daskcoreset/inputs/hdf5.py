@@ -128,7 +128,13 @@ def hdf5_source(array: Any, missing_chunks: MissingChunks = "raise") -> Source:
     granularity = int(dataset.chunks[0]) if dataset.chunks else 1
     name = f"{place.name}:{key}"
     return Source(
-        opened.shape, opened.dtype, loader, granularity, name=name, in_process=place.in_process
+        opened.shape,
+        opened.dtype,
+        loader,
+        granularity,
+        name=name,
+        in_process=place.in_process,
+        same=loader,
     )
 
 

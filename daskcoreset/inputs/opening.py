@@ -13,6 +13,7 @@ from daskcoreset.core.deadline import NO_ANSWER, in_time
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.typing import AnyArray
+from daskcoreset.core.validation import is_real
 from daskcoreset.inputs.containers import Rows, shown_location, split_container
 from daskcoreset.inputs.dataframes import arrays_of_dask, frame_source
 from daskcoreset.inputs.expressions import as_tasks
@@ -75,13 +76,15 @@ class OpenedData(NamedTuple):
         return self.arrays["X"] if "X" in self.arrays else self.sources["X"]
 
 
-def open_all(X: Any, y: Any, sample_weight: Any) -> OpenedData:
+def open_all(X: Any, y: Any, sample_weight: Any, *, allow_empty: bool = False) -> OpenedData:
     """Open X, and y and sample_weight where given; nothing is read but shapes and dtypes.
 
     Parameters
     ----------
     X, y, sample_weight
         As in `daskcoreset.build`; the latter two may be None. X may be a `Reading`.
+    allow_empty : bool, default=False
+        Whether there may be no rows.
 
     Returns
     -------
@@ -99,16 +102,16 @@ def open_all(X: Any, y: Any, sample_weight: Any) -> OpenedData:
     """
     parts = (ReadOptions.of(X)[0], y, sample_weight)
     if all(part is None or isinstance(part, np.ndarray) for part in parts):  # nothing to wait for
-        return _open_all(X, y, sample_weight)
+        return _open_all(X, y, sample_weight, allow_empty)
 
     def standing() -> str:
         names = [shown_location(part) for part in parts if is_path(part) or is_store(part)]
         return " and ".join(names or ["X"]) + " was still being opened"
 
-    return in_time(partial(_open_all, X, y, sample_weight), standing, NO_ANSWER)
+    return in_time(partial(_open_all, X, y, sample_weight, allow_empty), standing, NO_ANSWER)
 
 
-def _open_all(X: Any, y: Any, sample_weight: Any) -> OpenedData:
+def _open_all(X: Any, y: Any, sample_weight: Any, allow_empty: bool) -> OpenedData:
     X, options = ReadOptions.of(X)
     with ExitStack() as stack:  # of files, which are closed once their arrays are sources
         members = split_container(X, y, sample_weight, stack, options)
@@ -121,7 +124,7 @@ def _open_all(X: Any, y: Any, sample_weight: Any) -> OpenedData:
         }
     for name, part in parts.items():
         _check_part(part, name)
-    _check_lengths(parts)
+    _check_lengths(parts, allow_empty=allow_empty)
     sources = {name: part for name, part in parts.items() if isinstance(part, Source)}
     arrays = {name: part for name, part in parts.items() if name not in sources}
     columns, data_name = members.columns, members.name
@@ -201,7 +204,12 @@ def _open_zarr(array: Any, missing_chunks: MissingChunks) -> Source:
     array = with_fast_pipeline(stored.array)
     stored = replace(stored, array=array)
     source = indexed_source(stored, granularity=granularity, name=name_of_array(array))
-    return replace(source, in_process=is_in_process(array), decoder=decoder_of(array))
+    return replace(
+        source,
+        in_process=is_in_process(array),
+        decoder=decoder_of(array),
+        same=(stored.origin, missing_chunks),
+    )
 
 
 def _open_xarray(part: Any, name: str, missing_chunks: MissingChunks) -> Any:
@@ -210,6 +218,13 @@ def _open_xarray(part: Any, name: str, missing_chunks: MissingChunks) -> Any:
             f"{name} is an xarray {type(part).__name__}; pass its dimensions, for example "
             f'sample_dims=("time", "lat", "lon"), or pass one DataArray, for example '
             f'{name}["variable"].'
+        )
+    if name == "X" and part.ndim > 2:
+        dims = tuple(map(str, part.dims))
+        raise InvalidInputError(
+            f"X has the dimensions {dims}; say which of them hold the rows, for example "
+            f"sample_dims={dims[:-1]}, and the cells of the others are columns; or pass rows, "
+            f"X.stack(row={list(dims[:-1])}).transpose('row', ...)."
         )
     data = part.variable._data  # noqa: SLF001 - `.data` would load a lazily opened file whole
     if isinstance(data, np.ndarray) or hasattr(data, "__dask_graph__"):
@@ -278,14 +293,14 @@ def _check_part(part: Any, name: str) -> None:
             f"y must hold numbers or text, found dtype {dtype}; convert it, for example with "
             f"y.astype(str)."
         )
-    if name != "y" and dtype.kind not in "biuf":
+    if name != "y" and not is_real(dtype):
         raise InvalidTypeError(
             f"{name} must hold real numbers, found dtype {dtype}; convert it, for example with "
             f"{name}.astype('float32'), or drop the columns that are not numbers."
         )
 
 
-def _check_lengths(parts: dict[str, Any]) -> None:
+def _check_lengths(parts: dict[str, Any], *, allow_empty: bool) -> None:
     n_rows, n_columns = parts["X"].shape
     if np.isnan(n_columns):
         raise InvalidInputError(
@@ -293,7 +308,7 @@ def _check_lengths(parts: dict[str, Any]) -> None:
         )
     if n_columns == 0:
         raise InvalidInputError("X has no columns; pass at least one feature.")
-    if n_rows == 0:
+    if n_rows == 0 and not allow_empty:
         raise InvalidInputError("X has no rows; pass at least one.")
     for name, part in parts.items():
         length = part.shape[0]

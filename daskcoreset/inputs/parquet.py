@@ -96,7 +96,17 @@ class ArrowTable(Table):
             columns=columns,
             in_memory=in_memory,
             in_process=self.in_process,
+            same=self._same(columns),
         )
+
+    def _same(self, columns: tuple[str, ...]) -> Any:
+        """Return what tells that the same columns are read, as `Source.same`."""
+        groups = [piece for piece in self.pieces if isinstance(piece, _RowGroup)]
+        if not groups or len(groups) < len(self.pieces):
+            return None
+        # One text, for there may be many.
+        listed = repr([(piece.path, piece.footer, piece.group) for piece in groups])
+        return listed, groups[0].filesystem, columns
 
 
 class Piece(ABC):
@@ -327,9 +337,11 @@ class ParquetFiles(ArrowTable):
         what it writes. The names of folders such as ``year=2024`` are columns.
     keys : sequence of str
         Columns that will be read alone, as labels or weights.
+    base : Place, optional
+        The folder below which names of folders are columns; by default `source` itself.
     """
 
-    def __init__(self, source: Any, keys: Sequence[str] = ()) -> None:
+    def __init__(self, source: Any, keys: Sequence[str] = (), base: Place | None = None) -> None:
         import pyarrow.dataset as ds
 
         roots = [Place(source)] if isinstance(source, str) else source
@@ -343,7 +355,7 @@ class ParquetFiles(ArrowTable):
                     f"X names no Parquet file: {roots[0].name!r}; check the path."
                 )
             with clear_errors("X", files[0].name, "a Parquet file"):
-                source = _dataset_of(files, roots[0] if len(roots) == 1 else None)
+                source = _dataset_of(files, base or (roots[0] if len(roots) == 1 else None))
         super().__init__(shortened([root.name for root in roots]) if self._root else "")
 
         self.in_process = self._root is not None and self._root.in_process

@@ -13,7 +13,7 @@ import os
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -61,6 +61,9 @@ class Source:
         Whether rows are stored in the memory of this process, where no other one sees them.
     decoder : str or None
         What decodes the chunks of a Zarr array.
+    same : object or None
+        What has the same token, of Dask, in sources that read the same rows of the same store;
+        None where nothing tells.
     """
 
     shape: tuple[int, ...]
@@ -74,6 +77,7 @@ class Source:
     sparse_bytes: int | None = None
     in_process: bool = False
     decoder: str | None = None
+    same: Any = None
 
     def cut(self, rows: int) -> tuple[int, ...]:
         """Cut the rows into block sizes of about `rows` rows each.
@@ -91,12 +95,23 @@ class Source:
                 sizes.append(piece)
         return tuple(sizes)
 
+    def cut_out(self, start: int, stop: int) -> Source:
+        """Return the source of some of the rows."""
+        loader = partial(_moved_loader, self.loader, start)
+        return replace(self, shape=(stop - start, *self.shape[1:]), loader=loader, pieces=None)
+
     @property
     def stored_bytes(self) -> int:
         """Bytes of all rows once decoded."""
         if self.sparse_bytes is not None:
             return self.sparse_bytes
         return self.dtype.itemsize * int(np.prod(self.shape, dtype=np.int64))
+
+
+def _moved_loader(
+    loader: Callable[[int, int], Loader], first: int, start: int, stop: int
+) -> Loader:
+    return loader(first + start, first + stop)
 
 
 class Table(ABC):
@@ -211,7 +226,7 @@ def memmap_source(array: np.memmap[Any, Any]) -> Source:
 
     header = _npy_header(path, base.offset)
     loader = partial(_mapped_loader, path, header, first, dtype, shape[1:], strides)
-    return Source(shape, dtype, loader, name=path)
+    return Source(shape, dtype, loader, name=path, same=loader)
 
 
 def _npy_header(path: str, offset: int) -> bytes:
@@ -331,6 +346,7 @@ def concatenated_source(sources: Sequence[Source], names: Sequence[str], argumen
         in_memory=all(source.in_memory for source in sources),
         in_process=any(source.in_process for source in sources),
         decoder=first.decoder,
+        same=None if None in (found := [source.same for source in sources]) else found,
     )
 
 
@@ -356,7 +372,14 @@ def file_source(place: Place, layout: Layout) -> Source:
     opening = uuid.uuid4().hex
     _seen.add(opening)
     loader = partial(partial, _file_rows, place, layout, opening)
-    return Source(layout.shape, layout.dtype, loader, name=place.name, in_process=place.in_process)
+    return Source(
+        layout.shape,
+        layout.dtype,
+        loader,
+        name=place.name,
+        in_process=place.in_process,
+        same=(place, layout),
+    )
 
 
 def _file_rows(place: Place, layout: Layout, opening: str, start: int, stop: int) -> AnyArray:

@@ -5,14 +5,19 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
 
 from daskcoreset.core.blocks import Block, find_unusable_row
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.deadline import time_limit
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.core.errors import (
+    CoresetWarning,
+    InvalidInputError,
+    InvalidTypeError,
+    about_member,
+)
 from daskcoreset.core.portfolio import Portfolio
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.tables import html_table, text_table
@@ -28,7 +33,8 @@ from daskcoreset.metrics.poisson_sample import (
     SampleDesign,
     sample_costs,
 )
-from daskcoreset.objectives import LinearCost, Objective, objective_for
+from daskcoreset.metrics.sample_interval import SampleIntervals
+from daskcoreset.objectives import LinearCost, Objective, constant_of, objective_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -113,7 +119,7 @@ class Audit:
     sample_errors : ndarray of shape (n_solutions,), float64, or None
         Where the sample of a `Portfolio` stood for all data, standard errors of `on_data`,
         which is an estimate then. They are what the sampled rows show: where rare rows hold the
-        cost, a sample may have none of them, and neither figure says so.
+        cost, a sample may have none of them, and neither figure says so; `intervals` do.
     """
 
     objective: Objective[Any]
@@ -128,6 +134,7 @@ class Audit:
     seed: int
     _estimates: CostEstimates = field(repr=False)
     sample_errors: FloatArray | None = None
+    _of_sample: SampleIntervals | None = field(default=None, repr=False)
 
     @property
     def differences(self) -> FloatArray:
@@ -150,7 +157,9 @@ class Audit:
     def interval(self, solution: Any, *, confidence: float | None = None) -> Interval:
         r"""Bound the cost of any solution over all data, without reading them again.
 
-        An audited solution has its exact cost. For any other the bounds come from rows drawn
+        An audited solution has its exact cost, but where the sample of a `Portfolio` stood for all
+        data: bounds come from that and from the exact ranges of the columns then
+        (`sample_interval`), and are wider. For any other the bounds come from rows drawn
         independently of the coreset in the read of the audit, each on its own, by scores that
         bound what a row can contribute, and from exact sums over cells of all rows
         (`poisson_sample`). They hold for heavy tails and rare losses too, at every
@@ -188,11 +197,6 @@ class Audit:
         >>> bool(interval.low < true < interval.high)
         True
         """
-        if self.sample_errors is not None:
-            raise InvalidInputError(
-                "the audit has seen a sample and no sums over all rows, without which no interval "
-                "holds for every data set; pass the data as X to audit."
-            )
         level = (
             self.confidence if confidence is None else as_float("confidence", confidence, "0.95")
         )
@@ -201,7 +205,14 @@ class Audit:
         checked = self.objective.labelled(checked, rows, "solution")
         if isinstance(checked, np.ndarray):
             _check_usable(Block(checked, np.ones(len(checked))), "solution")
+        if self._of_sample is not None:
+            return self._of_sample.interval(self.objective, checked, level)
         return self._estimates.interval(checked, level)
+
+    @property
+    def intervals(self) -> tuple[Interval, ...]:
+        """Intervals for `on_data`: of one value each, but where a sample stood for all data."""
+        return tuple(self.interval(solution) for solution in self.solutions)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the relative difference of every audited solution, and of the total weight.
@@ -267,10 +278,36 @@ class Audit:
 _HEAD = ("solution", "on coreset", "on all data", "difference")
 
 
+class _Options(ReadKeywords, total=False):
+    """Options of `audit`."""
+
+    solutions: Any
+    n_clusters: int | None
+    objective: Objective[Any] | None
+    sample_weight: Any
+    sample_size: int | None
+    random_state: RandomState
+    confidence: float
+    chunks: int | Literal["auto"]
+    on_invalid: Literal["raise", "drop"] | None
+    progress: bool | None
+    timeout: float | None
+
+
+@overload
+def audit(coreset: Coreset, X: Any, y: Any = None, **options: Unpack[_Options]) -> Audit: ...
+
+
+@overload
+def audit(
+    coreset: Portfolio, X: Any = None, y: Any = None, **options: Unpack[_Options]
+) -> dict[str, Audit]: ...
+
+
 @takes_reading
 def audit(
-    coreset: Coreset,
-    X: Any,
+    coreset: Coreset | Portfolio,
+    X: Any = None,
     y: Any = None,
     *,
     solutions: Any = None,
@@ -285,16 +322,18 @@ def audit(
     progress: bool | None = None,
     timeout: float | None = None,
     **_reading: Unpack[ReadKeywords],
-) -> Audit:
+) -> Audit | dict[str, Audit]:
     """Compare costs on a coreset with those on all data, in one read.
 
     Parameters
     ----------
-    coreset : Coreset
+    coreset : Coreset or Portfolio
+        Of a `Portfolio` every member is audited, by default against its own sample.
     X : array-like of shape (n, d), or path, or Portfolio
         The data that it is of; any input of `daskcoreset.build`. A `Portfolio` built with
         ``summaries=["sample"]`` stands for its data, which are not read: costs over all data are
-        estimated from its sample then, with standard errors, and there are no intervals.
+        estimated from its sample then, with standard errors, and intervals from the sample and
+        from the ranges of the columns. Only needed for a coreset.
     y : array-like of shape (n,), or str, optional
         Labels, where the cost is about labels.
     solutions : array-like of shape (k, d), sequence or mapping of such, or None, default=None
@@ -334,9 +373,10 @@ def audit(
 
     Returns
     -------
-    Audit
+    Audit, or dict of str to Audit
         With the costs, the largest relative difference, and ``interval(centers)`` for the
-        cost of any other solution. It prints as a table.
+        cost of any other solution. It prints as a table. Of a portfolio one for every member, by
+        its name.
 
     Raises
     ------
@@ -363,15 +403,27 @@ def audit(
     ----------
     Schwiegelshohn and Sheikh-Omar (2022), section 4.
     """
+    if isinstance(coreset, Portfolio):
+        options: _Options = {
+            "solutions": solutions,
+            "n_clusters": n_clusters,
+            "objective": objective,
+            "sample_weight": sample_weight,
+            "sample_size": sample_size,
+            "random_state": resolve_seed(random_state),
+            "confidence": confidence,
+            "chunks": chunks,
+            "on_invalid": on_invalid,
+            "progress": progress,
+            "timeout": timeout,
+        }
+        return _audits(coreset, coreset if X is None else X, y, options)
+    _check_kinds(coreset, X, objective)
     level = as_float("confidence", confidence, "0.95")
     seed = resolve_seed(random_state)
     portfolio = X if isinstance(X, Portfolio) else None
     if portfolio is not None:
         X, y, sample_weight = _stand_in(portfolio, y, sample_weight)
-    if not isinstance(coreset, Coreset):
-        raise InvalidTypeError(f"coreset is {coreset!r}; pass Coreset objects only.")
-    if objective is not None and not isinstance(objective, Objective):
-        raise InvalidTypeError(f"objective is {objective!r}; pass Objective objects only.")
     if progress is not None:
         check_flag("progress", progress)
     rows = Block(coreset.points, coreset.weights, coreset.labels)
@@ -379,7 +431,8 @@ def audit(
     if objective is None:
         objective = objective_for(coreset.provenance, n_clusters, rows)
     names, candidates = candidate_solutions(objective, rows, solutions, seed)
-    on_coreset = np.array([objective.cost(rows, solution) for solution in candidates])
+    constant = constant_of(coreset, objective)
+    on_coreset = np.array([objective.cost(rows, solution) for solution in candidates]) + constant
     if sample_size is None:
         sample_size = max(_MIN_SAMPLE, len(coreset))
     size = as_int("sample_size", sample_size)
@@ -392,10 +445,13 @@ def audit(
         blocks = data_of(coreset, X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
         design = _design(rows, objective, candidates, size, seed)
         sample = sample_costs(blocks, design, progress=progress)
-    n_rows, errors = sample.n_rows, None
+    n_rows, errors, of_sample = sample.n_rows, None, None
     if portfolio is not None:
-        n_rows = portfolio.sample_of_all.provenance["n"]
-        errors = _standard_errors(portfolio.sample_of_all, objective, candidates, n_rows)
+        drawn = portfolio.sample_of_all
+        n_rows = drawn.provenance["n"]
+        errors = _standard_errors(drawn, objective, candidates, n_rows)
+        seen = Block(drawn.points, drawn.weights, drawn.labels)
+        of_sample = SampleIntervals(seen, rows, portfolio.all_rows, n_rows)
     if coreset.provenance.get("n", n_rows) != n_rows:
         warnings.warn(
             f"X has {n_rows} rows and the coreset is of {coreset.provenance['n']}: the audit "
@@ -416,7 +472,26 @@ def audit(
         seed=seed,
         _estimates=CostEstimates(sample, design, rows),
         sample_errors=errors,
+        _of_sample=of_sample,
     )
+
+
+def _audits(portfolio: Portfolio, X: Any, y: Any, options: _Options) -> dict[str, Audit]:
+    """Audit every member."""
+    found = {}
+    for name, member in portfolio.items():
+        with about_member(name):
+            found[name] = audit(member, X, y, **options)
+    return found
+
+
+def _check_kinds(coreset: Any, X: Any, objective: Any) -> None:
+    if not isinstance(coreset, Coreset):
+        raise InvalidTypeError(f"coreset is {coreset!r}; pass Coreset objects only.")
+    if X is None:
+        raise InvalidTypeError("X is missing; pass the data of the coreset, or its portfolio.")
+    if objective is not None and not isinstance(objective, Objective):
+        raise InvalidTypeError(f"objective is {objective!r}; pass Objective objects only.")
 
 
 def _stand_in(portfolio: Portfolio, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:

@@ -22,7 +22,7 @@ from daskcoreset.core.validation import as_numbers, check_flag, check_positive, 
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction, map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
-from daskcoreset.objectives import LinearCost, QuantizationError
+from daskcoreset.objectives import LinearCost, QuantizationError, constant_of
 from daskcoreset.objectives.clustering import as_centers
 from daskcoreset.sensitivities import SVM
 
@@ -520,6 +520,7 @@ def distortion(
     several, _ = _as_solutions(solutions, coreset.points.shape[1], "solutions")
     on_all = kmeans_cost(X, several, sample_weight)
     on_coreset = kmeans_cost(coreset.points, several, coreset.weights)
+    on_coreset = on_coreset + constant_of(coreset, QuantizationError())
     both_zero = (on_all == 0) & (on_coreset == 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(both_zero, 1.0, on_coreset / on_all)

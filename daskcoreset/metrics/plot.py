@@ -6,21 +6,26 @@ matplotlib is imported when something is drawn, pyplot only where no axes are gi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.optional import axes_for, need_matplotlib
+from daskcoreset.core.looks import add_legend, axes_for, ink_of, look_of, new_axes
+from daskcoreset.core.optional import need_matplotlib
 from daskcoreset.core.portfolio import Portfolio
-from daskcoreset.core.typing import FloatArray
+from daskcoreset.core.tables import brief
+from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import as_float, as_numbers, check_flag, is_int, shown
 from daskcoreset.inputs.options import takes_reading
 from daskcoreset.metrics.costs import data_of
+from daskcoreset.metrics.explore import Exploration, explore
 from daskcoreset.metrics.plot_density import (
     MAX_COLUMNS,
     Frame,
+    area_scale,
     data_frame,
     draw_density,
     draw_line,
@@ -35,7 +40,14 @@ from daskcoreset.metrics.plot_density import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_audit", "plot_coreset", "plot_error"]
+__all__ = [
+    "Exploration",
+    "explore",
+    "plot_audit",
+    "plot_coreset",
+    "plot_coresets",
+    "plot_error",
+]
 
 # Cells along an axis at most: a few pixels each.
 _MAX_BINS = 120
@@ -43,11 +55,11 @@ _MAX_BINS = 120
 # Of a user: pictures have fewer points, and a square of cells takes a gigabyte.
 _MOST_BINS = 10_000
 
+# Side by side, before a new row begins.
+_PANELS = 3
+
 # Sizes named on the axis; more would run into each other.
 _MAX_TICKS = 8
-
-# Told apart without colour, too.
-_LINES = (("o", "-"), ("s", "--"), ("^", "-."), ("D", ":"), ("v", "-"), ("P", "--"))
 
 
 @takes_reading
@@ -118,32 +130,166 @@ def plot_coreset(
     if not isinstance(coreset, Coreset):
         raise InvalidTypeError(f"coreset is {shown(coreset)}; pass a Coreset.")
     need_matplotlib()
-    frame = rows_frame(coreset.points, coreset.weights)
-    counts = edges = None
+    behind = _behind([coreset], X, sample_weight, bins, on_invalid)
+    return _draw(axes_for(ax), coreset, behind, None, legend=legend, style=style)
+
+
+@takes_reading
+def plot_coresets(
+    coresets: Mapping[str, Coreset],
+    X: Any = None,
+    *,
+    axes: Any = None,
+    sample_weight: Any = None,
+    bins: int | None = None,
+    legend: bool = True,
+    on_invalid: Literal["raise", "drop"] | None = None,
+    **style: Any,
+) -> AnyArray:
+    """Draw several coresets of the same data beside each other, on the same axes and scale.
+
+    Parameters
+    ----------
+    coresets : mapping of str to Coreset, or Portfolio
+        By the names that the panels get. A `Portfolio` with a sample stands for its data, too.
+    X, sample_weight, bins, on_invalid
+        As in `plot_coreset`; the data are read once for all panels.
+    axes : sequence of matplotlib.axes.Axes or None, default=None
+        One for each coreset; None draws into a new figure of pyplot.
+    legend : bool, default=True
+        Whether to explain sizes, and the colours of labels, in the first panel.
+    storage_options, columns, missing_chunks, sample_dims, feature_dims
+        As in `daskcoreset.build`.
+    **style
+        As in `plot_coreset`.
+
+    Returns
+    -------
+    ndarray of matplotlib.axes.Axes
+        A panel for each. Markers of the same area have the same weight in all of them, so that
+        what one coreset has many rows for, and another one few, is seen at a glance.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no coreset, their columns differ, or `axes` are not as many.
+    InvalidTypeError
+        If `coresets` is no mapping of names to coresets.
+    MissingDependencyError
+        matplotlib is not installed; the extra is "plot".
+
+    Examples
+    --------
+    >>> import numpy as np, daskcoreset
+    >>> from matplotlib.figure import Figure
+    >>> X = np.random.default_rng(0).normal(size=(20_000, 2))
+    >>> methods = {"light": "lightweight", "plain": "uniform"}
+    >>> both = daskcoreset.build(X, size=100, method=methods, random_state=0)
+    >>> axes = plot_coresets(both, X, axes=Figure().subplots(1, 2))
+    >>> [ax.get_title() for ax in axes]
+    ['light: 100 rows', 'plain: 100 rows']
+    """
+    _check_bins(bins)
+    check_flag("legend", legend)
+    given: Any = coresets
+    values = list(given.values()) if isinstance(given, Mapping) else [given, None]
+    if not all(isinstance(one, Coreset) for one in values):
+        raise InvalidTypeError(
+            f"coresets is {shown(coresets)}; pass a dict of names to coresets, or a Portfolio."
+        )
+    parts: list[Coreset] = values
+    if len({part.n_features for part in parts}) != 1:
+        raise InvalidInputError(
+            f"coresets has {len(parts)} coresets, of {sorted({p.n_features for p in parts})} "
+            f"columns; pass at least one, all of the same data."
+        )
+    need_matplotlib()
+    if X is None and isinstance(coresets, Portfolio) and coresets.sample and coresets.summary:
+        X = coresets
+    behind = _behind(parts, X, sample_weight, bins, on_invalid)
+    if axes is None:
+        wide = min(len(parts), _PANELS)
+        shape = -(-len(parts) // wide), wide
+        size: dict[str, Any] = {
+            "figsize": (4.2 * wide, 3.8 * shape[0]),
+            "sharex": True,
+            "sharey": True,
+        }
+        grid = new_axes(shape, **size).ravel()
+        for unused in grid[len(parts) :]:
+            unused.set_visible(False)
+        axes = grid[: len(parts)]
+    panels = np.array(axes, dtype=object).ravel()
+    if len(panels) != len(parts):
+        raise InvalidInputError(f"axes has {len(panels)} axes for {len(parts)} coresets.")
+    scale = min(area_scale(part.weights) for part in parts)
+    for i, (ax, name, part) in enumerate(zip(panels, coresets, parts, strict=True)):
+        shows = legend and i == 0
+        _draw(axes_for(ax), part, behind, scale, legend=shows, style=style)
+        ax.set_title(f"{brief(name)}: {len(part):,} row{'s' * (len(part) != 1)}", fontsize="medium")
+        if i % _PANELS:
+            ax.set_ylabel("")
+    return panels
+
+
+class _Behind(NamedTuple):
+    """What coresets are drawn over: coordinates, cells, and the weight in them if it is known."""
+
+    frame: Frame
+    edges: list[FloatArray]
+    counts: FloatArray | None
+
+
+def _behind(
+    coresets: Sequence[Coreset],
+    X: Any,
+    sample_weight: Any,
+    bins: int | None,
+    on_invalid: Literal["raise", "drop"] | None,
+) -> _Behind:
+    points = coresets[0].points
+    if len(coresets) > 1:
+        several = [coreset.points for coreset in coresets]
+        stack = np.vstack if all(isinstance(one, np.ndarray) for one in several) else sp.vstack
+        points = stack(several)
+    weights = np.concatenate([coreset.weights for coreset in coresets])
     if isinstance(X, Portfolio):
         sample, frame = X.sample_of_all, frame_of(X.all_rows.rows)
-        if sample.n_features != coreset.n_features:
+        if sample.n_features != coresets[0].n_features:
             raise InvalidInputError(
                 f"X is a Portfolio of {sample.n_features} columns and the coreset has "
-                f"{coreset.n_features}; pass that of the same data."
+                f"{coresets[0].n_features}; pass that of the same data."
             )
-        edges = _edges(frame.of(coreset.points), coreset.weights, bins or _auto_bins(len(sample)))
-        counts = histogram_of_rows(sample, frame, edges)
-    elif X is not None:
-        blocks = data_of(coreset, X, None, sample_weight, on_invalid=on_invalid)
-        if 2 < coreset.n_features <= MAX_COLUMNS:
-            frame = data_frame(blocks)
-        edges = _edges(frame.of(coreset.points), coreset.weights, bins or _auto_bins(blocks.n_rows))
-        counts = histogram(blocks, frame, edges)
-    ax = axes_for(ax)
+        edges = _edges(frame.of(points), weights, bins or _auto_bins(len(sample)))
+        return _Behind(frame, edges, histogram_of_rows(sample, frame, edges))
+    frame = rows_frame(points, weights)
+    if X is None:
+        return _Behind(frame, _edges(frame.of(points), weights, bins or _MAX_BINS), None)
+    blocks = data_of(coresets[0], X, None, sample_weight, on_invalid=on_invalid)
+    if 2 < coresets[0].n_features <= MAX_COLUMNS:
+        frame = data_frame(blocks)
+    edges = _edges(frame.of(points), weights, bins or _auto_bins(blocks.n_rows))
+    return _Behind(frame, edges, histogram(blocks, frame, edges))
+
+
+def _draw(
+    ax: Axes,
+    coreset: Coreset,
+    behind: _Behind,
+    scale: float | None,
+    *,
+    legend: bool,
+    style: dict[str, Any],
+) -> Axes:
+    frame, edges, counts = behind
     placed = frame.of(coreset.points)
     if placed.shape[1] == 1:
-        edge = (edges or _edges(placed, coreset.weights, bins or _MAX_BINS))[0]
-        handles = draw_line(ax, placed[:, 0], coreset, counts, edge, style=style)
+        line: dict[str, Any] = {"style": style, "scale": scale}
+        handles = draw_line(ax, placed[:, 0], coreset, counts, edges[0], **line)
     else:
-        if counts is not None and edges is not None:
+        if counts is not None:
             draw_density(ax, counts, edges)
-        handles = draw_rows(ax, placed, coreset, style)
+        handles = draw_rows(ax, placed, coreset, style, scale)
     _name_axes(ax, coreset, frame)
     if legend:
         explain(ax, handles)
@@ -159,8 +305,8 @@ def _name_axes(ax: Axes, coreset: Coreset, frame: Frame) -> None:
     else:
         d = coreset.n_features
         names = list(coreset.provenance.get("columns") or (f"x{j}" for j in range(d)))
-    ax.set_xlabel(names[0])
-    ax.set_ylabel(names[1] if len(names) > 1 else "density")
+    ax.set_xlabel(brief(names[0], 60))
+    ax.set_ylabel(brief(names[1], 60) if len(names) > 1 else "density")
 
 
 def plot_error(
@@ -210,14 +356,13 @@ def plot_error(
     ax = axes_for(ax)
     sizes = np.unique(np.concatenate([line[0] for line in lines.values()]))
     for i, (name, (size, mean, width)) in enumerate(lines.items()):
-        marker, dash = _LINES[i % len(_LINES)]
+        look = look_of(name, i)
         # Side by side, so that the bars of one method do not hide those of another.
         x = size * 1.03 ** (i - (len(lines) - 1) / 2)
         above = np.where(mean > 0, mean, np.nan)
-        drawn = ax.errorbar(
-            x, above, width, label=name, marker=marker, ls=dash, capsize=3, ms=5, lw=1.5
-        )
-        color = drawn.lines[0].get_color()
+        label = brief(name)
+        ax.errorbar(x, above, width, label=label, capsize=3, ms=5, lw=1.5, **look.line)
+        color, marker = look.color, look.marker
         edge = ax.get_xaxis_transform()
         # What has no logarithm stands on the lower edge; an interval that reaches below it goes on.
         below = x[(mean > 0) & (mean <= width)]
@@ -227,7 +372,7 @@ def plot_error(
             ax.annotate("≤ 0", (x_zero, 0), (0, 7), edge, "offset points", color=color, ha="center")
     label_errors(ax, sizes)
     ax.set_ylabel("relative error")
-    ax.legend(frameon=False)
+    add_legend(ax, frameon=False)
     return ax
 
 
@@ -262,19 +407,21 @@ def plot_audit(
     placed = np.where(finite, differences, 1.15 * widest)
     heights = np.arange(len(names))[::-1]
     ax.axvline(0.0, color="0.6", lw=0.8)
-    ax.hlines(heights, 0.0, placed, color="C0", lw=1.5)
+    color = look_of("kmeans").color
+    ax.hlines(heights, 0.0, placed, color=color, lw=1.5)
     for y, x, value in zip(heights, placed, differences, strict=True):
         marker = "o" if np.isfinite(value) else ">"
-        ax.plot(x, y, marker=marker, color="C0", ms=6, ls="none", clip_on=False)
+        ax.plot(x, y, marker=marker, color=color, ms=6, ls="none", clip_on=False)
         side = "left" if x >= 0 else "right"
         text = f"{value:+.2%}".replace("%", " %") if np.isfinite(value) else "∞"
         away = 7 if x >= 0 else -7
-        ax.annotate(text, (x, y), (away, 0), textcoords="offset points", ha=side, va="center")
-    ax.set_yticks(heights, labels=list(names))
+        place: dict[str, Any] = {"textcoords": "offset points", "ha": side, "va": "center"}
+        ax.annotate(text, (x, y), (away, 0), color=ink_of(ax), **place)
+    ax.set_yticks(heights, labels=[brief(name) for name in names])
     ax.set_ylim(-0.6, len(names) - 0.4)
     ax.set_xlim(-1.5 * widest, 1.5 * widest)
     ax.xaxis.set_major_formatter(lambda x, _: f"{100 * x:.3g} %")
-    ax.grid(visible=True, which="major", axis="x", color="0.9")
+    ax.grid(visible=True, which="major", axis="x", color="0.5", alpha=0.2)
     ax.set_axisbelow(True)
     ax.set_xlabel("cost on the coreset, against that on all data")
     ax.set_title(title, fontsize="medium")
@@ -326,7 +473,7 @@ def label_errors(ax: Axes, sizes: FloatArray) -> None:
     ax.yaxis.set_minor_locator(NullLocator())
     ax.yaxis.set_major_formatter(lambda y, _: f"{100 * y:.4g} %")
     ax.set_xlabel("rows in the coreset")
-    ax.grid(visible=True, which="major", color="0.9")
+    ax.grid(visible=True, which="major", color="0.5", alpha=0.2)
     ax.set_axisbelow(True)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from operator import add
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,7 +14,9 @@ from daskcoreset.core.blocks import Block
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import dense
+from daskcoreset.core.looks import CLASSES, INK, Look, add_legend, ink_of, look_of
 from daskcoreset.core.moments import Scatter, merge_scatters, scatter_of_block
+from daskcoreset.core.tables import brief
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks
@@ -30,30 +33,39 @@ _SMALLEST, _LARGEST = 2.0, 350.0
 # The least diameter of a marker in the legend, and the area above which markers have a rim.
 _SMALLEST_IN_LEGEND, _RIM = 3.0, 16.0
 
-# So many colours can be told apart; labels of more values are shown on a scale.
-_MAX_CLASSES = 10
+# Rows whose inner products are faster than iterations without a gap between the axes.
+_FEW_ROWS = 2048
 
 # Entries that some corner of a picture has room for.
 _SHORT_LEGEND = 6
 
 
 def draw_density(ax: Axes, counts: FloatArray, edges: Sequence[FloatArray]) -> None:
-    """Draw a histogram of the data in greys, empty cells white."""
-    from matplotlib.colors import LogNorm
+    """Draw a histogram of the data in greys, from clear to dense."""
+    from matplotlib.colors import ListedColormap, LogNorm
 
     if not counts.any():
         return
     # A logarithm, for dense cells would leave nothing to see of the others.
     cells = np.ma.masked_equal(counts.T, 0.0)
     largest = float(counts.max())
-    # Neither the lightest nor the darkest grey is used: one is lost, the other hides rows.
-    norm = LogNorm(max(float(cells.min()) / 3, largest * 1e-6), 2 * largest)
-    ax.pcolormesh(*edges, cells, cmap="Greys", norm=norm, alpha=0.65, lw=0, rasterized=True)
+    norm = LogNorm(max(float(cells.min()) / 3, largest * 1e-6), largest)
+    # One grey that hides more and more of what is behind it, be that white or black.
+    greys = np.full((256, 4), 0.5)
+    greys[:, 3] = np.linspace(0.05, 0.8, len(greys))
+    ax.pcolormesh(*edges, cells, cmap=ListedColormap(greys), norm=norm, lw=0, rasterized=True)
 
 
-def draw_rows(ax: Axes, shown: FloatArray, coreset: Coreset, style: dict[str, Any]) -> list[Any]:
+def draw_rows(
+    ax: Axes,
+    shown: FloatArray,
+    coreset: Coreset,
+    style: dict[str, Any],
+    scale: float | None = None,
+) -> list[Any]:
     """Draw rows as markers whose area is their weight; return what a legend needs."""
-    areas = _areas(coreset.weights)
+    scale = area_scale(coreset.weights) if scale is None else scale
+    areas: FloatArray = np.clip(coreset.weights * scale, _SMALLEST, _LARGEST)
     order = np.argsort(-areas, kind="stable")  # large ones first, small ones on top of them
     options: dict[str, Any] = {
         "alpha": 0.75,
@@ -62,17 +74,26 @@ def draw_rows(ax: Axes, shown: FloatArray, coreset: Coreset, style: dict[str, An
         "edgecolors": "white",
         "zorder": 2,
     }
-    colors, handles = _colors(coreset.labels)
+    look = look_of(coreset.provenance.get("method", "lightweight"))
+    colors, markers, handles = _colors(coreset.labels, look)
     if style.keys() & {"c", "color"}:
         colors, handles = {}, []
+    if style.keys() & {"c", "color", "marker"}:
+        markers = None
+    if "marker" in style:  # which may have no inside, and so no rim
+        del options["edgecolors"]
     values = colors.get("c")
     if isinstance(values, np.ndarray):
         colors["c"] = values[order]
     drawn = ax.scatter(
         shown[order, 0], shown[order, 1], s=areas[order], **(options | colors | style)
     )
+    if markers is not None:  # one collection, in which large rows are below small ones
+        drawn.set_paths([_outline(marker) for marker in markers[order]])
     if "cmap" in colors and ax.figure is not None:
-        ax.figure.colorbar(drawn, ax=ax, label="label")
+        bar = ax.figure.colorbar(drawn, ax=ax)
+        bar.set_label("label", color=ink_of(ax))
+        bar.ax.tick_params(colors=ink_of(ax))
     return handles + _sizes(coreset.weights, areas)
 
 
@@ -84,21 +105,24 @@ def draw_line(
     edge: FloatArray,
     *,
     style: dict[str, Any],
+    scale: float | None = None,
 ) -> list[Any]:
     """Draw one column: the density of the data, that of the coreset, and its rows below."""
     handles: list[Any] = []
     if counts is not None and counts.any():
         density = counts / (counts.sum() * (edge[1] - edge[0]))
-        handles.append(ax.stairs(density, edge, fill=True, color="0.8", label="data"))
+        grey: dict[str, Any] = {"color": "0.5", "alpha": 0.4}
+        handles.append(ax.stairs(density, edge, fill=True, label="data", **grey))
     # So few rows fill wider cells only.
     cells = max(5, min(len(edge) - 1, int(1.5 * np.sqrt(len(coreset)))))
     coarse = np.linspace(edge[0], edge[-1], cells + 1)
     sums, _ = np.histogram(shown, coarse, weights=coreset.weights)
     density = sums / (sums.sum() * (coarse[1] - coarse[0]))
-    handles.append(ax.stairs(density, coarse, color="C0", lw=1.5, label="coreset"))
+    color = look_of(coreset.provenance.get("method", "lightweight")).color
+    handles.append(ax.stairs(density, coarse, color=color, lw=1.5, label="coreset"))
     top = ax.get_ylim()[1]
     below = np.stack([shown, np.full(len(shown), -0.07 * top)], axis=1)
-    handles += draw_rows(ax, below, coreset, style)
+    handles += draw_rows(ax, below, coreset, style, scale)
     ax.set_ylim(-0.14 * top, top)
     ax.axhline(0.0, color="0.6", lw=0.8)
     return handles
@@ -111,33 +135,43 @@ def explain(ax: Axes, handles: list[Any]) -> None:
         low, high = ax.get_xlim()
         ax.set_xlim(low, high + 0.3 * (high - low))
         corner = "upper right"
-    ax.legend(handles=handles, loc=corner, framealpha=0.85, fontsize="small")
+    add_legend(ax, handles=handles, loc=corner, framealpha=0.85, fontsize="small")
 
 
-def _areas(weights: FloatArray) -> FloatArray:
+def area_scale(weights: FloatArray) -> float:
+    """Return the area, in square points, of a marker of weight one."""
     positive = weights[weights > 0]
     mean = float(positive.mean()) if len(positive) else 1.0
-    each = min(60.0, max(6.0, _INK / len(weights)))
-    areas: FloatArray = np.clip(weights * (each / mean), _SMALLEST, _LARGEST)
-    return areas
+    return min(60.0, max(6.0, _INK / len(weights))) / mean
 
 
-def _colors(labels: AnyArray | None) -> tuple[dict[str, Any], list[Any]]:
-    """Colours of the rows, as options of a scatter, and the handles that name them."""
+def _colors(
+    labels: AnyArray | None, look: Look
+) -> tuple[dict[str, Any], AnyArray | None, list[Any]]:
+    """Colours of the rows, as options of a scatter, their markers, and what names them."""
     if labels is None:
-        return {"color": "C0"}, []
+        return {"color": look.color}, None, []
     classes, codes = np.unique(labels, return_inverse=True)
-    if len(classes) <= _MAX_CLASSES:
-        from matplotlib import colormaps
+    if len(classes) <= len(CLASSES):
+        from matplotlib.colors import to_rgba_array
 
-        palette = np.asarray(colormaps["tab10"](np.arange(len(classes))))
+        colors, markers = zip(*CLASSES[: len(classes)], strict=True)
         handles = [
-            _dot(7.0, f"{name}", color) for name, color in zip(classes, palette, strict=True)
+            _dot(7.0, brief(name), color, marker)
+            for name, color, marker in zip(classes, colors, markers, strict=True)
         ]
-        return {"c": palette[codes]}, handles
+        return {"c": to_rgba_array(colors)[codes]}, np.array(markers)[codes], handles
     if labels.dtype.kind in "fiu":
-        return {"c": labels.astype(np.float64), "cmap": "viridis"}, []
-    return {"color": "C0"}, []  # text of many values: no colours would tell them apart
+        return {"c": labels.astype(np.float64), "cmap": "viridis"}, None, []
+    return {"color": look.color}, None, []  # text of many values: nothing tells them apart
+
+
+@cache
+def _outline(marker: str) -> Any:
+    from matplotlib.markers import MarkerStyle
+
+    style = MarkerStyle(marker)
+    return style.get_path().transformed(style.get_transform())
 
 
 def _sizes(weights: FloatArray, areas: FloatArray) -> list[Any]:
@@ -150,7 +184,7 @@ def _sizes(weights: FloatArray, areas: FloatArray) -> list[Any]:
     for i, diameter in zip(rows, diameters * scale, strict=True):
         if handles and diameter < 1.15 * handles[-1].get_markersize():
             handles.pop()
-        handles.append(_dot(float(diameter), f"weight {_short(weights[i])}", "0.5"))
+        handles.append(_dot(float(diameter), f"weight {_short(weights[i])}", INK))
     return handles
 
 
@@ -158,10 +192,10 @@ def _short(weight: float) -> str:
     return f"{weight:,.0f}" if weight >= 100 else f"{weight:.3g}"
 
 
-def _dot(diameter: float, label: str, color: Any) -> Any:
+def _dot(diameter: float, label: str, color: Any, marker: str = "o") -> Any:
     from matplotlib.lines import Line2D
 
-    return Line2D([], [], ls="", marker="o", ms=diameter, color=color, mec="none", label=label)
+    return Line2D([], [], ls="", marker=marker, ms=diameter, color=color, mec="none", label=label)
 
 
 # Above this a covariance matrix (8 MiB) is not gathered from the blocks.
@@ -206,6 +240,14 @@ def rows_frame(points: Any, weights: FloatArray) -> Frame:
         moved = root[:, np.newaxis] * (dense(points) - mean)
         _, spread, axes = np.linalg.svd(np.vstack([moved, np.zeros((2, d))]), full_matrices=False)
         return Frame(mean, *_upright(axes[:2].T, spread[:2] ** 2, float((spread**2).sum())))
+    squares = points * points if isinstance(points, np.ndarray) else points.multiply(points)
+    total = float((root**2 @ squares).sum() - mean @ mean)
+    if isinstance(points, np.ndarray) and len(points) <= min(d, _FEW_ROWS):
+        moved = root[:, np.newaxis] * (points - mean)
+        values, vectors = np.linalg.eigh(moved @ moved.T)
+        axes = moved.T @ vectors[:, [-1, -2]]
+        axes /= np.maximum(np.linalg.norm(axes, axis=0), np.finfo(float).tiny)
+        return Frame(mean, *_upright(axes, values[[-1, -2]], total))
     from scipy.sparse.linalg import LinearOperator, svds
 
     # Never formed: rows less their mean, which would make sparse rows dense.
@@ -217,8 +259,6 @@ def rows_frame(points: Any, weights: FloatArray) -> Frame:
     )
     start = np.random.default_rng(0).normal(size=min(points.shape))
     _, spread, axes = svds(operator, k=2, v0=start)
-    squares = points * points if isinstance(points, np.ndarray) else points.multiply(points)
-    total = float((root**2 @ squares).sum() - mean @ mean)
     order = np.argsort(-spread)
     return Frame(mean, *_upright(axes[order].T, spread[order] ** 2, total))
 

@@ -299,8 +299,8 @@ class CostEstimates:
             x = weighted[chance] / inclusion[chance]
             estimate = exact + float(x.sum())
             theta = best.theta(level)
-            low = max(low, exact - _upper_bound(-x, best.below, theta, level))
-            high = exact + _upper_bound(x, best.above, theta, level)
+            low = max(low, exact - upper_bound(-x, best.below, theta, level))
+            high = exact + upper_bound(x, best.above, theta, level)
             # These bounds hold for certain, so that all of them may be taken, and not the best.
             for variate in variates:
                 low = max(low, variate.total - variate.sum_below)
@@ -337,7 +337,7 @@ class CostEstimates:
             yield _ControlVariate(total, residual, spread, *limits, *sums)
 
 
-def _upper_bound(x: FloatArray, limit: float, theta: float, level: float) -> float:
+def upper_bound(x: FloatArray, limit: float, theta: float, level: float) -> float:
     """Bound of the sum of all r from the X of the sample, none of which exceeds `limit`.
 
     Where one does, the objective's bounds are wrong, and nothing is known.

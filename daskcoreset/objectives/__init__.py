@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from daskcoreset.core.blocks import Block
+from daskcoreset.core.coreset import Coreset, thaw
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.validation import is_choice
 from daskcoreset.objectives.base import Objective
 from daskcoreset.objectives.clustering import Distortion, QuantizationError
 from daskcoreset.objectives.linear import LinearClassifier, LinearCost
 from daskcoreset.objectives.mixture import MixtureCost
 from daskcoreset.objectives.regression import LeastSquaresCost, LinearPredictor, PinballCost
+from daskcoreset.solvers.divergences import SquaredEuclidean, resolve_divergence
 
 __all__ = [
     "OBJECTIVES",
@@ -25,6 +28,7 @@ __all__ = [
     "Objective",
     "PinballCost",
     "QuantizationError",
+    "constant_of",
     "objective_for",
     "recorded",
 ]
@@ -108,3 +112,44 @@ def recorded(objective: Objective[Any] | None, n_clusters: int | None) -> dict[s
     if objective.n_parts is None and n_clusters is not None:
         objective = objective.with_parts(n_clusters)
     return objective.record()
+
+
+def constant_of(coreset: WeightedPoints, objective: Objective[Any]) -> float:
+    """Return what a cost on the coreset has beyond that of its weighted rows.
+
+    Zero for rows of the data. Of centroids it is the cost in their cells.
+
+    Raises
+    ------
+    InvalidInputError
+        If the coreset is of centroids for another cost.
+
+    Examples
+    --------
+    >>> import numpy as np, daskcoreset
+    >>> X = np.random.default_rng(0).normal(size=(2000, 2))
+    >>> method = daskcoreset.StrongKMeans(3, representatives="centroids")
+    >>> coreset = daskcoreset.build(X, size=50, method=method, random_state=0)
+    >>> constant_of(coreset, QuantizationError(5)) == coreset.constant > 0
+    True
+    """
+    if not isinstance(coreset, Coreset) or not coreset.of_centroids:
+        return 0.0
+    record = coreset.provenance.get("objective") or {}
+    if _kind(record) != _kind(objective.record()):
+        raise InvalidInputError(
+            f"the rows of the coreset are centroids for the {record.get('name')}, and say nothing "
+            f'of the {objective.name}; build it with representatives="rows".'
+        )
+    return coreset.constant
+
+
+def _kind(record: Mapping[str, Any]) -> Any:
+    """Return what tells costs of centers apart, whatever their number."""
+    divergence = record.get("divergence")
+    euclidean = isinstance(divergence, str) and isinstance(
+        resolve_divergence(divergence), SquaredEuclidean
+    )
+    if record.get("name") == QuantizationError.name or euclidean:
+        return QuantizationError.name
+    return {name: value for name, value in thaw(record).items() if name != "n_clusters"}

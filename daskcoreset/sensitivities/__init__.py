@@ -122,8 +122,8 @@ def construction_for(
 
     Examples
     --------
-    >>> construction_for("lightweight", 4), construction_for("kmeans", 4).n_clusters
-    (Lightweight(), 4)
+    >>> construction_for("lightweight", 4).name, construction_for("kmeans", 4).n_clusters
+    ('lightweight', 4)
     """
     if n_clusters is None:
         return resolve_method(method)

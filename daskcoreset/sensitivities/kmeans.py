@@ -16,6 +16,7 @@ from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.core.validation import as_int, check_choice, too_many, too_wide
 from daskcoreset.objectives import MixtureCost, QuantizationError
 from daskcoreset.sensitivities.base import Sensitivity
+from daskcoreset.sensitivities.centroids import Representable
 from daskcoreset.solvers.kmeans import (
     Clusters,
     Partition,
@@ -341,7 +342,7 @@ _ROUNDS = 5
 
 
 @dataclass(frozen=True)
-class StrongKMeans(RoughKMeans):
+class StrongKMeans(Representable, RoughKMeans):
     r"""Coresets for k-means with a multiplicative error only.
 
     With a rough solution B of k centers, its cells :math:`B_i` and
@@ -371,6 +372,10 @@ class StrongKMeans(RoughKMeans):
         one read, and measured as good as the others. "kmeans||": five reads that propose
         2 k rows each, and one that weighs them (``passes=2``). "kmeans++": as on one machine,
         one read for every center and one that weighs them (``passes=2``): for reference.
+    representatives : {"rows", "centroids"}, default="rows"
+        What the coreset is of. "centroids" draws 20,000 rows, or two for each centroid, and puts
+        weighted means of small cells in their place, of about as many cells as `size` says: see
+        the notes. For k-means on ten to a hundred points a cluster.
 
     Raises
     ------
@@ -388,6 +393,22 @@ class StrongKMeans(RoughKMeans):
     read, 0.7 and 1.5 s in two; a lightweight coreset takes 0.25 s. It grows as k times the rows
     (``benchmarks/strong_blocks.py``). Only where every round of centers halves the cost, up to
     4 k of them, does it take up to three times as long.
+
+    **Centroids.** Let the rows drawn, which are a strong coreset D of all data, lie in cells with
+    centroids :math:`c_i` of weight :math:`U_i`, and let :math:`\phi = \sum u |x - c_i|^2` be the
+    cost in the cells. `Coreset.constant` is :math:`\phi`, and costs on the coreset, such as those
+    of `daskcoreset.audit`, are :math:`\phi_C(Q) = \phi + \sum_i U_i\, d(c_i, Q)^2`. One center
+    costs on C what it costs on D, to rounding, and for any Q
+
+    .. math::
+
+        \phi_D(Q) \le \phi_C(Q) \le \phi_D(Q) + 2 \sqrt{\phi\, \phi_D(Q)} + 2 \phi .
+
+    Sums of weights and of weighted rows are kept. The guarantee of D is that of its rows, which
+    are more than `size`; the cells add the term above, and ``constant`` says how large it is. It
+    ends with squared distances: for medians, densities or labels, and wherever real rows are
+    wanted, take rows. ``indices`` names the row nearest to each centroid, ``weights`` what the
+    cell weighs: an estimate of the number of rows in it, where rows have no weights.
 
     Examples
     --------
@@ -412,6 +433,7 @@ class StrongKMeans(RoughKMeans):
     citation: ClassVar[str] = "lucic2016strong, Algorithm 2"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         as_int("n_clusters", self.n_clusters)
         if self.n_centers is not None:
             as_int("n_centers", self.n_centers)

@@ -319,8 +319,8 @@ def leverages(
     center, root = _whitening(scatter, intercept=intercept)
     out = np.zeros(len(weights))
     for part in tiles(len(weights), len(center)):
-        used = weights[part, np.newaxis] > 0.0
-        gaps = np.where(used, dense(points[part]) - center, 0.0)
+        gaps = dense(points[part]) - center
+        gaps[weights[part] == 0.0] = 0.0
         out[part] = np.square(product(gaps, root)).sum(axis=1)
     # About the mean the entry of one stands at right angles to all columns.
     return out + 1.0 / scatter.weight if intercept else out

@@ -14,7 +14,6 @@ from daskcoreset.core.blocks import (
     check_classes,
     class_codes,
     find_bad_target,
-    labels_of,
 )
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import dense, dense_rows, product, tiles
@@ -351,13 +350,13 @@ class Logistic(Sensitivity[Any]):
         matrix = np.zeros((d, d))
         points: Any = block.points
         for rows in tiles(len(block), d):
-            gaps = np.where(
-                block.weights[rows, np.newaxis] > 0.0, dense(points[rows]) - whole.mean, 0.0
-            )
+            gaps = dense(points[rows]) - whole.mean
+            gaps[block.weights[rows] == 0.0] = 0.0
             matrix += product((gaps * block.weights[rows, np.newaxis]).T, gaps)
-        labels, classes = labels_of(block), {}
-        for label in np.unique(labels):
-            members = np.flatnonzero((labels == label) & (block.weights > 0.0))
+        _, labels, codes = block.coded
+        classes = {}
+        for code, label in enumerate(labels):
+            members = np.flatnonzero((codes == code) & (block.weights > 0.0))
             if len(members):
                 classes[label.item()] = moments_of(points[members], block.weights[members])
         strata = sample_strata(block, _pilot_size(d), rng) if self.reads > 1 else {}

@@ -182,7 +182,7 @@ def row_terms(block: Block, rough: PilotSolution) -> RowTerms:
 
 def _cells_of(tile: FloatArray, codes: IndexArray, rough: PilotSolution) -> IndexArray:
     cells = np.zeros(len(tile), dtype=np.int64)
-    for code in np.unique(codes):
+    for code in np.flatnonzero(np.bincount(codes)):
         rows, owned = np.flatnonzero(codes == code), np.flatnonzero(rough.owners == code)
         cells[rows] = owned[assign(tile[rows], rough.centers[owned])[0]]
     return cells

@@ -292,6 +292,7 @@ def solve(
     tol: float,
     seed: int,
     verbose: int = 0,
+    algorithm: str = "lloyd",
 ) -> Centers:
     """Run k-means on weighted rows.
 
@@ -314,6 +315,7 @@ def solve(
         Below 2**32.
     verbose : int, default=0
         Whether every step prints a line.
+    algorithm : {"lloyd", "elkan"}, default="lloyd"
 
     Returns
     -------
@@ -349,6 +351,7 @@ def solve(
         verbose=verbose,
         random_state=seed,
         copy_x=False,
+        algorithm=algorithm,
     ).fit(points, sample_weight=weights)
     centers: FloatArray = model.cluster_centers_.astype(np.float64) * scale + shift
     return Centers(centers, int(model.n_iter_))

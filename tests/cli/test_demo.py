@@ -13,9 +13,12 @@ import zarr
 from sklearn.cluster import KMeans
 
 import daskcoreset
-from daskcoreset import datasets
+from daskcoreset import Coreset, datasets
 from daskcoreset.cli import demo
-from daskcoreset.core.errors import DataUnavailableError, MissingDependencyError
+from daskcoreset.cli.demo_picture import draw, found_of
+from daskcoreset.cli.demo_results import Cell, Comparison, Scale
+from daskcoreset.cli.demo_rows import LimitedRows, write_made
+from daskcoreset.core.errors import DataUnavailableError, MissingDependencyError, StoreError
 from daskcoreset.metrics.costs import kmeans_cost
 from tests.tools.command_line import Capture, call_main, error_line, run_main
 
@@ -52,8 +55,10 @@ def test_run_demo__measures_what_it_says(
     np.testing.assert_array_equal(stored[:], X)
     assert stored.nchunks > 1
     # Sizes near the number of rows are left out.
-    assert [cell.size for cell in compared.cells] == [250] * 4
+    assert [cell.size for cell in compared.cells] == [250] * 3
+    assert compared.full_seconds is not None
     assert compared.full_seconds > 0
+    assert compared.full_error is not None
     full = KMeans(30, n_init=1, random_state=5).fit(X).inertia_
     assert compared.full_error == pytest.approx(full / compared.best - 1, abs=1e-4)
     assert min(compared.full_error, *(cell.errors.min() for cell in compared.cells)) == 0
@@ -77,31 +82,65 @@ def test_run_demo__measures_what_it_says(
 
 
 @pytest.mark.usefixtures("no_data")
-def test_run_demo__shows_what_the_product_is_for(tmp_path: Path) -> None:
+def test_run_demo__shows_what_the_product_is_for(tmp_path: Path, capsys: Capture) -> None:
     compared = demo.run_demo(quick=True, folder=str(tmp_path), progress=False)
     stored: Any = zarr.open_array(tmp_path / "scales.zarr" / "X", mode="r")
     assert stored.nchunks >= 12
     found = {(cell.size, cell.contender.name): cell.errors for cell in compared.cells}
     for size in demo.QUICK.sizes:
         # No seed of the one comes near any seed of the other.
-        for ours in ("lightweight, default", "strong"):
+        for ours in ("lightweight", "kmeans"):
             assert 10 * found[size, ours].max() < found[size, "uniform"].min()
-        assert found[size, "strong"].max() < found[size, "lightweight, paper"].mean()
+    # The picture: what is missed, and by whom.
+    best = compared.best_centers
+    assert found_of(best, compared.examples["kmeans"][1]).all()
+    assert not found_of(best, compared.examples["uniform"][1]).all()
+    assert (compared.full_error, compared.full_seconds) == (None, None)
+    out = capsys.readouterr().out
+    assert out.index("In four steps") < out.index("1 of 4") < out.index("4 of 4")
+    assert "12 MB of rows, and 4 MB may be in memory" in out
+    assert "too large" in out
+
+
+def test_limited_rows__are_never_more_in_memory_than_allowed(tmp_path: Path) -> None:
+    array = zarr.create_array(tmp_path / "rows", shape=(100, 2), chunks=(10, 2), dtype="f8")
+    rows = LimitedRows(array, 320)
+    first = rows[0:10, :]
+    second = rows[10:20]
+    with pytest.raises(MemoryError, match="may be in memory"):
+        rows[20:30]
+    del first, second
+    assert [len(rows[start : start + 10]) for start in range(0, 100, 10)] == [10] * 10
+    assert rows.most == 320
+
+
+def test_write_made__replaces_nothing(tmp_path: Path) -> None:
+    write_made(tmp_path / "made", 100, 4, 30)
+    stored: Any = zarr.open_group(tmp_path / "made", mode="r")["X"]
+    assert (stored.shape, stored.nchunks) == ((100, 10), 4)
+    with pytest.raises(StoreError, match="exists already"):
+        write_made(tmp_path / "made", 100, 4, 30)
 
 
 def test_draw__shows_errors_that_have_no_logarithm() -> None:
     line, three = demo.CONTENDERS[0], np.ones(3)
     errors = [np.array([0.1, 0.2, 0.3]), np.zeros(3)]
     cells = [
-        demo.Cell(size, line, error, three, three)
+        Cell(size, line, error, three, three)
         for size, error in zip((100, 200), errors, strict=True)
     ]
-    scale = demo.Scale((100, 200), 3, 8, 999)
-    figure = demo._draw(demo.Comparison("named", (999, 4), scale, 5.0, 0.1, 1.0, cells))
-    (axes,) = figure.axes
+    scale = Scale((100, 200), 3, 8, 999)
+    centers = np.arange(8.0).reshape(2, 4)
+    rows = Coreset(np.ones((3, 4)), three, np.arange(3))
+    examples = {"uniform": (rows, centers), "kmeans": (rows, centers[:1])}
+    compared = Comparison("named", (999, 4), scale, 5.0, centers, 0.1, 1.0, cells, examples)
+    figure = draw(compared)
+    left, middle, axes = figure.axes
+    assert left.get_title() == "uniform: 2 of 2 clusters found"
+    assert middle.get_title() == "kmeans: 1 of 2 clusters found"
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
     assert axes.get_xlabel() == "rows in the coreset"
-    assert "named: 999 x 4" in axes.get_title()
+    assert "999 rows x 4 (named)" in figure.get_suptitle()
     shown = axes.containers[0][0].get_ydata()
     np.testing.assert_allclose(shown, [0.2, 1e-6])
 
@@ -112,16 +151,16 @@ def test_load__knows_stored_and_bundled_sets(
     for name in ("covtype", "other"):
         np.savez(tmp_path / f"{name}.npz", X=arrays["X"])
     monkeypatch.setenv("DASKCORESET_DATA", str(tmp_path))
-    assert demo._load("other", demo.QUICK).name == "other"
-    assert demo._load("iris", demo.QUICK).name == "iris"
+    assert demo._load("other").name == "other"
+    assert demo._load("iris").name == "iris"
     with pytest.raises(DataUnavailableError, match="covtype, other"):
-        demo._load("nope", demo.QUICK)
+        demo._load("nope")
 
 
 @pytest.mark.usefixtures("no_data")
 def test_load__says_what_there_is_without_a_folder() -> None:
     with pytest.raises(DataUnavailableError, match=r"china.*DASKCORESET_DATA is not set"):
-        demo._load("cod_rna", demo.QUICK)
+        demo._load("cod_rna")
 
 
 def test_demo__refuses_a_set_that_is_too_small(tmp_path: Path, capsys: Capture) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
+import daskcoreset
 from daskcoreset.core.blocks import (
     Block,
     BlockSchema,
@@ -214,3 +216,14 @@ def test_classes__rows_without_weight_and_numbers_of_rows() -> None:
     assert problem is not None
     assert problem.row == 8
     assert find_bad_label(Block(np.zeros((2, 1)), np.ones(2))) is not None
+
+
+def test_build__takes_bfloat16_block_by_block() -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    rows = np.random.default_rng(0).normal(size=(600, 3)).astype(ml_dtypes.bfloat16)
+    options: dict[str, Any] = {"size": 50, "random_state": 0, "chunks": 200}
+    wide = daskcoreset.build(rows.astype(np.float32), **options)
+    for X in (rows, da.from_array(rows, chunks=(200, 3))):
+        coreset = daskcoreset.build(X, **options)
+        assert coreset.points.dtype == np.float32
+        np.testing.assert_array_equal(coreset.points, wide.points)

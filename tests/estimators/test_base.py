@@ -13,16 +13,18 @@ import pytest
 import scipy.sparse as sp
 import xarray as xr
 from dask.delayed import delayed
+from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import daskcoreset
-from daskcoreset import SVM, Coreset, StrongKMeans
+from daskcoreset import SVM, Coreset, CoresetTree, StrongKMeans
 from daskcoreset.build import default_size
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.estimators import (
+    ActiveMaxMarginClassifier,
     AVMClassifier,
     CoresetEstimator,
     CoresetGaussianMixture,
@@ -31,7 +33,10 @@ from daskcoreset.estimators import (
     CoresetSVC,
     CSVRGClassifier,
     LinearSVM,
+    MaxMarginClassifier,
     ODMClassifier,
+    OutlierMaxMarginClassifier,
+    StructuredMaxMargin,
 )
 from daskcoreset.estimators.base import is_in_memory, solver_seed
 from daskcoreset.estimators.kmeans import auto_starts
@@ -112,7 +117,7 @@ def test_fit__methods_that_an_estimator_cannot_use(lazy: bool) -> None:
         CoresetLogisticRegression(method="kmeans").fit(rows, rows[:, 0] > 0)
 
 
-# --- a coreset, or a member of a portfolio, in place of X ---
+# --- a coreset, a member of a portfolio or a tree, in place of X ---
 
 
 def make_portfolio() -> tuple[Any, Any, Any]:
@@ -168,3 +173,82 @@ def test_fit__refuses_what_contradicts_the_coreset() -> None:
     unlabelled = Coreset(np.eye(3), np.ones(3), np.arange(3))
     with pytest.raises((InvalidInputError, ValueError), match="requires y"):
         CoresetSVC().fit(unlabelled)
+
+
+def test_fit__of_kernel_classifiers_counts_the_weights_of_a_coreset() -> None:
+    _, _, portfolio = make_portfolio()
+    coreset = portfolio["svm"]
+    for model in (
+        CSVRGClassifier(max_points=30, random_state=0),
+        AVMClassifier(max_points=30, n_steps=1000, random_state=0),
+        ODMClassifier(random_state=0),
+    ):
+        given = clone(model).fit(coreset)
+        own = clone(model).fit(coreset.points, coreset.labels, coreset.weights)
+        unweighted = clone(model).fit(coreset.points, coreset.labels)
+        np.testing.assert_array_equal(given.dual_coef_, own.dual_coef_)
+        assert given.lam_ > 2 * unweighted.lam_  # of 5,000 rows, not of 400
+        assert given.score(coreset) == own.score(coreset.points, coreset.labels, coreset.weights)
+        np.testing.assert_array_equal(
+            given.decision_function(coreset), given.decision_function(coreset.points)
+        )
+        with pytest.raises(InvalidInputError, match="builds none itself; pass one of them"):
+            model.fit(portfolio)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MaxMarginClassifier(),
+        OutlierMaxMarginClassifier(),
+        ActiveMaxMarginClassifier(),
+        StructuredMaxMargin(),
+    ],
+)
+def test_fit__of_the_largest_margin_refuses_coresets(model: Any) -> None:
+    _, _, portfolio = make_portfolio()
+    for given in (portfolio, portfolio["svm"]):
+        with pytest.raises(InvalidInputError, match=r"need not be these.*fit CoresetSVC"):
+            model.fit(given)
+
+
+def test_score__of_any_estimator_takes_a_coreset() -> None:
+    _, _, portfolio = make_portfolio()
+    coreset = portfolio["svm"]
+    model = CoresetEstimator(LogisticRegression(), method="svm", random_state=0).fit(portfolio)
+    right = model.predict(coreset) == coreset.labels
+    assert model.score(coreset) == pytest.approx(np.average(right, weights=coreset.weights))
+    assert model.score(portfolio) == model.score(coreset)
+    assert model.predict_proba(coreset).shape == (len(coreset), 2)
+    means = CoresetEstimator(KMeans(2, random_state=0), random_state=0).fit(portfolio["clusters"])
+    assert means.score(portfolio["clusters"]) < 0.0
+
+
+def test_fit__on_a_tree_or_a_window(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    tree = CoresetTree.create(tmp_path / "t", size=200, random_state=0)
+    for day in range(3):
+        tree.append(rng.normal(day, 1.0, size=(1000, 3)))
+    for given, n in ((tree, 3000), (tree[-1:], 1000), (tree[1:].coreset(), 2000)):
+        coreset = given if isinstance(given, Coreset) else given.coreset()
+        model = CoresetKMeans(2, random_state=0).fit(given)
+        assert model.coreset_.equals(coreset)
+        assert model.coreset_.provenance["n"] == n
+        assert model.n_features_in_ == 3
+        assert len(model.predict(given)) == len(coreset)
+        assert model.score(given) == pytest.approx(-model.inertia_)
+    with pytest.raises(InvalidInputError, match="leave out y and sample_weight"):
+        CoresetKMeans(2).fit(tree, sample_weight=np.ones(200))
+
+
+def test_fit__of_classifiers_on_a_tree_with_labels(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.choice(["no", "yes"], 2000)
+    X = rng.normal(size=(2000, 3)) + 2.0 * (y == "yes")[:, np.newaxis]
+    tree = CoresetTree.create(tmp_path / "t", "svm", 300, random_state=0)
+    tree.append(X[:1000], y[:1000])
+    tree.append(X[1000:], y[1000:])
+    for model in (CoresetSVC(random_state=0), CoresetLogisticRegression()):
+        model.fit(tree)
+        assert list(model.classes_) == ["no", "yes"]
+        assert model.score(X, y) > 0.9

@@ -128,7 +128,7 @@ def test_fit__size_and_passes_reach_the_build() -> None:
     auto = CoresetKMeans(2, random_state=0).fit(X)
     assert len(auto.coreset_) == len(X)
     assert auto.coreset_.provenance["size"] == 10_000
-    model = small(passes=2, sampling="multinomial").fit(X)
+    model = small(passes=2, sampling="multinomial", representatives="rows").fit(X)
     assert model.coreset_.provenance["sampling"] == "multinomial"
     assert model.coreset_.provenance["passes"] >= 2
 
@@ -408,18 +408,22 @@ def test_predict__bad_data() -> None:
 def test_fit__drops_invalid_rows(size: Any) -> None:
     bad = X.copy()
     bad[[7, 1500], [0, 2]] = np.nan, np.inf
-    model = small(on_invalid="drop", size=size).fit(bad)
+    model = small(representatives="rows", on_invalid="drop", size=size).fit(bad)
     assert np.flatnonzero(model.labels_ < 0).tolist() == [7, 1500]
     assert model.coreset_.provenance["n_dropped"] == 2
     np.testing.assert_array_equal(bad[model.coreset_.indices], model.coreset_.points)
-    lazy = small(on_invalid="drop", size=size).fit(da.from_array(bad, chunks=(1000, 3)))
+    lazy = small(representatives="rows", on_invalid="drop", size=size).fit(
+        da.from_array(bad, chunks=(1000, 3))
+    )
     assert lazy.coreset_.provenance["n_dropped"] == 2
     with pytest.raises(AttributeError, match="left out rows"):
         _ = lazy.labels_
     with pytest.raises(ValueError, match="without NaN"):
-        small(on_invalid="drop").fit(np.full((20, 2), np.nan))
+        small(representatives="rows", on_invalid="drop").fit(np.full((20, 2), np.nan))
     with pytest.raises(ValueError, match="NaN"):
-        small().fit(bad)
+        small(
+            representatives="rows",
+        ).fit(bad)
 
 
 def test_labels__can_be_set_and_fit_is_verbose(capsys: pytest.CaptureFixture[str]) -> None:
@@ -445,3 +449,12 @@ def test_fit__warns_once_of_a_column_that_decides_alone() -> None:
     assert caught[0].filename == __file__
     small().fit(X * [1.0, 10.0, 1.0])
     small().fit(wide[:, 1:2])
+
+
+def test_algorithm__is_that_of_the_solver() -> None:
+    lloyd, elkan = (small(algorithm=name).fit(X) for name in ("lloyd", "elkan"))
+    np.testing.assert_allclose(
+        np.sort(elkan.cluster_centers_, 0), np.sort(lloyd.cluster_centers_, 0)
+    )
+    with pytest.raises(InvalidInputError, match="algorithm"):
+        small(algorithm="nobody").fit(X)

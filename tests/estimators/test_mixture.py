@@ -247,10 +247,27 @@ def test_fit__warns_where_em_does_not_converge() -> None:
 @pytest.mark.filterwarnings("ignore:EM did not converge:sklearn.exceptions.ConvergenceWarning")
 def test_fit__warm_and_verbose(capsys: pytest.CaptureFixture[str]) -> None:
     rows = np.random.default_rng(3).normal(size=(500, 2)) * [1.0, 3.0]
-    options: dict[str, Any] = {"tol": 0.0, "max_iter": 5, "random_state": 0}
+    options: dict[str, Any] = {"tol": 0.0, "max_iter": 5, "n_init": 1, "random_state": 0}
     model = CoresetGaussianMixture(3, warm_start=True, verbose=1, **options)
     model.fit(rows).fit(rows)
     assert capsys.readouterr().out.count("iteration 5") == 2
     longer = CoresetGaussianMixture(3, **{**options, "max_iter": 10}).fit(rows)
     assert model.lower_bound_ == pytest.approx(longer.lower_bound_)
     assert model.set_params(n_components=2).fit(rows).means_.shape == (2, 2)
+
+
+def test_fit__several_starts_by_default() -> None:
+    rng = np.random.default_rng(0)
+    rows = np.exp(1.5 * rng.normal(size=(6000, 4))) * rng.integers(1, 4, size=(6000, 1))
+    options: dict[str, Any] = {"covariance_type": "diag", "size": 1500, "reg_covar": 1e-3}
+    several: list[dict[str, Any]] = [{}, {"n_init": 1}]
+    auto, single = (
+        [
+            CoresetGaussianMixture(6, random_state=seed, **options, **starts).fit(rows).score(rows)
+            for seed in range(4)
+        ]
+        for starts in several
+    )
+    assert np.mean(auto) > np.mean(single) + 0.02
+    full = CoresetGaussianMixture(3, random_state=0, **options | {"size": "auto"}).fit(rows)
+    assert full.lower_bound_ == pytest.approx(full.score(rows), abs=0.05)

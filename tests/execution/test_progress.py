@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import daskcoreset
+from daskcoreset.core.rowwise_numba import jit
 from daskcoreset.execution import progress
 from daskcoreset.execution.lazy import Lazy
 
@@ -39,6 +40,9 @@ class Recorder:
     def advance(self, steps: int) -> None:
         assert steps >= 0
         self.done += steps
+
+    def show_compiling(self, begins: bool) -> None:
+        pass
 
     def close(self) -> None:
         self.closed = True
@@ -218,6 +222,25 @@ def test_counting__a_bar_that_failed_leaves_no_empty_line(stream: Callable[..., 
         advance(1)
     assert "1/2" in seen.written
     assert "\n" not in seen.written
+
+
+def test_counting__says_that_loops_are_compiled(stream: Callable[..., Stream]) -> None:
+    seen = stream()
+
+    @jit(set())
+    def add(value: float) -> float:
+        return value + 1.0
+
+    with progress.count_reads(True, 2) as advance:
+        assert add(1.0) == 2.0
+        first = seen.written
+        advance(1)
+    assert "daskcoreset, compiling loops once:   0%" in first
+    assert first.rindex("daskcoreset:   0%") > first.rindex("compiling loops")
+    assert seen.written.endswith("\r")
+    written = seen.written
+    assert add(1) == 2.0  # compiled for integers, with no bar
+    assert seen.written == written
 
 
 def test_counting__never_passes_the_end(stream: Callable[..., Stream]) -> None:

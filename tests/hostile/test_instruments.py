@@ -316,7 +316,7 @@ def test_audit__refuses_other_kinds_of_arguments() -> None:
         with pytest.raises((InvalidInputError, InvalidTypeError)):
             coreset.audit(X, **options)
     with pytest.raises(InvalidTypeError, match="coreset is None"):
-        daskcoreset.audit(None, X)  # type: ignore[arg-type]
+        daskcoreset.audit(None, X)  # type: ignore[call-overload]
     report = coreset.audit(X, n_clusters=2, random_state=0)
     wrong: tuple[Any, ...] = (
         "x", {}, 3 + 0j, np.ones((2, 2)) + 1j, np.full((2, 2), 1e200),

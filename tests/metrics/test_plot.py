@@ -8,6 +8,7 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from matplotlib import pyplot as plt
@@ -17,7 +18,7 @@ from matplotlib.figure import Figure
 import daskcoreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, MissingDependencyError
 from daskcoreset.metrics import plot_density as marks
-from daskcoreset.metrics.plot import plot_coreset, plot_error
+from daskcoreset.metrics.plot import plot_coreset, plot_coresets, plot_error
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(3000, 4)) * [5.0, 1.0, 3.0, 0.5] + [1e3, 0.0, 0.0, -7.0]
@@ -124,7 +125,8 @@ def test_plot__few_labels_are_named_in_colours() -> None:
     coreset = daskcoreset.build(X, y, size=100, random_state=0)
     ax: Any = coreset.plot(ax=new_axes())
     assert texts_of(ax)[:2] == ["left", "right"]
-    order = np.argsort(-marks._areas(coreset.weights), kind="stable")
+    areas = np.clip(coreset.weights * marks.area_scale(coreset.weights), 2.0, 350.0)
+    order = np.argsort(-areas, kind="stable")
     colors = rows_of(ax).get_facecolors()
     assert coreset.labels is not None
     right = coreset.labels[order] == "right"
@@ -268,3 +270,78 @@ def test_plot_coreset__of_a_portfolio_has_the_axes_of_all_rows() -> None:
     other = daskcoreset.build(X[:, :3], size=300, method="uniform")
     with pytest.raises(InvalidInputError, match="4 columns and the coreset has 3"):
         plot_coreset(other, portfolio)
+
+
+# --- several coresets --------------------------------------------------------------------
+
+
+def test_plot_coresets__share_axes_density_and_sizes() -> None:
+    plain = daskcoreset.build(X, size=80, method="uniform", random_state=0)
+    figure = Figure()
+    axes: Any = plot_coresets({"ours": CORESET, "<$plain$>": plain}, X, axes=figure.subplots(1, 2))
+    assert [ax.get_title() for ax in axes] == ["ours: 150 rows", r"<\$plain\$>: 80 rows"]
+    ours, theirs = (mesh_of(ax).get_array() for ax in axes)
+    np.testing.assert_array_equal(ours, theirs)
+    # Areas in proportion to weights, by one factor.
+    factors = [
+        np.median(np.sort(rows_of(ax).get_sizes()) / np.sort(one.weights))
+        for ax, one in zip(axes, (CORESET, plain), strict=True)
+    ]
+    assert factors[0] == pytest.approx(factors[1])
+    assert axes[1].get_legend() is None
+
+
+def test_plot_coresets__of_a_portfolio_without_a_read() -> None:
+    methods = {"a": "lightweight", "b": "uniform", "c": "uniform", "d": "uniform"}
+    found = daskcoreset.build(X, size=50, method=methods, random_state=0)
+    axes: Any = found.plot()
+    assert len(axes) == 4
+    assert sum(ax.get_visible() for ax in axes[0].figure.axes) == 4
+    known = daskcoreset.build(
+        X, size=50, method=["uniform"], summaries=["moments", "sample"], random_state=0
+    )
+    assert mesh_of(known.plot()[0]) is not None
+
+
+def test_plot_coresets__names_what_is_wrong() -> None:
+    narrow = daskcoreset.build(X[:, :2], size=50, random_state=0)
+    for given, problem in (
+        ({"a": CORESET, "b": narrow}, "2 coresets, of"),
+        ({}, "at least one"),
+    ):
+        with pytest.raises(InvalidInputError, match=problem):
+            plot_coresets(given)
+    for wrong in (CORESET, {"a": X}, None):
+        with pytest.raises(InvalidTypeError, match="dict of names to coresets"):
+            plot_coresets(wrong)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="2 axes for 1 coresets"):
+        plot_coresets({"a": CORESET}, axes=Figure().subplots(1, 2))
+
+
+def test_plot__labels_have_markers_of_their_own() -> None:
+    y = np.where(X[:, 0] > 1e3, "right", "left")
+    coreset = daskcoreset.build(X, y, size=100, random_state=0)
+    paths = rows_of(coreset.plot(ax=new_axes())).get_paths()
+    assert len({path.vertices.tobytes() for path in paths}) == 2
+    own = rows_of(coreset.plot(ax=new_axes(), marker="x")).get_paths()
+    assert len(own) == 1
+
+
+def test_plot__names_that_are_formulas_or_long_are_drawn_as_text(tmp_path: Any) -> None:
+    frame = pd.DataFrame(X[:, :2], columns=["$\\frac$", "long " * 99])
+    labels = np.where(X[:, 0] > 1e3, "$x_", "<b>")
+    ax: Any = daskcoreset.build(frame, labels, size=60, random_state=0).plot()
+    ax.figure.savefig(tmp_path / "picture.png")
+    assert len(ax.get_ylabel()) <= 60
+
+
+@pytest.mark.parametrize("ground", ["white", "black"])
+def test_plot__is_read_on_any_ground(ground: str) -> None:
+    """Words and marks of a clear picture differ from the page that it lies on."""
+    ax: Any = CORESET.plot(X)
+    assert ax.figure.get_facecolor()[3] == 0.0
+    level = 1.0 if ground == "white" else 0.0
+    words = [*ax.get_legend().get_texts(), ax.xaxis.label, *ax.get_xticklabels()]
+    for word in words:
+        shade = np.mean(mpl.colors.to_rgb(word.get_color()))
+        assert abs(shade - level) > 0.4

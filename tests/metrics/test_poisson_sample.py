@@ -9,7 +9,7 @@ import pytest
 
 import daskcoreset
 from daskcoreset.metrics.costs import kmeans_cost
-from daskcoreset.metrics.poisson_sample import _upper_bound
+from daskcoreset.metrics.poisson_sample import upper_bound
 from daskcoreset.testing import assert_mean
 from tests.tools.heavy_tails import X
 
@@ -51,7 +51,7 @@ def test_interval__is_the_bound_by_the_book() -> None:
     """Of one row that is drawn or not, and any theta, in plain words."""
     x, limit, level = np.array([0.5, 2.0, 0.0]), 4.0, np.log(40.0)
     for theta in (0.01, 0.2, 3.0):
-        found = _upper_bound(x, limit, theta, level)
+        found = upper_bound(x, limit, theta, level)
         tried = [
             (np.log(40.0 / share) - np.log(1 - each * x).sum()) / each
             for share, factor in zip(
@@ -61,10 +61,10 @@ def test_interval__is_the_bound_by_the_book() -> None:
         ]
         assert found == pytest.approx(min(tried), rel=1e-6)
     # Nothing seen: what may be hidden is ln(1 / alpha) times what one row may be, and a little.
-    assert level * limit < _upper_bound(np.zeros(0), limit, 3.0, level) < 1.2 * level * limit
-    assert _upper_bound(x, np.inf, 1.0, level) == np.inf
-    assert _upper_bound(np.zeros(3), 0.0, 0.0, level) == 0.0
-    assert _upper_bound(np.array([5.0]), limit, 1.0, level) == np.inf  # a bound that is none
+    assert level * limit < upper_bound(np.zeros(0), limit, 3.0, level) < 1.2 * level * limit
+    assert upper_bound(x, np.inf, 1.0, level) == np.inf
+    assert upper_bound(np.zeros(3), 0.0, 0.0, level) == 0.0
+    assert upper_bound(np.array([5.0]), limit, 1.0, level) == np.inf  # a bound that is none
 
 
 @pytest.mark.statistical

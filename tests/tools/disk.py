@@ -9,6 +9,7 @@ folder.
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import io
 import os
@@ -120,6 +121,7 @@ class Disk:
             if loses:
                 raise Killed
         finally:
+            _wait_for_writers()
             self._armed = self._dead = False
             self.calls = max(self._count, 8)
             if loses:
@@ -306,6 +308,17 @@ class Connection:
         from obstore.exceptions import GenericError
 
         return Killed() if self._fault.kind in {"killed", "power cut"} else GenericError("cut")
+
+
+def _wait_for_writers() -> None:
+    """Let what Zarr writes beside the call that died come to its own end, while all calls fail."""
+    from zarr.core.sync import sync
+
+    async def others() -> None:
+        if tasks := asyncio.all_tasks() - {asyncio.current_task()}:
+            await asyncio.wait(tasks, timeout=30)
+
+    sync(others())
 
 
 def _is_folder(path: Path, number: int) -> bool:

@@ -306,6 +306,9 @@ def public_calls() -> list[PublicCall]:
         PublicCall("CoresetStream.load", _of_path(dc.CoresetStream.load), {"path": NOTHING}),
         PublicCall("CoresetTree.create", _tree, {"size": 20, "random_state": 0}),
         PublicCall("CoresetTree.create(path)", _of_path(dc.CoresetTree.create), {"path": "t"}),
+        PublicCall(
+            "CoresetTree.follow", _of_path(dc.CoresetTree.follow), {"source": NOTHING, "path": "t"}
+        ),
         PublicCall("CoresetTree.open", _of_path(dc.CoresetTree.open), {"path": NOTHING}),
         *(
             PublicCall(f"CoresetTree.{what}", _of_tree(what), good)
@@ -315,6 +318,9 @@ def public_calls() -> list[PublicCall]:
                     "replace": {"leaf": "a", "X": ROWS},
                     "delete": {"leaf": "a"},
                     "coreset": {"leaves": "a"},
+                    "as_of": {"version": 1},
+                    "drift": {"kept": ROWS[:2], "leaves": "a"},
+                    "partial_fit": {"X": ROWS},
                     "locate": {"indices": np.arange(3)},
                 }
             )
@@ -379,6 +385,8 @@ def public_calls() -> list[PublicCall]:
             {"names": ["a", "b"], "differences": np.array([0.1, -0.1]), "title": "t"},
         ),
         PublicCall("plot_coreset", plotting.plot_coreset, {"coreset": held, "X": ROWS}),
+        PublicCall("plot_coresets", plotting.plot_coresets, {"coresets": {"a": held}, "X": ROWS}),
+        PublicCall("explore", plotting.explore, {"coreset": held, "max_clusters": 2}),
         PublicCall(
             "plot_error", plotting.plot_error, {"results": {"a": {10: [0.1, 0.2], 20: [0.1]}}}
         ),

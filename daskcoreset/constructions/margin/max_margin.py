@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import add
@@ -427,7 +427,6 @@ def build_margin(X: Any, y: Any, sample_weight: Any = None, **options: Any) -> C
         X, y, sample_weight, chunks=construction.chunks, on_invalid=construction.on_invalid
     )
     margin_coreset = construction.run_blocks(blocks)
-    core = margin_coreset.core
     kernel = construction.kernel
     parameters = {
         "epsilon": float(construction.epsilon),
@@ -439,15 +438,21 @@ def build_margin(X: Any, y: Any, sample_weight: Any = None, **options: Any) -> C
         "violators": construction.violators,
         "drop": construction.drop,
     }
+    columns = None if blocks.columns is None else list(blocks.columns)
+    beside = {"parameters": parameters, "source": blocks.name, "columns": columns}
+    return coreset_of(margin_coreset, beside)
+
+
+def coreset_of(found: MarginCoreset, beside: Mapping[str, Any]) -> Coreset:
+    """Return the rows of a core set as a coreset, with what is known beside it."""
+    core = found.core
     record = {
         "method": "max_margin",
-        "parameters": parameters,
         "m": len(core),
-        "n": margin_coreset.n_rows,
+        "n": found.n_rows,
         "d": core.n_features,
-        "source": blocks.name,
-        "columns": None if blocks.columns is None else list(blocks.columns),
         "versions": package_versions(),
-        **margin_coreset.describe(),
+        **beside,
+        **found.describe(),
     }
     return Coreset(core.points, core.weights, core.indices, core.labels, record)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,7 +12,8 @@ from daskcoreset.constructions.margin.active_state import ActiveMargin, Trace
 from daskcoreset.constructions.margin.core_set import MarginCoreset
 from daskcoreset.constructions.margin.labels import Phase
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.core.optional import axes_for, need_matplotlib
+from daskcoreset.core.looks import ORANGE, add_legend, axes_for, ink_of, look_of
+from daskcoreset.core.optional import need_matplotlib
 from daskcoreset.core.validation import as_numbers, check_number
 
 if TYPE_CHECKING:
@@ -104,16 +105,18 @@ def plot_gap(
     best = np.maximum.accumulate(lower)
     errs = lower <= 0
     size = 3.5 if len(at) <= _MAX_MARKERS else 0.0
-    ax.plot(at, upper, color="C0", marker="o", ms=size, lw=1.5, label="on the core set")
+    inner, outer = look_of("margin").color, ORANGE
+    ax.plot(at, upper, color=inner, marker="o", ms=size, lw=1.5, label="on the core set")
     if epsilon is not None:
-        promised = f"{1 - epsilon:.3g} of it"
-        ax.plot(at, (1 - epsilon) * upper, color="C0", ls=":", lw=1.2, label=promised)
+        promised = f"{1 - epsilon:.3g} of it, as promised"
+        ax.plot(at, (1 - epsilon) * upper, color=inner, ls=":", lw=1.2, label=promised)
     shown = np.where(errs, np.nan, lower)
-    ax.plot(at, shown, color="C1", marker="s", ms=size or 2.0, lw=1.5, label="on all data")
+    line: dict[str, Any] = {"color": outer, "marker": "s", "ls": "--", "lw": 1.5}
+    ax.plot(at, shown, ms=size or 2.0, label="on all data", **line)
     # The largest margin of all lies between the two.
     low = np.maximum(best, 0.0)
     name = "holds the largest margin"
-    ax.fill_between(at, low, upper, color="C0", alpha=0.12, lw=0, label=name)
+    ax.fill_between(at, low, upper, color=inner, alpha=0.2, lw=0, label=name)
     if errs.any():
         edge = ax.get_xaxis_transform()
         ax.plot(
@@ -121,7 +124,7 @@ def plot_gap(
             np.zeros(int(errs.sum())),
             transform=edge,
             clip_on=False,
-            color="C1",
+            color=outer,
             marker="v",
             ms=5,
             ls="none",
@@ -131,14 +134,16 @@ def plot_gap(
     ax.set_ylim(0.0, 1.8 * float(good.max()))
     ax.set_xlabel(xlabel)
     ax.set_ylabel("margin")
-    ax.grid(visible=True, color="0.9")
+    ax.grid(visible=True, color="0.5", alpha=0.2)
     ax.set_axisbelow(True)
-    # Above the axes, where no curve runs.
-    ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3, fontsize="small")
+    # Above the axes, where no curve runs; in two columns, which narrow axes have room for.
+    above: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": 2}
+    add_legend(ax, frameon=False, fontsize="small", **above)
     return ax
 
 
-_SHADES = {Phase.SEEDING: "0.90", Phase.QUERYING: "1.0", Phase.VERIFYING: "0.95"}
+# Opacity of the grey behind each phase.
+_SHADES = {Phase.SEEDING: 0.2, Phase.QUERYING: 0.0, Phase.VERIFYING: 0.1}
 
 
 def plot_labels(
@@ -186,13 +191,16 @@ def plot_labels(
     ax = axes_for(ax)
     _shade(ax, found.trace)
     labels = [step.n_labels for step in solved]
-    ax.step(labels, [step.margin for step in solved], where="post", label="margin on the core set")
+    margins = [step.margin for step in solved]
+    look = look_of("active")
+    ax.step(labels, margins, where="post", color=look.color, label="margin on the core set")
     reads = [step for step in solved if np.isfinite(step.closest)]
     if reads:
         ax.plot(
             [step.n_labels for step in reads],
             [step.closest for step in reads],
-            "o-",
+            "o--",
+            color=ORANGE,
             ms=3,
             lw=0.8,
             label="closest row of the pool",
@@ -205,11 +213,15 @@ def plot_labels(
         right = ax.twinx()
         counts = sorted(accuracy)
         shares = [accuracy[count] for count in counts]
-        right.plot(counts, shares, "k:", lw=1.2, label="accuracy")
-        right.set_ylabel("accuracy")
+        right.plot(counts, shares, ":", color=ink_of(ax), lw=1.2, label="accuracy")
+        right.set_ylabel("accuracy", color=ink_of(ax))
+        right.tick_params(colors=ink_of(ax))
+        right.spines[:].set_visible(False)  # those of the left axis are there
         more = right.get_legend_handles_labels()
         handles = (handles[0] + more[0], handles[1] + more[1])
-    ax.legend(*handles, frameon=False, fontsize="small")
+    named: dict[str, Any] = {"handles": handles[0], "labels": handles[1], "fontsize": "small"}
+    above: dict[str, Any] = {"bbox_to_anchor": (0.0, 1.05), "ncols": 2, "frameon": False}
+    add_legend(ax, loc="lower left", **named, **above)
     return ax
 
 
@@ -219,7 +231,7 @@ def _shade(ax: Axes, trace: Trace) -> None:
     for phase, steps in itertools.groupby(trace, key=lambda step: step.phase):
         stop = [step.n_labels for step in steps][-1]
         if stop > start and phase in _SHADES:
-            ax.axvspan(start, stop, color=_SHADES[phase], lw=0, zorder=0)
+            ax.axvspan(start, stop, color="0.5", alpha=_SHADES[phase], lw=0, zorder=0)
             if stop - start > 0.1 * last:
                 ax.text(
                     (start + stop) / 2,
@@ -229,7 +241,7 @@ def _shade(ax: Axes, trace: Trace) -> None:
                     ha="center",
                     va="bottom",
                     fontsize="x-small",
-                    color="0.4",
+                    color=ink_of(ax),
                 )
         start = stop
     ax.set_xlim(0, last * 1.02)

@@ -17,13 +17,16 @@ from daskcoreset.constructions.sampling.messages import DrawRequest
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import (
     InvalidInputError,
+    ignore_overflow,
     package_versions,
     warn_complete,
     warn_few,
     warn_lost,
     warn_user,
 )
+from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.points import WeightedPoints
+from daskcoreset.core.random import Stage, stream
 from daskcoreset.execution.engine import BlockResults, Engine, deferred
 from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.rounds import Request, Steps, run_alone
@@ -66,14 +69,20 @@ class SamplingJob:
     warns: bool = True
 
     def __post_init__(self) -> None:
-        construction = self.construction
+        construction, d = self.construction, self.blocks.schema.n_features
+        object.__setattr__(self, "final_draw", replace(self.final_draw, n_features=d))
+        if self._represents and self.blocks.has_labels:
+            raise InvalidInputError(
+                'representatives="centroids", and means of rows have no labels; leave out y, or '
+                "representatives."
+            )
         if construction.needs_labels and not self.blocks.has_labels:
             raise InvalidInputError(
                 f"y is missing, and {construction.name!r} needs labels; pass one for every row of "
                 f"X."
             )
         if not self.needs_all_rows:
-            rows, d = self.blocks.block_rows, self.blocks.schema.n_features
+            rows = self.blocks.block_rows
             self.blocks.refuse(construction.name, construction.too_much(rows, d))
 
     @property
@@ -82,10 +91,15 @@ class SamplingJob:
         return self.final_draw.construction
 
     @property
+    def _represents(self) -> bool:
+        """Whether fewer points stand for the rows that are drawn."""
+        return self.final_draw.n_drawn > self.final_draw.size
+
+    @property
     def needs_all_rows(self) -> bool:
         """Whether the coreset is all rows, as far as is known before reading."""
         rows = self.blocks.n_rows
-        return rows is not None and rows <= self.final_draw.size
+        return rows is not None and rows <= self.final_draw.n_drawn
 
     @property
     def is_graph(self) -> bool:
@@ -187,35 +201,61 @@ class SamplingJob:
 
     def _coreset(self, selection: Selection) -> Coreset:
         draw, rows = self.final_draw, selection.rows
+        points = WeightedPoints(rows.points, selection.weights, selection.indices, rows.labels)
+        points, constant, drawn = self._represented(selection, points)
         if self.warns:
-            self._warn(selection)
+            self._warn(selection, len(points))
         facts = {} if selection.summary is None else self.construction.provenance(selection.summary)
         record = {
             "sampling": draw.sampling,
             "seed": draw.seed,
             **({} if self.size_given else {"size_rule": {"rule": "default"}}),
-            "complete": selection.complete,
+            "complete": selection.complete and constant is None,
             "passes": self.reads,
             "blocks_read_again": selection.rereads,
             "n_blocks": self.blocks.n_blocks,
             **facts,
             **selection.facts,
+            **drawn,
         }
         return make_coreset(
-            WeightedPoints(rows.points, selection.weights, selection.indices, rows.labels),
+            points,
             self.construction,
             DataFacts.of_read(selection.results, self.blocks),
             draw.size,
             record,
             n_clusters=self.n_clusters,
             normalize=self.normalize,
+            constant=constant or 0.0,
         )
 
-    def _warn(self, selection: Selection) -> None:
+    @one_thread()
+    def _represented(
+        self, selection: Selection, points: WeightedPoints
+    ) -> tuple[WeightedPoints, float | None, dict[str, Any]]:
+        """Return the points of the coreset, the constant of their costs, and facts.
+
+        Where rows stand for themselves the constant is None.
+        """
+        if not self._represents:
+            return points, None, {}
+        draw = self.final_draw
+        with ignore_overflow():
+            found = self.construction.design.represent(
+                selection.rows, selection.weights, draw.size, stream(draw.seed, Stage.CENTROIDS)
+            )
+        facts = {"representatives": "rows" if found is None else "centroids", "drawn": len(points)}
+        if found is None:
+            return points, None, facts
+        indices = selection.indices[found.rows]
+        return WeightedPoints(found.points, found.weights, indices), found.constant, facts
+
+    def _warn(self, selection: Selection, n_points: int) -> None:
         """Warn of what was drawn."""
         draw, rows = self.final_draw, selection.rows
         if selection.complete:
-            warn_complete(draw.size, len(rows), given=self.size_given)
+            if n_points == len(rows):
+                warn_complete(draw.size, len(rows), given=self.size_given)
             return
         for warning in self.construction.design.warnings_for(selection.summary, draw.size):
             warn_user(warning)
@@ -266,6 +306,7 @@ def make_coreset(
     *,
     n_clusters: int | None,
     normalize: bool,
+    constant: float = 0.0,
 ) -> Coreset:
     """Make a coreset of the rows that were drawn; of samples, trees, streams and stores alike.
 
@@ -282,10 +323,13 @@ def make_coreset(
         Clusters that the coreset is for, where the method does not say.
     normalize : bool
         Whether weights are scaled to the total weight of the data.
+    constant : float, default=0.0
+        Cost beyond that of the points.
     """
     weights = points.weights
     if normalize and data.n > size:  # rows that are all there have their own weights
-        weights = weights * (data.weight / weights.sum())
+        scale = data.weight / weights.sum()
+        weights, constant = weights * scale, constant * scale
     provenance = {
         "method": method.name,
         "parameters": method.parameters(),
@@ -303,7 +347,9 @@ def make_coreset(
         "columns": None if data.columns is None else list(data.columns),
         "versions": package_versions(),
     }
-    return Coreset(points.points, weights, points.indices, points.labels, provenance)
+    return Coreset(
+        points.points, weights, points.indices, points.labels, provenance, constant=constant
+    )
 
 
 def _summary_of(results: Results) -> Any:

@@ -2,253 +2,23 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Mapping
-from dataclasses import asdict, astuple, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
-from itertools import accumulate
-from typing import TYPE_CHECKING, Any, SupportsIndex, overload
-
-import numpy as np
+from typing import Any
 
 from daskcoreset.constructions.tree import persistence
 from daskcoreset.constructions.tree.chain import Head
+from daskcoreset.constructions.tree.leaf_table import Leaf, LeafTable, time_text
 from daskcoreset.constructions.tree.persistence import Origin, RowSchema
 from daskcoreset.constructions.tree.places import MAIN, Place
-from daskcoreset.constructions.tree.shape import Part, shape_of
+from daskcoreset.constructions.tree.shape import Part, shape_by_keys, shape_of
+from daskcoreset.constructions.tree.source_record import SourceRecord
 from daskcoreset.core.contents import GroupContents
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
-from daskcoreset.core.optional import import_optional
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.stored_arrays import MOST_METADATA
-from daskcoreset.core.tables import html_table, text_table
 from daskcoreset.core.trust import REMEDY, are_trusted
-from daskcoreset.core.typing import IndexArray
-from daskcoreset.core.validation import shown
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-# Bits of a stored row number that count rows of the leaf; the rest say which leaf.
-ROW_BITS = 40
-
-_COLUMNS = ("name", "rows", "time", "weight")
-
-
-@dataclass(frozen=True)
-class Leaf:
-    """A row of the table of leaves.
-
-    Attributes
-    ----------
-    name : str
-    rows : int
-        Rows of its data, those left out included.
-    time : str or None
-        As given to `CoresetTree.append`; ISO 8601 where a date or time was given.
-    weight : float
-        Total weight of its data.
-    n_dropped : int
-        Rows with NaN or infinity that were left out.
-    uid : int
-        Its own number: leaves are counted as they are appended, and keep it when replaced.
-    slot : int
-        Its position in the shape of the tree.
-    revision : int
-        How often it was replaced.
-    """
-
-    name: str
-    rows: int
-    time: str | None
-    weight: float
-    n_dropped: int = 0
-    uid: int = field(default=0, repr=False, compare=False)
-    slot: int = field(default=0, repr=False, compare=False)
-    revision: int = field(default=0, repr=False, compare=False)
-
-    @property
-    def node(self) -> str:
-        """Name of its node."""
-        return f"leaf-{self.uid}-{self.revision}"
-
-    def revised(self, time: Any) -> Leaf:
-        """Return the leaf for other rows, with another time if there is one."""
-        time = self.time if time is None else time_text(time)
-        return replace(self, time=time, revision=self.revision + 1)
-
-
-class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kept
-    """The leaves of a tree, in their order, printed as a table.
-
-    Examples
-    --------
-    >>> table = LeafTable([Leaf("monday", 10, None, 10.0), Leaf("tuesday", 5, None, 5.0)])
-    >>> table.names, table["tuesday"].rows, len(table)
-    (['monday', 'tuesday'], 5, 2)
-    >>> print(table)
-    name     rows  time  weight
-    monday     10  -         10
-    tuesday     5  -          5
-    """
-
-    @overload
-    def __getitem__(self, index: SupportsIndex | str) -> Leaf: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> LeafTable: ...
-
-    def __getitem__(self, index: SupportsIndex | str | slice) -> Leaf | LeafTable:
-        if isinstance(index, slice):
-            return LeafTable(super().__getitem__(index))
-        return super().__getitem__(self.position(index) if isinstance(index, str) else index)
-
-    def __repr__(self) -> str:
-        rows = [(x.name, f"{x.rows}", x.time or "-", f"{x.weight:.6g}") for x in self]
-        return "\n".join(text_table([_COLUMNS, *rows], left_columns=(0, 2)))
-
-    def _repr_html_(self) -> str:
-        rows = [(x.name, f"{x.rows:,}", x.time or "", f"{x.weight:.6g}") for x in self]
-        return html_table(rows, _COLUMNS)
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the leaves."""
-        return [leaf.name for leaf in self]
-
-    @property
-    def offsets(self) -> list[int]:
-        """Number of the first row of every leaf, counted over all leaves before it."""
-        return list(accumulate((leaf.rows for leaf in self), initial=0))[:-1]
-
-    def position(self, name: str) -> int:
-        """Return the position of a leaf; an error names leaves that exist.
-
-        Raises
-        ------
-        InvalidInputError
-            If there is none of this name.
-        """
-        if not isinstance(name, str):
-            raise InvalidTypeError(f"leaf is {shown(name)}; pass its name, which is text.")
-        if name not in self._positions:
-            names = ", ".join(map(repr, self.names[-5:])) or "none"
-            raise InvalidInputError(
-                f"there is no leaf {name!r}; pass one of those in tree.leaves, such as {names}."
-            )
-        return self._positions[name]
-
-    @cached_property
-    def _positions(self) -> dict[str, int]:
-        return {leaf.name: position for position, leaf in enumerate(self)}
-
-    def to_dataframe(self) -> pd.DataFrame:
-        """Return the table as a DataFrame.
-
-        Raises
-        ------
-        MissingDependencyError
-            pandas is not installed.
-        """
-        columns = [column.name for column in fields(Leaf) if column.compare]
-        rows = [asdict(leaf) for leaf in self]
-        msg = 'pandas is not installed; pip install "daskcoreset[dataframe]" brings it'
-        frame: pd.DataFrame = import_optional("pandas", msg).DataFrame(rows, None, columns)
-        return frame
-
-    def select(self, leaves: Any) -> list[bool]:
-        """Return a mask of the leaves that are selected.
-
-        Parameters
-        ----------
-        leaves : str, sequence of str, slice of str, or None
-            Names; a slice from one name to another, both included; None for all.
-
-        Examples
-        --------
-        >>> table = LeafTable([Leaf(name, 1, None, 1.0) for name in "abcd"])
-        >>> table.select(slice("b", "c")), table.select(["a", "d"])
-        ([False, True, True, False], [True, False, False, True])
-        """
-        if leaves is None:
-            return [True] * len(self)
-        if isinstance(leaves, slice):
-            if leaves.step is not None:
-                raise InvalidInputError(
-                    f"leaves is a slice with step {leaves.step!r}; pass a list of names."
-                )
-            if not self:
-                raise InvalidInputError("leaves is a slice, and there are none; append some first.")
-            start = 0 if leaves.start is None else self.position(leaves.start)
-            stop = len(self) - 1 if leaves.stop is None else self.position(leaves.stop)
-            if start > stop:
-                raise InvalidInputError(
-                    f"leaves goes from {leaves.start!r} back to {leaves.stop!r}; swap them."
-                )
-            return [start <= position <= stop for position in range(len(self))]
-        if not hasattr(leaves, "__iter__"):
-            raise InvalidTypeError(f"leaves is {shown(leaves)}; pass names, which are text.")
-        names = [leaves] if isinstance(leaves, str) else _listed(leaves)
-        if not names:
-            raise InvalidInputError("leaves is empty; pass at least one name, or leave it out.")
-        if not_text := [name for name in names if not isinstance(name, str)]:
-            raise InvalidTypeError(
-                f"leaves holds {shown(not_text[0])}; pass names, which are text."
-            )
-        positions = {self.position(name) for name in names}
-        if len(positions) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise InvalidInputError(f"leaves names {twice!r} twice; name every leaf once.")
-        return [position in positions for position in range(len(self))]
-
-    def locate(self, indices: IndexArray) -> tuple[list[str], IndexArray]:
-        """Return the name of the leaf of every row number, and the row's number in it.
-
-        Raises
-        ------
-        InvalidInputError, InvalidTypeError
-            If a number is beyond the rows of all leaves, or is no row number.
-        """
-        try:
-            numbers = np.asarray(indices)
-        except ValueError as error:
-            raise InvalidTypeError(f"indices is no vector of row numbers: {error}.") from error
-        if numbers.ndim != 1 or (len(numbers) and numbers.dtype.kind not in "iu"):
-            raise InvalidTypeError(
-                f"indices is {type(indices).__name__} of dtype {numbers.dtype} and shape "
-                f"{numbers.shape}; pass a vector of row numbers, such as coreset.indices."
-            )
-        numbers = numbers.astype(np.int64)
-        total = sum(leaf.rows for leaf in self)
-        if len(numbers) and not 0 <= numbers.min() <= numbers.max() < total:
-            raise InvalidInputError(
-                f"indices reach from {numbers.min()} to {numbers.max()}, and the leaves have "
-                f"{total} rows; pass the indices of a coreset of this tree as it is now."
-            )
-        offsets = np.array(self.offsets, dtype=np.int64)
-        positions = np.searchsorted(offsets, numbers, side="right") - 1
-        names = self.names
-        return [names[position] for position in positions.tolist()], numbers - offsets[positions]
-
-
-def time_text(time: Any) -> str | None:
-    """Return a time as text.
-
-    Examples
-    --------
-    >>> time_text(dt.date(2026, 3, 1)), time_text(np.datetime64("2026-03-01T12"))
-    ('2026-03-01', '2026-03-01T12')
-    """
-    if time is None or isinstance(time, str):
-        return time
-    if isinstance(time, dt.date):  # a datetime is one too
-        return time.isoformat()
-    if isinstance(time, (np.datetime64, int, float)) and not isinstance(time, bool):
-        return str(time)
-    raise InvalidTypeError(
-        f"time is a {type(time).__name__}; pass text, a date, a datetime or a number."
-    )
-
 
 _MANIFEST = "coreset-tree-manifest"
 
@@ -278,6 +48,8 @@ class Manifest:
         None before the first leaf.
     most_rows : int or None
         Rows of a node at most; None where it is not known.
+    source : SourceRecord or None
+        The source that the tree follows, where it follows one.
     """
 
     place: Place
@@ -289,13 +61,22 @@ class Manifest:
     next_uid: int = 0
     schema: RowSchema | None = None
     most_rows: int | None = None
+    source: SourceRecord | None = None
 
     @cached_property
     def top(self) -> Part | None:
         """The shape; None without leaves."""
         if not self.leaves:
             return None
-        return shape_of([leaf.slot for leaf in self.leaves], [leaf.node for leaf in self.leaves])
+        nodes = [leaf.node for leaf in self.leaves]
+        if self.source is not None:
+            return shape_by_keys(self.leaves.names, nodes)
+        return shape_of([leaf.slot for leaf in self.leaves], nodes)
+
+    @property
+    def depth(self) -> int:
+        """Nodes above a leaf at most."""
+        return self.top.depth if self.top else 0
 
     @cached_property
     def needed(self) -> frozenset[tuple[int, str]]:
@@ -326,8 +107,10 @@ class Manifest:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""
+        source = {} if self.source is None else {"source": self.source.to_json()}
         return {
-            "entries": [list(astuple(leaf)) for leaf in self.leaves],
+            **source,
+            "entries": [leaf.entry for leaf in self.leaves],
             "nodes": {name: list(location) for name, location in self.nodes.items()},
             "digests": dict(self.digests),
             "next_uid": self.next_uid,
@@ -336,7 +119,7 @@ class Manifest:
 
     @classmethod
     def from_json(
-        cls, place: Place, head: Head, values: Mapping[str, Any], most_rows: int
+        cls, place: Place, head: Head, values: Mapping[str, Any], most_rows: int | None
     ) -> Manifest:
         """Return the manifest of the values of `to_json`, after a check of their consistency.
 
@@ -355,9 +138,12 @@ class Manifest:
             int(values["next_uid"]),
             RowSchema.from_json(values["form"]),
             most_rows,
+            SourceRecord.from_json(values.get("source")),
         )
         leaves = manifest.leaves
-        for numbers in ([leaf.slot for leaf in leaves], [leaf.uid for leaf in leaves]):
+        slots, uids = [leaf.slot for leaf in leaves], [leaf.uid for leaf in leaves]
+        # Leaves of a source come anywhere, and are numbered as they come.
+        for numbers in (slots, uids if manifest.source is None else sorted(uids)):
             if sorted(set(numbers)) != numbers:
                 raise ValueError("leaves are not in their order")
         if len(set(leaves.names)) < len(leaves):
@@ -424,18 +210,71 @@ class Manifest:
         """
 
         def read(version: int) -> tuple[Manifest, Mapping[str, str] | None, str]:
-            contents = place.read(version, MAIN, _MANIFEST, most=2 * MOST_METADATA)
-            head = Head(origin.digest, version, contents.digest)
-            manifest = persistence.state_from(
-                contents,
-                place.where(version, MAIN),
-                lambda values, _: cls.from_json(place, head, values, most_rows),
-            )
+            manifest, link = cls._read_version(place, origin.digest, version, most_rows)
             manifest.check_nodes()
-            return manifest, persistence.link_of(contents), contents.digest
+            return manifest, link, manifest.head.digest
 
         manifest, head = place.read_newest(origin, read)
         return manifest or cls(place, head, head.version, most_rows=most_rows)
+
+    @classmethod
+    def _read_version(
+        cls, place: Place, settings: str, version: int, most_rows: int | None
+    ) -> tuple[Manifest, Mapping[str, str] | None]:
+        contents = place.read(version, MAIN, _MANIFEST, most=2 * MOST_METADATA)
+        head = Head(settings, version, contents.digest)
+        manifest = persistence.state_from(
+            contents,
+            place.where(version, MAIN),
+            lambda values, _: cls.from_json(place, head, values, most_rows),
+        )
+        return manifest, persistence.link_of(contents)
+
+    def as_of(self, version: int) -> Manifest:
+        """Return an earlier version that is kept, after a check of the chain up to this one.
+
+        Raises
+        ------
+        InvalidInputError
+            There is no such version, or it is not kept.
+        StoreError
+            It is damaged, or another one stands in its place.
+        """
+        if not 0 < version <= self.version:
+            raise InvalidInputError(
+                f"version is {version}, and the tree has those from 1 to {self.version}; pass one "
+                f"of them."
+            )
+        found, link = self, self._read_kept(self.version)[1]
+        for number in range(self.version - 1, version - 1, -1):
+            if not self._keeps(number):
+                raise InvalidInputError(
+                    f"version {version} is not kept: the oldest one there is {number + 1}; pass a "
+                    f"later one, and keep more with CoresetTree.follow(..., keep=...)."
+                )
+            found, link_before = self._read_kept(number)
+            if link is not None and link.get("previous") != found.head.digest:
+                where = self.place.where(number, MAIN)
+                raise StoreError(f"{where}: is not the one that was there; restore it from a copy")
+            link = link_before
+        found.check_nodes()
+        return found
+
+    def _keeps(self, version: int) -> bool:
+        try:
+            return self.place.find_missing([(version, MAIN)]) is None
+        except StoreError:  # of an object store, whose root does not name it any more
+            return False
+
+    def _read_kept(self, version: int) -> tuple[Manifest, Mapping[str, str] | None]:
+        return self._read_version(self.place, self.head.settings, version, self.most_rows)
+
+    def needed_by(self, version: int) -> frozenset[tuple[int, str]] | None:
+        """Return the members that an earlier version needs; None where it does not read."""
+        try:
+            return self._read_kept(version)[0].needed if self._keeps(version) else frozenset()
+        except StoreError:
+            return None
 
     def check_nodes(self) -> None:
         """Check that the nodes are there."""
@@ -541,11 +380,3 @@ class Manifest:
             If it has.
         """
         self.place.check_current(self.head)
-
-
-def _listed(leaves: Any) -> list[Any]:
-    try:
-        return list(leaves)
-    except (TypeError, ValueError) as error:  # a number in an array; an array of unknown length
-        problem = f"leaves is {shown(leaves)}; pass names, which are text."
-        raise InvalidTypeError(problem) from error

@@ -35,8 +35,10 @@ T = TypeVar("T")
 
 # Version of the layout of streams and trees; one higher whenever an older reader would fail. Since
 # version 2 there is a chain. Older stores are read, and become version 2 with their next change.
-SCHEMA_VERSION = 2
+# Of version 3 are the settings of trees that follow a source; all else is still version 2.
+SCHEMA_VERSION = 3
 OLDEST_VERSION = 1
+_WRITTEN_VERSION = 2
 
 
 def create_store(  # noqa: PLR0917 - all of them are always given
@@ -87,8 +89,8 @@ def create_store(  # noqa: PLR0917 - all of them are always given
         return fill(scratch, Head.before_first(settings.digest))
 
 
-def settings_contents(settings: Settings, kind: str) -> GroupContents:
-    """Return what is written of the settings of a stream or tree."""
+def settings_contents(settings: Settings, kind: str, *, follows: bool = False) -> GroupContents:
+    """Return what is written of the settings of a stream or tree, which may follow a source."""
     values = {field.name: getattr(settings, field.name) for field in fields(settings)}
     reducer: Reducer = values.pop("reducer")
     values |= {
@@ -98,7 +100,8 @@ def settings_contents(settings: Settings, kind: str) -> GroupContents:
         # So that two stores with the same settings are told apart.
         "identity": uuid4().hex,
     }
-    return GroupContents({}, {}, values, kind, SCHEMA_VERSION).checked()
+    written = SCHEMA_VERSION if follows else _WRITTEN_VERSION
+    return GroupContents({}, {}, values, kind, written).checked()
 
 
 def read_group(path: Path, kind: str, find_problem: FindProblem | None = None) -> GroupContents:
@@ -304,7 +307,7 @@ def state_contents(
     attributes = {**layout, "lengths": [len(part) for part in parts], "state": state}
     if link is not None:
         attributes["link"] = dict(link)
-    return GroupContents(arrays, dims, attributes, kind, SCHEMA_VERSION).checked()
+    return GroupContents(arrays, dims, attributes, kind, _WRITTEN_VERSION).checked()
 
 
 def state_from(

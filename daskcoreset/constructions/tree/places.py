@@ -104,6 +104,10 @@ class Place(ABC):
         """
 
     @abstractmethod
+    def is_free(self) -> bool:
+        """Whether nothing is there."""
+
+    @abstractmethod
     def settings(self) -> GroupContents:
         """Return the settings; an error where there are none of this layout's kind."""
 
@@ -224,6 +228,10 @@ class LocalPlace(Place):
         return persistence.create_store(
             self.path, settings, fill, remedy, overwrite, self._refuse_others
         )
+
+    def is_free(self) -> bool:
+        """Look for a folder with anything in it."""
+        return not self.path.exists() or (self.path.is_dir() and not any(self.path.iterdir()))
 
     def _refuse_others(self) -> None:
         others = versions.others(self.path, {"zarr.json", self.layout.part})

@@ -335,4 +335,10 @@ def resolve_reducer(
             f"method must be a name, a construction such as Lightweight() or a Reducer, got "
             f"{method!r}; pass one of these."
         )
-    return SensitivityReducer(construction_for(method, n_clusters), sampling)
+    construction = construction_for(method, n_clusters)
+    if getattr(construction, "representatives", "rows") != "rows":
+        raise InvalidInputError(
+            'representatives="centroids" is for draws from all rows: the nodes of a tree are rows, '
+            "which are reduced again; leave it out."
+        )
+    return SensitivityReducer(construction, sampling)

@@ -166,6 +166,10 @@ class RemotePlace(Place):
             raise StoreError(f"{self.name}: nothing is there; check the URL and the endpoint")
         return root
 
+    def is_free(self) -> bool:
+        """Look for the root."""
+        return self._find_root() is None
+
     def settings(self) -> GroupContents:
         """Return what lies beside the head."""
         return self._root().settings

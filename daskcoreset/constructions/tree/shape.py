@@ -86,6 +86,63 @@ def _shape(slots: Sequence[int], names: Sequence[str], start: int, stop: int) ->
     return Part(digest_of(below), start, stop, below)
 
 
+# Leaves below a boundary of the next level, on average; larger groups change more nodes at a time,
+# and smaller ones make the tree deeper.
+_GROUP_DIGITS = 4
+
+
+def shape_by_keys(keys: Sequence[str], names: Sequence[str]) -> Part:
+    r"""Return the tree over leaves that come and go anywhere.
+
+    A hash of its key says at how many levels a leaf begins a new group, at each with the
+    probability 1/16. So the shape is a function of the keys in their order, however they came
+    together, and a leaf that comes, goes or changes touches the nodes of its own groups alone:
+    some :math:`\log_2 n` and as many as a group has.
+
+    Parameters
+    ----------
+    keys : sequence of str
+        All different; at least one.
+    names : sequence of str
+        Of the leaves, all different.
+
+    Examples
+    --------
+    >>> keys = [f"day-{i}" for i in range(100)]
+    >>> fewer = keys[:50] + keys[51:]
+    >>> before, after = shape_by_keys(keys, keys), shape_by_keys(fewer, fewer)
+    >>> len({part.name for part in after} - {part.name for part in before}) < 25
+    True
+    """
+    levels = [_level(key) for key in keys]
+
+    def grouped(start: int, stop: int, level: int) -> Part:
+        if stop - start == 1:
+            return Part(names[start], start, stop)
+        cuts = [i for i in range(start + 1, stop) if levels[i] >= level]
+        bounds = zip([start, *cuts], [*cuts, stop], strict=True)
+        return _united([grouped(first, last, level - 1) for first, last in bounds])
+
+    return grouped(0, len(keys), max(levels))
+
+
+def _level(key: str) -> int:
+    number = int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest())
+    level = 0
+    while number and not number % (1 << _GROUP_DIGITS):
+        number, level = number >> _GROUP_DIGITS, level + 1
+    return level
+
+
+def _united(parts: Sequence[Part]) -> Part:
+    """Unite neighbours, full powers of two first, so that a new last one changes little."""
+    if len(parts) == 1:
+        return parts[0]
+    middle = 1 << (len(parts) - 1).bit_length() - 1
+    below = _united(parts[:middle]), _united(parts[middle:])
+    return Part(digest_of(below), below[0].start, below[1].stop, below)
+
+
 def digest_of(parts: Sequence[Part]) -> str:
     """Return 32 hexadecimal digits that stand for the names of parts."""
     names = " ".join(part.name for part in parts)
@@ -120,6 +177,32 @@ def cover(top: Part, chosen: Sequence[bool]) -> list[Part]:
 
     look(top)
     return covering
+
+
+# Nodes that are read at most for one answer, beyond those that it cannot do without.
+_MAX_NODES = 16
+
+
+def finer(parts: Sequence[Part]) -> list[Part]:
+    r"""Return parts below those given, that with the most leaves taken apart first.
+
+    Rows of many nodes are drawn from once where those near the root have been drawn from at every
+    level below. Of parts with the shares :math:`p_i` of the rows, each a node of twice the rows of
+    an answer, what was drawn at and below them adds :math:`\sum_i p_i^2` of the variance of the
+    last draw: half of it at these nodes, half of that one level below, and so on.
+
+    Examples
+    --------
+    >>> len(finer([shape_of(range(8), list("abcdefgh"))]))
+    8
+    """
+    found = list(parts)
+    while len(found) < _MAX_NODES:
+        largest = max(range(len(found)), key=lambda i: found[i].stop - found[i].start)
+        if not found[largest].below:  # nor has any other one
+            break
+        found[largest : largest + 1] = found[largest].below
+    return found
 
 
 def respaced(slots: Sequence[int]) -> list[int]:

@@ -2,44 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import datetime as dt
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
-import numpy as np
-
-from daskcoreset.constructions.sampling.job import DataFacts
 from daskcoreset.constructions.tree import persistence
-from daskcoreset.constructions.tree.job import Settings, TreeJob, concatenate_parts
-from daskcoreset.constructions.tree.manifest import ROW_BITS, Leaf, LeafTable, Manifest
-from daskcoreset.constructions.tree.persistence import RowSchema
-from daskcoreset.constructions.tree.places import Layout
+from daskcoreset.constructions.tree.answers import coreset_of, parts_of
+from daskcoreset.constructions.tree.changes import Needed, write_version
+from daskcoreset.constructions.tree.drift import Drift, drift_of, solution_of
+from daskcoreset.constructions.tree.following import Plan, Refresh, Refreshing
+from daskcoreset.constructions.tree.job import Settings
+from daskcoreset.constructions.tree.leaf_table import ROW_BITS, Leaf, LeafTable
+from daskcoreset.constructions.tree.leaves import read_leaf
+from daskcoreset.constructions.tree.manifest import Manifest
+from daskcoreset.constructions.tree.places import Layout, Place
+from daskcoreset.constructions.tree.plot import plot_tree
 from daskcoreset.constructions.tree.reducer import Reducer
 from daskcoreset.constructions.tree.remote import place_at
-from daskcoreset.constructions.tree.shape import Part, cover, digest_of, respaced
+from daskcoreset.constructions.tree.shape import cover
+from daskcoreset.constructions.tree.view import SourceView
+from daskcoreset.constructions.tree.windows import TreeWindow
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.inside import refuse_inside
 from daskcoreset.core.points import WeightedPoints
-from daskcoreset.core.random import RandomState, Stage, stream
+from daskcoreset.core.random import RandomState
 from daskcoreset.core.tables import short_seed
 from daskcoreset.core.typing import IndexArray, Sampling
+from daskcoreset.core.validation import as_int, check_flag
 from daskcoreset.core.zarr_places import Location
-from daskcoreset.inputs.blocks import row_blocks
-from daskcoreset.inputs.options import ReadKeywords, takes_reading
+from daskcoreset.execution.progress import count_reads
+from daskcoreset.inputs.followed import FollowOptions
+from daskcoreset.inputs.options import ReadKeywords, ReadOptions, takes_reading
 from daskcoreset.sensitivities import Sensitivity
 
-# Coresets of blocks united at a time where a leaf's data are out of core.
-_SPLIT_EVERY = 16
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Leaves by name, by position, or by date.
+Window: TypeAlias = "str | Sequence[str] | slice | int | dt.date | None"
 
 _LAYOUT = Layout("coreset-tree", "versions", flat=False)
 
 
-def _reduced(settings: Settings, part: Part, below: list[WeightedPoints]) -> WeightedPoints:
-    # By the name, which stands for the leaves below: the same leaves give the same bits.
-    return settings.reduce(concatenate_parts(below), int(part.name, 16))
+def _created(place: Place, settings: Settings, *, follows: bool = False) -> Manifest:
+    """Make an empty tree; one that follows a source is opened by `CoresetTree.follow` too."""
+    opens = "CoresetTree.follow" if follows else "CoresetTree.open"
+    contents = persistence.settings_contents(settings, _LAYOUT.kind, follows=follows)
+    remedy = f"{opens} opens a tree that is there, or choose another path"
+    head = place.create(contents, None, remedy, overwrite=False)
+    return Manifest(place, head, most_rows=settings.most_rows)
+
+
+def _opened(place: Place, method: Any) -> tuple[Settings, Manifest]:
+    settings, origin = persistence.settings_from(place.settings(), place.name, method)
+    return settings, Manifest.newest(place, origin, settings.most_rows)
 
 
 class CoresetTree:
@@ -65,11 +85,14 @@ class CoresetTree:
         Number of changes made.
     depth : int
         Nodes above a leaf at most.
+    last_refresh : Refresh or None
+        What was read last, of a tree that follows a source.
 
     Examples
     --------
     >>> import tempfile
     >>> from pathlib import Path
+    >>> import numpy as np
     >>> path = Path(tempfile.mkdtemp()) / "days.zarr"
     >>> tree = CoresetTree.create(path, size=100, random_state=0)
     >>> rng = np.random.default_rng(0)
@@ -96,9 +119,16 @@ class CoresetTree:
     Tukan, Baykal, Feldman and Rus (2020), Algorithm 2, on a tree that is kept.
     """
 
-    def __init__(self, settings: Settings, manifest: Manifest) -> None:
+    last_refresh: Refresh | None = None
+
+    def __init__(
+        self, settings: Settings, manifest: Manifest, view: SourceView | None = None
+    ) -> None:
         self._settings = settings
         self._manifest = manifest
+        self._view = view
+        # What earlier versions need that are kept, as far as it was read.
+        self._needed: Needed = {}
 
     @classmethod
     def create(
@@ -146,10 +176,7 @@ class CoresetTree:
         )
         place = place_at("path", path, _LAYOUT, storage_options)
         refuse_inside(path, storage_options)
-        remedy = "CoresetTree.open opens a tree that is there, or choose another path"
-        contents = persistence.settings_contents(settings, _LAYOUT.kind)
-        head = place.create(contents, None, remedy, overwrite=False)
-        return cls(settings, Manifest(place, head, most_rows=settings.most_rows))
+        return cls(settings, _created(place, settings))
 
     @classmethod
     def open(
@@ -182,9 +209,7 @@ class CoresetTree:
         InvalidInputError
             If `method` is needed or is another one.
         """
-        place = place_at("path", path, _LAYOUT, storage_options)
-        settings, origin = persistence.settings_from(place.settings(), place.name, method)
-        return cls(settings, Manifest.newest(place, origin, settings.most_rows))
+        return cls(*_opened(place_at("path", path, _LAYOUT, storage_options), method))
 
     def __repr__(self) -> str:
         settings = self._settings
@@ -220,7 +245,263 @@ class CoresetTree:
     @property
     def depth(self) -> int:
         """Nodes above a leaf at most."""
-        return self._manifest.top.depth if self._manifest.top else 0
+        return self._manifest.depth
+
+    # --- sources that are followed -------------------------------------------------------
+
+    @classmethod
+    def follow(
+        cls,
+        source: Any,
+        path: Location,
+        method: str | Sensitivity[Any] | Reducer = "lightweight",
+        size: int = 1000,
+        *,
+        y: str | None = None,
+        sample_weight: str | None = None,
+        inner_size: int | None = None,
+        random_state: RandomState = None,
+        sampling: Sampling = "systematic",
+        on_invalid: Literal["raise", "drop"] = "raise",
+        n_clusters: int | None = None,
+        chunks: int | Literal["auto"] = "auto",
+        detect: Literal["stat", "content"] = "stat",
+        branch: str = "main",
+        keep: int | None = 10,
+        allow_shrink: bool = False,
+        columns: Sequence[str] | None = None,
+        missing_chunks: Literal["raise", "fill"] = "raise",
+        source_options: Mapping[str, Any] | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        progress: bool | None = False,
+        timeout: float | None = None,
+    ) -> CoresetTree:
+        """Open the view of a source that changes, or make it, and bring it up to date.
+
+        A view is a tree with a leaf for every row block of a Zarr array, or for every file. It
+        remembers what it has seen of each, so that `refresh` reads only what is new or changed;
+        what it holds then has the bits of a view that is made from the source as it is.
+
+        Parameters
+        ----------
+        source : path, URL, glob, list of paths, Zarr array, group or store, Icechunk repository,
+            DeltaTable, or function
+            A Zarr array, or a folder of Parquet files, a glob, or a list of files; the newest
+            snapshot of a branch of Icechunk; the newest version of a Delta table, which may be
+            given by its path. A function is called whenever the source is looked at, and returns
+            one of these.
+        path : path, URL or zarr.storage.ObjectStore
+            Of the view; made where nothing is there.
+        method, size, inner_size, random_state, sampling, on_invalid, n_clusters, storage_options
+            As in `create`; of a view that is there the same as when it was made, but for a
+            `random_state` of None, which takes that of the view.
+        y, sample_weight : str, optional
+            Names of columns, or of arrays of the group.
+        chunks : int or "auto", default="auto"
+            Rows of a leaf of a Zarr array; "auto" takes one chunk, or shard. A multiple of these
+            makes fewer leaves, of which more is read again.
+        detect : {"stat", "content"}, default="stat"
+            How a change is known: by size, modification time and entity tag of files, or of the
+            chunks of an array; or by a hash of what is stored, for which all of it is read. Of
+            Icechunk, "stat" takes the difference of two snapshots.
+        branch : str, default="main"
+            Of an Icechunk repository.
+        keep : int or None, default=10
+            Versions of the view that `as_of` can go back to; None keeps all.
+        allow_shrink : bool, default=False
+            As in `refresh`.
+        columns, missing_chunks
+            As in `daskcoreset.build`.
+        source_options : mapping, optional
+            ``storage_options`` of the source, where that is a URL.
+        progress, timeout
+            As in `daskcoreset.build`.
+
+        Returns
+        -------
+        CoresetTree
+            Up to date; `last_refresh` says what was read for that.
+
+        Raises
+        ------
+        InvalidInputError, InvalidTypeError
+            If an argument cannot be used, the view follows another source, or parts of the source
+            have another width or dtype, or it has shrunk (see `refresh`). The view is as it was.
+        StoreError
+            If the source does not read, or the view is damaged or out of reach.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> rng = np.random.default_rng(0)
+        >>> for day in ("2026-03-01", "2026-03-02"):
+        ...     np.save(folder / f"{day}.npy", rng.normal(size=(1000, 3)))
+        >>> view = CoresetTree.follow(f"{folder}/*.npy", folder / "view", size=100, random_state=0)
+        >>> np.save(folder / "2026-03-03.npy", rng.normal(size=(1000, 3)))
+        >>> view.refresh()
+        Refresh(version 2: 1 of 3 leaves read, 1,000 rows, 24,000 bytes; 1 added, ...)
+        >>> view[-2:]
+        TreeWindow(2 of 3 leaves: '2026-03-02.npy' to '2026-03-03.npy')
+        """
+        reading = ReadOptions(source_options, columns, missing_chunks)
+        options = FollowOptions(y, sample_weight, chunks, detect, branch, reading)
+        view = SourceView(source, options, keep)
+        wanted = Settings.checked(
+            method, size, inner_size, n_clusters, random_state, sampling, on_invalid
+        )
+        place = place_at("path", path, _LAYOUT, storage_options)
+        with time_limit(timeout):
+            if place.is_free():
+                refuse_inside(path, storage_options)
+                view.look(None)  # what cannot be opened leaves nothing behind
+                tree = cls(wanted, _created(place, wanted, follows=True), view)
+            else:
+                settings, manifest = _opened(place, method)
+                view.check_settings(place, settings, wanted, random_state)
+                tree = cls(settings, manifest, view)
+            tree.refresh(allow_shrink=allow_shrink, progress=progress)
+        return tree
+
+    def refresh(
+        self,
+        source: Any = None,
+        *,
+        allow_shrink: bool = False,
+        progress: bool | None = False,
+        timeout: float | None = None,
+    ) -> Refresh:
+        """Bring a view up to date with its source: read only what is new or changed.
+
+        What is seen of the source and the leaves change in one version of the tree: a refresh that
+        is killed is as if it had not begun, or is done, or, where it was one of very many leaves,
+        some of them are there and the next refresh goes on with the others.
+
+        Parameters
+        ----------
+        source : object, optional
+            The source, opened anew, such as a longer list of files; None looks at the one that was
+            passed to `follow`.
+        allow_shrink : bool, default=False
+            Whether a Zarr array may end before a leaf of the view, and whether all files may be
+            gone. Single files that are gone are deleted leaves, without more words.
+        progress, timeout
+            As in `daskcoreset.build`.
+
+        Returns
+        -------
+        Refresh
+            What was read, and which leaves came, changed and went.
+
+        Raises
+        ------
+        InvalidInputError
+            If it is no view, the source is another one or has shrunk, or a part of it has another
+            width or dtype. The view is as it was.
+        StoreError
+            If the source does not read, or another process has changed the view.
+        """
+        check_flag("allow_shrink", allow_shrink)
+        if self._view is None:
+            what = "was opened without its source" if self._manifest.source else "follows no source"
+            raise InvalidInputError(
+                f"the tree {what}; CoresetTree.follow(source, path) opens a view."
+            )
+        manifest, view = self._manifest, self._view
+        with time_limit(timeout):
+            manifest.check_current()
+            if source is not None:
+                view = replace(view, source=source)
+            state, record = view.look(manifest)
+            plan = Plan.of(manifest, state, record, allow_shrink=allow_shrink)
+            if plan.is_done(manifest):
+                done = Refresh(self.version, n_leaves=len(self.leaves))
+            else:
+                work = Refreshing(self._settings, manifest, plan, self._commit)
+                with count_reads(progress, len(plan.to_read), unit="leaf") as advance:
+                    done = work.run(advance, view.n_threads)
+        self._view, self.last_refresh = view, done
+        return done
+
+    def as_of(self, version: int) -> CoresetTree:
+        """Return the tree as it was at an earlier version that is kept; it can only be read.
+
+        Parameters
+        ----------
+        version : int
+            A tree keeps the version before the newest; a view as many as `follow` was told.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no such version, or it is not kept.
+        StoreError
+            If it is damaged.
+        """
+        version = as_int("version", version, remedy="pass one of those that were made")
+        return type(self)(self._settings, self._manifest.as_of(version))
+
+    def drift(
+        self, kept: Any = None, *, leaves: Window = None, n_clusters: int | None = None
+    ) -> Drift:
+        """Return how much better a new solution would be than one that is kept.
+
+        Both are judged on rows of the tree that the new one was not fitted to, see
+        `daskcoreset.constructions.tree.drift`; no row of the source is read.
+
+        Parameters
+        ----------
+        kept : object, optional
+            A solution as `Coreset.audit` takes it, such as cluster centers, or a fitted model with
+            ``cluster_centers_``. None takes one for the version before this one.
+        leaves : str, sequence of str, slice, int, date or None, default=None
+            The window that it is judged on, as in `coreset`.
+        n_clusters : int, optional
+            Centers of the new solution; by default as many as `kept` has, or what the construction
+            is for.
+
+        Returns
+        -------
+        Drift
+
+        Raises
+        ------
+        InvalidInputError, InvalidTypeError
+            If there is no earlier version and nothing was passed, or the solution does not fit.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> tree = CoresetTree.create(Path(tempfile.mkdtemp()) / "t", size=200, random_state=0)
+        >>> rng = np.random.default_rng(0)
+        >>> leaf = tree.append(rng.normal(size=(2000, 2)))
+        >>> leaf = tree.append(rng.normal(5.0, 1.0, size=(2000, 2)))
+        >>> tree.drift(np.zeros((1, 2)))
+        Drift(recomputing brings rows ... % closer, between ... % and ... %)
+        """
+        if kept is None:
+            if self.version < 2:
+                raise InvalidInputError(
+                    "kept is missing, and there is no version before this one; pass a solution."
+                )
+            before = self.as_of(self.version - 1)
+            kept = solution_of(self._settings, before.coreset(), n_clusters)
+        parts = parts_of(self._manifest, self.leaves.select(leaves))
+        return drift_of(self._settings, self._manifest.read_node, parts, kept, n_clusters)
+
+    def __getitem__(self, window: Window) -> TreeWindow:
+        """Return a window of leaves, which estimators take in place of X."""
+        flags = self.leaves.select(window)
+        names = [leaf.name for leaf, flag in zip(self.leaves, flags, strict=True) if flag]
+        if not names:
+            raise InvalidInputError("the tree has no leaves; append some first.")
+        return TreeWindow(self, names)
+
+    def __iter__(self) -> Iterator[str]:
+        """Go through the names of the leaves, not through windows of one."""
+        return iter(self.leaves.names)
 
     # --- changes -------------------------------------------------------------------------
 
@@ -272,6 +553,36 @@ class CoresetTree:
             return self._put(leaf, (X, y, sample_weight), progress)
 
     @takes_reading
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        timeout: float | None = None,
+        **_reading: Unpack[ReadKeywords],
+    ) -> CoresetTree:
+        """Add a batch as a leaf with a name of its own, as a `CoresetStream` takes it.
+
+        Parameters
+        ----------
+        X, y, sample_weight, timeout, storage_options, columns, missing_chunks
+            As in `append`.
+
+        Returns
+        -------
+        CoresetTree
+            Itself.
+
+        Raises
+        ------
+        InvalidInputError, InvalidTypeError, StoreError
+            As in `append`.
+        """
+        self.append(X, y, sample_weight, timeout=timeout)
+        return self
+
+    @takes_reading
     def replace(
         self,
         leaf: str,
@@ -313,73 +624,44 @@ class CoresetTree:
     def _put(self, leaf: Leaf, data: tuple[Any, Any, Any], progress: bool | None) -> Leaf:
         """Read the rows of a leaf once, and put it where it belongs."""
         manifest, settings = self._manifest, self._settings
+        self._refuse_followed()
         manifest.check_current()  # before the data are read
-        blocks = row_blocks(*data, on_invalid=settings.on_invalid)
-        blocks.refuse_cube("a stored tree")
-        schema = RowSchema.of(blocks, manifest.schema)
+        check = (lambda _: None) if manifest.schema is None else manifest.schema.check
         # Another seed for every leaf, and every time it is replaced.
-        rng = stream(settings.seed, Stage.TREE_LEAVES, leaf.uid, leaf.revision)
-        leaf_settings = replace(settings, size=settings.inner_size, seed=int(rng.integers(2**63)))
-        results = TreeJob(blocks, leaf_settings, _SPLIT_EVERY, part=True).root(progress)
-        node = results.value
-        if node.read >> ROW_BITS or leaf.uid >> (63 - ROW_BITS):
+        read = read_leaf(data, settings, (leaf.uid, leaf.revision), check, progress)
+        if read.rows >> ROW_BITS or leaf.uid >> (63 - ROW_BITS):
             raise InvalidInputError(
-                f"leaf {leaf.uid} with {node.read} rows is more than a tree can number; make "
+                f"leaf {leaf.uid} with {read.rows} rows is more than a tree can number; make "
                 f"several leaves of it, or begin another tree."
             )
-        points, schema = schema.fit(node.points)
+        points, schema = (manifest.schema or read.schema).fit(read.points)
         points = replace(points, indices=points.indices + (leaf.uid << ROW_BITS))
-        dropped = results.n_rows - results.n_kept
-        leaf = replace(leaf, rows=node.read, weight=node.weight, n_dropped=dropped)
+        leaf = replace(leaf, rows=read.rows, weight=read.weight, n_dropped=read.n_dropped)
         leaves = LeafTable(({old.uid: old for old in self.leaves} | {leaf.uid: leaf}).values())
         uid = max(manifest.next_uid, leaf.uid + 1)
         changed = replace(manifest, leaves=leaves, next_uid=uid, schema=schema)
         self._commit(changed, {leaf.node: points})
         return leaf
 
-    def _commit(self, changed: Manifest, made: dict[str, WeightedPoints]) -> None:
-        """Make the nodes that are not there yet, and write the next version.
+    def _refuse_followed(self) -> None:
+        if self._manifest.source is not None:
+            raise InvalidInputError(
+                f"the tree follows {self._manifest.source.name!r}, and has the leaves of that; "
+                f"change the source, and call refresh, or make another tree."
+            )
 
-        Parameters
-        ----------
-        changed : Manifest
-            The leaves as they are to be; its version and nodes are still those before.
-        made : dict of str to WeightedPoints
-            Leaves that are new, by the names of their nodes; the nodes above them are added.
+    def _commit(self, changed: Manifest, made: dict[str, WeightedPoints]) -> Manifest:
+        self._manifest, self._needed = write_version(
+            self._settings, self._manifest, changed, made, self._needed
+        )
+        return self._manifest
 
-        Raises
-        ------
-        StoreError
-            If another process has changed the tree, or the disk refused. It is as it was.
-        """
-        before, version = self._manifest, self.version + 1
-        before.check_current()
-        slots = respaced([leaf.slot for leaf in changed.leaves])
-        spaced = zip(changed.leaves, slots, strict=True)
-        leaves = LeafTable(replace(leaf, slot=slot) for leaf, slot in spaced)
-        after = replace(changed, version=version, leaves=leaves)
-        kept: dict[str, tuple[int, int]] = {}
-        for part in after.top or ():
-            if part.name in before.nodes:
-                kept[part.name] = before.nodes[part.name]
-            elif part.below:
-                names = [below.name for below in part.below]
-                points = [made[name] if name in made else before.read_node(name) for name in names]
-                made[part.name] = _reduced(self._settings, part, points)
-        place = before.place
-        new = {name: (version, index) for index, name in enumerate(made, place.first_index)}
-        after = replace(after, nodes=kept | new)
-        after = after.commit(after.groups(made))
-        needed = before.needed | after.needed  # who has the tree open as it was may go on reading
-        place.sweep(lambda made_in, member: (made_in, member) in needed or made_in > version)
-        self._manifest = after
-
-    def delete(self, leaf: str | Sequence[str] | slice) -> None:
+    def delete(self, leaf: Window) -> None:
         """Remove a leaf, or several in one step.
 
         Parameters
         ----------
-        leaf : str, sequence of str, or slice of str
+        leaf : str, sequence of str, slice, int or date
             As `leaves` of `coreset`.
 
         Raises
@@ -393,22 +675,23 @@ class CoresetTree:
             raise InvalidTypeError(
                 "leaf is None; pass the names of leaves, or slice(None) for all."
             )
+        self._refuse_followed()
         deleted = self.leaves.select(leaf)
         remaining = LeafTable(x for x, flag in zip(self.leaves, deleted, strict=True) if not flag)
         self._commit(replace(self._manifest, leaves=remaining), {})
 
     # --- questions -----------------------------------------------------------------------
 
-    def coreset(
-        self, leaves: str | Sequence[str] | slice | None = None, *, normalize: bool = False
-    ) -> Coreset:
+    def coreset(self, leaves: Window = None, *, normalize: bool = False) -> Coreset:
         """Return a coreset of all leaves or of some.
 
         Parameters
         ----------
-        leaves : str, sequence of str, slice of str, or None, default=None
-            Names; a slice from one name to another, both included, in the order of the table;
-            None for all.
+        leaves : str, sequence of str, slice, int, date, or None, default=None
+            Names; a slice from one name to another, both included, in the order of the table; a
+            date, or a slice from one to another, both included, of leaves with a time; a position
+            or a slice of positions, as Python counts them, such as ``slice(-7, None)``; None for
+            all.
         normalize : bool, default=False
             Whether to scale the weights to the total weight of the data, as in
             `daskcoreset.build`.
@@ -427,38 +710,7 @@ class CoresetTree:
         StoreError
             If the tree has changed since it was opened and the nodes are gone, or it is damaged.
         """
-        manifest, settings = self._manifest, self._settings
-        if manifest.top is None:
-            raise InvalidInputError("the tree has no leaves; append some first.")
-        flags = self.leaves.select(leaves)
-        parts = cover(manifest.top, flags)
-        # By the names of the parts, which stand for the leaves below them.
-        points, described = settings.last_reduction(
-            [manifest.read_node(part.name) for part in parts], int(digest_of(parts), 16)
-        )
-        points = replace(points, indices=self._count_rows(points.indices))
-        all_leaves = zip(self.leaves, self.leaves.offsets, flags, strict=True)
-        chosen = [(leaf, offset) for leaf, offset, flag in all_leaves if flag]
-        facts = {
-            **described,
-            "strategy": "store",
-            "version": self.version,
-            "levels": self.depth,
-            "leaves": [{"name": x.name, "offset": start, "rows": x.rows} for x, start in chosen],
-        }
-        n_dropped = sum(leaf.n_dropped for leaf, _ in chosen)
-        n = sum(leaf.rows for leaf, _ in chosen) - n_dropped
-        weight = float(sum(leaf.weight for leaf, _ in chosen))
-        columns = None if manifest.schema is None else manifest.schema.columns
-        data = DataFacts(n, n_dropped, weight, str(self.path), columns)
-        return settings.make_coreset(points, data, facts, normalize=normalize)
-
-    def _count_rows(self, stored: IndexArray) -> IndexArray:
-        """Turn row numbers as they are kept into those that count through all leaves."""
-        uids = np.array([leaf.uid for leaf in self.leaves])
-        offsets = np.array(self.leaves.offsets)
-        starts: IndexArray = offsets[np.searchsorted(uids, stored >> ROW_BITS)]
-        return starts + (stored & ((1 << ROW_BITS) - 1))
+        return coreset_of(self._settings, self._manifest, leaves, normalize=normalize)
 
     def locate(self, indices: IndexArray) -> tuple[list[str], IndexArray]:
         """Return the leaf, and the row number in it, of rows of a coreset of this tree.
@@ -482,6 +734,37 @@ class CoresetTree:
             If there is no such row.
         """
         return self.leaves.locate(indices)
+
+    def plot(self, leaves: Window = None, ax: Axes | None = None) -> Axes:
+        """Draw the leaves with their rows, the nodes above them, and how old each node is.
+
+        A change makes only the nodes above a leaf anew: the others keep their age. No node is
+        read.
+
+        Parameters
+        ----------
+        leaves : str, int, date, sequence or slice of these, or None, default=None
+            A window, as in `coreset`: the nodes that answer for it are hatched.
+        ax : matplotlib.axes.Axes or None, default=None
+            Where to draw; None draws into a new figure of pyplot.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        InvalidInputError
+            If there are no leaves, or none of such a name.
+        MissingDependencyError
+            matplotlib is not installed; the extra is "plot".
+        """
+        manifest = self._manifest
+        if manifest.top is None:
+            raise InvalidInputError("the tree has no leaves; append some first.")
+        window = () if leaves is None else cover(manifest.top, self.leaves.select(leaves))
+        ages = {name: self.version - made_in for name, (made_in, _) in manifest.nodes.items()}
+        return plot_tree(manifest.top, self.leaves, ages, window, ax)
 
     def verify(self) -> None:
         """Read every node, and check its digest and the chain of versions.

@@ -410,7 +410,7 @@ class CoresetStream:
                 self.partial_fit(*(batch if isinstance(batch, tuple) else (batch,)))
             return
         settings, start = self._settings, 0
-        blocks = row_blocks(X, y, sample_weight, on_invalid=settings.on_invalid)
+        blocks = row_blocks(X, y, sample_weight, on_invalid=settings.on_invalid, allow_empty=True)
         blocks.refuse_cube("a stream")
         if blocks.are_views and blocks.n_blocks > 1:  # one block, which is checked as a whole
             rows = blocks.n_rows or 1

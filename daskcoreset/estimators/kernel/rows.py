@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -41,6 +41,8 @@ from daskcoreset.estimators.kernel.objective import (
 )
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
+
+T = TypeVar("T")
 
 # Indices of the block of past rows and of the root; no block of the data has them.
 PAST, ROOT = 2**31, 2**31 + 1
@@ -152,12 +154,24 @@ class TrainingRows:
             In the order of the blocks. Of drawn rows each stands for as much as any other,
             whatever its weight; of all rows each for its weight.
         """
+        return self.work_on_draw(_same, seed, fold, count)
+
+    def work_on_draw(
+        self, work: Callable[[Block], T], seed: int, fold: int, count: int | None
+    ) -> T:
+        """Return ``work(rows)`` of rows as of `draw`, made where they are: only it travels."""
         draw = self.quotas(seed, fold, count)
-        rows: Block = map_reduce(self.blocks, draw_rows, _concatenate_two, broadcast=draw).value
-        if self.past is not None:
-            rows = concatenate([rows, draw_rows(self.past, PAST, draw)])
+        past = None if self.past is None else draw_rows(self.past, PAST, draw)
+        made: Any = map_reduce(
+            self.blocks,
+            draw_rows,
+            _concatenate_two,
+            broadcast=draw,
+            then=partial(_work_with, work, past),
+        )
         self.reads += 1
-        return rows
+        value: T = made.value
+        return value
 
     def quotas(self, seed: int, fold: int, count: int | None) -> Draw:
         """Split draws over the blocks; None takes all rows."""
@@ -167,6 +181,14 @@ class TrainingRows:
         masses = np.array([[self.block_weights[index]] for index in indices])
         counts = split_quota(count, masses, stream(seed, Stage.DESCENT, ROOT, fold))[:, 0]
         return Draw(seed, fold, dict(zip(indices, counts.tolist(), strict=True)))
+
+
+def _same(rows: Block) -> Block:
+    return rows
+
+
+def _work_with(work: Callable[[Block], T], past: Block | None, rows: Block) -> T:
+    return work(rows if past is None else concatenate([rows, past]))
 
 
 def _concatenate_two(first: Block, second: Block) -> Block:

@@ -8,7 +8,7 @@ for the inner steps is drawn too: one epoch is one read.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -316,19 +316,70 @@ def solve_avm(problem: KernelProblem, *, n_steps: int, seed: int = 0) -> Solutio
     Le et al. (2017), Approximation vector machines for large-scale online learning, Algorithm 2,
     in the scale of Tan, Zhang and Wang's objective, whose strong convexity is one.
     """
-    from daskcoreset.estimators.kernel import sgd_numba as loops
-
-    rows, core, loss, lam = problem.rows, problem.core, problem.loss, problem.lam
-    beta, total = np.zeros((2, n_problems(len(rows.classes)), len(core)))
-    gram, burn_in = core.gram(), n_steps // 2
+    rows, core = problem.rows, problem.core
+    burn_in = n_steps // 2
+    state = np.zeros((2, n_problems(len(rows.classes)), len(core)))
     max_rows = max_sample_rows(max(core.points.shape))
     all_rows = rows.n_rows <= max_rows
     steps_per_read = n_steps if all_rows else max_rows
     for part, taken in enumerate(range(0, n_steps, steps_per_read)):
         count = min(steps_per_read, n_steps - taken)
-        drawn = rows.draw(seed, part, None if all_rows else count)
-        sample = Sample.of(drawn, core, rows.classes, all_rows=all_rows)
-        order = sample.order(count, order_stream(seed, part))
+        steps = AveragedSteps(
+            core, problem.loss, problem.lam, rows.classes, state, taken, burn_in, count,
+            all_rows=all_rows, seed=seed, part=part,
+        )  # fmt: skip
+        state = rows.work_on_draw(steps, seed, part, None if all_rows else count)
+        if taken + count < n_steps:
+            rows.record(steps=taken + count)
+    mean = state[1].T / (n_steps - burn_in)
+    objectives = problem.objectives(core.gram(), mean, problem.evaluate(mean).losses[0])
+    rows.record(steps=n_steps, objective=float(objectives.sum()))
+    return Solution(mean, objectives, None, n_steps, None)
+
+
+@dataclass(frozen=True, eq=False)
+class AveragedSteps:
+    """Steps of `solve_avm` on the rows of one read, taken by the worker that has them.
+
+    Attributes
+    ----------
+    core : KernelMap
+    loss : MarginLoss
+    lam : float
+    classes : ndarray of shape (n_classes,)
+    state : ndarray of shape (2, K, r), float64
+        Iterates of every problem, and the sums of those after `burn_in` steps.
+    taken, burn_in, count : int
+        Steps before, steps whose iterates are not added up, and steps to take.
+    all_rows : bool
+        As in `Sample`.
+    seed, part : int
+        Address of the order of the rows.
+    """
+
+    core: KernelMap
+    loss: MarginLoss
+    lam: float
+    classes: AnyArray
+    state: FloatArray
+    taken: int
+    burn_in: int
+    count: int
+    _: KW_ONLY
+    all_rows: bool
+    seed: int
+    part: int
+
+    def __call__(self, drawn: Block) -> FloatArray:
+        """Return the state after the steps."""
+        from daskcoreset.estimators.kernel import sgd_numba as loops
+
+        loss = self.loss
+        sample = Sample.of(drawn, self.core, self.classes, all_rows=self.all_rows)
+        order = sample.order(self.count, order_stream(self.seed, self.part))
+        beta, total = state = self.state.copy()
+        gram, radius = self.core.gram(), loss.safe_radius(self.lam)
+        numbers = np.array([self.lam, radius, float(self.taken), float(self.burn_in)])
         for k in range(len(beta)):
             loops.average(
                 sample.values,
@@ -336,14 +387,9 @@ def solve_avm(problem: KernelProblem, *, n_steps: int, seed: int = 0) -> Solutio
                 sample.signs[k],
                 order,
                 gram,
-                np.array([lam, loss.safe_radius(lam), float(taken), float(burn_in)]),
+                numbers,
                 loss.numbers,
                 beta[k],
                 total[k],
             )
-        if taken + count < n_steps:
-            rows.record(steps=taken + count)
-    mean = total.T / (n_steps - burn_in)
-    objectives = problem.objectives(gram, mean, problem.evaluate(mean).losses[0])
-    rows.record(steps=n_steps, objective=float(objectives.sum()))
-    return Solution(mean, objectives, None, n_steps, None)
+        return np.asarray(state)

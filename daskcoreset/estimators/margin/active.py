@@ -20,7 +20,7 @@ from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.estimators.base import FLOATS, is_in_memory, refuse_as
-from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, DecisionModel
+from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, NO_MARGIN, DecisionModel
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
 
@@ -101,6 +101,7 @@ class ActiveMaxMarginClassifier(DecisionModel):
     Har-Peled, Roth and Zimak (2007), Fig. 2.
     """
 
+    _no_coreset = NO_MARGIN
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **MARGIN_CONSTRAINTS,
         "error": [Interval(Real, 0, 1, closed="neither")],

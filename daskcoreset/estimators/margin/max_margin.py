@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from daskcoreset.constructions.class_summary import summarise_classes
 from daskcoreset.constructions.margin.examples import survey
-from daskcoreset.constructions.margin.max_margin import MaxMarginCoreset, Violators
+from daskcoreset.constructions.margin.max_margin import MaxMarginCoreset, Violators, coreset_of
 from daskcoreset.constructions.margin.outlier import (
     METHODS,
     InseparableRestError,
@@ -136,6 +136,9 @@ class MaxMarginClassifier(HardMarginModel):
         Of all rows; zero if they are not separable.
     factor_ : float
         Certified share of the largest margin; zero if the rows are not separable.
+    coreset_ : Coreset
+        The rows that were chosen, of weight one; of two classes, each of several has its own in
+        `core_`. What it promises is measured, in `margin_` and `factor_`.
     core_indices_ : ndarray of shape (m,), int64
         Row numbers of the core set; empty if the rows are not separable.
     dual_coef_ : ndarray of shape (m,), float64
@@ -256,6 +259,7 @@ class MaxMarginClassifier(HardMarginModel):
         return self._fit(X, y, sample_weight)
 
     def _separate(self, blocks: RowBlocks, first: BlockResults[FirstRead]) -> None:
+        self.__dict__.pop("coreset_", None)  # of an earlier fit
         exact = blocks.are_views and blocks.memory_bytes <= HUGE_BYTES
         epsilon = min(self.epsilon, _EXACT) if exact else self.epsilon
         several = len(self.classes_) > 2
@@ -295,6 +299,10 @@ class MaxMarginClassifier(HardMarginModel):
         self.dual_coef_ = np.concatenate([core.dual * core.signs for core in cores])
         self.trace_ = tuple(step for core in cores for step in core.trace)
         self.evidence_ = None
+        if not several:  # of which each has a core set of its own
+            names = self.classes_[(cores[0].signs > 0).astype(np.int64)]
+            chosen = coreset_of(cores[0], {})
+            self.coreset_ = replace(chosen, indices=self.core_indices_, labels=names)
 
     def _separate_classes(self, blocks: RowBlocks, labels: AnyArray, epsilon: float) -> None:
         center, bias = None, 0.0
@@ -336,6 +344,7 @@ class MaxMarginClassifier(HardMarginModel):
                     for signs in signs_of(labels, classes).T
                 )
             )
+        self.__dict__.pop("coreset_", None)
         self.core_, self.margin_, self.factor_ = None, 0.0, 0.0
         self.core_indices_, self.dual_coef_ = np.zeros(0, dtype=np.int64), np.zeros(0)
         self.trace_, self.evidence_ = (), error

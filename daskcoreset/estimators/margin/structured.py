@@ -31,7 +31,7 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_us
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import shown
 from daskcoreset.estimators.base import is_in_memory, refuse_as
-from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, DecisionModel
+from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, NO_MARGIN, DecisionModel
 from daskcoreset.execution.engine import map_rows
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
@@ -113,6 +113,7 @@ class StructuredMaxMargin(DecisionModel):
     (2001).
     """
 
+    _no_coreset = NO_MARGIN
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **MARGIN_CONSTRAINTS,
         "problem": [StrOptions({"multiclass", "sequence"}), StructuredProblem, callable],

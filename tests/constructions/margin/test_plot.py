@@ -20,7 +20,12 @@ def test_plot_margins__draws_both_and_marks_errors() -> None:
     found = MaxMarginCoreset(violators=1, chunks=500).run(X, y)
     ax = plot_margins(found, Figure().add_subplot())
     labels = {line.get_label(): line for line in ax.get_lines()}
-    assert set(labels) == {"on the core set", "0.9 of it", "on all data", "errs on the data"}
+    assert set(labels) == {
+        "on the core set",
+        "0.9 of it, as promised",
+        "on all data",
+        "errs on the data",
+    }
     core = np.asarray(labels["on the core set"].get_ydata(), dtype=float)
     assert core == pytest.approx([one.core_margin for one in found.trace])
     single = plot_gap([1, 2], [3.0, 2.0], [1.0, -1.0], ax=Figure().add_subplot())

@@ -26,7 +26,8 @@ from daskcoreset import (
     Uniform,
 )
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
-from daskcoreset.execution import waves
+from daskcoreset.execution import engine, waves
+from daskcoreset.execution.engine import load_parts
 from daskcoreset.testing import CountingArray, CountingScheduler
 
 ROWS, CHUNK, D = 6000, 500, 4
@@ -372,3 +373,80 @@ def test_build__of_a_cube_keeps_the_coordinates_of_every_member() -> None:
     store = zarr.storage.MemoryStore()
     portfolio.to_zarr(store)
     assert Portfolio.from_zarr(store).equals(portfolio)
+
+
+class Watched(dict[str, Any]):
+    """The parts of a block, which can be watched."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "scheduler"),
+    [
+        ("array", "synchronous"),
+        *((kind, "threads") for kind in ("path", "npy", "h5", "parquet")),
+    ],
+)
+def test_compute__of_lazy_builds_of_a_store_shares_the_first_read(
+    kind: str, scheduler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = make_data(12_000)
+    source: Any = str(tmp_path / f"x.{kind}")
+    if kind in {"array", "path"}:
+        source = zarr.create_array(tmp_path / "x.zarr", data=X, chunks=(CHUNK, D))
+        source = str(tmp_path / "x.zarr") if kind == "path" else source
+    elif kind == "npy":
+        np.save(source, X)
+    elif kind == "h5":
+        h5py = pytest.importorskip("h5py")
+        with h5py.File(source, "w") as file:
+            file.create_dataset("X", data=X, chunks=(CHUNK, D))
+    else:
+        table = pytest.importorskip("pyarrow").table({f"x{i}": X[:, i] for i in range(D)})
+        pytest.importorskip("pyarrow.parquet").write_table(table, source, row_group_size=CHUNK)
+    reads, held = [0], [0, 0]
+
+    def let_go() -> None:
+        held[0] -= 1
+
+    def load(spec: Any) -> Any:
+        parts = Watched(load_parts(spec))
+        if "X" in parts:
+            reads[0] += 1
+            held[:] = [held[0] + 1, max(held[1], held[0] + 1)]
+            weakref.finalize(parts, let_go)
+        return parts
+
+    names = ("mixture", "svm", "plain")
+    options: dict[str, Any] = {"size": 1000, "chunks": CHUNK}
+    alone = [own(source, y, name, **options) for name in names]
+    monkeypatch.setattr(engine, "load_parts", load)
+    lazy = [own(source, y, name, compute=False, **options) for name in names]
+    with dask.config.set(scheduler=scheduler, num_workers=2):
+        found = dask.compute(*lazy)
+    n_blocks = len(X) // CHUNK
+    # One, two and one by themselves; blocks may be read again by single members.
+    assert 2 * n_blocks <= reads[0] < 2.5 * n_blocks
+    assert held[1] <= 8
+    for coreset, of_its_own in zip(found, alone, strict=True):
+        assert coreset.equals(of_its_own)
+
+
+def test_compute__of_other_stores_chunks_or_columns_shares_nothing(tmp_path: Path) -> None:
+    X, _ = make_data(4_000)
+    for name, rows in {"a": X, "b": X + 100.0}.items():
+        zarr.create_array(tmp_path / f"{name}.zarr", data=rows, chunks=(CHUNK, D))
+    group = zarr.open_group(tmp_path / "g.zarr", mode="w")
+    for name, rows in {"a": X, "b": X + 100.0}.items():
+        group.create_array(name, data=rows, chunks=(CHUNK, D))
+    paths = [str(tmp_path / place) for place in ("a.zarr", "b.zarr", "g.zarr/a", "g.zarr/b")]
+    lazy = [
+        own(path, None, "plain", size=100, chunks=chunks, compute=False)
+        for path in paths
+        for chunks in (CHUNK, 2 * CHUNK)
+    ]
+    alone = [
+        own(path, None, "plain", size=100, chunks=chunks)
+        for path in paths
+        for chunks in (CHUNK, 2 * CHUNK)
+    ]
+    assert all(map(Coreset.equals, dask.compute(*lazy), alone))

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskcoreset.constructions.tree.shape import cover, respaced, shape_of
+from daskcoreset.constructions.tree.shape import (
+    cover,
+    finer,
+    respaced,
+    shape_by_keys,
+    shape_of,
+)
 
 
 @given(slots=st.sets(st.integers(0, 10_000), min_size=1, max_size=60))
@@ -48,3 +55,19 @@ def test_respaced__only_where_leaves_are_few() -> None:
     assert respaced([5, 69]) == [0, 1]
     dense = list(range(0, 900, 9))
     assert respaced(dense) == dense
+
+
+@pytest.mark.parametrize("n_leaves", [17, 50, 100, 400])
+def test_finer__gives_parts_of_about_as_many_leaves(n_leaves: int) -> None:
+    rng = np.random.default_rng(n_leaves)
+    for _ in range(10):
+        keys = [f"{i}-{rng.integers(10**9)}" for i in range(n_leaves)]
+        top = shape_by_keys(keys, keys)
+        assert [part.name for part in top if not part.below] == keys
+        parts = finer([top])
+        assert [part.start for part in parts[1:]] == [part.stop for part in parts[:-1]]
+        shares = np.array([part.stop - part.start for part in parts]) / n_leaves
+        assert len(parts) == 16
+        assert np.square(shares).sum() < 0.12  # of the variance of the last draw is added
+        few = cover(top, [i < n_leaves // 2 for i in range(n_leaves)])
+        assert min(16, n_leaves // 2) <= len(finer(few)) <= max(16, len(few))

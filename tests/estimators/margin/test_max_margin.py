@@ -234,3 +234,22 @@ def test_fit__margin_is_that_of_the_class_that_is_nearest_to_the_others(lazy: bo
     assert max(margins) > 1.2 * min(margins)
     assert model.margin_ == pytest.approx(min(margins), rel=1e-6)
     assert [one.margin for one in model.core_] == pytest.approx(margins, rel=1e-6)
+
+
+def test_coreset__holds_the_rows_that_were_chosen() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(500, 3))
+    X[:, 0] += np.sign(X[:, 0]) * 0.2
+    y = np.where(X[:, 0] > 0, "up", "down")
+    model = MaxMarginClassifier()
+    assert not hasattr(model, "coreset_")
+    chosen = model.fit(X, y).coreset_
+    np.testing.assert_allclose(chosen.points, X[chosen.indices])
+    assert chosen.labels is not None
+    assert (chosen.labels == y[chosen.indices]).all()
+    assert (chosen.provenance["n"], chosen.provenance["method"]) == (500, "max_margin")
+    # On these rows alone the margin is that of all.
+    again = MaxMarginClassifier().fit(chosen.points, chosen.labels)
+    assert again.margin_ == pytest.approx(model.margin_, rel=1e-3)
+    several = MaxMarginClassifier().fit(X, np.digitize(X[:, 0], [-0.7, 0.0]))
+    assert not hasattr(several, "coreset_")

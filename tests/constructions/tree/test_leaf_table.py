@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from daskcoreset.constructions.tree.manifest import LeafTable
+from daskcoreset.constructions.tree.leaf_table import LeafTable
 from tests.tools.trees import day, made
 
 

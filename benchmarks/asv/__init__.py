@@ -1,0 +1,1 @@
+"""Figures that asv follows from commit to commit."""

@@ -1,0 +1,292 @@
+"""Bringing a tree up to date with its source: which parts are read, and what becomes of the leaves.
+
+A leaf of such a tree is named after its part, and so are its random numbers; its node is named
+after its coreset, bit by bit, and the shape is one of the names of all leaves. So nothing depends
+on when a part came, or on what was there before it: after any history the tree has the bits of one
+that is made from the source as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import copy_context
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from daskcoreset.constructions.tree.job import Settings
+from daskcoreset.constructions.tree.leaf_table import ROW_BITS, Leaf, LeafTable
+from daskcoreset.constructions.tree.leaves import (
+    LeafRows,
+    content_digest,
+    number_of,
+    read_leaf,
+)
+from daskcoreset.constructions.tree.manifest import Manifest
+from daskcoreset.constructions.tree.persistence import RowSchema
+from daskcoreset.constructions.tree.source_record import SourceRecord
+from daskcoreset.core.deadline import check_time
+from daskcoreset.core.errors import CoresetError, InvalidInputError
+from daskcoreset.core.points import WeightedPoints, to_arrays
+from daskcoreset.inputs.followed import SourcePart, SourceState
+
+# Bytes of coresets of leaves after which they are written, while others are still to be read: so
+# many are held in memory, and no more is read again after a crash.
+BATCH_BYTES = 256 * 2**20
+
+
+@dataclass(frozen=True)
+class Refresh:
+    """What `CoresetTree.refresh` did.
+
+    Attributes
+    ----------
+    version : int
+        Of the tree; the one before where nothing was new.
+    read : tuple of str
+        Leaves whose parts were read.
+    added, changed, removed : tuple of str
+        Leaves that came, that hold other rows, and that went. A part that was written anew with
+        what was there before is read, and its leaf is not changed.
+    n_leaves : int
+        Leaves of the tree now.
+    rows, nbytes : int
+        Rows that were read, and their bytes once decoded.
+    """
+
+    version: int
+    read: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    n_leaves: int = 0
+    rows: int = 0
+    nbytes: int = 0
+
+    def __repr__(self) -> str:
+        counts = ", ".join(
+            f"{len(getattr(self, name)):,} {name}" for name in ("added", "changed", "removed")
+        )
+        return (
+            f"Refresh(version {self.version}: {len(self.read):,} of {self.n_leaves:,} leaves read, "
+            f"{self.rows:,} rows, {self.nbytes:,} bytes; {counts})"
+        )
+
+    def __bool__(self) -> bool:
+        """Whether any leaf came, changed or went."""
+        return bool(self.added or self.changed or self.removed)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What has to be done to bring a tree to a state of its source.
+
+    Attributes
+    ----------
+    state : SourceState
+    record : SourceRecord
+        Of the source when all is done.
+    to_read : list of SourcePart
+    removed : tuple of str
+        Leaves without a part.
+    """
+
+    state: SourceState
+    record: SourceRecord
+    to_read: list[SourcePart] = field(default_factory=list)
+    removed: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, manifest: Manifest, state: SourceState, record: SourceRecord, *, allow_shrink: bool
+    ) -> Plan:
+        """Compare a state with what the tree holds.
+
+        Raises
+        ------
+        InvalidInputError
+            The source has shrunk, and that is not allowed.
+        """
+        known = {} if manifest.source is None else manifest.source.stamps
+        names = {part.name for part in state.parts}
+        removed = tuple(leaf.name for leaf in manifest.leaves if leaf.name not in names)
+        if removed and not allow_shrink:
+            _refuse_shrunk(state, manifest, removed)
+        to_read = [part for part in state.parts if known.get(part.name) != part.stamp]
+        stamps = {part.name: part.stamp for part in state.parts}
+        return cls(state, replace(record, mark=state.mark, stamps=stamps), to_read, removed)
+
+    def is_done(self, manifest: Manifest) -> bool:
+        """Whether the tree is in this state already."""
+        order = [part.name for part in self.state.parts]
+        return manifest.source == self.record and manifest.leaves.names == order
+
+
+def _refuse_shrunk(state: SourceState, manifest: Manifest, removed: Sequence[str]) -> None:
+    remedy = "the view is as it was. If that is meant, pass allow_shrink=True"
+    if state.kind == "array":
+        leaf = manifest.leaves[removed[0]]
+        start = manifest.leaves.offsets[manifest.leaves.position(leaf.name)]
+        raise InvalidInputError(
+            f"source {state.name!r} ends before row {start:,}, where leaf {leaf.name!r} of "
+            f"{leaf.rows:,} rows begins: it has shrunk below {len(removed)} of the "
+            f"{len(manifest.leaves)} leaves; {remedy}."
+        )
+    if not state.parts:
+        raise InvalidInputError(
+            f"source {state.name!r} holds none of the {len(removed)} files any more, such as "
+            f"{removed[0]!r}; {remedy}, and otherwise look whether its disk is there."
+        )
+
+
+class Refreshing:
+    """One refresh of a tree.
+
+    Parameters
+    ----------
+    settings : Settings
+    manifest : Manifest
+        The tree as it is.
+    plan : Plan
+    commit : callable
+        ``commit(changed, made)`` writes a version, and returns it.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        manifest: Manifest,
+        plan: Plan,
+        commit: Callable[[Manifest, dict[str, WeightedPoints]], Manifest],
+    ) -> None:
+        self._settings = settings
+        self._manifest = manifest
+        self._plan = plan
+        self._commit = commit
+        before = manifest.leaves
+        self._leaves = {leaf.name: leaf for leaf in before}
+        self._stamps = {} if manifest.source is None else dict(manifest.source.stamps)
+        self._before = {leaf.name: leaf.node for leaf in before}
+        self._schema = manifest.schema
+        self._next_uid = manifest.next_uid
+        self._made: dict[str, WeightedPoints] = {}
+        self._held = 0
+
+    def run(self, advance: Callable[[int], None], n_threads: int) -> Refresh:
+        """Read, reduce and write; what was written stays where a later part fails."""
+        plan, rows, nbytes = self._plan, 0, 0
+        for part, leaf in self._read(n_threads):
+            with naming(part.name):
+                self._take(part, leaf)
+            rows, nbytes = rows + leaf.rows, nbytes + leaf.nbytes
+            advance(1)
+            if self._held > BATCH_BYTES:
+                self._write(done=False)
+        self._write(done=True)
+        now = {leaf.name: leaf.node for leaf in self._manifest.leaves}
+        known = self._before
+        return Refresh(
+            self._manifest.version,
+            tuple(part.name for part in plan.to_read),
+            tuple(name for name in now if name not in known),
+            tuple(name for name in now if known.get(name, now[name]) != now[name]),
+            plan.removed,
+            len(now),
+            rows,
+            nbytes,
+        )
+
+    def _read(self, n_threads: int) -> Iterator[tuple[SourcePart, LeafRows]]:
+        """Read parts, some at a time, and yield them in their order."""
+        parts = self._plan.to_read
+        with ThreadPoolExecutor(n_threads, "coreset-view") as pool:
+            ahead: dict[int, Future[LeafRows]] = {}
+            try:
+                for i, part in enumerate(parts):
+                    # The threads have the deadline of this call in copies of its context.
+                    for j in range(i + len(ahead), min(i + n_threads, len(parts))):
+                        ahead[j] = pool.submit(copy_context().run, self._read_part, parts[j])
+                    yield part, ahead.pop(i).result()
+                    check_time()
+            finally:
+                for future in ahead.values():
+                    future.cancel()
+
+    def _read_part(self, part: SourcePart) -> LeafRows:
+        with naming(part.name):
+            check = partial(self._check, self._manifest.schema)
+            return read_leaf(part.data(), self._settings, (number_of(part.name), 0), check)
+
+    def _check(self, known: RowSchema | None, schema: RowSchema) -> None:
+        if known is None:
+            return
+        known.check(schema)
+        if schema.dtype != known.dtype:
+            raise InvalidInputError(
+                f"X is {schema.dtype}, and the rows before it are {known.dtype}; write all parts "
+                f"of a source with one dtype, or follow it from another path."
+            )
+
+    def _take(self, part: SourcePart, read: LeafRows) -> None:
+        self._check(self._schema, read.schema)
+        points, self._schema = (self._schema or read.schema).fit(read.points)
+        old = self._leaves.get(part.name)
+        uid = self._next_uid if old is None else old.uid
+        self._next_uid += old is None
+        if read.rows >> ROW_BITS or uid >> (63 - ROW_BITS):
+            raise InvalidInputError(
+                f"a leaf with number {uid} and {read.rows} rows is more than a tree can number."
+            )
+        content = content_digest(part.name, points)
+        leaf = Leaf(
+            part.name,
+            read.rows,
+            part.time,
+            read.weight,
+            read.n_dropped,
+            uid=uid,
+            content=content,
+        )
+        self._leaves[part.name] = leaf
+        self._stamps[part.name] = part.stamp
+        if leaf.node not in self._manifest.nodes:
+            self._made[leaf.node] = replace(points, indices=points.indices + (uid << ROW_BITS))
+            self._held += sum(array.nbytes for array in to_arrays(points)[0].values())
+
+    def _write(self, *, done: bool) -> None:
+        """Write a version: the last one, or one of leaves that were read so far."""
+        plan, manifest = self._plan, self._manifest
+        order = [part.name for part in plan.state.parts]
+        # While parts are still to be read, the leaves that go stay, and so does the mark: the next
+        # refresh compares with what was seen before this one.
+        gone = () if done else plan.removed
+        names = [name for name in (*order, *gone) if name in self._leaves]
+        record = plan.record
+        if not done:
+            mark = None if manifest.source is None else manifest.source.mark
+            stamps = {name: self._stamps[name] for name in names}
+            record = replace(record, mark=mark, stamps=stamps)
+        leaves = LeafTable(
+            replace(self._leaves[name], slot=slot) for slot, name in enumerate(names)
+        )
+        changed = replace(
+            manifest,
+            leaves=leaves,
+            next_uid=self._next_uid,
+            schema=self._schema,
+            source=record,
+        )
+        self._manifest = self._commit(changed, self._made)
+        self._made, self._held = {}, 0
+
+
+@contextmanager
+def naming(part: str) -> Iterator[None]:
+    """Let errors name the part whose rows they are about."""
+    try:
+        yield
+    except CoresetError as error:
+        if error.args and not str(error.args[0]).startswith(f"{part}: "):
+            error.args = (f"{part}: {error.args[0]}", *error.args[1:])
+        raise

@@ -1,0 +1,88 @@
+"""The source of a tree that follows one: how it is looked at, and whether it is still the same."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from daskcoreset.constructions.tree.job import Settings
+from daskcoreset.constructions.tree.source_record import SourceRecord
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.validation import as_int
+from daskcoreset.inputs.followed import FollowOptions, SourceState, look
+
+if TYPE_CHECKING:
+    from daskcoreset.constructions.tree.manifest import Manifest
+    from daskcoreset.constructions.tree.places import Place
+
+# Leaves that are read at a time: each holds a block, and on a cluster waits for its workers.
+_MAX_THREADS = 8
+
+
+@dataclass(frozen=True, eq=False)
+class SourceView:
+    """A source, and how it is followed.
+
+    Attributes
+    ----------
+    source : object
+        As `CoresetTree.follow` takes it.
+    options : FollowOptions
+    keep : int or None
+    """
+
+    source: Any
+    options: FollowOptions
+    keep: int | None
+
+    def __post_init__(self) -> None:
+        if self.keep is not None:
+            as_int("keep", self.keep, remedy="pass a larger int, or None to keep all versions")
+
+    @property
+    def n_threads(self) -> int:
+        """Leaves that are read at a time."""
+        return max(1, min(_MAX_THREADS, os.cpu_count() or 1))
+
+    def look(self, manifest: Manifest | None) -> tuple[SourceState, SourceRecord]:
+        """Return the source as it is, and what is remembered of how it is read.
+
+        Raises
+        ------
+        InvalidInputError
+            It is not the one that the tree follows.
+        """
+        before = None if manifest is None else manifest.source
+        mark, stamps = (None, None) if before is None else (before.mark, before.stamps)
+        state = look(self.source, self.options, mark, stamps)
+        if manifest is not None:
+            if before is not None:
+                before.check(manifest.place.name, state, self.options)
+            elif manifest.version:
+                raise InvalidInputError(
+                    f"{manifest.place.name} is a tree that follows no source; choose another path."
+                )
+        keep = None if self.keep is None else int(self.keep)
+        return state, SourceRecord(state.kind, state.name, self.options.record, keep)
+
+    def check_settings(
+        self, place: Place, settings: Settings, wanted: Settings, random_state: Any
+    ) -> None:
+        """Check that a view that is there has the settings that are asked for.
+
+        Raises
+        ------
+        InvalidInputError
+            It has others.
+        """
+        if random_state is None:  # which asks for no particular seed
+            wanted = replace(wanted, seed=settings.seed)
+        for name in ("size", "inner_size", "seed", "n_clusters", "on_invalid"):
+            asked, known = getattr(wanted, name), getattr(settings, name)
+            if asked != known:
+                title = "random_state" if name == "seed" else name
+                raise InvalidInputError(
+                    f"{title} is {asked!r}, and the view at {place.name} was made with {known!r}; "
+                    f"pass that, or another path."
+                )

@@ -1,0 +1,188 @@
+"""Windows of a tree: leaves by name, by position and by date."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.validation import is_int
+
+if TYPE_CHECKING:
+    from daskcoreset.core.coreset import Coreset
+
+
+class _Leaf(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def time(self) -> str | None: ...
+
+
+def is_date(value: Any) -> bool:
+    """Whether a bound of a window is a date or time."""
+    return isinstance(value, (dt.date, np.datetime64))
+
+
+def by_position(n_leaves: int, window: slice | int) -> list[bool]:
+    """Return a mask of the leaves at some positions, as Python counts them.
+
+    Examples
+    --------
+    >>> by_position(4, slice(-3, -1)), by_position(4, -1)
+    ([False, True, True, False], [False, False, False, True])
+    """
+    if isinstance(window, slice):
+        chosen = range(n_leaves)[window]
+    elif -n_leaves <= window < n_leaves:
+        chosen = range(n_leaves)[window:][:1]
+    else:
+        raise InvalidInputError(
+            f"leaves is {window}, and there are {n_leaves}; pass a position among them."
+        )
+    if not chosen:
+        raise InvalidInputError(
+            f"leaves is {window!r}, which holds none of the {n_leaves} leaves; pass another window."
+        )
+    return [position in chosen for position in range(n_leaves)]
+
+
+def by_date(leaves: Sequence[_Leaf], first: Any, last: Any) -> list[bool]:
+    """Return a mask of the leaves from one date or time to another, both included.
+
+    A date stands for the whole day. A time with a zone is compared in UTC; one without is taken as
+    it is.
+
+    Raises
+    ------
+    InvalidInputError
+        There is no leaf between them, or one has no time, so that it is not known where it lies.
+    """
+    start = None if first is None else _instant("leaves", first, end=False)
+    stop = None if last is None else _instant("leaves", last, end=True)
+    if start is not None and stop is not None and start > stop:
+        raise InvalidInputError(f"leaves goes from {first} back to {last}; swap them.")
+    chosen = []
+    for leaf in leaves:
+        if leaf.time is None:
+            raise InvalidInputError(
+                f"leaf {leaf.name!r} has no time, so that it is in no window of dates; give every "
+                f"leaf a time, or pass names or positions."
+            )
+        time = _instant(f"the time of leaf {leaf.name!r}", leaf.time, end=False)
+        chosen.append((start is None or start <= time) and (stop is None or time <= stop))
+    if not any(chosen):
+        raise InvalidInputError(
+            f"no leaf lies between {first} and {last}: the times of tree.leaves say where they lie."
+        )
+    return chosen
+
+
+def _instant(what: str, value: Any, *, end: bool) -> dt.datetime:
+    """Return a date or time without a zone, in UTC; of a day its first or last microsecond."""
+    if isinstance(value, np.datetime64):
+        value = str(value)
+    if isinstance(value, str):
+        try:
+            text = value if len(value) != len("2026-03") else f"{value}-01"
+            value = (
+                dt.date.fromisoformat(text) if len(text) == 10 else dt.datetime.fromisoformat(text)
+            )
+        except ValueError as error:
+            raise InvalidInputError(
+                f"{what} is {value!r}, which is no date; pass one, or name leaves."
+            ) from error
+    if not isinstance(value, dt.date):
+        raise InvalidTypeError(f"{what} is a {type(value).__name__}; pass a date or a time.")
+    if not isinstance(value, dt.datetime):
+        return dt.datetime.combine(value, dt.time.max if end else dt.time.min)
+    return value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
+
+
+def select(leaves: Sequence[_Leaf], window: slice, position: Callable[[str], int]) -> list[bool]:
+    """Return a mask of the leaves in a slice of names, positions or dates.
+
+    Parameters
+    ----------
+    leaves : sequence of Leaf
+    window : slice
+    position : callable
+        Returns that of a name, or raises an error.
+    """
+    bounds = [one for one in (window.start, window.stop) if one is not None]
+    steps = is_int(window.step) or (window.step is None and bounds)
+    if all(map(is_int, bounds)) and steps:
+        return by_position(
+            len(leaves), slice(*map(_index, (window.start, window.stop, window.step)))
+        )
+    if window.step is not None:
+        raise InvalidInputError(
+            f"leaves is a slice with step {window.step!r}, which only positions have; pass a list "
+            f"of names."
+        )
+    if any(map(is_date, bounds)) or _are_dates_only(bounds, leaves):
+        return by_date(leaves, window.start, window.stop)
+    if not leaves:
+        raise InvalidInputError("leaves is a slice, and there are none; append some first.")
+    start = 0 if window.start is None else position(window.start)
+    stop = len(leaves) - 1 if window.stop is None else position(window.stop)
+    if start > stop:
+        raise InvalidInputError(
+            f"leaves goes from {window.start!r} back to {window.stop!r}; swap them."
+        )
+    return [start <= one <= stop for one in range(len(leaves))]
+
+
+def _index(value: Any) -> int | None:
+    return None if value is None else int(value)
+
+
+def _are_dates_only(bounds: Sequence[Any], leaves: Sequence[_Leaf]) -> bool:
+    """Whether bounds are dates as text, and no names of leaves."""
+    if not bounds or not all(isinstance(one, str) for one in bounds):
+        return False
+    try:
+        for one in bounds:
+            _instant("leaves", one, end=False)
+    except InvalidInputError:
+        return False
+    return {leaf.name for leaf in leaves}.isdisjoint(bounds) and any(leaf.time for leaf in leaves)
+
+
+class TreeWindow:
+    """Some leaves of a tree, in place of the tree: ``tree[-7:]``.
+
+    Estimators take it in place of X. It stands for the leaves by their names, so that it shows
+    what the tree holds of them when it is asked.
+
+    Parameters
+    ----------
+    tree : CoresetTree
+    names : sequence of str
+
+    Attributes
+    ----------
+    tree : CoresetTree
+    names : tuple of str
+        Of the leaves.
+    """
+
+    def __init__(self, tree: Any, names: Sequence[str]) -> None:
+        self.tree = tree
+        self.names = tuple(names)
+
+    def __repr__(self) -> str:
+        ends = " to ".join(dict.fromkeys([repr(self.names[0]), repr(self.names[-1])]))
+        return f"{type(self).__name__}({len(self.names):,} of {len(self.tree):,} leaves: {ends})"
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def coreset(self, *, normalize: bool = False) -> Coreset:
+        """Return a coreset of these leaves, see `CoresetTree.coreset`."""
+        coreset: Coreset = self.tree.coreset(list(self.names), normalize=normalize)
+        return coreset

@@ -1,0 +1,168 @@
+"""How pictures look: one colour, marker and dash for a method, wherever it is drawn.
+
+Every figure of the library, of its benchmarks and of its pages takes them from `LOOKS`. No two
+methods share colour and marker, so that they are told apart without colours too; the colours
+are seen on white and on black, and most of them are those of Okabe and Ito, which people who
+are colour-blind tell apart.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from daskcoreset.core.errors import InvalidTypeError
+from daskcoreset.core.optional import need_matplotlib
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class Look(NamedTuple):
+    """Colour, marker and dash of a line, by the names of matplotlib."""
+
+    color: str
+    marker: str
+    dash: str
+
+    @property
+    def line(self) -> dict[str, Any]:
+        """The same as keywords of a line."""
+        return {"color": self.color, "marker": self.marker, "linestyle": self.dash}
+
+
+BLUE, ORANGE, GREEN, PINK, YELLOW, SKY, OLIVE, GREY = (
+    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999933", "#7F7F7F",
+)  # fmt: skip
+
+# Read on white and on black alike: a contrast of 4.5 to one.
+INK = "#767676"
+
+LOOKS: dict[str, Look] = {
+    "uniform": Look(PINK, "s", ":"),
+    "uniform, as many rows": Look(PINK, "v", "-."),
+    "uniform, as many seconds": Look(PINK, "x", "--"),
+    "lightweight": Look(BLUE, "o", "-"),
+    "lightweight, paper": Look(BLUE, "d", "--"),
+    "kmeans": Look(ORANGE, "^", "-."),
+    "kmeans, paper": Look(ORANGE, "v", ":"),
+    "kmeans, pilot": Look(ORANGE, "x", "--"),
+    "svm": Look(GREEN, "D", "-"),
+    "svm, paper": Look(GREEN, "o", "--"),
+    "svm, stream": Look(GREEN, "^", "-."),
+    "svm, tree": Look(GREEN, "P", ":"),
+    "logistic": Look(OLIVE, "p", "-"),
+    "least_squares": Look(OLIVE, "X", "--"),
+    "mixture": Look(YELLOW, "h", "-"),
+    "coverage": Look(SKY, "<", "-"),
+    "lightweight_bregman": Look(YELLOW, ">", "--"),
+    "strong_bregman": Look(YELLOW, "P", "-."),
+    "margin": Look(SKY, "s", "-"),
+    "active": Look(SKY, "^", "-."),
+    "csvrg": Look(SKY, "D", "--"),
+    "csvrg, all rows": Look(SKY, "v", "-"),
+    "csvrg, paper": Look(SKY, "x", ":"),
+    "svc": Look(OLIVE, "s", ":"),
+    "nystroem": Look(YELLOW, "s", "--"),
+    "nystroem, same rows": Look(YELLOW, "D", "-."),
+    "fourier": Look(PINK, "^", "--"),
+    "fourier, same rows": Look(PINK, "d", "-."),
+    "lightgbm": Look(GREY, "*", "-"),
+    "boosting": Look(GREY, "P", "-"),
+    "sgd": Look(GREY, "o", "-"),
+    "random": Look(PINK, "o", ":"),
+    "uncertainty": Look(YELLOW, "o", "--"),
+    "exact": Look(BLUE, "p", "-."),
+    "merge": Look(GREY, "D", "-"),
+}
+"""By the name of a method, and for some by a variant behind a comma."""
+
+_MORE = (
+    Look(BLUE, "*", "-"), Look(ORANGE, "P", "--"), Look(GREEN, "X", "-."), Look(PINK, "v", ":"),
+    Look(YELLOW, "D", "-"), Look(SKY, "o", "--"), Look(GREY, "^", "-."),
+)  # fmt: skip
+
+CLASSES: tuple[tuple[str, str], ...] = (
+    (BLUE, "o"), (ORANGE, "^"), (GREEN, "s"), (PINK, "D"), (YELLOW, "v"),
+    (SKY, "P"), (GREY, "X"), ("#8C564B", "*"), (OLIVE, "<"), ("#6A4C93", ">"),
+)  # fmt: skip
+"""Colour and marker of the first, second, ... label or cluster."""
+
+
+def look_of(method: object, position: int = 0) -> Look:
+    """Return how a method looks; one that is unknown by its position among others.
+
+    Parameters
+    ----------
+    method : str
+        A key of `LOOKS`, in any case; ``"kmeans, 5 clusters"`` looks like ``"kmeans"``.
+    position : int, default=0
+
+    Returns
+    -------
+    Look
+
+    Examples
+    --------
+    >>> look_of("uniform").color, look_of("Lightweight, default") == look_of("lightweight")
+    ('#CC79A7', True)
+    """
+    name = str(method).lower()
+    known = LOOKS.get(name) or LOOKS.get(name.partition(",")[0].strip())
+    return known or _MORE[position % len(_MORE)]
+
+
+def axes_for(ax: Axes | None) -> Axes:
+    """Return the axes that were given, or new ones of pyplot."""
+    if ax is None:
+        created: Axes = new_axes((1, 1))[0, 0]
+        return created
+    if not callable(getattr(ax, "errorbar", None)):
+        raise InvalidTypeError(f"ax is a {type(ax).__name__}; pass matplotlib's Axes, or None.")
+    return ax
+
+
+def new_axes(shape: tuple[int, int], **options: Any) -> Any:
+    """Return new axes of pyplot, as `subplots` does, that are read on white and on black.
+
+    Their background is clear and their ink is `INK`, unless a style with a background of its own
+    is in use.
+    """
+    style = nullcontext() if _has_style() else need_matplotlib().rc_context(_CLEAR)
+    pyplot = need_matplotlib("matplotlib.pyplot")
+    with style:
+        _, axes = pyplot.subplots(*shape, squeeze=False, layout="constrained", **options)
+    return axes
+
+
+def ink_of(ax: Axes) -> Any:
+    """Return the colour of the words of axes."""
+    return ax.xaxis.label.get_color()
+
+
+def add_legend(ax: Axes, **options: Any) -> Any:
+    """Draw a legend in the ink of the axes, on a background that lets them through."""
+    face: Any = ax.get_facecolor()
+    look = {"labelcolor": ink_of(ax), "facecolor": face if face[3] else "none", "edgecolor": INK}
+    return ax.legend(**(look | options))
+
+
+_CLEAR = {
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "axes.edgecolor": INK,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+}
+
+
+def _has_style() -> bool:
+    """Whether a user chose colours."""
+    mpl = need_matplotlib()
+    return any(
+        mpl.rcParams[name] != mpl.rcParamsDefault[name]
+        for name in ("figure.facecolor", "axes.facecolor", "text.color", "axes.labelcolor")
+    )

@@ -1,0 +1,120 @@
+"""Some rows of the data by their numbers, read from where they are stored and no others."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.optional import import_optional
+from daskcoreset.core.typing import AnyArray, IndexArray
+from daskcoreset.inputs.containers import opened_container
+from daskcoreset.inputs.opening import open_all
+from daskcoreset.inputs.options import ReadOptions, takes_reading
+from daskcoreset.inputs.parquet import ArrowTable
+from daskcoreset.inputs.sources import Source
+
+
+@takes_reading
+def pick_rows(X: Any, indices: IndexArray) -> Any:
+    """Return rows of X by their numbers, in this order.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d), or path
+        Any input of `daskcoreset.build` but one with `sample_dims`. Frames and Parquet files give
+        all their columns, of any type, unless `columns` names some.
+    indices : ndarray of shape (r,), int64
+
+    Returns
+    -------
+    pandas.DataFrame, or ndarray of shape (r, d), or csr_array
+        Of what is stored in pieces, only the pieces that hold these rows are read.
+
+    Raises
+    ------
+    InvalidInputError
+        If X has no such row.
+
+    Examples
+    --------
+    >>> pick_rows(np.arange(8.0).reshape(4, 2), np.array([3, 0]))
+    array([[6., 7.],
+           [0., 1.]])
+    """
+    data, options = ReadOptions.of(X)
+    if options.has_dims:
+        raise InvalidInputError(
+            "X is read with sample_dims, whose cells are no rows of a table; select them by the "
+            "coordinates of the coreset: X.sel(time=coreset.coordinates['time'][0], ...)."
+        )
+    if hasattr(type(data), "iloc") and not hasattr(type(data), "__dask_graph__"):
+        _check(indices, len(data))
+        return data.iloc[indices]
+    with ExitStack() as stack:
+        container = opened_container(data, stack, options)
+        if isinstance(container, ArrowTable):
+            return _of_table(container, indices, options.columns)
+    part = open_all(X, None, None).X
+    rows, order = np.unique(indices, return_inverse=True)
+    if not isinstance(part, Source):
+        if np.isnan(part.shape[0]):
+            raise InvalidInputError(
+                "X has unknown chunk sizes, so that no row has a number before all are read; call "
+                "X.compute_chunk_sizes() first."
+            )
+        _check(rows, part.shape[0])
+        return part[rows].compute()[order]
+    _check(rows, part.shape[0])
+    return _of_source(part, rows)[order]
+
+
+def _check(indices: IndexArray, n_rows: int) -> None:
+    if len(indices) and int(indices.max()) >= n_rows:
+        raise InvalidInputError(
+            f"X has {n_rows:,} rows, and the coreset has row {int(indices.max()):,} of its data; "
+            f"pass the data that it is of."
+        )
+
+
+def _of_source(source: Source, rows: IndexArray) -> Any:
+    """Read increasing rows, those of one piece together."""
+    if not len(rows):
+        return source.loader(0, 1)()[:0]
+    if source.pieces is None:
+        piece = rows // max(1, source.granularity)
+    else:
+        piece = np.searchsorted(np.cumsum(source.pieces), rows, side="right")
+    parts = []
+    for own in np.split(rows, np.flatnonzero(np.diff(piece)) + 1):
+        first, last = int(own[0]), int(own[-1])
+        parts.append(source.loader(first, last + 1)()[own - first])
+    return parts[0] if len(parts) == 1 else _stacked(parts)
+
+
+def _stacked(parts: list[Any]) -> Any:
+    import scipy.sparse as sp
+
+    return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
+
+
+def _of_table(table: ArrowTable, indices: IndexArray, columns: Any) -> Any:
+    """Read the pieces that hold some rows, with columns of all types."""
+    pandas = import_optional(
+        "pandas", 'rows of tables are frames of pandas; pip install "daskcoreset[dataframe]".'
+    )
+    ends = np.cumsum([piece.rows for piece in table.pieces])
+    _check(indices, int(ends[-1]) if len(ends) else 0)
+    rows, order = np.unique(indices, return_inverse=True)
+    frames, names = [], list(columns or table.names)
+    owner: AnyArray = np.searchsorted(ends, rows, side="right")
+    for i in np.unique(owner):
+        piece, own = table.pieces[i], rows[owner == i] - (ends[i] - table.pieces[i].rows)
+        first, last = int(own[0]), int(own[-1])
+        frame = piece.cut(names, first, last + 1)().to_pandas()
+        frames.append(frame.iloc[own - first])
+    found = pandas.concat(frames, ignore_index=True)[names].iloc[order]
+    found.index = indices
+    return found

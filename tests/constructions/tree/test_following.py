@@ -1,0 +1,501 @@
+from __future__ import annotations
+
+import datetime as dt
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+from zarr.storage import LocalStore, MemoryStore, WrapperStore
+
+from daskcoreset import CoresetTree
+from daskcoreset.constructions.tree import following
+from daskcoreset.constructions.tree.job import Settings
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
+from tests.tools.light_groups import light_groups
+from tests.tools.view_histories import assert_alike, run_history
+
+pytestmark = pytest.mark.usefixtures("quick_disk")
+
+OPTIONS: dict[str, Any] = {"size": 20, "random_state": 0}
+
+
+def rows(n: int, seed: int = 0, d: int = 2) -> Any:
+    return np.random.default_rng(seed).normal(seed % 5, 1.0, size=(n, d))
+
+
+def make_array(path: Path, n: int = 100, chunk: int = 10) -> Any:
+    array = zarr.create_array(path, shape=(n, 2), chunks=(chunk, 2), dtype="f8")
+    array[:] = rows(n)
+    return array
+
+
+def make_days(folder: Path, days: range = range(1, 6)) -> str:
+    folder.mkdir(exist_ok=True)
+    for day in days:
+        np.save(folder / f"2026-03-{day:02d}.npy", rows(60, day))
+    return str(folder / "*.npy")
+
+
+def grow(array: Any, n: int, value: float = 1.5) -> None:
+    before = array.shape[0]
+    array.resize((before + n, 2))
+    array[before:] = value
+
+
+# --- what is read -------------------------------------------------------------------------
+
+
+class CountingStore(WrapperStore[Any]):
+    """A store that counts the bytes that are read of it."""
+
+    read = 0
+
+    async def get(self, key: str, prototype: Any, byte_range: Any = None) -> Any:
+        found = await self._store.get(key, prototype, byte_range)
+        CountingStore.read += 0 if found is None else len(found)
+        return found
+
+
+@pytest.mark.parametrize(("kind", "n_leaves"), [(LocalStore, 100), (MemoryStore, 10)])
+def test_refresh__after_an_append_reads_what_was_appended(
+    kind: Any, n_leaves: int, tmp_path: Path
+) -> None:
+    store, n = (kind(tmp_path / "rows") if kind is LocalStore else kind()), 1000 * n_leaves
+    array = zarr.create_array(store, shape=(n, 4), chunks=(1000, 4), dtype="f8", compressors=None)
+    array[:] = rows(n, d=4)
+    with light_groups():  # what is counted is read from the source
+        view = CoresetTree.follow(CountingStore(store), tmp_path / "view", **OPTIONS)
+        array.resize((n + 1000, 4))
+        array[n:] = 2.0
+        CountingStore.read = 0
+        report = view.refresh()
+        assert CountingStore.read <= 1.1 * array.nbytes / n_leaves  # 1.1 % of 100
+        assert (report.read, report.rows, report.nbytes) == ((f"block-{n_leaves}",), 1000, 32_000)
+        CountingStore.read = 0
+        assert not view.refresh()
+        assert CountingStore.read < 10_000  # metadata
+
+
+@pytest.mark.usefixtures("light_trees")
+def test_refresh__reports_what_was_read_and_what_that_changed(tmp_path: Path) -> None:
+    source = make_days(tmp_path / "days")
+    view = CoresetTree.follow(source, tmp_path / "view", **OPTIONS)
+    assert view.last_refresh is not None
+    assert len(view.last_refresh.added) == 5
+    assert view.leaves["2026-03-02.npy"].time == "2026-03-02"
+    folder = tmp_path / "days"
+    (folder / "2026-03-01.npy").unlink()
+    np.save(folder / "2026-02-27.npy", rows(30, 9))
+    np.save(folder / "2026-03-03.npy", rows(60, 8))
+    content = (folder / "2026-03-05.npy").read_bytes()
+    (folder / "2026-03-05.npy").write_bytes(content)  # written anew with what was there
+    done = view.refresh()
+    assert done.added == ("2026-02-27.npy",)
+    assert done.changed == ("2026-03-03.npy",)
+    assert done.removed == ("2026-03-01.npy",)
+    assert set(done.read) == {"2026-02-27.npy", "2026-03-03.npy", "2026-03-05.npy"}
+    assert done.rows == 150
+    assert "3 of 5 leaves read, 150 rows" in repr(done)
+    assert done
+    assert_alike(view, CoresetTree.follow(source, tmp_path / "fresh", **OPTIONS))
+    version = view.version
+    assert not view.refresh()
+    assert view.version == version
+
+
+def test_refresh__by_content_sees_what_hides_from_the_clock(tmp_path: Path) -> None:
+    source = make_days(tmp_path / "days")
+    view = CoresetTree.follow(source, tmp_path / "view", detect="content", **OPTIONS)
+    content = (tmp_path / "days" / "2026-03-05.npy").read_bytes()
+    (tmp_path / "days" / "2026-03-05.npy").write_bytes(content)
+    assert not view.refresh().read
+    np.save(tmp_path / "days" / "2026-03-05.npy", rows(60, 8))
+    assert view.refresh().changed == ("2026-03-05.npy",)
+    # By the other means nothing is known yet, so that all is read once.
+    other = CoresetTree.follow(source, tmp_path / "view", **OPTIONS)
+    assert other.last_refresh is not None
+    assert len(other.last_refresh.read) == 5
+    assert not other.last_refresh
+
+
+@pytest.mark.usefixtures("light_trees")
+def test_refresh__of_an_array_that_is_resized_in_the_middle_of_a_chunk(tmp_path: Path) -> None:
+    array = make_array(tmp_path / "rows", 95)
+    view = CoresetTree.follow(array, tmp_path / "view", **OPTIONS)
+    grow(array, 20)
+    assert view.refresh().read == ("block-9", "block-10", "block-11")
+    array.resize((113, 2))
+    assert view.refresh().changed == ("block-11",)
+    array[3] = 7.0
+    assert view.refresh().changed == ("block-0",)
+    assert_alike(view, CoresetTree.follow(array, tmp_path / "fresh", **OPTIONS))
+
+
+@pytest.mark.usefixtures("light_trees")
+def test_follow__with_larger_leaves_and_labels(tmp_path: Path) -> None:
+    group = zarr.open_group(tmp_path / "rows", mode="w")
+    X = group.create_array("X", shape=(100, 2), chunks=(10, 2), dtype="f4")
+    y = group.create_array("y", shape=(100,), chunks=(50,), dtype="i4")
+    X[:], y[:] = rows(100), np.arange(100) % 2
+    options = {**OPTIONS, "method": "svm", "y": "y", "chunks": 20}
+    view = CoresetTree.follow(group, tmp_path / "view", **options)
+    assert [leaf.rows for leaf in view.leaves] == [20] * 5
+    y[99] = 0
+    assert view.refresh().read == ("block-2", "block-3", "block-4")
+    assert view.refresh().changed == ()
+    assert view.coreset().labels is not None
+    with pytest.raises(InvalidInputError, match="pass a multiple of 10"):
+        CoresetTree.follow(group, tmp_path / "other", chunks=15, **OPTIONS)
+    with pytest.raises(InvalidInputError, match=r"chunks is 50, and .* follows .* with 20"):
+        CoresetTree.follow(group, tmp_path / "view", **{**options, "chunks": 50})
+
+
+# --- bits ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["array", "files"])
+def test_histories__of_changes_and_kills_end_with_the_bits_of_a_fresh_view(
+    kind: str, tmp_path: Path
+) -> None:
+    with light_groups():
+        seen = sum((run_history(tmp_path, seed, kind, steps=2) for seed in range(4)), Counter())
+    assert seen["died"] >= 5
+    assert all(seen[what] for what in ("append", "overwrite", "delete", "insert"))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(2, 52))
+def test_histories__many(seed: int, tmp_path: Path) -> None:
+    run_history(tmp_path, seed, "array")
+    run_history(tmp_path, seed, "files")
+
+
+@pytest.mark.usefixtures("light_trees")
+def test_refresh__of_many_leaves_is_written_in_parts_that_a_failure_leaves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "BATCH_BYTES", 1)
+    source = make_days(tmp_path / "days", range(1, 9))
+    (tmp_path / "days" / "2026-03-05.npy").write_bytes(b"no array")
+    with pytest.raises(InvalidInputError, match=r"2026-03-05.npy: "):
+        CoresetTree.follow(source, tmp_path / "view", **OPTIONS)
+    assert len(CoresetTree.open(tmp_path / "view")) == 4
+    np.save(tmp_path / "days" / "2026-03-05.npy", rows(60, 5))
+    view = CoresetTree.follow(source, tmp_path / "view", **OPTIONS)
+    assert view.last_refresh is not None
+    assert len(view.last_refresh.read) == 4
+    assert_alike(view, CoresetTree.follow(source, tmp_path / "fresh", **OPTIONS))
+
+
+def test_refresh__by_two_processes_is_refused_to_the_second(tmp_path: Path) -> None:
+    source = make_days(tmp_path / "days")
+    one = CoresetTree.follow(source, tmp_path / "view", **OPTIONS)
+    two = CoresetTree.follow(source, tmp_path / "view", **OPTIONS)
+    np.save(tmp_path / "days" / "2026-03-09.npy", rows(60, 5))
+    one.refresh()
+    with pytest.raises(StoreError, match="another writer has changed it"):
+        two.refresh()
+
+
+@pytest.mark.distributed
+def test_refresh__same_bits_on_a_cluster(cluster: Any, tmp_path: Path) -> None:
+    from distributed import Client
+
+    array = make_array(tmp_path / "rows", 55)
+    view = CoresetTree.follow(array, tmp_path / "view", chunks=30, **OPTIONS)
+    with Client(cluster):
+        there = CoresetTree.follow(array, tmp_path / "there", chunks=30, **OPTIONS)
+        grow(array, 20)
+        there.refresh()
+    view.refresh()
+    assert_alike(there, view)
+    there.verify()
+
+
+# --- versions and windows -----------------------------------------------------------------
+
+
+def test_as_of__gives_the_versions_that_are_kept(tmp_path: Path) -> None:
+    array = make_array(tmp_path / "rows", 50)
+    view = CoresetTree.follow(array, tmp_path / "view", keep=3, **OPTIONS)
+    coresets = {1: view.coreset()}
+    for version in range(2, 6):
+        grow(array, 10, version)
+        view.refresh()
+        coresets[version] = view.coreset()
+    for opened in (view, CoresetTree.open(tmp_path / "view")):
+        for version in (3, 4, 5):
+            old = opened.as_of(version)
+            assert len(old) == 4 + version
+            assert old.coreset().equals(coresets[version])
+            old.verify()
+        with pytest.raises(InvalidInputError, match=r"version 2 is not kept: the oldest .* is 3"):
+            opened.as_of(2)
+        with pytest.raises(InvalidInputError, match="those from 1 to 5"):
+            opened.as_of(6)
+    head = tmp_path / "view" / "versions" / f"{4:012d}"
+    shutil.rmtree(head / "manifest")
+    shutil.copytree(tmp_path / "view" / "versions" / f"{3:012d}" / "manifest", head / "manifest")
+    with pytest.raises(StoreError, match="is not the one that was there"):
+        view.as_of(3)
+
+
+def test_refresh__removes_nothing_while_a_version_that_is_kept_does_not_read(
+    tmp_path: Path,
+) -> None:
+    array = make_array(tmp_path / "rows", 30)
+    view = CoresetTree.follow(array, tmp_path / "view", keep=4, **OPTIONS)
+    before = view.coreset()
+    array[:] = 2.0 * rows(30)
+    view.refresh()
+    manifest = tmp_path / "view" / "versions" / f"{1:012d}" / "manifest" / "zarr.json"
+    content = manifest.read_bytes()
+    manifest.write_bytes(b"")
+    array[:] = 3.0 * rows(30)
+    again = CoresetTree.follow(array, tmp_path / "view", keep=4, **OPTIONS)
+    assert again.version == 3
+    manifest.write_bytes(content)
+    assert again.as_of(1).coreset().equals(before)
+    again.as_of(1).verify()
+
+
+@pytest.mark.usefixtures("light_trees")
+def test_coreset__is_drawn_from_many_nodes_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    array = make_array(tmp_path / "rows", 2400, 60)
+    view = CoresetTree.follow(array, tmp_path / "view", **OPTIONS)
+    given: list[list[int]] = []
+    last_reduction = Settings.last_reduction
+
+    def seen(settings: Any, parts: Any, position: int) -> Any:
+        given.append([len(part) for part in parts])
+        return last_reduction(settings, parts, position)
+
+    monkeypatch.setattr(Settings, "last_reduction", seen)
+    for window in (None, slice(-30, None)):
+        assert len(view.coreset(window)) <= 20
+    for lengths in given:  # so that what was drawn below adds little to the error
+        assert lengths == [40] * 16
+
+
+@pytest.mark.usefixtures("light_trees")
+def test_windows__by_date_and_position(tmp_path: Path) -> None:
+    view = CoresetTree.follow(make_days(tmp_path / "days"), tmp_path / "view", **OPTIONS)
+    day = dt.date(2026, 3, 2)
+    names = ["2026-03-02.npy", "2026-03-03.npy"]
+    for window in (
+        slice(day, dt.date(2026, 3, 3)),
+        slice("2026-03-02", "2026-03-03"),
+        slice(np.datetime64("2026-03-02"), dt.datetime(2026, 3, 3, 12, tzinfo=dt.UTC)),
+        slice(1, 3),
+        slice(-4, -2),
+        names,
+    ):
+        assert list(view[window].names) == names
+        assert view.coreset(window).equals(view[names].coreset())
+    assert view[day].names == (names[0],)
+    assert view[-1].names == ("2026-03-05.npy",)
+    assert view[::3].names == ("2026-03-01.npy", "2026-03-04.npy")
+    assert view[:day].names == ("2026-03-01.npy", names[0])
+    assert repr(view[-2:]) == "TreeWindow(2 of 5 leaves: '2026-03-04.npy' to '2026-03-05.npy')"
+    assert (len(view[-2:]), list(view)) == (2, view.leaves.names)
+    for wrong, message in (
+        (slice(dt.date(2027, 1, 1), None), "no leaf lies between"),
+        (slice(dt.date(2026, 3, 4), day), "back to"),
+        (slice(9, None), "holds none of the 5 leaves"),
+        (7, "there are 5"),
+    ):
+        with pytest.raises(InvalidInputError, match=message):
+            view[wrong]
+    np.save(tmp_path / "days" / "other.npy", rows(9))
+    view.refresh()
+    with pytest.raises(InvalidInputError, match=r"leaf 'other.npy' has no time"):
+        view[day]
+
+
+def test_windows__of_a_tree_that_follows_nothing(tmp_path: Path) -> None:
+    tree = CoresetTree.create(tmp_path / "t", **OPTIONS)
+    assert tree.partial_fit(rows(50)).partial_fit(rows(50, 1)) is tree
+    tree.append(rows(50, 2), time=dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC), name="c")
+    assert tree[-1:].names == ("c",)
+    assert tree[-1:].coreset().provenance["n"] == 50
+    assert len(tree.as_of(2)) == 2
+    tree.delete(slice(0, 2))
+    assert tree[dt.date(2026, 1, 1)].names == ("c",)
+
+
+def test_empty_batches__are_ordinary(tmp_path: Path) -> None:
+    tree = CoresetTree.create(tmp_path / "t", **OPTIONS)
+    assert tree.append(np.empty((0, 2)), name="none").rows == 0
+    with pytest.raises(InvalidInputError, match="leaves has no rows"):
+        tree.coreset()
+    tree.append(rows(50), name="some")
+    assert tree.coreset().provenance["n"] == 50
+    assert tree.replace("some", np.empty((0, 2))).weight == 0.0
+    tree.verify()
+    source = make_days(tmp_path / "days", range(0))
+    view = CoresetTree.follow(source + "x", tmp_path / "view", **OPTIONS)
+    assert len(view) == 0
+    (tmp_path / "parts").mkdir()
+    empty = CoresetTree.follow(tmp_path / "parts", tmp_path / "empty", **OPTIONS)
+    assert not empty.refresh()
+    array = make_array(tmp_path / "rows", 0)
+    view = CoresetTree.follow(array, tmp_path / "rows-view", **OPTIONS)
+    assert len(view) == 0
+    grow(array, 5)
+    assert view.refresh().added == ("block-0",)
+
+
+# --- drift --------------------------------------------------------------------------------
+
+
+def test_drift__tells_a_solution_that_has_aged_from_one_that_has_not(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    centers = np.array([[0.0, 0.0], [9.0, 0.0]])
+
+    def day(shift: float) -> Any:
+        return centers[rng.integers(2, size=3000)] + [0.0, shift] + rng.normal(size=(3000, 2))
+
+    tree = CoresetTree.create(tmp_path / "t", "kmeans", 200, random_state=0, n_clusters=2)
+    for _ in range(4):
+        tree.append(day(0.0))
+    still = tree.drift(centers)
+    assert still.low <= 0.0 <= still.high
+    assert still.high < 0.05
+    tree.append(day(6.0))
+    moved = tree.drift(centers, leaves=-1)
+    everything = np.vstack([day(6.0) for _ in range(5)])
+    squares = np.square(everything[:, None] - centers).sum(axis=2).min(axis=1).mean()
+    truth = 1.0 - 2.0 / squares
+    assert moved.low <= truth <= moved.high
+    assert moved.high - moved.low < 0.2
+    assert "closer, between" in repr(moved)
+    assert tree.drift(leaves=-1).saving > 0.3  # against the version before
+    with pytest.raises(InvalidInputError, match="kept has"):
+        tree.drift(np.zeros((2, 5)))
+
+
+def test_drift__needs_a_solution_and_rows(tmp_path: Path) -> None:
+    tree = CoresetTree.create(tmp_path / "t", **OPTIONS)
+    with pytest.raises(InvalidInputError, match="no version before this one"):
+        tree.drift()
+    with pytest.raises(InvalidInputError, match="no leaves"):
+        tree.drift(np.zeros((1, 2)))
+    tree.append(rows(5))
+    with pytest.raises(InvalidInputError, match="too few"):
+        tree.drift(np.zeros((1, 2)))
+    tree.append(np.zeros((50, 2)))
+    tree.delete(0)
+    assert tree.drift(np.zeros((1, 2))).saving == 0.0
+
+
+# --- bad input ----------------------------------------------------------------------------
+
+
+def test_refresh__bad_sources_leave_the_view_as_it_was(tmp_path: Path) -> None:
+    array = make_array(tmp_path / "rows")
+    view = CoresetTree.follow(array, tmp_path / "view", **OPTIONS)
+    before = view.coreset()
+    other = make_array(tmp_path / "other")
+
+    def replaced(width: int, dtype: str) -> None:
+        shutil.rmtree(tmp_path / "rows")
+        made = zarr.create_array(
+            tmp_path / "rows", shape=(100, width), chunks=(10, width), dtype=dtype
+        )
+        made[:] = 1.0
+
+    array.resize((45, 2))
+    with pytest.raises(InvalidInputError, match=r"ends before row 50, where leaf 'block-5'"):
+        view.refresh()
+    for width, dtype, message in (
+        (3, "f8", "block-0: X has 3 features, and the rows before it have 2"),
+        (2, "f4", "block-0: X is float32, and the rows before it are float64"),
+    ):
+        replaced(width, dtype)
+        with pytest.raises(InvalidInputError, match=message):
+            view.refresh()
+    with pytest.raises(InvalidInputError, match=r"source is '.*other/?' .* follows '.*rows/?'"):
+        CoresetTree.follow(other, tmp_path / "view", **OPTIONS)
+    shutil.rmtree(tmp_path / "rows")
+    with pytest.raises((InvalidInputError, StoreError)):
+        view.refresh()
+    assert view.version == 1
+    assert view.coreset().equals(before)
+    assert CoresetTree.open(tmp_path / "view").coreset().equals(before)
+    array = make_array(tmp_path / "rows", 45)
+    assert len(view.refresh(allow_shrink=True).removed) == 5
+    assert_alike(view, CoresetTree.follow(array, tmp_path / "fresh", **OPTIONS))
+
+
+def test_refresh__of_files_that_are_all_gone(tmp_path: Path) -> None:
+    source = make_days(tmp_path / "days", range(1, 3))
+    view = CoresetTree.follow(source, tmp_path / "view", **OPTIONS)
+    shutil.rmtree(tmp_path / "days")
+    with pytest.raises(InvalidInputError, match="look whether its disk is there"):
+        view.refresh()
+    assert view.refresh(allow_shrink=True).n_leaves == 0
+
+
+def test_follow__refuses_what_it_cannot_follow(tmp_path: Path) -> None:
+    source = make_days(tmp_path / "days")
+    path = tmp_path / "view"
+    wrong: Any = {"detect": "guess"}
+    cases: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
+        (source, wrong, InvalidInputError, "detect"),
+        (source, {"y": 3}, InvalidTypeError, "y is a int"),
+        (source, {"keep": 0}, InvalidInputError, "keep"),
+        (source, {"branch": 3}, InvalidTypeError, "branch is a int"),
+        (source, {"chunks": 0}, InvalidInputError, "chunks"),
+        (np.ones((5, 2)), {}, InvalidTypeError, "source is a ndarray"),
+        (str(tmp_path / "nowhere"), {}, InvalidInputError, "names no file or folder"),
+        (tmp_path / "days", {}, InvalidInputError, "folder without Parquet files"),
+        ([f"{tmp_path}/days/2026-03-01.npy"] * 2, {}, InvalidInputError, "twice"),
+    ]
+    for value, options, error, message in cases:
+        with pytest.raises(error, match=message):
+            CoresetTree.follow(value, path, **{**OPTIONS, **options})
+        assert not path.exists()
+    view = CoresetTree.follow(source, path, **OPTIONS)
+    for options, message in (
+        ({"size": 21}, "size is 21, and the view at .* was made with 20"),
+        ({"random_state": 1}, "random_state is 1"),
+        ({"method": "uniform"}, "method is 'uniform'"),
+        ({"sample_weight": "w"}, "sample_weight is 'w', and .* follows"),
+    ):
+        with pytest.raises(InvalidInputError, match=message):
+            CoresetTree.follow(source, path, **{**OPTIONS, **options})
+    again = CoresetTree.follow(source, path, size=20)  # any seed
+    assert again.coreset().equals(view.coreset())
+    for change in (
+        lambda: view.append(rows(5)),
+        lambda: view.replace("2026-03-01.npy", rows(5)),
+        lambda: view.delete("2026-03-01.npy"),
+    ):
+        with pytest.raises(InvalidInputError, match="change the source, and call refresh"):
+            change()
+    with pytest.raises(InvalidInputError, match="opened without its source"):
+        CoresetTree.open(path).refresh()
+    tree = CoresetTree.create(tmp_path / "tree", **OPTIONS)
+    with pytest.raises(InvalidInputError, match="follows no source"):
+        tree.refresh()
+    tree.append(rows(5))
+    with pytest.raises(InvalidInputError, match="is a tree that follows no source"):
+        CoresetTree.follow(source, tmp_path / "tree", **OPTIONS)
+
+
+def test_refresh__of_a_list_that_grows(tmp_path: Path) -> None:
+    make_days(tmp_path / "days")
+    files = sorted(str(file) for file in (tmp_path / "days").iterdir())
+    view = CoresetTree.follow(files[:3], tmp_path / "view", **OPTIONS)
+    done = view.refresh([files[2], files[4], files[0]])
+    assert (done.added, done.removed) == ((files[4],), (files[1],))
+    again = [files[2], files[4], files[0]]
+    assert_alike(view, CoresetTree.follow(lambda: again, tmp_path / "fresh", **OPTIONS))
+    with pytest.raises(InvalidInputError, match=r"and no file that .* follows"):
+        view.refresh([files[3]])

@@ -1,0 +1,73 @@
+"""How methods look: no two alike, seen on white and on black, and the same wherever drawn."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import pytest
+from matplotlib import pyplot as plt
+from matplotlib.colors import to_rgb
+
+from daskcoreset.core.errors import InvalidTypeError
+from daskcoreset.core.looks import CLASSES, INK, LOOKS, axes_for, ink_of, look_of
+from daskcoreset.sensitivities import CONSTRUCTIONS
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def agg() -> Iterator[None]:
+    with mpl.rc_context({"backend": "Agg"}):
+        yield
+    plt.close("all")
+
+
+def contrast(color: str, ground: float) -> float:
+    """As WCAG measures it, against a grey of this luminance."""
+    parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(color)]
+    own = 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+    return (max(own, ground) + 0.05) / (min(own, ground) + 0.05)
+
+
+def test_looks__differ_without_colours() -> None:
+    assert len({(look.marker, look.dash) for look in LOOKS.values()}) >= 18
+    assert len({look[:2] for look in LOOKS.values()}) == len(LOOKS)
+    assert len({marker for _, marker in CLASSES}) == len(CLASSES)
+
+
+def test_looks__are_seen_on_white_and_on_black() -> None:
+    for color in {look.color for look in LOOKS.values()} | {color for color, _ in CLASSES}:
+        assert contrast(color, 1.0) > 2.0, color
+        assert contrast(color, 0.0) > 3.0, color
+    assert min(contrast(INK, 1.0), contrast(INK, 0.0)) > 4.5
+
+
+def test_look_of__every_method_has_one_and_keeps_it() -> None:
+    assert set(CONSTRUCTIONS) <= set(LOOKS)
+    assert look_of("Uniform, default", 5) == LOOKS["uniform"]
+    assert look_of("nobody's", 1) != look_of("nobody's", 2)
+
+
+def test_axes_for__makes_axes_for_light_and_dark_pages() -> None:
+    ax = axes_for(None)
+    assert ink_of(ax) == INK
+    face: Any = ax.get_facecolor()
+    assert face[3] == 0.0
+    assert mpl.rcParams["text.color"] == mpl.rcParamsDefault["text.color"]
+    with mpl.style.context("dark_background"):  # a style of the user's own
+        assert ink_of(axes_for(None)) == "white"
+    with pytest.raises(InvalidTypeError, match="pass matplotlib's Axes"):
+        axes_for(3)  # type: ignore[arg-type]
+
+
+def test_pictures__name_no_colours_of_their_own() -> None:
+    """Library, benchmarks and pages take them from the table; C0, C1 ... depend on the style."""
+    files = [*(ROOT / "daskcoreset").rglob("*plot*.py"), *(ROOT / "benchmarks").glob("*.py")]
+    files.append(ROOT / "docs/figures.py")
+    for path in files:
+        found = re.findall(r"[\"']C\d[^\"'=]{0,4}[\"']|[\"']#[0-9a-fA-F]{6}[\"']", path.read_text())
+        assert not found, (path.name, found)

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+
+from daskcoreset import CoresetTree
+from daskcoreset.core.errors import InvalidTypeError
+from daskcoreset.inputs.followed import FollowOptions, look, time_in_name
+from tests.tools.view_histories import assert_alike
+
+pytestmark = pytest.mark.usefixtures("light_trees")
+
+OPTIONS: dict[str, Any] = {"size": 20, "random_state": 0}
+
+
+@pytest.mark.parametrize(
+    ("name", "time"),
+    [
+        ("date=2026-03-01/part.0.parquet", "2026-03-01"),
+        ("20260301.npy", "2026-03-01"),
+        ("2025/x-2026-03-01T0930.npy", "2026-03-01T09:30:00"),
+        ("x_20260301_093015.npy", "2026-03-01T09:30:15"),
+        ("2026-06-31.npy", None),
+        ("123202603011.npy", None),
+        ("part-0.npy", None),
+    ],
+)
+def test_time_in_name__finds_dates(name: str, time: str | None) -> None:
+    assert time_in_name(name) == time
+
+
+def test_look__names_parts_by_where_they_stand(tmp_path: Path) -> None:
+    for name in ("b", "a10", "a9"):
+        np.save(tmp_path / f"{name}.npy", np.ones((5, 2)))
+    state = look(f"{tmp_path}/*.npy", FollowOptions())
+    assert [part.name for part in state.parts] == ["a9.npy", "a10.npy", "b.npy"]
+    single = look(tmp_path / "b.npy", FollowOptions())
+    assert [part.name for part in single.parts] == ["b.npy"]
+    with pytest.raises(InvalidTypeError, match="sample_weight is a list"):
+        FollowOptions(sample_weight=[1.0])  # type: ignore[arg-type] # what is refused
+
+
+def test_follow__a_parquet_folder_with_dates_and_labels(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    rng = np.random.default_rng(0)
+    folder = tmp_path / "parts"
+
+    def put(day: str, part: int, n: int) -> None:
+        (folder / f"date={day}").mkdir(parents=True, exist_ok=True)
+        columns = {"a": rng.normal(size=n), "b": rng.normal(size=n), "t": rng.integers(2, size=n)}
+        pq.write_table(pa.table(columns), folder / f"date={day}" / f"part.{part}.parquet")
+
+    for i in range(1, 5):
+        put(f"2026-01-0{i}", i, 50)
+    options = {**OPTIONS, "y": "t", "columns": ["a", "b"]}
+    view = CoresetTree.follow(folder, tmp_path / "view", **options)
+    put("2026-01-02", 9, 30)
+    put("2026-01-03", 3, 0)
+    shutil.rmtree(folder / "date=2026-01-01")
+    done = view.refresh()
+    assert done.added == ("date=2026-01-02/part.9.parquet",)
+    assert done.changed == ("date=2026-01-03/part.3.parquet",)
+    assert done.removed == ("date=2026-01-01/part.1.parquet",)
+    assert done.rows == 30
+    assert view.leaves[0].time == "2026-01-02"
+    assert_alike(view, CoresetTree.follow(folder, tmp_path / "fresh", **options))
+
+
+def test_follow__stores_by_other_ways_are_the_same_source(tmp_path: Path) -> None:
+    array = zarr.create_array(tmp_path / "rows", shape=(20, 2), chunks=(5, 2), dtype="f8")
+    array[:] = 1.0
+    view = CoresetTree.follow(array, tmp_path / "view", **OPTIONS)
+    for source in (str(tmp_path / "rows"), tmp_path / "rows", array.store_path.store):
+        again = CoresetTree.follow(source, tmp_path / "view", **OPTIONS)
+        assert again.last_refresh is not None
+        assert not again.last_refresh.read
+    # Another codec or fill value is another array, whatever the chunks say.
+    shutil.rmtree(tmp_path / "rows")
+    made = zarr.create_array(
+        tmp_path / "rows", shape=(20, 2), chunks=(5, 2), dtype="f8", fill_value=3.0
+    )
+    made[:] = 1.0
+    assert len(view.refresh().read) == 4

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import datetime as dt
+import os
+import time
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+import zarr
+
+from daskcoreset import CoresetTree
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.inputs import stamps
+from daskcoreset.inputs.places import Place
+from daskcoreset.inputs.stamps import chunk_stamper, stamps_of_files
+from tests.tools.object_stores import ObjectServer, object_server
+
+pytestmark = pytest.mark.usefixtures("light_trees")
+
+OPTIONS: dict[str, Any] = {"size": 20, "random_state": 0}
+
+
+def test_stamps__of_a_file_whose_time_was_set_back(tmp_path: Path) -> None:
+    file = tmp_path / "x"
+    file.write_bytes(b"first")
+    place, known = [Place(str(file))], file.stat()
+    for detect in ("stat", "content"):
+        before = stamps_of_files(place, detect)
+        assert stamps_of_files(place, detect) == before
+        file.write_bytes(b"other")
+        os.utime(file, ns=(known.st_atime_ns, known.st_mtime_ns))
+        assert stamps_of_files(place, detect) != before
+        file.write_bytes(b"first")
+
+
+def test_stamps__of_a_folder_is_that_of_all_files_in_it(tmp_path: Path) -> None:
+    array = zarr.create_array(tmp_path / "a.zarr", shape=(10, 2), chunks=(5, 2), dtype="f8")
+    place = [Place(str(tmp_path / "a.zarr"))]
+    before = stamps_of_files(place, "stat")
+    array[7] = 1.0
+    assert stamps_of_files(place, "stat") != before
+
+
+def test_stamps__of_a_store_that_tells_nothing(tmp_path: Path) -> None:
+    store = zarr.storage.ZipStore(tmp_path / "a.zip", mode="w")
+    array = zarr.create_array(store, shape=(4, 2), chunks=(2, 2), dtype="f8")
+    array[:2] = 1.0
+    with pytest.raises(InvalidInputError, match=r"a ZipStore does not tell .* detect=\"content\""):
+        chunk_stamper(array, "stat")
+    stamps = chunk_stamper(array, "content")(["c/0/0", "c/1/0"])
+    assert stamps[0] is not None
+    assert stamps[1] is None
+    store.close()
+
+
+@pytest.mark.parametrize("kind", [float, int, dt.datetime.fromtimestamp, str])
+def test_stamps__of_servers_that_tell_times_alone(
+    kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filesystem = mock.Mock(**{"info.return_value": {"type": "file"}})
+    place, now = [Place("folder/x", filesystem)], time.time()
+
+    def stamp(seconds: float, **tags: str) -> list[str]:
+        time_of_file = kind(seconds) if kind is str else kind(int(seconds))
+        entry = {"size": 5, "mtime": time_of_file, **tags}
+        monkeypatch.setattr(stamps, "_listed", lambda *_: {"folder/x": entry})
+        return stamps_of_files(place, "stat")
+
+    assert stamp(now - 60) == stamp(now - 60)
+    assert stamp(now - 60) != stamp(now - 30)
+    assert stamp(now, ETag="a") == stamp(now, ETag="a") != stamp(now, ETag="b")
+    if kind in {float, int}:  # written in this second: the next look takes it for new
+        assert stamp(now) != stamp(now)
+
+
+@pytest.mark.slow
+def test_follow__objects_by_their_entity_tags(tmp_path: Path) -> None:
+    import fsspec
+
+    with object_server() as server:
+        assert isinstance(server, ObjectServer)
+        url = server.bucket()
+        filesystem, root = fsspec.url_to_fs(url, **server.options)
+
+        def put(name: str, rows: Any) -> None:
+            with filesystem.open(f"{root}/{name}", "wb") as file:
+                np.save(file, rows)
+
+        for i in range(3):
+            put(f"{i}.npy", np.full((9, 2), float(i)))
+        options = {**OPTIONS, "source_options": server.options}
+        view = CoresetTree.follow(f"{url}/*.npy", tmp_path / "files", **options)
+        put("1.npy", np.full((9, 2), 7.0))
+        put("3.npy", np.full((9, 2), 8.0))
+        assert view.refresh().read == ("1.npy", "3.npy")
+        array = zarr.create_array(
+            f"{url}/rows.zarr",
+            shape=(20, 2),
+            chunks=(5, 2),
+            dtype="f8",
+            storage_options=dict(server.options),
+        )
+        array[:] = 1.0
+        stored = CoresetTree.follow(f"{url}/rows.zarr", tmp_path / "view", **options)
+        array[7] = 3.0
+        assert stored.refresh().read == ("block-1",)
+        assert not stored.refresh().read

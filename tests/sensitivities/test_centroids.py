@@ -1,0 +1,213 @@
+import pickle
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+import zarr
+
+import daskcoreset as dc
+from daskcoreset import Coreset, Lightweight, StrongBregman, StrongKMeans
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.estimators import (
+    CoresetBregman,
+    CoresetGaussianMixture,
+    CoresetKMeans,
+    coreset_search,
+)
+from daskcoreset.objectives import Distortion, QuantizationError
+from daskcoreset.solvers.divergences import SquaredMahalanobis, resolve_divergence
+
+RNG = np.random.default_rng(0)
+
+X = np.vstack([RNG.gamma(2.0, size=(30_000, 3)), 500.0 + RNG.random((5, 3))])
+
+CENTROIDS: dict[str, Any] = {"representatives": "centroids"}
+
+STRONG = StrongKMeans(8, **CENTROIDS)
+
+
+@pytest.fixture(scope="module")
+def coreset() -> Coreset:
+    return dc.build(X, size=200, method=STRONG, random_state=0)
+
+
+def test_build__gives_centroids_of_more_rows(coreset: Coreset) -> None:
+    assert 195 <= len(coreset) <= 200
+    assert coreset.of_centroids
+    assert "centroids" in repr(coreset)
+    assert coreset.provenance["drawn"] == 20_000
+    assert coreset.provenance["parameters"]["representatives"] == "centroids"
+    rows = dc.build(X, size=20_000, method=StrongKMeans(8), random_state=0)
+    assert "representatives" not in rows.provenance["parameters"]
+    np.testing.assert_allclose(coreset.weights @ coreset.points, rows.weights @ rows.points)
+    q = np.ones((1, 3))
+    one, other = (
+        part.weights @ ((part.points - q) ** 2).sum(axis=1) + part.constant
+        for part in (coreset, rows)
+    )
+    np.testing.assert_allclose(one, other, rtol=1e-12)
+    assert coreset.weights[coreset.points[:, 0] > 400].sum() == pytest.approx(5.0)
+    near = np.linalg.norm(X[coreset.indices] - coreset.points, axis=1)
+    assert np.median(near) < 0.5
+
+
+def test_build__of_few_rows_is_exact() -> None:
+    few = X[-4000:]
+    method = Lightweight(**CENTROIDS)
+    coreset = dc.build(few, size=100, method=method, random_state=0, n_clusters=3)
+    assert not coreset.provenance["complete"]
+    audit = coreset.audit(few, solutions={"one": few[:1]})
+    np.testing.assert_allclose(audit.differences, 0.0, atol=1e-12)
+    with pytest.warns(dc.errors.CoresetWarning, match="is not below"):
+        whole = dc.build(few, size=4000, method=method, random_state=0)
+    assert whole.constant == 0.0
+    assert whole.provenance["complete"]
+    np.testing.assert_array_equal(whole.points, few)
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_build__lazy_blocks_give_the_same(normalize: bool) -> None:
+    options: dict[str, Any] = {"size": 200, "method": STRONG, "random_state": 0}
+    blocks = da.from_array(X, chunks=(7000, 3))
+    one = dc.build(blocks, normalize=normalize, **options)
+    other = dc.build(blocks, normalize=normalize, compute=False, **options).compute()
+    assert one.equals(other)
+    if normalize:
+        assert one.total_weight == pytest.approx(len(X))
+        audit = one.audit(X, solutions={"mean": X.mean(axis=0)[None]})
+        assert abs(audit.differences[0]) < 0.02
+
+
+def test_audit__costs_have_the_constant(coreset: Coreset) -> None:
+    audit = coreset.audit(X, random_state=0)
+    assert audit.differences.min() > -0.03
+    q = X[::4000]
+    without = coreset.weights @ ((coreset.points[:, None] - q) ** 2).sum(axis=2).min(axis=1)
+    given = coreset.audit(X, solutions=[q])
+    assert given.on_coreset[0] == pytest.approx(without + coreset.constant)
+    assert dc.metrics.distortion(coreset, X, q) == pytest.approx(given.distortion)
+    with pytest.raises(InvalidInputError, match="say nothing"):
+        coreset.audit(X, objective=Distortion(8, "kl"))
+    assert coreset.audit(X, objective=Distortion(8), solutions=[q]).distortion < 1.0
+
+
+def test_coreset__keeps_the_constant(coreset: Coreset, tmp_path: Any) -> None:
+    assert pickle.loads(pickle.dumps(coreset)).equals(coreset)
+    store = zarr.storage.MemoryStore()
+    coreset.to_zarr(store)
+    assert Coreset.from_zarr(store).equals(coreset)
+    assert coreset.to_dataframe().attrs["constant"] == coreset.constant
+    assert coreset.to_xarray().attrs["constant"] == coreset.constant
+    portfolio = dc.build(X, method={"one": STRONG, "two": "uniform"}, size=200, random_state=0)
+    assert portfolio["one"].equals(coreset)
+    portfolio.to_zarr(tmp_path / "both.zarr")
+    assert dc.Portfolio.from_zarr(tmp_path / "both.zarr")["one"].constant == coreset.constant
+    for wrong in (-1.0, np.inf, np.nan, "1"):
+        with pytest.raises(InvalidInputError, match="constant"):
+            Coreset(np.ones((1, 2)), np.ones(1), np.zeros(1, int), constant=wrong)  # type: ignore[arg-type]
+
+
+def test_merge__adds_constants_of_one_cost(coreset: Coreset) -> None:
+    rows = dc.build(X, size=300, method=StrongKMeans(8), random_state=1)
+    both = coreset.merge(rows, coreset, offsets=[0, len(X), 2 * len(X)])
+    assert both.constant == pytest.approx(2 * coreset.constant)
+    assert both.of_centroids
+    audit = both.audit(np.vstack([X, X, X]), n_clusters=8, random_state=0)
+    assert audit.distortion < 0.3
+    other = dc.build(X, size=300, method=StrongKMeans(9), random_state=1)
+    assert coreset.merge(other).provenance["objective"]["n_clusters"] is None
+    for wrong in ("uniform", StrongBregman(8, "kl")):
+        part = dc.build(X, size=30, method=wrong, random_state=1)
+        if wrong == "uniform":
+            coreset.merge(part)  # for the same cost
+        else:
+            with pytest.raises(InvalidInputError, match="different costs"):
+                coreset.merge(part)
+
+
+@pytest.mark.parametrize("divergence", ["kl", "itakura_saito", SquaredMahalanobis([1.0, 2.0, 3.0])])
+@pytest.mark.parametrize("strong", [False, True])
+def test_bregman__one_center_costs_the_same(divergence: Any, strong: bool) -> None:
+    method: Any = (
+        StrongBregman(4, divergence, **CENTROIDS)
+        if strong
+        else dc.BregmanLightweight(divergence, **CENTROIDS)
+    )
+    rows = X[:5000] + 0.1
+    coreset = dc.build(rows, size=100, method=method, random_state=0)
+    q = np.array([[2.0, 1.0, 3.0]])
+    audit = coreset.audit(rows, solutions=[q])
+    np.testing.assert_allclose(audit.differences, 0.0, atol=1e-10)
+    plain = resolve_divergence(divergence).to_mean(rows, q[0]).sum()
+    np.testing.assert_allclose(audit.on_coreset, plain)
+    with pytest.raises(InvalidInputError, match="say nothing"):
+        coreset.audit(rows, objective=QuantizationError(4))
+    model = CoresetBregman(4, divergence=divergence, n_init=1, random_state=0).fit(coreset)
+    audit = coreset.audit(rows, solutions=[model.cluster_centers_])
+    assert model.coreset_inertia_ == pytest.approx(audit.on_coreset[0])
+
+
+def test_wrong_uses__are_refused(coreset: Coreset) -> None:
+    with pytest.raises(InvalidInputError, match="representatives must be"):
+        StrongKMeans(3, representatives="means")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="precision"):
+        StrongBregman(3, "mahalanobis", **CENTROIDS)
+    with pytest.raises(InvalidInputError, match="no labels"):
+        dc.build(X, np.zeros(len(X)), size=100, method=STRONG)
+    with pytest.raises(InvalidInputError, match="nodes of a tree"):
+        dc.build(X, size=100, method=STRONG, strategy="tree")
+    with pytest.raises(InvalidInputError, match="nodes of a tree"):
+        dc.CoresetStream(size=100, method=STRONG)
+    with pytest.raises(InvalidInputError, match="compares coresets of rows"):
+        dc.build(X, size="auto", method=STRONG)
+    for model in (CoresetGaussianMixture(2), CoresetBregman(2, soft=True)):
+        with pytest.raises(InvalidInputError, match="lost the spread"):
+            model.fit(coreset)
+    with pytest.raises(InvalidInputError, match="lost the spread"):
+        coreset_search(CoresetKMeans(), coreset, parameters={"n_clusters": [2, 3]})
+    with pytest.raises(InvalidInputError, match="gives rows only"):
+        CoresetKMeans(2, method="uniform", representatives="centroids").fit(X)
+
+
+def test_design__draws_what_memory_holds() -> None:
+    design = STRONG.design
+    assert design.n_drawn(1000, 8) == 20_000
+    assert design.n_drawn(50_000, 8) == 100_000
+    assert design.n_drawn(10_000, 768) == 10_922
+    assert design.n_drawn(10_000, 10**6) == 10_000  # rows stand for themselves
+
+
+def test_coreset_kmeans__costs_less_of_centroids() -> None:
+    rng = np.random.default_rng(5)
+    rows = np.exp(rng.normal(size=(40_000, 10)))
+    options: dict[str, Any] = {"size": 400, "n_init": 1}
+    costs: dict[str, list[float]] = {"auto": [], "rows": []}
+    for seed in range(3):
+        for kind, found in costs.items():
+            model = CoresetKMeans(40, representatives=kind, random_state=seed, **options)  # type: ignore[arg-type]
+            found.append(model.fit(rows).inertia_)
+            off = model.coreset_inertia_ / model.inertia_ - 1
+            assert off > -0.02 if kind == "auto" else off < 0.0
+    assert np.mean(costs["auto"]) < 0.96 * np.mean(costs["rows"])
+
+
+def test_coreset_kmeans__of_a_coreset_of_centroids(coreset: Coreset) -> None:
+    model = CoresetKMeans(8, random_state=0).fit(coreset)
+    assert model.inertia_ == pytest.approx(model.coreset_inertia_)
+    assert model.inertia_ > coreset.constant
+    true = dc.metrics.kmeans_cost(X, model.cluster_centers_)
+    assert -0.03 < model.inertia_ / true - 1 < 0.5
+
+
+def test_build__of_unlike_blocks_draws_fewer_rows_and_reads_none_again() -> None:
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(60_000, 2)) * np.where(np.arange(60_000) < 6000, 30.0, 1.0)[:, None]
+    blocks = da.from_array(rows, chunks=(6000, 2))
+    coreset = dc.build(blocks, size=500, method=StrongKMeans(4, **CENTROIDS), random_state=0)
+    assert coreset.provenance["blocks_read_again"] == 0
+    drawn = coreset.provenance["drawn"]
+    assert drawn > 500
+    assert drawn < 20_000
+    audit = coreset.audit(rows, random_state=0)
+    assert audit.differences.min() > -0.05

@@ -1,0 +1,89 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from daskcoreset.solvers.centroids import centroids
+from daskcoreset.solvers.kmeans import nearest
+
+
+def _rows(kind: str, n: int = 1500) -> np.ndarray:
+    rng = np.random.default_rng(1)
+    if kind == "offset":
+        return rng.normal(size=(n, 3)) + 1e8
+    if kind == "wide":  # more columns than rows
+        return rng.normal(size=(200, 300))
+    if kind == "one row":  # that has all the cost
+        return np.vstack([rng.normal(size=(n, 3)), [[1e9, 0.0, 0.0]]])
+    if kind == "repeated":
+        return np.repeat(rng.normal(size=(130, 3)), 10, axis=0)
+    if kind == "five far":
+        return np.vstack([rng.normal(size=(n, 3)), 1e4 + rng.normal(size=(5, 3))])
+    return rng.normal(size=(n, 3)).astype(np.float32)
+
+
+@pytest.mark.parametrize("kind", ["plain", "offset", "wide", "one row", "repeated", "five far"])
+@pytest.mark.parametrize("count", [20, 100])
+def test_centroids__keep_weights_means_and_costs_of_one_center(kind: str, count: int) -> None:
+    rows = _rows(kind)
+    rng = np.random.default_rng(0)
+    weights = rng.uniform(0.5, 3.0, len(rows))
+    found = centroids(rows, weights, count, rng)
+    assert count - 1 <= len(found.points) <= count
+    np.testing.assert_allclose(found.weights.sum(), weights.sum(), rtol=1e-12)
+    about = rows[0].astype(np.float64)  # so that an offset hides nothing
+    moment = weights @ (rows - about)
+    scale = weights @ abs(rows - about)
+    np.testing.assert_allclose(
+        found.weights @ (found.points - about), moment, atol=1e-12 * scale.max() + 1e-6
+    )
+    for center in (about + 3.0, rows[-1].astype(np.float64)):
+        on_rows = weights @ ((rows - center) ** 2).sum(axis=1)
+        on_cells = found.weights @ ((found.points - center) ** 2).sum(axis=1) + found.costs.sum()
+        np.testing.assert_allclose(on_cells, on_rows, rtol=1e-7)
+
+
+def test_centroids__bound_costs_of_several_centers_from_above() -> None:
+    rows = _rows("five far")
+    weights = np.random.default_rng(2).uniform(0.5, 3.0, len(rows))
+    found = centroids(rows, weights, 80, np.random.default_rng(0))
+    inner = found.costs.sum()
+    for seed in range(5):
+        q = rows[np.random.default_rng(seed).choice(len(rows), 12)]
+        on_rows = weights @ nearest(rows, q)[1]
+        on_cells = found.weights @ nearest(found.points, q)[1] + inner
+        assert on_rows * (1 - 1e-9) <= on_cells
+        assert on_cells <= on_rows + 2 * np.sqrt(inner * on_rows) + 2 * inner
+
+
+def test_centroids__of_far_and_equal_rows() -> None:
+    rows = _rows("five far")
+    found = centroids(rows, np.ones(len(rows)), 70, np.random.default_rng(0))
+    far = found.points[:, 0] > 5e3
+    assert found.weights[far].sum() == 5.0  # a cell of none but far rows
+    rows = _rows("repeated")
+    found = centroids(rows, np.ones(len(rows)), 200, np.random.default_rng(0))
+    assert len(found.points) == 130  # one for each distinct row
+    assert (found.weights == 10.0).all()
+    np.testing.assert_allclose(found.costs, 0.0, atol=1e-20)
+    np.testing.assert_array_equal(np.unique(rows, axis=0), np.unique(found.points, axis=0))
+
+
+def test_centroids__know_a_row_near_them() -> None:
+    rows = _rows("plain")
+    found = centroids(rows, np.ones(len(rows)), 100, np.random.default_rng(0))
+    assert (np.diff(found.rows) > 0).all()
+    for i in range(0, 100, 17):
+        cell = np.flatnonzero(found.labels == i)
+        gaps = ((rows[cell] - found.points[i]) ** 2).sum(axis=1)
+        assert found.rows[i] == cell[gaps.argmin()]
+        assert found.weights[i] == len(cell)
+
+
+def test_centroids__of_sparse_rows_are_those_of_dense_ones() -> None:
+    rows = np.where(np.random.default_rng(0).random((400, 8)) < 0.3, 1.0, 0.0) * np.arange(8)
+    dense, sparse = (
+        centroids(each, np.ones(400), 30, np.random.default_rng(0))
+        for each in (rows, sp.csr_array(rows))
+    )
+    np.testing.assert_array_equal(dense.points, sparse.points)
+    np.testing.assert_array_equal(dense.rows, sparse.rows)
