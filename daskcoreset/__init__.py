@@ -33,6 +33,7 @@ from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.plan import BuildPlan
 from daskcoreset.metrics import plot as plotting
 from daskcoreset.metrics import sizing
+from daskcoreset.metrics.advice import Advice, advise
 from daskcoreset.metrics.audit import Audit, audit
 from daskcoreset.sensitivities import (
     SVM,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SVM",
     "ActiveMaxMargin",
+    "Advice",
     "Audit",
     "BregmanLightweight",
     "BuildPlan",
@@ -82,6 +84,7 @@ __all__ = [
     "TreeWindow",
     "Uniform",
     "WeightedPoints",
+    "advise",
     "audit",
     "build",
     "datasets",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
+from inspect import signature
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack, overload
 
 from daskcoreset.constructions.coverage.cover import (
@@ -25,7 +27,7 @@ from daskcoreset.constructions.tree.job import (
     check_inner_size,
 )
 from daskcoreset.constructions.tree.reducer import Reducer, resolve_reducer
-from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.coreset import Coreset, thaw
 from daskcoreset.core.deadline import check_timeout, time_limit
 from daskcoreset.core.errors import (
     InvalidInputError,
@@ -36,7 +38,14 @@ from daskcoreset.core.errors import (
 from daskcoreset.core.portfolio import Portfolio, check_member_name
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import Sampling
-from daskcoreset.core.validation import check_choice, check_flag, is_choice, is_int, is_number
+from daskcoreset.core.validation import (
+    check_choice,
+    check_flag,
+    is_choice,
+    is_int,
+    is_number,
+    shown,
+)
 from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.local import compute_options
 from daskcoreset.execution.plan import BuildPlan, plan_build
@@ -238,11 +247,13 @@ def build(
         A name, such as "lightweight", "uniform", "kmeans" (with `n_clusters`), "svm",
         "logistic" or "least_squares" (with `y`), or a construction with its parameters, such as
         ``StrongKMeans(10)`` or ``SVM(lam=0.1)``; with ``strategy="tree"`` also a
-        `daskcoreset.Reducer` of one's own. "coverage" draws nothing: see `diameter`. A mapping
-        of names to methods, or a list of methods with different names of their own, builds a
-        `Portfolio`: a coreset by each, the same bits that a build of its own would give with
-        this seed, from as many reads as the method that needs most. All other options hold for
-        each of them.
+        `daskcoreset.Reducer` of one's own. "coverage" draws nothing: see `diameter`. "auto" is
+        the one that `daskcoreset.advise` chooses, from one read more: for k-means with
+        `n_clusters`, with `y` for logistic regression, or for least squares where labels are
+        floats. A mapping of names to methods, or a list of methods with different names of their
+        own, builds a `Portfolio`: a coreset by each, the same bits that a build of its own would
+        give with this seed, from as many reads as the method that needs most. All other options
+        hold for each of them.
     sample_weight : array-like of shape (n,), or str, optional
         Input weights u, finite and non-negative; ones by default. Of xarray objects with
         `sample_dims` also a DataArray with some of these, the name of a variable or coordinate, or
@@ -395,6 +406,8 @@ def build(
     ----------
     Bachem, Lucic and Krause (2018), Algorithm 1 and section 4.2.
     """
+    if is_choice(method, ("auto",)):
+        return _advised(dict(locals()))
     flags = {"normalize": normalize, "compute": compute, "dry_run": dry_run}
     _check_flags(epsilon, delta, progress, **flags)
     _check_strategy(strategy, inner_size)
@@ -462,6 +475,50 @@ def build(
         if rule is not None and isinstance(job, SamplingJob):
             return placed(auto_size(job, rule, progress=progress), blocks.cube)
         return _run(job, compute=compute, dry_run=dry_run, progress=progress)
+
+
+def _advised(options: dict[str, Any]) -> Coreset:
+    """Build by the construction that `daskcoreset.advise` chooses."""
+    X, y, size, n_clusters = (options.pop(name) for name in ("X", "y", "size", "n_clusters"))
+    del options["method"]
+    computes = options.pop("compute") and not options.pop("dry_run")
+    if not computes or isinstance(size, str | Mapping):
+        raise InvalidInputError(
+            'method="auto" reads a pilot to choose, for a number of rows; leave out compute=False '
+            "and dry_run=True, and pass an int as size or none, or take the method of "
+            "daskcoreset.advise."
+        )
+    if y is not None and n_clusters is None:
+        kind = getattr(getattr(y, "dtype", None), "kind", None)
+        if kind is None and (isinstance(y, str) or not isinstance(y, Sequence)):
+            raise InvalidInputError(
+                f'method="auto" cannot tell from y={shown(y)} whether it is classes or numbers; '
+                f"pass the method of daskcoreset.advise, which has task."
+            )
+        floats = kind == "f" or (kind is None and any(isinstance(one, float) for one in y))
+        task = "regression" if floats else "classification"
+    elif n_clusters is None:
+        raise InvalidInputError(
+            'method="auto" needs to know what the coreset is for; pass n_clusters, or y.'
+        )
+    else:
+        task = "clustering"
+    seed = resolve_seed(options.pop("random_state"))
+    # By name: a layer above, which chooses by building.
+    above = import_module("daskcoreset.metrics.advice")
+    known = signature(above.advise).parameters.keys() - {"epsilon", "confidence"}
+    shared = {name: value for name, value in options.items() if name in known}
+    advice = above.advise(
+        X, y, task=task, n_clusters=n_clusters, budget=size, random_state=seed, **shared
+    )
+    options |= advice.options
+    if advice.n_clusters is not None:
+        options["n_clusters"] = advice.n_clusters
+    coreset: Coreset = build(
+        X, y, method=advice.method, size=advice.size, random_state=seed, **options
+    )
+    record = thaw(coreset.provenance)
+    return replace(coreset, provenance={**record, "advice": advice.record()})
 
 
 def _members(method: Any) -> dict[str, Any] | None:

@@ -28,6 +28,7 @@ from typing import Literal
 
 import numpy as np
 
+from daskcoreset.constructions.coverage import grid
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
@@ -125,15 +126,24 @@ class Sorted:
             Of equally near core points the first.
         measures : ndarray of shape (n,), float64
         """
-        from daskcoreset.constructions.coverage import metric_numba as loops
+        from daskcoreset.constructions.coverage import metric_numba
 
-        labels = np.empty(len(points), dtype=np.int64)
+        labels = np.full(len(points), -1, dtype=np.int64)
         measures = np.empty(len(points))
         limit = self.metric.measure(radius)
-        loops.nearest(
-            points, self.columns, self.order, self.axis, radius, limit, self.metric.boxes,
-            labels, measures,
-        )  # fmt: skip
+        if len(points) >= len(self.order):  # else to sort core points into buckets costs more
+            centers = np.empty(self.columns.shape[::-1])
+            centers[self.order] = self.columns.T
+            grid.nearest_within(points, centers, radius, limit, self.metric.boxes, labels, measures)
+        left = np.flatnonzero(labels < 0)
+        if len(left):
+            every = len(left) == len(points)
+            found = (labels, measures) if every else (labels[left], measures[left])
+            metric_numba.nearest(
+                points if every else points[left], self.columns, self.order, self.axis, radius,
+                limit, self.metric.boxes, *found,
+            )  # fmt: skip
+            labels[left], measures[left] = found
         return labels, measures
 
     def cell_weights(

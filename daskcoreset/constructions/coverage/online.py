@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from daskcoreset.constructions.coverage.farthest_first import farthest_first
+from daskcoreset.constructions.coverage.grid import open_cells
 from daskcoreset.constructions.coverage.metric import Metric, dense_tiles
 from daskcoreset.constructions.coverage.result import CoverRows, join, take_rows
 from daskcoreset.core.blocks import Block
@@ -49,8 +50,6 @@ def doubling(
     Charikar, Chekuri, Feder and Motwani (2004), Incremental clustering and dynamic information
     retrieval, section 3.
     """
-    from daskcoreset.constructions.coverage import metric_numba as loops
-
     n_features = points.shape[1]
     # One too many shows that the radius must grow.
     most = min(max_points, points.shape[0]) + 1
@@ -61,7 +60,7 @@ def doubling(
         stop, before = 0, count
         while True:
             limit = metric.limit(radius, n_features)
-            count, stop = loops.open_cells(tile, stop, limit, metric.boxes, centers, count, rows)
+            count, stop = open_cells(tile, stop, radius, limit, metric.boxes, centers, count, rows)
             rows[before:count] += first
             if count <= max_points:
                 break
@@ -145,12 +144,9 @@ def online(
     ----------
     Le et al. (2017), Approximation Vector Machines, section 4.
     """
-    from daskcoreset.constructions.coverage import metric_numba as loops
-
-    n_features = points.shape[1]
+    limit = metric.limit(radius, points.shape[1])
     n_earlier = 0 if earlier is None else len(earlier)
-    limit = metric.limit(radius, n_features)
-    centers = np.empty((n_earlier + min(_CAPACITY, max_points), n_features))
+    centers = np.empty((n_earlier + min(_CAPACITY, max_points), points.shape[1]))
     if earlier is not None:
         centers[:n_earlier] = earlier
     rows = np.empty(len(centers), dtype=np.int64)
@@ -158,11 +154,11 @@ def online(
     for first, tile in dense_tiles(points):
         stop, before = 0, count
         while True:
-            count, stop = loops.open_cells(tile, stop, limit, metric.boxes, centers, count, rows)
+            count, stop = open_cells(tile, stop, radius, limit, metric.boxes, centers, count, rows)
             if stop == len(tile) or count == largest:
                 break
             room = min(len(centers), largest - len(centers))
-            centers = np.concatenate([centers, np.empty((room, n_features))])
+            centers = np.concatenate([centers, np.empty((room, points.shape[1]))])
             rows = np.concatenate([rows, np.empty(room, dtype=np.int64)])
         rows[before:count] += first
         if stop < len(tile):

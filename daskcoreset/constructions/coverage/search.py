@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from daskcoreset.constructions.coverage.early_look import Forecast, foretell
 from daskcoreset.constructions.coverage.farthest_first import (
     CellSummary,
     extend,
@@ -103,6 +104,9 @@ class Search:
         """Open cells until all rows are covered, then count their rows."""
         if self.diameter is None:
             return self._fitting()
+        look = foretell(self.blocks, self.diameter, self.max_points, self.metric, self.split_every)
+        if look is not None:
+            raise self._foretold(look)
         core, fits = self._completed(self.diameter, self._opened(self.diameter))
         if not fits:
             raise self._too_many(core, self.diameter)
@@ -147,6 +151,16 @@ class Search:
             f"Pass a larger diameter (at "
             f"about {wider:.3g} half as many do for these rows), a larger max_points, or "
             f"max_points alone, which finds the diameter."
+        )
+
+    def _foretold(self, look: Forecast) -> InvalidInputError:
+        wider = "" if look.diameter is None else f" (at about {look.diameter:.3g} they are enough)"
+        return InvalidInputError(
+            f"diameter={self.diameter:g} needs more than {self.max_points:,} core points: of "
+            f"{look.n_sampled:,} rows looked at, {look.alone:,} are alone in their cell, so that "
+            f"about {look.n_core:,.0f} are foretold for {look.n_rows:,} rows. Pass a larger "
+            f"diameter{wider}, or size (max_points of Coverage): with a diameter the core points "
+            f"that there may be, alone the number to find a diameter for."
         )
 
     def _fitting(self) -> Cover:

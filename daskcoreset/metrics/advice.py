@@ -1,0 +1,439 @@
+"""Which construction and size: compared on a pilot, before anything is built."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Unpack
+
+import numpy as np
+
+from daskcoreset.build import build, default_size
+from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.deadline import time_limit
+from daskcoreset.core.errors import CoresetWarning, InvalidInputError
+from daskcoreset.core.random import RandomState, resolve_seed
+from daskcoreset.core.tables import html_table, text_table
+from daskcoreset.core.validation import as_float, as_int, check_choice
+from daskcoreset.execution.plan import BuildPlan
+from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.inputs.options import ReadKeywords, takes_reading
+from daskcoreset.metrics.advice_trials import TASKS, Candidate, Task, Trials, block_of
+
+# Rows of the pilot at least, and as a multiple of the rows advised about; of fewer rows than these
+# the pilot is all of them.
+_PILOT, _PILOT_MULTIPLE, _PILOT_MOST = 50_000, 8, 400_000
+
+# Trials of every candidate at first, and at most of those that are close.
+_TRIALS, _MOST_TRIALS = 6, 12
+
+# Errors that differ by no more are taken as equal.
+_CLOSE = 1.05
+
+# A row that would have this share of the cost of a uniform sample makes it no choice.
+_HEAVY = 0.5
+
+# Of data with fewer rows than there may be.
+_ALL = "all rows"
+
+# Columns up to which moments are gathered beside the pilot.
+_MOST_COLUMNS = 1024
+
+# Least spread of the logarithm of an error between builds: trials may agree by chance, and a pilot
+# is not the data.
+_LEAST_SPREAD, _PILOT_SPREAD = 0.15, 0.25
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One construction of an `Advice`.
+
+    Attributes
+    ----------
+    name : str
+    error : float
+        Mean relative error of the trials: what the solution of a coreset costs more, on all rows,
+        than the best one known.
+    low, high : float
+        Between which the error of one build is expected to lie.
+    reads : int
+        Of a build.
+    remark : str
+    """
+
+    name: str
+    error: float
+    low: float
+    high: float
+    reads: int
+    remark: str = ""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Advice:
+    """Which construction and size, and what speaks for it.
+
+    Attributes
+    ----------
+    task : str
+    method : str, Sensitivity or other
+        For ``build(X, method=advice.method, size=advice.size)``; with other options in `options`.
+    name : str
+        Of the construction in `compared`.
+    size : int
+    n_clusters : int or None
+    error, low, high : float
+        Expected relative error of a solution, and the interval in which that of one build lies.
+    uniform_is_enough : bool
+        Whether a uniform sample of this size is as good as any of these constructions.
+    reads, seconds, bytes_read : int, float, int or None
+        Of a build. Seconds are those of the read of the pilot, for each read, or of a build from
+        it.
+    compared : tuple of Compared
+    pilot_rows, n_rows : int
+        Rows on which constructions were tried, and of the data.
+    plan : BuildPlan
+        Of a build.
+    confidence : float
+        Of the intervals.
+    seed : int
+    """
+
+    task: str
+    method: Any
+    name: str
+    size: int
+    n_clusters: int | None
+    error: float
+    low: float
+    high: float
+    uniform_is_enough: bool
+    reads: int
+    seconds: float
+    bytes_read: int | None
+    compared: tuple[Compared, ...]
+    pilot_rows: int
+    n_rows: int
+    plan: BuildPlan = field(repr=False)
+    confidence: float
+    seed: int
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def record(self) -> dict[str, Any]:
+        """Return what `daskcoreset.build` keeps in the provenance, in plain JSON values."""
+        errors = {one.name: one.error if np.isfinite(one.error) else None for one in self.compared}
+        return {
+            "task": self.task,
+            "chosen": self.name,
+            "errors": errors,
+            "interval": [self.low, self.high],
+            "confidence": self.confidence,
+            "pilot_rows": self.pilot_rows,
+            "seed": self.seed,
+        }
+
+    def _sentence(self) -> str:
+        uniform = "; a uniform sample of this size is enough" if self.uniform_is_enough else ""
+        cost = f"{self.plan.reads} read{'s' * (self.plan.reads != 1)}, about {self.seconds:.2g} s"
+        return (
+            f"{self.task}: {self.name}, {self.size:,} of {self.n_rows:,} rows, expected error "
+            f"{_percent(self.error)} ({_percent(self.low)} to {_percent(self.high)}), "
+            f"{cost}{uniform}"
+        )
+
+    def _table(self) -> list[tuple[str, ...]]:
+        return [
+            (
+                one.name + " *" * (one.name == self.name),
+                _percent(one.error),
+                f"{_percent(one.low)} to {_percent(one.high)}",
+                str(one.reads),
+                one.remark,
+            )
+            for one in self.compared
+        ]
+
+    def __repr__(self) -> str:
+        lines = [line.rstrip() for line in text_table([_HEAD, *self._table()], (0, 4))]
+        return "\n".join([f"Advice({self._sentence()})", *lines])
+
+    def _repr_html_(self) -> str:
+        return html_table(self._table(), _HEAD, f"Advice: {self._sentence()}")
+
+
+_HEAD = ("construction", "error", "of one build", "reads", "remark")
+
+
+@takes_reading
+def advise(
+    X: Any,
+    y: Any = None,
+    *,
+    task: Literal["clustering", "mixture", "classification", "svm", "regression"] = "clustering",
+    n_clusters: int | None = None,
+    budget: int | None = None,
+    epsilon: float | None = None,
+    sample_weight: Any = None,
+    random_state: RandomState = None,
+    confidence: float = 0.95,
+    chunks: int | Literal["auto"] = "auto",
+    on_invalid: Literal["raise", "drop"] | None = None,
+    progress: bool | None = None,
+    timeout: float | None = None,
+    **_reading: Unpack[ReadKeywords],
+) -> Advice:
+    r"""Say which construction to build by, how many rows, and what error to expect.
+
+    One read gathers a pilot: of up to 50,000 rows all of them, of more a coreset by the safest
+    construction for the task, in which rare rows that cost much are present, and the exact
+    moments of all rows. Coresets by each construction are drawn from the pilot and solved, and
+    the solutions evaluated on the pilot; k-means on them starts at the best solution known, so
+    that the error is that of the coreset, without what a solver misses by its start. The
+    construction of the least error is chosen; of those within 5 %, or apart by no more than
+    chance, the safest, which is the first of the table. A uniform sample is never chosen where a
+    single row would have half of its cost.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d), or path
+        As for `daskcoreset.build`.
+    y : array-like of shape (n,), or str, optional
+        Labels, for the tasks that have them.
+    task : str, default="clustering"
+        "clustering" by k-means, "mixture" of Gaussians, "classification" by logistic regression,
+        "svm" with the hinge loss, or "regression" by least squares. For trees and any other
+        model a uniform sample is the recommendation (``docs/guide/recipes.md``).
+    n_clusters : int or None, default=None
+        Centers or components; needed for "clustering" and "mixture".
+    budget : int or None, default=None
+        Rows at most; None takes the default size of `build`.
+    epsilon : float or None, default=None
+        Error that is to be met: the smallest of the budget, its half, its quarter and its eighth
+        is advised at which the upper end of the interval is below. None advises the budget.
+    sample_weight, chunks, on_invalid, progress, timeout
+        As for `daskcoreset.build`.
+    random_state : int, Generator, RandomState or None, default=None
+        The same number gives the same advice, but for the seconds.
+    confidence : float, default=0.95
+        Of the intervals.
+    storage_options, columns, missing_chunks, sample_dims, feature_dims
+        As for `daskcoreset.build`.
+
+    Returns
+    -------
+    Advice
+        It prints as a table.
+
+    Raises
+    ------
+    InvalidInputError, InvalidTypeError
+        As `build`; also if the task needs labels or a number of clusters that are missing.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(5000, 3))
+    >>> advice = advise(X, n_clusters=3, budget=500, random_state=0)
+    >>> advice.size, advice.low <= advice.error <= advice.high
+    (500, True)
+    >>> coreset = build(X, method=advice.method, size=advice.size, n_clusters=3, random_state=0)
+    """
+    check_choice("task", task, *TASKS)
+    plan_of = TASKS[task]
+    _check_task(task, plan_of, y, n_clusters)
+    size = default_size(n_clusters or 0) if budget is None else as_int("budget", budget)
+    level = as_float("confidence", confidence, "0.95")
+    if epsilon is not None:
+        epsilon = as_float("epsilon", epsilon)
+    seed = resolve_seed(random_state)
+    parts = n_clusters if plan_of.clusters else None
+    data: dict[str, Any] = {
+        "sample_weight": sample_weight, "chunks": chunks, "on_invalid": on_invalid,
+    }  # fmt: skip
+    with time_limit(timeout):
+        trials, heavy, seconds = _piloted(
+            X, y, plan_of, parts, size=size, seed=seed, progress=progress, **data
+        )
+        sizes = [size] if epsilon is None else [max(1, size // part) for part in (8, 4, 2, 1)]
+        for rows in sizes:
+            trials = Trials(trials.pilot, plan_of, parts, rows, trials.n_rows, seed)
+            found, chosen = _compared(trials, heavy, level)
+            if epsilon is not None and found[chosen.name].high <= epsilon:
+                break
+        # Reads are those of the plans; nothing is read for them.
+        plans = {
+            one.name: one.build(X, y, n_clusters=parts, size=rows, dry_run=True, **data)
+            for one in plan_of.candidates
+        }
+    is_part = len(trials.pilot) < trials.n_rows
+    best, plan = found[chosen.name], plans[chosen.name]
+    table = tuple(
+        Compared(one.name, one.error, one.low, one.high, plans[one.name].reads, one.remark)
+        for one in found.values()
+    )
+    options = {key: value for key, value in chosen.options.items() if key != "method"}
+    return Advice(
+        task=task,
+        method=chosen.options["method"],
+        name=chosen.name,
+        size=rows,
+        n_clusters=parts,
+        error=best.error,
+        low=best.low,
+        high=best.high,
+        uniform_is_enough=_is_enough(found, chosen.name),
+        reads=plan.reads,
+        # A pilot of all rows is read without scores; a build from it is the build.
+        seconds=max(trials.seconds.get(chosen.name, 0.0), seconds * plan.reads * is_part),
+        bytes_read=plan.bytes_read,
+        compared=table,
+        pilot_rows=len(trials.pilot),
+        n_rows=trials.n_rows,
+        plan=plan,
+        confidence=level,
+        seed=seed,
+        options=options,
+    )
+
+
+def _check_task(task: str, needs: Task, y: Any, n_clusters: Any) -> None:
+    if needs.clusters and n_clusters is None:
+        raise InvalidInputError(
+            f"n_clusters is needed for task={task!r}; pass the number of clusters, or another task."
+        )
+    if needs.labels and y is None:
+        raise InvalidInputError(f"y is missing, and task={task!r} needs labels; pass them.")
+    if n_clusters is not None:
+        as_int("n_clusters", n_clusters)
+
+
+def _piloted(
+    X: Any,
+    y: Any,
+    task: Task,
+    parts: int | None,
+    *,
+    size: int,
+    seed: int,
+    progress: bool | None,
+    **data: Any,
+) -> tuple[Trials, str, float]:
+    """Read once; return trials on the pilot, why not to sample uniformly, and seconds."""
+    labels = y if task.labels else None
+    blocks = row_blocks(X, labels, **data)
+    summaries = ("moments",) if blocks.schema.n_features <= _MOST_COLUMNS else ()
+    rows = min(max(_PILOT, _PILOT_MULTIPLE * size), _PILOT_MOST)
+    options: dict[str, Any] = {
+        "size": rows, "random_state": seed, "progress": progress, "summaries": summaries, **data,
+    }  # fmt: skip
+    if parts is not None:
+        options["n_clusters"] = parts
+    began = time.perf_counter()
+    with warnings.catch_warnings():  # of a pilot of all rows
+        warnings.filterwarnings("ignore", "member 'pilot': size=", CoresetWarning)
+        portfolio = build(X, labels, method={"pilot": task.pilot}, **options)
+    seconds = time.perf_counter() - began
+    pilot = portfolio["pilot"]
+    trials = Trials(pilot, task, parts, size, int(pilot.provenance["n"]), seed)
+    heavy = ""
+    if portfolio.summary is not None and task.clusters:
+        heavy = _beyond(portfolio.summary, pilot, trials)
+    return trials, heavy, seconds
+
+
+def _beyond(summary: Any, pilot: Coreset, trials: Trials) -> str:
+    """Say that a column has values outside of the pilot's that could hold the cost."""
+    points = np.asarray(block_of(pilot).points) if isinstance(pilot.points, np.ndarray) else None
+    if points is None:
+        return ""
+    low, high = points.min(axis=0), points.max(axis=0)
+    gaps = np.maximum(np.maximum(low - summary.low, summary.high - high), 0.0)
+    cost = trials.least_cost * trials.size / max(float(pilot.weights.sum()), 1e-300)
+    if cost > 0.0 and float(gaps.max()) ** 2 > _HEAVY * cost:
+        return f"values of column {int(gaps.argmax())} are outside of the pilot's"
+    return ""
+
+
+def _compared(
+    trials: Trials, heavy: str, confidence: float
+) -> tuple[dict[str, Compared], Candidate]:
+    """Try all candidates, those that are close more often; return what was found, and choose."""
+    candidates = trials.task.candidates
+    if trials.size >= trials.n_rows:
+        found = {one.name: Compared(one.name, 0.0, 0.0, 0.0, 1, _ALL) for one in candidates}
+        return found, candidates[-1]
+    trials.run(candidates, _TRIALS)
+    while True:
+        close = _close(trials, candidates)
+        counts = {len(trials.costs[one.name]) for one in close}
+        if len(close) == 1 or max(counts) >= _MOST_TRIALS:
+            break
+        trials.run(close, _TRIALS)
+    if not heavy and (share := trials.largest_share()) > _HEAVY:
+        heavy = f"one row would have {share:.0%} of the cost"
+    found = {}
+    for one in candidates:
+        remark = heavy if one.name == "uniform" else ""
+        spread = _PILOT_SPREAD if len(trials.pilot) < trials.n_rows else _LEAST_SPREAD
+        low, high = _interval(trials.errors(one.name), confidence, spread)
+        mean = float(trials.errors(one.name).mean())
+        found[one.name] = Compared(one.name, mean, low, max(high, mean), 0, remark)
+    eligible = [one for one in candidates if not found[one.name].remark]
+    return found, _safest(trials, eligible)
+
+
+def _close(trials: Trials, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return those that more trials may tell from the best one."""
+    errors = {one.name: trials.errors(one.name) for one in candidates}
+    best = min(errors.values(), key=lambda values: float(values.mean()))
+    return [one for one in candidates if _gap(errors[one.name], best) <= 2.0]
+
+
+def _gap(errors: Any, best: Any) -> float:
+    """Difference of means, in standard errors."""
+    if errors is best:
+        return 0.0
+    with np.errstate(invalid="ignore"):
+        gap = float(errors.mean() - best.mean())
+        noise = float(np.hypot(errors.std(ddof=1), best.std(ddof=1)) / np.sqrt(len(errors)))
+    if not np.isfinite(gap) or np.isnan(noise):
+        return np.inf
+    return 0.0 if gap <= 0.0 else gap / max(noise, 1e-300)
+
+
+def _safest(trials: Trials, candidates: Sequence[Candidate]) -> Candidate:
+    """Choose the first candidate that is as good as the best one."""
+    errors = {one.name: trials.errors(one.name) for one in candidates}
+    least = min(float(values.mean()) for values in errors.values())
+    best = next(values for values in errors.values() if float(values.mean()) == least)
+    for one in candidates:
+        values = errors[one.name]
+        if float(values.mean()) <= _CLOSE * least or _gap(values, best) <= 0.5:
+            return one
+    return candidates[0]
+
+
+def _interval(errors: Any, confidence: float, spread: float) -> tuple[float, float]:
+    """Interval of the error of one build more: that of Student for the logarithm."""
+    if not np.isfinite(errors).all():
+        return 0.0, np.inf
+    from scipy import stats
+
+    floor = max(1e-12, 0.05 * float(errors.mean()))
+    logs = np.log(np.maximum(errors, floor))
+    n = len(logs)
+    width = np.hypot(float(logs.std(ddof=1)), spread) * np.sqrt(1.0 + 1.0 / n)
+    half = float(stats.t.ppf(0.5 + confidence / 2.0, n - 1)) * width
+    low = 0.0 if float(errors.min()) <= floor else float(np.exp(logs.mean() - half))
+    return low, float(np.exp(logs.mean() + half))
+
+
+def _is_enough(found: dict[str, Compared], chosen: str) -> bool:
+    """Whether a uniform sample does no worse than what was chosen."""
+    uniform = found["uniform"]
+    return uniform.remark in ("", _ALL) and uniform.error <= _CLOSE * found[chosen].error
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.3g} %"

@@ -1,0 +1,232 @@
+"""What an advisor compares: the constructions for a task, tried on a pilot."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from daskcoreset.build import build
+from daskcoreset.core.blocks import Block
+from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.random import Stage, stream
+from daskcoreset.core.typing import FloatArray
+from daskcoreset.objectives import (
+    LeastSquaresCost,
+    LinearCost,
+    MixtureCost,
+    Objective,
+    QuantizationError,
+)
+from daskcoreset.solvers import kmeans
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A construction that is compared.
+
+    Attributes
+    ----------
+    name : str
+        What it is called in the table.
+    options : mapping of str to object
+        Options of `daskcoreset.build`, `method` among them.
+    """
+
+    name: str
+    options: Mapping[str, Any]
+
+    def build(self, X: Any, y: Any = None, *, n_clusters: int | None, **options: Any) -> Any:
+        """Call `daskcoreset.build` for solutions of so many clusters, where they have any."""
+        chosen: dict[str, Any] = {**self.options, **options}
+        if n_clusters is not None:
+            chosen["n_clusters"] = n_clusters
+        return build(X, y, **chosen)
+
+
+def _solved(objective: Any, rows: Block, rng: np.random.Generator, start: Any = None) -> Any:
+    del start
+    return objective.solve(rows, rng)
+
+
+def _clustered(
+    objective: QuantizationError,
+    rows: Block,
+    rng: np.random.Generator,
+    start: FloatArray | None = None,
+) -> FloatArray:
+    """Solve from the best centers known, or well: what a start misses is not the coreset's."""
+    k, seed = objective.n_clusters or 1, int(rng.integers(2**32))
+    rows = rows.take(np.flatnonzero(rows.weights > 0.0))
+    if len(rows) <= k:
+        return objective.solve(rows, rng)
+    options: dict[str, Any] = {"init": "k-means++", "n_init": 5, "max_iter": 100, "tol": 1e-4}
+    if start is not None and len(start) == k:
+        options |= {"init": start, "n_init": 1}
+    with warnings.catch_warnings():  # of fewer distinct rows than clusters
+        warnings.simplefilter("ignore")
+        return kmeans.solve(rows.points, rows.weights, k, seed=seed, **options).centers
+
+
+def _methods(*names: str) -> tuple[Candidate, ...]:
+    return tuple(Candidate(name, {"method": name}) for name in names)
+
+
+@dataclass(frozen=True)
+class Task:
+    """What solutions are for, and the constructions for it.
+
+    Attributes
+    ----------
+    objective : callable
+        From the number of clusters, or None, to the cost.
+    candidates : tuple of Candidate
+        The safest first, which wins ties; a new construction is one entry more. The last one is
+        "uniform".
+    pilot : str
+        Method of one read by which the pilot is drawn.
+    labels, clusters : bool
+        Whether rows have labels, and solutions a number of clusters.
+    solve : callable
+        From the cost, weighted rows, a generator and the best solution known, or None, to one.
+    """
+
+    objective: Callable[[int | None], Objective[Any]]
+    candidates: tuple[Candidate, ...]
+    pilot: str
+    labels: bool = False
+    clusters: bool = False
+    solve: Callable[..., Any] = _solved
+
+
+TASKS: dict[str, Task] = {
+    "clustering": Task(
+        QuantizationError,
+        _methods("kmeans", "lightweight", "uniform"),
+        "kmeans",
+        clusters=True,
+        solve=_clustered,
+    ),
+    "mixture": Task(
+        MixtureCost, _methods("mixture", "lightweight", "uniform"), "mixture", clusters=True
+    ),
+    "classification": Task(
+        lambda _: LinearCost("logistic"),
+        _methods("logistic", "svm", "uniform"),
+        "logistic",
+        labels=True,
+    ),
+    "svm": Task(lambda _: LinearCost("hinge"), _methods("svm", "uniform"), "logistic", labels=True),
+    "regression": Task(
+        lambda _: LeastSquaresCost(),
+        _methods("least_squares", "uniform"),
+        "least_squares",
+        labels=True,
+    ),
+}
+
+
+@dataclass(eq=False)
+class Trials:
+    """Coresets of a pilot, which stands for all rows, and what their solutions cost on it.
+
+    Attributes
+    ----------
+    pilot : Coreset
+    task : Task
+    n_clusters : int or None
+    size : int
+        Rows of the coresets.
+    n_rows : int
+        Of the data.
+    seed : int
+    costs : dict of str to list of float
+        Cost on the pilot of the solution of every trial, by candidate.
+    least_cost : float
+        Of the best solution known.
+    seconds : dict of str to float
+        Of the quickest build from the pilot, by candidate: the first one compiles loops.
+    """
+
+    pilot: Coreset
+    task: Task
+    n_clusters: int | None
+    size: int
+    n_rows: int
+    seed: int
+    costs: dict[str, list[float]] = field(default_factory=dict)
+    least_cost: float = np.inf
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.rows = block_of(self.pilot)
+        self.objective = self.task.objective(self.n_clusters).fitted(self.rows)
+        rng = stream(self.seed, Stage.SIZING, 2)
+        self.start = self.best = self.task.solve(self.objective, self.rows, rng)
+        self.least_cost = self.objective.cost(self.rows, self.best)
+
+    def run(self, candidates: Sequence[Candidate], count: int) -> None:
+        """Try each candidate `count` times more."""
+        for candidate in candidates:
+            costs = self.costs.setdefault(candidate.name, [])
+            for _ in range(count):
+                costs.append(self._cost(candidate, len(costs)))
+
+    def _cost(self, candidate: Candidate, trial: int) -> float:
+        rng = stream(self.seed, Stage.SIZING, 3, trial)
+        with warnings.catch_warnings():  # they are about the pilot
+            warnings.simplefilter("ignore")
+            began = time.perf_counter()
+            coreset = candidate.build(
+                self.pilot.points,
+                self.pilot.labels,
+                sample_weight=self.pilot.weights,
+                n_clusters=self.n_clusters,
+                size=self.size,
+                random_state=int(rng.integers(2**63)),
+                chunks=len(self.pilot),
+                progress=False,
+            )
+            taken = time.perf_counter() - began
+            self.seconds[candidate.name] = min(taken, self.seconds.get(candidate.name, np.inf))
+            try:
+                solution = self.task.solve(self.objective, block_of(coreset), rng, self.start)
+            except ValueError:  # of rows that show no solution, such as those of one class
+                return np.inf
+        cost = self.objective.cost(self.rows, solution)
+        if cost < self.least_cost:
+            self.least_cost, self.best = cost, solution
+        return cost
+
+    def errors(self, name: str) -> FloatArray:
+        """Relative errors of the solutions, for all rows in place of the pilot."""
+        costs = np.array(self.costs[name])
+        # A cost of nothing but rounding is one of zero, over which any other is infinitely more.
+        none = 1e-12 * self.objective.cost(self.rows, self.start)
+        if self.least_cost <= max(none, 1e-300):
+            return np.where(costs <= max(none, self._rounding()), 0.0, np.inf)
+        errors = costs / self.least_cost - 1.0
+        # A draw without replacement from so few rows is nearer to them than one from all.
+        of_all, of_pilot = (1.0 - self.size / n for n in (self.n_rows, len(self.pilot)))
+        return np.maximum(errors, 0.0) * max(of_all, 0.0) / max(of_pilot, 1e-9)
+
+    def _rounding(self) -> float:
+        """Cost that is nothing but rounding."""
+        points: Any = self.rows.points
+        return 1e-18 * float(self.rows.weights.sum()) * float(abs(points).max()) ** 2
+
+    def largest_share(self) -> float:
+        """Share of the best cost on a uniform sample that one row would have, were it drawn."""
+        losses = self.objective.losses(self.rows, self.best)
+        total = float((losses * self.rows.weights).sum())
+        factor = float(self.rows.weights.sum()) / self.size
+        return factor * float(losses.max()) / total if total > 0.0 else 0.0
+
+
+def block_of(coreset: Coreset) -> Block:
+    """Return the rows of a coreset with their weights."""
+    return Block(coreset.points, coreset.weights, coreset.labels, coreset.indices)

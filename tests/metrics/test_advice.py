@@ -1,0 +1,212 @@
+"""Advice: chosen by trials, refused where it cannot be given, and honest about uniform samples."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import daskcoreset
+from daskcoreset import advise, build
+from daskcoreset.core.blocks import Block
+from daskcoreset.core.errors import CoresetError, CoresetWarning
+from daskcoreset.core.typing import AnyArray
+from daskcoreset.metrics import advice as advisor
+from daskcoreset.metrics import advice_trials
+from daskcoreset.metrics.advice_trials import TASKS, Candidate
+from daskcoreset.testing.tools import CountingArray
+
+
+@pytest.fixture(autouse=True)
+def few_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The choice of so many takes a second or two of every test."""
+    monkeypatch.setattr(advisor, "_TRIALS", 3)
+    monkeypatch.setattr(advisor, "_MOST_TRIALS", 3)
+
+
+def with_outliers(n: int, d: int = 4) -> AnyArray:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d))
+    X[rng.choice(n, 3, replace=False)] += 1e4 * np.eye(d)[:3]
+    return X
+
+
+def labelled(n: int) -> tuple[AnyArray, AnyArray]:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(n, 4))
+    return X, np.where(X[:, 0] + 0.5 * rng.normal(size=n) > 1.0, 1, -1)
+
+
+def test_advise__never_a_uniform_sample_where_few_rows_hold_the_cost() -> None:
+    advice = advise(with_outliers(5000), n_clusters=5, budget=500, random_state=0)
+    assert advice.name != "uniform"
+    assert not advice.uniform_is_enough
+    compared = {one.name: one for one in advice.compared}
+    assert compared["uniform"].error > 10 * compared["kmeans"].error
+
+
+def test_advise__does_not_choose_a_row_that_would_hold_the_cost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Though all its trials were good, by chance."""
+    X = np.random.default_rng(0).normal(size=(5000, 2))
+    X[7] = 300.0  # no center of its own: one center for all
+    cost = advice_trials.Trials._cost
+
+    def lucky(self: Any, candidate: Candidate, trial: int) -> float:
+        found = cost(self, candidate, trial)
+        return self.least_cost * 1.0001 if candidate.name == "uniform" else 2 * found
+
+    monkeypatch.setattr(advice_trials.Trials, "_cost", lucky)
+    advice = advise(X, n_clusters=1, budget=100, random_state=0)
+    assert advice.name != "uniform"
+    assert "one row would have" in advice.compared[-1].remark
+    assert not advice.uniform_is_enough
+
+
+def test_advise__says_that_uniform_is_enough_for_large_clusters() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5000, 2)) + 20 * rng.integers(0, 4, size=(5000, 1))
+    advice = advise(X, n_clusters=4, budget=1000, random_state=1)
+    found = {one.name: one.error for one in advice.compared}
+    assert advice.uniform_is_enough == (found["uniform"] <= 1.05 * advice.error)
+    assert advice.error < 0.02
+    assert ("is enough" in repr(advice)) == advice.uniform_is_enough
+
+
+@pytest.mark.parametrize("n", [4000, 12_000])
+def test_advise__reads_once_and_foretells_the_error(
+    n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(advisor, "_PILOT", 5000)
+    rows = with_outliers(n)
+    X = CountingArray(rows)
+    advice = advise(X, n_clusters=5, budget=500, random_state=0, chunks=3000)
+    assert (X.reads == 1).all()
+    assert advice.pilot_rows == min(n, 5000)
+    assert advice.n_rows == n
+    every = Block(rows, np.ones(n))
+    task = TASKS["clustering"]
+    objective = task.objective(5)
+    costs = []
+    for seed in range(4):
+        coreset = build(rows, method=advice.method, size=500, n_clusters=5, random_state=seed)
+        solution = task.solve(
+            objective, advice_trials.block_of(coreset), np.random.default_rng(seed)
+        )
+        costs.append(objective.cost(every, solution))
+    best = objective.cost(every, task.solve(objective, every, np.random.default_rng(0)))
+    errors = np.array(costs) / min(best, *costs) - 1.0
+    assert np.mean(errors <= advice.high) >= 0.75
+
+
+@pytest.mark.parametrize("task", ["mixture", "classification", "svm", "regression"])
+def test_advise__for_every_task(task: Any) -> None:
+    X, y = labelled(1500)
+    parts = 2 if TASKS[task].clusters else None
+    with_labels = y if TASKS[task].labels else None
+    advice = advise(X, with_labels, task=task, n_clusters=parts, budget=300, random_state=0)
+    assert [one.name for one in advice.compared] == [one.name for one in TASKS[task].candidates]
+    assert 0.0 <= advice.low <= advice.error <= advice.high
+    assert advice.reads == advice.plan.reads >= 1
+    assert advice.bytes_read is not None
+    table = advice._repr_html_()
+    assert all(one.name in table for one in advice.compared)
+    again = advise(X, with_labels, task=task, n_clusters=parts, budget=300, random_state=0)
+    assert again.compared == advice.compared
+
+
+def test_advise__the_smallest_size_that_meets_epsilon() -> None:
+    X = with_outliers(5000)
+    small = advise(X, n_clusters=5, budget=2000, epsilon=0.5, random_state=0)
+    assert small.size == 250
+    assert small.high <= 0.5
+    large = advise(X, n_clusters=5, budget=2000, epsilon=1e-6, random_state=0)
+    assert large.size == 2000
+
+
+def test_advise__of_all_rows_where_the_budget_allows_it() -> None:
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    advice = advise(X, n_clusters=3, random_state=0)
+    assert (advice.name, advice.error, advice.high) == ("uniform", 0.0, 0.0)
+    assert advice.uniform_is_enough
+
+
+def test_advise__takes_a_new_construction_by_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = TASKS["regression"]
+    tree = Candidate("two reads", {"method": "least_squares", "passes": 2})
+    more = replace(task, candidates=(tree, *task.candidates))
+    monkeypatch.setitem(TASKS, "regression", more)
+    X, y = labelled(2000)
+    advice = advise(X, X @ [1.0, 2, 3, 4] + y, task="regression", budget=200, random_state=0)
+    assert advice.compared[0].name == "two reads"
+    assert advice.compared[0].reads == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "n_clusters is needed"),
+        ({"task": "svm"}, "y is missing"),
+        ({"task": "trees"}, "task"),
+        ({"n_clusters": 2, "budget": 0}, "budget"),
+        ({"n_clusters": 2, "epsilon": -1.0}, "epsilon"),
+        ({"n_clusters": 2, "confidence": 2.0}, "confidence"),
+    ],
+)
+def test_advise__refuses(options: Any, message: str) -> None:
+    with pytest.raises(CoresetError, match=message):
+        advise(np.eye(5), **options)
+
+
+def test_advise__for_more_clusters_than_rows_that_are_kept() -> None:
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    with pytest.warns(CoresetWarning, match="fewer rows than clusters"):
+        assert advise(X, n_clusters=100, budget=20, random_state=0).error == np.inf
+
+
+@pytest.mark.parametrize("n_clusters", [20, 50])
+def test_advise__of_rows_that_cost_nothing(n_clusters: int) -> None:
+    """As many clusters as distinct rows, and labels that are all the same."""
+    X = np.repeat(np.random.default_rng(0).normal(size=(20, 3)), 10, axis=0)
+    advice = advise(X, n_clusters=n_clusters, budget=100, random_state=0)
+    assert 0.0 <= advice.low <= advice.high
+    assert advise(X, np.ones(200), task="regression", budget=50, random_state=0).error == 0.0
+
+
+# --- method="auto"
+
+
+def test_build__by_advice_is_the_build_by_the_method_advised() -> None:
+    X = with_outliers(5000)
+    coreset = build(X, method="auto", n_clusters=5, size=300, random_state=3)
+    advice = advise(X, n_clusters=5, budget=300, random_state=3)
+    plain = build(X, method=advice.method, n_clusters=5, size=300, random_state=3)
+    np.testing.assert_array_equal(coreset.indices, plain.indices)
+    assert coreset.provenance["advice"]["chosen"] == advice.name
+    assert len(coreset.provenance["advice"]["errors"]) == 3
+
+
+@pytest.mark.parametrize(("kind", "task"), [(int, "classification"), (float, "regression")])
+def test_build__by_advice_takes_the_task_from_the_labels(kind: Any, task: str) -> None:
+    X, y = labelled(2000)
+    for labels in (y.astype(kind), y.astype(kind).tolist()):
+        coreset = build(X, labels, method="auto", size=200, random_state=0)
+        assert coreset.provenance["advice"]["task"] == task
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "pass n_clusters, or y"),
+        ({"n_clusters": 2, "dry_run": True}, "reads a pilot"),
+        ({"n_clusters": 2, "compute": False}, "reads a pilot"),
+        ({"n_clusters": 2, "size": "auto"}, "reads a pilot"),
+        ({"y": "labels"}, "cannot tell"),
+    ],
+)
+def test_build__by_advice_refuses(options: Any, message: str) -> None:
+    with pytest.raises(CoresetError, match=message):
+        daskcoreset.build(np.eye(5), method="auto", **options)
