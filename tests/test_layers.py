@@ -51,8 +51,8 @@ EXCEPTIONS = {
     ("core.portfolio", "metrics.plot"),
     ("build", "metrics.advice"),
 }
-"""Methods of `Coreset` and `Portfolio`, two lines each, and ``method="auto"`` of `build` import these
-by name when called."""
+"""Methods of `Coreset` and `Portfolio`, two lines each, and ``method="auto"`` of `build` import
+these by name when called."""
 
 WITHOUT_DASK = ("core", "solvers", "objectives", "sensitivities")
 DASK = ("dask", "distributed")
