@@ -374,7 +374,8 @@ class QuantileRegression(Sensitivity[Any]):
         width = float(np.quantile(sizes, _ROUNDED))
         # Where many residuals are zero, a sliver of the mean one, and more than rounding leaves.
         spread = float(np.abs(rows[:, d] - np.median(rows[:, d])).mean())
-        rounding = 1e-6 * spread + 1e-9 * float(np.abs(rows[:, d]).max())
+        summands = np.abs(rows[:, d]) + np.abs(rows[:, :d]) @ np.abs(coef)
+        rounding = 1e-6 * spread + 1e-9 * float(summands.max())
         width = max(width, 1e-6 * float(sizes.mean()), rounding, np.finfo(np.float64).tiny)
         pilot = replace(pilot, predictor=predictor, width=width)
         return replace(pilot, totals=self._terms(block, pilot).sum(axis=1))

@@ -18,6 +18,9 @@ ROUNDINGS = (1.0, 0.1, 0.01, 0.001)
 
 _TOL = 1e-5
 
+# Share of the largest value of a column that rounding its mean may leave as the spread.
+_ROUNDING = 1e-13
+
 
 @one_thread()
 def solve_quantile(
@@ -62,7 +65,8 @@ def solve_quantile(
     center = np.average(points, axis=0, weights=u) if intercept else np.zeros(points.shape[1])
     gaps = points - center
     spread = np.sqrt(u @ np.square(gaps))
-    scale = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0.0)
+    varies = spread > _ROUNDING * np.abs(points).max(axis=0)
+    scale = np.divide(1.0, spread, out=np.zeros_like(spread), where=varies)
     ones = np.full((len(gaps), int(intercept)), 1.0)
     A = np.concatenate([gaps * scale, ones], axis=1)
     pull = (quantile - 0.5) * (u @ A)
