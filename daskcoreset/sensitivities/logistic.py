@@ -147,6 +147,11 @@ class PilotDesign(SamplingDesign[LogisticPilot]):
 
     scores_from_pilot: ClassVar[bool] = True
 
+    @property
+    def _without_pilot(self) -> LogisticDesign:
+        """The draws of one read, where the pilot has no model."""
+        return LogisticDesign(self.variant)
+
     def pilot_total(self, summary: LogisticPilot) -> float:
         """Sum of all scores, as the pilot estimates it."""
         del summary
@@ -159,7 +164,8 @@ class PilotDesign(SamplingDesign[LogisticPilot]):
 
     def order(self, rows: Block, summary: LogisticPilot, inclusion: FloatArray) -> IndexArray:
         """Order by class and by loss, which is the order of the margins."""
-        del inclusion
+        if not summary.sound:
+            return self._without_pilot.order(rows, summary.moments, inclusion)
         terms = logistic_terms(rows, summary)
         return np.lexsort((terms.losses.sum(axis=1), terms.codes))
 
@@ -167,7 +173,7 @@ class PilotDesign(SamplingDesign[LogisticPilot]):
         """Several where rows are few, which may not do for all sums, and chance decides."""
         p, d = summary.coef.shape
         work = size * (p * (d + 1)) ** 2
-        if self.variant == "systematic" or work > _TRIAL_WORK:
+        if self.variant == "systematic" or work > _TRIAL_WORK or not summary.sound:
             return 1
         return int(max(1, min(_MAX_DRAWS, _TRIED_ROWS // size)))
 
@@ -189,8 +195,8 @@ class PilotDesign(SamplingDesign[LogisticPilot]):
         self, rows: Block, weights: FloatArray, summary: LogisticPilot, draw_index: int = 0
     ) -> Calibrated:
         """Scale weights to those of the classes, and rake them to losses, gradients and means."""
-        if self.variant == "systematic":
-            return Calibrated(weights)
+        if self.variant == "systematic" or not summary.sound:
+            return self._without_pilot.calibrate(rows, weights, summary.moments)
         terms = logistic_terms(rows, summary)
         points = centred_rows(rows, summary)
 
@@ -241,10 +247,10 @@ class Logistic(Sensitivity[Any]):
         Whether the model has an intercept; without one leverage is about the origin.
     reads : {1, 2}, default=2
         Two gave an eighth of the excess cost of one, or less, on the ten sets of
-        ``benchmarks/results/logistic.md``, five of them hostile, and at most that of uniform rows
-        in 89 of 90 cells. One read is for data that are slow to read, and it is better
-        with fewer rows than some four for every column: with 500 of w8a, of 300 columns, excess
-        costs were 302 %, of two reads 550 % and of uniform rows 430 %.
+        ``benchmarks/results/logistic.md`` of few columns, five of them hostile, and at most that of
+        uniform rows in 89 of 90 cells. A pilot of fewer than ten rows for every column,
+        which is one of more than some 200 columns and of a part of the rows, makes no model: draws
+        and weights are those of one read then, for which ``reads=1`` is enough.
     lam : float, default=1.0
         The C of scikit-learn, for the pilot's model and for audits.
 
@@ -399,7 +405,7 @@ class Logistic(Sensitivity[Any]):
         if isinstance(summary, LogisticPilot):
             terms = logistic_terms(block, summary)
             parts = logistic_scores(block, summary, terms, intercept=self.intercept)
-            return np.asarray(parts * (_SHARES / _at_least_tiny(summary.totals))[:, np.newaxis])
+            return np.asarray(parts * _factors(summary)[:, np.newaxis])
         if summary.weight == 0.0:
             return np.zeros((1, len(block)))
         roots = np.sqrt(leverages(block.points, block.weights, summary, intercept=self.intercept))
@@ -409,7 +415,7 @@ class Logistic(Sensitivity[Any]):
     def total_scores(self, local: Any, summary: Any) -> FloatArray:
         """Bound the sum of `scores` over a block by the root of its total leverage, or add up."""
         if isinstance(summary, LogisticPilot):
-            return np.asarray(local.totals * (_SHARES / _at_least_tiny(summary.totals)))
+            return np.asarray(local.totals * _factors(summary))
         if local.weight == 0.0:
             return np.zeros(1)
         leverage = total_leverage(local, summary, intercept=self.intercept)
@@ -422,5 +428,7 @@ def _pilot_size(d: int) -> int:
     return max(128, min(_PILOT_ROWS, _PILOT_NUMBERS // max(d, 1)) // 2)
 
 
-def _at_least_tiny(totals: FloatArray) -> FloatArray:
-    return np.asarray(np.maximum(totals, np.finfo(np.float64).tiny))
+def _factors(pilot: LogisticPilot) -> FloatArray:
+    """Factors of the scores of two reads; without a model only that of one read is left."""
+    shares = _SHARES if pilot.sound else np.array([0.0, 0.0, 1.0])
+    return np.asarray(shares / np.maximum(pilot.totals, np.finfo(np.float64).tiny))
