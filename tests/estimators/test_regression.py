@@ -27,6 +27,7 @@ U = RNG.random(6000) + 0.5
 LAZY = da.from_array(X, chunks=(1000, 4)), da.from_array(Y, chunks=1000)
 
 
+@pytest.mark.nightly  # the checks of the base, which other estimators run always
 @parametrize_with_checks(  # type: ignore[untyped-decorator] # of scikit-learn
     [CoresetRidge(), CoresetElasticNet(), CoresetQuantileRegressor(alpha=0.01)]
 )

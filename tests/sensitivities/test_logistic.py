@@ -27,6 +27,7 @@ class TestLogistic(SensitivityContract):
         return Logistic(variant="systematic", reads=1)
 
 
+@pytest.mark.nightly  # of one read always; what is new in two has tests below
 class TestLogisticTwoReads(SensitivityContract):
     n_seeds = 150
 
@@ -180,6 +181,19 @@ def test_two_reads__more_classes_units_columns_than_rows_and_separable_ones() ->
     few = build(X, three, size=300, method="logistic", random_state=0)
     found = model.fit(few.points, few.labels, few.weights).score(X, three)
     assert found > 0.98
+
+
+def test_two_reads__of_a_pilot_too_small_for_its_columns_are_as_good_as_one() -> None:
+    """Nearly separable pilots are confident and wrong, and so were the draws by them."""
+    rng = np.random.default_rng(0)
+    rows = (rng.random((6000, 220)) < 0.1).astype(float)
+    y = rows @ rng.normal(size=220) * 2.0 + rng.logistic(size=6000) > 4.0
+    excess = {
+        method: np.mean(_excess(300, method, rows, y, range(3)))
+        for method in ("uniform", Logistic(reads=1), Logistic())
+    }
+    assert excess[Logistic()] < 1.15 * excess[Logistic(reads=1)]
+    assert excess[Logistic()] < 1.15 * excess["uniform"]
 
 
 def test_tree__reduces_unions() -> None:

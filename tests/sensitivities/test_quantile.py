@@ -7,6 +7,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import daskcoreset
 from daskcoreset import CoresetStream, QuantileRegression, build
@@ -14,6 +15,7 @@ from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.objectives import PinballCost
 from daskcoreset.sensitivities.quantile import round_pinball
+from daskcoreset.solvers.quantile import solve_quantile
 from daskcoreset.testing import SensitivityContract
 
 RNG = np.random.default_rng(0)
@@ -21,6 +23,7 @@ X = RNG.normal(size=(4000, 4)) * RNG.lognormal(size=(4000, 1))
 Y = X @ [1.0, -1.0, 0.5, 0.0] + RNG.standard_t(2, size=4000)
 
 
+@pytest.mark.nightly  # the code of the other constructions; promises have short tests below
 class TestQuantileRegression(SensitivityContract):
     n_seeds = 100
 
@@ -67,6 +70,28 @@ def test_build__calibrated_weights_and_their_record() -> None:
     np.testing.assert_allclose(coreset.weights.sum(), 4000)
     np.testing.assert_allclose(coreset.weights @ coreset.points, X.sum(axis=0), atol=1e-3)
     assert coreset.audit(X, Y, random_state=0).objective == PinballCost(0.5)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+@pytest.mark.parametrize("varies", [True, False])
+def test_scores__of_sparse_rows_are_those_of_dense_ones(offset: float, varies: bool) -> None:
+    rows = X[:24] * varies + [-1474.81547849, -469.34202518, 3.3, 0.1] + offset
+    y, u = (Y[:24] > 0).astype(int), np.arange(24.0) % 4
+    method, found = QuantileRegression(), []
+    for points in (rows, sp.csr_array(rows)):
+        block, summary = Block(points, u, y), None
+        for fold in range(method.n_folds):
+            local = method.block_summary(block, summary, np.random.default_rng(fold))
+            summary = method.finalize(local, RNG)
+        found.append(method.scores(block, summary))
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-6, atol=1e-8)
+
+
+def test_solve_quantile__a_constant_column_leaves_the_quantile_alone() -> None:
+    rows = np.tile([-1474.81547849, -469.34202518], (14, 1))
+    coef, shift = solve_quantile(rows, (np.arange(14) < 10).astype(float), np.ones(14))
+    assert coef.tolist() == [0.0, 0.0]
+    assert shift == pytest.approx(1.0, abs=1e-3)
 
 
 def test_build__hostile_data() -> None:
