@@ -246,11 +246,11 @@ class Logistic(Sensitivity[Any]):
     intercept : bool, default=True
         Whether the model has an intercept; without one leverage is about the origin.
     reads : {1, 2}, default=2
-        Two gave an eighth of the excess cost of one, or less, on the ten sets of
-        ``benchmarks/results/logistic.md`` of few columns, five of them hostile, and at most that of
-        uniform rows, within noise, in 107 of 108 cells. A pilot of fewer than ten rows for every column,
-        which is one of more than some 200 columns and of a part of the rows, makes no model: draws
-        and weights are those of one read then, for which ``reads=1`` is enough.
+        Two gave an eighth of the excess cost of one, or less, on the ten sets of few columns of
+        ``benchmarks/results/logistic.md``, five of them hostile, and at most that of uniform rows,
+        within noise, in 107 of 108 cells. A pilot of fewer than ten rows for every column, which is
+        one of more than some 200 columns and of a part of the rows, makes no model: draws and
+        weights go as in one read then, for which ``reads=1`` is enough.
     lam : float, default=1.0
         The C of scikit-learn, for the pilot's model and for audits.
 
