@@ -79,7 +79,8 @@ def test_scores__of_sparse_rows_are_those_of_dense_ones(offset: float, varies: b
     y, u = (Y[:24] > 0).astype(int), np.arange(24.0) % 4
     method, found = QuantileRegression(), []
     for points in (rows, sp.csr_array(rows)):
-        block, summary = Block(points, u, y), None
+        block = Block(points, u, y)
+        summary: Any = None
         for fold in range(method.n_folds):
             local = method.block_summary(block, summary, np.random.default_rng(fold))
             summary = method.finalize(local, RNG)
