@@ -40,6 +40,7 @@ from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import Sampling
 from daskcoreset.core.validation import (
     check_choice,
+    check_count,
     check_flag,
     is_choice,
     is_int,
@@ -488,6 +489,8 @@ def _advised(options: dict[str, Any]) -> Coreset:
             "and dry_run=True, and pass an int as size or none, or take the method of "
             "daskcoreset.advise."
         )
+    if size is not None:
+        check_count("size", size)
     if y is not None and n_clusters is None:
         kind = getattr(getattr(y, "dtype", None), "kind", None)
         if kind is None and (isinstance(y, str) or not isinstance(y, Sequence)):

@@ -106,9 +106,15 @@ def _computed_in_time(
             stack.callback(pool.shutdown, wait=False, cancel_futures=True)
             options = options | {"pool": pool}
 
+        def get(graph: Any, keys: Any, **options: Any) -> Any:
+            # Handed to this computation: what is active everywhere would stop those of other
+            # threads as well. Bars are active everywhere.
+            own = (None, None, pretask, None, None)
+            callbacks = [own, *Callback.active.copy()]
+            return schedule(graph, keys, callbacks=callbacks, **options)
+
         def work() -> Any:
-            with Callback(pretask=pretask):
-                return dask.compute(*collections, scheduler=schedule, **options)
+            return dask.compute(*collections, scheduler=get, **options)
 
         stack.callback(given_up.set)
         results: tuple[Any, ...] = in_time(work, lambda: done)

@@ -150,7 +150,7 @@ GOOD = np.ones((4, 2))
         (da.ones((2, 2, 2)), ValueError, r"X must have 2 dimensions"),
         (da.ones(5)[da.ones(5) > 0], ValueError, r"X must have 2 dimensions, found shape \(nan,\)"),
         (pd.Series([1.0, 2.0]), ValueError, "X must have 2 dimensions"),
-        (xr.DataArray(np.ones((2, 2, 2))), ValueError, "X must have 2 dimensions"),
+        (xr.DataArray(np.ones((2, 2, 2))), ValueError, r"X has the dimensions .*sample_dims=\("),
         (np.float64(3), ValueError, r"X must have 2 dimensions, found shape \(\)"),
         (zarr.array(3.0), ValueError, r"X must have 2 dimensions, found shape \(\)"),
         (np.ones((0, 3)), ValueError, "X has no rows; pass at least one"),

@@ -7,6 +7,7 @@ import inspect
 import os
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import dask
@@ -119,3 +120,19 @@ def test_explained__closed_client(cluster: Any) -> None:
     with pytest.raises(Exception, match="clos"):
         apply(np.abs, -1).compute(scheduler=client)
     assert dask.config.get("scheduler", None) is None
+
+
+def test_computations__with_deadlines_do_not_end_each_other() -> None:
+    def block(i: int) -> Any:
+        time.sleep(0.01)
+        return np.full((2, 2), i)
+
+    def compute(n_blocks: int) -> float:
+        blocks = [da.from_delayed(dask.delayed(block)(i), (2, 2), float) for i in range(n_blocks)]
+        with time_limit(600.0):
+            return float(compute_all(da.concatenate(blocks).sum())[0])
+
+    with ThreadPoolExecutor(4) as threads:
+        lengths = [2 + 3 * (i % 4) for i in range(24)]  # some end while others run
+        found = list(threads.map(compute, lengths))
+    assert found == [2.0 * n * (n - 1) for n in lengths]

@@ -241,6 +241,9 @@ def test_progress__is_one_bar_for_all_waves(many: int, monkeypatch: pytest.Monke
         def advance(self, steps: int) -> None:
             self.steps.append(steps)
 
+        def show_compiling(self, begins: bool) -> None:
+            pass
+
         def close(self) -> None:
             pass
 

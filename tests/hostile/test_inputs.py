@@ -664,7 +664,10 @@ def test_kmeans__dense_and_sparse_rows_have_the_same_clusters(dtype: Any) -> Non
         rows = _sparse_mixture(seed, dtype)
         for size in (500, "auto"):
             dense, sparse = (
-                CoresetKMeans(6, size=size, n_init=2, random_state=seed).fit(form)
+                # By default dense rows have centroids, which of sparse rows would be dense.
+                CoresetKMeans(
+                    6, size=size, n_init=2, representatives="rows", random_state=seed
+                ).fit(form)
                 for form in (rows, sp.csr_array(rows))
             )
             np.testing.assert_array_equal(dense.labels_, sparse.labels_)

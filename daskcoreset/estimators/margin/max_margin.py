@@ -24,7 +24,7 @@ from daskcoreset.constructions.margin.problems import MultiClassProblem
 from daskcoreset.constructions.margin.rows import FirstRead, find_classes
 from daskcoreset.constructions.margin.separators import KERNELS, InseparableError, Kernel, Separator
 from daskcoreset.constructions.margin.structured import structured_margin
-from daskcoreset.core.blocks import MAX_LABELS
+from daskcoreset.core.blocks import MAX_LABELS, plain_labels
 from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray
@@ -300,7 +300,7 @@ class MaxMarginClassifier(HardMarginModel):
         self.trace_ = tuple(step for core in cores for step in core.trace)
         self.evidence_ = None
         if not several:  # of which each has a core set of its own
-            names = self.classes_[(cores[0].signs > 0).astype(np.int64)]
+            names = plain_labels(self.classes_)[(cores[0].signs > 0).astype(np.int64)]
             chosen = coreset_of(cores[0], {})
             self.coreset_ = replace(chosen, indices=self.core_indices_, labels=names)
 
