@@ -93,7 +93,7 @@ def choose() -> Figure:
         ("", "curved boundary", "CSVRGClassifier"),
         ("", "largest margin", "MaxMarginClassifier"),
         ("", "labels are dear", "ActiveMaxMarginClassifier"),
-        ("a number", "linear", 'method="least_squares"'),
+        ("a number", "linear", "CoresetRidge, CoresetQuantileRegressor"),
         ("something else", "", 'CoresetEstimator, beside method="uniform"'),
     )  # fmt: skip
     figure, ax = _canvas(9.4, 5.0)

@@ -13,12 +13,12 @@ from daskcoreset.core.moments import Scatter
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.tables import html_table, text_table
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
-from daskcoreset.core.validation import as_int, as_numbers, check_number, shown
+from daskcoreset.core.validation import as_int, as_numbers, check_penalty, shown
 
 if TYPE_CHECKING:
     import pandas as pd
     from sklearn.decomposition import PCA
-    from sklearn.linear_model import Ridge
+    from sklearn.linear_model import ElasticNet, Ridge
 
 # Above this a covariance matrix (8 MiB) is not gathered from the blocks.
 MAX_COLUMNS = 1024
@@ -227,7 +227,7 @@ class DataSummary:
         model._fit_svd_solver = "covariance_eigh"  # noqa: SLF001 - what its own fit sets
         return self._named(model)
 
-    def ridge(self, alpha: float = 1.0) -> Ridge:
+    def ridge(self, alpha: float = 1.0, *, fit_intercept: bool = True) -> Ridge:
         r"""Return the exact ridge regression of y on X over all rows, as a fitted estimator.
 
         Parameters
@@ -235,11 +235,13 @@ class DataSummary:
         alpha : float, default=1.0
             Of :math:`\sum_i u_i (y_i - x_i^T b - c)^2 + \alpha |b|^2`; any number of values from
             one read. Zero is least squares.
+        fit_intercept : bool, default=True
+            Whether there is a c.
 
         Returns
         -------
         sklearn.linear_model.Ridge
-            As if fitted to all rows, with an intercept.
+            As if fitted to all rows.
 
         Raises
         ------
@@ -259,25 +261,96 @@ class DataSummary:
         """
         from sklearn.linear_model import Ridge
 
-        check_number("alpha", alpha)
+        check_penalty("alpha", alpha)
         penalty = float(alpha)
-        if not 0 <= penalty < np.inf:
-            raise InvalidInputError(f"alpha is {alpha!r}; pass zero or a positive number.")
+        matrix = self._with_y("ridge regression", fit_intercept=fit_intercept)
+        d = len(self.mean)
+        system = matrix[:d, :d] + penalty * np.eye(d)
+        # Columns that say the same have one solution of least length, as in scikit-learn.
+        coefficients: FloatArray = np.asarray(
+            np.linalg.lstsq(system, matrix[:d, d], rcond=None)[0], dtype=np.float64
+        )
+        model = Ridge(alpha=penalty, fit_intercept=fit_intercept)
+        model.coef_ = coefficients
+        model.intercept_ = self._intercept(coefficients) if fit_intercept else 0.0
+        model.n_features_in_, model.n_iter_, model.solver_ = d, None, "cholesky"
+        return self._named(model)
+
+    def elastic_net(
+        self,
+        alpha: float = 1.0,
+        *,
+        l1_ratio: float = 0.5,
+        fit_intercept: bool = True,
+        **options: Any,
+    ) -> ElasticNet:
+        r"""Return the elastic net of y on X over all rows, as a fitted estimator.
+
+        The cost of any coefficients is known from the moments, so that as many rows as there are
+        columns, and one, stand for all of them: those of a root of the scatter matrix.
+
+        Parameters
+        ----------
+        alpha : float, default=1.0
+            Of :math:`\frac{1}{2 W} \sum_i u_i (y_i - x_i^T b - c)^2 + \alpha (\rho |b|_1 +
+            \frac{1 - \rho}{2} |b|^2)`, W the total weight, as in scikit-learn.
+        l1_ratio : float, default=0.5
+            :math:`\rho`; one for the lasso.
+        fit_intercept : bool, default=True
+            Whether there is a c.
+        **options
+            Of scikit-learn's estimator, such as ``tol`` and ``max_iter``.
+
+        Returns
+        -------
+        sklearn.linear_model.ElasticNet
+            As if fitted to all rows, up to its ``tol``.
+
+        Raises
+        ------
+        InvalidInputError
+            The build had no y, or labels that are no numbers; or alpha is negative.
+
+        Examples
+        --------
+        >>> import numpy as np, daskcoreset
+        >>> X = np.random.default_rng(0).normal(size=(20_000, 2))
+        >>> portfolio = daskcoreset.build(
+        ...     X, 2.0 * X[:, 0] + 3.0, method=["uniform"], summaries=["moments"]
+        ... )
+        >>> model = portfolio.summary.elastic_net(0.1, l1_ratio=1.0)
+        >>> (model.coef_.round(1) + 0.0).tolist(), round(model.intercept_, 1)
+        ([1.9, 0.0], 3.0)
+        """
+        from sklearn.linear_model import ElasticNet
+
+        check_penalty("alpha", alpha)
+        matrix = self._with_y("an elastic net", fit_intercept=fit_intercept)
+        values, vectors = np.linalg.eigh(matrix / self.weight)
+        rows = np.sqrt(len(matrix) * values.clip(0.0))[:, np.newaxis] * vectors.T
+        model = ElasticNet(alpha=float(alpha), l1_ratio=l1_ratio, fit_intercept=False, **options)
+        model.fit(np.asfortranarray(rows[:, :-1]), rows[:, -1])
+        model.fit_intercept = fit_intercept
+        if fit_intercept:
+            model.intercept_ = self._intercept(model.coef_)
+        return self._named(model)
+
+    def _with_y(self, what: str, *, fit_intercept: bool) -> FloatArray:
+        """Scatter of the columns and y, about their means or about the origin."""
         if self.y_mean is None:
             raise InvalidInputError(
-                "ridge regression needs y, and the build had none, or not a number for every row; "
+                f"{what} needs y, and the build had none, or not a number for every row; "
                 "pass numbers as y to daskcoreset.build."
             )
         self._check_rows()
-        d = len(self.mean)
-        system = self.scatter[:d, :d] + penalty * np.eye(d)
-        # Columns that say the same have one solution of least length, as in scikit-learn.
-        coefficients = np.linalg.lstsq(system, self.scatter[:d, d], rcond=None)[0]
-        model = Ridge(alpha=penalty)
-        model.coef_ = coefficients
-        model.intercept_ = float(self.y_mean - self.mean @ coefficients)
-        model.n_features_in_, model.n_iter_, model.solver_ = d, None, "cholesky"
-        return self._named(model)
+        if fit_intercept:
+            return self.scatter
+        mean = np.append(self.mean, self.y_mean)
+        return np.asarray(self.scatter + self.weight * np.outer(mean, mean))
+
+    def _intercept(self, coefficients: FloatArray) -> float:
+        assert self.y_mean is not None  # noqa: S101 - `_with_y` has checked it
+        return float(self.y_mean - self.mean @ coefficients)
 
     def _check_rows(self) -> None:
         if self.count < 2:

@@ -375,3 +375,33 @@ def inverse_root(matrix: FloatArray) -> FloatArray:
     values, vectors = np.linalg.eigh(shape + _RIDGE * np.eye(len(shape)))
     root: FloatArray = inverse[:, np.newaxis] * vectors / np.sqrt(values)
     return root
+
+
+# Share of the variance of scaled columns below which a direction is rounding.
+_FLAT = 1e-9
+
+
+def spread_directions(matrix: FloatArray) -> FloatArray:
+    r"""Return R of full rank with :math:`R^T S R = I`: the directions in which rows are spread.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (d, d), float64
+        S, symmetric with no negative eigenvalue but by rounding.
+
+    Returns
+    -------
+    ndarray of shape (d, r), float64
+        Columns that depend on one another have fewer directions than there are of them.
+
+    Examples
+    --------
+    >>> spread_directions(np.array([[4.0, 4.0], [4.0, 4.0]])).shape
+    (2, 1)
+    """
+    scale = np.sqrt(np.diagonal(matrix))
+    inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0)
+    values, vectors = np.linalg.eigh(matrix * inverse[:, np.newaxis] * inverse)
+    kept = values > _FLAT * max(1.0, float(values.max(initial=0.0)))
+    root: FloatArray = inverse[:, np.newaxis] * vectors[:, kept] / np.sqrt(values[kept])
+    return root

@@ -232,6 +232,18 @@ def check_positive(name: str, value: Any) -> None:
         )
 
 
+def check_penalty(name: str, value: Any) -> None:
+    """Check a number that is zero or positive, and finite.
+
+    Examples
+    --------
+    >>> check_penalty("alpha", 0.0)
+    """
+    check_number(name, value)
+    if not 0.0 <= float(value) < float("inf"):
+        raise InvalidInputError(f"{name} is {value!r}; pass zero or a positive number.")
+
+
 def check_share(name: str, value: Any) -> None:
     """Check that a value lies between zero and one."""
     if not is_number(value):

@@ -16,6 +16,11 @@ from daskcoreset.estimators.margin.max_margin import (
 from daskcoreset.estimators.margin.structured import StructuredMaxMargin
 from daskcoreset.estimators.meta import CoresetEstimator
 from daskcoreset.estimators.mixture import CoresetGaussianMixture
+from daskcoreset.estimators.regression import (
+    CoresetElasticNet,
+    CoresetQuantileRegressor,
+    CoresetRidge,
+)
 from daskcoreset.estimators.search import SearchResult, coreset_search
 
 __all__ = [
@@ -23,10 +28,13 @@ __all__ = [
     "ActiveMaxMarginClassifier",
     "CSVRGClassifier",
     "CoresetBregman",
+    "CoresetElasticNet",
     "CoresetEstimator",
     "CoresetGaussianMixture",
     "CoresetKMeans",
     "CoresetLogisticRegression",
+    "CoresetQuantileRegressor",
+    "CoresetRidge",
     "CoresetSVC",
     "LinearSVM",
     "MaxMarginClassifier",

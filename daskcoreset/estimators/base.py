@@ -530,15 +530,18 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
             )
         if n_clusters is not None and not takes_parts(method, n_clusters):
             n_clusters = None
-        blocks = rows
-        if isinstance(rows, InMemoryData):
-            blocks = row_blocks(rows.X, rows.y, rows.sample_weight)
+        blocks = (
+            row_blocks(rows.X, rows.y, rows.sample_weight)
+            if isinstance(rows, InMemoryData)
+            else rows
+        )
         with warnings.catch_warnings():
             # To users of an estimator it is no surprise that all of few rows are taken.
-            warnings.filterwarnings("ignore", r"size=.* is not below", CoresetWarning)
+            all_rows = r"(member 'rows': )?size=.* is not below"
+            warnings.filterwarnings("ignore", all_rows, CoresetWarning)
             # Classifiers say it themselves, by the names of the classes.
             warnings.filterwarnings("ignore", r"the coreset has no row of", CoresetWarning)
-            coreset = build(
+            coreset = self._built(
                 blocks,
                 size=size,
                 method=method,
@@ -557,6 +560,11 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
             record = {**coreset.provenance, "n_dropped": rows.n_given - len(rows.numbers)}
             indices = rows.numbers[coreset.indices]
             coreset = replace(coreset, indices=indices, provenance=record)
+        return coreset
+
+    def _built(self, blocks: RowBlocks, **options: Any) -> Coreset:
+        """Build the coreset; to be overridden by models that take more from the same reads."""
+        coreset: Coreset = build(blocks, **options)
         return coreset
 
     def _coreset_given(self, coreset: Coreset, rows: InMemoryData) -> Coreset:

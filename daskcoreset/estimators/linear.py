@@ -580,7 +580,8 @@ class CoresetLogisticRegression(LinearCoresetModel):
         are made for the weighted loss, and the weights of `coreset_` contain the factors: leave
         the ``class_weight`` of `estimator` alone.
     method : str or Sensitivity, default="logistic"
-        Construction of the coreset, as in `daskcoreset.build`. The default is made for this loss.
+        Construction of the coreset, as in `daskcoreset.build`. The default is made for this loss
+        and this `C`, in two reads; ``Logistic(reads=1)`` reads once.
     tol : float, default=1e-4
         When the default solver stops; an `estimator` has its own, like the next two.
     max_iter : int, default=1000
@@ -674,7 +675,9 @@ class CoresetLogisticRegression(LinearCoresetModel):
         self.timeout = timeout
 
     def _own_method(self) -> Logistic:
-        return Logistic(intercept=bool(self.fit_intercept))
+        # Without a penalty the pilot has that of C = 1, which is little.
+        lam = float(self.C) if np.isfinite(self.C) else 1.0
+        return Logistic(intercept=bool(self.fit_intercept), lam=lam)
 
     def _default_solver(self) -> LogisticRegression:
         return LogisticRegression(

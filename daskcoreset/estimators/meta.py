@@ -58,7 +58,7 @@ def _where_inner_has(*names: str) -> Callable[[F], F]:
     return available_if(check)  # type: ignore[no-any-return]
 
 
-def _of_inner(name: str, doc: str) -> Any:
+def of_inner(name: str, doc: str) -> Any:
     """Return an attribute of the fitted inner estimator, there where that has it."""
 
     def get(model: Any) -> Any:
@@ -313,12 +313,12 @@ class CoresetEstimator(CoresetModel):
     def labels_(self, labels: Any) -> None:
         self._labels = labels
 
-    coef_ = _of_inner("coef_", "Coefficients of the inner estimator; setting them sets its own.")
-    intercept_ = _of_inner("intercept_", "Its intercept; setting it sets its own.")
-    n_iter_ = _of_inner("n_iter_", "Iterations of its solver.")
-    cluster_centers_ = _of_inner("cluster_centers_", "Its centers.")
-    components_ = _of_inner("components_", "Its components.")
-    feature_importances_ = _of_inner("feature_importances_", "Its importances of the columns.")
+    coef_ = of_inner("coef_", "Coefficients of the inner estimator; setting them sets its own.")
+    intercept_ = of_inner("intercept_", "Its intercept; setting it sets its own.")
+    n_iter_ = of_inner("n_iter_", "Iterations of its solver.")
+    cluster_centers_ = of_inner("cluster_centers_", "Its centers.")
+    components_ = of_inner("components_", "Its components.")
+    feature_importances_ = of_inner("feature_importances_", "Its importances of the columns.")
 
     @_where_inner_has("predict")
     @takes_reading

@@ -14,7 +14,7 @@ from daskcoreset.objectives.base import Objective
 from daskcoreset.objectives.clustering import Distortion, QuantizationError
 from daskcoreset.objectives.linear import LinearClassifier, LinearCost
 from daskcoreset.objectives.mixture import MixtureCost
-from daskcoreset.objectives.regression import LeastSquaresCost, LinearPredictor
+from daskcoreset.objectives.regression import LeastSquaresCost, LinearPredictor, PinballCost
 from daskcoreset.solvers.divergences import SquaredEuclidean, resolve_divergence
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "LinearPredictor",
     "MixtureCost",
     "Objective",
+    "PinballCost",
     "QuantizationError",
     "constant_of",
     "objective_for",
@@ -35,7 +36,14 @@ __all__ = [
 # Objectives by their names in the provenance of a coreset.
 OBJECTIVES: dict[str, type[Objective[Any]]] = {
     objective.name: objective
-    for objective in (Distortion, LeastSquaresCost, LinearCost, MixtureCost, QuantizationError)
+    for objective in (
+        Distortion,
+        LeastSquaresCost,
+        LinearCost,
+        MixtureCost,
+        PinballCost,
+        QuantizationError,
+    )
 }
 
 

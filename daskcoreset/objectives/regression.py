@@ -1,4 +1,4 @@
-"""The cost of linear regression."""
+"""The costs of linear regression."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense_rows, inner_products, one_thread
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.objectives.base import Objective
+from daskcoreset.solvers.quantile import solve_quantile
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,42 +37,12 @@ class LinearPredictor:
 
 
 @dataclass(frozen=True)
-class LeastSquaresCost(Objective[LinearPredictor]):
-    r"""The cost :math:`\sum_x u(x) (y(x) - \langle x, w \rangle - b)^2`.
-
-    Parameters
-    ----------
-    intercept : bool, default=True
-        Whether the solutions that are made here have an intercept.
-    """
-
-    intercept: bool = True
-
-    name: ClassVar[str] = "least squares"
+class RegressionCost(Objective[LinearPredictor]):
+    """Base of the costs of linear regression."""
 
     def find_invalid_row(self, block: Block) -> InvalidRow | None:
         """Return the first row without a number as its label."""
         return find_bad_number(block)
-
-    def losses(self, block: Block, solution: LinearPredictor) -> FloatArray:
-        """Squared residuals of the rows."""
-        values = inner_products(block.points, solution.coef[np.newaxis])[:, 0]
-        return np.square(targets_of(block) - values - solution.intercept)
-
-    @one_thread()
-    def solve(self, block: Block, rng: np.random.Generator) -> LinearPredictor:
-        """Return the solution of the normal equations, of least norm."""
-        del rng
-        rows = dense_rows(block.points).astype(np.float64)
-        y, u = targets_of(block), block.weights
-        center, shift = np.zeros(rows.shape[1]), 0.0
-        if self.intercept:
-            center, shift = np.average(rows, axis=0, weights=u), float(np.average(y, weights=u))
-        root = np.sqrt(u)[:, np.newaxis]
-        targets = (y - shift) * root[:, 0]
-        solution: Any = np.linalg.lstsq((rows - center) * root, targets, rcond=None)
-        coef: FloatArray = solution[0]
-        return LinearPredictor(coef, shift - float(coef @ center))
 
     def seed(self, block: Block, rng: np.random.Generator) -> LinearPredictor:
         """Return the solution on some of the rows, drawn by weight."""
@@ -108,6 +79,90 @@ class LeastSquaresCost(Objective[LinearPredictor]):
                 f"{n_features} columns of X."
             )
         return predictor
+
+
+@dataclass(frozen=True)
+class LeastSquaresCost(RegressionCost):
+    r"""The cost :math:`\sum_x u(x) (y(x) - \langle x, w \rangle - b)^2 + \alpha |w|^2`.
+
+    Parameters
+    ----------
+    intercept : bool, default=True
+        Whether the solutions that are made here have an intercept.
+    alpha : float, default=0.0
+    """
+
+    intercept: bool = True
+    alpha: float = 0.0
+
+    name: ClassVar[str] = "least squares"
+
+    def constant(self, solution: LinearPredictor) -> float:
+        """Return the penalty."""
+        return self.alpha * float(solution.coef @ solution.coef)
+
+    def losses(self, block: Block, solution: LinearPredictor) -> FloatArray:
+        """Squared residuals of the rows."""
+        return np.square(residuals_of(block, solution))
+
+    @one_thread()
+    def solve(self, block: Block, rng: np.random.Generator) -> LinearPredictor:
+        """Return the solution of the normal equations, of least norm."""
+        del rng
+        rows = dense_rows(block.points).astype(np.float64)
+        y, u = targets_of(block), block.weights
+        center, shift = np.zeros(rows.shape[1]), 0.0
+        if self.intercept:
+            center, shift = np.average(rows, axis=0, weights=u), float(np.average(y, weights=u))
+        root = np.sqrt(u)[:, np.newaxis]
+        targets, scaled = (y - shift) * root[:, 0], (rows - center) * root
+        if self.alpha:
+            penalty = np.sqrt(self.alpha) * np.eye(rows.shape[1])
+            scaled = np.concatenate([scaled, penalty])
+            targets = np.append(targets, np.zeros(rows.shape[1]))
+        solution: Any = np.linalg.lstsq(scaled, targets, rcond=None)
+        coef: FloatArray = solution[0]
+        return LinearPredictor(coef, shift - float(coef @ center))
+
+
+@dataclass(frozen=True)
+class PinballCost(RegressionCost):
+    r"""The cost :math:`\sum_x u(x) \rho(y(x) - \langle x, w \rangle - b)` of quantile regression.
+
+    With :math:`\rho(r) = \max(q r, (q - 1) r)`: half the absolute error for the median.
+
+    Parameters
+    ----------
+    quantile : float, default=0.5
+        q, between 0 and 1.
+    intercept : bool, default=True
+        Whether the solutions that are made here have an intercept.
+    """
+
+    quantile: float = 0.5
+    intercept: bool = True
+
+    name: ClassVar[str] = "pinball loss"
+
+    def losses(self, block: Block, solution: LinearPredictor) -> FloatArray:
+        """Pinball losses of the rows."""
+        residuals = residuals_of(block, solution)
+        return np.maximum(self.quantile * residuals, (self.quantile - 1.0) * residuals)
+
+    def solve(self, block: Block, rng: np.random.Generator) -> LinearPredictor:
+        """Return a solution that is near the best one."""
+        del rng
+        rows = dense_rows(block.points).astype(np.float64)
+        coef, shift = solve_quantile(
+            rows, targets_of(block), block.weights, self.quantile, intercept=self.intercept
+        )
+        return LinearPredictor(coef, shift)
+
+
+def residuals_of(block: Block, solution: LinearPredictor) -> FloatArray:
+    """Residuals of the rows."""
+    values = inner_products(block.points, solution.coef[np.newaxis])[:, 0]
+    return targets_of(block) - values - solution.intercept
 
 
 def find_bad_number(block: Block) -> InvalidRow | None:

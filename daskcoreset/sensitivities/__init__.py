@@ -14,6 +14,7 @@ from daskcoreset.sensitivities.kmeans import MixtureCoreset, StrongKMeans
 from daskcoreset.sensitivities.least_squares import LeastSquares
 from daskcoreset.sensitivities.lightweight import Lightweight
 from daskcoreset.sensitivities.logistic import Logistic
+from daskcoreset.sensitivities.quantile import QuantileRegression
 from daskcoreset.sensitivities.svm import SVM
 from daskcoreset.sensitivities.uniform import Uniform
 
@@ -25,6 +26,7 @@ __all__ = [
     "Lightweight",
     "Logistic",
     "MixtureCoreset",
+    "QuantileRegression",
     "SamplingDesign",
     "Sensitivity",
     "StrongBregman",
@@ -42,6 +44,7 @@ CONSTRUCTIONS: dict[str, type[Sensitivity[Any]]] = {
     Lightweight.name: Lightweight,
     Logistic.name: Logistic,
     MixtureCoreset.name: MixtureCoreset,
+    QuantileRegression.name: QuantileRegression,
     StrongBregman.name: StrongBregman,
     StrongKMeans.name: StrongKMeans,
     SVM.name: SVM,

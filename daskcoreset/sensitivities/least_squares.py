@@ -1,41 +1,217 @@
-"""Coresets for linear regression: leverage scores."""
+"""Coresets for linear regression: leverage scores, and weights raked to exact moments."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from daskcoreset.core.blocks import Block, InvalidRow
-from daskcoreset.core.linalg import dense, inverse_root, product, tiles
+from daskcoreset.core.linalg import dense, inverse_root, product, spread_directions, tiles
 from daskcoreset.core.moments import Scatter, merge_scatters, scatter_of
+from daskcoreset.core.sampling import TOTALS, Calibrated, Target, calibrate_classes
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
-from daskcoreset.core.validation import check_flag
+from daskcoreset.core.validation import check_choice, check_flag, check_penalty
 from daskcoreset.objectives.regression import LeastSquaresCost, find_bad_number, targets_of
-from daskcoreset.sensitivities.base import Sensitivity
+from daskcoreset.sensitivities.base import SamplingDesign, Sensitivity
 
 # Columns at most: a matrix of d x d numbers takes 128 MiB then, for every block.
 _MAX_COLUMNS = 2**12
 
 
+Variant: TypeAlias = Literal["calibrated", "systematic"]
+
+# Rows of the coreset for every sum that is calibrated: fewer met few of them.
+_ROWS_PER_SUM = 4
+
+# Products in a Newton step of the raking at most: a second or two in all.
+_MAX_WORK = 3e8
+
+# Draws of which the best is kept, at most, and products of a Newton step of the raking of them all.
+_MAX_DRAWS = 4
+_MAX_TRIED = 2e7
+
+
+@dataclass(frozen=True)
+class LeastSquaresDesign(SamplingDesign[Scatter]):
+    """The draws of `LeastSquares`: weights raked to exact moments, the best of several draws.
+
+    Attributes
+    ----------
+    variant, alpha, intercept
+        As in `LeastSquares`.
+    """
+
+    variant: str
+    alpha: float
+    intercept: bool
+
+    def n_draws(self, size: int, summary: Scatter) -> int:
+        """Several where that takes milliseconds."""
+        if self.variant == "systematic":
+            return 1
+        tried = _MAX_TRIED / (size * _n_sums(len(summary.mean) - 1, size) ** 2)
+        return int(max(1, min(_MAX_DRAWS, tried)))
+
+    def draw_loss(
+        self,
+        rows: Block,
+        weights: FloatArray,
+        candidates: Block,
+        candidate_weights: FloatArray,
+        summary: Scatter,
+    ) -> float:
+        """Cost, over all the data, of the solution on the rows drawn: moments know it exactly."""
+        del candidates, candidate_weights
+        values = dense(with_targets(rows))
+        own = _about(scatter_of(values, weights), intercept=self.intercept)
+        every = _about(summary, intercept=self.intercept)
+        coef = _ridge(own.matrix, self.alpha)
+        shift = own.mean - every.mean if self.intercept else np.zeros(len(own.mean))
+        # Residuals of all the data are those about their own mean, and a shift.
+        offset = float(shift[-1] - shift[:-1] @ coef)
+        penalty = self.alpha * float(coef @ coef)
+        return _residual(every.matrix, coef) + every.weight * offset**2 + penalty
+
+    def calibrate(
+        self, rows: Block, weights: FloatArray, summary: Scatter, draw_index: int = 0
+    ) -> Calibrated:
+        """Rake weights to the gradient at the exact solution, to means and to second moments."""
+        del draw_index
+        if self.variant == "systematic" or not len(rows):
+            return Calibrated(weights)
+        every = _about(summary, intercept=self.intercept)
+        d, scatter = len(every.mean) - 1, every.matrix
+        gaps = dense(with_targets(rows)) - every.mean
+        coef = _ridge(scatter, self.alpha)
+        residuals = gaps[:, d] - gaps[:, :d] @ coef
+        # So that no square of a square overflows.
+        unit = float(np.abs(residuals).max()) or 1.0
+        residuals /= unit
+        # In coordinates in which columns are alike: raking regularises by the size of the sums.
+        root = spread_directions(scatter[:d, :d])
+        points = gaps[:, :d] @ root
+
+        def gradient() -> Target:
+            features = [points * residuals[:, np.newaxis], np.square(residuals)[:, np.newaxis]]
+            slopes = root.T @ (scatter[:d, d] - scatter[:d, :d] @ coef)
+            totals: FloatArray = np.append(slopes / unit, _residual(scatter, coef) / unit**2)
+            return Target(np.concatenate(features, axis=1), totals)
+
+        def means() -> Target:
+            features = np.column_stack([points, residuals])
+            return Target(features, np.zeros(features.shape[1]))
+
+        def moments() -> Target:
+            first, second = np.triu_indices(points.shape[1])
+            totals = root.T @ scatter[:d, :d] @ root
+            return Target(points[:, first] * points[:, second], totals[first, second])
+
+        targets: dict[str, Callable[[], Target]] = {"gradient": gradient}
+        if self.intercept:
+            targets["means"] = means
+        ladder = [tuple(targets)[:count] for count in range(len(targets), 0, -1)]
+        if _n_sums(d, len(rows)) > 2 * d + 2:
+            targets["second moments"] = moments
+            ladder.insert(0, tuple(targets))
+        if len(rows) < _ROWS_PER_SUM * (2 * d + 2):
+            ladder = [("gradient",)] if len(rows) >= 2 * (d + 1) else []
+        return rake_all(weights, summary.weight, targets, ladder)
+
+
+def too_many_columns(n_features: int) -> str | None:
+    """Return why a matrix of d x d numbers would take too much, or None."""
+    if n_features <= _MAX_COLUMNS:
+        return None
+    return (
+        f"a matrix of d x d numbers takes {n_features**2 / 2**27:.3g} GiB for every block; "
+        f"pass {_MAX_COLUMNS:,} columns at most, for example those of "
+        f"sklearn.decomposition.TruncatedSVD."
+    )
+
+
+def rake_all(
+    weights: FloatArray,
+    total: float,
+    targets: dict[str, Callable[[], Target]],
+    ladder: list[tuple[str, ...]],
+) -> Calibrated:
+    """Scale weights to their total, and rake them as `calibrate_classes` does without classes."""
+    codes = np.zeros(len(weights), dtype=np.int64)
+    raked = calibrate_classes(weights, codes, np.array([total]), targets, ladder)
+    met, requested = (
+        tuple("total weight" if name == TOTALS else name for name in names or ())
+        for names in (raked.met, raked.requested)
+    )
+    return raked._replace(met=met, requested=requested)
+
+
+def _n_sums(d: int, size: int) -> int:
+    """Count the sums to be calibrated, with second moments where rows and time are enough."""
+    few, many = 2 * d + 2, 2 * d + 2 + d * (d + 1) // 2
+    return many if size >= _ROWS_PER_SUM * many and size * many**2 <= _MAX_WORK else few
+
+
+def _about(scatter: Scatter, *, intercept: bool) -> Scatter:
+    """Scatter about the mean, or about the origin."""
+    if intercept:
+        return scatter
+    matrix = scatter.matrix + scatter.weight * np.outer(scatter.mean, scatter.mean)
+    return Scatter(scatter.weight, np.zeros_like(scatter.mean), matrix)
+
+
+def _ridge(matrix: FloatArray, alpha: float) -> FloatArray:
+    """Coefficients of the least penalised cost, from the scatter of the columns and y."""
+    d = len(matrix) - 1
+    system = matrix[:d, :d] + alpha * np.eye(d)
+    # Columns may be of any units, and depend on one another.
+    scale = np.sqrt(np.diagonal(system))
+    inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0)
+    scaled = system * inverse[:, np.newaxis] * inverse
+    solution: Any = np.linalg.lstsq(scaled, inverse * matrix[:d, d], rcond=1e-12)
+    coef: FloatArray = inverse * solution[0]
+    return coef
+
+
+def _residual(matrix: FloatArray, coef: FloatArray) -> float:
+    """Sum of squared residuals about the mean, from the scatter of the columns and y."""
+    d = len(coef)
+    whole = matrix[d, d] - 2.0 * coef @ matrix[:d, d] + coef @ matrix[:d, :d] @ coef
+    return max(float(whole), 0.0)
+
+
 @dataclass(frozen=True)
 class LeastSquares(Sensitivity[Scatter]):
-    r"""Coresets for least squares: rows by their leverage in the features and y together.
+    r"""Coresets for least squares and ridge regression: leverage scores, and exact moments.
 
     With the rows :math:`a = (x, 1, y)` and :math:`S = \sum_a u(a) a a^T`, the score
-    :math:`u(a)\, a^T S^+ a` is the sensitivity of the row itself, the largest share that it has in
-    the cost of any w and b. Scores add up to the rank of S, at most d + 2.
+    :math:`u(a)\, a^T (S + \alpha I)^+ a` is the sensitivity of the row itself, the largest share
+    that it has in the cost of any w and b. Scores add up to the rank of S, at most d + 2; the
+    penalty is one of w alone.
+
+    S is known from the same read. So weights are raked, as far as rows and time allow, until the
+    gradient and the cost of the exact solution, the means and the second moments of the columns
+    are those of the data: with the first the solution on the rows is that on the data, with all of
+    them it is so for any other penalty, and for any part of the columns. No weight is
+    raised or lowered by more than a factor of 20, and what was met is said by
+    ``provenance["calibration"]``. Before it weights are unbiased for every w and b.
 
     Parameters
     ----------
     intercept : bool, default=True
         Whether the solutions that the coreset is for have an intercept.
+    alpha : float, default=0.0
+        Of :math:`\sum_x u(x) (y(x) - \langle x, w \rangle - b)^2 + \alpha |w|^2`.
+    variant : {"calibrated", "systematic"}, default="calibrated"
+        "systematic": the unbiased weights. "calibrated": raked as above, and of up to four draws
+        the one whose solution costs least on all the data, which the moments know.
 
     Raises
     ------
     InvalidInputError, InvalidTypeError
-        If `intercept` is no flag. When building: if y is missing or holds no numbers.
+        If a parameter cannot be used. When building: if y is missing or holds no numbers.
 
     Examples
     --------
@@ -54,6 +230,8 @@ class LeastSquares(Sensitivity[Scatter]):
     """
 
     intercept: bool = True
+    alpha: float = 0.0
+    variant: Variant = "calibrated"
 
     name: ClassVar[str] = "least_squares"
     citation: ClassVar[str] = "drineas2006sampling, section 3"
@@ -61,22 +239,31 @@ class LeastSquares(Sensitivity[Scatter]):
 
     def __post_init__(self) -> None:
         check_flag("intercept", self.intercept)
+        check_penalty("alpha", self.alpha)
+        check_choice("variant", self.variant, "calibrated", "systematic")
 
     @property
     def objective(self) -> LeastSquaresCost:
         """The cost of linear regression."""
-        return LeastSquaresCost(self.intercept)
+        return LeastSquaresCost(self.intercept, float(self.alpha))
+
+    @property
+    def design(self) -> LeastSquaresDesign:
+        """Weights raked to exact moments."""
+        return LeastSquaresDesign(self.variant, float(self.alpha), self.intercept)
+
+    def _penalised(self, summary: Scatter) -> Scatter:
+        """Return the scatter with the penalty of the columns of X."""
+        if not self.alpha:
+            return summary
+        added = np.full(len(summary.mean), float(self.alpha))
+        added[-1] = 0.0
+        return replace(summary, matrix=summary.matrix + np.diag(added))
 
     def too_much(self, n_rows: int, n_features: int) -> str | None:
         """Return why a matrix of d x d numbers would take too much."""
         del n_rows
-        if n_features <= _MAX_COLUMNS:
-            return None
-        return (
-            f"a matrix of d x d numbers takes {n_features**2 / 2**27:.3g} GiB for every block; "
-            f"pass {_MAX_COLUMNS:,} columns at most, for example those of "
-            f"sklearn.decomposition.TruncatedSVD."
-        )
+        return too_many_columns(n_features)
 
     def find_invalid_row(self, block: Block) -> InvalidRow | None:
         """Return the first row without a number as its label."""
@@ -87,7 +274,7 @@ class LeastSquares(Sensitivity[Scatter]):
     ) -> Scatter:
         """Scatter of the features and y together."""
         del previous, rng
-        return scatter_of(_with_targets(block), block.weights)
+        return scatter_of(with_targets(block), block.weights)
 
     def merge(self, first: Scatter, second: Scatter) -> Scatter:
         """Scatter of both."""
@@ -97,12 +284,15 @@ class LeastSquares(Sensitivity[Scatter]):
         """Return u times the leverage of a row of weight one."""
         if summary.weight == 0.0:
             return np.zeros((1, len(block)))
-        scores = leverages(_with_targets(block), block.weights, summary, intercept=self.intercept)
+        penalised = self._penalised(summary)
+        points = with_targets(block)
+        scores = leverages(points, block.weights, penalised, intercept=self.intercept)
         return (scores * block.weights)[np.newaxis]
 
     def total_scores(self, local: Scatter, summary: Scatter) -> FloatArray:
         """Return the exact sum of `scores` over a block, from its scatter."""
-        return np.array([total_leverage(local, summary, intercept=self.intercept)])
+        penalised = self._penalised(summary)
+        return np.array([total_leverage(local, penalised, intercept=self.intercept)])
 
 
 def leverages(
@@ -156,7 +346,7 @@ def _whitening(scatter: Scatter, *, intercept: bool) -> tuple[FloatArray, FloatA
     return np.zeros_like(scatter.mean), inverse_root(scatter.matrix + added)
 
 
-def _with_targets(block: Block) -> Any:
+def with_targets(block: Block) -> Any:
     """Return the features with y as the last column."""
     y: AnyArray = targets_of(block)[:, np.newaxis]
     if isinstance(block.points, np.ndarray):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal, TypeAlias
@@ -23,7 +23,6 @@ from daskcoreset.sensitivities.estimated_error import Fitted
 from daskcoreset.sensitivities.svm_pilot import (
     WIDTH,
     PilotSolution,
-    RowTerms,
     parts,
     row_terms,
     signs_of,
@@ -50,7 +49,7 @@ _TRIAL_TOL = 1e-2
 _FINAL_TOL = 1e-4
 
 
-def modes_for(size: int, rough: PilotSolution) -> tuple[Mode, ...]:
+def modes_for(size: int, rough: Any) -> tuple[Mode, ...]:
     """Return modes of calibration, the likeliest to succeed first.
 
     Sums that are met by rows too few for them are met by absurd weights; what is too few is
@@ -91,37 +90,91 @@ def calibrate(
         together, are not moved away for it.
     """
     by_pilot = row_terms(rows, rough)
+    points = centred_rows(rows, rough)
+    signs = signs_of(by_pilot.codes, len(rough.classes))
+
+    def pulls() -> Target:
+        assert rough.sums is not None  # noqa: S101 - the last fold has summed up
+        loss, slope = round_hinge(by_pilot.margins, WIDTH)
+        return pull_target(points, loss, slope * signs, rough.sums.rounded, rough.sums.slopes)
+
+    class_weights, sums = rough.class_sums()
+    return rake_to_pilot(
+        weights, by_pilot.codes, points, class_weights, sums, pulls, (means, gradient)
+    )
+
+
+def centred_rows(rows: Block, rough: Any) -> FloatArray:
+    """Return rows less the `origin` of a pilot, as one array."""
     points = np.empty((len(rows), len(rough.origin)))
     for part, tile in parts(rows, rough):
         points[part] = tile
-    class_weights, sums = rough.class_sums()
+    return points
+
+
+def rake_to_pilot(  # noqa: PLR0917 - all of them are always given
+    weights: FloatArray,
+    codes: IndexArray,
+    points: FloatArray,
+    class_weights: FloatArray,
+    sums: FloatArray,
+    pulls: Callable[[], Target],
+    mode: Mode,
+) -> Calibrated:
+    """Scale weights to the totals of the classes, and rake them as `mode` says.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (m,), float64
+    codes : ndarray of shape (m,), int64
+    points : ndarray of shape (m, d), float64
+        As of `centred_rows`.
+    class_weights : ndarray of shape (K,), float64
+    sums : ndarray of shape (K, d), float64
+        Of the rows of every class, over all the data.
+    pulls : callable
+        Makes what `pull_target` returns.
+    mode : (bool, bool)
+        As of `modes_for`.
+    """
 
     def class_means() -> Iterator[Target]:
-        return class_sums(points, by_pilot.codes, sums)
+        return class_sums(points, codes, sums)
 
-    targets = {
-        "class means": lambda: join_targets(class_means()),
-        "gradient": lambda: _pulls(by_pilot, points, rough),
-    }
+    means, gradient = mode
+    targets = {"class means": lambda: join_targets(class_means()), "gradient": pulls}
     names = ("gradient",) * gradient + ("class means",) * means
     ladder = [names[:count] for count in range(len(names), 0, -1)]
     if len(names) > 1:
         ladder.append(names[1:])
     kept = {"class means": class_means}
-    return calibrate_classes(weights, by_pilot.codes, class_weights, targets, ladder, kept=kept)
+    return calibrate_classes(weights, codes, class_weights, targets, ladder, kept=kept)
 
 
-def _pulls(by_pilot: RowTerms, points: FloatArray, rough: PilotSolution) -> Target:
-    """Losses and slopes, at the rough solution, of the rows drawn; and their sums over all."""
-    assert rough.sums is not None  # noqa: S101 - the last fold has summed up
-    signs = signs_of(by_pilot.codes, len(rough.classes))
-    loss, slope = round_hinge(by_pilot.margins, WIDTH)
+def pull_target(
+    points: FloatArray,
+    losses: FloatArray,
+    pulls: FloatArray,
+    total_losses: FloatArray,
+    slopes: FloatArray,
+) -> Target:
+    """Losses and gradients, at a pilot's solution, of the rows drawn; and their sums over all.
+
+    Parameters
+    ----------
+    points : ndarray of shape (m, d), float64
+    losses, pulls : ndarray of shape (m, p), float64
+        Pulls are minus the derivatives of the loss by the decision values.
+    total_losses : ndarray of shape (p,), float64
+    slopes : ndarray of shape (p, d + 1), float64
+        Sums of the pulls times the row and one.
+    """
     columns: list[FloatArray] = []
     totals: list[FloatArray] = []
-    for problem in range(len(rough.coef)):
-        pull = (slope * signs)[:, problem, np.newaxis]
-        columns += [loss[:, problem, np.newaxis], points * pull, pull]
-        totals += [rough.sums.rounded[problem : problem + 1], rough.sums.slopes[problem]]
+    for problem in range(losses.shape[1]):
+        pull = pulls[:, problem, np.newaxis]
+        columns += [losses[:, problem, np.newaxis], points * pull, pull]
+        totals += [total_losses[problem : problem + 1], slopes[problem]]
     return Target(np.concatenate(columns, axis=1), np.concatenate(totals))
 
 

@@ -155,7 +155,7 @@ def signs_of(codes: IndexArray, n_classes: int) -> FloatArray:
     return np.where(codes[:, np.newaxis] == positive, 1.0, -1.0)
 
 
-def parts(block: Block, rough: PilotSolution) -> Iterator[tuple[slice, FloatArray]]:
+def parts(block: Block, rough: Any) -> Iterator[tuple[slice, FloatArray]]:
     """Go through the rows of a block, without `origin` and in float64, some at a time."""
     points: Any = block.points
     for rows in tiles(len(block), points.shape[1]):

@@ -235,8 +235,8 @@ def test_means_that_cannot_be_met__are_not_moved_away(seed: int) -> None:
     y = (rng.random(8000) < 0.02).astype(int)
     X = rng.standard_normal((8000, 6))
     X[:, 5] = (rng.random(8000) < 0.002) * 50.0
-    plain = build(X, y, size=130, method=Logistic("systematic"), random_state=seed)
-    raked = build(X, y, size=130, method="logistic", random_state=seed)
+    plain = build(X, y, size=130, method=Logistic("systematic", reads=1), random_state=seed)
+    raked = build(X, y, size=130, method=Logistic(reads=1), random_state=seed)
     np.testing.assert_array_equal(plain.indices, raked.indices)
     assert plain.labels is not None
     said = raked.provenance["calibration"]
@@ -649,7 +649,7 @@ def test_calibration__of_a_class_without_rows_meets_no_totals() -> None:
     y = (np.arange(20_000) == 7).astype(np.int64)
     with pytest.warns(CoresetWarning, match="no row of 1 of the 2 classes"):
         coreset = build(
-            rng.normal(size=(20_000, 3)), y, size=100, method="logistic",
+            rng.normal(size=(20_000, 3)), y, size=100, method=Logistic(reads=1),
             sampling="multinomial", passes=2, random_state=0,
         )  # fmt: skip
     assert "class totals" not in coreset.provenance["calibration"]["met"]

@@ -8,7 +8,7 @@ import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import LinearRegression, Ridge
 
 from daskcoreset import CoresetStream, LeastSquares, build
 from daskcoreset.core.blocks import Block
@@ -26,7 +26,7 @@ class TestLeastSquares(SensitivityContract):
     n_seeds = 150
 
     def construction(self) -> LeastSquares:
-        return LeastSquares()
+        return LeastSquares(variant="systematic")
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
@@ -140,3 +140,40 @@ def test_build__refuses_rows_that_are_all_zero_without_an_intercept(mode: dict[s
     rows, numbers = da.zeros((4000, 3), chunks=700), da.zeros(4000, chunks=700)
     with pytest.raises(InvalidInputError, match="gives no row of positive weight a score"):
         build(rows, numbers, size=300, method=LeastSquares(intercept=False), **mode)
+
+
+def test_calibration__the_solution_of_any_ridge_is_that_of_all_rows() -> None:
+    data = da.from_array(X, chunks=500), da.from_array(Y, chunks=500)
+    rows = build(*data, size=400, method="least_squares", sample_weight=U, random_state=0)
+    assert rows.provenance["calibration"]["met"][1:] == ("gradient", "means", "second moments")
+    assert rows.provenance["calibration"]["spread"] <= 20.0
+    for alpha in (0.0, 10.0, 1e4):
+        for columns in ([0, 1, 2, 3], [1, 3]):
+            few = Ridge(alpha).fit(rows.points[:, columns], rows.labels, rows.weights)
+            all_rows = Ridge(alpha).fit(X[:, columns], Y, U)
+            np.testing.assert_allclose(few.coef_, all_rows.coef_, atol=1e-5)
+    np.testing.assert_allclose(rows.weights.sum(), U.sum())
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_calibration__of_collinear_columns_and_few_rows(intercept: bool) -> None:
+    twice = np.column_stack([X, X[:, 0] - X[:, 1], np.full(4000, 2.0)])
+    for size in (8, 30, 500):
+        method = LeastSquares(intercept, 3.0)
+        rows = build(twice, Y, size=size, method=method, random_state=0)
+        assert (rows.weights > 0).all()
+        few = Ridge(3.0, fit_intercept=intercept).fit(rows.points, rows.labels, rows.weights)
+        best = Ridge(3.0, fit_intercept=intercept).fit(twice, Y)
+        costs = [float(np.square(Y - one.predict(twice)).sum()) for one in (few, best)]
+        assert costs[0] <= costs[1] * (2.0 if size < 30 else 1.1 if size < 500 else 1.0 + 1e-9)
+
+
+def test_alpha__lowers_the_leverage_of_the_columns() -> None:
+    block = Block(X, U, Y)
+    totals = []
+    for alpha in (0.0, 1e4):
+        method = LeastSquares(alpha=alpha)
+        totals.append(method.scores(block, method.block_summary(block, None, RNG)).sum())
+    assert totals[1] < totals[0] - 1.0
+    with pytest.raises(InvalidInputError, match=r"alpha is -1\.0; pass zero or a positive"):
+        LeastSquares(alpha=-1.0)

@@ -24,12 +24,20 @@ class TestLogistic(SensitivityContract):
     n_seeds = 150
 
     def construction(self) -> Logistic:
+        return Logistic(variant="systematic", reads=1)
+
+
+@pytest.mark.nightly  # of one read always; what is new in two has tests below
+class TestLogisticTwoReads(SensitivityContract):
+    n_seeds = 150
+
+    def construction(self) -> Logistic:
         return Logistic(variant="systematic")
 
 
 @pytest.mark.parametrize("intercept", [True, False])
 def test_scores__roots_of_leverage_from_a_qr_decomposition(intercept: bool) -> None:
-    construction, block = Logistic(intercept=intercept), Block(X[:200], U[:200], Y[:200])
+    construction, block = Logistic(intercept=intercept, reads=1), Block(X[:200], U[:200], Y[:200])
     summary = construction.block_summary(block, None, RNG)
     A = np.column_stack([X[:200], np.ones(200)]) if intercept else X[:200]
     Q, _ = np.linalg.qr(A * np.sqrt(U[:200])[:, None])
@@ -45,7 +53,7 @@ def test_scores__do_not_depend_on_the_scale_of_the_columns() -> None:
     rows, found = X[:60], []
     for scale in (1.0, 1e-4):
         block = Block(rows * scale, np.ones(60), Y[:60])
-        method = Logistic()
+        method = Logistic(reads=1)
         found.append(method.scores(block, method.block_summary(block, None, RNG)))
 
     np.testing.assert_allclose(found[1], found[0], rtol=1e-9)
@@ -54,8 +62,8 @@ def test_scores__do_not_depend_on_the_scale_of_the_columns() -> None:
 def test_scores__none_without_weight_and_some_with_little() -> None:
     for weights in (np.zeros(4), np.full(4, 0.25)):
         block = Block(X[:4], weights, np.array(["a", "b", "a", "b"]))
-        summary = Logistic().block_summary(block, None, RNG)
-        found = Logistic().scores(block, summary)
+        summary = Logistic(reads=1).block_summary(block, None, RNG)
+        found = Logistic(reads=1).scores(block, summary)
         assert ((found > 0.0) == (weights > 0.0)).all()
 
 
@@ -63,7 +71,7 @@ def test_scores__rows_without_weight_may_hold_anything() -> None:
     points, weights = X[:50].copy(), U[:50].copy()
     points[7], weights[7] = 1e200, 0.0
     block = Block(points, weights, Y[:50])
-    found = Logistic().scores(block, Logistic().block_summary(block, None, RNG))
+    found = Logistic(reads=1).scores(block, Logistic(reads=1).block_summary(block, None, RNG))
     assert np.isfinite(found).all()
     assert found[0, 7] == 0.0
 
@@ -71,8 +79,8 @@ def test_scores__rows_without_weight_may_hold_anything() -> None:
 @pytest.mark.parametrize(("size", "wanted"), [(20, 1), (300, 2)])
 def test_calibration__means_only_of_many_rows(size: int, wanted: int) -> None:
     block = Block(X[:size], U[:size], Y[:size])
-    summary = Logistic().block_summary(block, None, RNG)
-    assert len(Logistic().design.calibrate(block, U[:size], summary).requested) == wanted
+    summary = Logistic(reads=1).block_summary(block, None, RNG)
+    assert len(Logistic(reads=1).design.calibrate(block, U[:size], summary).requested) == wanted
 
 
 def test_calibration__weights_and_means_of_the_classes() -> None:
@@ -106,6 +114,88 @@ def test_default__better_than_uniform() -> None:
     assert mean_error("logistic") < 0.6 * uniform
 
 
+def _excess(size: int, method: Any, rows: Any, y: Any, seeds: range, **options: Any) -> list[float]:
+    """Excess costs of models that are fitted on coresets."""
+    signs = np.where(y == np.unique(y)[-1], 1, -1)
+
+    def loss(model: Any) -> float:
+        penalty = model.coef_[0] @ model.coef_[0] / 2
+        return float(np.logaddexp(0, -signs * model.decision_function(rows)).sum() + penalty)
+
+    def solver() -> LogisticRegression:
+        return LogisticRegression(solver="newton-cholesky", tol=1e-8)
+
+    full, found = loss(solver().fit(rows, y)), []
+    for seed in seeds:
+        few = build(rows, y, size=size, method=method, random_state=seed, **options)
+        found.append(loss(solver().fit(few.points, few.labels, few.weights)) / full - 1)
+    return found
+
+
+@pytest.mark.parametrize("order", ["mixed", "sorted", "periodic"])
+def test_two_reads__a_tenth_of_the_error_of_one_in_any_order(order: str) -> None:
+    rows, y = X, Y
+    if order == "sorted":
+        places = np.lexsort((X[:, 0], Y))
+        rows, y = X[places], Y[places]
+    elif order == "periodic":
+        rows = X + np.sin(np.arange(4000) / 20 * 2 * np.pi)[:, np.newaxis]
+    lazy = {"chunks": 500}
+    one = _excess(200, Logistic(reads=1), rows, y, range(5), **lazy)
+    two = _excess(200, Logistic(), rows, y, range(5), **lazy)
+    assert np.mean(two) < 0.1 * np.mean(one)
+    assert max(two) < 0.01
+
+
+def test_two_reads__a_class_of_five_rows_in_one_block() -> None:
+    rows, y = X.copy(), np.full(4000, "a")
+    y[2000:2005], rows[2000:2005, 0] = "b", rows[2000:2005, 0] + 1.0
+    assert max(_excess(200, "logistic", rows, y, range(5), chunks=500)) < 0.05
+
+
+def test_two_reads__sums_over_all_are_met() -> None:
+    coreset = build(X, Y, size=300, method="logistic", sample_weight=U, random_state=0)
+    record = coreset.provenance
+    assert record["passes"] == 2
+    assert record["calibration"]["met"][:2] == ("class totals", "gradient")
+    assert record["calibration"]["spread"] <= 20.0
+    for label in ("a", "b"):
+        w, u = coreset.weights[coreset.labels == label], U[label == Y]
+        np.testing.assert_allclose(w.sum(), u.sum(), rtol=1e-8)
+    assert record["objective"]["lam"] == 1.0
+
+
+def test_two_reads__more_classes_units_columns_than_rows_and_separable_ones() -> None:
+    three = np.digitize(X[:, 0], [-1.0, 1.0])
+    far = X * 10.0 ** np.arange(-6, 6, 3) + 1e6
+    twice = np.column_stack([X, X[:, 0], np.ones(4000)])
+    wide = RNG.normal(size=(60, 90))
+    for rows, y in [(X, three), (far, Y), (twice, Y), (X, X[:, 0] > 0), (wide, wide[:, 0] > 0)]:
+        size = min(300, len(rows) // 2)
+        coreset = build(rows, y, size=size, method="logistic", random_state=0)
+        assert np.isfinite(coreset.weights).all()
+        assert (coreset.weights > 0).all()
+        counts = [coreset.weights[coreset.labels == label].sum() for label in np.unique(y)]
+        np.testing.assert_allclose(counts, np.unique(y, return_counts=True)[1])
+    model = LogisticRegression(tol=1e-8, max_iter=1000)
+    few = build(X, three, size=300, method="logistic", random_state=0)
+    found = model.fit(few.points, few.labels, few.weights).score(X, three)
+    assert found > 0.98
+
+
+def test_two_reads__of_a_pilot_too_small_for_its_columns_are_as_good_as_one() -> None:
+    """Nearly separable pilots are confident and wrong, and so were the draws by them."""
+    rng = np.random.default_rng(0)
+    rows = (rng.random((6000, 220)) < 0.1).astype(float)
+    y = rows @ rng.normal(size=220) * 2.0 + rng.logistic(size=6000) > 4.0
+    excess = {
+        method: np.mean(_excess(300, method, rows, y, range(3)))
+        for method in ("uniform", Logistic(reads=1), Logistic())
+    }
+    assert excess[Logistic()] < 1.15 * excess[Logistic(reads=1)]
+    assert excess[Logistic()] < 1.15 * excess["uniform"]
+
+
 def test_tree__reduces_unions() -> None:
     order = np.argsort(Y, kind="stable")  # blocks of one class
     coreset = build(
@@ -117,6 +207,10 @@ def test_tree__reduces_unions() -> None:
 def test_logistic__bad_input() -> None:
     with pytest.raises(InvalidInputError, match="variant must be"):
         Logistic(variant="best")  # type: ignore[arg-type] # the check
+    with pytest.raises(InvalidInputError, match="reads is 3; pass 1 or 2"):
+        Logistic(reads=3)  # type: ignore[arg-type] # the check
+    with pytest.raises(InvalidInputError, match="lam"):
+        Logistic(lam=0.0)
     with pytest.raises(InvalidInputError, match="'logistic' needs labels"):
         build(X, size=10, method="logistic")
     with pytest.raises(InvalidInputError, match="one class only"):

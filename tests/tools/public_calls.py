@@ -90,6 +90,9 @@ def _estimators() -> list[PublicCall]:
         "CoresetGaussianMixture": {"n_components": 2, "size": 30},
         "CoresetLogisticRegression": {"size": 20},
         "CoresetSVC": {"size": 20},
+        "CoresetRidge": {"size": 20},
+        "CoresetElasticNet": {"size": 20},
+        "CoresetQuantileRegressor": {"size": 20},
         "CSVRGClassifier": {"max_iter": 3},
         "ODMClassifier": {"max_iter": 5},
     }
@@ -274,6 +277,7 @@ def public_calls() -> list[PublicCall]:
         PublicCall("SVM", _with(dc.SVM, of), {"n_clusters": 2}),
         PublicCall("Logistic", _with(dc.Logistic, of), {}),
         PublicCall("LeastSquares", _with(dc.LeastSquares, of), {}),
+        PublicCall("QuantileRegression", _with(dc.QuantileRegression, of), {}),
         PublicCall("StrongKMeans", _with(dc.StrongKMeans, of), {"n_clusters": 2}),
         PublicCall("StrongBregman", _with(dc.StrongBregman, of_rows), {"n_clusters": 2}),
         PublicCall("BregmanLightweight", _with(dc.BregmanLightweight, of_rows), {}),
@@ -408,6 +412,7 @@ def public_calls() -> list[PublicCall]:
                 "LeastSquaresCost",
                 "LinearCost",
                 "MixtureCost",
+                "PinballCost",
                 "QuantizationError",
             )
         ),

@@ -105,7 +105,7 @@ def delayed_array(rows: CountingArray, size: float) -> Any:
     ("methods", "reads"),
     [
         (METHODS, 2),
-        ({name: METHODS[name] for name in ("clusters", "mixture", "churn", "plain")}, 1),
+        ({name: METHODS[name] for name in ("clusters", "mixture", "plain")}, 1),
     ],
 )
 def test_build__reads_as_often_as_the_member_that_needs_most(

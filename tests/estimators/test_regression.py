@@ -1,0 +1,168 @@
+"""Linear regressors on coresets: exact from moments, quantiles, bad and hostile data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.linear_model import ElasticNet, LinearRegression, Ridge
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from daskcoreset import QuantileRegression, build
+from daskcoreset.core.blocks import Block
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.estimators import CoresetElasticNet, CoresetQuantileRegressor, CoresetRidge
+from daskcoreset.objectives import PinballCost
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(6000, 4)) * [1.0, 10.0, 0.1, 1.0] + 100.0
+Y = X @ [1.0, -0.2, 5.0, 0.0] + RNG.standard_t(3, size=6000)
+U = RNG.random(6000) + 0.5
+LAZY = da.from_array(X, chunks=(1000, 4)), da.from_array(Y, chunks=1000)
+
+
+@pytest.mark.nightly  # the checks of the base, which other estimators run always
+@parametrize_with_checks(  # type: ignore[untyped-decorator] # of scikit-learn
+    [CoresetRidge(), CoresetElasticNet(), CoresetQuantileRegressor(alpha=0.01)]
+)
+def test_regressor__passes_the_checks_of_scikit_learn(
+    estimator: Any, check: Callable[[Any], None]
+) -> None:
+    check(estimator)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, da.from_array])
+def test_ridge__is_that_of_all_rows(form: Any, fit_intercept: bool) -> None:
+    model = CoresetRidge(50.0, size=300, fit_intercept=fit_intercept, random_state=0)
+    model.fit(form(X), Y, U)
+    other = Ridge(50.0, fit_intercept=fit_intercept).fit(X, Y, U)
+    assert model.exact_
+    assert len(model.coreset_) == 300
+    np.testing.assert_allclose(model.coef_, other.coef_, rtol=1e-6)
+    np.testing.assert_allclose(model.intercept_, other.intercept_, rtol=1e-6)
+    np.testing.assert_allclose(model.predict(X), other.predict(X), rtol=1e-6)
+    assert model.score(X, Y) == pytest.approx(other.score(X, Y))
+
+
+@pytest.mark.parametrize("l1_ratio", [0.5, 1.0])
+def test_elastic_net__is_that_of_all_rows(l1_ratio: float) -> None:
+    model = CoresetElasticNet(0.2, l1_ratio=l1_ratio, size=300, tol=1e-9, random_state=0)
+    model.fit(*LAZY)
+    other = ElasticNet(0.2, l1_ratio=l1_ratio, tol=1e-9).fit(X, Y)
+    assert model.exact_
+    np.testing.assert_allclose(model.coef_, other.coef_, atol=1e-6)
+    np.testing.assert_allclose(model.intercept_, other.intercept_, rtol=1e-6)
+    assert isinstance(model.predict(LAZY[0]), da.Array)
+    assert model.score(*LAZY) == pytest.approx(other.score(X, Y))
+
+
+@pytest.mark.parametrize("make", [CoresetRidge, CoresetElasticNet])
+@pytest.mark.parametrize("lazy", [False, True])
+def test_several_targets__each_as_alone(make: Any, lazy: bool) -> None:
+    targets = np.column_stack([Y, X[:, 0] - Y, RNG.normal(size=6000)])
+    data = (LAZY[0], da.from_array(targets, chunks=(500, 2))) if lazy else (X, targets)
+    for exact in (True, False):
+        model = make(0.1, size=400, exact=exact, random_state=0).fit(*data)
+        assert model.exact_ is exact
+        assert model.coef_.shape == (3, 4)
+        assert model.n_features_in_ == 4
+        other = (Ridge if make is CoresetRidge else ElasticNet)(0.1).fit(X, targets)
+        atol = 1e-4 if exact else 0.3
+        np.testing.assert_allclose(model.coef_, other.coef_, atol=atol)
+        np.testing.assert_allclose(model.predict(data[0]), other.predict(X), atol=10 * atol)
+    assert model.score(X, targets) == pytest.approx(other.score(X, targets), abs=0.05)
+    with pytest.raises(InvalidInputError, match="several columns, and X is a str"):
+        make().fit("nowhere.zarr", targets)
+
+
+def test_ridge__on_the_coreset_is_as_good() -> None:
+    best = LinearRegression().fit(X, Y).score(X, Y)
+    for estimator in (None, LinearRegression()):
+        exact = estimator is not None
+        model = CoresetRidge(0.0, size=500, estimator=estimator, exact=exact, random_state=0)
+        model.fit(*LAZY)
+        assert not model.exact_
+        assert model.score(X, Y) == pytest.approx(best, abs=1e-6)
+    rows = build(X, Y, size=500, method="least_squares", random_state=0)
+    assert CoresetRidge(0.0).fit(rows).score(X, Y) == pytest.approx(best, abs=1e-6)
+    assert not CoresetRidge(0.0, size="auto", random_state=0).fit(*LAZY).exact_
+
+
+@pytest.mark.parametrize("quantile", [0.5, 0.9])
+def test_quantile__loss_near_that_of_all_rows(quantile: float) -> None:
+    cost = PinballCost(quantile)
+
+    def loss(model: Any) -> float:
+        residuals = Y - model.predict(X)
+        return float(np.maximum(quantile * residuals, (quantile - 1) * residuals).sum())
+
+    block = Block(X, np.ones(6000), Y)
+    full = cost.cost(block, cost.solve(block, RNG))
+    models = [
+        CoresetQuantileRegressor(
+            quantile=quantile, alpha=0, size=400, method=method, random_state=0
+        )
+        for method in ("quantile", "uniform")
+    ]
+    losses = [loss(model.fit(*LAZY)) / full - 1 for model in models]
+    assert losses[0] < 0.005
+    assert losses[0] < losses[1]
+    assert models[0].score(*LAZY) == pytest.approx(models[0].score(X, Y))
+    assert models[0].audit(X, Y, random_state=0).objective == cost
+    assert models[0].coreset_.provenance["method"] == QuantileRegression.name
+
+
+@pytest.mark.filterwarnings("ignore:Objective did not converge")  # nor does scikit-learn's own
+@pytest.mark.parametrize("make", [CoresetRidge, CoresetElasticNet, CoresetQuantileRegressor])
+def test_hostile__offsets_constants_collinear_columns_and_wide_data(make: Any) -> None:
+    few = X[:300]
+    for rows, y in [
+        (few + 1e8, Y[:300]),
+        (few, np.full(300, 3.0)),
+        (np.column_stack([few, few[:, 0], np.ones(300)]), Y[:300]),
+        (RNG.normal(size=(30, 50)), Y[:30]),
+        (few * np.where(np.arange(300) == 7, 1e6, 1.0)[:, np.newaxis], Y[:300]),
+        (few, np.where(np.arange(300) == 7, 1e9, Y[:300])),
+    ]:
+        model = make(alpha=0.01, size=100, random_state=0).fit(rows, y)
+        assert np.isfinite(model.predict(rows)).all()
+        assert np.isfinite(model.coreset_.weights).all()
+        assert (model.coreset_.weights >= 0).all()
+    assert make(alpha=0.01).fit(few, np.full(300, 3.0)).predict(few) == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("make", [CoresetRidge, CoresetElasticNet, CoresetQuantileRegressor])
+def test_fit__bad_input(make: Any) -> None:
+    with pytest.raises(InvalidInputError, match="y is missing or not finite at row 3"):
+        make(size=100).fit(LAZY[0], da.where(da.arange(6000, chunks=1000) == 3, np.nan, LAZY[1]))
+    with pytest.raises(InvalidInputError, match="requires y to be passed"):
+        make().fit(LAZY[0])
+    with pytest.raises(InvalidInputError, match="The 'alpha' parameter"):
+        make(alpha=-1.0).fit(X, Y)
+    with pytest.raises(InvalidTypeError, match="takes no sample_weight"):
+        make(estimator=KNeighborsRegressor()).fit(X, Y)
+    with pytest.raises(InvalidInputError, match="expecting 4 features"):
+        make(size=100, alpha=0.1).fit(X[:500], Y[:500]).predict(LAZY[0][:, :3])
+    dropped = make(size=100, alpha=0.1, on_invalid="drop", random_state=0)
+    rows = np.where(np.arange(6000)[:, np.newaxis] == 5, np.nan, X)
+    assert (
+        dropped.fit(da.from_array(rows, chunks=1000), LAZY[1]).coreset_.provenance["n_dropped"] == 1
+    )
+
+
+def test_predict__of_frames_is_a_series() -> None:
+    frame = pd.DataFrame(X[:500], columns=list("abcd"), index=np.arange(500) + 7)
+    model = CoresetRidge(size=100, random_state=0).fit(frame, Y[:500])
+    assert model.predict(frame).index[0] == 7
+    assert model.feature_names_in_.tolist() == list("abcd")
+    targets = np.column_stack([Y, Y])[:500]
+    both = CoresetRidge(size=100, random_state=0).fit(frame, targets)
+    assert both.feature_names_in_.tolist() == list("abcd")
+    assert both.predict(frame).shape == (500, 2)
