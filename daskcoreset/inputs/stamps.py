@@ -212,9 +212,7 @@ def _listing(
     return stamps
 
 
-def _checked(
-    listed: Mapping[str, Mapping[str, Any]], name: str
-) -> Mapping[str, Mapping[str, Any]]:
+def _checked(listed: Mapping[str, Mapping[str, Any]], name: str) -> Mapping[str, Mapping[str, Any]]:
     """Refuse lists that leave out what is there: chunks would look as if there were none.
 
     The metadata of an array lie beside its chunks, and so are in every list that is one.
