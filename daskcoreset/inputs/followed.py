@@ -200,6 +200,10 @@ def _path_state(source: Any, options: FollowOptions) -> SourceState:
         return _file_state(place.name, found, place.at(start), options)
     if is_web_store(place):
         return _array_state(place.url, options)
+    return _place_state(place, options)
+
+
+def _place_state(place: Place, options: FollowOptions) -> SourceState:
     if not place.exists:
         raise InvalidInputError(f"source names no file or folder: {place.name!r}; check the path.")
     if place.has("_delta_log"):

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import zarr
 
-from daskcoreset import CoresetTree
-from daskcoreset.constructions import Lightweight
+from daskcoreset import CoresetTree, Lightweight
 from daskcoreset.constructions.tree.reducer import SensitivityReducer
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.inputs.followed import FollowOptions, look, time_in_name
@@ -93,9 +92,12 @@ def test_follow__stores_by_other_ways_are_the_same_source(tmp_path: Path) -> Non
 
 def test_follow__another_sampling_is_another_view(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.arange(40.0).reshape(20, 2))
-    source, options = [tmp_path / "x.npy"], {"size": 5, "random_state": 0}
+    source = [tmp_path / "x.npy"]
+    options: dict[str, Any] = {"size": 5, "random_state": 0}
     CoresetTree.follow(source, tmp_path / "view", **options)
     for method in ("lightweight", SensitivityReducer(Lightweight(), "multinomial")):
-        with pytest.raises(InvalidInputError, match="'multinomial', and .* with 'systematic'"):
+        with pytest.raises(InvalidInputError, match=r"'multinomial', and .* with 'systematic'"):
             CoresetTree.follow(source, tmp_path / "view", method, sampling="multinomial", **options)
-    assert not CoresetTree.follow(source, tmp_path / "view", **options).last_refresh.read
+    again = CoresetTree.follow(source, tmp_path / "view", **options).last_refresh
+    assert again is not None
+    assert not again.read
