@@ -107,6 +107,14 @@ def _computed_in_time(
             options = options | {"pool": pool}
 
         def work() -> Any:
+            if schedule in (dask.threaded.get, dask.get):
+                # Those of the process are exchanged by every compute: of two in threads at once,
+                # each would have that of the other, and one could stay for ever.
+                own = (None, None, pretask, None, None)
+                callbacks = [own, *Callback.active]
+                return dask.compute(
+                    *collections, scheduler=schedule, callbacks=callbacks, **options
+                )
             with Callback(pretask=pretask):
                 return dask.compute(*collections, scheduler=schedule, **options)
 

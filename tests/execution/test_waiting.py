@@ -119,3 +119,13 @@ def test_explained__closed_client(cluster: Any) -> None:
     with pytest.raises(Exception, match="clos"):
         apply(np.abs, -1).compute(scheduler=client)
     assert dask.config.get("scheduler", None) is None
+
+
+def test_compute_all__leaves_the_callbacks_of_other_threads_alone() -> None:
+    # Two computes at once that exchange them leave one behind, which gives up all later work.
+    from dask.callbacks import Callback
+
+    before = Callback.active
+    with Callback(posttask=lambda *_: None), time_limit(600.0):
+        (same,) = compute_all(apply(lambda: Callback.active is before))
+    assert same
