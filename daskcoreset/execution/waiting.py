@@ -25,6 +25,9 @@ from daskcoreset.execution.watch import Standing, Watch, standing_of
 # Seconds that a scheduler has to say where work stands that is being given up.
 _LAST_WORD = 2.0
 
+# Modules of the schedulers that take callbacks for one computation.
+_DASKS_OWN = ("dask.threaded", "dask.local", "dask.multiprocessing")
+
 
 def compute_all(*collections: Any, **options: Any) -> tuple[Any, ...]:
     """Compute Dask collections as ``dask.compute`` does, until the deadline of the call.
@@ -106,15 +109,17 @@ def _computed_in_time(
             stack.callback(pool.shutdown, wait=False, cancel_futures=True)
             options = options | {"pool": pool}
 
-        def get(graph: Any, keys: Any, **options: Any) -> Any:
-            # Handed to this computation: what is active everywhere would stop those of other
-            # threads as well. Bars are active everywhere.
-            own = (None, None, pretask, None, None)
-            callbacks = [own, *Callback.active.copy()]
-            return schedule(graph, keys, callbacks=callbacks, **options)
-
         def work() -> Any:
-            return dask.compute(*collections, scheduler=get, **options)
+            if getattr(schedule, "__module__", None) in _DASKS_OWN:
+                # Those of the process are exchanged by every compute: of two in threads at once,
+                # each would have that of the other, and one could stay for ever.
+                own = (None, None, pretask, None, None)
+                callbacks = [own, *Callback.active.copy()]
+                return dask.compute(
+                    *collections, scheduler=schedule, callbacks=callbacks, **options
+                )
+            with Callback(pretask=pretask):
+                return dask.compute(*collections, scheduler=schedule, **options)
 
         stack.callback(given_up.set)
         results: tuple[Any, ...] = in_time(work, lambda: done)

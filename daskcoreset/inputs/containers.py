@@ -389,3 +389,10 @@ FORMATS = (
     Format(partial(_has_suffix, (".h5", ".hdf5", ".hdf")), open_hdf5_file),
     Format(_is_parquet, open_parquet),
 )
+
+
+def is_web_store(place: Place) -> bool:
+    """Whether a place is opened as a Zarr store of the web, where folders look like files."""
+    return place.url.lower().startswith(("http://", "https://")) and not any(
+        is_format(place) for is_format, _ in FORMATS
+    )

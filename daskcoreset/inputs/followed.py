@@ -12,14 +12,14 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.validation import as_int, check_choice, is_choice
-from daskcoreset.inputs.containers import split_container
+from daskcoreset.inputs.containers import is_web_store, split_container
 from daskcoreset.inputs.opening import open_all
 from daskcoreset.inputs.options import Reading, ReadOptions, is_path
 from daskcoreset.inputs.parquet import SUFFIXES, ParquetFiles, parquet_files
@@ -198,6 +198,12 @@ def _path_state(source: Any, options: FollowOptions) -> SourceState:
         with clear_errors("source", place.url or text, "a glob"):
             found = place.matches()
         return _file_state(place.name, found, place.at(start), options)
+    if is_web_store(place):
+        return _array_state(place.url, options)
+    return _place_state(place, options)
+
+
+def _place_state(place: Place, options: FollowOptions) -> SourceState:
     if not place.exists:
         raise InvalidInputError(f"source names no file or folder: {place.name!r}; check the path.")
     if place.has("_delta_log"):
@@ -237,17 +243,25 @@ def _file_state(
     if len(set(names)) < len(names):
         twice = next(one for one in names if names.count(one) > 1)
         raise InvalidInputError(f"source names {twice!r} twice; name every file once.")
-    stamps = stamps_of_files(places, options.detect)
+    stores = {place: _store_stamp(place, options) for place in places if is_web_store(place)}
+    files = [place for place in places if place not in stores]
+    stamps = stores | dict(zip(files, stamps_of_files(files, options.detect), strict=True))
     parts = tuple(
         SourcePart(
             name,
-            f"{options.detect}:{stamp}",
+            f"{options.detect}:{stamps[place]}",
             partial(_opened_file, place, base, options),
             time_in_name(name),
         )
-        for name, place, stamp in zip(names, places, stamps, strict=True)
+        for name, place in zip(names, places, strict=True)
     )
     return SourceState("files", name, parts)
+
+
+def _store_stamp(place: Place, options: FollowOptions) -> str:
+    """Return the stamp of a Zarr store of the web, one of several: that of all its chunks."""
+    state = _array_state(place.url, replace(options, chunks="auto"))
+    return digest_of(part.stamp for part in state.parts)
 
 
 def _file_name(place: Place, base: Place | None) -> str:

@@ -13,10 +13,12 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.errors import InvalidInputError, StoreError
 from daskcoreset.inputs.places import Place, read_clearly
 from daskcoreset.inputs.zarr_stores import store_name
 
@@ -31,8 +33,11 @@ _TICK, _COARSE_TICK = 0.03, 2.0
 _PIECE = 2**22
 
 # What file systems of fsspec call the tags and times of objects.
-_TAGS = ("ETag", "etag", "e_tag", "md5", "md5Hash", "checksum")
-_TIMES = ("LastModified", "last_modified", "mtime", "updated", "modified", "created")
+_TAGS = ("ETag", "etag", "e_tag", "md5", "md5Hash", "checksum", "Content-MD5", "Digest")
+_TIMES = (
+    *("LastModified", "last_modified", "Last-Modified"),
+    *("mtime", "updated", "modified", "created"),
+)
 
 
 def digest_of(texts: Iterable[str | None]) -> str:
@@ -109,7 +114,11 @@ def _of_object(found: Mapping[str, Any], name: str) -> str:
 
 def _times(found: Mapping[str, Any]) -> Iterator[float]:
     """Return the times that a server tells, in seconds, as far as they are understood."""
-    for value in (found[key] for key in _TIMES if found.get(key)):
+    for key in (key for key in _TIMES if found.get(key)):
+        value = found[key]
+        if key == "Last-Modified":  # of the web: text with whole seconds
+            with suppress(TypeError, ValueError):
+                value = parsedate_to_datetime(value)
         if isinstance(value, dt.datetime):
             yield (value if value.tzinfo else value.replace(tzinfo=dt.UTC)).timestamp()
         elif isinstance(value, (int, float)):
@@ -196,11 +205,27 @@ def _listing(
 
     def stamps(keys: Sequence[str]) -> list[str | None]:
         if not found:
-            found.append(read_clearly(lambda: f"the list of {name}", list_objects))
+            found.append(_checked(read_clearly(lambda: f"the list of {name}", list_objects), name))
         listed = found[0]
         return [_of_object(listed[key], name) if key in listed else None for key in keys]
 
     return stamps
+
+
+def _checked(listed: Mapping[str, Mapping[str, Any]], name: str) -> Mapping[str, Mapping[str, Any]]:
+    """Refuse lists that leave out what is there: chunks would look as if there were none.
+
+    The metadata of an array lie beside its chunks, and so are in every list that is one.
+    """
+    known = [listed[key] for key in ("zarr.json", ".zarray") if key in listed]
+    if not known:
+        raise StoreError(
+            f"{name}: its server does not list what it stores, so that changes of chunks cannot be "
+            f'seen; pass detect="content", which reads every chunk.'
+        )
+    for entry in known:
+        _of_object(entry, name)
+    return listed
 
 
 def _fsspec_objects(filesystem: Any, folder: str) -> Mapping[str, Mapping[str, Any]]:

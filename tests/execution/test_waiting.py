@@ -136,3 +136,13 @@ def test_computations__with_deadlines_do_not_end_each_other() -> None:
         lengths = [2 + 3 * (i % 4) for i in range(24)]  # some end while others run
         found = list(threads.map(compute, lengths))
     assert found == [2.0 * n * (n - 1) for n in lengths]
+
+
+def test_compute_all__leaves_the_callbacks_of_other_threads_alone() -> None:
+    # Two computes at once that exchange them leave one behind, which gives up all later work.
+    from dask.callbacks import Callback
+
+    before = Callback.active
+    with Callback(posttask=lambda *_: None), time_limit(600.0):
+        (same,) = compute_all(apply(lambda: Callback.active is before))
+    assert same

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import zarr
 
-from daskcoreset import CoresetTree
-from daskcoreset.core.errors import InvalidTypeError
+from daskcoreset import CoresetTree, Lightweight
+from daskcoreset.constructions.tree.reducer import SensitivityReducer
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.inputs.followed import FollowOptions, look, time_in_name
 from tests.tools.view_histories import assert_alike
 
@@ -87,3 +88,16 @@ def test_follow__stores_by_other_ways_are_the_same_source(tmp_path: Path) -> Non
     )
     made[:] = 1.0
     assert len(view.refresh().read) == 4
+
+
+def test_follow__another_sampling_is_another_view(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.arange(40.0).reshape(20, 2))
+    source = [tmp_path / "x.npy"]
+    options: dict[str, Any] = {"size": 5, "random_state": 0}
+    CoresetTree.follow(source, tmp_path / "view", **options)
+    for method in ("lightweight", SensitivityReducer(Lightweight(), "multinomial")):
+        with pytest.raises(InvalidInputError, match=r"'multinomial', and .* with 'systematic'"):
+            CoresetTree.follow(source, tmp_path / "view", method, sampling="multinomial", **options)
+    again = CoresetTree.follow(source, tmp_path / "view", **options).last_refresh
+    assert again is not None
+    assert not again.read

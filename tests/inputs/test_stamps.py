@@ -3,6 +3,8 @@ from __future__ import annotations
 import datetime as dt
 import os
 import time
+from collections.abc import Iterator
+from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -12,11 +14,12 @@ import pytest
 import zarr
 
 from daskcoreset import CoresetTree
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.errors import InvalidInputError, StoreError
 from daskcoreset.inputs import stamps
 from daskcoreset.inputs.places import Place
 from daskcoreset.inputs.stamps import chunk_stamper, stamps_of_files
 from tests.tools.object_stores import ObjectServer, object_server
+from tests.tools.servers import FileServer, file_server
 
 pytestmark = pytest.mark.usefixtures("light_trees")
 
@@ -108,3 +111,66 @@ def test_follow__objects_by_their_entity_tags(tmp_path: Path) -> None:
         array[7] = 3.0
         assert stored.refresh().read == ("block-1",)
         assert not stored.refresh().read
+
+
+@pytest.fixture
+def on_the_web(tmp_path: Path) -> Iterator[tuple[Any, FileServer]]:
+    """An array, and the server of its folder, which lists no folders."""
+    pytest.importorskip("aiohttp")
+    (tmp_path / "www").mkdir()
+    array = zarr.create_array(tmp_path / "www" / "a.zarr", shape=(20, 2), chunks=(5, 2), dtype="f8")
+    array[:] = np.arange(40.0).reshape(20, 2)
+    with file_server(tmp_path / "www") as server:
+        yield array, server
+
+
+@pytest.mark.parametrize("lists", [False, True])
+def test_follow__a_zarr_array_of_the_web(
+    on_the_web: tuple[Any, FileServer], lists: bool, tmp_path: Path
+) -> None:
+    array, server = on_the_web
+    if lists:
+        server.pages["/a.zarr"] = server.pages["/a.zarr/"] = (
+            b'<a href="zarr.json">zarr.json</a><a href="c/">c/</a>'
+        )
+    url = f"{server.url}/a.zarr"
+    for source in (url, [url]):
+        with pytest.raises((InvalidInputError, StoreError), match='pass detect="content"'):
+            CoresetTree.follow(source, tmp_path / "stat", **OPTIONS)
+    options = {**OPTIONS, "detect": "content"}
+    view = CoresetTree.follow(url, tmp_path / "view", **options)
+    several = CoresetTree.follow([url], tmp_path / "list", **options)
+    array[7] = -1.0
+    array.append(np.ones((5, 2)))
+    assert view.refresh().read == ("block-1", "block-4")
+    assert not view.refresh().read
+    assert several.refresh().read == (url,)
+    assert several.refresh().read == ()
+
+
+def test_follow__an_array_whose_server_lists_nothing(
+    on_the_web: tuple[Any, FileServer], tmp_path: Path
+) -> None:
+    array, server = on_the_web
+
+    def source() -> Any:
+        store = zarr.storage.FsspecStore.from_url(f"{server.url}/a.zarr", read_only=True)
+        return zarr.open_array(store, mode="r")
+
+    with pytest.raises(StoreError, match=r'does not list what it stores.* detect="content"'):
+        CoresetTree.follow(source, tmp_path / "stat", **OPTIONS)
+    view = CoresetTree.follow(source, tmp_path / "view", detect="content", **OPTIONS)
+    array[7] = -1.0
+    assert view.refresh().read == ("block-1",)
+
+
+def test_stamps__of_a_web_server_that_tells_times_alone() -> None:
+    def stamp(seconds: float, **more: str) -> list[str]:
+        info = {"type": "file", "size": 5, "Last-Modified": formatdate(seconds, usegmt=True)}
+        filesystem = mock.Mock(**{"info.return_value": info | more, "ls.side_effect": OSError})
+        return stamps_of_files([Place("http://h/x.npy", filesystem, "http://h/x.npy")], "stat")
+
+    now = time.time()
+    assert stamp(now - 60) == stamp(now - 60) != stamp(now - 30)
+    assert stamp(now) != stamp(now)  # written in this second: the next look takes it for new
+    assert stamp(now, ETag="a") == stamp(now, ETag="a")

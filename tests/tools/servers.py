@@ -26,6 +26,8 @@ class FileServer:
         Status codes to answer with, by parts of paths.
     requests : list of str
         What was asked for: method, path and query.
+    pages : dict of str to bytes
+        Answers in HTML, such as lists of folders, by paths.
     silent : bool
         Whether requests wait for an answer until the server ends.
     """
@@ -34,6 +36,7 @@ class FileServer:
     folder: Path
     failing: dict[str, int] = field(default_factory=dict)
     requests: list[str] = field(default_factory=list)
+    pages: dict[str, bytes] = field(default_factory=dict)
     silent: bool = False
     ended: threading.Event = field(default_factory=threading.Event)
 
@@ -130,6 +133,10 @@ class _FileHandler(BaseHTTPRequestHandler):
         self.served.requests.append(f"{self.command} {self.path}")
         if self.served.silent:
             self.served.ended.wait()
+            return
+        if (page := self.served.pages.get(self.path)) is not None:
+            html = {"Content-Type": "text/html"}
+            self._send(200, page, len(page), with_body=with_body, **html)
             return
         status = next((code for part, code in self.served.failing.items() if part in self.path), 0)
         file = self.served.folder / self.path.partition("?")[0].lstrip("/")

@@ -105,7 +105,11 @@ def solution_of(settings: Settings, coreset: Coreset, n_clusters: int | None) ->
     objective = _objective(settings).fitted(block)
     if n_clusters is not None or settings.n_clusters is not None:
         objective = objective.with_parts(n_clusters or settings.n_clusters or 1)
-    require_parts(objective)
+    if objective.n_parts is None:
+        raise InvalidInputError(
+            "kept is missing, and the construction does not say of how many centers a solution of "
+            "the version before is; pass a solution as kept, or n_clusters."
+        )
     with one_thread(), ignore_overflow():
         return _solved(objective, block, stream(settings.seed, Stage.DRIFT, 1))
 

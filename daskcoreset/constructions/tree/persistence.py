@@ -157,6 +157,11 @@ def _stored_reducer(path: str, name: str, parameters: Any, sampling: Any, method
                 f"method is {reducer.name!r} with {_parameters(reducer)}, and {path} was made with "
                 f"{name!r} and {parameters}; pass that, or leave method out."
             )
+        if (drawn := getattr(reducer, "sampling", None)) != sampling:
+            raise InvalidInputError(
+                f"method has sampling {drawn!r}, and {path} was made with {sampling!r}; pass that, "
+                f"or leave method out."
+            )
         return reducer
     remedy = f"method {name!r} with {parameters} cannot be made from what {path} says; pass method"
     made = None

@@ -382,7 +382,7 @@ class CoresetTree:
         ----------
         source : object, optional
             The source, opened anew, such as a longer list of files; None looks at the one that was
-            passed to `follow`.
+            passed to `follow`, which alone knows how a source is read: not `open`.
         allow_shrink : bool, default=False
             Whether a Zarr array may end before a leaf of the view, and whether all files may be
             gone. Single files that are gone are deleted leaves, without more words.
@@ -404,7 +404,8 @@ class CoresetTree:
         """
         check_flag("allow_shrink", allow_shrink)
         if self._view is None:
-            what = "was opened without its source" if self._manifest.source else "follows no source"
+            what = "was opened as it is, not to be followed"
+            what = what if self._manifest.source else "follows no source"
             raise InvalidInputError(
                 f"the tree {what}; CoresetTree.follow(source, path) opens a view."
             )

@@ -86,3 +86,9 @@ class SourceView:
                     f"{title} is {asked!r}, and the view at {place.name} was made with {known!r}; "
                     f"pass that, or another path."
                 )
+        asked, known = (getattr(one.reducer, "sampling", None) for one in (wanted, settings))
+        if asked != known:
+            raise InvalidInputError(
+                f"sampling is {asked!r}, and the view at {place.name} was made with {known!r}; "
+                f"pass that, or another path."
+            )

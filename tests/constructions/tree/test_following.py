@@ -479,7 +479,7 @@ def test_follow__refuses_what_it_cannot_follow(tmp_path: Path) -> None:
     ):
         with pytest.raises(InvalidInputError, match="change the source, and call refresh"):
             change()
-    with pytest.raises(InvalidInputError, match="opened without its source"):
+    with pytest.raises(InvalidInputError, match="opened as it is, not to be followed"):
         CoresetTree.open(path).refresh()
     tree = CoresetTree.create(tmp_path / "tree", **OPTIONS)
     with pytest.raises(InvalidInputError, match="follows no source"):
