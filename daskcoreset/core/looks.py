@@ -53,6 +53,7 @@ LOOKS: dict[str, Look] = {
     "svm, tree": Look(GREEN, "P", ":"),
     "logistic": Look(OLIVE, "p", "-"),
     "least_squares": Look(OLIVE, "X", "--"),
+    "quantile": Look(OLIVE, "v", "-."),
     "mixture": Look(YELLOW, "h", "-"),
     "coverage": Look(SKY, "<", "-"),
     "lightweight_bregman": Look(YELLOW, ">", "--"),
