@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import re
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -364,7 +365,9 @@ class CheckedParameters:
         try:
             super()._validate_params()  # type: ignore[misc] # of the base estimator
         except InvalidParameterError as error:
-            raise InvalidInputError(str(error)) from error
+            # Scikit-learn names classes with the module they lie in.
+            message = re.sub(r"'daskcoreset(?:\.\w+)+\.(\w+)'", r"\1", str(error))
+            raise InvalidInputError(message) from error
 
 
 def validate_rows(
