@@ -7,6 +7,7 @@ from daskcoreset.constructions.margin.core_set import MarginCoreset
 from daskcoreset.constructions.margin.max_margin import MaxMarginCoreset, build_margin
 from daskcoreset.constructions.margin.outlier import OutlierMargin, OutlierMaxMargin
 from daskcoreset.constructions.margin.plot import plot_gap, plot_margins
+from daskcoreset.constructions.margin.problems import StructuredProblem
 from daskcoreset.constructions.margin.separators import InseparableError, NotSeparableError
 from daskcoreset.solvers.hard_margin import (
     HardMargin,
@@ -24,6 +25,7 @@ __all__ = [
     "NotSeparableError",
     "OutlierMargin",
     "OutlierMaxMargin",
+    "StructuredProblem",
     "build_margin",
     "hard_margin",
     "hard_margin_bias",

@@ -59,7 +59,7 @@ class StructuredProblem(ABC):
 
     @abstractmethod
     def joint_features(self, x: AnyArray, y: IndexArray) -> FloatArray:
-        r"""Return :math:`\\Phi(x, y)`.
+        r"""Return :math:`\Phi(x, y)`.
 
         Parameters
         ----------
