@@ -8,6 +8,7 @@ import pkgutil
 import re
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -29,9 +30,10 @@ BAD: dict[str, Any] = {
 
 
 @pytest.fixture(autouse=True)
-def agg() -> Iterator[None]:
+def agg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     from matplotlib import pyplot as plt
 
+    monkeypatch.chdir(tmp_path)  # pages and stores of the name "nobody" are written
     with mpl.rc_context({"backend": "Agg"}), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
