@@ -10,12 +10,16 @@ from contextlib import contextmanager
 
 _watchers: list[Callable[[bool], None]] = []
 
+# Loops that are being compiled, each within the one before; numba compiles under a lock.
+_depth = 0
+
 
 @contextmanager
 def watch_compiling(tell: Callable[[bool], None]) -> Iterator[None]:
     """Call ``tell(True)`` when a loop begins to compile in this process, ``tell(False)`` after.
 
-    A loop that numba finds in its cache is not compiled. One that calls others tells of each.
+    A loop that numba finds in its cache is not compiled. One that calls others tells once, from
+    its own begin to its own end.
     """
     _watchers.append(tell)
     try:
@@ -25,6 +29,9 @@ def watch_compiling(tell: Callable[[bool], None]) -> Iterator[None]:
 
 
 def announce(begins: bool) -> None:
-    """Tell those who watch that a loop begins to compile, or that it is compiled."""
-    for tell in _watchers.copy():
-        tell(begins)
+    """Tell those who watch that compiling begins, or that it has ended, the outermost loop's."""
+    global _depth  # noqa: PLW0603 - one count for all loops of the process
+    _depth += 1 if begins else -1
+    if _depth == int(begins):
+        for tell in _watchers.copy():
+            tell(begins)

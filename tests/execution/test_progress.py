@@ -13,16 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 import dask
 import dask.array as da
+import numba
 import numpy as np
 import pytest
 
 import daskcoreset
+from daskcoreset.core.compiling import watch_compiling
 from daskcoreset.core.rowwise_numba import jit
 from daskcoreset.execution import progress
 from daskcoreset.execution.lazy import Lazy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 
 BLOCKS = 12
@@ -224,6 +227,13 @@ def test_counting__a_bar_that_failed_leaves_no_empty_line(stream: Callable[..., 
     assert "\n" not in seen.written
 
 
+@pytest.fixture
+def no_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loops are compiled in every run, also where one of an earlier run is in numba's cache."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+
+
+@pytest.mark.usefixtures("no_cache")
 def test_counting__says_that_loops_are_compiled(stream: Callable[..., Stream]) -> None:
     seen = stream()
 
@@ -241,6 +251,23 @@ def test_counting__says_that_loops_are_compiled(stream: Callable[..., Stream]) -
     written = seen.written
     assert add(1) == 2.0  # compiled for integers, with no bar
     assert seen.written == written
+
+
+@pytest.mark.usefixtures("no_cache")
+def test_watch_compiling__tells_once_of_loops_that_call_others() -> None:
+    @jit(set())
+    def inner(value: float) -> float:
+        return value + 1.0
+
+    @jit(set())
+    def outer(value: float) -> Any:
+        return inner(value) + inner(2.0 * value)
+
+    told: list[bool] = []
+    with watch_compiling(told.append):
+        assert outer(1.0) == 5.0
+        assert outer(2.0) == 8.0  # compiled before
+    assert told == [True, False]
 
 
 def test_counting__never_passes_the_end(stream: Callable[..., Stream]) -> None:
