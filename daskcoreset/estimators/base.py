@@ -126,10 +126,17 @@ def check_size(size: int, n_parts: int, part: str) -> None:
         )
 
 
-def resolve_for(method: str | Sensitivity[Any], n_clusters: int | None) -> Sensitivity[Any]:
-    """Resolve the method of an estimator, for so many clusters where it is one for clusters."""
+def resolve_for(
+    method: str | Sensitivity[Any], n_clusters: int | None, own: Sensitivity[Any] | None = None
+) -> Sensitivity[Any]:
+    """Resolve the method of an estimator, for so many clusters where it is one for clusters.
+
+    The name of `own` stands for it, with the parameters that the estimator gave it.
+    """
     if not isinstance(method, str):
         return resolve_method(method)
+    if own is not None and method == own.name:
+        return own
     if n_clusters is None:
         try:
             return resolve_method(method)

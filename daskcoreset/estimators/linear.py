@@ -93,9 +93,7 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
 
     def _method(self) -> Sensitivity[Any]:
         """Return the construction."""
-        own = self._own_method()
-        same = isinstance(self.method, str) and self.method == own.name
-        return own if same else resolve_for(self.method, getattr(self, "n_clusters", None))
+        return resolve_for(self.method, getattr(self, "n_clusters", None), self._own_method())
 
     @abstractmethod
     def _default_solver(self) -> Any:

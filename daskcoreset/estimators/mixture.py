@@ -240,8 +240,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         if size == "auto":
             size = auto_mixture_size(k, self.covariance_type, d)
         check_size(size, k, "component")
-        is_mixture = isinstance(self.method, str) and self.method == MixtureCoreset.name
-        return MixtureCoreset(k) if is_mixture else resolve_for(self.method, k), size, k
+        return resolve_for(self.method, k, MixtureCoreset(k)), size, k
 
     def _solve(self, coreset: Coreset, seed: int) -> None:
         refuse_centroids(coreset, self)

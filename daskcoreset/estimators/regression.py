@@ -129,9 +129,7 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type
         if self.estimator is not None:
             require_weighted_fit(self.estimator, "pass one that does")
         rows, names = self._rows(X, y, sample_weight)
-        own = self._own_method()
-        same = isinstance(self.method, str) and self.method == own.name
-        method = own if same else resolve_for(self.method, None)
+        method = resolve_for(self.method, None, self._own_method())
         self._summary = None
         try:
             coreset = self._coreset_of(
