@@ -133,8 +133,8 @@ def check_numeric(others: Mapping[str, Any]) -> None:
     if others:
         listed = ", ".join(f"{name!r} ({dtype})" for name, dtype in others.items())
         raise InvalidTypeError(
-            f"X has columns that hold no real numbers: {listed}; drop or encode them, or name "
-            f"one of them as y."
+            f"X has columns that hold no real numbers: {listed}; drop or encode them, name one "
+            f"of them as y, or choose others by columns=[...]."
         )
 
 

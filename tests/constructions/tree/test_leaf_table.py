@@ -30,5 +30,8 @@ def test_leaves__table(tmp_path: Path) -> None:
     assert isinstance(frame, pd.DataFrame)
     assert list(frame["rows"]) == [60, 60, 60]
     assert "<b>" in tree
+    assert "<b>" in tree.leaves
+    assert tree.leaves[0] in tree.leaves
+    assert "b" not in tree.leaves
     assert "3 leaves" in repr(tree)
     assert bool(made(tmp_path / "empty"))
