@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self, Unpack
+from typing import Any, ClassVar, Literal, Self, TypeAlias, Unpack, get_args
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.linear_model._base import SparseCoefMixin
@@ -24,7 +24,6 @@ from daskcoreset.constructions.tree.stream import CoresetStream
 from daskcoreset.core.blocks import check_classes, plain_labels
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, caller_level
-from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
@@ -37,17 +36,25 @@ from daskcoreset.estimators.base import (
     SparseInput,
     coreset_is_all,
     refuse_as,
-    require_weighted_fit,
     resolve_for,
     validate_rows,
     warn_lost_classes,
 )
 from daskcoreset.estimators.class_weights import weigh_blocks, weigh_rows
 from daskcoreset.estimators.classifier import IncompleteClassifier, announced_classes
+from daskcoreset.estimators.solving import (
+    check_solver,
+    handed_on,
+    logistic_penalty,
+    solve_with,
+    solver_of,
+)
 from daskcoreset.inputs.options import ReadKeywords, ReadOptions, reading, takes_reading
 from daskcoreset.sensitivities import SVM, Logistic, Sensitivity
 from daskcoreset.sensitivities.svm_calibration import Variant
 from daskcoreset.solvers.linear import LinearFit, solve_svm
+
+Solver: TypeAlias = Literal["lbfgs", "liblinear", "newton-cg", "newton-cholesky", "sag", "saga"]
 
 # What the parameters of both linear classifiers may be.
 _CONSTRAINTS: dict[str, list[Any]] = {
@@ -131,7 +138,8 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
         InvalidInputError, ValueError, TypeError
             If another argument cannot be used; if y is of one class.
         """
-        self._check_solver()
+        self._validate_params()
+        check_solver(self)
         data = self._validate_in_memory(X, y, sample_weight)
         classes = None
         if data is not None:
@@ -189,7 +197,8 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
             If rows do not fit those before, or a label is not among `classes`. Nothing was
             taken then.
         """
-        self._check_solver()
+        self._validate_params()
+        check_solver(self)
         self._check_parts()
         stream = getattr(self, "_stream", None)
         fresh = stream is None and not hasattr(self, "coreset_")
@@ -230,11 +239,6 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
         self.classes_ = announced
         return self
 
-    def _check_solver(self) -> None:
-        self._validate_params()
-        if self.estimator is not None:
-            require_weighted_fit(self.estimator, "pass one that does")
-
     def _check_parts(self) -> None:
         """Check that no parameter needs all rows."""
         if self.class_weight == "balanced":
@@ -259,12 +263,11 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
         check_classes(np.unique(labels)[:2], len(labels))
         if classes is not None and not coreset_is_all(coreset):
             warn_lost_classes(classes, labels)
-        solver = self._default_solver() if self.estimator is None else clone(self.estimator)
+        solver = solver_of(self, coreset)
         earlier: Any = getattr(self, "estimator_", None)
         if getattr(self, "warm_start", False) and _fits(earlier, solver, points, labels):
             solver = earlier.set_params(**solver.get_params(deep=False))
-        with one_thread():
-            self.estimator_ = solver.fit(points, labels, sample_weight=weights)
+        self.estimator_ = solve_with(self, solver, points, labels, weights)
         self.classes_ = self.estimator_.classes_
         return self
 
@@ -570,7 +573,19 @@ class CoresetLogisticRegression(LinearCoresetModel):
     estimator : estimator object or None, default=None
         What solves on the coreset: any linear classifier of scikit-learn whose ``fit`` takes
         ``sample_weight``, with its own parameters. None takes ``LogisticRegression`` with this
-        `C`.
+        `C` and the other parameters of it below.
+    solver : {"lbfgs", "liblinear", "newton-cg", "newton-cholesky", "sag", "saga"}, default="lbfgs"
+        Of ``LogisticRegression``, which says what each is good for; "lbfgs" is scikit-learn's
+        default, for it takes any number of classes. Whatever it is, the coreset is the same.
+    l1_ratio : float, default=0.0
+        Share of :math:`|w|_1` in the penalty, in place of :math:`|w|^2/2`: 1 for that alone, which
+        "liblinear" and "saga" take, and "saga" anything between. A penalty is the same on all
+        rows as on a coreset, so that this is one for all. It stands for ``penalty``, which
+        scikit-learn gives up, like ``C=np.inf`` for none.
+    dual : bool, default=False
+        Whether "liblinear" solves the dual problem, which pays with more columns than rows.
+    intercept_scaling : float, default=1
+        Entry of the column that stands for the intercept in "liblinear", which penalises it.
     fit_intercept : bool, default=True
     class_weight : dict of label to float, "balanced" or None, default=None
         Factors of the weights of rows, as in scikit-learn; "balanced" gives every class the same
@@ -583,7 +598,8 @@ class CoresetLogisticRegression(LinearCoresetModel):
     tol : float, default=1e-4
         When the default solver stops; an `estimator` has its own, like the next two.
     max_iter : int, default=1000
-        Its steps at most.
+        Its steps at most: scikit-learn's 100 are few for columns of different units, and a step
+        on a coreset is short.
     verbose : int, default=0
         Whether it prints what it does.
     warm_start : bool, default=False
@@ -634,6 +650,12 @@ class CoresetLogisticRegression(LinearCoresetModel):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **_CONSTRAINTS,
         "C": [Interval(Real, 0.0, None, closed="right")],
+        "solver": [StrOptions(set(get_args(Solver)))],
+        "l1_ratio": [Interval(Real, 0.0, 1.0, closed="both")],
+        "dual": ["boolean"],
+        "intercept_scaling": [Interval(Real, 0.0, None, closed="neither")],
+        "tol": [Interval(Real, 0.0, None, closed="left")],
+        "max_iter": [Interval(Integral, 0, None, closed="left")],
         "warm_start": ["boolean"],
     }
 
@@ -643,6 +665,10 @@ class CoresetLogisticRegression(LinearCoresetModel):
         C: float = 1.0,
         size: int | Literal["auto"] = 10_000,
         estimator: Any = None,
+        solver: Solver = "lbfgs",
+        l1_ratio: float = 0.0,
+        dual: bool = False,
+        intercept_scaling: float = 1,
         fit_intercept: bool = True,
         class_weight: Any = None,
         method: str | Sensitivity[Any] = "logistic",
@@ -659,6 +685,10 @@ class CoresetLogisticRegression(LinearCoresetModel):
         self.C = C
         self.size = size
         self.estimator = estimator
+        self.solver = solver
+        self.l1_ratio = l1_ratio
+        self.dual = dual
+        self.intercept_scaling = intercept_scaling
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.method = method
@@ -678,14 +708,9 @@ class CoresetLogisticRegression(LinearCoresetModel):
         return Logistic(intercept=bool(self.fit_intercept), lam=lam)
 
     def _default_solver(self) -> LogisticRegression:
-        return LogisticRegression(
-            C=self.C,
-            fit_intercept=self.fit_intercept,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            verbose=self.verbose,
-            warm_start=self.warm_start,
-        )
+        penalty = logistic_penalty(self.l1_ratio, self.C)
+        options = handed_on(self, LogisticRegression)
+        return LogisticRegression(**{**options, "l1_ratio": None, **penalty})
 
     @takes_reading
     def predict_proba(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
@@ -860,10 +885,4 @@ class CoresetSVC(LinearCoresetModel):
         return SVM(float(self.C), self.n_clusters, self.variant, bool(self.fit_intercept))
 
     def _default_solver(self) -> LinearSVM:
-        return LinearSVM(
-            C=self.C,
-            fit_intercept=self.fit_intercept,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            verbose=self.verbose,
-        )
+        return LinearSVM(**handed_on(self, LinearSVM))
