@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
 
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.estimators import CoresetLogisticRegression, CoresetSVC, solving
+from daskcoreset.estimators import CoresetLogisticRegression, CoresetSVC, LinearSVM, solving
 from daskcoreset.estimators.solving import logistic_penalty
 
 RNG = np.random.default_rng(0)
@@ -64,6 +65,30 @@ def test_logistic_regression__refused_before_a_read_in_the_words_of_the_twin(
         with pytest.raises(InvalidInputError) as ours:
             fit(lazy, da.from_array(Y, chunks=100))
         assert str(ours.value) == str(theirs.value)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"loss": "squared_hinge"},
+        {"loss": "squared_hinge", "penalty": "l1", "dual": False, "intercept_scaling": 10.0},
+        {"dual": True},
+    ],
+    ids=str,
+)
+def test_svc__all_rows_give_the_twin(options: dict[str, Any]) -> None:
+    options = {"C": 0.1, "tol": 1e-8, "max_iter": 100_000, **options}
+    twin = LinearSVC(random_state=0, **{"loss": "hinge", **options}).fit(X, Y)
+    model = CoresetSVC(random_state=0, **options).fit(X, Y)
+    assert type(model.estimator_) is LinearSVC
+    np.testing.assert_allclose(model.coef_, twin.coef_, atol=1e-3)
+    np.testing.assert_allclose(model.intercept_, twin.intercept_, atol=1e-3)
+    assert type(CoresetSVC().fit(X, Y).estimator_) is LinearSVM
+
+
+def test_svc__what_liblinear_refuses() -> None:
+    with pytest.raises(InvalidInputError, match=r"penalty='l1'.*loss='hinge'"):
+        CoresetSVC(penalty="l1").fit(X, Y)
 
 
 def test_logistic_regression__a_solver_that_draws_has_a_seed() -> None:
