@@ -552,6 +552,7 @@ class LinearSVM(CheckedParameters, SparseInput, SparseCoefMixin, ClassifierMixin
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of the rows whose class is predicted."""
+        check_is_fitted(self)
         with refuse_as("y or sample_weight"):
             return float(super().score(X, y, sample_weight))
 
