@@ -912,6 +912,7 @@ class CoresetSVC(LinearCoresetModel):
         return SVM(float(self.C), self.n_clusters, self.variant, bool(self.fit_intercept))
 
     def _default_solver(self) -> LinearSVM | LinearSVC:
-        chosen = self.loss, self.penalty, self.dual, self.intercept_scaling
-        solver = LinearSVM if chosen == ("hinge", "l2", "auto", 1) else LinearSVC
-        return solver(**handed_on(self, solver))
+        hinge = {"loss": "hinge", "penalty": "l2", "dual": "auto", "intercept_scaling": 1}
+        if all(getattr(self, name) == value for name, value in hinge.items()):
+            return LinearSVM(**handed_on(self, LinearSVM))
+        return LinearSVC(**handed_on(self, LinearSVC))
