@@ -153,15 +153,13 @@ def test_module__does_nothing_when_a_worker_imports_it() -> None:
     ("said", "flags"),
     [
         (
-            "columns names features of tables, and X is none; leave columns out, and pass the "
-            "columns of the array, X[:, [0, 1]].",
-            "--columns names features of tables, and IN is none; leave --columns out.",
+            "columns names some, and X is none; leave columns out, and pass the columns of the array.",
+            "--columns names some, and IN is none; leave --columns out.",
         ),
         ("n_clusters is needed; pass it, or pass solutions.", "--clusters is needed; pass it."),
         (
             "there is no leaf 'a'; pass one of those in tree.leaves, such as 'b'.",
-            "there is no leaf 'a'; pass one of those that `daskcoreset tree list` shows, such as "
-            "'b'.",
+            "there is no leaf 'a'; pass one of those that `daskcoreset tree list` shows",
         ),
         ("nothing was reduced: X has 5 rows", "nothing was reduced: IN has 5 rows"),
         ("unless a size is given. Pass a smaller size", "unless --size is given. Pass a smaller"),
