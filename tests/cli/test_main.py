@@ -153,8 +153,8 @@ def test_module__does_nothing_when_a_worker_imports_it() -> None:
     ("said", "flags"),
     [
         (
-            "columns names some, and X is none; leave columns out, and pass the columns of the array.",
-            "--columns names some, and IN is none; leave --columns out.",
+            "columns names some; leave columns out, and pass the columns of the array, X[:, 0].",
+            "--columns names some; leave --columns out.",
         ),
         ("n_clusters is needed; pass it, or pass solutions.", "--clusters is needed; pass it."),
         (
