@@ -37,7 +37,8 @@ def _principal_axis(  # noqa: PLR0917 - numba takes arguments by position
     total = 0.0
     for j in range(d):
         mean[j] = axis[j] = 0.0
-    for row in rows:
+    for i in range(rows.shape[0]):
+        row = rows[i]
         u = mass[row]
         total += u
         for j in range(d):
@@ -55,7 +56,8 @@ def _principal_axis(  # noqa: PLR0917 - numba takes arguments by position
         axis[j] = 0.0
     if widest < 0:
         return 0.0
-    for row in rows:
+    for i in range(rows.shape[0]):
+        row = rows[i]
         u = mass[row] * (points[row, widest] - mean[widest])
         for j in range(d):
             axis[j] += u * (points[row, j] - mean[j])
@@ -185,10 +187,10 @@ def _split(  # noqa: PLR0917 - numba takes arguments by position
 def _ties(mass: FloatArray, rows: IndexArray, near: int, coin_mass: float) -> bool:
     """Whether the halves weigh the same, and less than `coin_mass` together."""
     first = second = 0.0
-    for row in rows[:near]:
-        first += mass[row]
-    for row in rows[near:]:
-        second += mass[row]
+    for i in range(near):
+        first += mass[rows[i]]
+    for i in range(near, rows.shape[0]):
+        second += mass[rows[i]]
         if first + second >= coin_mass:
             return False
     return abs(first - second) <= 1e-9 * (first + second)
@@ -256,6 +258,6 @@ def bisection_order(
         else:  # one row, or equal rows, in any order
             for j in range(d):
                 last[j] = points[rows[0], j]
-            for row in rows:
-                placed += mass[row]
+            for i in range(start, stop):
+                placed += mass[order[i]]
     return order
