@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
@@ -248,8 +247,12 @@ def _behind(
     points = coresets[0].points
     if len(coresets) > 1:
         several = [coreset.points for coreset in coresets]
-        stack = np.vstack if all(isinstance(one, np.ndarray) for one in several) else sp.vstack
-        points = stack(several)
+        if all(isinstance(one, np.ndarray) for one in several):
+            points = np.vstack(several)
+        else:
+            import scipy.sparse as sp
+
+            points = sp.vstack(several)
     weights = np.concatenate([coreset.weights for coreset in coresets])
     if isinstance(X, Portfolio):
         sample, frame = X.sample_of_all, frame_of(X.all_rows.rows)
