@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -94,7 +96,7 @@ def test_centroids__for_clusters_cost_little_more_than_the_rows(k: int) -> None:
     """Without structure every boundary between clusters runs through cells of other parts."""
     rows = np.random.default_rng(3).normal(size=(6000, 6))
     ones = np.ones(len(rows))
-    options = {"init": "k-means++", "n_init": 3, "max_iter": 100, "tol": 1e-4, "seed": 0}
+    options: Any = {"init": "k-means++", "n_init": 3, "max_iter": 100, "tol": 1e-4, "seed": 0}
     excess, costs = [], []
     for clusters in (None, k):
         found = centroids(rows, ones, 400, np.random.default_rng(0), clusters)
