@@ -32,8 +32,8 @@ REAL = (
     "a9a",
 )  # fmt: skip
 MADE = ("geometric", "c-outlier", "gamma 0", "gamma 1", "gamma 3", "gamma 5", "benchmark")
-LABELLED = ("htru2", "credit", "magic04", "cod_rna", "ijcnn1", "skin", "covtype", "a9a")
-NUMBERS = ("htru2", "credit", "magic04", "cod_rna", "skin", "kdd_bio", "flights3m")
+LABELLED = ("htru2", "credit", "magic04", "cod_rna", "ijcnn1", "skin")
+NUMBERS = ("htru2", "credit", "magic04", "cod_rna", "skin", "flights3m")
 SETS = {
     "clustering": (*BUNDLED, *REAL, *MADE),
     "classification": LABELLED,
