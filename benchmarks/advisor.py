@@ -133,7 +133,7 @@ def row_of(found: dict[str, Any]) -> tuple[Any, ...]:
     gap, noise = own - best, 2.0 * float((own - best).std(ddof=1)) / np.sqrt(len(own))
     least = min(means.values())
     ratio = 1.0 if means[found["chosen"]] == least else means[found["chosen"]] / max(least, 1e-12)
-    by_chance = ratio > 1.10 and float(gap.mean()) <= noise
+    by_chance = bool(ratio > 1.10 and float(gap.mean()) <= noise)
     return (
         f"{found['set']} ({found['n']:,} x {found['d']})",
         f"{found['size']:,}",
