@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -58,6 +58,9 @@ class Compared:
         than the best one known.
     low, high : float
         Between which the error of one build is expected to lie.
+    coreset_error : float
+        The part of the error that is the coreset's: that of solvers which start at the best
+        solution known. The same as `error` where any start ends in one solution.
     reads : int
         Of a build.
     remark : str
@@ -67,6 +70,7 @@ class Compared:
     error: float
     low: float
     high: float
+    coreset_error: float
     reads: int
     remark: str = ""
 
@@ -149,6 +153,7 @@ class Advice:
                 one.name + " *" * (one.name == self.name),
                 _percent(one.error),
                 f"{_percent(one.low)} to {_percent(one.high)}",
+                _percent(one.coreset_error),
                 str(one.reads),
                 one.remark,
             )
@@ -156,14 +161,14 @@ class Advice:
         ]
 
     def __repr__(self) -> str:
-        lines = [line.rstrip() for line in text_table([_HEAD, *self._table()], (0, 4))]
+        lines = [line.rstrip() for line in text_table([_HEAD, *self._table()], (0, 5))]
         return "\n".join([f"Advice({self._sentence()})", *lines])
 
     def _repr_html_(self) -> str:
         return html_table(self._table(), _HEAD, f"Advice: {self._sentence()}")
 
 
-_HEAD = ("construction", "error", "of one build", "reads", "remark")
+_HEAD = ("construction", "error", "of one build", "of the coreset", "reads", "remark")
 
 
 @takes_reading
@@ -188,10 +193,11 @@ def advise(
 
     One read gathers a pilot: of up to 50,000 rows all of them, of more a coreset by the safest
     construction for the task, in which rare rows that cost much are present, and the exact
-    moments of all rows. Coresets by each construction are drawn from the pilot and solved, and
-    the solutions evaluated on the pilot; k-means on them starts at the best solution known, so
-    that the error is that of the coreset, without what a solver misses by its start. The
-    construction of the least error is chosen; of those within 5 %, or apart by no more than
+    moments of all rows. Coresets by each construction are drawn from the pilot and solved, k-means
+    by five starts, and the solutions evaluated on the pilot: errors and intervals are over the best
+    solution known, and hold what the solver misses by its starts. Constructions are compared by
+    the part that is the coreset's, for which k-means starts at the best solution known. The
+    least one is chosen; of those within 5 %, or apart by no more than
     chance, the safest, which is the first of the table. A uniform sample is never chosen where a
     single row would have half of its cost.
 
@@ -268,10 +274,7 @@ def advise(
         }
     is_part = len(trials.pilot) < trials.n_rows
     best, plan = found[chosen.name], plans[chosen.name]
-    table = tuple(
-        Compared(one.name, one.error, one.low, one.high, plans[one.name].reads, one.remark)
-        for one in found.values()
-    )
+    table = tuple(replace(one, reads=plans[one.name].reads) for one in found.values())
     options = {key: value for key, value in chosen.options.items() if key != "method"}
     return Advice(
         task=task,
@@ -361,7 +364,7 @@ def _compared(
     """Try all candidates, those that are close more often; return what was found, and choose."""
     candidates = trials.task.candidates
     if trials.size >= trials.n_rows:
-        found = {one.name: Compared(one.name, 0.0, 0.0, 0.0, 1, _ALL) for one in candidates}
+        found = {one.name: Compared(one.name, 0.0, 0.0, 0.0, 0.0, 1, _ALL) for one in candidates}
         return found, candidates[-1]
     trials.run(candidates, _TRIALS)
     while True:
@@ -378,14 +381,15 @@ def _compared(
         spread = _PILOT_SPREAD if len(trials.pilot) < trials.n_rows else _LEAST_SPREAD
         low, high = _interval(trials.errors(one.name), confidence, spread)
         mean = float(trials.errors(one.name).mean())
-        found[one.name] = Compared(one.name, mean, low, max(high, mean), 0, remark)
+        own = float(trials.errors(one.name, of_coreset=True).mean())
+        found[one.name] = Compared(one.name, mean, low, max(high, mean), own, 0, remark)
     eligible = [one for one in candidates if not found[one.name].remark]
     return found, _safest(trials, eligible)
 
 
 def _close(trials: Trials, candidates: Sequence[Candidate]) -> list[Candidate]:
     """Return those that more trials may tell from the best one."""
-    errors = {one.name: trials.errors(one.name) for one in candidates}
+    errors = {one.name: trials.errors(one.name, of_coreset=True) for one in candidates}
     best = min(errors.values(), key=lambda values: float(values.mean()))
     return [one for one in candidates if _gap(errors[one.name], best) <= 2.0]
 
@@ -404,7 +408,7 @@ def _gap(errors: Any, best: Any) -> float:
 
 def _safest(trials: Trials, candidates: Sequence[Candidate]) -> Candidate:
     """Choose the first candidate that is as good as the best one."""
-    errors = {one.name: trials.errors(one.name) for one in candidates}
+    errors = {one.name: trials.errors(one.name, of_coreset=True) for one in candidates}
     least = min(float(values.mean()) for values in errors.values())
     best = next(values for values in errors.values() if float(values.mean()) == least)
     for one in candidates:
@@ -432,7 +436,10 @@ def _interval(errors: Any, confidence: float, spread: float) -> tuple[float, flo
 def _is_enough(found: dict[str, Compared], chosen: str) -> bool:
     """Whether a uniform sample does no worse than what was chosen."""
     uniform = found["uniform"]
-    return uniform.remark in ("", _ALL) and uniform.error <= _CLOSE * found[chosen].error
+    return (
+        uniform.remark in ("", _ALL)
+        and uniform.coreset_error <= _CLOSE * found[chosen].coreset_error
+    )
 
 
 def _percent(value: float) -> str:

@@ -64,7 +64,7 @@ class Representable:
     def design(self) -> SamplingDesign[Any]:
         """The design of the draw: of more rows, where centroids stand for them."""
         if self.representatives == "centroids":
-            return CentroidDesign(self._of_cells)
+            return CentroidDesign(self._of_cells, getattr(self, "n_clusters", None))
         return SamplingDesign()
 
     def parameters(self) -> dict[str, Any]:
@@ -83,9 +83,12 @@ class CentroidDesign(SamplingDesign[Any]):
     ----------
     divergence : Divergence
         That the cost in the cells is of.
+    n_clusters : int or None
+        Of the solutions that are looked for, where they are known.
     """
 
     divergence: Divergence
+    n_clusters: int | None
 
     def n_drawn(self, size: int, n_features: int) -> int:
         """20,000 rows, and two for each centroid, as far as their candidates fit into 256 MiB.
@@ -103,14 +106,14 @@ class CentroidDesign(SamplingDesign[Any]):
         if len(counted) <= size:
             return None
         points: Any = rows.points
-        points, weights = points[counted], weights[counted]
+        points, weights, k = points[counted], weights[counted], self.n_clusters
         metric = self._metric(points, weights)
         if not isinstance(metric, SquaredMahalanobis):
-            found = centroids(points, weights, size, rng)
+            found = centroids(points, weights, size, rng, k)
             means, constant = found.points, found.costs.sum()
         else:
             origin = dense(points[:1])[0]
-            found = centroids(metric.whiten(dense(points) - origin), weights, size, rng)
+            found = centroids(metric.whiten(dense(points) - origin), weights, size, rng, k)
             starts = dense(points[found.rows]).astype(np.float64)
             means = cells_of(points, weights, found.labels, starts).clusters.centers
         if not isinstance(self.divergence, SquaredEuclidean):

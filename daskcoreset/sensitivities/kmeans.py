@@ -406,6 +406,11 @@ class StrongKMeans(Representable, RoughKMeans):
 
         \phi_D(Q) \le \phi_C(Q) \le \phi_D(Q) + 2 \sqrt{\phi\, \phi_D(Q)} + 2 \phi .
 
+    What lies between is what rows are nearer to another center than the centroid of their cell is.
+    Up to 256 clusters the cells lie in the clusters of a rough solution of the rows drawn, or of
+    three up to 16 clusters: for its centers there is nothing between, and for those that solvers
+    end in, 7 % at most in ``benchmarks/results/representatives.md``.
+
     Sums of weights and of weighted rows are kept. The guarantee of D is that of its rows, which
     are more than `size`; the cells add the term above, and ``constant`` says how large it is. It
     ends with squared distances: for medians, densities or labels, and wherever real rows are

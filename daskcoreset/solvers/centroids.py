@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,12 @@ STEPS = 3
 
 # Centroids up to which all rows meet all of them; of more, those of their own part.
 _DIRECT = 64
+
+# Rough solutions whose clusters the cells lie in, and Lloyd steps of each: of few clusters three,
+# for one alone would draw the solver to itself. Of more clusters than the last number none, for
+# their steps would take longer than the read.
+_FEW, _SEVERAL, _STEPS_OF_SEVERAL = 16, 3, 4
+_MOST_CLUSTERS, _STEPS_OF_ONE = 256, 8
 
 
 class Centroids(NamedTuple):
@@ -51,13 +58,23 @@ class Centroids(NamedTuple):
 
 
 def centroids(
-    points: Points, weights: FloatArray, count: int, rng: np.random.Generator
+    points: Points,
+    weights: FloatArray,
+    count: int,
+    rng: np.random.Generator,
+    n_clusters: int | None = None,
 ) -> Centroids:
     r"""Reduce weighted rows to about `count` weighted centroids of small cells.
 
     k-means++ with `count` seeds and three Lloyd steps. Of more than 64 this is done in two levels,
     :math:`\sqrt{\mathrm{count}}` parts first and then seeds in each in proportion to its cost, so
     that the work grows as n times the root of `count`.
+
+    For solutions of `n_clusters` the parts are the clusters of a rough one: what a cell costs too
+    much is what rows of it are nearer to another center than its centroid is, and no cell of
+    such parts has any of these for the centers of the rough solution. Up to 16 clusters, the parts
+    are what the clusters of three rough solutions have in common; of more than 256 clusters
+    they are as above.
 
     Parameters
     ----------
@@ -66,6 +83,8 @@ def centroids(
         Positive.
     count : int
     rng : numpy.random.Generator
+    n_clusters : int or None, default=None
+        Clusters of the solutions that will be looked for, where they are known.
 
     Returns
     -------
@@ -88,22 +107,59 @@ def centroids(
     ----------
     Arthur and Vassilvitskii (2007), k-means++: the advantages of careful seeding.
     """
-    cells = _cells if count <= _DIRECT else _cells_in_parts
-    labels, centers = cells(points, weights, count, rng)
-    return _ordered(cells_of(points, weights, labels, centers))
+    if n_clusters is not None and 1 < n_clusters <= min(_MOST_CLUSTERS, count // 2):
+        found = _cells_of_solutions(points, weights, count, n_clusters, rng)
+    else:
+        found = _small_cells(points, weights, count, rng)
+    return _ordered(cells_of(points, weights, *found))
 
 
-def _cells_in_parts(
+def _small_cells(
     points: Points, weights: FloatArray, count: int, rng: np.random.Generator
 ) -> tuple[IndexArray, FloatArray]:
+    """Return the cell of every row, and where their centers are about."""
+    if count <= _DIRECT:
+        return _cells(points, weights, count, rng)
     seeds = seed_cells(points, weights, math.isqrt(count), rng).clusters.centers
     parts = cells_of(points, weights, assign(points, seeds)[0], seeds)
+    return _cells_in_parts(points, weights, count, parts, _cells, rng)
+
+
+def _cells_of_solutions(
+    points: Points, weights: FloatArray, count: int, n_clusters: int, rng: np.random.Generator
+) -> tuple[IndexArray, FloatArray]:
+    """Return cells that lie each in one cluster of every rough solution."""
+    few = n_clusters <= _FEW
+    n_solutions, steps = (_SEVERAL, _STEPS_OF_SEVERAL) if few else (1, _STEPS_OF_ONE)
+    labels = np.zeros(points.shape[0], dtype=np.int64)
+    for _ in range(n_solutions):
+        centers = seed_cells(points, weights, n_clusters, rng).clusters.centers
+        for _ in range(steps):
+            centers = lloyd_step(points, weights, centers).centers
+        both = labels * n_clusters + assign(points, centers)[0]
+        _, firsts, finer = np.unique(both, return_index=True, return_inverse=True)
+        if labels.any() and len(firsts) > count // 2:
+            break
+        labels, starts = finer.astype(np.int64), dense_rows(points[firsts]).astype(np.float64)
+    parts = cells_of(points, weights, labels, starts)
+    return _cells_in_parts(points, weights, count, parts, _small_cells, rng)
+
+
+def _cells_in_parts(  # noqa: PLR0917 - all of them are always given
+    points: Points,
+    weights: FloatArray,
+    count: int,
+    parts: Partition,
+    cells: Callable[..., tuple[IndexArray, FloatArray]],
+    rng: np.random.Generator,
+) -> tuple[IndexArray, FloatArray]:
+    """Return the cells that `cells` finds in each of the parts."""
     sizes = np.bincount(parts.labels, minlength=len(parts.clusters))
     order = np.argsort(parts.labels, kind="stable")
     shares = _shares(parts.clusters.costs, sizes, count)
     labels, centers, total = np.empty(len(order), dtype=np.int64), [], 0
     for rows, share in zip(np.split(order, np.cumsum(sizes)[:-1]), shares.tolist(), strict=True):
-        local, found = _cells(points[rows], weights[rows], share, rng)
+        local, found = cells(points[rows], weights[rows], share, rng)
         labels[rows] = total + local
         centers.append(found)
         total += len(found)

@@ -274,3 +274,20 @@ def test_fit__several_starts_by_default() -> None:
     assert np.mean(auto) > np.mean(single) + 0.02
     full = CoresetGaussianMixture(3, random_state=0, **options | {"size": "auto"}).fit(rows)
     assert full.lower_bound_ == pytest.approx(full.score(rows), abs=0.05)
+
+
+def test_expected_score__is_nearer_to_the_score_than_the_bound() -> None:
+    rng = np.random.default_rng(0)
+    rows = 8.0 * rng.normal(size=(8, 5))[rng.zipf(2.0, 20_000) % 8] + rng.normal(size=(20_000, 5))
+    bounds, estimates = [], []
+    for seed in range(4):
+        model = CoresetGaussianMixture(8, size=400, reg_covar=1e-3, random_state=seed).fit(rows)
+        bounds.append(model.lower_bound_ - model.score(rows))
+        estimates.append(model.expected_score() - model.score(rows))
+    assert np.mean(bounds) > 0.1
+    assert abs(np.mean(estimates)) < 0.6 * np.mean(bounds)
+
+
+def test_expected_score__of_all_rows_is_their_score() -> None:
+    model = CoresetGaussianMixture(2, random_state=0).fit(np.repeat(X, 2, axis=0))
+    assert model.expected_score() == pytest.approx(model.score(np.repeat(X, 2, axis=0)), abs=1e-9)

@@ -102,6 +102,26 @@ def test_advise__reads_once_and_foretells_the_error(
     assert np.mean(errors <= advice.high) >= 0.75
 
 
+def test_advise__foretells_what_starts_miss() -> None:
+    """Where clusters lie apart, five starts leave some of them without a center."""
+    rng = np.random.default_rng(0)
+    X = 3 * rng.normal(size=(40, 6))[rng.integers(0, 40, 4000)] + rng.normal(size=(4000, 6))
+    advice = advise(X, n_clusters=40, budget=800, random_state=0)
+    own = next(one.coreset_error for one in advice.compared if one.name == advice.name)
+    assert own < 0.6 * advice.error
+    task = TASKS["clustering"]
+    objective, every = task.objective(40), Block(X, np.ones(len(X)))
+    costs = []
+    for seed in range(4):
+        coreset = build(X, method=advice.method, size=800, n_clusters=40, random_state=seed)
+        rows = advice_trials.block_of(coreset)
+        solution = task.solve(objective, rows, np.random.default_rng(seed))
+        costs.append(objective.cost(every, solution))
+    best = objective.cost(every, task.solve(objective, every, rng))
+    errors = np.array(costs) / min(best, *costs) - 1.0
+    assert np.mean(errors <= advice.high) >= 0.75
+
+
 @pytest.mark.parametrize("task", ["mixture", "classification", "svm", "regression"])
 def test_advise__for_every_task(task: Any) -> None:
     X, y = labelled(1500)

@@ -1,9 +1,11 @@
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from daskcoreset.solvers.centroids import centroids
-from daskcoreset.solvers.kmeans import nearest
+from daskcoreset.solvers.kmeans import nearest, solve
 
 
 def _rows(kind: str, n: int = 1500) -> np.ndarray:
@@ -87,3 +89,31 @@ def test_centroids__of_sparse_rows_are_those_of_dense_ones() -> None:
     )
     np.testing.assert_array_equal(dense.points, sparse.points)
     np.testing.assert_array_equal(dense.rows, sparse.rows)
+
+
+@pytest.mark.parametrize("k", [5, 40])
+def test_centroids__for_clusters_cost_little_more_than_the_rows(k: int) -> None:
+    """Without structure every boundary between clusters runs through cells of other parts."""
+    rows = np.random.default_rng(3).normal(size=(6000, 6))
+    ones = np.ones(len(rows))
+    options: Any = {"init": "k-means++", "n_init": 3, "max_iter": 100, "tol": 1e-4, "seed": 0}
+    excess, costs = [], []
+    for clusters in (None, k):
+        found = centroids(rows, ones, 400, np.random.default_rng(0), clusters)
+        assert len(found.points) == 400
+        q = solve(found.points, found.weights, k, **options).centers
+        costs.append(nearest(rows, q)[1].sum())
+        on_cells = found.weights @ nearest(found.points, q)[1] + found.costs.sum()
+        excess.append(on_cells / costs[-1] - 1.0)
+    assert 0.0 <= excess[1] < 0.6 * excess[0]
+    assert costs[1] < 1.003 * costs[0]
+
+
+def test_centroids__for_clusters_of_few_distinct_rows() -> None:
+    rows = _rows("repeated")
+    for k, count in ((3, 200), (90, 200), (90, 120), (300, 200)):
+        found = centroids(rows, np.ones(len(rows)), count, np.random.default_rng(0), k)
+        n_points = len(found.points)
+        assert len(np.unique(found.points, axis=0)) == n_points <= min(count, 130)
+        assert n_points >= 0.95 * min(count, 130)
+        assert found.weights.sum() == len(rows)
