@@ -257,7 +257,7 @@ def rows_part(n_rows: int, kinds: list[str]) -> list[dict[str, Any]]:
     """Time every job in turns, each in a process of its own."""
     found = []
     for kind in kinds:
-        count = n_rows if kind == "shifted" else n_rows // 10
+        count = n_rows if kind == "shifted" else n_rows // 20
         names = list(reads(lazy(MAKERS[kind], 1000)))
         turns: dict[str, list[dict[str, float]]] = {name: [] for name in names}
         for _ in range(TURNS if count < ROWS else 1):
@@ -370,7 +370,7 @@ def main() -> None:
     """Run and write the results."""
     parser = common.arguments(__doc__)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--rows", type=int, default=ROWS, help="of float16; a tenth are drawn")
+    parser.add_argument("--rows", type=int, default=ROWS, help="of float16; a twentieth are drawn")
     parser.add_argument("--kinds", nargs="+", choices=list(MAKERS), default=list(MAKERS))
     parser.add_argument("--sift", type=int, default=SIFT_ROWS, help="rows of the stand-in")
     parser.add_argument("--clusters", nargs=2, type=int, default=[CENTERS, MANY])
