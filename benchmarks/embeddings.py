@@ -1,12 +1,13 @@
 """Clusters of embeddings: as many as an index has, beside faiss; and ten million rows of float16.
 
 Four parts. *soft*: what sensitivities gain over uniform rows, on 50 clusters that run into one
-another, and on the same with four rows of each of ten groups apart. *centers*: 1,024 clusters of a stand-in for SIFT (a million rows of 128 bytes, lengths
-about 512, half of the numbers zero, made here), the cost over all rows by the solvers of
-`CoresetKMeans`, by faiss on all rows, as it comes (on 256 rows a cluster) and on uniform rows.
-*many*: 16,384 clusters of the same rows. *rows*: builds from rows of 768 float16 columns that are
-made when they are read, beside plain reads of the same array. Rows come from a table by shifting
-its columns, which costs less than to read them from a disk, or are drawn as one would draw them.
+another, and on the same with four rows of each of ten groups apart. *centers*: 1,024 clusters of a
+stand-in for SIFT (a million rows of 128 bytes, lengths about 500, half of the numbers zero, made
+here), the cost over all rows by the solvers of `CoresetKMeans`, by faiss on all rows, as it comes
+(on 256 rows a cluster) and on uniform rows. *many*: 16,384 clusters of such rows. *rows*: builds
+from rows of 768 float16 columns that are made when they are read, beside plain reads of the same
+array. Rows come from a table by shifting its columns, which costs less than to read them from a
+disk, or are drawn as one would draw them.
 
     python benchmarks/embeddings.py
     python benchmarks/embeddings.py --parts rows --rows 400_000 --out /tmp/embeddings
@@ -23,7 +24,7 @@ import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import common
 import dask
@@ -48,7 +49,7 @@ SIFT_CHUNK = 65_536
 LANCE = (13.84e9, 13.28e9)
 
 CENTERS, MANY = 1024, 16_384
-MANY_SIZE = 200_000
+MANY_ROWS, MANY_SIZE = 300_000, 100_000
 
 # Steps of faiss on all rows: as many as it makes by itself, and fewer where one takes minutes.
 STEPS, FEW_STEPS = 25, 5
@@ -208,7 +209,6 @@ def many_part(n_rows: int, k: int, size: int, folder: Path) -> list[dict[str, An
     jobs: dict[str, tuple[int, Callable[[], np.ndarray]]] = {
         "`solver=\"parts\"`": (size, partial(fitted, path, k, solver="parts", size=size)),
         "`solver=\"faiss\"`": (size, partial(fitted, path, k, solver="faiss", size=size)),
-        "uniform rows, faiss, 25 steps": (size, lambda: uniform(path, k, size)),
         f"faiss, all rows, {FEW_STEPS} steps": (n_rows, lambda: by_faiss(X, k, FEW_STEPS)),
     }  # fmt: skip
     return compared(X, jobs)
@@ -265,15 +265,17 @@ def reads(X: da.Array) -> dict[str, Callable[[], object]]:
     build = partial(daskcoreset.build, X, size=SIZE, random_state=0, progress=False)
     sums = X.map_blocks(_column_sums, chunks=(1, COLUMNS), dtype=np.float64)
     return {
-        "rows made": lambda: X.map_blocks(_first, chunks=(1, 1)).compute(),
         "plain read": lambda: X.sum(axis=0, dtype=np.float64).compute(),
         "plain read as float32": lambda: sums.sum(axis=0).compute(),
-        "`uniform`": lambda: build(method="uniform"),
         "`lightweight`": build,
         "`lightweight`, cosine": lambda: build(metric="cosine"),
         "`StrongKMeans(50)`": lambda: build(method=daskcoreset.StrongKMeans(50)),
+        "`uniform`": lambda: build(method="uniform"),
+        "rows made": lambda: X.map_blocks(_first, chunks=(1, 1)).compute(),
     }
 
+
+Save: TypeAlias = Callable[[list[dict[str, Any]]], None]
 
 MAKERS = {"shifted": shifted, "drawn": drawn}
 
@@ -294,26 +296,26 @@ def measure_peak(kind: str, n_rows: int, name: str) -> dict[str, float]:
     }
 
 
-def rows_part(n_rows: int, kinds: list[str]) -> list[dict[str, Any]]:
-    """Time every job in turns, each in a process of its own."""
-    found = []
-    for kind in kinds:
-        count = n_rows if kind == "shifted" else n_rows // 20
-        names = list(reads(lazy(MAKERS[kind], 1000)))
-        turns: dict[str, list[dict[str, float]]] = {name: [] for name in names}
-        for _ in range(TURNS if count < ROWS else 1):
-            for name in names:
-                turns[name].append(common.in_child(__file__, "--peak-of", kind, count, name))
-        for name, measured in turns.items():
+def rows_part(n_rows: int, kinds: list[str], save: Save) -> list[dict[str, Any]]:
+    """Time every job in turns, each in a process of its own; few rows first."""
+    found: list[dict[str, Any]] = []
+    for kind in sorted(kinds):
+        count = n_rows if kind == "shifted" else n_rows // 50
+        for name in reads(lazy(MAKERS[kind], 1000)):
+            turns = [
+                common.in_child(__file__, "--peak-of", kind, count, name)
+                for _ in range(TURNS if count < ROWS else 1)
+            ]
             one: dict[str, Any] = {"kind": kind, "rows": count, "name": name}
             for key in ("seconds", "cpu"):
-                one[key] = float(np.median([turn[key] for turn in measured]))
+                one[key] = float(np.median([turn[key] for turn in turns]))
             for key in ("peak", "whole"):
-                one[key] = max(turn[key] for turn in measured)
+                one[key] = max(turn[key] for turn in turns)
             found.append(one)
             common.printed(
                 [kind, count, name, f"{one['cpu']:.1f} s", f"{one['peak'] / 1e6:.0f} MB"]
             )
+            save(found)  # the next one may take long
     return found
 
 
@@ -342,10 +344,8 @@ def _read_lines(found: list[dict[str, Any]]) -> list[str]:
     rows = []
     for one in found:
         like = {each["name"]: each for each in found if each["kind"] == one["kind"]}
-        ratios = [
-            f"{one['cpu'] / like[name]['cpu']:.2f}"
-            for name in ("plain read", "plain read as float32")
-        ]
+        bases = [like.get(name) for name in ("plain read", "plain read as float32")]
+        ratios = ["" if base is None else f"{one['cpu'] / base['cpu']:.2f}" for base in bases]
         rows.append(
             [
                 one["kind"],
@@ -363,26 +363,22 @@ def _read_lines(found: list[dict[str, Any]]) -> list[str]:
     return common.table(heads, rows)
 
 
-def report(data: dict[str, Any]) -> str:  # noqa: C901 - a part after the other
+def report(data: dict[str, Any]) -> str:
     """Write the tables."""
     parts, lines = data["results"], ["# Clusters of embeddings", ""]
     if "soft" in parts:
-        rows = [
-            [
-                "forty rows apart" if one["apart"] else "soft clusters",
-                one["name"],
-                f"{common.cell(float(np.mean(one['excess'])))} ± "
-                f"{common.cell(common.interval(one['excess']))}",
-            ]
-            for one in parts["soft"]["found"]
-        ]
+        rows = []
+        for one in parts["soft"]["found"]:
+            kind = "forty rows apart" if one["apart"] else "soft clusters"
+            mean, width = float(np.mean(one["excess"])), common.interval(one["excess"])
+            rows.append([kind, one["name"], f"{common.cell(mean)} ± {common.cell(width)}"])
         lines += [
             "## What sensitivities gain",
             "",
-            f"{SOFT_ROWS:,} rows of {SOFT_COLUMNS} columns in 50 clusters that run into one another,",
-            "and the same with ten groups of four rows apart. Cost of the centers from",
-            f"{SOFT_SIZE:,} points over all rows, in % above those from all rows; means of",
-            f"{SOFT_SEEDS} seeds with intervals of 95 %.",
+            f"{SOFT_ROWS:,} rows of {SOFT_COLUMNS} columns in 50 clusters that run into one",
+            "another, and the same with ten groups of four rows apart. Cost of the centers from",
+            f"{SOFT_SIZE:,} points over all rows, in % above those from all rows, which end in",
+            f"optima of their own; means of {SOFT_SEEDS} seeds with intervals of 95 %.",
             "",
             *common.table(["rows", "points", "cost above, %"], rows),
             "",
@@ -406,7 +402,7 @@ def report(data: dict[str, Any]) -> str:  # noqa: C901 - a part after the other
         lines += [
             f"## {MANY:,} clusters",
             "",
-            f"Of the same rows; faiss on all rows makes {FEW_STEPS} steps, and 25 elsewhere.",
+            f"Of {parts['many']['rows']:,} such rows; faiss on all rows makes {FEW_STEPS} steps.",
             "",
             *_solver_lines(parts["many"]["found"]),
             "",
@@ -434,9 +430,10 @@ def main() -> None:
     """Run and write the results."""
     parser = common.arguments(__doc__)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--rows", type=int, default=ROWS, help="of float16; a twentieth are drawn")
+    parser.add_argument("--rows", type=int, default=ROWS, help="of float16; a fiftieth are drawn")
     parser.add_argument("--kinds", nargs="+", choices=list(MAKERS), default=list(MAKERS))
     parser.add_argument("--sift", type=int, default=SIFT_ROWS, help="rows of the stand-in")
+    parser.add_argument("--many", type=int, default=MANY_ROWS, help="rows of very many clusters")
     parser.add_argument("--clusters", nargs=2, type=int, default=[CENTERS, MANY])
     parser.add_argument("--peak-of", nargs=3, help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -446,20 +443,22 @@ def main() -> None:
         return
     known = args.out / f"{NAME}.json"
     results = common.read(NAME, args.out)["results"] if known.exists() else {}
+
+    def save(part: str, rows: int, found: list[dict[str, Any]]) -> None:
+        results[part] = {"stamp": common.stamp(), "rows": rows, "found": found}
+        common.write(NAME, {"stamp": common.stamp(), "results": results}, args.out, report)
+
     for part in args.parts:
         with tempfile.TemporaryDirectory() as folder:
             if part == "soft":
-                rows, found = SOFT_ROWS, soft_part()
+                save(part, SOFT_ROWS, soft_part())
             elif part == "rows":
-                rows, found = args.rows, rows_part(args.rows, args.kinds)
+                rows_part(args.rows, args.kinds, partial(save, part, args.rows))
             elif part == "centers":
-                rows, found = args.sift, centers_part(args.sift, args.clusters[0], Path(folder))
+                save(part, args.sift, centers_part(args.sift, args.clusters[0], Path(folder)))
             else:
-                rows, k = args.sift, args.clusters[1]
-                size = min(MANY_SIZE, args.sift // 5)
-                found = many_part(args.sift, k, size, Path(folder))
-        results[part] = {"stamp": common.stamp(), "rows": rows, "found": found}
-        common.write(NAME, {"stamp": common.stamp(), "results": results}, args.out, report)
+                k, size = args.clusters[1], min(MANY_SIZE, args.many // 3)
+                save(part, args.many, many_part(args.many, k, size, Path(folder)))
 
 
 if __name__ == "__main__":
