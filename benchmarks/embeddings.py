@@ -453,7 +453,13 @@ def main() -> None:
             if part == "soft":
                 save(part, SOFT_ROWS, soft_part())
             elif part == "rows":
-                rows_part(args.rows, args.kinds, partial(save, part, args.rows))
+                before = results.get(part, {"found": []})["found"]
+                kept = [one for one in before if one["kind"] not in args.kinds]
+                rows_part(
+                    args.rows,
+                    args.kinds,
+                    lambda found, kept=kept: save("rows", args.rows, kept + found),
+                )
             elif part == "centers":
                 save(part, args.sift, centers_part(args.sift, args.clusters[0], Path(folder)))
             else:
