@@ -33,11 +33,11 @@ ROWS = (ROWS * RNG.lognormal(0.0, 2.0, size=(6000, 1))).astype(np.float32)
 UNIT = ROWS / np.linalg.norm(ROWS.astype(np.float64), axis=1, keepdims=True)
 
 
-def lazy(X: Any) -> da.Array:
+def lazy(X: Any) -> Any:
     return da.from_array(X, chunks=(1300, X.shape[1]))
 
 
-def shifted(table: Any, n_blocks: int) -> da.Array:
+def shifted(table: Any, n_blocks: int) -> Any:
     """Return an array of blocks that are made when they are read."""
 
     def block(block_id: tuple[int, ...]) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -106,6 +107,7 @@ def test_unit_rows__of_lengths_of_all_orders(dtype: type) -> None:
     ]
     rows[::7, 2] = 0.0
     rows = rows.astype(dtype)
+    found: Any
     found, lengths = unit_rows(rows)
     exact = rows.astype(np.longdouble)
     true = np.sqrt((exact**2).sum(axis=1))
@@ -115,14 +117,16 @@ def test_unit_rows__of_lengths_of_all_orders(dtype: type) -> None:
         found, (exact / true[:, np.newaxis]).astype(dtype), rtol=4 * info.eps
     )
     np.testing.assert_array_equal(unit_rows(found)[0], found)
+    sparse: Any
     sparse, again = unit_rows(sp.csr_array(rows))
-    np.testing.assert_allclose(sparse.toarray(), found, rtol=4 * info.eps)  # type: ignore[union-attr] # it is sparse
+    np.testing.assert_allclose(sparse.toarray(), found, rtol=4 * info.eps)
     np.testing.assert_allclose(again, lengths)
 
 
 def test_unit_rows__of_no_direction_stay_as_they_are() -> None:
     rows = np.array([[0.0, -0.0], [np.nan, 1.0], [np.inf, 2.0], [5e-324, 0.0], [1e308, 1e308]])
     before = rows.copy()
+    found: Any
     found, lengths = unit_rows(rows)
     np.testing.assert_array_equal(rows, before)
     np.testing.assert_array_equal(found[:3], rows[:3])
