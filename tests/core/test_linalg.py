@@ -114,12 +114,12 @@ def test_unit_rows__of_lengths_of_all_orders(dtype: type) -> None:
     assert found.dtype == dtype
     np.testing.assert_allclose(lengths, true.astype(float), rtol=1e-12)
     np.testing.assert_allclose(
-        found, (exact / true[:, np.newaxis]).astype(dtype), rtol=4 * info.eps
+        found, (exact / true[:, np.newaxis]).astype(dtype), rtol=4 * float(info.eps)
     )
     np.testing.assert_array_equal(unit_rows(found)[0], found)
     sparse: Any
     sparse, again = unit_rows(sp.csr_array(rows))
-    np.testing.assert_allclose(sparse.toarray(), found, rtol=4 * info.eps)
+    np.testing.assert_allclose(sparse.toarray(), found, rtol=4 * float(info.eps))
     np.testing.assert_allclose(again, lengths)
 
 
