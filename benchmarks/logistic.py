@@ -267,6 +267,7 @@ def report(data: dict[str, Any]) -> str:
         rows.append(["seconds of the processor"]
                     + [f"{result['seconds'][m]:.2g}" for m in data["methods"]])  # fmt: skip
         lines += [f"## {result['set']}: {n:,} x {d}, size {result['size']}, {trials}", ""]
+        lines += [result["remark"], ""] if "remark" in result else []
         lines += [*common.table(["queries", *data["methods"]], rows), ""]
     return "\n".join(lines)
 

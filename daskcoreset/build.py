@@ -37,7 +37,7 @@ from daskcoreset.core.errors import (
 )
 from daskcoreset.core.portfolio import Portfolio, check_member_name
 from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.core.typing import Sampling
+from daskcoreset.core.typing import Metric, Sampling
 from daskcoreset.core.validation import (
     check_choice,
     check_count,
@@ -91,6 +91,7 @@ class _Shared(TypedDict, total=False):
     n_clusters: int | None
     diameter: float | None
     summaries: Sequence[str]
+    metric: Metric
     storage_options: Mapping[str, Any] | None
     columns: Sequence[str] | None
     missing_chunks: MissingChunks
@@ -202,6 +203,7 @@ def build(
     n_clusters: int | None = None,
     diameter: float | None = None,
     summaries: Sequence[str] = (),
+    metric: Metric = "euclidean",
     storage_options: Mapping[str, Any] | None = None,
     columns: Sequence[str] | None = None,
     missing_chunks: MissingChunks = "raise",
@@ -330,6 +332,13 @@ def build(
         (needs crick, of the extra "quantiles"); and a uniform sample of 10,000 rows, drawn
         independently of all members, from which `audit` and `plot` answer without a read.
         Nothing by default, for quantiles take about as long as a coreset.
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        By "cosine" every row is divided by its length when its block is read, so that squared
+        distances are twice the cosine distances; float16 stays float16 on disk and on its way. The
+        points of the coreset are of these unit rows, or means of them, for which costs on it hold,
+        and ``provenance["metric"]`` says so: audits and figures divide the rows of X as well.
+        Those of X come from ``coreset.source_rows(X=X)``. A row of zeros has no direction: it is
+        treated as one with NaN is, see `on_invalid`.
     storage_options : mapping of str to object or None, default=None
         For the file system of a URL, by the names that fsspec has for it, as in Dask, pandas and
         Zarr: ``{"anon": True}``, ``{"key": ..., "secret": ...}``. None takes what the environment
@@ -412,6 +421,7 @@ def build(
     flags = {"normalize": normalize, "compute": compute, "dry_run": dry_run}
     _check_flags(epsilon, delta, progress, **flags)
     _check_strategy(strategy, inner_size)
+    check_choice("metric", metric, "euclidean", "cosine")
     _check_place(y, size)
     options = ReadOptions(storage_options, columns, missing_chunks, sample_dims, feature_dims)
     _check_waiting(timeout, waits=compute and not dry_run)
@@ -457,7 +467,7 @@ def build(
                 )
     with time_limit(timeout):
         X = reading(X, options, (y, sample_weight))
-        blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
+        blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid).by(metric)
         if coverage is not None:
             cover = build_cover(coverage, blocks, split_every=split_every, progress=progress)
             return placed(cover, blocks.cube)
@@ -482,6 +492,11 @@ def _advised(options: dict[str, Any]) -> Coreset:
     """Build by the construction that `daskcoreset.advise` chooses."""
     X, y, size, n_clusters = (options.pop(name) for name in ("X", "y", "size", "n_clusters"))
     del options["method"]
+    if options["metric"] != "euclidean":
+        raise InvalidInputError(
+            f'method="auto" compares constructions by Euclidean distances, and metric is '
+            f'{shown(options["metric"])}; pass a method, such as "kmeans" with n_clusters.'
+        )
     computes = options.pop("compute") and not options.pop("dry_run")
     if not computes or isinstance(size, str | Mapping):
         raise InvalidInputError(

@@ -13,8 +13,8 @@ import numpy as np
 
 from daskcoreset.core.boxes import Box
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.core.linalg import first_nonfinite_row, row_sums
-from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
+from daskcoreset.core.linalg import first_nonfinite_row, row_sums, unit_rows
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Metric, Points
 from daskcoreset.core.validation import is_real
 
 # What weighted squared distances of one block may add up to: a hundred million blocks, and four
@@ -191,6 +191,9 @@ class BlockSchema:
         Factors of the weights of rows, by their labels; one for all others.
     text_labels : bool or None
         Whether labels are declared as text or objects, or as numbers; None where nothing is known.
+    metric : {"euclidean", "cosine"}
+        By "cosine" rows are divided by their lengths when they are read, and those of zeros, which
+        have no direction, are invalid.
     """
 
     n_features: int
@@ -198,6 +201,7 @@ class BlockSchema:
     on_invalid: Literal["raise", "drop"] = "raise"
     class_weight: tuple[tuple[Any, float], ...] = ()
     text_labels: bool | None = None
+    metric: Metric = "euclidean"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dtype", promoted_dtype(self.dtype))
@@ -262,9 +266,12 @@ def validate_block(
     labels = None if y is None else np.asarray(y)
     if schema.class_weight and labels is not None:
         weights = weights * _of_classes(labels, schema.class_weight)
+    lengths = None
+    if schema.metric == "cosine":
+        points, lengths = unit_rows(points)
     block = Block(points, weights, labels)
     if problem is None:
-        block, problem = _finite_rows(block, schema)
+        block, problem = _usable_rows(block, schema, lengths)
     if problem is None and block.labels is not None and block.labels.dtype.kind in "OT":
         # As text it would be a class of its own; a missing number stays NaN, which is none.
         problem = find_missing_label(block.labels, block.rows)
@@ -484,17 +491,54 @@ def _missing_values(points: Points) -> IndexArray:
     return np.bincount(columns, minlength=points.shape[1]).astype(np.int64, copy=False)
 
 
-def _finite_rows(block: Block, schema: BlockSchema) -> tuple[Block, InvalidRow | None]:
+def _usable_rows(
+    block: Block, schema: BlockSchema, lengths: FloatArray | None
+) -> tuple[Block, InvalidRow | None]:
     invalid = find_unusable_row(block.points, block.weights)
+    if lengths is not None:
+        invalid = first_of(invalid, find_zero_row(lengths, block.weights))
     if invalid is None or schema.on_invalid == "raise":
         return block, invalid
     kept = finite_rows(block.points)
+    if lengths is not None:
+        kept = kept[lengths[kept] > 0.0]
     if len(kept) == len(block):
         return block, invalid
     block = block.take(kept)
     invalid = find_unusable_row(block.points, block.weights)
     # Of the rows that are left: numbered as in the block that was read.
     return block, None if invalid is None else replace(invalid, row=int(kept[invalid.row or 0]))
+
+
+def find_zero_row(lengths: FloatArray, weights: FloatArray) -> InvalidRow | None:
+    """Return the first row of positive weight that has no direction, or None.
+
+    Parameters
+    ----------
+    lengths : ndarray of shape (n,), float64
+        As `daskcoreset.core.linalg.unit_rows` returns them.
+    weights : ndarray of shape (n,), float64
+
+    Examples
+    --------
+    >>> find_zero_row(np.array([1.0, 0.0]), np.ones(2)).row
+    1
+    """
+    zeros = np.flatnonzero((lengths == 0.0) & (weights > 0.0))
+    if not len(zeros):
+        return None
+    message = (
+        "X is zero in all columns{row}, which has no direction by the metric cosine; leave such "
+        'rows out, or pass on_invalid="drop", which does.'
+    )
+    return InvalidRow(message, int(zeros[0]))
+
+
+def first_of(one: InvalidRow | None, other: InvalidRow | None) -> InvalidRow | None:
+    """Return the one of two problems whose row comes first."""
+    if one is None or other is None:
+        return one or other
+    return min(one, other, key=lambda problem: problem.row or 0)
 
 
 def find_unusable_row(points: Points, weights: FloatArray) -> InvalidRow | None:

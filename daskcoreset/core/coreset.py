@@ -25,7 +25,7 @@ from daskcoreset.core.optional import import_optional
 from daskcoreset.core.points import WeightedPoints, concatenate, from_arrays, to_arrays
 from daskcoreset.core.storage import read_group, write_group
 from daskcoreset.core.tables import html_table, short_seed
-from daskcoreset.core.typing import AnyArray
+from daskcoreset.core.typing import AnyArray, Metric
 from daskcoreset.core.validation import is_int, is_number, shown
 from daskcoreset.core.zarr_places import Location, location_name
 
@@ -149,7 +149,7 @@ def merge_provenance(
     Raises
     ------
     InvalidInputError
-        Two parts name their columns differently.
+        Two parts name their columns differently, or are by different metrics.
 
     Examples
     --------
@@ -173,13 +173,26 @@ def merge_provenance(
         merged["objective"] = costs[0]
     if any(record.get("representatives") == "centroids" for record in records):
         merged |= {"representatives": "centroids", "objective": _common_cost(costs)}
-    named = {record["columns"] for record in records if record.get("columns") is not None}
-    if len(named) > 1:
-        msg = f"parts name their columns differently: {sorted(named)}; rename or reorder them"
-        raise InvalidInputError(msg)
-    if named:
-        merged["columns"] = named.pop()
+    names = _common(records, "columns", "name their columns differently", "rename or reorder them")
+    metric = _common(
+        [{"metric": record.get("metric", "euclidean")} for record in records],
+        "metric",
+        "are by different metrics",
+        "build all by one",
+    )
+    if names is not None:
+        merged["columns"] = names
+    if metric != "euclidean":
+        merged["metric"] = metric
     return merged
+
+
+def _common(records: Sequence[Mapping[str, Any]], key: str, problem: str, remedy: str) -> Any:
+    """Return what all parts that have a key say of it; None where none has it."""
+    values = {record[key] for record in records if record.get(key) is not None}
+    if len(values) > 1:
+        raise InvalidInputError(f"parts {problem}: {sorted(values)}; {remedy}")
+    return values.pop() if values else None
 
 
 def _common_cost(costs: Sequence[Mapping[str, Any] | None]) -> Mapping[str, Any]:
@@ -333,6 +346,11 @@ class Coreset(WeightedPoints):
     def of_centroids(self) -> bool:
         """Whether rows are means of cells of rows, and not rows of the data."""
         return self.provenance.get("representatives") == "centroids"
+
+    @property
+    def metric(self) -> Metric:
+        """Whether rows were divided by their lengths, "cosine", or are as in the data."""
+        return "cosine" if self.provenance.get("metric") == "cosine" else "euclidean"
 
     def merge(self, *others: Coreset, offsets: Sequence[int] | None = None) -> Coreset:
         """Unite coresets of different parts of the data into one of all of it.

@@ -234,6 +234,43 @@ def squared_lengths(points: Points, center: FloatArray | None = None) -> FloatAr
     return np.maximum(lengths, 0.0)
 
 
+def unit_rows(points: Points) -> tuple[Points, FloatArray]:
+    """Divide every row by its length, formed in float64.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, d), C order, or csr_array; float32 or float64
+
+    Returns
+    -------
+    points : ndarray or csr_array
+        A copy, of the same dtype. Rows whose length is one, to rounding, are as they were, so that
+        to do it twice changes nothing; so are rows of zeros, and rows with NaN or infinity.
+    lengths : ndarray of shape (n,), float64
+        Of the rows as given; NaN where a value is no number or infinite.
+
+    Examples
+    --------
+    >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0], [1e200, 0.0]]))[0]
+    array([[0.6, 0.8],
+           [0. , 0. ],
+           [1. , 0. ]])
+    """
+    from daskcoreset.core import rowwise_numba as loops
+
+    sparse: Any = None if isinstance(points, np.ndarray) else points
+    values = points.reshape(-1) if sparse is None else sparse.data
+    n, d = points.shape
+    bounds = np.arange(n + 1) * d if sparse is None else sparse.indptr.astype(np.int64)
+    out, lengths = np.empty_like(values), np.empty(n)
+    loops.unit_rows(values, bounds, 16.0 * float(np.finfo(values.dtype).eps), out, lengths)
+    if sparse is None:
+        return out.reshape(n, d), lengths
+    import scipy.sparse as sp
+
+    return sp.csr_array((out, sparse.indices, sparse.indptr), shape=(n, d)), lengths
+
+
 def row_sums(points: sp.csr_array, values: FloatArray) -> FloatArray:
     """Add up, for every row, numbers that belong to its stored entries."""
     rows = np.repeat(np.arange(points.shape[0]), np.diff(points.indptr))

@@ -27,3 +27,6 @@ Points: TypeAlias = "npt.NDArray[np.floating[Any]] | sp.csr_array"
 
 
 Sampling = Literal["systematic", "multinomial"]
+
+# How far rows are apart; by "cosine" they are divided by their lengths when they are read.
+Metric = Literal["euclidean", "cosine"]

@@ -218,6 +218,7 @@ def _within_timeout(method: Callable[..., Any]) -> Callable[..., Any]:
                 )
             if not isinstance(X, Coreset):
                 return method(self, *args, **kwargs)
+            check_metric(self, X)
             kwargs = rows_of_coreset(method.__name__, X, args[1:], kwargs)
             required = method.__name__ != "predict" and get_tags(self).target_tags.required
             if required and X.labels is None:
@@ -225,8 +226,6 @@ def _within_timeout(method: Callable[..., Any]) -> Callable[..., Any]:
                     f"X is a coreset without labels, and {type(self).__name__} requires y; build "
                     f"it with y."
                 )
-            if method.__name__ != "fit":
-                return method(self, **kwargs)
             self._given = X
             try:
                 return method(self, **kwargs)
@@ -241,6 +240,17 @@ def coreset_for(model: Any, X: Any) -> Any:
     if isinstance(X, (CoresetTree, TreeWindow)):
         return X.coreset()
     return member_for(model, X) if isinstance(X, Portfolio) else X
+
+
+def check_metric(model: Any, coreset: Coreset) -> None:
+    """Check that a coreset is by the metric of a model, which rows to be predicted are read by."""
+    metric = getattr(model, "metric", "euclidean")
+    if coreset.metric != metric:
+        raise InvalidInputError(
+            f"X is a coreset by the metric {coreset.metric}, and {type(model).__name__} is by "
+            f"{metric}; build one by this metric"
+            f"{', or pass metric=' + repr(coreset.metric) if hasattr(model, 'metric') else ''}."
+        )
 
 
 def member_for(model: Any, portfolio: Portfolio) -> Coreset:
@@ -312,7 +322,7 @@ class InMemoryData:
     y : ndarray of shape (n,) or None
     sample_weight : ndarray of shape (n,), float64, or None
     numbers : ndarray of shape (n,), int64, or None
-        Numbers of the rows in what was given, where rows with NaN or infinity were dropped.
+        Numbers of the rows in what was given, where rows were dropped.
     n_given : int
         Rows that were given, then.
     """
@@ -327,6 +337,17 @@ class InMemoryData:
     def weights(self) -> FloatArray:
         """Weights of the rows, ones where none were passed."""
         return np.ones(self.X.shape[0]) if self.sample_weight is None else self.sample_weight
+
+    def take(self, positions: IndexArray) -> InMemoryData:
+        """Return the rows at increasing positions; the others count as dropped."""
+        n_rows = self.X.shape[0]
+        if len(positions) == n_rows:
+            return self
+        labels, weights = (
+            None if part is None else part[positions] for part in (self.y, self.sample_weight)
+        )
+        numbers = positions if self.numbers is None else self.numbers[positions]
+        return InMemoryData(self.X[positions], labels, weights, numbers, self.n_given or n_rows)
 
     def as_given(self, labels: AnyArray) -> AnyArray:
         """Return labels of all rows that were given, -1 for those that were dropped."""
@@ -402,9 +423,11 @@ def validate_rows(
     if labels.dtype.kind == "O" and labels.ndim == 1:
         # Before scikit-learn compares labels: those missing in pandas' way compare with nothing.
         refuse(find_missing_label(labels))
+    # The first is what all other dtypes become: float16 needs no float64, as out of core.
+    floats = FLOATS[::-1] if getattr(X, "dtype", None) == np.float16 else FLOATS
     with refuse_as("X" if y is None else "X or y"):
         checked = validate_data(
-            estimator, X, **target, dtype=FLOATS, accept_sparse=sparse, **checks
+            estimator, X, **target, dtype=floats, accept_sparse=sparse, **checks
         )
     X, y = checked if target else (checked, None)
     if X.shape[1] != estimator.n_features_in_:  # an array that is another one than it says
@@ -430,14 +453,9 @@ def _without_invalid(data: InMemoryData) -> InMemoryData:
     if data.y is not None:
         with refuse_as("y"):  # scikit-learn did not look, since it was not to look at X
             assert_all_finite(data.y, input_name="y")
-    if len(numbers) == data.X.shape[0]:
-        return data
     if not len(numbers):
         raise InvalidInputError("X has no row without NaN or infinity; clean the data.")
-    labels, weights = (
-        None if part is None else part[numbers] for part in (data.y, data.sample_weight)
-    )
-    return InMemoryData(data.X[numbers], labels, weights, numbers, data.X.shape[0])
+    return data.take(numbers)
 
 
 class SparseInput:

@@ -16,13 +16,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.build import default_size
+from daskcoreset.core.blocks import find_zero_row
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, caller_level, warn_user
-from daskcoreset.core.linalg import dense_rows
+from daskcoreset.core.linalg import dense_rows, unit_rows
 from daskcoreset.core.moments import moments_of
 from daskcoreset.core.points import deduplicate, spread_out
 from daskcoreset.core.random import RandomState
-from daskcoreset.core.typing import AnyArray, FloatArray, Points, Sampling
+from daskcoreset.core.typing import AnyArray, FloatArray, Metric, Points, Sampling
 from daskcoreset.core.validation import check_choice, shown, too_many
 from daskcoreset.estimators.base import (
     AUTO_SIZE,
@@ -35,6 +36,7 @@ from daskcoreset.estimators.base import (
     coreset_is_all,
     count_features,
     is_sparse,
+    refuse,
     resolve_for,
 )
 from daskcoreset.estimators.labelled import is_frame, series_in_memory
@@ -58,6 +60,7 @@ from daskcoreset.solvers.kmeans import (
     weighted_cost,
 )
 from daskcoreset.solvers.kmeans_large import solve_by_faiss, solve_in_parts
+from daskcoreset.solvers.spherical import STEPS, unit_centers
 
 # Share of the variance above which one column decides alone: the others are noise in it.
 _WIDE = 0.9999
@@ -230,7 +233,8 @@ class ClusteringModel(
         check_is_fitted(self)
         rows = self._open_rows(X, sample_weight, fitted=True)
         if isinstance(rows, InMemoryData):
-            return -self._cost_in_memory(rows)
+            constant = 0.0 if self._given is None else self._given.constant
+            return -self._cost_in_memory(rows) - constant
         return -self._cost(rows)
 
     def centers_to_xarray(self) -> Any:
@@ -276,6 +280,16 @@ def auto_starts(n_clusters: int) -> int:
     return min(10, max(3, 500 // n_clusters))
 
 
+def unit_data(data: InMemoryData, *, drops: bool) -> InMemoryData:
+    """Divide rows in memory by their lengths; those of zeros are left out, or refused."""
+    rows, lengths = unit_rows(data.X)
+    data = replace(data, X=rows)
+    if drops:
+        return data.take(np.flatnonzero(lengths > 0.0))
+    refuse(find_zero_row(lengths, data.weights))
+    return data
+
+
 def _squared_distances(points: Points, centers: FloatArray) -> FloatArray:
     return nearest(points, centers)[1]
 
@@ -299,6 +313,13 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         dense, and else what the construction says: at ten points a cluster the solutions cost a
         fifth to two thirds less above those of all rows, at a hundred a third less or the same
         (``benchmarks/results/representatives.md``).
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        "cosine" divides every row by its length when its block is read, in `fit` and in whatever
+        reads rows later, and makes the centers of length one (spherical k-means): the nearest
+        center is that of the largest cosine, costs are twice the sums of cosine distances, and
+        `transform` gives the roots of twice the cosine distance. `coreset_` is of unit rows, or
+        means of them. A row of zeros has no direction: `fit` treats it as one with NaN, see
+        `on_invalid`, and what reads rows later says where it is.
     sampling : {"systematic", "multinomial"}, default="systematic"
         As in `daskcoreset.build`.
     passes : {1, 2}, default=1
@@ -400,6 +421,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CLUSTERING_CONSTRAINTS,
         "representatives": [StrOptions({"auto", "rows", "centroids"})],
+        "metric": [StrOptions({"euclidean", "cosine"})],
         "init": [StrOptions({"k-means++", "random"}), callable, "array-like"],
         "solver": [StrOptions({"scikit-learn", "parts", "faiss"})],
         "verbose": ["verbose"],
@@ -413,6 +435,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         size: int | Literal["auto"] = "auto",
         method: str | Sensitivity[Any] = "kmeans",
         representatives: Literal["auto", "rows", "centroids"] = "auto",
+        metric: Metric = "euclidean",
         sampling: Sampling = "systematic",
         passes: Literal[1, 2] = 1,
         init: Any = "k-means++",
@@ -431,6 +454,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         self.size = size
         self.method = method
         self.representatives = representatives
+        self.metric = metric
         self.sampling = sampling
         self.passes = passes
         self.init = init
@@ -449,6 +473,26 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+    def _validate_in_memory(
+        self, X: Any, y: Any, sample_weight: Any, **checks: Any
+    ) -> InMemoryData | None:
+        data = super()._validate_in_memory(X, y, sample_weight, **checks)
+        # The rows of a coreset are as they shall be; centroids of unit rows are shorter.
+        if data is None or self.metric == "euclidean" or self._given is not None:
+            return data
+        drops = checks.get("reset", True) and self.on_invalid == "drop"
+        return unit_data(data, drops=drops)
+
+    def _open_rows(self, X: Any, sample_weight: Any, *, fitted: bool = False) -> Rows:
+        rows = super()._open_rows(X, sample_weight, fitted=fitted)
+        return rows.by(self.metric) if isinstance(rows, RowBlocks) else rows
+
+    def _open(self, X: Any, y: Any = None, sample_weight: Any = None) -> RowBlocks:
+        return super()._open(X, y, sample_weight).by(self.metric)
+
+    def _built(self, blocks: RowBlocks, **options: Any) -> Coreset:
+        return super()._built(blocks.by(self.metric), **options)
 
     def _construction(self, rows: Rows) -> tuple[Sensitivity[Any], int, int]:
         k = self.n_clusters
@@ -501,6 +545,9 @@ class CoresetKMeans(SparseInput, ClusteringModel):
             self.cluster_centers_, self.n_iter_ = self._solved(points, weights, seed)
         else:
             self.cluster_centers_, self.n_iter_ = distinct, 1
+        if self.metric == "cosine":
+            steps = STEPS if distinct is None and self.solver == "scikit-learn" else 0
+            self.cluster_centers_ = unit_centers(points, weights, self.cluster_centers_, steps)
         sample = InMemoryData(coreset.points, None, coreset.weights)
         self.coreset_inertia_ = self._cost_in_memory(sample) + constant
 

@@ -17,7 +17,7 @@ import numpy as np
 from daskcoreset.core.blocks import BlockSchema
 from daskcoreset.core.boxes import Box
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.typing import IndexArray
+from daskcoreset.core.typing import IndexArray, Metric
 from daskcoreset.core.validation import check_choice, is_choice, is_int, too_many_zeros
 from daskcoreset.inputs.cube_opening import open_cube
 from daskcoreset.inputs.cubes import Cube
@@ -222,6 +222,13 @@ class RowBlocks:
         reason = too_many_zeros(self.block_rows if rows is None else rows, self.schema.n_features)
         if reason is not None:
             raise InvalidInputError(f"X has {self.schema.n_features:,} columns, and {reason}")
+
+    def by(self, metric: Metric) -> RowBlocks:
+        """Return blocks whose rows are of length one where the metric is cosine."""
+        check_choice("metric", metric, "euclidean", "cosine")
+        if metric == "euclidean":
+            return self
+        return replace(self, schema=replace(self.schema, metric=metric))
 
     def refuse_cube(self, taker: str) -> None:
         """Raise an error where rows must follow one another, block after block."""

@@ -17,7 +17,7 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense, tiles
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
-from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.core.typing import AnyArray, FloatArray, Metric
 from daskcoreset.core.validation import as_numbers, check_flag, check_positive, n_dims, shown
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction, map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
@@ -382,7 +382,12 @@ def _solutions(w: Any, intercept: Any, d: int) -> tuple[FloatArray, FloatArray, 
 
 @takes_reading
 def kmeans_cost(
-    X: Any, centers: Any, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
+    X: Any,
+    centers: Any,
+    sample_weight: Any = None,
+    *,
+    metric: Metric = "euclidean",
+    **_reading: Unpack[ReadKeywords],
 ) -> Any:
     r"""Quantization error :math:`\phi_X(Q) = \sum_x u(x) \min_{q \in Q} |x - q|^2`.
 
@@ -394,6 +399,9 @@ def kmeans_cost(
         One solution, or several to be evaluated in the same read.
     sample_weight : array-like of shape (n,), optional
         Input weights u; ones by default.
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        By "cosine" rows are divided by their lengths, as in `daskcoreset.build`; centers are
+        taken as they are.
     storage_options, columns, missing_chunks, sample_dims, feature_dims
         As in `daskcoreset.build`.
 
@@ -419,7 +427,7 @@ def kmeans_cost(
     ----------
     Bachem, Lucic and Krause (2018), section 2.
     """
-    blocks = row_blocks(X, None, sample_weight)
+    blocks = row_blocks(X, None, sample_weight).by(metric)
     solutions, single = _as_solutions(centers, blocks.schema.n_features)
     costs = map_reduce(blocks, _block_costs, add, broadcast=solutions).value
     return float(costs[0]) if single else costs
@@ -558,6 +566,7 @@ def data_of(
     if on_invalid is None:
         on_invalid = "drop" if coreset.provenance.get("n_dropped") else None
     blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
+    blocks = blocks.by(coreset.metric)
     if blocks.schema.n_features != coreset.n_features:
         raise InvalidInputError(
             f"X has {blocks.schema.n_features} columns and the coreset {coreset.n_features}; pass "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 from daskcoreset.core.blocks import Block, InvalidRow
 from daskcoreset.core.ordering import spatial_order
@@ -228,6 +228,18 @@ class Sensitivity(ABC, Generic[S]):
     def n_folds(self) -> int:
         """Folds of `block_summary` before `scores`; each sees the finalized summary before it."""
         return 1
+
+    def suited_to(self, n_rows: int | None, n_features: int) -> Self:
+        """Return the construction for data of this size; optional: one that reads less, perhaps.
+
+        Parameters
+        ----------
+        n_rows : int or None
+            Of all the data; None where that is not known before reading.
+        n_features : int
+        """
+        del n_rows, n_features
+        return self
 
     def too_much(self, n_rows: int, n_features: int) -> str | None:
         """Return why blocks of so many rows and columns are more than can be done, or None.

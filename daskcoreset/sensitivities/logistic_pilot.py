@@ -23,7 +23,7 @@ _MAX_ITER = 200
 
 # Rows of the pilot for every column with which its model is worth anything: with 5.8 of w8a, nearly
 # separable, draws by it were worse than uniform ones, with 16 of a9a they were twice as good.
-_ROWS_PER_COLUMN = 10
+ROWS_PER_COLUMN = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +201,7 @@ def rough_model(
     """
     d, n_classes = sample.points.shape[1], len(sample.classes)
     p = n_classes if n_classes > 2 else 1
-    sound = len(sample.points) >= min(sample.n_rows, _ROWS_PER_COLUMN * (d + 1))
+    sound = len(sample.points) >= min(sample.n_rows, ROWS_PER_COLUMN * (d + 1))
     pilot = LogisticPilot(
         moments,
         sample.classes,

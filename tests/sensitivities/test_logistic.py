@@ -186,14 +186,29 @@ def test_two_reads__more_classes_units_columns_than_rows_and_separable_ones() ->
 def test_two_reads__of_a_pilot_too_small_for_its_columns_are_as_good_as_one() -> None:
     """Nearly separable pilots are confident and wrong, and so were the draws by them."""
     rng = np.random.default_rng(0)
-    rows = (rng.random((6000, 220)) < 0.1).astype(float)
-    y = rows @ rng.normal(size=220) * 2.0 + rng.logistic(size=6000) > 4.0
+    rows = (rng.random((6000, 190)) < 0.1).astype(float)
+    score = rows @ rng.normal(size=190) * 2.0 + rng.logistic(size=6000)
+    y = score > np.quantile(score, 0.95)  # so few of a class, which only the first read finds out
     excess = {
         method: np.mean(_excess(300, method, rows, y, range(3)))
         for method in ("uniform", Logistic(reads=1), Logistic())
     }
     assert excess[Logistic()] < 1.15 * excess[Logistic(reads=1)]
     assert excess[Logistic()] < 1.15 * excess["uniform"]
+
+
+def test_two_reads__are_one_where_no_pilot_could_be_large_enough() -> None:
+    rows = RNG.normal(size=(3000, 220))
+    y = rows[:, 0] > 0
+    options: dict[str, Any] = {"size": 200, "random_state": 0, "chunks": 1000}
+    assert build(rows, y, method="logistic", dry_run=True, **options).reads == 1
+    coreset = build(rows, y, method="logistic", **options)
+    assert coreset.equals(build(rows, y, method=Logistic(reads=1), **options))
+    assert coreset.provenance["parameters"]["reads"] == 1
+    # Of so few columns, and of so few rows that all of them are in the pilot, there are two.
+    for part in (rows[:, :200], rows[:1500]):
+        plan = build(part, y[: len(part)], method="logistic", dry_run=True, **options)
+        assert plan.reads == 2
 
 
 def test_tree__reduces_unions() -> None:

@@ -258,6 +258,7 @@ def _provenance(coverage: Coverage, blocks: RowBlocks, core: Cover) -> dict[str,
         "source": blocks.name,
         "columns": None if blocks.columns is None else list(blocks.columns),
         "versions": package_versions(),
+        **({} if blocks.schema.metric == "euclidean" else {"metric": blocks.schema.metric}),
     }
 
 

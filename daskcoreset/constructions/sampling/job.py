@@ -27,6 +27,7 @@ from daskcoreset.core.errors import (
 from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import Stage, stream
+from daskcoreset.core.typing import Metric
 from daskcoreset.execution.engine import BlockResults, Engine, deferred
 from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.rounds import Request, Steps, run_alone
@@ -69,8 +70,10 @@ class SamplingJob:
     warns: bool = True
 
     def __post_init__(self) -> None:
-        construction, d = self.construction, self.blocks.schema.n_features
-        object.__setattr__(self, "final_draw", replace(self.final_draw, n_features=d))
+        d = self.blocks.schema.n_features
+        construction = self.construction.suited_to(self.blocks.n_rows, d)
+        draw = replace(self.final_draw, construction=construction, n_features=d)
+        object.__setattr__(self, "final_draw", draw)
         if self._represents and self.blocks.has_labels:
             raise InvalidInputError(
                 'representatives="centroids", and means of rows have no labels; leave out y, or '
@@ -282,6 +285,7 @@ class DataFacts:
     source : str or None
         Where they come from.
     columns : tuple of str or None
+    metric : {"euclidean", "cosine"}
     """
 
     n: int
@@ -289,12 +293,14 @@ class DataFacts:
     weight: float
     source: str | None
     columns: tuple[str, ...] | None
+    metric: Metric = "euclidean"
 
     @classmethod
     def of_read(cls, results: BlockResults[Any], blocks: RowBlocks) -> DataFacts:
         """Return the facts of blocks that were read; the value of the read has their weight."""
         dropped = results.n_rows - results.n_kept
-        return cls(results.n_kept, dropped, results.value.weight, blocks.name, blocks.columns)
+        weight, metric = results.value.weight, blocks.schema.metric
+        return cls(results.n_kept, dropped, weight, blocks.name, blocks.columns, metric)
 
 
 def make_coreset(
@@ -347,6 +353,8 @@ def make_coreset(
         "columns": None if data.columns is None else list(data.columns),
         "versions": package_versions(),
     }
+    if data.metric != "euclidean":
+        provenance["metric"] = data.metric
     return Coreset(
         points.points, weights, points.indices, points.labels, provenance, constant=constant
     )

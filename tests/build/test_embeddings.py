@@ -1,0 +1,271 @@
+"""Rows of 768 and 1,536 columns of float16: what they take of memory, and the metric cosine."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from daskcoreset import Coreset, StrongKMeans, audit, build, metrics
+from daskcoreset.core.blocks import Block
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.estimators import CoresetGaussianMixture, CoresetKMeans
+from daskcoreset.testing import CountingScheduler
+
+MIB = 2**20
+
+RNG = np.random.default_rng(0)
+
+# Rows of ten directions, whose lengths say nothing.
+DIRECTIONS = RNG.normal(size=(10, 24))
+
+ROWS = DIRECTIONS[RNG.integers(0, 10, 6000)] + 0.4 * RNG.normal(size=(6000, 24))
+
+ROWS = (ROWS * RNG.lognormal(0.0, 2.0, size=(6000, 1))).astype(np.float32)
+
+UNIT = ROWS / np.linalg.norm(ROWS.astype(np.float64), axis=1, keepdims=True)
+
+
+def lazy(X: Any) -> Any:
+    return da.from_array(X, chunks=(1300, X.shape[1]))
+
+
+def shifted(table: Any, n_blocks: int) -> Any:
+    """Return an array of blocks that are made when they are read."""
+
+    def block(block_id: tuple[int, ...]) -> Any:
+        return np.roll(table, block_id[0], axis=1)
+
+    n_rows, columns = table.shape
+    chunks, meta = ((n_rows,) * n_blocks, (columns,)), np.empty((0, 0), table.dtype)
+    return da.map_blocks(block, chunks=chunks, dtype=table.dtype, meta=meta)
+
+
+def peak(function: Callable[[], Any]) -> float:
+    """Return the MiB that NumPy holds at most while a function runs, beyond what it held."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        function()
+        return tracemalloc.get_traced_memory()[1] / MIB
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("columns", [768, 1536])
+def test_scores__of_wide_rows_take_no_matrix_of_rows_by_centers(columns: int) -> None:
+    n_rows, k = 8192, 128
+    points = RNG.standard_normal((n_rows, columns), dtype=np.float32)
+    block, rng = Block(points, np.ones(n_rows)), np.random.default_rng(0)
+    strong = StrongKMeans(k)
+    cells = strong.block_summary(block.part(slice(0, 256)), None, rng)
+    assert peak(lambda: strong.scores(block, cells)) < 0.75 * n_rows * k * 4 / MIB
+
+
+@pytest.mark.parametrize(("columns", "metric"), [(768, "cosine"), (1536, "euclidean")])
+def test_predict__of_wide_float16_takes_a_few_blocks(columns: int, metric: Any) -> None:
+    k, n_rows = 2048, 256
+    X = shifted(RNG.standard_normal((n_rows, columns)).astype(np.float16), 2)
+    model = CoresetKMeans(2, size=50, metric=metric, random_state=0).fit(X)
+    model.cluster_centers_ = centers = RNG.standard_normal((k, columns))
+    block, matrix = n_rows * columns * 4 / MIB, n_rows * k * 4 / MIB
+    with dask.config.set(scheduler="sync"):
+        labels = model.predict(X[:5]).compute()
+        assert peak(lambda: model.predict(X).compute()) < 3 * block + 0.5 * matrix
+    rows = X[:5].compute().astype(np.float64)
+    if metric == "cosine":
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    gaps = np.square(rows).sum(axis=1)[:, np.newaxis] - 2.0 * rows @ centers.T
+    gaps += np.square(centers).sum(axis=1)
+    np.testing.assert_array_equal(labels, gaps.argmin(axis=1))
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_kmeans_cost__of_wide_float16_holds_a_few_blocks(metric: Any) -> None:
+    X = shifted(RNG.standard_normal((1024, 768)).astype(np.float16), 12)
+    block, centers = 1024 * 768 * 4 / MIB, RNG.normal(size=(3, 768))
+    with dask.config.set(scheduler="sync"):
+        metrics.kmeans_cost(X[:10], centers, metric=metric)
+        assert peak(lambda: metrics.kmeans_cost(X, centers, metric=metric)) < 4 * block
+
+
+def test_fit__of_float16_in_memory_makes_float32() -> None:
+    X = ROWS[:2000].clip(-1e4, 1e4).astype(np.float16)
+    model = CoresetKMeans(4, size=200, random_state=0, representatives="rows").fit(X)
+    assert model.coreset_.points.dtype == np.float32
+    out_of_core = CoresetKMeans(4, size=200, random_state=0, representatives="rows")
+    np.testing.assert_array_equal(
+        out_of_core.fit(da.from_array(X, chunks=(2000, 24))).coreset_.points, model.coreset_.points
+    )
+
+
+KINDS: dict[str, Callable[[Any], Any]] = {
+    "memory": lambda X: X,
+    "dask": lazy,
+    "sparse": sp.csr_array,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("representatives", ["rows", "centroids"])
+def test_fit__by_cosine_is_spherical_kmeans(kind: str, representatives: Any) -> None:
+    if kind == "sparse" and representatives == "centroids":
+        pytest.skip("centroids are of dense rows")
+    X = KINDS[kind](ROWS)
+    options: dict[str, Any] = {"size": 800, "representatives": representatives, "random_state": 0}
+    model = CoresetKMeans(10, metric="cosine", **options).fit(X)
+    centers = model.cluster_centers_
+    np.testing.assert_allclose(np.linalg.norm(centers, axis=1), 1.0)
+    cosines = UNIT @ centers.T
+    np.testing.assert_array_equal(np.asarray(model.predict(X)), cosines.argmax(axis=1))
+    distances = (2.0 - 2.0 * cosines).clip(0.0)
+    cost = distances.min(axis=1).sum()
+    np.testing.assert_allclose(float(model.inertia_), cost, rtol=1e-5)
+    np.testing.assert_allclose(-model.score(X), cost, rtol=1e-5)
+    np.testing.assert_allclose(np.asarray(model.transform(X)) ** 2, distances, atol=1e-5)
+    assert abs(model.coreset_inertia_ / cost - 1.0) < 0.1
+    # As good as the ten directions that the rows were made of.
+    own = DIRECTIONS / np.linalg.norm(DIRECTIONS, axis=1, keepdims=True)
+    assert cost < 1.1 * (2.0 - 2.0 * (UNIT @ own.T).max(axis=1)).sum()
+    plain = CoresetKMeans(10, **options).fit(X)
+    assert metrics.kmeans_cost(X, plain.cluster_centers_, metric="cosine") > 1.5 * cost
+
+
+def test_fit__by_cosine_does_not_see_lengths() -> None:
+    options: dict[str, Any] = {"size": 500, "metric": "cosine", "random_state": 0}
+    powers = np.float32(2.0) ** RNG.integers(-20, 20, size=(6000, 1)).astype(np.float32)
+    for X in (ROWS, UNIT.astype(np.float32)):
+        one, other = (CoresetKMeans(10, **options).fit(rows) for rows in (X, X * powers))
+        np.testing.assert_array_equal(one.coreset_.indices, other.coreset_.indices)
+        np.testing.assert_allclose(one.cluster_centers_, other.cluster_centers_, atol=1e-6)
+
+
+def test_build__by_cosine_keeps_unit_rows_and_says_so() -> None:
+    X = lazy(ROWS)
+    scheduler = CountingScheduler()
+    with dask.config.set(scheduler=scheduler):
+        whole = build(X, size=300, metric="cosine", random_state=0, compute=False)
+    assert scheduler.calls == 0
+    coreset = whole.compute()
+    assert coreset.metric == "cosine"
+    assert build(X, size=300, random_state=0).metric == "euclidean"
+    np.testing.assert_allclose(coreset.points, UNIT[coreset.indices], atol=1e-6)
+    np.testing.assert_array_equal(coreset.source_rows(X=ROWS), ROWS[coreset.indices])
+    for name in ("sync", "threads"):
+        with dask.config.set(scheduler=name):
+            again = build(X, size=300, metric="cosine", random_state=0)
+        assert again.equals(coreset)
+    tree = build(X, size=300, metric="cosine", strategy="tree", random_state=0)
+    np.testing.assert_allclose(np.linalg.norm(tree.points, axis=1), 1.0, atol=1e-6)
+    assert tree.metric == "cosine"
+
+
+def test_build__by_cosine_is_audited_by_cosine() -> None:
+    coreset = build(ROWS, size=1000, metric="cosine", random_state=0)
+    found = audit(coreset, ROWS, n_clusters=4, random_state=0)
+    assert found.distortion < 0.2
+    solution = found.solutions[0]
+    np.testing.assert_allclose(
+        found.on_data[0], metrics.kmeans_cost(ROWS, solution, metric="cosine")
+    )
+    many = build(
+        ROWS,
+        method={"plain": "lightweight"},
+        size=1000,
+        metric="cosine",
+        summaries=["sample"],
+        random_state=0,
+    )
+    assert audit(many, n_clusters=4, random_state=0)["plain"].distortion < 0.3
+
+
+def test_build__by_cosine_covers_the_sphere() -> None:
+    cover = build(ROWS[:1000], method="coverage", diameter=1.5, metric="cosine")
+    assert cover.metric == "cosine"
+    gaps = np.linalg.norm(UNIT[:1000, np.newaxis] - cover.points[np.newaxis], axis=2)
+    assert gaps.min(axis=1).max() <= 0.75 + 1e-6
+
+
+def test_fit__takes_coresets_by_its_own_metric_only() -> None:
+    model = CoresetKMeans(10, size=500, metric="cosine", random_state=0).fit(ROWS)
+    coreset = model.coreset_
+    assert coreset.of_centroids
+    again = CoresetKMeans(10, metric="cosine", random_state=0).fit(coreset)
+    np.testing.assert_allclose(again.coreset_inertia_, model.coreset_inertia_, rtol=0.05)
+    # The constant of centroids counts wherever the cost of a coreset is asked for.
+    np.testing.assert_allclose(-again.score(coreset), again.inertia_)
+    for other in (CoresetKMeans(10), CoresetGaussianMixture(2)):
+        with pytest.raises(InvalidInputError, match="by the metric cosine"):
+            other.fit(coreset)
+    plain = build(ROWS, size=100, random_state=0)
+    with pytest.raises(InvalidInputError, match="by the metric euclidean"):
+        CoresetKMeans(3, metric="cosine").fit(plain)
+    rows = build(ROWS, size=100, metric="cosine", random_state=0)
+    with pytest.raises(InvalidInputError, match="different metrics"):
+        rows.merge(plain)
+    assert rows.merge(rows).metric == "cosine"
+    assert Coreset(rows.points, rows.weights, rows.indices).metric == "euclidean"
+
+
+@pytest.mark.parametrize("kind", ["memory", "dask", "sparse"])
+def test_fit__by_cosine_refuses_rows_of_zeros_or_drops_them(kind: str) -> None:
+    X = ROWS.copy()
+    X[[7, 4000]] = 0.0
+    given = KINDS[kind](X)
+    options: dict[str, Any] = {"size": 300, "metric": "cosine", "random_state": 0}
+    for call in (
+        lambda: CoresetKMeans(10, **options).fit(given),
+        lambda: build(given, **options),
+    ):
+        with pytest.raises(InvalidInputError, match=r"zero in all columns at row 7, .*drop"):
+            call()
+    model = CoresetKMeans(10, on_invalid="drop", **options).fit(given)
+    assert model.coreset_.provenance["n_dropped"] == 2
+    assert not np.isin([7, 4000], model.coreset_.indices).any()
+    if kind == "memory":
+        assert np.flatnonzero(model.labels_ == -1).tolist() == [7, 4000]
+    with pytest.raises(InvalidInputError, match="zero in all columns"):
+        np.asarray(model.predict(given))
+    CoresetKMeans(10).fit(given)  # which has a place for them
+    # Without weight they are no matter.
+    weights = np.ones(6000)
+    weights[[7, 4000]] = 0.0
+    build(given, **{**options, "sample_weight": weights})
+
+
+def test_build__by_cosine_names_the_first_row_that_cannot_be_used() -> None:
+    X = ROWS.copy()
+    X[9], X[12, 3] = 0.0, np.nan
+    with pytest.raises(InvalidInputError, match="zero in all columns at row 9"):
+        build(X, metric="cosine")
+    X[5, 3] = np.inf
+    with pytest.raises(InvalidInputError, match="X is inf in column 3 at row 5"):
+        build(X, metric="cosine")
+    assert build(X, size=50, metric="cosine", on_invalid="drop").provenance["n_dropped"] == 3
+
+
+def test_build__checks_the_metric() -> None:
+    for metric in ("dot", 3, None):
+        with pytest.raises(InvalidInputError, match='metric must be "euclidean" or "cosine"'):
+            build(ROWS, metric=metric)  # type: ignore[call-overload]
+    with pytest.raises(InvalidInputError, match="metric is 'cosine'; pass a method"):
+        build(ROWS, method="auto", n_clusters=3, metric="cosine")
+    with pytest.raises(ValueError, match="metric"):
+        CoresetKMeans(3, metric="dot").fit(ROWS)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("solver", ["parts", "faiss"])
+def test_fit__by_cosine_with_many_clusters(solver: Any) -> None:
+    if solver == "faiss":
+        pytest.importorskip("faiss")
+    model = CoresetKMeans(300, size=3000, metric="cosine", solver=solver, random_state=0).fit(ROWS)
+    np.testing.assert_allclose(np.linalg.norm(model.cluster_centers_, axis=1), 1.0)
+    plain = CoresetKMeans(300, size=3000, metric="cosine", n_init=1, random_state=0).fit(ROWS)
+    assert model.inertia_ < 1.3 * plain.inertia_
