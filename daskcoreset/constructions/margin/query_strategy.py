@@ -13,6 +13,10 @@ the run. The other phases are those of the listing:
 - *verifying*: random rows are labelled until one is misclassified, which is added, or
   :math:`T_j` in a row are right, which ends the run.
 
+With ``strategy="cover"`` a run begins with rows that cover the pool, and its queries take rows
+that lie apart from one another in the strip, and random ones: see
+`daskcoreset.constructions.margin.batches`.
+
 Rows that have their label and leave the strip empty are never paid for twice; if a later
 separator comes closer to them than :math:`(1 - \epsilon)\rho_C`, they join C without being
 asked for, as in Fig. 1.
@@ -27,14 +31,12 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.constructions.margin.active_state import ActiveState, separate
+from daskcoreset.constructions.margin.batches import CANDIDATES, cover_pool, cover_strip
 from daskcoreset.constructions.margin.labels import Phase
 from daskcoreset.constructions.margin.pool import Pool
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.typing import AnyArray, IndexArray
-
-# Rows looked at for each that is asked for, where several are asked for at a time.
-_CANDIDATES = 8
 
 # Random rows drawn at a time; they are kept with the run.
 _MAX_DRAWN = 2048
@@ -89,7 +91,7 @@ def next_request(state: ActiveState, pool: Pool) -> ActiveState:
         if len(state.queue):
             state = _advance(state)
         elif state.phase is Phase.QUERYING:
-            state = _query(state, pool)
+            state = _query(state, pool) if state.fit is not None else cover_pool(state, pool)
         else:
             state = _verify(state, pool)
     return state
@@ -120,10 +122,15 @@ def add_labels(state: ActiveState, labels: Any) -> ActiveState:
     new = np.arange(len(labelled) - len(indices), len(labelled))
     state = replace(state, labelled=labelled, requested=state.requested[:0], idle=0)
     if not labelled.both:
+        if state.phase is Phase.QUERYING:  # rows that cover the pool; now random ones
+            state = replace(state.queued(None), phase=Phase.SEEDING)
         return state.noted()
     add = new
     if before is not None and state.phase is Phase.VERIFYING:
         add = new[labelled.margins(before.separator)[new] <= 0.0]
+    elif before is not None and state.options.cover:  # random rows may be far and right
+        least = (1.0 - state.options.epsilon) * before.margin
+        add = new[labelled.margins(before.separator)[new] < least]
     if before is None or len(add):
         state = replace(state, fit=separate(labelled, before, add, state.options))
     if state.phase is Phase.QUERYING:
@@ -179,8 +186,12 @@ def _query(state: ActiveState, pool: Pool) -> ActiveState:
         if first is not None:
             return replace(state.queued(first), cursor=int(first.indices[-1]))
         return replace(state, phase=Phase.VERIFYING, reads=state.reads + 1).noted()
-    count = batch if batch == 1 else _CANDIDATES * batch
-    closest = pool.closest(fit.separator, labelled, count)
+    count = batch if batch == 1 and not state.options.cover else CANDIDATES * batch
+    if state.options.cover:
+        draw = {"seed": state.options.seed, "fold": state.reads}
+        closest, drawn = pool.closest_and_random(fit.separator, labelled, count, batch, **draw)
+    else:
+        closest, drawn = pool.closest(fit.separator, labelled, count), None
     state = replace(state, reads=state.reads + 1)
     if not len(closest):
         return state.ended("exhausted")
@@ -188,6 +199,8 @@ def _query(state: ActiveState, pool: Pool) -> ActiveState:
     within = closest.take(np.flatnonzero(closest.values < below))
     if not len(within):
         return replace(state, phase=Phase.VERIFYING)
+    if drawn is not None:
+        return state.queued(cover_strip(state, within, drawn))
     return state.queued(within.take(_spread(dense_rows(within.block.points), batch)))
 
 
