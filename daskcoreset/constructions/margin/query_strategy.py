@@ -38,6 +38,9 @@ from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.typing import AnyArray, IndexArray
 
+# Rows looked at for each that is asked for, where several are asked for at a time.
+_CANDIDATES = 8
+
 # Random rows drawn at a time; they are kept with the run.
 _MAX_DRAWN = 2048
 
@@ -122,8 +125,6 @@ def add_labels(state: ActiveState, labels: Any) -> ActiveState:
     new = np.arange(len(labelled) - len(indices), len(labelled))
     state = replace(state, labelled=labelled, requested=state.requested[:0], idle=0)
     if not labelled.both:
-        if state.phase is Phase.QUERYING:  # rows that cover the pool; now random ones
-            state = replace(state.queued(None), phase=Phase.SEEDING)
         return state.noted()
     add = new
     if before is not None and state.phase is Phase.VERIFYING:
@@ -154,7 +155,8 @@ def _advance(state: ActiveState) -> ActiveState:
             # Only with a finite C: nothing to pay for, nothing to add, so draw again.
             state = replace(state.queued(None), needed=0, right=0, idle=state.idle + 1)
             return state.ended("stalled") if state.idle >= _STALLED else state
-        state = replace(state, right=state.right + 1)
+        if state.phase is not Phase.QUERYING:  # rows that cover the pool are not drawn at random
+            state = replace(state, right=state.right + 1)
     return state.queued(None)
 
 
@@ -186,8 +188,9 @@ def _query(state: ActiveState, pool: Pool) -> ActiveState:
         if first is not None:
             return replace(state.queued(first), cursor=int(first.indices[-1]))
         return replace(state, phase=Phase.VERIFYING, reads=state.reads + 1).noted()
-    count = batch if batch == 1 and not state.options.cover else CANDIDATES * batch
+    count = batch if batch == 1 else _CANDIDATES * batch
     if state.options.cover:
+        count = CANDIDATES * batch
         draw = {"seed": state.options.seed, "fold": state.reads}
         closest, drawn = pool.closest_and_random(fit.separator, labelled, count, batch, **draw)
     else:
