@@ -239,7 +239,7 @@ def main() -> None:
     """Run the command line."""
     parser = common.arguments(__doc__, SETS)
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--budget", type=int, default=600)
+    parser.add_argument("--budget", type=int, default=400)
     parser.add_argument("--pool", type=int, help="rows of a lazy pool, of which one batch is timed")
     args = parser.parse_args()
     if args.pool:
