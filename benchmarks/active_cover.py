@@ -30,7 +30,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-import daskcoreset
 from daskcoreset.constructions.margin.active import ActiveMaxMargin
 from daskcoreset.core.looks import look_of
 from daskcoreset.datasets import load
@@ -216,7 +215,7 @@ def figure(data: dict[str, Any]) -> Figure:
 
 def large(rows: int) -> dict[str, Any]:
     """Measure batches from a large pool, beside plain reads of it."""
-    X = daskcoreset.datasets.make_lazy_blobs(rows, 20, random_state=0)[0]
+    X = da.random.default_rng(0).standard_normal((rows, 20), chunks=(100_000, 20))
     w = np.random.default_rng(1).normal(size=20)
     asking = ActiveMaxMargin(C=1.0, strategy="cover", batch=20, random_state=0).start(X)
     seconds: dict[str, list[float]] = {"batch": [], "plain read": []}
