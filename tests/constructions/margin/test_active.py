@@ -419,3 +419,26 @@ def test_cover__weights_say_which_rows_cover_the_pool() -> None:
     while (request := asking.ask()) is not None:
         assert (request.indices >= 500).all()
         asking.tell(y[request.indices])
+
+
+def test_cover__seeks_a_rare_class_in_cells_before_it_is_certified_away() -> None:
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(3000, 3)), rng.normal(size=(15, 3)) + 40.0])
+    y = np.repeat([-1, 1], [3000, 15])
+    runs = [cover(y, batch=2, random_state=seed).run(X) for seed in range(3)]
+    assert all(run.n_labels_by_phase["seeding"] == 0 for run in runs)
+    assert all((run.predict(X) == y).all() for run in runs)
+    # Labels of cells prove nothing: while only they are there, so does the certificate.
+    asking = cover(np.full(len(X), -1)).start(X)
+    for _ in range(3):
+        request = asking.ask()
+        assert request is not None
+        asking.tell(np.full(len(request), -1))
+    assert asking.result().certificate.error == 1.0
+
+
+def test_known__labels_of_one_class_leave_all_random_rows_to_the_certificate() -> None:
+    X = separable(1000)
+    asking = ActiveMaxMargin(random_state=0).start(X, known=([0], [1]))
+    found = asking.run(lambda rows: np.ones(len(rows)))
+    assert found.certificate.error <= 0.05
