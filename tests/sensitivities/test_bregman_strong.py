@@ -68,7 +68,7 @@ def test_strong_scores__large_entries_leave_half_of_the_draws_to_all_rows(diverg
     summary = construction.finalize(construction.block_summary(block, None, rng), rng)
     shares = construction.scores(block, summary).sum(axis=0)
     assert (shares / shares.sum()).min() >= 0.5 / len(rows)
-    proposed = construction.proposal(block, np.random.default_rng(0))[1]
+    proposed = construction.proposal(block, None, np.random.default_rng(0))[1]
     assert (proposed / proposed.sum()).min() >= 0.5 / len(rows)
 
 
