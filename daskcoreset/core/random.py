@@ -42,6 +42,7 @@ class Stage(enum.IntEnum):
     SUBSETS = 15
     DRIFT = 16
     CENTROIDS = 17
+    COVER = 18
 
 
 def resolve_seed(random_state: RandomState) -> int:

@@ -322,8 +322,13 @@ class RoughKMeans(Sensitivity[RoughSummary]):
         of_cells = (local.weights * by_cell[labels]).sum()
         return np.array([by_distance * cost, of_cells, (local.weights * by_weight[labels]).sum()])
 
+    @property
+    def alpha(self) -> float:
+        """Factor by which a rough solution may cost more than the best."""
+        return 16 * (math.log(self.centers) + 2)
+
     def _terms(self, summary: Clusters) -> tuple[float, FloatArray, FloatArray]:
-        alpha = 16 * (math.log(self.centers) + 2)
+        alpha = self.alpha
         weight, mean_cost = summary.weight, summary.cost / summary.weight
         by_weight = 4 * weight / summary.weights
         if mean_cost == 0:  # every row is a center: cells are all that matters

@@ -11,7 +11,12 @@ import daskcoreset
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.sensitivities import BregmanLightweight, StrongBregman
-from daskcoreset.solvers.divergences import Divergence, KullbackLeibler, SquaredMahalanobis
+from daskcoreset.solvers.divergences import (
+    Divergence,
+    ItakuraSaito,
+    KullbackLeibler,
+    SquaredMahalanobis,
+)
 from daskcoreset.testing import assert_mean, cut_rows, draw
 from tests.tools.bregman import (
     DIVERGENCES,
@@ -41,6 +46,8 @@ def test_strong_scores__plain_reading_of_the_formula(divergence: Divergence) -> 
     s = alpha * d / c
     s += 2 * alpha * B.costs[cell] / (B.weights[cell] * c)
     s += 4 * B.weights.sum() / B.weights[cell]
+    if isinstance(divergence, KullbackLeibler | ItakuraSaito):
+        s += 3 * alpha + 4 * 4
     found = [construction.scores(block, summary).sum(axis=0) for block in halves()]
     np.testing.assert_allclose(np.concatenate(found), WEIGHTS * s, rtol=1e-9)
     # The table says what the cells weigh and cost by A itself, up to cells that were split.
@@ -49,6 +56,20 @@ def test_strong_scores__plain_reading_of_the_formula(divergence: Divergence) -> 
     assert B.costs.sum() < 2 * (WEIGHTS @ d)
     masses = np.sum([construction.total_scores(part, summary) for part in parts], axis=0)
     assert masses.sum() == pytest.approx(np.concatenate(found).sum(), rel=0.5)
+
+
+@pytest.mark.parametrize("divergence", ["kl", "itakura_saito"])
+def test_strong_scores__large_entries_leave_half_of_the_draws_to_all_rows(divergence: str) -> None:
+    # By the dominating distance a few rows of large entries are all of the cost.
+    rng = np.random.default_rng(0)
+    rows = rng.exponential(size=(400, 6)) * np.exp(rng.normal(0.0, 2.0, 400))[:, None] + 1e-6
+    block = Block(rows, np.ones(len(rows)))
+    construction = StrongBregman(4, divergence)
+    summary = construction.finalize(construction.block_summary(block, None, rng), rng)
+    shares = construction.scores(block, summary).sum(axis=0)
+    assert (shares / shares.sum()).min() >= 0.5 / len(rows)
+    proposed = construction.proposal(block, None, np.random.default_rng(0))[1]
+    assert (proposed / proposed.sum()).min() >= 0.5 / len(rows)
 
 
 def test_strong_summary__cells_cost_what_their_rows_cost() -> None:

@@ -55,9 +55,14 @@ class ActiveMaxMargin:
         Labels asked for at a time. Of the rows in the strip the closest is taken, and then
         those that lie farthest from what is taken; the more, the fewer reads and the more
         labels.
-    strategy : {"pool", "stream"}, default="pool"
+    strategy : {"pool", "stream", "cover"}, default="pool"
         "pool" asks for the row closest to the boundary in the whole pool, one read a question;
-        "stream" for the first row in the strip, reading on from block to block.
+        "stream" for the first row in the strip, reading on from block to block. "cover" asks for
+        batches that stand for the pool as well, one read a batch: first for one row of each of
+        `batch` cells of the pool (of more, in turns with random ones, while all are of one
+        class), then for one of each cell of the rows closest to the boundary, and, for one row
+        in five, at random. Where classes overlap, are rare or come in groups, it needs fewer
+        labels; a `batch` of five or more goes with it.
     max_labels : int or None, default=None
         Stop when so many labels were paid for, with what is certified by then.
     C : float, default=inf
@@ -119,7 +124,7 @@ class ActiveMaxMargin:
     delta: float = 0.05
     intercept: bool = True
     batch: int = 1
-    strategy: Literal["pool", "stream"] = "pool"
+    strategy: Literal["pool", "stream", "cover"] = "pool"
     max_labels: int | None = None
     C: float = math.inf
     classes: tuple[Label, Label] | None = None
@@ -131,7 +136,7 @@ class ActiveMaxMargin:
         check_count("batch", self.batch)
         if self.max_labels is not None:
             check_count("max_labels", self.max_labels)
-        check_choice("strategy", self.strategy, "pool", "stream")
+        check_choice("strategy", self.strategy, "pool", "stream", "cover")
         check_flag("intercept", self.intercept)
         check_positive("C", self.C)
         if self.oracle is not None and not callable(self.oracle):
@@ -221,6 +226,8 @@ class ActiveMaxMargin:
         state = ActiveState(self._active_options(), labelled, queue_rows=rows)
         if known is not None:
             state = _with_known_labels(state, pool, known)
+        if state.options.cover and state.fit is None:
+            state = replace(state, phase=Phase.QUERYING)
         return ActiveRun(state, pool)
 
     @staticmethod
@@ -305,6 +312,7 @@ class ActiveMaxMargin:
             None if self.max_labels is None else int(self.max_labels),
             float(self.C),
             resolve_seed(self.random_state),
+            self.strategy == "cover",
         )
 
 

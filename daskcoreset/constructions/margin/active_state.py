@@ -30,6 +30,7 @@ class ActiveOptions:
     max_labels: int | None
     C: float
     seed: int
+    cover: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,7 +322,8 @@ def _certificate(state: ActiveState) -> Certificate:
             wrong = int((state.labelled.margins(state.fit.separator) <= 0.0).sum())
         if not wrong:
             return Certificate(0.0, 1.0, 0, state.verifications)
-    seeded = state.fit is None and len(state.labelled) > 0
+    drawn_first = bool((state.labelled.phases[:1] == Phase.SEEDING).all())
+    seeded = state.fit is None and len(state.labelled) > 0 and drawn_first
     # The first random row chose the class, so that it proves nothing.
     right = max(state.right - 1, 0) if seeded else state.right
     n_core = 1 if state.fit is None else len(state.fit.core)

@@ -19,6 +19,7 @@ from daskcoreset.constructions.margin.rows import (
 from daskcoreset.constructions.margin.separators import Separator
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.typing import FloatArray, IndexArray
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
@@ -60,6 +61,39 @@ def _unlabelled_rows(
     gaps[(gaps >= query.below) | (numbers <= query.after)] = np.inf
     chosen = smallest(gaps, count) if closest else np.flatnonzero(np.isfinite(gaps))[:count]
     return select_rows(block, chosen, gaps[chosen], start)
+
+
+def _random_rows(
+    block: Block, block_index: int, query: tuple[IndexArray, IndexArray, int, int], *, count: int
+) -> SelectedRows:
+    """Take usable rows without a label by exponential keys: the smallest are drawn by weight."""
+    starts, labelled, seed, fold = query
+    start, keys = int(starts[block_index]), np.full(len(block), np.inf)
+    free = (block.weights > 0.0) & ~np.isin(rows_of_block(block, start), labelled)
+    coins = stream(seed, Stage.COVER, block_index, fold).standard_exponential(len(block))
+    np.divide(coins, block.weights, out=keys, where=free)
+    chosen = smallest(keys, count)
+    return select_rows(block, chosen, keys[chosen], start)
+
+
+def _close_and_random(
+    block: Block, block_index: int, query: tuple[PoolQuery, Any], *, counts: tuple[int, int]
+) -> tuple[SelectedRows, SelectedRows]:
+    close = _unlabelled_rows(block, block_index, query[0], count=counts[0], closest=True)
+    return close, _random_rows(block, block_index, query[1], count=counts[1])
+
+
+def _merge_both(
+    first: tuple[SelectedRows, SelectedRows],
+    second: tuple[SelectedRows, SelectedRows],
+    *,
+    counts: tuple[int, int],
+) -> tuple[SelectedRows, SelectedRows]:
+    close, drawn = (
+        concatenate_rows(a, b).smallest(count)
+        for a, b, count in zip(first, second, counts, strict=True)
+    )
+    return close, drawn
 
 
 def _merge_closest(first: SelectedRows, second: SelectedRows, *, count: int) -> SelectedRows:
@@ -147,7 +181,40 @@ class Pool:
         work = partial(_unlabelled_rows, count=count, closest=True)
         merge = partial(_merge_closest, count=count)
         closest: SelectedRows = map_reduce(self.blocks, work, merge, broadcast=query).value
-        return closest.take(np.argsort(closest.values, kind="stable"))
+        return closest.in_order()
+
+    def random(self, labelled: IndexArray, count: int, *, seed: int, fold: int) -> SelectedRows:
+        """Return `count` random rows without a label, drawn by weight, none twice; one read.
+
+        Parameters
+        ----------
+        labelled : ndarray of int64
+            Numbers of rows to leave out, sorted.
+        count : int
+        seed, fold : int
+            They determine the rows.
+
+        Returns
+        -------
+        SelectedRows
+            In random order.
+        """
+        query = (self.starts, labelled, seed, fold)
+        work = partial(_random_rows, count=count)
+        merge = partial(_merge_closest, count=count)
+        drawn: SelectedRows = map_reduce(self.blocks, work, merge, broadcast=query).value
+        return drawn.in_order()
+
+    def closest_and_random(
+        self, separator: Separator, labelled: IndexArray, count: int, n_random: int, **draw: int
+    ) -> tuple[SelectedRows, SelectedRows]:
+        """Return what `closest` and `random` do, from one read."""
+        query = PoolQuery(self.starts, separator, labelled)
+        request = (query, (self.starts, labelled, draw["seed"], draw["fold"]))
+        counts = (count, n_random)
+        work, merge = partial(_close_and_random, counts=counts), partial(_merge_both, counts=counts)
+        close, drawn = map_reduce(self.blocks, work, merge, broadcast=request).value
+        return close.in_order(), drawn.in_order()
 
     def first_below(
         self, separator: Separator, labelled: IndexArray, count: int, *, below: float, after: int

@@ -42,6 +42,10 @@ class SelectedRows:
         block = self.block.take(positions)
         return SelectedRows(block, self.indices[positions], self.values[positions])
 
+    def in_order(self) -> SelectedRows:
+        """Return the rows by their values, equal ones in the order they have."""
+        return self.take(np.argsort(self.values, kind="stable"))
+
     def smallest(self, n_keep: int) -> SelectedRows:
         """Return the rows of smallest value, in the order they have."""
         return self if len(self) <= n_keep else self.take(smallest(self.values, n_keep))

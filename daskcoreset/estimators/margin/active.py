@@ -40,7 +40,7 @@ class ActiveMaxMarginClassifier(DecisionModel):
         Whether the boundary may miss the origin.
     batch : int, default=1
         Labels asked for at a time.
-    strategy : {"pool", "stream"}, default="pool"
+    strategy : {"pool", "stream", "cover"}, default="pool"
         As in `daskcoreset.margin.ActiveMaxMargin`.
     max_labels : int or None, default=None
         Labels to be looked at, at most.
@@ -107,7 +107,7 @@ class ActiveMaxMarginClassifier(DecisionModel):
         "error": [Interval(Real, 0, 1, closed="neither")],
         "delta": [Interval(Real, 0, 1, closed="neither")],
         "batch": [Interval(Integral, 1, None, closed="left")],
-        "strategy": [StrOptions({"pool", "stream"})],
+        "strategy": [StrOptions({"pool", "stream", "cover"})],
         "max_labels": [Interval(Integral, 1, None, closed="left"), None],
     }
 
@@ -119,7 +119,7 @@ class ActiveMaxMarginClassifier(DecisionModel):
         delta: float = 0.05,
         fit_intercept: bool = True,
         batch: int = 1,
-        strategy: Literal["pool", "stream"] = "pool",
+        strategy: Literal["pool", "stream", "cover"] = "pool",
         max_labels: int | None = None,
         on_inseparable: Literal["soft", "raise"] = "soft",
         C: float = 1.0,

@@ -301,3 +301,144 @@ def test_inputs__agree(tmp_path: Path) -> None:
 def test_parameters__are_refused(options: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         ActiveMaxMargin(**options)
+
+
+def cover(y: Any, **options: Any) -> Any:
+    options = {"strategy": "cover", "batch": 5, "random_state": 0, **options}
+    return ActiveMaxMargin(looked_up(y), **options)
+
+
+def test_cover__verifies_as_the_others_do_and_begins_in_every_group() -> None:
+    rng = np.random.default_rng(0)
+    centers = np.array([[0.0, 0.0], [50.0, 0.0], [0.0, 50.0], [50.0, 50.0], [90.0, 0.0]])
+    sizes = [2000, 600, 30, 20, 15]  # random rows would meet the small ones late
+    X = np.concatenate([c + rng.normal(size=(n, 2)) for c, n in zip(centers, sizes, strict=True)])
+    y = np.where(X[:, 0] + X[:, 1] > 45, 1, -1)
+    asking = cover(y).start(X, chunks=1000)
+    first = asking.ask()
+    groups = np.square(first.rows[:, None] - centers).sum(axis=2).argmin(axis=1)
+    assert first.phase is Phase.QUERYING
+    assert sorted(groups.tolist()) == [0, 1, 2, 3, 4]
+    found = asking.run(looked_up(y))
+    assert found.stopped == "verified"
+    assert found.n_labels_by_phase["seeding"] == 0
+    assert (found.predict(X) == y).mean() >= 0.95
+    assert found.certificate.error <= 0.05
+
+
+def test_cover__a_batch_is_of_the_strip_apart_and_one_row_in_five_random() -> None:
+    X = separable()
+    y = np.where(above(X) == "yes", 1, -1)
+    both = [int((y == s).argmax()) for s in (-1, 1)]
+    asking = cover(y, batch=10).start(X, known=(both, y[both]), chunks=700)
+    before, request = asking.result(), asking.ask()
+    gaps = np.abs(before.decision_function(X))
+    gaps[both] = np.inf
+    near = np.argsort(gaps)[: 8 * 32]
+    inside = np.isin(request.indices, near)
+    assert (inside.sum(), len(request)) == (8, 10)
+    # Each row of the strip has one that was asked for nearer than the closest rows alone have.
+    apart = [
+        np.square(X[near][:, None] - X[rows]).sum(axis=2).min(axis=1).sum()
+        for rows in (request.indices[inside], near[:8])
+    ]
+    assert apart[0] < apart[1]
+
+
+def test_cover__one_class_is_certified_by_random_rows_only() -> None:
+    X = separable(2000)
+    found = cover(np.ones(len(X))).run(X)
+    needed = verification_length(0.05, 0.05, 1, 1)
+    assert found.stopped == "verified"
+    assert found.n_labels_by_phase["querying"] == 5 + 10 + 20
+    assert found.certificate.verified == needed
+    assert found.certificate.error <= 0.05
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "sync"])
+def test_cover__same_bits_on_every_scheduler_and_after_a_break(
+    scheduler: str, tmp_path: Path
+) -> None:
+    X = separable(800)
+    y = np.where(above(X) == "yes", 1, -1)
+    whole = cover(y, error=0.2, delta=0.2).run(X, chunks=300)
+    with dask.config.set(scheduler=scheduler):
+        lazy = da.from_array(X, chunks=(300, 4))
+        asking = cover(y, error=0.2, delta=0.2).start(lazy, store=tmp_path / "run")
+        for _ in range(2):
+            request = asking.ask()
+            assert request is not None
+            asking.tell(y[request.indices])
+        resumed = ActiveMaxMargin.resume(tmp_path / "run", lazy)
+        assert same(resumed.run(looked_up(y)), whole)
+
+
+def _hostile(kind: str) -> tuple[Any, Any]:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(1000, 4))
+    y = np.where(X[:, 0] + 0.5 * X[:, 1] > 0.2, 1, -1)
+    if kind == "duplicates":  # most rows are one of three points on both sides of the boundary
+        X[:900] = X[np.arange(900) % 3]
+        y = np.where(X[:, 0] + 0.5 * X[:, 1] > 0.2, 1, -1)
+    elif kind == "five rows":
+        y = np.full(1000, -1)
+        X[:5], y[:5] = X[:5] + 30.0, 1
+    elif kind == "one column":
+        X[:, 3] *= 1e6
+    elif kind == "sorted":
+        order = np.argsort(y, kind="stable")
+        X, y = X[order], y[order]
+    elif kind == "noise":
+        y = rng.choice([-1, 1], 1000)
+    elif kind == "constant":
+        X[:] = 1.0
+    return X, y
+
+
+@pytest.mark.parametrize("batch", [1, 5])
+@pytest.mark.parametrize(
+    "kind", ["duplicates", "five rows", "one column", "sorted", "noise", "constant"]
+)
+def test_cover__hostile_pools_end_within_the_labels_allowed(kind: str, batch: int) -> None:
+    X, y = _hostile(kind)
+    learner = cover(y, C=1.0, max_labels=60, batch=batch, error=0.1)
+    found = learner.run(X, chunks=500)
+    assert found.n_labels <= 60
+    assert len(set(found.indices.tolist())) == len(found.indices)
+    if found.stopped == "verified":
+        assert (found.predict(X) != y).mean() <= found.certificate.error
+    if kind in {"duplicates", "sorted"}:
+        assert (found.predict(X) == y).mean() > 0.9
+
+
+def test_cover__weights_say_which_rows_cover_the_pool() -> None:
+    X = np.concatenate([np.zeros((500, 2)), np.full((500, 2), 9.0)])
+    X += np.random.default_rng(0).normal(size=X.shape)
+    y, weights = np.where(X[:, 0] > 9, 1, -1), np.repeat([0.0, 1.0], 500)
+    asking = cover(y).start(X, sample_weight=weights)
+    while (request := asking.ask()) is not None:
+        assert (request.indices >= 500).all()
+        asking.tell(y[request.indices])
+
+
+def test_cover__seeks_a_rare_class_in_cells_before_it_is_certified_away() -> None:
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(3000, 3)), rng.normal(size=(15, 3)) + 40.0])
+    y = np.repeat([-1, 1], [3000, 15])
+    runs = [cover(y, batch=2, random_state=seed).run(X) for seed in range(3)]
+    assert all(run.n_labels_by_phase["seeding"] == 0 for run in runs)
+    assert all((run.predict(X) == y).all() for run in runs)
+    # Labels of cells prove nothing: while only they are there, so does the certificate.
+    asking = cover(np.full(len(X), -1)).start(X)
+    for _ in range(3):
+        request = asking.ask()
+        assert request is not None
+        asking.tell(np.full(len(request), -1))
+    assert asking.result().certificate.error == 1.0
+
+
+def test_known__labels_of_one_class_leave_all_random_rows_to_the_certificate() -> None:
+    X = separable(1000)
+    asking = ActiveMaxMargin(random_state=0).start(X, known=([0], [1]))
+    found = asking.run(lambda rows: np.ones(len(rows)))
+    assert found.certificate.error <= 0.05
