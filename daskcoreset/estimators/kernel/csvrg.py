@@ -53,7 +53,8 @@ class CSVRGClassifier(CorePointModel):
 
     By default this is not the algorithm that it is named after: core points are drawn at random,
     as many of every class, and the problem in their span is solved by Newton's method.
-    ``strategy="online", solver="csvrg"`` are the paper's cover and its variance-reduced gradient.
+    ``strategy="online", solver="csvrg", stand_ins="core_points"`` are the paper's cover and its
+    variance-reduced gradient.
 
     Parameters
     ----------
@@ -106,6 +107,10 @@ class CSVRGClassifier(CorePointModel):
         Reads of "exact" at most, and snapshots of "csvrg".
     option : {"I", "II"}, default="I"
         Snapshot of "csvrg": the last iterate of an epoch, or one drawn uniformly.
+    stand_ins : {"span", "core_points"}, default="span"
+        Where "csvrg" lets the gradients of rows stand: at the nearest vector of the span of the
+        core points, or at the nearest core point, as in the paper. Both keep its bounds; the
+        first ends at the least objective in the span (`benchmarks/kernels.py`).
     eta : float, optional
         Length of the steps of "csvrg"; ``0.05 / L`` by default.
     n_inner : int, optional
@@ -137,6 +142,10 @@ class CSVRGClassifier(CorePointModel):
     core_points_ : ndarray of shape (r, d)
         Rows of the data.
     n_core_points_ : int
+    coreset_ : Coreset
+        The rows that `size` drew, with weights by which they stand for all; `audit` compares
+        costs on them with those on all rows. Not there where all rows were trained on; after
+        `partial_fit` it is of the rows of that call.
     dual_coef_ : ndarray of shape (1, r) or (n_classes, r), float64
         Coefficients of the core points.
     classes_ : ndarray of shape (n_classes,)
@@ -151,8 +160,7 @@ class CSVRGClassifier(CorePointModel):
     n_iter_ : int
     converged_ : bool
         Whether `objective_` is the least one in the span but for the part `tol`: by the promise
-        of a further step or by `gap_` with "exact", by `gap_` alone with "csvrg", whose steps
-        mostly end further away.
+        of a further step or by `gap_` with "exact", by `gap_` alone with "csvrg".
     solver_ : {"exact", "csvrg"}
     diameter_, gamma_, lam_ : float
     approximation_bound_ : float
@@ -203,6 +211,7 @@ class CSVRGClassifier(CorePointModel):
         "size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "option": [StrOptions({"I", "II"})],
+        "stand_ins": [StrOptions({"span", "core_points"})],
         "eta": [Interval(Real, 0, 1, closed="neither"), None],
         "n_inner": [Interval(Integral, 1, None, closed="left"), None],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -230,6 +239,7 @@ class CSVRGClassifier(CorePointModel):
         size: int | Literal["auto"] | None = None,
         max_iter: int = 100,
         option: Literal["I", "II"] = "I",
+        stand_ins: Literal["span", "core_points"] = "span",
         eta: float | None = None,
         n_inner: int | None = None,
         tol: float = 1e-4,
@@ -255,6 +265,7 @@ class CSVRGClassifier(CorePointModel):
         self.size = size
         self.max_iter = max_iter
         self.option = option
+        self.stand_ins = stand_ins
         self.eta = eta
         self.n_inner = n_inner
         self.tol = tol
@@ -394,4 +405,5 @@ class CSVRGClassifier(CorePointModel):
             n_inner=self.n_inner,
             tol=self.tol,
             seed=seed,
+            stand_ins=self.stand_ins,
         )

@@ -344,3 +344,8 @@ class Span:
     def coordinates(self, beta: FloatArray) -> FloatArray:
         """Return gamma of coefficients, up to the directions that were left out."""
         return np.asarray(self.into.T @ (self.gram @ beta))
+
+    def gradient(self, beta: FloatArray, of_losses: FloatArray) -> FloatArray:
+        """Gradient of the objective at coefficients, from sums over rows of ``a k(c, x)``."""
+        with one_thread():
+            return np.asarray(self.coordinates(beta) + self.into.T @ of_losses)
