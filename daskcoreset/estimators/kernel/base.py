@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.constructions.class_summary import ClassSummary, summarise_classes
 from daskcoreset.constructions.coverage.cover import cover
-from daskcoreset.core.blocks import plain_labels
+from daskcoreset.core.blocks import Block, plain_labels
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, package_versions
 from daskcoreset.core.linalg import dense_rows
@@ -37,6 +37,7 @@ from daskcoreset.estimators.kernel.kernels import (
     warn_unscaled,
 )
 from daskcoreset.estimators.kernel.losses import LOSSES, MarginLoss, resolve_lambda, resolve_loss
+from daskcoreset.estimators.kernel.metric import PILOT_POINTS, PILOT_ROWS, learned_scales
 from daskcoreset.estimators.kernel.objective import n_problems
 from daskcoreset.estimators.kernel.rows import (
     CorePoints,
@@ -129,6 +130,11 @@ def _first_equal(given: InMemoryData, points: Points, labels: AnyArray) -> Index
     return np.array([rows[row.tobytes(), label] for row, label in wanted], dtype=np.int64)
 
 
+def _larger(quotas: dict[Any, int] | None, others: dict[Any, int]) -> dict[Any, int]:
+    """Return the larger of two numbers of rows for every class."""
+    return {label: max(count, (quotas or {}).get(label, 0)) for label, count in others.items()}
+
+
 class KernelModel(DecisionModel):
     """Base of the kernel classifiers.
 
@@ -179,6 +185,8 @@ class CorePointModel(KernelModel):
     _kernel: Isotropic
     _table: Any
 
+    # Whether distances are learned; of estimators without the parameter they are Euclidean.
+    metric: Any = "euclidean"
     loss: Any
     diameter: Any
     max_points: Any
@@ -244,6 +252,7 @@ class CorePointModel(KernelModel):
             if warm and self.core_points_.shape[1] == self.n_features_in_:
                 core_points = self._earlier()
             else:
+                self.__dict__.pop("scales_", None)  # of an earlier fit
                 core_points = self._covered(data, seed)
         self._train(data, core_points, seed)
         self._keep_rows(data, given, seed)
@@ -325,6 +334,13 @@ class CorePointModel(KernelModel):
                 f"diameter={self.diameter} is not positive; pass how far apart rows of one cell "
                 f"may be, or max_points."
             )
+        if self.metric == "learned" and (
+            self.diameter is not None or self.strategy in {"online", "farthest"}
+        ):
+            raise InvalidInputError(
+                'metric="learned" takes drawn core points, and covers are of Euclidean distances; '
+                'leave diameter out and pass strategy="drawn", or metric="euclidean".'
+            )
         if self.strategy == "drawn" and self.diameter is not None:
             raise InvalidInputError(
                 f'strategy="drawn" keeps no diameter, got diameter={self.diameter}; pass '
@@ -376,11 +392,17 @@ class CorePointModel(KernelModel):
         if strategy == "drawn":
             assert max_points is not None  # noqa: S101 - checked
             quotas, classes = self._quotas(data.summary, max_points), data.summary.classes
+            pilot = self._pilot_quotas(data.summary)
+            wanted = quotas if pilot is None else _larger(quotas, pilot)
             strata = sample_classes(
-                data.blocks, classes, points=max_points, quotas=quotas, seed=seed
+                data.blocks, classes, points=max_points, quotas=wanted, seed=seed
             )
             drawn = None if quotas is None else training_rows(strata, quotas)
-            return CorePoints(sample_core_points(strata, max_points), drawn=drawn)
+            points = sample_core_points(strata, max_points)
+            if pilot is not None:
+                few = sample_core_points(strata, min(max_points, PILOT_POINTS))
+                self.scales_ = self._learned(training_rows(strata, pilot), few, data, seed)
+            return CorePoints(points, drawn=drawn)
         covered = cover(
             data.blocks,
             self.diameter,
@@ -390,6 +412,22 @@ class CorePointModel(KernelModel):
             progress=self.progress,
         )
         return CorePoints(covered.points, covered.diameter, measured=False)
+
+    def _pilot_quotas(self, summary: ClassSummary) -> dict[Any, int] | None:
+        """Rows of every class to learn the metric from; None where it is not learned."""
+        if self.metric != "learned":
+            return None
+        return quotas_of(PILOT_ROWS, summary.classes, summary.class_weights)
+
+    def _learned(
+        self, rows: Block, points: AnyArray, data: LabelledBlocks, seed: int
+    ) -> FloatArray:
+        """Learn the factors of the columns in distances from few rows."""
+        loss = resolve_loss(self.loss, theta=self.theta, mu=self.mu)
+        # C of a row of the pilot, not of all rows that it stands for: the slopes of a pilot that
+        # is fitted more closely than its rows bear are those of noise.
+        lam = resolve_lambda(self.lam, self.C, float(len(rows)))
+        return learned_scales(rows, points, loss, classes=data.classes, lam=lam, seed=seed)
 
     def _extended(self, data: LabelledBlocks, seed: int) -> CorePoints:
         """Add the core points that further rows need, and keep the earlier ones."""
@@ -443,7 +481,8 @@ class CorePointModel(KernelModel):
         start = core_points.beta
         if start is None:
             start = np.zeros((len(core_points.points), n_problems(len(data.classes))))
-        core = KernelMap(self._kernel, np.asarray(core_points.points, dtype=np.float64))
+        points = np.asarray(core_points.points, dtype=np.float64)
+        core = KernelMap(self._kernel, points, getattr(self, "scales_", None))
         with count_reads(self.progress, self._max_reads(), unit="read") as advance:
             rows.report = partial(self._report, advance)
             solution = self._solve(KernelProblem(rows, core, loss, self.lam_), start, seed)
