@@ -85,19 +85,19 @@ def ceilings(name: str, seeds: int, limit: float) -> dict[str, Any]:
     for seed in range(seeds):
         train, labels, test, truth = split(X, y, seed)
         variance = float(train[:10_000].var(axis=0).sum())
-        for method in runs:
+        for method, done in runs.items():
             # Of the same metric, the largest takes the parameters of the smallest.
             key = "learned" if "learned" in method else method
             if key not in choice:
                 choice[key] = tuned(method, train, labels, variance)
-            if sum(run[1] for run in runs[method]) > limit:
+            if sum(run[1] for run in done) > limit:
                 continue
             rows = PEERS.get(method, len(train))
             start = time.process_time()
             model = make(method, *choice[key], seed).fit(train[:rows], labels[:rows])
             middle = time.process_time()
             accuracy = float(np.mean(model.predict(test[:10_000]) == truth[:10_000]))
-            runs[method].append([accuracy, middle - start, time.process_time() - middle])
+            done.append([accuracy, middle - start, time.process_time() - middle])
     for method, several in runs.items():
         found[method] = {"median": np.median(several, axis=0).tolist(), "runs": len(several)}
         print(name, method, found[method], flush=True)

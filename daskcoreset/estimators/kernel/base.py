@@ -394,13 +394,12 @@ class CorePointModel(KernelModel):
             quotas, classes = self._quotas(data.summary, max_points), data.summary.classes
             pilot = self._pilot_quotas(data.summary)
             wanted = quotas if pilot is None else _larger(quotas, pilot)
-            strata = sample_classes(
-                data.blocks, classes, points=max_points, quotas=wanted, seed=seed
-            )
+            most = max_points if pilot is None else max(max_points, PILOT_POINTS)
+            strata = sample_classes(data.blocks, classes, points=most, quotas=wanted, seed=seed)
             drawn = None if quotas is None else training_rows(strata, quotas)
             points = sample_core_points(strata, max_points)
             if pilot is not None:
-                few = sample_core_points(strata, min(max_points, PILOT_POINTS))
+                few = sample_core_points(strata, PILOT_POINTS)
                 self.scales_ = self._learned(training_rows(strata, pilot), few, data, seed)
             return CorePoints(points, drawn=drawn)
         covered = cover(

@@ -361,7 +361,7 @@ class CSVRGClassifier(CorePointModel):
         """
         if self.metric == "learned":
             raise InvalidInputError(
-                'partial_fit cannot learn a metric, which all earlier rows would have to be read '
+                "partial_fit cannot learn a metric, which all earlier rows would have to be read "
                 'for again; pass metric="euclidean", or call fit.'
             )
         return self._fit(X, y, sample_weight, classes=classes, resume=hasattr(self, "_table"))

@@ -111,4 +111,4 @@ def _squared_slopes(core: KernelMap, beta: FloatArray, rows: Block) -> FloatArra
             pulls = values * beta[:, k]
             ahead = points * pulls.sum(axis=1)[:, np.newaxis] - product(pulls, centers)
             sums[k] += thin_product(np.square(ahead).T, u[:, np.newaxis])[:, 0]
-    return 4.0 * core.kernel.gamma**2 * sums / rows.weights.sum()
+    return np.asarray(4.0 * core.kernel.gamma**2 * sums / rows.weights.sum())
