@@ -40,7 +40,13 @@ _FLAGS = (
     (r"\bstorage_options\b", "--storage-option"),
     (r"(?<![\w'\"/.-])(?:y)(?= (?:is|are|has|holds|and|must)\b)", "--labels"),
     (r"\bpass y\b", "pass --labels"),
-    (r"^columns (?=has|is)", "--columns "),
+    (r"^columns (?=has|is|names)", "--columns "),
+    (r"\bleave columns out, and pass the columns of the array.*", "leave --columns out."),
+    (r"; pass it, or pass solutions", "; pass it"),
+    (r"\bunless a size is given\b", "unless --size is given"),
+    (r"\ba smaller size\b", "a smaller --size"),
+    (r"\bthose in tree\.leaves\b", "those that `daskcoreset tree list` shows"),
+    (r"\bthe times of tree\.leaves say\b", "`daskcoreset tree list` says"),
     (r"\bof X\b", "of IN"),
     (r"(?<![\w'\"/.-])X(?= (?:is|has|holds|must)\b)", "IN"),
 )
@@ -161,7 +167,7 @@ def _forget_output() -> None:
 @contextmanager
 def _warnings_in_one_line() -> Iterator[None]:
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        _say(f"warning: {message}")
+        _say(f"warning: {in_flags(str(message))}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", CoresetWarning)

@@ -309,7 +309,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         Runs of k-means on the coreset, of which the best is kept. "auto" makes 10 for up to
         fifty clusters, ``500 // n_clusters`` for more, and at least three, for single runs end
         in poor optima (measured; see `auto_starts`). One where `init` is
-        an array.
+        an array, with a `RuntimeWarning` for more, as in scikit-learn.
     solver : {"scikit-learn", "parts", "faiss"}, default="scikit-learn"
         What solves on the coreset. The other two are for thousands of clusters, and take neither
         `init` nor `n_init`: "parts" reduces the coreset to four centroids a cluster, in the root
@@ -508,12 +508,14 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         if self.solver == "faiss":
             k, steps = self.n_clusters, self.max_iter
             return solve_by_faiss(points, weights, k, max_iter=steps, seed=seed)
+        given = not (isinstance(self.init, str) or callable(self.init))
         return solve(
             points,
             weights,
             self.n_clusters,
             init=self.init,
-            n_init=self._n_starts,
+            # Of an array with several starts scikit-learn warns, and makes one.
+            n_init=1 if given and self.n_init == "auto" else self._n_starts,
             max_iter=self.max_iter,
             tol=self.tol,
             seed=seed,

@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self, Unpack
+from typing import Any, ClassVar, Literal, Self, TypeAlias, Unpack, get_args
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.linear_model._base import SparseCoefMixin
+from sklearn.svm import LinearSVC
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
@@ -24,7 +25,6 @@ from daskcoreset.constructions.tree.stream import CoresetStream
 from daskcoreset.core.blocks import check_classes, plain_labels
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, caller_level
-from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
@@ -37,17 +37,25 @@ from daskcoreset.estimators.base import (
     SparseInput,
     coreset_is_all,
     refuse_as,
-    require_weighted_fit,
     resolve_for,
     validate_rows,
     warn_lost_classes,
 )
 from daskcoreset.estimators.class_weights import weigh_blocks, weigh_rows
 from daskcoreset.estimators.classifier import IncompleteClassifier, announced_classes
+from daskcoreset.estimators.solving import (
+    check_solver,
+    handed_on,
+    logistic_penalty,
+    solve_with,
+    solver_of,
+)
 from daskcoreset.inputs.options import ReadKeywords, ReadOptions, reading, takes_reading
 from daskcoreset.sensitivities import SVM, Logistic, Sensitivity
 from daskcoreset.sensitivities.svm_calibration import Variant
 from daskcoreset.solvers.linear import LinearFit, solve_svm
+
+Solver: TypeAlias = Literal["lbfgs", "liblinear", "newton-cg", "newton-cholesky", "sag", "saga"]
 
 # What the parameters of both linear classifiers may be.
 _CONSTRAINTS: dict[str, list[Any]] = {
@@ -131,7 +139,8 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
         InvalidInputError, ValueError, TypeError
             If another argument cannot be used; if y is of one class.
         """
-        self._check_solver()
+        self._validate_params()
+        check_solver(self)
         data = self._validate_in_memory(X, y, sample_weight)
         classes = None
         if data is not None:
@@ -189,7 +198,8 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
             If rows do not fit those before, or a label is not among `classes`. Nothing was
             taken then.
         """
-        self._check_solver()
+        self._validate_params()
+        check_solver(self)
         self._check_parts()
         stream = getattr(self, "_stream", None)
         fresh = stream is None and not hasattr(self, "coreset_")
@@ -230,11 +240,6 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
         self.classes_ = announced
         return self
 
-    def _check_solver(self) -> None:
-        self._validate_params()
-        if self.estimator is not None:
-            require_weighted_fit(self.estimator, "pass one that does")
-
     def _check_parts(self) -> None:
         """Check that no parameter needs all rows."""
         if self.class_weight == "balanced":
@@ -259,12 +264,11 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
         check_classes(np.unique(labels)[:2], len(labels))
         if classes is not None and not coreset_is_all(coreset):
             warn_lost_classes(classes, labels)
-        solver = self._default_solver() if self.estimator is None else clone(self.estimator)
+        solver = solver_of(self, coreset)
         earlier: Any = getattr(self, "estimator_", None)
         if getattr(self, "warm_start", False) and _fits(earlier, solver, points, labels):
             solver = earlier.set_params(**solver.get_params(deep=False))
-        with one_thread():
-            self.estimator_ = solver.fit(points, labels, sample_weight=weights)
+        self.estimator_ = solve_with(self, solver, points, labels, weights)
         self.classes_ = self.estimator_.classes_
         return self
 
@@ -548,6 +552,7 @@ class LinearSVM(CheckedParameters, SparseInput, SparseCoefMixin, ClassifierMixin
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of the rows whose class is predicted."""
+        check_is_fitted(self)
         with refuse_as("y or sample_weight"):
             return float(super().score(X, y, sample_weight))
 
@@ -570,7 +575,19 @@ class CoresetLogisticRegression(LinearCoresetModel):
     estimator : estimator object or None, default=None
         What solves on the coreset: any linear classifier of scikit-learn whose ``fit`` takes
         ``sample_weight``, with its own parameters. None takes ``LogisticRegression`` with this
-        `C`.
+        `C` and the other parameters of it below.
+    solver : {"lbfgs", "liblinear", "newton-cg", "newton-cholesky", "sag", "saga"}, default="lbfgs"
+        Of ``LogisticRegression``, which says what each is good for; "lbfgs" is scikit-learn's
+        default, for it takes any number of classes. Whatever it is, the coreset is the same.
+    l1_ratio : float, default=0.0
+        Share of :math:`|w|_1` in the penalty, in place of :math:`|w|^2/2`: 1 for that alone, which
+        "liblinear" and "saga" take, and "saga" anything between. A penalty is the same on all
+        rows as on a coreset, so that this is one for all. It stands for ``penalty``, which
+        scikit-learn gives up, like ``C=np.inf`` for none.
+    dual : bool, default=False
+        Whether "liblinear" solves the dual problem, which pays with more columns than rows.
+    intercept_scaling : float, default=1
+        Entry of the column that stands for the intercept in "liblinear", which penalises it.
     fit_intercept : bool, default=True
     class_weight : dict of label to float, "balanced" or None, default=None
         Factors of the weights of rows, as in scikit-learn; "balanced" gives every class the same
@@ -583,7 +600,8 @@ class CoresetLogisticRegression(LinearCoresetModel):
     tol : float, default=1e-4
         When the default solver stops; an `estimator` has its own, like the next two.
     max_iter : int, default=1000
-        Its steps at most.
+        Its steps at most: scikit-learn's 100 are few for columns of different units, and a step
+        on a coreset is short.
     verbose : int, default=0
         Whether it prints what it does.
     warm_start : bool, default=False
@@ -634,6 +652,12 @@ class CoresetLogisticRegression(LinearCoresetModel):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **_CONSTRAINTS,
         "C": [Interval(Real, 0.0, None, closed="right")],
+        "solver": [StrOptions(set(get_args(Solver)))],
+        "l1_ratio": [Interval(Real, 0.0, 1.0, closed="both")],
+        "dual": ["boolean"],
+        "intercept_scaling": [Interval(Real, 0.0, None, closed="neither")],
+        "tol": [Interval(Real, 0.0, None, closed="left")],
+        "max_iter": [Interval(Integral, 0, None, closed="left")],
         "warm_start": ["boolean"],
     }
 
@@ -643,6 +667,10 @@ class CoresetLogisticRegression(LinearCoresetModel):
         C: float = 1.0,
         size: int | Literal["auto"] = 10_000,
         estimator: Any = None,
+        solver: Solver = "lbfgs",
+        l1_ratio: float = 0.0,
+        dual: bool = False,
+        intercept_scaling: float = 1,
         fit_intercept: bool = True,
         class_weight: Any = None,
         method: str | Sensitivity[Any] = "logistic",
@@ -659,6 +687,10 @@ class CoresetLogisticRegression(LinearCoresetModel):
         self.C = C
         self.size = size
         self.estimator = estimator
+        self.solver = solver
+        self.l1_ratio = l1_ratio
+        self.dual = dual
+        self.intercept_scaling = intercept_scaling
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.method = method
@@ -678,14 +710,9 @@ class CoresetLogisticRegression(LinearCoresetModel):
         return Logistic(intercept=bool(self.fit_intercept), lam=lam)
 
     def _default_solver(self) -> LogisticRegression:
-        return LogisticRegression(
-            C=self.C,
-            fit_intercept=self.fit_intercept,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            verbose=self.verbose,
-            warm_start=self.warm_start,
-        )
+        penalty = logistic_penalty(self.l1_ratio, self.C)
+        options = handed_on(self, LogisticRegression)
+        return LogisticRegression(**{**options, "l1_ratio": None, **penalty})
 
     @takes_reading
     def predict_proba(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
@@ -742,6 +769,19 @@ class CoresetSVC(LinearCoresetModel):
         ``sample_weight``, with its own parameters. None takes `LinearSVM` with this `C`, which
         leaves the intercept without penalty, as the objective does. ``LinearSVC`` penalises it
         unless its ``intercept_scaling`` is large.
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+        What the default solver minimises; "hinge" is what rows are drawn for. Squared, it is
+        ``LinearSVC`` that solves, on the same rows: 2000 came within 0.4 % of its optimum on
+        three sets, a tenth of what uniform rows lose (``benchmarks/results/svm_losses.md``).
+        `audit` and ``size="auto"`` judge by the hinge.
+    penalty : {"l2", "l1"}, default="l2"
+        Of ``LinearSVC``, which has "l1" for the squared hinge alone; it makes many `coef_` zero.
+    dual : bool or "auto", default="auto"
+        Of ``LinearSVC``; "auto" chooses by shape and parameters. True or False takes ``LinearSVC``
+        for the hinge as well, which penalises the intercept.
+    intercept_scaling : float, default=1
+        Of ``LinearSVC``: the intercept is the weight of a column of this number, penalised like
+        the others. Any other than 1 takes ``LinearSVC``.
     fit_intercept : bool, default=True
     class_weight : dict of label to float, "balanced" or None, default=None
         Factors of the weights of rows, as in scikit-learn; "balanced" gives every class the same
@@ -815,6 +855,10 @@ class CoresetSVC(LinearCoresetModel):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **_CONSTRAINTS,
+        "loss": [StrOptions({"hinge", "squared_hinge"})],
+        "penalty": [StrOptions({"l1", "l2"})],
+        "dual": ["boolean", StrOptions({"auto"})],
+        "intercept_scaling": [Interval(Real, 0.0, None, closed="neither")],
         "variant": [StrOptions({"auto", "pilot_mix", "calibrated", "systematic", "paper"})],
         "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
     }
@@ -825,6 +869,10 @@ class CoresetSVC(LinearCoresetModel):
         C: float = 1.0,
         size: int | Literal["auto"] = 2000,
         estimator: Any = None,
+        loss: Literal["hinge", "squared_hinge"] = "hinge",
+        penalty: Literal["l2", "l1"] = "l2",
+        dual: bool | Literal["auto"] = "auto",
+        intercept_scaling: float = 1,
         fit_intercept: bool = True,
         class_weight: Any = None,
         method: str | Sensitivity[Any] = "svm",
@@ -842,6 +890,10 @@ class CoresetSVC(LinearCoresetModel):
         self.C = C
         self.size = size
         self.estimator = estimator
+        self.loss = loss
+        self.penalty = penalty
+        self.dual = dual
+        self.intercept_scaling = intercept_scaling
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.method = method
@@ -859,11 +911,8 @@ class CoresetSVC(LinearCoresetModel):
     def _own_method(self) -> SVM:
         return SVM(float(self.C), self.n_clusters, self.variant, bool(self.fit_intercept))
 
-    def _default_solver(self) -> LinearSVM:
-        return LinearSVM(
-            C=self.C,
-            fit_intercept=self.fit_intercept,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            verbose=self.verbose,
-        )
+    def _default_solver(self) -> LinearSVM | LinearSVC:
+        hinge = {"loss": "hinge", "penalty": "l2", "dual": "auto", "intercept_scaling": 1}
+        if all(getattr(self, name) == value for name, value in hinge.items()):
+            return LinearSVM(**handed_on(self, LinearSVM))
+        return LinearSVC(**handed_on(self, LinearSVC))

@@ -419,10 +419,11 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
 
     def _likelihood(self, X: Any, sample_weight: Any) -> tuple[float, float]:
         """Total weight and weighted log-likelihood of all rows."""
+        mixture = self._fitted
         rows = self._open_rows(X, sample_weight, fitted=True)
         if not isinstance(rows, InMemoryData):
-            return weighted_sum(rows, partial(score_samples, self._fitted))
-        total = log_likelihood(self._fitted, rows.X, rows.sample_weight)
+            return weighted_sum(rows, partial(score_samples, mixture))
+        total = log_likelihood(mixture, rows.X, rows.sample_weight)
         return float(rows.weights.sum()), total
 
     @property

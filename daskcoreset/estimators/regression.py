@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Self, Unpack
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import RegressorMixin, clone
+from sklearn.base import RegressorMixin
 from sklearn.linear_model import ElasticNet, QuantileRegressor, Ridge
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
@@ -32,11 +32,11 @@ from daskcoreset.estimators.base import (
     apply_method,
     refuse,
     refuse_as,
-    require_weighted_fit,
     resolve_for,
 )
 from daskcoreset.estimators.meta import of_inner
 from daskcoreset.estimators.scoring import r_squared
+from daskcoreset.estimators.solving import check_solver, handed_on, solve_with, solver_of
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.sensitivities import LeastSquares, QuantileRegression, Sensitivity
@@ -126,8 +126,7 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type
             If another argument cannot be used.
         """
         self._validate_params()
-        if self.estimator is not None:
-            require_weighted_fit(self.estimator, "pass one that does")
+        check_solver(self)
         rows, names = self._rows(X, y, sample_weight)
         method = resolve_for(self.method, None, self._own_method())
         self._summary = None
@@ -221,9 +220,7 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type
             extra: Any = points[:, n_features:]
             extra = extra if isinstance(extra, np.ndarray) else extra.toarray()
             points, numbers = points[:, :n_features], np.column_stack([extra, numbers])
-        solver = self._default_solver() if self.estimator is None else clone(self.estimator)
-        with one_thread():
-            self.estimator_ = solver.fit(points, numbers, sample_weight=weights)
+        self.estimator_ = solve_with(self, solver_of(self, coreset), points, numbers, weights)
 
     coef_ = of_inner("coef_", "Coefficients, of shape (d,), or (t, d) for y of shape (n, t).")
     intercept_ = of_inner("intercept_", "Intercept, or one for every target.")
@@ -426,7 +423,7 @@ class CoresetRidge(_SeveralTargets):
         return LeastSquares(bool(self.fit_intercept), float(self.alpha))
 
     def _default_solver(self) -> Ridge:
-        return Ridge(self.alpha, fit_intercept=self.fit_intercept)
+        return Ridge(**handed_on(self, Ridge))
 
     def _exact_solver(self, summary: DataSummary) -> Ridge:
         return summary.ridge(float(self.alpha), fit_intercept=bool(self.fit_intercept))
@@ -557,7 +554,7 @@ class CoresetElasticNet(_SeveralTargets):
         }
 
     def _default_solver(self) -> ElasticNet:
-        return ElasticNet(self.alpha, **self._options)
+        return ElasticNet(**handed_on(self, ElasticNet))
 
     def _exact_solver(self, summary: DataSummary) -> ElasticNet:
         return summary.elastic_net(float(self.alpha), **self._options)
@@ -660,6 +657,4 @@ class CoresetQuantileRegressor(LinearCoresetRegressor):
         return QuantileRegression(float(self.quantile), bool(self.fit_intercept))
 
     def _default_solver(self) -> QuantileRegressor:
-        return QuantileRegressor(
-            quantile=float(self.quantile), alpha=self.alpha, fit_intercept=self.fit_intercept
-        )
+        return QuantileRegressor(**handed_on(self, QuantileRegressor))

@@ -86,7 +86,7 @@ def resolve_method(
     if isinstance(method, str):
         if not is_choice(method, CONSTRUCTIONS):
             raise InvalidInputError(
-                f"method {method!r} is unknown; the known ones are {names}, and "
+                f"method {method!r} is unknown; the known ones are {names}, and 'auto' and "
                 "'coverage' in daskcoreset.build."
             )
         return _construct(CONSTRUCTIONS[method], n_clusters)

@@ -293,11 +293,13 @@ class Sensitivity(ABC, Generic[S]):
             Their sum over components is the score; draws are made in proportion to it.
         """
 
-    def proposal(self, block: Block, rng: np.random.Generator) -> tuple[S, FloatArray]:
-        """Summarise one block, and score its rows by this summary alone.
+    def proposal(
+        self, block: Block, previous: Any, rng: np.random.Generator
+    ) -> tuple[S, FloatArray]:
+        """Summarise one block in the last fold, and score its rows by what is known by then.
 
-        What a block of a single fold does in one read; to be overridden where a summary knows
-        scores by the way.
+        That is the finalized summary of the fold before, or with a single fold the summary of the
+        block alone. To be overridden where a summary knows scores by the way.
 
         Returns
         -------
@@ -306,8 +308,9 @@ class Sensitivity(ABC, Generic[S]):
         scores : ndarray of shape (n,), float64
             Sums over the components.
         """
-        local = self.block_summary(block, None, rng)
-        return local, self.scores(block, local).sum(axis=0)
+        local = self.block_summary(block, previous, rng)
+        known = local if previous is None else previous
+        return local, self.scores(block, known).sum(axis=0)
 
     @abstractmethod
     def total_scores(self, local: S, summary: S) -> FloatArray:

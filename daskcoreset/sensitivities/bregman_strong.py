@@ -195,8 +195,11 @@ class StrongBregman(Representable, DivergenceParameter, Sensitivity[RoughBregman
         """Cells of the block by k-means++; in the first fold of two the spread alone."""
         return self._cells(block, previous, rng)[0]
 
-    def proposal(self, block: Block, rng: np.random.Generator) -> tuple[BregmanCells, FloatArray]:
+    def proposal(
+        self, block: Block, previous: Any, rng: np.random.Generator
+    ) -> tuple[BregmanCells, FloatArray]:
         """Cells of the block, and scores by the distances that they were made with."""
+        assert previous is None  # noqa: S101 - several folds make no proposals
         cells, partition = self._cells(block, None, rng)
         scores = np.zeros(len(block))
         if partition is not None:

@@ -268,9 +268,11 @@ class RoughKMeans(Sensitivity[RoughSummary]):
             return propose(block, state, self.n_proposals, rng)
         return lloyd_step(block.points, block.weights, state.centers)
 
-    def proposal(self, block: Block, rng: np.random.Generator) -> tuple[Clusters, FloatArray]:
+    def proposal(
+        self, block: Block, previous: Any, rng: np.random.Generator
+    ) -> tuple[Clusters, FloatArray]:
         """Cells of the block, and scores by the distances that they were made with."""
-        assert self.n_folds == 1  # noqa: S101 - several folds make no proposals
+        assert previous is None  # noqa: S101 - several folds make no proposals
         partition = rough_cells(block.points, block.weights, self.centers, rng)
         return partition.clusters, self.score_by(partition, block.weights)
 

@@ -346,9 +346,19 @@ class Logistic(Sensitivity[Any]):
         """Second moments of the block, means by class and a sample; then sums by the pilot."""
         if previous is None:
             return self._moments(block, rng)
+        return self.proposal(block, previous, rng)[0]
+
+    def proposal(
+        self, block: Block, previous: Any, rng: np.random.Generator
+    ) -> tuple[Any, FloatArray]:
+        """Sum terms over the rows, and score them by the same terms; or as of one read."""
+        if previous is None:
+            return super().proposal(block, previous, rng)
         terms = logistic_terms(block, previous)
         scores = logistic_scores(block, previous, terms, intercept=self.intercept)
-        return logistic_sums(block, previous, terms, scores.sum(axis=1))
+        sums = logistic_sums(block, previous, terms, scores.sum(axis=1))
+        scores *= _factors(previous)[:, np.newaxis]
+        return sums, scores.sum(axis=0)
 
     def _moments(self, block: Block, rng: np.random.Generator) -> LabelledScatter:
         whole = moments_of(block.points, block.weights)

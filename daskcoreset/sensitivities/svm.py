@@ -299,9 +299,17 @@ class SVM(Sensitivity[Any]):
         """Sample the classes; in the second fold sum terms over the rows."""
         if previous is None:
             return sample_strata(block, self._pilot_size(block.points.shape[1]), rng)
+        return self.proposal(block, previous, rng)[0]
+
+    def proposal(
+        self, block: Block, previous: PilotSolution, rng: np.random.Generator
+    ) -> tuple[PilotSums, FloatArray]:
+        """Sum terms over the rows, and score them by the same terms."""
+        del rng
         by_pilot = row_terms(block, previous)
         terms = self._terms(block, previous, by_pilot)
-        return sums_over(block, previous, by_pilot, totals_of(terms))
+        sums = sums_over(block, previous, by_pilot, totals_of(terms))
+        return sums, self._mixed(terms, previous).sum(axis=0)
 
     def _pilot_size(self, d: int) -> int:
         """Maximal rows of a class; with more than two classes there are more in all."""
@@ -359,7 +367,10 @@ class SVM(Sensitivity[Any]):
 
     def scores(self, block: Block, summary: Any) -> FloatArray:
         """Return u times the score of Lemma 2; or half of it, and half the activity."""
-        terms: FloatArray = self._terms(block, summary, row_terms(block, summary))
+        return self._mixed(self._terms(block, summary, row_terms(block, summary)), summary)
+
+    def _mixed(self, terms: FloatArray, summary: PilotSolution) -> FloatArray:
+        """Return the bound alone, or half of it and half the activity; `terms` is written to."""
         if not self.design.mixes_activity:
             return terms[:1]
         terms /= 2.0 * summary.totals[:2, np.newaxis]

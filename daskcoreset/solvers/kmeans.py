@@ -272,12 +272,16 @@ class Centers(NamedTuple):
 
 
 def check_init(init: Any, n_clusters: int, n_features: int) -> None:
-    """Check initial centers before the data are read."""
+    """Check initial centers: of an array before the data are read, of a function behind it."""
     shape = as_numbers("init", init).shape
     if shape != (n_clusters, n_features):
+        what, wanted = "number of clusters", n_clusters
+        if shape[:1] == (n_clusters,):
+            what, wanted = "number of features of the data", n_features
         raise InvalidInputError(
-            f"init has shape {shape}; pass {n_clusters} centers of {n_features} features, one "
-            f"for each of n_clusters."
+            # As scikit-learn says it, to those who look for its words.
+            f"The shape of the initial centers {shape} does not match the {what} {wanted}: init "
+            f"must give {n_clusters} centers of {n_features} features."
         )
 
 
@@ -341,7 +345,7 @@ def solve(
     if callable(init):
         init = _Shifted(init, shift, scale)
     elif not isinstance(init, str):
-        init, n_init = (np.asarray(init, dtype=np.float64) - shift) / scale, 1
+        init = (np.asarray(init, dtype=np.float64) - shift) / scale
     model = KMeans(
         n_clusters,
         init=init,
@@ -388,6 +392,7 @@ class _Shifted:
                 f"init failed ({error}); it gets rows, n_clusters and random_state=, and returns "
                 f"centers."
             ) from error
+        check_init(centers, n_clusters, X.shape[1])
         return (centers - self.shift) / self.scale
 
 

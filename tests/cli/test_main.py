@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import daskcoreset
-from daskcoreset.cli.main import main
+from daskcoreset.cli.main import in_flags, main
 from tests.tools.command_line import Capture, call_main, error_line, facts_of, run_main
 
 
@@ -147,6 +147,34 @@ def test_module__is_silent_in_a_pipe_and_says_errors_in_one_line(npz: Path, out:
 
 def test_module__does_nothing_when_a_worker_imports_it() -> None:
     importlib.import_module("daskcoreset.__main__")
+
+
+@pytest.mark.parametrize(
+    ("said", "flags"),
+    [
+        (
+            "columns names some; leave columns out, and pass the columns of the array, X[:, 0].",
+            "--columns names some; leave --columns out.",
+        ),
+        ("n_clusters is needed; pass it, or pass solutions.", "--clusters is needed; pass it."),
+        (
+            "there is no leaf 'a'; pass one of those in tree.leaves, such as 'b'.",
+            "there is no leaf 'a'; pass one of those that `daskcoreset tree list` shows",
+        ),
+        ("nothing was reduced: X has 5 rows", "nothing was reduced: IN has 5 rows"),
+        ("unless a size is given. Pass a smaller size", "unless --size is given. Pass a smaller"),
+    ],
+)
+def test_in_flags__messages_of_calls(said: str, flags: str) -> None:
+    assert in_flags(said).startswith(flags)
+
+
+def test_main__warnings_name_flags(tmp_path: Path, capsys: Capture) -> None:
+    np.savez(tmp_path / "data.npz", X=np.eye(5))
+    assert call_main("build", tmp_path / "data.npz", tmp_path / "out.zarr") == 0
+    line = capsys.readouterr().err
+    assert "warning: nothing was reduced: IN has 5 rows" in line
+    assert "unless --size is given" in line
 
 
 @pytest.mark.parametrize(

@@ -133,11 +133,26 @@ def test_fit__size_and_passes_reach_the_build() -> None:
     assert model.coreset_.provenance["passes"] >= 2
 
 
+def test_fit__initial_centers_and_several_starts_warn_as_the_twin() -> None:
+    for make in (KMeans, CoresetKMeans):
+        with pytest.warns(RuntimeWarning, match="performing only one init in KMeans instead of n"):
+            make(3, init=X[:3], n_init=4).fit(X)
+
+
+def test_fit__a_function_that_gives_wrong_centers_is_named() -> None:
+    def of_one_column(rows: Any, n_clusters: int, random_state: Any) -> Any:
+        del random_state
+        return rows[:n_clusters, :1]
+
+    with pytest.raises(InvalidInputError, match=r"initial centers .* number of features of the"):
+        small(init=of_one_column).fit(X)
+
+
 def test_fit__initial_centers_are_used() -> None:
     init = KMeans(K, n_init=5, random_state=0).fit(X).cluster_centers_
-    model = small(init=init, n_init=4).fit(X)
+    model = small(init=init, n_init="auto").fit(X)
     np.testing.assert_allclose(model.cluster_centers_, init, atol=1.0)
-    lazy = small(init=init.tolist()).fit(da.from_array(X, chunks=1000))
+    lazy = small(init=init.tolist(), n_init=1).fit(da.from_array(X, chunks=1000))
     np.testing.assert_allclose(lazy.cluster_centers_, init, atol=1.0)
     assert small(init="random").fit(X).inertia_ > 0
 
@@ -344,7 +359,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "sampling": ({"sampling": "all"}, "sampling"),
     "passes": ({"passes": 3}, "passes"),
     "init": ({"init": "middle"}, "init"),
-    "init shape": ({"init": np.ones((2, 2))}, r"init has shape \(2, 2\)"),
+    "init shape": ({"init": np.ones((2, 2))}, r"initial centers \(2, 2\)"),
     "n_init": ({"n_init": 0}, "n_init"),
     "max_iter": ({"max_iter": 0}, "max_iter"),
     "tol": ({"tol": -1.0}, "tol"),

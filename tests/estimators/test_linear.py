@@ -8,7 +8,7 @@ import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -36,6 +36,11 @@ def test_linear_svm__as_libsvm(C: float) -> None:
     costs = svm_cost(X[:400], Y[:400], [model, other], C, u)
     assert costs[0] <= costs[1] * (1 + 2e-5)
     assert (model.predict(X) == other.predict(X)).mean() > 0.995
+
+
+def test_linear_svm__score_before_it_is_fitted() -> None:
+    with pytest.raises(NotFittedError):
+        LinearSVM().score(X, Y)
 
 
 @pytest.mark.parametrize("make", [CoresetSVC, CoresetLogisticRegression])

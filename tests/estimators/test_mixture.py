@@ -230,6 +230,9 @@ def test_fit__unusable_arguments() -> None:
     assert scheduler.calls == 0  # before anything is read
     with pytest.raises(InvalidInputError, match="distinct"):
         small().fit(np.repeat(X[:2], 5, axis=0))
+    for name in ("score", "aic", "bic"):
+        with pytest.raises(NotFittedError, match="CoresetGaussianMixture"):
+            getattr(small(), name)(X)
     with pytest.raises(NotFittedError):
         small().predict(X)
     with pytest.raises(AttributeError, match="not fitted"):
@@ -239,12 +242,12 @@ def test_fit__unusable_arguments() -> None:
 
 
 def test_fit__warns_where_em_does_not_converge() -> None:
-    with pytest.warns(ConvergenceWarning, match="did not converge"):
+    with pytest.warns(ConvergenceWarning, match="^Best performing initialization did not"):
         model = small(max_iter=1).fit(X)
     assert not model.converged_
 
 
-@pytest.mark.filterwarnings("ignore:EM did not converge:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:Best performing:sklearn.exceptions.ConvergenceWarning")
 def test_fit__warm_and_verbose(capsys: pytest.CaptureFixture[str]) -> None:
     rows = np.random.default_rng(3).normal(size=(500, 2)) * [1.0, 3.0]
     options: dict[str, Any] = {"tol": 0.0, "max_iter": 5, "n_init": 1, "random_state": 0}

@@ -283,7 +283,7 @@ def test_rough_cells__rounds_come_to_an_end(monkeypatch: pytest.MonkeyPatch) -> 
 def test_proposal__long_block_without_weight(construction: Any) -> None:
     block = Block(np.ones((20_000, 2)), np.zeros(20_000))
 
-    local, scores = construction.proposal(block, np.random.default_rng(0))
+    local, scores = construction.proposal(block, None, np.random.default_rng(0))
 
     assert len(local) == 0
     assert not scores.any()

@@ -134,7 +134,7 @@ class ProposeCandidates:
         rng = stream(self.seed, Stage.CANDIDATES, index)
         with ignore_overflow():
             summaries = stream(self.seed, Stage.SUMMARIES, index)
-            local, scores = self.construction.proposal(block, summaries)
+            local, scores = self.construction.proposal(block, None, summaries)
             if self.sampling == "systematic":
                 candidates = _candidates(
                     self.construction, local, block, index, scores, target, rng
@@ -149,10 +149,8 @@ class ProposeCandidates:
         """Draw candidates by the finalized summary of the fold before."""
         construction, fold = self.construction, self.construction.n_folds - 1
         with ignore_overflow():
-            local = construction.block_summary(
-                block, previous, stream(self.seed, Stage.SUMMARIES, rows.index, fold)
-            )
-            scores = construction.scores(block, previous).sum(axis=0)
+            summaries = stream(self.seed, Stage.SUMMARIES, rows.index, fold)
+            local, scores = construction.proposal(block, previous, summaries)
             # The estimated scores are of all the data, so that a block gives what is due to it,
             # and is read again in no case.
             share = self.n_candidates / construction.design.pilot_total(previous)

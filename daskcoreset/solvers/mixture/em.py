@@ -189,8 +189,10 @@ def fit_mixture(
         best = max(fits, key=attrgetter("lower_bound"))
     if max_iter > 0 and not best.converged:
         warnings.warn(
-            f"EM did not converge to tol={tol} within max_iter={max_iter} iterations; increase "
-            f"max_iter or tol, or try another init_params.",
+            # As scikit-learn says it, to those who filter its warnings.
+            f"Best performing initialization did not converge. Try different init parameters, or "
+            f"increase max_iter, tol, or check for degenerate data. EM took max_iter={max_iter} "
+            f"iterations, and tol={tol}.",
             ConvergenceWarning,
             stacklevel=2,
         )

@@ -251,10 +251,12 @@ def singular_error(kind: CovarianceType, covariances: FloatArray) -> InvalidInpu
     """Error for covariances that cannot be factored, with the remedy."""
     variances = variances_of(kind, covariances)
     return InvalidInputError(
-        f"covariances of type {kind!r} are not positive definite in float64: a component has "
-        f"collapsed onto a point or a plane (variances from {variances.min():.3g} to "
-        f"{variances.max():.3g}). Increase reg_covar, to 1e-6 times the largest variance for "
-        f"instance, decrease n_components, or scale the columns alike."
+        # As scikit-learn says it, to those who look for its words.
+        f"Fitting the mixture model failed because some components have ill-defined empirical "
+        f"covariance (for instance caused by singleton or collapsed samples). Try to decrease the "
+        f"number of components, increase reg_covar, or scale the input data. In float64 those of "
+        f"type {kind!r} are not positive definite, with variances from {variances.min():.3g} to "
+        f"{variances.max():.3g}. Increase reg_covar to 1e-6 times the largest, for instance."
     )
 
 

@@ -1,0 +1,142 @@
+"""From an estimator to its solver: parameters handed on, seeds, what is refused before a read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.estimators import CoresetLogisticRegression, CoresetSVC, LinearSVM, solving
+from daskcoreset.estimators.solving import logistic_penalty
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(400, 6))
+Y = (X @ [2.0, -1.0, 0.5, 0.0, 0.0, 0.0] + RNG.logistic(size=400) > 0).astype(int)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({"solver": name} for name in ("lbfgs", "newton-cg", "newton-cholesky", "sag", "saga")),
+        {"solver": "saga", "l1_ratio": 0.5},
+        {"solver": "saga", "l1_ratio": 1.0},
+        {"solver": "saga", "C": np.inf},
+        {"solver": "liblinear", "l1_ratio": 1.0, "intercept_scaling": 7.0},
+        {"solver": "liblinear", "dual": True},
+    ],
+    ids=str,
+)
+def test_logistic_regression__all_rows_give_the_twin(options: dict[str, Any]) -> None:
+    options = {"C": 0.3, "tol": 1e-9, "max_iter": 20_000, **options}
+    twin = LogisticRegression(random_state=0, **options).fit(X, Y)
+    model = CoresetLogisticRegression(random_state=0, **options).fit(X, Y)
+    np.testing.assert_allclose(model.coef_, twin.coef_, atol=1e-4)
+    np.testing.assert_allclose(model.intercept_, twin.intercept_, atol=1e-4)
+    assert (model.coef_ == 0).any() == (options.get("l1_ratio", 0) == 1)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"l1_ratio": 1.0},
+        {"solver": "liblinear", "l1_ratio": 0.5},
+        {"solver": "liblinear", "C": np.inf},
+        {"dual": True},
+    ],
+    ids=str,
+)
+def test_logistic_regression__refused_before_a_read_in_the_words_of_the_twin(
+    options: dict[str, Any],
+) -> None:
+    def unreadable(block: Any) -> Any:
+        raise AssertionError(block.shape)
+
+    with pytest.raises(ValueError, match="olver") as theirs:
+        LogisticRegression(**options).fit(X, Y)
+    lazy = da.from_array(X, chunks=(100, 6)).map_blocks(unreadable, dtype=float, meta=np.empty(0))
+    model = CoresetLogisticRegression(**options)
+    for fit in (model.fit, model.partial_fit):
+        with pytest.raises(InvalidInputError) as ours:
+            fit(lazy, da.from_array(Y, chunks=100))
+        assert str(ours.value) == str(theirs.value)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"loss": "squared_hinge"},
+        {"loss": "squared_hinge", "penalty": "l1", "dual": False, "intercept_scaling": 10.0},
+        {"dual": True},
+    ],
+    ids=str,
+)
+def test_svc__all_rows_give_the_twin(options: dict[str, Any]) -> None:
+    options = {"C": 0.1, "tol": 1e-8, "max_iter": 100_000, **options}
+    twin = LinearSVC(random_state=0, **{"loss": "hinge", **options}).fit(X, Y)
+    model = CoresetSVC(random_state=0, **options).fit(X, Y)
+    assert type(model.estimator_) is LinearSVC
+    np.testing.assert_allclose(model.coef_, twin.coef_, atol=1e-3)
+    np.testing.assert_allclose(model.intercept_, twin.intercept_, atol=1e-3)
+    assert type(CoresetSVC().fit(X, Y).estimator_) is LinearSVM
+
+
+def test_svc__what_liblinear_refuses() -> None:
+    with pytest.raises(InvalidInputError, match=r"penalty='l1'.*loss='hinge'"):
+        CoresetSVC(penalty="l1").fit(X, Y)
+
+
+def test_logistic_regression__a_solver_that_draws_has_a_seed() -> None:
+    def coef(model: Any) -> Any:
+        with pytest.warns(ConvergenceWarning):
+            return model.fit(X, Y).coef_
+
+    def made(seed: int, **options: Any) -> Any:
+        return CoresetLogisticRegression(
+            solver="saga", max_iter=2, random_state=seed, tol=0.0, **options
+        )
+
+    np.testing.assert_array_equal(coef(made(0)), coef(made(0)))
+    assert (coef(made(0)) != coef(made(1))).any()  # all rows are taken: it is the solver's
+    stream = made(0)
+    with pytest.warns(ConvergenceWarning):
+        stream.partial_fit(X[:200], Y[:200]).partial_fit(X[200:], Y[200:])
+    np.testing.assert_array_equal(stream.coef_, coef(made(0)))
+
+
+def test_logistic_regression__liblinear_of_three_classes_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="does not support multiclass"):
+        CoresetLogisticRegression(solver="liblinear").fit(X, np.arange(400) % 3)
+
+
+@pytest.mark.parametrize(
+    ("l1_ratio", "C", "penalty"),
+    [
+        (0.0, 1.0, {"penalty": "l2"}),
+        (1, 1.0, {"penalty": "l1"}),
+        (0.5, 1.0, {"penalty": "elasticnet", "l1_ratio": 0.5}),
+        (0.0, np.inf, {"penalty": None}),
+    ],
+)
+def test_logistic_penalty__of_older_releases(
+    l1_ratio: float, C: float, penalty: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Older:
+        def get_params(self) -> dict[str, Any]:
+            return {"penalty": "l2", "l1_ratio": None}
+
+    monkeypatch.setattr(solving, "LogisticRegression", Older)
+    assert logistic_penalty(l1_ratio, C) == penalty
+
+
+def test_check_solver__parameters_of_a_pipeline_search() -> None:
+    model = CoresetLogisticRegression().set_params(solver="saga", l1_ratio=0.3)
+    assert model.get_params()["l1_ratio"] == 0.3
+    with pytest.raises(InvalidInputError, match="The 'solver' parameter of"):
+        model.set_params(solver="admm").fit(X, Y)
+    assert CoresetSVC(max_iter=1, verbose=1).get_params()["verbose"] == 1
