@@ -45,6 +45,10 @@ class CoresetAccessor:
     def __init__(self, data: xr.DataArray | xr.Dataset) -> None:
         self._data = data
 
+    def __repr__(self) -> str:
+        kind, sizes = type(self._data).__name__, dict(self._data.sizes)
+        return f"coreset of a {kind} {sizes}: build(size), fit(estimator), kmeans(n_clusters)"
+
     def build(
         self,
         size: Any = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import re
+import runpy
 import shutil
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -125,3 +126,11 @@ def test_site__page_in_a_browser(name: str, width: int, browser: Any, tmp_path: 
     drawn = (np.abs(pixels - background) > 0.2).any(axis=2)
     assert 0.01 < drawn.mean() < 0.6
     assert drawn[200:].any(axis=1).mean() > 0.2
+
+
+def test_numbers_of_results__are_there_for_all_that_pages_name() -> None:
+    where = ROOT / "docs" / "numbers_of_results.py"
+    numbers: Any = runpy.run_path(str(where))["substitutions"]()
+    pages = [page.read_text() for page in (ROOT / "docs").rglob("*.md")]
+    named = {name for page in pages for name in re.findall(r"\{\{ (\w+) \}\}", page)}
+    assert named <= set(numbers)

@@ -268,7 +268,7 @@ def test_package__shows_its_public_names_alone() -> None:
         daskcoreset.census  # noqa: B018
 
 
-SLOW = ("sklearn", "zarr", "numba", "dask.array", "distributed", "pandas", "matplotlib")
+SLOW = ("sklearn", "zarr", "numba", "scipy", "dask.array", "distributed", "pandas", "matplotlib")
 
 
 def test_import__leaves_slow_packages_alone() -> None:

@@ -407,3 +407,8 @@ def test_bits__are_the_same_on_threads_and_two_workers(tmp_path: Path, cluster: 
         for one, other in zip(alone, answers(), strict=True):
             same = one.equals(other) if isinstance(one, Coreset) else one.identical(other)
             assert same
+
+
+def test_accessor__says_what_it_does() -> None:
+    shown = repr(xr.Dataset({"a": ("x", [1.0, 2.0])}).coreset)
+    assert shown.startswith("coreset of a Dataset {'x': 2}: build(size), fit(estimator), kmeans(")

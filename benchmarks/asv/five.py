@@ -1,22 +1,29 @@
-"""The five figures that are followed from commit to commit, by `asv <https://asv.readthedocs.io>`_.
+"""The figures of speed that are followed from commit to commit, by `asv <https://asv.readthedocs.io>`_.
 
 Time is given as a ratio of two things measured in turns in one run, so that figures of a noisy
-machine can be compared; the larger measurements are the scripts of the folder above.
+machine can be compared; the larger measurements are the scripts of the folder above. Without asv,
+the table of them all:
+
+    python benchmarks/asv/five.py
 """
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
-from statistics import median
 
 import dask
 import numpy as np
 import zarr
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import common
+from throughput import interleaved, numpy_lightweight
 
 import daskcoreset
 
@@ -24,25 +31,10 @@ ROWS, COLUMNS, CHUNK_ROWS, SIZE = 2_000_000, 20, 200_000, 10_000
 TURNS = 5
 
 
-def _ratio(job: Callable[[], object], floor: Callable[[], object]) -> float:
+def _ratio(job: Callable[[], object], floor: Callable[[], object], turns: int = TURNS) -> float:
     """Median over the turns of the time of `job` over that of `floor`; the first does not count."""
-    ratios = []
-    for _ in range(TURNS + 1):
-        start = time.perf_counter()
-        floor()
-        middle = time.perf_counter()
-        job()
-        ratios.append((time.perf_counter() - middle) / (middle - start))
-    return median(ratios[1:])
-
-
-def _two_passes(X: np.ndarray, size: int) -> np.ndarray:
-    """Draw a lightweight coreset as one would by hand."""
-    rng = np.random.default_rng(0)
-    gaps = X - X.mean(axis=0)
-    distances = np.einsum("ij,ij->i", gaps, gaps)
-    q = 0.5 / len(X) + 0.5 * distances / distances.sum()
-    return X[rng.choice(len(X), size, p=q / q.sum())]
+    times = interleaved({"floor": floor, "job": job}, turns)
+    return float(np.median(times["job"] / times["floor"]))
 
 
 class OutOfCore:
@@ -54,12 +46,7 @@ class OutOfCore:
         """Write the store."""
         self.folder = tempfile.TemporaryDirectory()
         self.path = str(Path(self.folder.name) / "rows.zarr")
-        store = zarr.create_array(
-            self.path, shape=(ROWS, COLUMNS), chunks=(CHUNK_ROWS, COLUMNS), dtype="f4"
-        )
-        rng = np.random.default_rng(0)
-        for start in range(0, ROWS, CHUNK_ROWS):
-            store[start : start + CHUNK_ROWS] = rng.standard_normal((CHUNK_ROWS, COLUMNS), "f4")
+        common.write_rows(Path(self.path), ROWS, COLUMNS, CHUNK_ROWS, common.gaussian(COLUMNS))
 
     def teardown(self) -> None:
         """Remove the store."""
@@ -95,21 +82,85 @@ class OutOfCore:
     track_build_over_a_plain_read.unit = track_stream_over_a_plain_read.unit = "times"  # type: ignore[attr-defined]
 
 
+def _in_memory(n_rows: int, turns: int) -> float:
+    X = np.random.default_rng(0).standard_normal((n_rows, COLUMNS), dtype=np.float32)
+    size = n_rows // 10
+    return _ratio(
+        lambda: daskcoreset.build(X, size=size, random_state=0),
+        lambda: numpy_lightweight(X, size, 0),
+        turns,
+    )
+
+
 def track_build_in_memory_over_numpy() -> float:
     """Time of a build of 100,000 rows in memory over a NumPy reading of the algorithm."""
-    X = np.random.default_rng(0).standard_normal((100_000, COLUMNS), dtype=np.float32)
-    return _ratio(
-        lambda: daskcoreset.build(X, size=SIZE, random_state=0), lambda: _two_passes(X, SIZE)
-    )
+    return _in_memory(100_000, 4 * TURNS)
+
+
+def track_small_build_in_memory_over_numpy() -> float:
+    """Time of a build of 10,000 rows in memory over a NumPy reading of the algorithm."""
+    return _in_memory(10_000, 20 * TURNS)
+
+
+def _run_import(package: str) -> None:
+    subprocess.run([sys.executable, "-c", f"import {package}"], check=True)
 
 
 def track_import_over_numpy() -> float:
     """Time of a process that imports this package over that of one that imports NumPy."""
-
-    def run(package: str) -> None:
-        subprocess.run([sys.executable, "-c", f"import {package}"], check=True)
-
-    return _ratio(lambda: run("daskcoreset"), lambda: run("numpy"))
+    return _ratio(lambda: _run_import("daskcoreset"), lambda: _run_import("numpy"))
 
 
-track_build_in_memory_over_numpy.unit = track_import_over_numpy.unit = "times"  # type: ignore[attr-defined]
+def track_import_cpu() -> float:
+    """Processor time of a process that imports this package; Python's own start is in it."""
+    seconds = []
+    for _ in range(2 * TURNS + 1):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        _run_import("daskcoreset")
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return float(np.median(seconds[1:]))
+
+
+for _track in (
+    track_build_in_memory_over_numpy,
+    track_small_build_in_memory_over_numpy,
+    track_import_over_numpy,
+):
+    _track.unit = "times"  # type: ignore[attr-defined]
+track_import_cpu.unit = "s"  # type: ignore[attr-defined]
+
+
+def main() -> None:
+    """Measure all but the peak, and print and write the table."""
+    args = common.arguments(__doc__).parse_args()
+    stored = OutOfCore()
+    stored.setup()
+    measured = {
+        f"build of {ROWS:,} rows from Zarr over a plain sum": (
+            stored.track_build_over_a_plain_read(), 1.1,
+        ),
+        f"stream of {ROWS:,} rows from Zarr over reading them": (
+            stored.track_stream_over_a_plain_read(), 1.25,
+        ),
+        "build of 100,000 rows in memory over NumPy": (track_build_in_memory_over_numpy(), 3),
+        "build of 10,000 rows in memory over NumPy": (
+            track_small_build_in_memory_over_numpy(), 5,
+        ),
+        "import over that of NumPy": (track_import_over_numpy(), ""),
+        "import, seconds of processor time": (track_import_cpu(), 0.5),
+    }  # fmt: skip
+    stored.teardown()
+    data = {"stamp": common.stamp(), "results": measured}
+
+    def report(data: dict[str, dict[str, tuple[float, float | str]]]) -> str:
+        rows = [(name, f"{found:.2f}", goal) for name, (found, goal) in data["results"].items()]
+        table = "\n".join(common.table(["figure", "median", "at most, as a goal"], rows))
+        return f"# Speed\n\n{common.stamped(data)} Medians of turns side by side.\n\n{table}\n"
+
+    common.write("five", data, args.out, report)
+    print(report(data))
+
+
+if __name__ == "__main__":
+    main()

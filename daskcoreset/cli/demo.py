@@ -54,7 +54,7 @@ CONTENDERS = (
     Contender("kmeans", {"method": "kmeans"}),
 )
 
-FULL = Scale(sizes=(500, 1000, 2000), n_seeds=3, n_clusters=50, n_rows=2_000_000)
+FULL = Scale(sizes=(500, 1000, 2000), n_seeds=3, n_clusters=50, n_rows=1_200_000)
 QUICK = Scale(sizes=(250, 1000), n_seeds=3, n_clusters=30, n_rows=300_000)
 
 # Starts of k-means on a coreset, which is small enough for that; on all rows there is one.
@@ -77,7 +77,7 @@ def run_demo(
     Parameters
     ----------
     name : str, optional
-        A set of `daskcoreset.datasets.load` or `load_bundled`; by default two million rows in
+        A set of `daskcoreset.datasets.load` or `load_bundled`; by default 1.2 million rows in
         clusters at all scales, made block by block, of which no more than 30 % may be in memory.
     folder : str, optional
         Where the store and the picture go; by default a new temporary folder, which stays.

@@ -8,8 +8,8 @@ import numpy as np
 
 from daskcoreset.core.looks import INK, ORANGE, Look, add_legend, look_of
 from daskcoreset.core.typing import FloatArray
-from daskcoreset.metrics.plot import label_errors
 from daskcoreset.metrics.plot_density import area_scale, draw_rows, rows_frame
+from daskcoreset.metrics.plot_errors import label_errors
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

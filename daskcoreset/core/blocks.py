@@ -531,7 +531,10 @@ def find_unusable_row(points: Points, weights: FloatArray) -> InvalidRow | None:
     column = int((~(abs(row) <= limit)).argmax())
     value = f"X is {row[column]} in column {column}"
     if not np.isfinite(row[column]):
-        remedy = '; clean the data, or pass on_invalid="drop", which leaves such rows out.'
+        remedy = (
+            '; clean the data, or leave such rows out: on_invalid="drop" of build, of estimators '
+            "when they fit, of trees and streams when they are made."
+        )
     elif abs(row[column]) > _LARGEST_VALUE:
         remedy = (
             ", and of values so large squared distances overflow; scale the columns, for example "

@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from daskcoreset.core.contents import refuse_inconsistent
 from daskcoreset.core.coordinates import (
@@ -291,10 +290,11 @@ class Coreset(WeightedPoints):
         )
 
     def _repr_html_(self) -> str:
+        sparse = "" if isinstance(self.points, np.ndarray) else ", sparse"
         shown = {
             "rows": f"{len(self):,}",
             "features": f"{self.n_features:,}",
-            "dtype": f"{self.points.dtype}{', sparse' if sp.issparse(self.points) else ''}",
+            "dtype": f"{self.points.dtype}{sparse}",
             "labels": "none" if self.labels is None else str(self.labels.dtype),
             "total weight": f"{self.total_weight:.6g}",
         }
@@ -677,10 +677,10 @@ class Coreset(WeightedPoints):
         if len(set(names)) < len(names):
             msg = f"columns {sorted(n for n in set(names) if names.count(n) > 1)} occur twice; "
             raise InvalidInputError(msg + "choose other names with weight=, index= or label=")
-        if sp.issparse(self.points):
-            frame: pd.DataFrame = pandas.DataFrame.sparse.from_spmatrix(self.points)
+        if isinstance(self.points, np.ndarray):
+            frame: pd.DataFrame = pandas.DataFrame(self.points, copy=True)
         else:
-            frame = pandas.DataFrame(self.points, copy=True)
+            frame = pandas.DataFrame.sparse.from_spmatrix(self.points)
         frame.columns = columns
         for name, vector in added:
             frame[name] = vector

@@ -75,6 +75,13 @@ def dense_rows(points: Any) -> AnyArray:
     return np.ascontiguousarray(points if isinstance(points, np.ndarray) else points.toarray())
 
 
+def csr_rows(points: Points) -> sp.csr_array:
+    """Return rows as a CSR array, whether they are sparse or not."""
+    import scipy.sparse as sp  # slow to import
+
+    return sp.csr_array(points)
+
+
 _lock = threading.Lock()
 
 _inside = 0

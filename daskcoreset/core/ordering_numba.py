@@ -20,77 +20,138 @@ def _divide_by_largest(axis: FloatArray) -> None:
 
 
 @jit(IN_ORDER)
-def _principal_axis(
+def _principal_axis(  # noqa: PLR0917 - numba takes arguments by position
     points: AnyArray,
     mass: FloatArray,
     rows: IndexArray,
     mean: FloatArray,
     axis: FloatArray,
-) -> bool:
-    """Fill `mean` and `axis`, the covariances with the widest column; False if none varies."""
+    variance: FloatArray,
+) -> float:
+    """Fill `mean` and `axis`, the covariances with the widest column; return the mass of the rows.
+
+    0 if no column varies. `variance` is scratch.
+    """
     d = points.shape[1]
     first = rows[0]
     total = 0.0
     for j in range(d):
         mean[j] = axis[j] = 0.0
-    for row in rows:
+    for i in range(rows.shape[0]):
+        row = rows[i]
         u = mass[row]
         total += u
         for j in range(d):
             gap = np.float64(points[row, j]) - points[first, j]
             mean[j] += u * gap
             axis[j] += u * gap * gap
-    widest, spread = -1, 0.0
     for j in range(d):
         shift = mean[j] / total
-        variance = axis[j] / total - shift * shift
-        if variance > spread and variance > 1e-12 * axis[j] / total:  # more than rounding
-            widest, spread = j, variance
+        variance[j] = axis[j] / total - shift * shift
         mean[j] = shift + points[first, j]
+    widest, spread = -1, 0.0
+    for j in range(d):
+        if variance[j] > spread and variance[j] > 1e-12 * axis[j] / total:  # more than rounding
+            widest, spread = j, variance[j]
         axis[j] = 0.0
     if widest < 0:
-        return False
-    for row in rows:
+        return 0.0
+    for i in range(rows.shape[0]):
+        row = rows[i]
         u = mass[row] * (points[row, widest] - mean[widest])
         for j in range(d):
             axis[j] += u * (points[row, j] - mean[j])
     _divide_by_largest(axis)
-    return True
+    return total
+
+
+@jit(IN_ORDER)
+def _sink(heap: IndexArray, count: int, i: int, value: FloatArray, sign: float) -> None:
+    """Let an entry of a heap of positions, the least `sign` times value on top, sink."""
+    while 2 * i + 1 < count:
+        child = 2 * i + 1
+        if child + 1 < count and sign * value[heap[child + 1]] < sign * value[heap[child]]:
+            child += 1
+        if sign * value[heap[i]] <= sign * value[heap[child]]:
+            return
+        heap[i], heap[child] = heap[child], heap[i]
+        i = child
+
+
+@jit(IN_ORDER)
+def _moved_cut(  # noqa: PLR0917 - numba takes arguments by position
+    mass: FloatArray,
+    before: float,
+    target: float,
+    rows: IndexArray,
+    value: FloatArray,
+    cut: float,
+    sign: float,
+    heap: IndexArray,
+) -> float:
+    """Move a cut up (1) or down (-1) past values while that brings `before` nearer to `target`.
+
+    Of cuts as near, the lowest. A heap, since few values are passed.
+    """
+    count = 0
+    for i in range(rows.shape[0]):
+        heap[count] = i
+        count += (value[i] > cut) == (sign > 0.0)
+    for i in range(count // 2 - 1, -1, -1):
+        _sink(heap, count, i, value, sign)
+    smallest_gap, moved = abs(before - target), cut
+    while count > 0:
+        passed = value[heap[0]]
+        while count > 0 and value[heap[0]] == passed:
+            before += sign * mass[rows[heap[0]]]
+            count -= 1
+            heap[0] = heap[count]
+            _sink(heap, count, 0, value, sign)
+        gap = abs(before - target)
+        if count == 0 or gap > smallest_gap:
+            break
+        if sign < 0.0:
+            smallest_gap, moved = gap, value[heap[0]]
+        elif gap < smallest_gap:
+            smallest_gap, moved = gap, passed
+    return moved
 
 
 @jit(IN_ORDER)
 def _cut_between_draws(  # noqa: PLR0917 - numba takes arguments by position
     mass: FloatArray,
+    total: float,
     placed: float,
     rows: IndexArray,
     value: FloatArray,
     cut: float,
-    max_aligned: float,
+    heap: IndexArray,
 ) -> float:
     """Move a cut to where the mass before it, `placed` and on, is nearest to a whole number."""
-    before = total = 0.0
+    after = placed + total - WHOLE_UNIT
+    if not np.floor(placed + WHOLE_UNIT) + 1.0 < after:
+        return cut  # below one draw there is no place for a cut
+    before = 0.0
     for i in range(rows.shape[0]):
-        total += mass[rows[i]]
         if value[i] <= cut:
             before += mass[rows[i]]
-    target = np.floor(placed + before + 0.5)
-    # Of so many draws few are cut in two; and below one draw there is no place for a cut.
-    if total > max_aligned or not placed + WHOLE_UNIT < target < placed + total - WHOLE_UNIT:
+    before += placed
+    target = np.floor(before + 0.5)
+    if not placed + WHOLE_UNIT < target < after:
         return cut
-    by_value = np.argsort(value)
-    smallest_gap, running = np.inf, placed
-    for i in range(rows.shape[0] - 1):
-        running += mass[rows[by_value[i]]]
-        gap = abs(running - target)
-        if gap < smallest_gap and value[by_value[i]] < value[by_value[i + 1]]:
-            smallest_gap, cut = gap, value[by_value[i]]
-    return cut
+    moved = cut
+    if before < target:
+        moved = _moved_cut(mass, before, target, rows, value, cut, 1.0, heap)
+    if moved == cut:
+        moved = _moved_cut(mass, before, target, rows, value, cut, -1.0, heap)
+    return moved
 
 
 @jit(ROW_SUMS)
 def _split(  # noqa: PLR0917 - numba takes arguments by position
     points: AnyArray,
     mass: FloatArray,
+    total: float,
     placed: float,
     rows: IndexArray,
     mean: FloatArray,
@@ -103,21 +164,20 @@ def _split(  # noqa: PLR0917 - numba takes arguments by position
     d = points.shape[1]
     low, high = np.inf, -np.inf
     for i in range(rows.shape[0]):
-        total = 0.0
+        along = 0.0
         for j in range(d):
-            total += axis[j] * (points[rows[i], j] - mean[j])
-        value[i] = total
-        low, high = min(low, total), max(high, total)
+            along += axis[j] * (points[rows[i], j] - mean[j])
+        value[i] = along
+        low, high = min(low, along), max(high, along)
     cut = 0.0 if low <= 0.0 < high else low  # rounding may put the mean outside
-    cut = _cut_between_draws(mass, placed, rows, value[: rows.shape[0]], cut, max_aligned)
+    if total <= max_aligned:  # of so many draws few are cut in two
+        cut = _cut_between_draws(mass, total, placed, rows, value[: rows.shape[0]], cut, spare)
     near = far = 0
     for i in range(rows.shape[0]):
-        if value[i] <= cut:
-            rows[near] = rows[i]
-            near += 1
-        else:
-            spare[far] = rows[i]
-            far += 1
+        row, is_near = rows[i], value[i] <= cut
+        rows[near] = spare[far] = row  # both, without a branch
+        near += is_near
+        far += not is_near
     for i in range(far):
         rows[near + i] = spare[i]
     return near
@@ -127,10 +187,10 @@ def _split(  # noqa: PLR0917 - numba takes arguments by position
 def _ties(mass: FloatArray, rows: IndexArray, near: int, coin_mass: float) -> bool:
     """Whether the halves weigh the same, and less than `coin_mass` together."""
     first = second = 0.0
-    for row in rows[:near]:
-        first += mass[row]
-    for row in rows[near:]:
-        second += mass[row]
+    for i in range(near):
+        first += mass[rows[i]]
+    for i in range(near, rows.shape[0]):
+        second += mass[rows[i]]
         if first + second >= coin_mass:
             return False
     return abs(first - second) <= 1e-9 * (first + second)
@@ -169,6 +229,7 @@ def bisection_order(
     order = np.arange(n)
     spare = np.empty(n, np.int64)
     value, mean, axis, last = np.empty(n), np.empty(d), np.empty(d), np.zeros(d)
+    variance = np.empty(d)
     # Depth first, so that leaves come in their final order; ranges on the stack are disjoint.
     starts, stops = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
     starts[0], stops[0], top = 0, n, 1
@@ -178,10 +239,13 @@ def bisection_order(
         start, stop = starts[top], stops[top]
         rows = order[start:stop]
         near = 0
-        if stop - start > 1 and _principal_axis(points, mass, rows, mean, axis):
+        total = 0.0
+        if stop - start > 1:
+            total = _principal_axis(points, mass, rows, mean, axis, variance)
+        if total > 0.0:
             _turn(axis, mean, last)
-            near = _split(points, mass, placed, rows, mean, axis, value, spare, max_aligned)
-            if _ties(mass, rows, near, coin_mass):
+            near = _split(points, mass, total, placed, rows, mean, axis, value, spare, max_aligned)
+            if total < 1.01 * coin_mass and _ties(mass, rows, near, coin_mass):
                 state ^= state << np.uint64(13)
                 state ^= state >> np.uint64(7)
                 state ^= state << np.uint64(17)
@@ -194,6 +258,6 @@ def bisection_order(
         else:  # one row, or equal rows, in any order
             for j in range(d):
                 last[j] = points[rows[0], j]
-            for row in rows:
-                placed += mass[row]
+            for i in range(start, stop):
+                placed += mass[order[i]]
     return order

@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import first_nonfinite_row
@@ -16,6 +15,7 @@ from daskcoreset.core.validation import shown
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+    import scipy.sparse as sp
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -174,13 +174,22 @@ def concatenate(parts: Sequence[WeightedPoints]) -> WeightedPoints:
         msg = "parts is empty, so the number of features is unknown; pass at least one"
         raise InvalidInputError(msg)
     _one_of("numbers of features", {part.n_features for part in parts})
-    _one_of("storage", {"sparse" if sp.issparse(part.points) else "dense" for part in parts})
+    _one_of(
+        "storage", {"dense" if isinstance(part.points, np.ndarray) else "sparse" for part in parts}
+    )
     kinds = {"none" if part.labels is None else part.labels.dtype.kind for part in parts}
     _one_of("kinds of labels", kinds)
     points = [part.points for part in parts]
     labels = [part.labels for part in parts if part.labels is not None]
+    together: Any
+    if isinstance(points[0], np.ndarray):
+        together = np.concatenate(points)
+    else:
+        import scipy.sparse as sp
+
+        together = sp.vstack(points, format="csr")
     return WeightedPoints(
-        sp.vstack(points, format="csr") if sp.issparse(points[0]) else np.concatenate(points),
+        together,
         np.concatenate([part.weights for part in parts]),
         np.concatenate([part.indices for part in parts]),
         np.concatenate(labels) if labels else None,
@@ -194,8 +203,11 @@ def _one_of(aspect: str, kinds: set[Any]) -> None:
 
 
 def _read_points(value: Any) -> Points:
-    if sp.issparse(value):
-        return _read_sparse(sp.csr_array(value))
+    if hasattr(value, "tocsr"):
+        import scipy.sparse as sp
+
+        if sp.issparse(value):
+            return _read_sparse(sp.csr_array(value))
     points = _as_array("points", value)
     _check_float("points", points)
     if points.ndim != 2:
@@ -206,7 +218,7 @@ def _read_points(value: Any) -> Points:
 def _read_sparse(value: sp.csr_array) -> sp.csr_array:
     _check_float("points", value)
     # A new shell around the same arrays: what follows must not touch the caller's.
-    points = sp.csr_array((value.data, value.indices, value.indptr), shape=value.shape)
+    points = type(value)((value.data, value.indices, value.indptr), shape=value.shape)
     try:
         points.check_format(full_check=True)
     except ValueError as error:
@@ -274,7 +286,7 @@ def _check_finite(points: Any) -> None:
     row = position = first_nonfinite_row(values)
     if position < 0:
         return
-    if sp.issparse(points):
+    if not isinstance(points, np.ndarray):
         row = int(np.searchsorted(points.indptr, position, side="right")) - 1
     bad = values[position][~np.isfinite(values[position])][0]
     msg = f"points holds {bad} at row {row}; weighted rows are finite, so clean or drop it"
@@ -452,7 +464,7 @@ def to_arrays(
     >>> to_arrays(WeightedPoints(np.eye(2), np.ones(2), np.arange(2)))[1]["points"]
     ('row', 'feature')
     """
-    if sp.issparse(part.points):
+    if not isinstance(part.points, np.ndarray):
         points = {name: getattr(part.points, name.removeprefix("points_")) for name in _CSR}
         dims: dict[str, tuple[str, ...]] = {name: (dim,) for name, dim in _CSR.items()}
         attributes: dict[str, Any] = {"points_shape": list(part.points.shape)}
@@ -481,6 +493,8 @@ def from_arrays(arrays: Mapping[str, AnyArray], attributes: Mapping[str, Any]) -
     """
     remaining = dict(arrays)
     if "points_shape" in attributes:
+        import scipy.sparse as sp
+
         csr = tuple(remaining.pop(name) for name in _CSR)
         points = sp.csr_array(csr, shape=tuple(attributes["points_shape"]))
     else:

@@ -58,6 +58,9 @@ class BuildPlan:
     merged_chunks : int
         Chunks that cut the features of an xarray object: so many are in the memory of a task at a
         time, beside the rows that it makes of them. One where no chunk cuts them.
+    cut_bytes : int
+        Bytes of the largest chunk of Dask that is cut into blocks, and is in memory whole until the
+        last of them is done; none where no chunk is cut.
     """
 
     reads: int
@@ -72,12 +75,15 @@ class BuildPlan:
     here: bool = False
     waves: int = 1
     merged_chunks: int = 1
+    cut_bytes: int = 0
 
     def __str__(self) -> str:
         rows = "an unknown number of" if self.n_rows is None else f"{self.n_rows:,}"
         blocks = _count(self.n_blocks, "block")
         decoded = "" if self.decoder is None else f", decoded by {self.decoder}"
         largest = "" if self.block_bytes is None else f" of at most {_size(self.block_bytes)}"
+        if self.cut_bytes:
+            largest += f", cut from chunks of {_size(self.cut_bytes)}"
         if self.merged_chunks > 1:
             decoded += (
                 f", {self.merged_chunks} chunks of features merged in each task at the cost of a "
@@ -102,6 +108,8 @@ class BuildPlan:
         shown["tasks"] = f"{self.tasks:,}" if self.tasks else "none, no scheduler is needed"
         if self.waves > 1:
             shown["waves"] = f"{self.waves:,} a read"
+        if self.cut_bytes:
+            shown["cut from chunks of"] = _size(self.cut_bytes)
         shown["peak of a worker"] = _size(self.peak_bytes)
         shown["threads of a worker"] = f"{self.threads:,}"
         shown["runs"] = "here, for the data are in memory" if self.here else "on the scheduler"
@@ -143,7 +151,8 @@ def plan_build(
         read_bytes = 0.0 if blocks.are_views else copies * _stored_row_bytes(blocks)
         leaf = rows * (read_bytes + row_bytes + _BYTES_PER_ROW)
         root = min(candidates, sum(blocks.sizes)) * (row_bytes + _BYTES_PER_ROW) * _ROOT_COPIES
-        peak = int(min(threads, blocks.n_blocks) * leaf + root)
+        whole = min(threads * blocks.cut_bytes, blocks.stored_bytes or 0)
+        peak = int(min(threads, blocks.n_blocks) * leaf + whole + root)
         block_bytes = int(rows * row_bytes)
     return BuildPlan(
         reads=reads,
@@ -158,6 +167,7 @@ def plan_build(
         here=here,
         waves=waves,
         merged_chunks=1 if blocks.cube is None else blocks.cube.merged,
+        cut_bytes=blocks.cut_bytes,
     )
 
 

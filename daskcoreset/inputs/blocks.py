@@ -159,6 +159,9 @@ class RowBlocks:
     stored : dict of str to object
         What tells that a part of other blocks is read from the same place, by the names of the
         parts, see `Source.same`.
+    cut_bytes : int
+        Bytes of the largest chunk of Dask that is made whole and then cut into blocks; none where
+        no chunk is cut.
     """
 
     schema: BlockSchema
@@ -177,6 +180,7 @@ class RowBlocks:
     cube: Cube | None = None
     held: dict[str, int] = field(default_factory=dict)
     stored: dict[str, Any] = field(default_factory=dict)
+    cut_bytes: int = 0
 
     @property
     def n_blocks(self) -> int:
@@ -321,7 +325,15 @@ def row_blocks(
             for name, source in opened.sources.items()
             if source.same is not None
         },
+        cut_bytes=_cut_bytes(opened.arrays.get("X"), sizes),
     )
+
+
+def _cut_bytes(X: Any, sizes: tuple[int, ...] | None) -> int:
+    if X is None or sizes is None:
+        return 0
+    largest = max(X.chunks[0], default=0)
+    return int(X.nbytes * largest / X.shape[0]) if largest > max(sizes, default=0) else 0
 
 
 def _refuse_chunks(chunks: Any) -> None:

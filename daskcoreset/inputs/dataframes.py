@@ -59,6 +59,7 @@ def arrays_of_dask(frame: Any, keys: Mapping[str, str]) -> dict[str, Any]:
         "X", made of all other columns, and the parts named; the number of rows of each
         partition stays unknown.
     """
+    import dask
     from dask.array.blockwise import blockwise  # not of expressions, whatever Dask is set to
     from dask.dataframe.dispatch import make_meta
 
@@ -67,7 +68,10 @@ def arrays_of_dask(frame: Any, keys: Mapping[str, str]) -> dict[str, Any]:
     # One task a partition makes all parts; what picks a part fuses with the work on it.
     split = partial(_split, keys=dict(keys), dtypes=dtypes)
     nothing = np.empty(0, OBJECT)
-    parts = frame.map_partitions(split, meta=nothing, enforce_metadata=False)
+    # Else Dask unites partitions of Parquet of which few columns are read: X and y, picked from one
+    # frame, would have other rows in a block.
+    with dask.config.set({"optimization.tune.active": False}):
+        parts = frame.map_partitions(split, meta=nothing, enforce_metadata=False)
     shared = array_of(parts, ((np.nan,) * frame.npartitions,), nothing)
     arrays = {}
     for name, dtype in dtypes.items():
@@ -129,8 +133,8 @@ def check_numeric(others: Mapping[str, Any]) -> None:
     if others:
         listed = ", ".join(f"{name!r} ({dtype})" for name, dtype in others.items())
         raise InvalidTypeError(
-            f"X has columns that hold no real numbers: {listed}; drop or encode them, or name "
-            f"one of them as y."
+            f"X has columns that hold no real numbers: {listed}; drop or encode them, name one "
+            f"of them as y, or choose others by columns=[...]."
         )
 
 

@@ -192,7 +192,10 @@ def takes_reading(door: Callable[P, R]) -> Callable[P, R]:
     @wraps(door)
     def opened(*args: P.args, **keywords: P.kwargs) -> R:
         options: dict[str, Any] = {name: keywords.pop(name) for name in names if name in keywords}
-        bound = known.bind(*args, **keywords)
+        try:
+            bound = known.bind(*args, **keywords)
+        except TypeError as error:
+            raise TypeError(f"{door.__qualname__}() {error}") from None
         if not options:
             return door(*args, **keywords)
         arguments = bound.arguments

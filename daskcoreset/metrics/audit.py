@@ -25,7 +25,7 @@ from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import as_float, as_int, check_flag
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.metrics.costs import data_of
-from daskcoreset.metrics.plot import plot_audit
+from daskcoreset.metrics.plot_errors import plot_audit
 from daskcoreset.metrics.poisson_sample import (
     BASE,
     CostEstimates,

@@ -162,7 +162,7 @@ class LinearCost(Objective[LinearClassifier]):
                 )
             coef, intercept, classes = (np.ravel(np.asarray(part)) for part in parts)
             w: FloatArray = coef.astype(np.float64)
-            solution = LinearClassifier(w, float(intercept[0]), classes[1].item())
+            solution = LinearClassifier(w, float(intercept[0]), classes.tolist()[1])
         classifier: LinearClassifier = solution
         if len(classifier.coef) != n_features:
             raise InvalidInputError(

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from daskcoreset.core.blocks import Block, class_codes
 from daskcoreset.core.linalg import dense, tiles
@@ -192,6 +191,8 @@ def sums_over(
     block: Block, rough: PilotSolution, by_pilot: RowTerms, totals: FloatArray
 ) -> PilotSums:
     """Sum row terms over a block."""
+    import scipy.sparse as sp
+
     d, u = len(rough.origin), block.weights
     signs = signs_of(by_pilot.codes, len(rough.classes))
     loss, slope = round_hinge(by_pilot.margins, WIDTH)

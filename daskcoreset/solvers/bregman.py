@@ -10,7 +10,6 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense, tiles
@@ -368,6 +367,8 @@ def _assign(rows: Rows, centers: FloatArray) -> _Assignment:
 
 def _update(rows: Rows, state: _Assignment) -> FloatArray:
     """Weighted means of the clusters; empty ones are seeded again."""
+    import scipy.sparse as sp
+
     n_rows, k = len(rows.points), len(state.centers)
     members = sp.csr_array((rows.weights, state.labels, np.arange(n_rows + 1)), shape=(n_rows, k))
     totals = np.bincount(state.labels, weights=rows.weights, minlength=k)

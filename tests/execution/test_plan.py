@@ -216,3 +216,17 @@ def test_str__knows_singular_and_no_scheduler() -> None:
 def test_str__sizes(count: int, text: str) -> None:
     plan = BuildPlan(1, 1, 1, count, 1, None, 1, None)
     assert f": {text} in all, 1 task, peak an unknown size" in str(plan)
+
+
+def test_dry_run__counts_chunks_that_are_cut() -> None:
+    rows = da.zeros((4_000_000, 20), chunks=(2_000_000, 20))
+    plan = build(rows, size=50, dry_run=True)
+    assert plan.cut_bytes == 320_000_000
+    assert plan.block_bytes is not None
+    assert plan.peak_bytes is not None
+    assert plan.block_bytes < plan.cut_bytes < plan.peak_bytes
+    assert "cut from chunks of 305 MiB" in str(plan)
+    assert "305 MiB" in plan._repr_html_()
+    whole = build(rows, size=50, chunks=2_000_000, dry_run=True)
+    assert whole.cut_bytes == 0
+    assert "cut" not in str(whole)

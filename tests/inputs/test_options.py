@@ -181,3 +181,9 @@ def test_stream_and_tree__take_columns_and_batches(tmp_path: Path) -> None:
     assert stream.rows().points.shape[1] == 2
     tree = CoresetTree.create(tmp_path / "tree", size=20, random_state=0)
     assert tree.append(FRAME, "y", columns=["b"]).rows == 300
+
+
+def test_unknown_keyword__is_an_error_that_names_the_call(tmp_path: Path) -> None:
+    tree = CoresetTree.create(tmp_path / "tree", size=10, random_state=0)
+    with pytest.raises(TypeError, match=r"CoresetTree.append\(\) got an unexpected .*'nothing'"):
+        tree.append(np.zeros((3, 2)), nothing=1)  # type: ignore[call-arg]

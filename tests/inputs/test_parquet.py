@@ -7,6 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -19,6 +20,7 @@ import pytest
 from daskcoreset import build
 from daskcoreset.core.errors import CoresetError, InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.core.typing import AnyArray
+from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.inputs.parquet import ParquetFiles, as_table, parquet_files
 from daskcoreset.inputs.places import Place
 from tests.tools.sources import read
@@ -267,3 +269,23 @@ def test_columns__of_decimals(stored: bool, tmp_path: Path) -> None:
     null = pa.table({"a": pa.array([Decimal(1), None] * 10), "b": np.ones(20)})
     with pytest.raises(InvalidInputError, match="X is nan in column 0 at row 1"):
         build(null, size=5)
+
+
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # Dask's reader, with new pandas
+def test_build__columns_picked_from_a_dask_frame_of_parquet(tmp_path: Path) -> None:
+    # Dask unites partitions of Parquet of which few columns are read.
+    rng = np.random.default_rng(0)
+    for part, n in enumerate([300, 10, 500, 1]):
+        columns = {name: rng.normal(size=n) for name in "abcdefgh"}
+        write(tmp_path / f"{part}.parquet", y=rng.integers(2, size=n), **columns)
+    frame = dd.read_parquet(tmp_path)
+    whole = frame.compute()
+    features = ["c", "a"]
+    lazy = build(frame[features], frame["y"], size=40, random_state=0)
+    assert lazy.equals(build(frame[[*features, "y"]], "y", size=40, random_state=0))
+    np.testing.assert_array_equal(lazy.points, whole[features].to_numpy()[lazy.indices])
+    np.testing.assert_array_equal(lazy.labels, whole["y"].to_numpy()[lazy.indices])
+    model = CoresetKMeans(2, size=40, random_state=0).fit(frame[features])
+    labelled = frame.assign(cluster=model.predict(frame[features])).compute()
+    np.testing.assert_array_equal(labelled["cluster"], model.predict(whole[features]))
+    np.testing.assert_array_equal(labelled["h"], whole["h"])

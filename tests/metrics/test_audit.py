@@ -291,6 +291,8 @@ def test_audit__of_labelled_rows_compares_classifiers(method: str) -> None:
         )
         < interval.high
     )
+    of_objects = LogisticRegression().fit(rows, y.astype(object))
+    assert found.interval(of_objects).estimate == pytest.approx(interval.estimate, rel=1e-3)
     with pytest.raises(InvalidInputError, match="y is missing"):
         coreset.audit(rows)
     with pytest.raises(InvalidTypeError, match="must be a fitted linear classifier"):

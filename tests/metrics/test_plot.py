@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 import daskcoreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, MissingDependencyError
 from daskcoreset.metrics import plot_density as marks
-from daskcoreset.metrics.plot import plot_coreset, plot_coresets, plot_error
+from daskcoreset.metrics.plot import plot_coreset, plot_coresets
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(3000, 4)) * [5.0, 1.0, 3.0, 0.5] + [1e3, 0.0, 0.0, -7.0]
@@ -191,67 +191,6 @@ def test_plots__say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingDependencyError, match=r'pip install "daskcoreset\[plot\]"'):
         CORESET.plot()
-    with pytest.raises(MissingDependencyError, match="matplotlib"):
-        plot_error({"a": {10: [0.1]}})
-
-
-# --- error against size ------------------------------------------------------------------
-
-
-def test_plot_error__means_and_intervals_at_their_sizes() -> None:
-    errors = {"a": {5000: [0.1, 0.2, 0.3], 1000: [0.4, 0.6]}, "b": {1000: [0.5]}}
-    ax: Any = plot_error(errors, new_axes())
-    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
-    first = ax.containers[0]
-    x, y = first.lines[0].get_data()
-    np.testing.assert_allclose(y, [0.5, 0.2])
-    np.testing.assert_allclose(x, [1000, 5000], rtol=0.05)
-    bars = first.lines[2][0].get_segments()
-    np.testing.assert_allclose(np.ptp(bars[1][:, 1]) / 2, 4.302653 * 0.1 / np.sqrt(3), rtol=1e-5)
-    ax.figure.canvas.draw()
-    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["1,000", "5,000"]
-    assert "50 %" in [tick.get_text() for tick in ax.get_yticklabels()]
-    assert texts_of(ax) == ["a", "b"]
-
-
-def test_plot_error__zero_or_less_is_shown_on_the_edge() -> None:
-    ax: Any = plot_error({"a": {100: [0.5, 0.6], 1000: [-0.01, 0.0]}}, new_axes())
-    assert [text.get_text() for text in ax.texts] == ["≤ 0"]
-    assert ax.texts[0].xy == (pytest.approx(1000), 0)
-
-
-def test_plot_error__ticks_do_not_run_into_each_other() -> None:
-    sizes = np.unique(np.geomspace(100, 1e5, 25).astype(int))
-    ax: Any = plot_error({"a": {int(m): [1e3 / m**2, 1.1e3 / m**2] for m in sizes}}, new_axes())
-    ax.figure.canvas.draw()
-    assert len(ax.get_xticks()) <= 8
-    shown = [y for y in ax.get_yticks() if ax.get_ylim()[0] <= y <= ax.get_ylim()[1]]
-    assert 3 <= len(shown) <= 10
-
-
-def test_plot_error__without_axes_makes_a_figure() -> None:
-    assert plt.gcf() is not None
-    assert plot_error({"a": {10: [0.1]}}).figure is plt.gcf()
-
-
-@pytest.mark.parametrize(
-    ("results", "message"),
-    [
-        ({}, "results is empty"),
-        ({"a": {}}, r"results\['a'\] is empty"),
-        ({"a": {10: []}}, r"results\['a'\]\[10\] is \[\]"),
-        ({"a": {0: [0.1]}}, "positive size"),
-        ({"a": {10: [np.nan]}}, "finite error"),
-    ],
-)
-def test_plot_error__refuses(results: Any, message: str) -> None:
-    with pytest.raises(InvalidInputError, match=message):
-        plot_error(results, new_axes())
-
-
-def test_plot_error__refuses_a_wrong_confidence() -> None:
-    with pytest.raises(InvalidInputError, match="confidence must lie between 0 and 1, got 2"):
-        plot_error({"a": {10: [0.1]}}, new_axes(), confidence=2)
 
 
 def test_plot_coreset__of_a_portfolio_has_the_axes_of_all_rows() -> None:

@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import scipy.sparse as sp
 
 from daskcoreset.constructions.coverage.farthest_first import farthest_first
 from daskcoreset.constructions.coverage.metric import Cells, Sorted, metric_of
@@ -20,7 +19,7 @@ from daskcoreset.core.errors import (
     package_versions,
     warn_user,
 )
-from daskcoreset.core.linalg import dense_rows
+from daskcoreset.core.linalg import csr_rows, dense_rows
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.validation import as_int, check_choice, is_number, shown
 from daskcoreset.inputs.blocks import RowBlocks
@@ -216,7 +215,7 @@ def build_cover(
             f"nothing was reduced; pass a larger diameter."
         )
     return Coreset(
-        points=sp.csr_array(core.points) if blocks.sparse else core.points,
+        points=csr_rows(core.points) if blocks.sparse else core.points,
         weights=core.weights,
         indices=core.indices,
         labels=core.labels,

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-import scipy.sparse as sp
 
 from daskcoreset.constructions.sampling.job import DataFacts, make_coreset
 from daskcoreset.constructions.sampling.messages import check_report
@@ -16,7 +15,7 @@ from daskcoreset.constructions.tree.reducer import Reducer, resolve_reducer
 from daskcoreset.core.blocks import InvalidRow, ReadBlock, plain_labels
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, warn_complete, warn_few
-from daskcoreset.core.linalg import one_thread
+from daskcoreset.core.linalg import csr_rows, one_thread
 from daskcoreset.core.points import WeightedPoints, concatenate
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, Sampling
@@ -212,8 +211,8 @@ def concatenate_parts(
         ]
     # An empty block may not know that it is sparse, or what its labels are.
     filled = [part for part in parts if len(part)] or list(parts[:1])
-    if len({sp.issparse(part.points) for part in filled}) > 1:
-        filled = [replace(part, points=sp.csr_array(part.points)) for part in filled]
+    if len({isinstance(part.points, np.ndarray) for part in filled}) > 1:
+        filled = [replace(part, points=csr_rows(part.points)) for part in filled]
     return filled[0] if len(filled) == 1 else concatenate(filled)
 
 

@@ -85,6 +85,8 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
     >>> table = LeafTable([Leaf("monday", 10, None, 10.0), Leaf("tuesday", 5, None, 5.0)])
     >>> table.names, table["tuesday"].rows, len(table)
     (['monday', 'tuesday'], 5, 2)
+    >>> "tuesday" in table
+    True
     >>> print(table)
     name     rows  time  weight
     monday     10  -         10
@@ -101,6 +103,9 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
         if isinstance(index, slice):
             return LeafTable(super().__getitem__(index))
         return super().__getitem__(self.position(index) if isinstance(index, str) else index)
+
+    def __contains__(self, leaf: object) -> bool:
+        return leaf in self.names if isinstance(leaf, str) else super().__contains__(leaf)
 
     def __repr__(self) -> str:
         rows = [(x.name, f"{x.rows}", x.time or "-", f"{x.weight:.6g}") for x in self]

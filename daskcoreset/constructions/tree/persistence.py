@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, TypeVar
 from uuid import uuid4
 
 import numpy as np
-import scipy.sparse as sp
 
 from daskcoreset.constructions.tree.chain import Head
 from daskcoreset.constructions.tree.job import (
@@ -25,6 +24,7 @@ from daskcoreset.core.atomic import new_store
 from daskcoreset.core.contents import FindProblem, GroupContents, refuse_inconsistent
 from daskcoreset.core.coreset import freeze, thaw
 from daskcoreset.core.errors import CoresetError, InvalidInputError, StoreError
+from daskcoreset.core.linalg import csr_rows
 from daskcoreset.core.points import WeightedPoints, from_arrays, to_arrays
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import check_flag
@@ -283,8 +283,9 @@ class RowSchema:
                     f"convert it."
                 )
         rows: Any = points.points
-        if sp.issparse(rows) != self.sparse:  # Dask does not always know that blocks are sparse
-            rows = sp.csr_array(rows) if self.sparse else rows.toarray()
+        # Dask does not always know that blocks are sparse.
+        if isinstance(rows, np.ndarray) == self.sparse:
+            rows = csr_rows(rows) if self.sparse else rows.toarray()
         rows = rows.astype(self.dtype, copy=False)
         return replace(points, points=rows, labels=labels), schema
 

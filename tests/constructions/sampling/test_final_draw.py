@@ -6,6 +6,7 @@ statistical its seeds are fixed, and its false-alarm rate over the choice of see
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
@@ -201,13 +202,16 @@ def test_multinomial__rows_drawn_twice_are_merged() -> None:
 
 @pytest.mark.statistical
 @methods
-@passes_
+@pytest.mark.parametrize(
+    ("passes", "known"),
+    [(1, True), (1, False), (2, True)],
+    ids=["1-sizes known", "1-sizes unknown", "2"],
+)
 @pytest.mark.parametrize("oversampling", [1, pytest.param(2, marks=REPEATED), 4])
-@pytest.mark.parametrize("known", [True, False], ids=["sizes known", "sizes unknown"])
 def test_systematic__every_row_has_its_weight_on_average(
     method: Sensitivity[Any],
-    passes: int,
     oversampling: int,
+    passes: int,
     known: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -231,6 +235,24 @@ def test_systematic__every_row_has_its_weight_on_average(
         weights[seed, selection.indices] = selection.weights
 
     assert_mean(weights, u)
+
+
+@methods
+@pytest.mark.parametrize("oversampling", [1, 4])
+def test_systematic__two_reads_need_no_sizes_beforehand(
+    method: Sensitivity[Any], oversampling: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(root, "MIN_CANDIDATES", 0)
+    monkeypatch.setattr(root, "OVERSAMPLING", oversampling)
+    X, sizes = uneven_rows()
+    known = cut_rows(X, sizes, uneven_weights(len(X)))
+    for seed in range(20):
+        first, second = (
+            draw(blocks, method, 12, passes=2, seed=seed)
+            for blocks in (known, replace(known, sizes=None))
+        )
+        assert first.indices.tolist() == second.indices.tolist()
+        assert first.weights.tolist() == second.weights.tolist()
 
 
 def test_systematic__reading_again_is_decided_before_drawing(
@@ -520,6 +542,26 @@ def costs_by_row(X: FloatArray, u: FloatArray) -> FloatArray:
     return np.stack([np.ones(len(X)), *costs])
 
 
+def weighted_clusters(weighted: bool) -> tuple[FloatArray, FloatArray, list[int]]:
+    X, u, sizes = clusters()
+    return X, u if weighted else np.ones(len(X)), sizes
+
+
+@functools.cache
+def independent_estimates(method: Sensitivity[Any], passes: int, weighted: bool) -> FloatArray:
+    """Estimates by 30 rows of the clusters, drawn independently; several tests look at them."""
+    X, u, sizes = weighted_clusters(weighted)
+    return estimates_of(
+        cut_rows(X, sizes, u if weighted else None),
+        costs_by_row(X, u),
+        method,
+        30,
+        sampling="multinomial",
+        passes=passes,
+        n_seeds=1500 if weighted else 600,
+    )
+
+
 def estimates_of(
     blocks: RowBlocks,
     queries: FloatArray,
@@ -551,14 +593,15 @@ def test_cost__right_on_average_for_every_query(
     """False-alarm rate: 1e-6 a case."""
     # With 20,000 candidates of 360 rows the first stage would hardly be a draw.
     monkeypatch.setattr(root, "MIN_CANDIDATES", 0)
-    X, u, sizes = clusters()
-    if not weighted:
-        u = np.ones(len(X))
+    X, u, sizes = weighted_clusters(weighted)
     queries = costs_by_row(X, u)
-    blocks = cut_rows(X, sizes, u if weighted else None)
-    estimates = estimates_of(
-        blocks, queries, method, 30, sampling=sampling, passes=passes, n_seeds=600
-    )
+    if sampling == "multinomial":
+        estimates = independent_estimates(method, passes, weighted)
+    else:
+        blocks = cut_rows(X, sizes, u if weighted else None)
+        estimates = estimates_of(
+            blocks, queries, method, 30, sampling=sampling, passes=passes, n_seeds=600
+        )
 
     assert_mean(estimates, queries @ u)
 
@@ -595,7 +638,7 @@ def test_multinomial__varies_as_theory_says(method: Sensitivity[Any], passes: in
 
     False-alarm rate: 1e-6 a case.
     """
-    X, u, sizes = clusters()
+    X, u, _ = clusters()
     queries = costs_by_row(X, u)
     exact = queries @ u
     q = u / u.sum()
@@ -604,15 +647,7 @@ def test_multinomial__varies_as_theory_says(method: Sensitivity[Any], passes: in
         q = (q + v / v.sum()) / 2
     counted = u > 0
     second = (queries[:, counted] ** 2) @ (u[counted] ** 2 / q[counted])
-    estimates = estimates_of(
-        cut_rows(X, sizes, u),
-        queries,
-        method,
-        30,
-        sampling="multinomial",
-        passes=passes,
-        n_seeds=1500,
-    )
+    estimates = independent_estimates(method, passes, True)
 
     # The total weight does not vary at all when rows are drawn by it.
     varying = second > exact**2 * (1 + 1e-9)
@@ -633,18 +668,14 @@ def test_systematic__varies_no_more_than_multinomial(
     An F-test of every query with half the degrees of freedom that the seeds give, which
     allows for tails heavier than normal. False-alarm rate: 1e-6 a case.
     """
-    X, u, sizes = clusters()
-    if not weighted:
-        u = np.ones(len(X))
+    X, u, sizes = weighted_clusters(weighted)
     queries = costs_by_row(X, u)
     blocks = cut_rows(X, sizes, u if weighted else None)
     n_seeds = 400
     systematic = estimates_of(
         blocks, queries, method, 30, sampling="systematic", passes=passes, n_seeds=n_seeds
     )
-    multinomial = estimates_of(
-        blocks, queries, method, 30, sampling="multinomial", passes=2, n_seeds=n_seeds
-    )
+    multinomial = independent_estimates(method, 2, weighted)[:n_seeds]
 
     exact = queries @ u
     rounding = (1e-9 * exact) ** 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -30,5 +31,9 @@ def test_leaves__table(tmp_path: Path) -> None:
     assert isinstance(frame, pd.DataFrame)
     assert list(frame["rows"]) == [60, 60, 60]
     assert "<b>" in tree
+    table: Any = tree.leaves
+    assert "<b>" in table
+    assert table[0] in table
+    assert "b" not in table
     assert "3 leaves" in repr(tree)
     assert bool(made(tmp_path / "empty"))
