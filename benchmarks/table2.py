@@ -65,7 +65,7 @@ def csvrg(solver: str, strategy: str = "auto", size: str | None = None) -> Maker
         del n
         return CSVRGClassifier(
             **params, max_points=r, solver=solver, strategy=strategy, size=size, tol=1e-3,
-            max_iter=20, random_state=seed,
+            max_iter=20, stand_ins="core_points", random_state=seed,
         )  # fmt: skip
 
     return make

@@ -85,6 +85,7 @@ def make(method: str, size: int, choice: Choice, seed: int = 0) -> Any:
         how: dict[str, Any] = {"size": "auto" if method == OURS else None}
         if method == PAPER:
             how = {"strategy": "online", "solver": "csvrg", "max_iter": 20}
+            how["stand_ins"] = "core_points"
         return CSVRGClassifier(
             loss, gamma=gamma, C=penalty, max_points=size, theta=0.4, mu=0.2, tol=1e-3,
             random_state=seed, **how,

@@ -266,6 +266,24 @@ def reduce_variance(  # noqa: PLR0917 - as the compiled loop takes them
         _project(beta, image, radius)
 
 
+def reduce_variance_in_span(  # noqa: PLR0917 - as the compiled loop takes them
+    values: FloatArray,
+    signs: FloatArray,
+    known: FloatArray,
+    order: IndexArray,
+    shift: FloatArray,
+    numbers: FloatArray,
+    shape: FloatArray,
+    gamma: FloatArray,
+) -> None:
+    lam, eta, radius = numbers
+    for i in order:
+        a = signs[i] * _slope_of(signs[i] * float(values[i] @ gamma), shape)
+        gamma *= 1.0 - eta
+        gamma -= eta * shift + eta * lam * (a - known[i]) * values[i]
+        _project(gamma, gamma.copy(), radius)
+
+
 def average(  # noqa: PLR0917 - as the compiled loop takes them
     values: FloatArray,
     cells: IndexArray,
@@ -358,7 +376,9 @@ LOOPS: dict[str, tuple[str, ...]] = {
     "daskcoreset.constructions.coverage.metric_numba": (
         "open_cells", "approach", "nearest",
     ),
-    "daskcoreset.estimators.kernel.sgd_numba": ("reduce_variance", "average", "sweep_dual"),
+    "daskcoreset.estimators.kernel.sgd_numba": (
+        "reduce_variance", "reduce_variance_in_span", "average", "sweep_dual",
+    ),
 }  # fmt: skip
 
 

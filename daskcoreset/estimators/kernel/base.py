@@ -14,15 +14,20 @@ from scipy.spatial import cKDTree
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.constructions.class_summary import ClassSummary, summarise_classes
 from daskcoreset.constructions.coverage.cover import cover
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.blocks import Block, plain_labels
+from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.errors import InvalidInputError, package_versions
+from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import Stage, resolve_seed, stream
-from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.estimators.base import InMemoryData, refuse_as
 from daskcoreset.estimators.classifier import DecisionModel, announced_classes
+from daskcoreset.estimators.kernel.cost import KernelCost
 from daskcoreset.estimators.kernel.kernels import (
     Isotropic,
     KernelDecision,
@@ -31,7 +36,8 @@ from daskcoreset.estimators.kernel.kernels import (
     resolve_kernel,
     warn_unscaled,
 )
-from daskcoreset.estimators.kernel.losses import LOSSES, resolve_lambda, resolve_loss
+from daskcoreset.estimators.kernel.losses import LOSSES, MarginLoss, resolve_lambda, resolve_loss
+from daskcoreset.estimators.kernel.metric import PILOT_POINTS, PILOT_ROWS, learned_scales
 from daskcoreset.estimators.kernel.objective import n_problems
 from daskcoreset.estimators.kernel.rows import (
     CorePoints,
@@ -47,6 +53,7 @@ from daskcoreset.estimators.kernel.rows import (
 from daskcoreset.estimators.kernel.sgd import approximation_bound
 from daskcoreset.execution.progress import count_reads
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
+from daskcoreset.objectives.linear import LinearCost
 
 # Address of the order in which small data are covered.
 _ARRANGE = 2**31 + 2
@@ -112,6 +119,22 @@ def _arranged(data: InMemoryData, codes: AnyArray, seed: int) -> RowBlocks:
     return row_blocks(data.X, codes, data.sample_weight)
 
 
+def _first_equal(given: InMemoryData, points: Points, labels: AnyArray) -> IndexArray:
+    """Return the numbers of the first given rows that are equal to `points`, labels included."""
+    rows: dict[tuple[bytes, Any], int] = {}
+    used = np.flatnonzero(given.weights > 0)
+    X: Any = dense_rows(given.X[used]) + 0.0  # there is one zero
+    for i, row, label in zip(used.tolist(), X, given.y[used].tolist(), strict=True):
+        rows.setdefault((row.tobytes(), label), i)
+    wanted = zip(dense_rows(points) + 0.0, labels.tolist(), strict=True)
+    return np.array([rows[row.tobytes(), label] for row, label in wanted], dtype=np.int64)
+
+
+def _larger(quotas: dict[Any, int] | None, others: dict[Any, int]) -> dict[Any, int]:
+    """Return the larger of two numbers of rows for every class."""
+    return {label: max(count, (quotas or {}).get(label, 0)) for label, count in others.items()}
+
+
 class KernelModel(DecisionModel):
     """Base of the kernel classifiers.
 
@@ -156,10 +179,14 @@ class CorePointModel(KernelModel):
 
     core_points_: AnyArray
     diameter_: float
+    _decision: KernelDecision
+    _loss: MarginLoss
     _cell: float
     _kernel: Isotropic
     _table: Any
 
+    # Whether distances are learned; of estimators without the parameter they are Euclidean.
+    metric: Any = "euclidean"
     loss: Any
     diameter: Any
     max_points: Any
@@ -200,7 +227,12 @@ class CorePointModel(KernelModel):
         self._check_parameters()
         seed = resolve_seed(self.random_state)
         names = announced_classes(classes, self.classes_ if resume else None)
-        blocks, code_names = self._labelled(X, y, sample_weight, seed, names, reset=not resume)
+        given = self._validate_in_memory(X, y, sample_weight, reset=not resume)
+        if given is None:
+            blocks, code_names = self._opened(X, y, sample_weight, reset=not resume), None
+        else:
+            blocks, code_names = self._coded(given, seed, names)
+        blocks.refuse_zeros()
         summary = summarise_classes(blocks, progress=self.progress)
         labels = summary.classes if code_names is None else code_names[summary.classes]
         if names is None:
@@ -220,10 +252,74 @@ class CorePointModel(KernelModel):
             if warm and self.core_points_.shape[1] == self.n_features_in_:
                 core_points = self._earlier()
             else:
+                self.__dict__.pop("scales_", None)  # of an earlier fit
                 core_points = self._covered(data, seed)
         self._train(data, core_points, seed)
+        self._keep_rows(data, given, seed)
         self._calibrate(data, seed)
         return self
+
+    def _keep_rows(self, data: LabelledBlocks, given: InMemoryData | None, seed: int) -> None:
+        """Set `coreset_`, where rows were drawn that stand for all others."""
+        drawn = self.__dict__.pop("_drawn", None)
+        self.__dict__.pop("coreset_", None)  # of an earlier fit
+        if drawn is None:
+            return
+        labels = self.classes_[np.searchsorted(data.classes, drawn.labels)]
+        n, indices = data.summary.n_rows, drawn.rows
+        if given is not None:
+            n = given.X.shape[0]
+            if n <= _SMALL:
+                indices = _first_equal(given, drawn.points, labels)
+        record: dict[str, Any] = {
+            "method": "drawn by class",
+            "m": len(drawn),
+            "d": int(drawn.points.shape[1]),
+            "n": n,
+            "seed": seed,
+            "versions": package_versions(),
+            "objective": LinearCost().record(),
+        }
+        if hasattr(self, "feature_names_in_"):
+            record["columns"] = [str(name) for name in self.feature_names_in_]
+        self.coreset_ = Coreset(drawn.points, drawn.weights, indices, plain_labels(labels), record)
+
+    def audit(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
+        """Compare costs of kernel machines on `coreset_` with those on all rows, in one read.
+
+        Solutions are coefficients of `core_points_`, by default those of the model, of models
+        fitted to few of the rows, and random ones.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+            What the model was fitted on.
+        y : array-like of shape (n,), or str
+        sample_weight : array-like of shape (n,), or str, optional
+        **options
+            As in `daskcoreset.audit`.
+
+        Returns
+        -------
+        Audit
+
+        Raises
+        ------
+        InvalidInputError
+            Where the model was trained on all rows, so that none stand for others.
+        """
+        check_is_fitted(self, "dual_coef_")
+        if not hasattr(self, "coreset_"):
+            remedy = 'size="auto" or a number of rows below that of the data'
+            raise InvalidInputError(
+                f"the model was trained on all rows, so that there is no coreset to audit; "
+                f"{f'pass {remedy}' if hasattr(self, 'size') else 'take CSVRGClassifier'}."
+            )
+        cost = KernelCost(
+            self._decision.core, self._loss, self.lam_ / self.coreset_.total_weight,
+            self.classes_, self._decision.beta,
+        )  # fmt: skip
+        return super().audit(X, y, sample_weight, **{"objective": cost, **options})
 
     def _calibrate(self, data: LabelledBlocks, seed: int) -> None:
         """Fit what turns decision values into probabilities, where the model has such."""
@@ -238,35 +334,39 @@ class CorePointModel(KernelModel):
                 f"diameter={self.diameter} is not positive; pass how far apart rows of one cell "
                 f"may be, or max_points."
             )
+        if self.metric == "learned" and (
+            self.diameter is not None or self.strategy in {"online", "farthest"}
+        ):
+            raise InvalidInputError(
+                'metric="learned" takes drawn core points, and covers are of Euclidean distances; '
+                'leave diameter out and pass strategy="drawn", or metric="euclidean".'
+            )
         if self.strategy == "drawn" and self.diameter is not None:
             raise InvalidInputError(
                 f'strategy="drawn" keeps no diameter, got diameter={self.diameter}; pass '
                 f'max_points alone, or strategy="online".'
             )
 
-    def _labelled(
-        self, X: Any, y: Any, sample_weight: Any, seed: int, names: AnyArray | None, *, reset: bool
-    ) -> tuple[RowBlocks, AnyArray | None]:
-        """Open data that a cover can take; in memory, labels become codes of the names returned."""
-        data = self._validate_in_memory(X, y, sample_weight, reset=reset)
-        if data is not None:
-            with refuse_as("y"):
-                check_classification_targets(data.y)
-            if names is None:
-                names = np.unique(data.y)
-            else:
-                _check_announced(np.unique(data.y), names)
-            blocks = _arranged(data, np.searchsorted(names, data.y), seed)
+    def _coded(
+        self, given: InMemoryData, seed: int, names: AnyArray | None
+    ) -> tuple[RowBlocks, AnyArray]:
+        """Arrange data in memory for a cover; labels become codes of the names returned."""
+        with refuse_as("y"):
+            check_classification_targets(given.y)
+        if names is None:
+            names = np.unique(given.y)
         else:
-            self._require_labels(y)
-            names = None
-            if reset:
-                blocks = row_blocks(X, y, sample_weight)
-                self._set_features(X, blocks.schema.n_features, blocks.columns, blocks.cube)
-            else:
-                blocks = self._open(X, y, sample_weight)
-        blocks.refuse_zeros()
-        return blocks, names
+            _check_announced(np.unique(given.y), names)
+        return _arranged(given, np.searchsorted(names, given.y), seed), names
+
+    def _opened(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> RowBlocks:
+        """Open data out of core."""
+        self._require_labels(y)
+        if not reset:
+            return self._open(X, y, sample_weight)
+        blocks = row_blocks(X, y, sample_weight)
+        self._set_features(X, blocks.schema.n_features, blocks.columns, blocks.cube)
+        return blocks
 
     # --- core points
 
@@ -292,11 +392,16 @@ class CorePointModel(KernelModel):
         if strategy == "drawn":
             assert max_points is not None  # noqa: S101 - checked
             quotas, classes = self._quotas(data.summary, max_points), data.summary.classes
-            strata = sample_classes(
-                data.blocks, classes, points=max_points, quotas=quotas, seed=seed
-            )
+            pilot = self._pilot_quotas(data.summary)
+            wanted = quotas if pilot is None else _larger(quotas, pilot)
+            most = max_points if pilot is None else max(max_points, PILOT_POINTS)
+            strata = sample_classes(data.blocks, classes, points=most, quotas=wanted, seed=seed)
             drawn = None if quotas is None else training_rows(strata, quotas)
-            return CorePoints(sample_core_points(strata, max_points), drawn=drawn)
+            points = sample_core_points(strata, max_points)
+            if pilot is not None:
+                few = sample_core_points(strata, PILOT_POINTS)
+                self.scales_ = self._learned(training_rows(strata, pilot), few, data, seed)
+            return CorePoints(points, drawn=drawn)
         covered = cover(
             data.blocks,
             self.diameter,
@@ -306,6 +411,22 @@ class CorePointModel(KernelModel):
             progress=self.progress,
         )
         return CorePoints(covered.points, covered.diameter, measured=False)
+
+    def _pilot_quotas(self, summary: ClassSummary) -> dict[Any, int] | None:
+        """Rows of every class to learn the metric from; None where it is not learned."""
+        if self.metric != "learned":
+            return None
+        return quotas_of(PILOT_ROWS, summary.classes, summary.class_weights)
+
+    def _learned(
+        self, rows: Block, points: AnyArray, data: LabelledBlocks, seed: int
+    ) -> FloatArray:
+        """Learn the factors of the columns in distances from few rows."""
+        loss = resolve_loss(self.loss, theta=self.theta, mu=self.mu)
+        # C of a row of the pilot, not of all rows that it stands for: the slopes of a pilot that
+        # is fitted more closely than its rows bear are those of noise.
+        lam = resolve_lambda(self.lam, self.C, float(len(rows)))
+        return learned_scales(rows, points, loss, classes=data.classes, lam=lam, seed=seed)
 
     def _extended(self, data: LabelledBlocks, seed: int) -> CorePoints:
         """Add the core points that further rows need, and keep the earlier ones."""
@@ -351,13 +472,16 @@ class CorePointModel(KernelModel):
         if drawn is None and quotas is not None:
             strata = sample_classes(data.blocks, data.summary.classes, quotas=quotas, seed=seed)
             drawn = training_rows(strata, quotas)
+        self._drawn = drawn
         rows = TrainingRows.of(data, drawn, core_points.past(data.classes))
         self.lam_ = resolve_lambda(self.lam, self.C, rows.weight)
         loss = resolve_loss(self.loss, theta=self.theta, mu=self.mu)
+        self._loss = loss
         start = core_points.beta
         if start is None:
             start = np.zeros((len(core_points.points), n_problems(len(data.classes))))
-        core = KernelMap(self._kernel, np.asarray(core_points.points, dtype=np.float64))
+        points = np.asarray(core_points.points, dtype=np.float64)
+        core = KernelMap(self._kernel, points, getattr(self, "scales_", None))
         with count_reads(self.progress, self._max_reads(), unit="read") as advance:
             rows.report = partial(self._report, advance)
             solution = self._solve(KernelProblem(rows, core, loss, self.lam_), start, seed)

@@ -209,10 +209,13 @@ class KernelMap:
     kernel : Isotropic
     points : ndarray of shape (r, d), float64
         Core points.
+    scales : ndarray of shape (d,), float64, or None
+        Factors of the columns in distances; None for ones.
     """
 
     kernel: Isotropic
     points: FloatArray
+    scales: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.points)
@@ -230,7 +233,8 @@ class KernelMap:
         """
         from scipy.spatial.distance import cdist
 
-        return self.kernel.overwrite(cdist(self.points, self.points, "sqeuclidean"))
+        points = self.points if self.scales is None else self.points * self.scales
+        return self.kernel.overwrite(cdist(points, points, "sqeuclidean"))
 
     def tiles(
         self, rows: Points, *, nearest: bool = False
@@ -255,6 +259,8 @@ class KernelMap:
         # About their mean, an offset that rows and core points share costs no digits.
         shift = self.points.mean(axis=0)
         centers = self.points - shift
+        if self.scales is not None:
+            centers *= self.scales
         # One product gives |x|^2 - 2 <x, c> + |c|^2.
         right = np.empty((n_features + 2, size))
         right[:n_features] = -2.0 * centers.T
@@ -268,6 +274,8 @@ class KernelMap:
             tile = buffer[: part.stop - start]
             inner = tile[:, :n_features]
             np.subtract(dense(rows[part]), shift, out=inner)
+            if self.scales is not None:
+                inner *= self.scales
             np.einsum("ij,ij->i", inner, inner, out=tile[:, n_features + 1])
             squares = product(tile, right)
             np.maximum(squares, 0.0, out=squares)  # rounding
@@ -344,3 +352,8 @@ class Span:
     def coordinates(self, beta: FloatArray) -> FloatArray:
         """Return gamma of coefficients, up to the directions that were left out."""
         return np.asarray(self.into.T @ (self.gram @ beta))
+
+    def gradient(self, beta: FloatArray, of_losses: FloatArray) -> FloatArray:
+        """Gradient of the objective at coefficients, from sums over rows of ``a k(c, x)``."""
+        with one_thread():
+            return np.asarray(self.coordinates(beta) + self.into.T @ of_losses)

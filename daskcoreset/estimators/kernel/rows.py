@@ -328,10 +328,20 @@ _FOLD = 2**30 - 2
 _SPARE = 2
 
 
+# Rows of a block at most, where the number of the block stands before that of a row in it.
+_BLOCK_ROWS = 2**32
+
+
 def _sample_block(
     block: Block, block_index: int, _broadcast: object, *, sizes: dict[Any, int], seed: int
 ) -> Strata:
-    return sample_strata(block, sizes, stream(seed, Stage.DESCENT, block_index, _FOLD))
+    strata = sample_strata(block, sizes, stream(seed, Stage.DESCENT, block_index, _FOLD))
+    return {label: _renumbered(part, block_index * _BLOCK_ROWS) for label, part in strata.items()}
+
+
+def _renumbered(part: StratifiedReservoir, added: Any) -> StratifiedReservoir:
+    numbers: Any = part.rows.rows
+    return replace(part, rows=replace(part.rows, rows=numbers + added))
 
 
 def quotas_of(size: int, classes: AnyArray, weights: FloatArray) -> dict[Any, int]:
@@ -378,6 +388,7 @@ def sample_classes(
     Returns
     -------
     dict of label to StratifiedReservoir
+        Rows are numbered as in the whole data.
 
     References
     ----------
@@ -386,7 +397,12 @@ def sample_classes(
     n_rows = quotas or {}
     sizes = {label: max(_SPARE * points, n_rows.get(label, 0)) for label in classes.tolist()}
     sample_block = partial(_sample_block, sizes=sizes, seed=seed)
-    strata: Strata = map_reduce(blocks, sample_block, partial(merge_reservoirs, size=sizes)).value
+    found = map_reduce(blocks, sample_block, partial(merge_reservoirs, size=sizes))
+    firsts, strata = found.offsets(), {}
+    for label, part in found.value.items():
+        numbers: Any = part.rows.rows
+        behind = [firsts[i] - i * _BLOCK_ROWS for i in (numbers // _BLOCK_ROWS).tolist()]
+        strata[label] = _renumbered(part, np.array(behind, dtype=np.int64))
     return strata
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from daskcoreset.core.blocks import Block
-from daskcoreset.core.linalg import one_thread
+from daskcoreset.core.linalg import one_thread, product
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import draw_with_replacement
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
@@ -50,7 +50,7 @@ class Sample:
     Attributes
     ----------
     values : ndarray of shape (m, r), float64
-        Kernel between rows and core points.
+        Kernel between rows and core points, or coordinates in their span.
     cells : ndarray of shape (m,), int64
         Nearest core point.
     signs : ndarray of shape (K, m), float64
@@ -67,12 +67,22 @@ class Sample:
     all_rows: bool
 
     @classmethod
-    def of(cls, block: Block, core: KernelMap, classes: AnyArray, *, all_rows: bool) -> Sample:
-        """Compute what is needed of a block."""
+    def of(
+        cls,
+        block: Block,
+        core: KernelMap,
+        classes: AnyArray,
+        *,
+        all_rows: bool,
+        span: Span | None = None,
+    ) -> Sample:
+        """Compute what is needed of a block; with a span, coordinates in it are the values."""
         values = np.empty((len(block), len(core)))
         cells: Any = np.empty(len(block), dtype=np.int64)
+        if span is not None:
+            values = np.empty((len(block), span.into.shape[1]))
         for part, tile, nearest in core.tiles(block.points, nearest=True):
-            values[part] = tile
+            values[part] = tile if span is None else product(tile, span.into)
             cells[part] = nearest.cells  # type: ignore[union-attr] # asked for
         labels: Any = block.labels
         signs = np.ascontiguousarray(signs_of(labels, classes).T)
@@ -143,6 +153,7 @@ def solve_csvrg(
     n_inner: int | None = None,
     tol: float = 1e-4,
     seed: int = 0,
+    stand_ins: Literal["span", "core_points"] = "span",
 ) -> Solution:
     r"""Run CSVRG.
 
@@ -167,6 +178,12 @@ def solve_csvrg(
         being near the least one: it has converged if, in addition, by the certificate
         the objectives are above the least ones in the span by no more than this part of them.
     seed : int, default=0
+    stand_ins : {"span", "core_points"}, default="span"
+        Where the gradients of rows stand: at the nearest vector of the span of the core points,
+        or at the nearest core point, as the paper has it. Both are within Theorem 4's distance
+        of the row, the first is nearer. In the span the full gradient is exact, so that steps
+        end at the least objective there; at core points they end elsewhere, on covers of the
+        paper's size up to ten percent above it.
 
     Returns
     -------
@@ -192,7 +209,8 @@ def solve_csvrg(
     eta = 0.05 / constant if eta is None else eta
     if n_inner is None:
         n_inner = min(MAX_STEPS, int(np.ceil(100.0 * constant)))
-    gram = core.gram()
+    span = Span.of(core) if stand_ins == "span" else None
+    gram = core.gram() if span is None else span.gram
     # All rows, once for all, where they fit; else as many as there are steps.
     all_rows = rows.n_rows <= max_sample_rows(len(core))
     count = None if all_rows else min(n_inner, max_sample_rows(len(core)))
@@ -202,10 +220,14 @@ def solve_csvrg(
     for epoch in range(n_epochs + 1):
         draws = epoch < n_epochs and (sample is None or not all_rows)
         draw = rows.quotas(seed, epoch, count) if draws else None
-        terms = problem.evaluate(beta, "cells", draw)
-        gradient = beta + problem.factor * terms.gradient
+        terms = problem.evaluate(beta, "cells" if span is None else "rows", draw)
         values = problem.objectives(gram, beta, terms.losses[0])
-        norm = np.sqrt(max(0.0, squared_norms(gram, gradient).sum()))
+        if span is None:
+            gradient = beta + problem.factor * terms.gradient
+            norm = np.sqrt(max(0.0, squared_norms(gram, gradient).sum()))
+        else:
+            gradient = span.gradient(beta, problem.factor * terms.gradient)
+            norm = np.linalg.norm(gradient)
         objective = float(values.sum())
         rows.record(objective=objective, gradient=float(norm))
         if objective < lowest:
@@ -214,12 +236,12 @@ def solve_csvrg(
             break
         previous = objective
         if terms.drawn is not None:
-            sample = Sample.of(terms.drawn, core, rows.classes, all_rows=all_rows)
+            sample = Sample.of(terms.drawn, core, rows.classes, all_rows=all_rows, span=span)
         assert sample is not None  # noqa: S101 - the first epoch drew it
         rng = order_stream(seed, epoch)
         order = sample.order(n_inner, rng)
         n_steps = n_inner if option == "I" else int(rng.integers(n_inner)) + 1
-        steps = InnerSteps(problem, sample, order[:n_steps], gram, eta)
+        steps = InnerSteps(problem, sample, order[:n_steps], gram, eta, span)
         beta = np.stack(
             [steps.run(k, beta[:, k], gradient[:, k]) for k in range(beta.shape[1])], axis=1
         )
@@ -245,6 +267,8 @@ class InnerSteps:
         Kernel between the core points.
     eta : float
         Length of the steps.
+    span : Span or None
+        In whose coordinates steps are taken; None where rows stand at core points.
 
     References
     ----------
@@ -256,6 +280,7 @@ class InnerSteps:
     order: IndexArray
     gram: FloatArray
     eta: float
+    span: Span | None = None
 
     def run(self, k: int, snapshot: FloatArray, gradient: FloatArray) -> FloatArray:
         """Return the last iterate of problem k, from coefficients and the full gradient there."""
@@ -263,6 +288,23 @@ class InnerSteps:
 
         loss, lam = self.problem.loss, self.problem.lam
         sample, signs = self.sample, self.sample.signs[k]
+        numbers = np.array([lam, self.eta, loss.safe_radius(lam)])
+        if self.span is not None:
+            with one_thread():
+                gamma = self.span.coordinates(snapshot)
+                z = signs * (sample.values @ gamma)
+            loops.reduce_variance_in_span(
+                sample.values,
+                signs,
+                signs * loss.slope(z),
+                self.order,
+                gradient - gamma,
+                numbers,
+                loss.numbers,
+                gamma,
+            )
+            with one_thread():
+                return np.asarray(self.span.into @ gamma)
         beta = snapshot.copy()
         with one_thread():
             z = signs * (sample.values @ beta)
@@ -274,7 +316,7 @@ class InnerSteps:
             self.order,
             np.ascontiguousarray(gradient - beta),
             self.gram,
-            np.array([lam, self.eta, loss.safe_radius(lam)]),
+            numbers,
             loss.numbers,
             beta,
         )
@@ -285,8 +327,7 @@ def _gaps(problem: KernelProblem, beta: FloatArray) -> FloatArray:
     """Read once more: how far, at most, objectives are above the least ones in the span."""
     terms = problem.evaluate(beta, "rows")
     span = Span.of(problem.core)
-    with one_thread():
-        gradient = span.coordinates(beta) + problem.factor * (span.into.T @ terms.gradient)
+    gradient = span.gradient(beta, problem.factor * terms.gradient)
     return np.asarray(0.5 * np.square(gradient).sum(axis=0))
 
 

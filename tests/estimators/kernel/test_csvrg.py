@@ -205,7 +205,7 @@ def test_fit__a_read_for_every_entry_of_the_trace(solver: Any) -> None:
     # One more tells classes and ranges, one draws the core points, and one certifies "csvrg".
     certified = int(solver == "csvrg")
     assert rows.reads.min() == rows.reads.max() == reads + 2 + certified
-    assert model.converged_ is (solver == "exact")
+    assert model.converged_ is True
     assert model.gap_ is not None
     assert model.gap_.min() >= 0
 
@@ -491,3 +491,47 @@ def test_fit__same_bits_whatever_the_threads_of_blas() -> None:
     found = {run.communicate(timeout=900)[0] for run in runs}
     assert len(found) == 1
     assert len(found.pop().splitlines()) == 2
+
+
+@pytest.mark.parametrize("n", [3_000, 12_000])
+def test_coreset__the_rows_that_size_drew_and_an_audit(n: int) -> None:
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.normal(size=(n // 2, 3)), 2, axis=0)
+    y = np.where((X**2).sum(axis=1) < 2, "in", "out")
+    model = CSVRGClassifier(max_points=40, size=900, random_state=0).fit(X, y)
+    lazy = da.from_array(X, chunks=(2_000, 3)), da.from_array(y, chunks=2_000)
+    for rows in ((X, y), lazy):
+        model.fit(*rows)
+        found = model.coreset_
+        np.testing.assert_array_equal(X[found.indices], found.points)
+        np.testing.assert_array_equal(y[found.indices], found.labels)
+        for label in ("in", "out"):
+            weight = found.weights[found.labels == label].sum()
+            assert weight == pytest.approx((y == label).sum())
+        report = model.audit(*rows, random_state=0)
+        assert report.objective.name == "cost of a kernel machine"
+        # With another tenth of the rows, the model of few rows would be off by so much.
+        assert report.distortion < 0.6
+        np.testing.assert_allclose(report.on_data[1], n * model.lam_ / n / (1 - 0.4) ** 2 * 0.36)
+    assert "drawn by class" in repr(found)
+    assert model.audit(X, y, solutions=model, random_state=0).distortion < 0.6
+    with pytest.raises(InvalidInputError, match="dual_coef_"):
+        model.audit(X, y, solutions=CSVRGClassifier(max_points=9).fit(X, y))
+    assert not hasattr(model.set_params(size=None).fit(X, y), "coreset_")
+    with pytest.raises(InvalidInputError, match=r"trained on all rows.*size"):
+        model.audit(X, y)
+    with pytest.raises(InvalidInputError, match="take CSVRGClassifier"):
+        AVMClassifier(max_points=9).fit(X, y).audit(X, y)
+
+
+def test_csvrg__in_the_span_ends_at_the_least_objective_of_a_cover() -> None:
+    options: dict[str, Any] = {"max_points": 15, "lam": 50.0, "gamma": 20.0, "random_state": 0}
+    X, y = ROWS, CLASSES == "in"
+
+    def objective(**more: Any) -> float:
+        model = CSVRGClassifier(strategy="online", max_iter=20, tol=1e-5, **options, **more)
+        return float(model.fit(X, y).objective_)
+
+    least = objective(solver="exact")
+    assert objective(solver="csvrg") == pytest.approx(least, rel=1e-3)
+    assert objective(solver="csvrg", stand_ins="core_points") > 1.02 * least

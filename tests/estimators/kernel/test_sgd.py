@@ -74,14 +74,20 @@ ODM = resolve_loss("odm", theta=0.3, mu=0.5)
 SMOOTH = [LOSSES["squared_hinge"], ODM]
 ALL = [*SMOOTH, LOSSES["hinge"]]
 CORE = KernelMap(Isotropic("rbf", 5.0), X[:40])
+STAND_INS: tuple[Any, ...] = ("span", "core_points")
 
 
-def test_solve_csvrg__converges_linearly() -> None:
+@pytest.mark.parametrize("stand_ins", STAND_INS)
+def test_solve_csvrg__converges_linearly(stand_ins: Any) -> None:
     """Theorem 8: with 100 L steps of 0.05 / L every epoch at least halves what is left."""
     core = KernelMap(Isotropic("rbf", 5.0), X)
     data = rows()
     solve_csvrg(
-        KernelProblem(data, core, ODM, 4.0), beta=np.zeros((len(X), 1)), n_epochs=12, tol=0.0
+        KernelProblem(data, core, ODM, 4.0),
+        beta=np.zeros((len(X), 1)),
+        n_epochs=12,
+        tol=0.0,
+        stand_ins=stand_ins,
     )
     norms = [entry["gradient"] for entry in data.trace]
     assert data.reads == len(norms) + 1  # the last one is for the certificate
@@ -153,7 +159,8 @@ def test_solve_csvrg__rows_by_quotas(monkeypatch: pytest.MonkeyPatch) -> None:
         assert data.reads == len(data.trace) + 1
 
 
-def test_solve_csvrg__iterates_stay_in_the_safe_ball() -> None:
+@pytest.mark.parametrize("stand_ins", STAND_INS)
+def test_solve_csvrg__iterates_stay_in_the_safe_ball(stand_ins: Any) -> None:
     data = rows()
     found = solve_csvrg(
         KernelProblem(data, CORE, ODM, 20.0),
@@ -162,6 +169,7 @@ def test_solve_csvrg__iterates_stay_in_the_safe_ball() -> None:
         eta=0.9,
         n_inner=50,
         tol=0.0,
+        stand_ins=stand_ins,
     )
     norm = np.sqrt(found.beta[:, 0] @ CORE.gram() @ found.beta[:, 0])
     assert norm <= ODM.safe_radius(20.0) * (1 + 1e-9)
@@ -179,8 +187,10 @@ def test_steps__numpy_as_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
                 n_epochs=2,
                 n_inner=500,
                 eta=0.01,
+                stand_ins=stand_ins,
             ).beta
             for loss in ALL
+            for stand_ins in STAND_INS
         ]
         parts += [
             solve_avm(KernelProblem(rows(), CORE, loss, 20.0), n_steps=500).beta for loss in ALL
@@ -189,4 +199,5 @@ def test_steps__numpy_as_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
         dual = solve_dual(gram, Y[:50, np.newaxis].astype(float), U[:50], ODM, 50.0)
         answers.append([*parts, dual.beta])
     for first, second in zip(*answers, strict=True):
-        assert np.allclose(first, second, rtol=1e-8, atol=1e-10)
+        # Coordinates in the span magnify rounding.
+        assert np.allclose(first, second, rtol=1e-6, atol=1e-7)
