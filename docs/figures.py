@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 from daskcoreset import build
-from daskcoreset.core.looks import BLUE, GREEN, ORANGE, SKY, look_of
+from daskcoreset.core.looks import BLUE, GREEN, GROUNDS, ORANGE, SKY, look_of
 from daskcoreset.estimators import CoresetKMeans
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ class Theme(NamedTuple):
 
 # Grounds are those of the pages, which the drawings lie on without a frame.
 THEMES = {
-    "light": Theme("#ffffff", "#555555", BLUE, "Blues"),
-    "dark": Theme("#14181e", "#b4b9c2", SKY, "Blues_r"),
+    "light": Theme(*GROUNDS["light"], BLUE, "Blues"),
+    "dark": Theme(*GROUNDS["dark"], SKY, "Blues_r"),
 }
 
 

@@ -38,6 +38,9 @@ BLUE, ORANGE, GREEN, PINK, YELLOW, SKY, OLIVE, GREY = (
 # Read on white and on black alike: a contrast of 4.5 to one.
 INK = "#767676"
 
+GROUNDS = {"light": ("#ffffff", "#555555"), "dark": ("#14181e", "#b4b9c2")}
+"""Ground of the pages in both themes, and what is read best on it."""
+
 LOOKS: dict[str, Look] = {
     "uniform": Look(PINK, "s", ":"),
     "uniform, as many rows": Look(PINK, "v", "-."),

@@ -652,5 +652,5 @@ def test_build__what_stands_in_the_place_of_the_labels() -> None:
         build(rows, 100)
     with pytest.raises(InvalidTypeError, match=r"method is a keyword: pass method=Uniform\(\)"):
         build(rows, Uniform())
-    with pytest.raises(InvalidInputError, match="'uniform', and 'coverage'"):
+    with pytest.raises(InvalidInputError, match="'uniform', and 'auto' and 'coverage'"):
         build(rows, method="nonsense")
