@@ -32,7 +32,7 @@ from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.tables import short_seed
 from daskcoreset.core.typing import IndexArray, Sampling
-from daskcoreset.core.validation import as_int, check_flag
+from daskcoreset.core.validation import as_int, check_count, check_flag
 from daskcoreset.core.zarr_places import Location
 from daskcoreset.execution.progress import count_reads
 from daskcoreset.inputs.followed import FollowOptions
@@ -482,6 +482,8 @@ class CoresetTree:
         >>> tree.drift(np.zeros((1, 2)))
         Drift(recomputing brings rows ... % closer, between ... % and ... %)
         """
+        if n_clusters is not None:
+            check_count("n_clusters", n_clusters)
         if kept is None:
             if self.version < 2:
                 raise InvalidInputError(

@@ -14,7 +14,7 @@ from zarr.storage import LocalStore, MemoryStore, WrapperStore
 from daskcoreset import CoresetTree
 from daskcoreset.constructions.tree import following
 from daskcoreset.constructions.tree.job import Settings
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
+from daskcoreset.core.errors import CoresetError, InvalidInputError, InvalidTypeError, StoreError
 from tests.tools.light_groups import light_groups
 from tests.tools.view_histories import assert_alike, run_history
 
@@ -392,6 +392,9 @@ def test_drift__needs_a_solution_and_rows(tmp_path: Path) -> None:
     tree.append(np.zeros((50, 2)))
     tree.delete(0)
     assert tree.drift(np.zeros((1, 2))).saving == 0.0
+    for wrong in (0, 1.5, np.empty(0)):
+        with pytest.raises(CoresetError, match=r"n_clusters is .*pass an int of at least 1"):
+            tree.drift(np.zeros((1, 2)), n_clusters=wrong)  # type: ignore[arg-type]
 
 
 # --- bad input ----------------------------------------------------------------------------
