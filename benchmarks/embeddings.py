@@ -363,6 +363,10 @@ def _read_lines(found: list[dict[str, Any]]) -> list[str]:
     return common.table(heads, rows)
 
 
+def _section(title: str, words: list[str], table: list[str], part: dict[str, Any]) -> list[str]:
+    return [f"## {title}", "", *words, "", *table, "", common.stamped(part), ""]
+
+
 def report(data: dict[str, Any]) -> str:
     """Write the tables."""
     parts, lines = data["results"], ["# Clusters of embeddings", ""]
@@ -372,57 +376,39 @@ def report(data: dict[str, Any]) -> str:
             kind = "forty rows apart" if one["apart"] else "soft clusters"
             mean, width = float(np.mean(one["excess"])), common.interval(one["excess"])
             rows.append([kind, one["name"], f"{common.cell(mean)} ± {common.cell(width)}"])
-        lines += [
-            "## What sensitivities gain",
-            "",
+        words = [
             f"{SOFT_ROWS:,} rows of {SOFT_COLUMNS} columns in 50 clusters that run into one",
             "another, and the same with ten groups of four rows apart. Cost of the centers from",
             f"{SOFT_SIZE:,} points over all rows, in % above those from all rows, which end in",
             f"optima of their own; means of {SOFT_SEEDS} seeds with intervals of 95 %.",
-            "",
-            *common.table(["rows", "points", "cost above, %"], rows),
-            "",
-            common.stamped(parts["soft"]),
-            "",
         ]
+        title = "What sensitivities gain"
+        lines += _section(
+            title, words, common.table(["rows", "points", "cost above, %"], rows), parts["soft"]
+        )
     if "centers" in parts:
-        lines += [
-            f"## {CENTERS:,} clusters of a stand-in for SIFT",
-            "",
+        words = [
             f"{parts['centers']['rows']:,} rows of 128 bytes. Cost over all rows, and its ratio to",
             "that of faiss on all rows. Lance publishes 13.84e9 for its streaming coresets and",
             f"13.28e9 for faiss on SIFT itself: a ratio of {LANCE[0] / LANCE[1]:.3f}.",
-            "",
-            *_solver_lines(parts["centers"]["found"]),
-            "",
-            common.stamped(parts["centers"]),
-            "",
         ]
+        title = f"{CENTERS:,} clusters of a stand-in for SIFT"
+        lines += _section(title, words, _solver_lines(parts["centers"]["found"]), parts["centers"])
     if "many" in parts:
-        lines += [
-            f"## {MANY:,} clusters",
-            "",
+        words = [
             f"Of {parts['many']['rows']:,} such rows; faiss on all rows makes {FEW_STEPS} steps.",
-            "",
-            *_solver_lines(parts["many"]["found"]),
-            "",
-            common.stamped(parts["many"]),
-            "",
         ]
+        title = f"{MANY:,} clusters"
+        lines += _section(title, words, _solver_lines(parts["many"]["found"]), parts["many"])
     if "rows" in parts:
-        lines += [
-            f"## Rows of {COLUMNS} float16 columns, made when they are read",
-            "",
+        words = [
             "Shifted rows come from a table and cost next to nothing to make; drawn ones are",
             "normal numbers. A plain read adds up the columns, of float16 as they are or of",
             "float32, which all else has to make of them. Ratios of processor seconds; bytes",
             "beyond what the process held before, and all of it. Two threads.",
-            "",
-            *_read_lines(parts["rows"]["found"]),
-            "",
-            common.stamped(parts["rows"]),
-            "",
         ]
+        title = f"Rows of {COLUMNS} float16 columns, made when they are read"
+        lines += _section(title, words, _read_lines(parts["rows"]["found"]), parts["rows"])
     return "\n".join(lines)
 
 

@@ -37,6 +37,17 @@ USUAL_PORTS = (8786, 8787)
 """What a Dask scheduler and its dashboard listen at if nobody says otherwise."""
 
 
+@pytest.fixture
+def agg() -> Iterator[None]:
+    """A backend without windows, and no figure left behind."""
+    import matplotlib as mpl
+    from matplotlib import pyplot as plt
+
+    with mpl.rc_context({"backend": "Agg"}):
+        yield
+    plt.close("all")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def taken_ports() -> Iterator[None]:
     """Hold the usual ports, as another program of the same machine may: no test needs them."""

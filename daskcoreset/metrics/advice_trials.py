@@ -154,6 +154,8 @@ class Trials:
         Cost on the pilot of the solution of every trial, by candidate.
     coreset_costs : dict of str to list of float
         The same where the solver starts at the best solution known: what the coreset itself costs.
+    drawn : dict of str to list of Block
+        Rows of the coreset of every trial, by candidate.
     least_cost : float
         Of the best solution known.
     seconds : dict of str to float

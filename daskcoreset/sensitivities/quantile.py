@@ -328,6 +328,13 @@ class QuantileRegression(Sensitivity[Any]):
             joined = Block(with_targets(block), block.weights, np.zeros(len(block), dtype=np.int64))
             sample = sample_strata(joined, _pilot_size(len(scatter.mean)), rng)
             return SampledScatter(scatter.weight, scatter.mean, scatter.matrix, sample)
+        return self.proposal(block, previous, rng)[0]
+
+    def proposal(
+        self, block: Block, previous: QuantilePilot, rng: np.random.Generator
+    ) -> tuple[QuantileSums, FloatArray]:
+        """Sum losses and pulls over the rows, and score them by the terms that are summed too."""
+        del rng
         residuals = residuals_of(block, previous.predictor)
         losses, pulls = round_pinball(residuals, float(self.quantile), previous.width)
         u, center = block.weights, previous.scatter.mean * bool(self.intercept)
@@ -339,7 +346,9 @@ class QuantileRegression(Sensitivity[Any]):
             slopes[:-1] += np.einsum("i,ij->j", u[part] * pulls[part], gaps)
         slopes[-1] = float((u * pulls).sum())
         total = np.array([float((u * losses).sum())])
-        return QuantileSums(previous, total, slopes, self._terms(block, previous).sum(axis=1))
+        terms = self._terms(block, previous)
+        sums = QuantileSums(previous, total, slopes, terms.sum(axis=1))
+        return sums, (terms * _factors(previous)[:, np.newaxis]).sum(axis=0)
 
     def merge(self, first: Any, second: Any) -> Any:
         """Merge moments and samples, or sums."""

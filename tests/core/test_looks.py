@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import pytest
-from matplotlib import pyplot as plt
 from matplotlib.colors import to_rgb
 
 from daskcoreset.core.errors import InvalidTypeError
@@ -19,11 +17,7 @@ from daskcoreset.sensitivities import CONSTRUCTIONS
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(autouse=True)
-def agg() -> Iterator[None]:
-    with mpl.rc_context({"backend": "Agg"}):
-        yield
-    plt.close("all")
+pytestmark = pytest.mark.usefixtures("agg")
 
 
 def contrast(color: str, ground: float) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import matplotlib as mpl
@@ -27,12 +26,7 @@ X = RNG.normal(size=(3000, 4)) * [5.0, 1.0, 3.0, 0.5] + [1e3, 0.0, 0.0, -7.0]
 CORESET = daskcoreset.build(X, size=150, random_state=0)
 
 
-@pytest.fixture(autouse=True)
-def agg() -> Iterator[None]:
-    """A backend without windows, and no figure left behind."""
-    with mpl.rc_context({"backend": "Agg"}):
-        yield
-    plt.close("all")
+pytestmark = pytest.mark.usefixtures("agg")
 
 
 def new_axes() -> Any:

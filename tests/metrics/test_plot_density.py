@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import dask.array as da
-import matplotlib as mpl
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from matplotlib import pyplot as plt
 
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.inputs.blocks import row_blocks
@@ -20,12 +17,7 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(3000, 4)) * [5.0, 1.0, 3.0, 0.5] + [1e3, 0.0, 0.0, -7.0]
 
 
-@pytest.fixture(autouse=True)
-def agg() -> Iterator[None]:
-    """A backend without windows, and no figure left behind."""
-    with mpl.rc_context({"backend": "Agg"}):
-        yield
-    plt.close("all")
+pytestmark = pytest.mark.usefixtures("agg")
 
 
 def exact_axes(rows: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:

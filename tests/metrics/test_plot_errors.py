@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib import pyplot as plt
@@ -15,13 +13,7 @@ from matplotlib.figure import Figure
 from daskcoreset.core.errors import InvalidInputError, MissingDependencyError
 from daskcoreset.metrics.plot_errors import plot_audit, plot_error
 
-
-@pytest.fixture(autouse=True)
-def agg() -> Iterator[None]:
-    """A backend without windows, and no figure left behind."""
-    with mpl.rc_context({"backend": "Agg"}):
-        yield
-    plt.close("all")
+pytestmark = pytest.mark.usefixtures("agg")
 
 
 def new_axes() -> Any:

@@ -90,8 +90,7 @@ def _merge_both(
     counts: tuple[int, int],
 ) -> tuple[SelectedRows, SelectedRows]:
     close, drawn = (
-        concatenate_rows(a, b).smallest(count)
-        for a, b, count in zip(first, second, counts, strict=True)
+        _merge_closest(a, b, count=count) for a, b, count in zip(first, second, counts, strict=True)
     )
     return close, drawn
 

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.constructions.class_summary import ClassSummary, summarise_classes
 from daskcoreset.constructions.coverage.cover import cover
-from daskcoreset.core.blocks import Block, plain_labels
+from daskcoreset.core.blocks import Block, labels_of, plain_labels
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, package_versions
 from daskcoreset.core.linalg import dense_rows
@@ -254,19 +254,21 @@ class CorePointModel(KernelModel):
             else:
                 self.__dict__.pop("scales_", None)  # of an earlier fit
                 core_points = self._covered(data, seed)
-        self._train(data, core_points, seed)
-        self._keep_rows(data, given, seed)
+        drawn = self._train(data, core_points, seed)
+        self._keep_rows(drawn, data, given, seed)
         self._calibrate(data, seed)
         return self
 
-    def _keep_rows(self, data: LabelledBlocks, given: InMemoryData | None, seed: int) -> None:
+    def _keep_rows(
+        self, drawn: Block | None, data: LabelledBlocks, given: InMemoryData | None, seed: int
+    ) -> None:
         """Set `coreset_`, where rows were drawn that stand for all others."""
-        drawn = self.__dict__.pop("_drawn", None)
         self.__dict__.pop("coreset_", None)  # of an earlier fit
         if drawn is None:
             return
-        labels = self.classes_[np.searchsorted(data.classes, drawn.labels)]
-        n, indices = data.summary.n_rows, drawn.rows
+        labels = self.classes_[np.searchsorted(data.classes, labels_of(drawn))]
+        n: int = data.summary.n_rows
+        indices: Any = drawn.rows
         if given is not None:
             n = given.X.shape[0]
             if n <= _SMALL:
@@ -466,17 +468,15 @@ class CorePointModel(KernelModel):
             return None
         return quotas_of(size, summary.classes, summary.class_weights)
 
-    def _train(self, data: LabelledBlocks, core_points: CorePoints, seed: int) -> None:
-        """Run the solver, and set the attributes."""
+    def _train(self, data: LabelledBlocks, core_points: CorePoints, seed: int) -> Block | None:
+        """Run the solver, and set the attributes; return the rows drawn to train on."""
         drawn, quotas = core_points.drawn, self._quotas(data.summary, len(core_points.points))
         if drawn is None and quotas is not None:
             strata = sample_classes(data.blocks, data.summary.classes, quotas=quotas, seed=seed)
             drawn = training_rows(strata, quotas)
-        self._drawn = drawn
         rows = TrainingRows.of(data, drawn, core_points.past(data.classes))
         self.lam_ = resolve_lambda(self.lam, self.C, rows.weight)
-        loss = resolve_loss(self.loss, theta=self.theta, mu=self.mu)
-        self._loss = loss
+        loss = self._loss = resolve_loss(self.loss, theta=self.theta, mu=self.mu)
         start = core_points.beta
         if start is None:
             start = np.zeros((len(core_points.points), n_problems(len(data.classes))))
@@ -507,6 +507,7 @@ class CorePointModel(KernelModel):
         )
         # What partial_fit keeps of these rows; those of the past stood at core points already.
         self._table = rows.table
+        return drawn
 
     def _report(self, advance: Any, entry: dict[str, Any]) -> None:
         """Advance the progress bar, and print an entry of the trace where `verbose` is set."""

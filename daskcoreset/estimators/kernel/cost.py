@@ -17,7 +17,6 @@ from daskcoreset.estimators.kernel.losses import MarginLoss
 from daskcoreset.estimators.kernel.newton import solve_exact
 from daskcoreset.estimators.kernel.objective import n_problems, signs_of, squared_norms
 from daskcoreset.estimators.kernel.rows import KernelProblem, TrainingRows
-from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.objectives.base import Objective
 from daskcoreset.objectives.cells import Cells, cells_by_class
 
@@ -78,10 +77,8 @@ class KernelCost(Objective[FloatArray]):
     def solve(self, block: Block, rng: np.random.Generator) -> FloatArray:
         """Coefficients fitted to the rows."""
         del rng
-        weight = float(block.weights.sum())
-        blocks = row_blocks(block.points, labels_of(block), block.weights, chunks=len(block))
-        rows = TrainingRows(blocks, self.classes, weight, len(block), {0: weight})
-        problem = KernelProblem(rows, self.core, self.loss, self.factor * weight)
+        rows = TrainingRows.of_block(block, self.classes)
+        problem = KernelProblem(rows, self.core, self.loss, self.factor * rows.weight)
         start = np.zeros_like(self.fitted_beta)
         return solve_exact(problem, beta=start, tol=_TOL).beta
 
@@ -112,7 +109,8 @@ class KernelCost(Objective[FloatArray]):
         """Return coefficients, or those of a model on the same core points."""
         del n_features
         found: Any = getattr(solution, "dual_coef_", None)
-        same = np.array_equal(getattr(solution, "core_points_", self.core.points), self._rows)
+        points = self.core.points
+        same = np.array_equal(getattr(solution, "core_points_", points), points)
         beta = np.asarray(solution if found is None else found.T, dtype=np.float64)
         expected = (len(self.core), n_problems(len(self.classes)))
         if beta.shape != expected or (found is not None and not same):
@@ -122,7 +120,3 @@ class KernelCost(Objective[FloatArray]):
                 f"with warm_start=True."
             )
         return beta
-
-    @property
-    def _rows(self) -> FloatArray:
-        return self.core.points

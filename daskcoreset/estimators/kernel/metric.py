@@ -13,7 +13,6 @@ from daskcoreset.estimators.kernel.losses import MarginLoss
 from daskcoreset.estimators.kernel.newton import solve_exact
 from daskcoreset.estimators.kernel.objective import n_problems
 from daskcoreset.estimators.kernel.rows import KernelProblem, TrainingRows
-from daskcoreset.inputs.blocks import row_blocks
 
 # Rows and core points of the pilot at most.
 PILOT_ROWS, PILOT_POINTS = 5_000, 300
@@ -82,10 +81,8 @@ def learned_scales(
         return np.ones(len(variances))
     kernel = Isotropic("rbf", _WIDTH / float(variances.sum()))
     core = KernelMap(kernel, np.asarray(points, dtype=np.float64))
-    blocks = row_blocks(rows.points, rows.labels, rows.weights, chunks=len(rows))
-    training = TrainingRows(blocks, classes, weight, len(rows), {0: weight})
     start = np.zeros((len(core), n_problems(len(classes))))
-    problem = KernelProblem(training, core, loss, lam)
+    problem = KernelProblem(TrainingRows.of_block(rows, classes), core, loss, lam)
     beta = solve_exact(problem, beta=start, tol=_TOL, seed=seed).beta
     squares = _squared_slopes(core, beta, rows)
     # Of every problem the part of its slope that each column has, whatever its unit.

@@ -117,6 +117,13 @@ class TrainingRows:
             n_rows, weights[PAST] = n_rows + len(past), float(past.weights.sum())
         return cls(blocks, data.classes, sum(weights.values()), n_rows, weights, past)
 
+    @classmethod
+    def of_block(cls, block: Block, classes: AnyArray) -> TrainingRows:
+        """Return weighted rows in memory."""
+        n_rows, weight = len(block), float(block.weights.sum())
+        blocks = row_blocks(block.points, block.labels, block.weights, chunks=n_rows)
+        return cls(blocks, classes, weight, n_rows, {0: weight})
+
     def evaluate(self, query: ObjectiveQuery) -> ObjectiveTerms:
         """Read all rows once."""
         # The core points stay the same: one read suffices for the contents of their cells.
