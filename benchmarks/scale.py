@@ -53,13 +53,12 @@ PAGE = """# Builds of very many blocks
 <!-- Written by benchmarks/readme.py from benchmarks/results/scale.json and benchmarks/scale.py. -->
 
 A build reads its blocks as tasks of a graph. Up to 131,072 blocks a read is one graph; what is sent
-to the scheduler holds a few tens of bytes a block, below the 10 MB at which Dask warns: with labels
-and weights, 1.6 MB for 100,000 blocks of Zarr arrays, 6 MB where these are Dask arrays by
-`from_zarr`, and the same with `compute=False`. A Dask array whose tasks each hold something of
-their own, such as the seeds of `dask.array.random`, is larger by itself: X, labels and weights of
-this kind have 440 bytes a block. A build adds less than a hundred to them, and a second read
-(`passes=2`) repeats their tasks. Dask may then warn, and the build runs all the same; an array that
-is written to Zarr first needs no such graph.
+to the scheduler holds a few tens of bytes a block, and stays below the 10 MB at which Dask warns,
+with labels and weights, of Zarr arrays and of Dask arrays by `from_zarr`, and with `compute=False`.
+A Dask array whose tasks each hold something of their own, such as the seeds of `dask.array.random`,
+is larger by itself. A build adds little to it, and a second read (`passes=2`) repeats its tasks.
+Dask may then warn, and the build runs all the same; an array that is written to Zarr first needs no
+such graph.
 
 Above, reads run in *waves*: graphs of neighbouring blocks, one after another. A wave leaves its
 merged results with the client, and the scheduler forgets its tasks before the next one. Merges
@@ -87,12 +86,12 @@ take longer.
 
 - *Workers*: more of them help.
 - *Scheduler*: one process, whatever the number of workers. Larger blocks (`chunks=`)
-  help: of 256 MB they need a third of the tasks.
+  help, for they need fewer tasks.
 - *Store*: taken to give 100 GB a second to one user, which is an assumption.
 - *Client and root*: the client defines the waves and merges what they leave. It keeps numbers of
   every block as arrays, and, where scores follow from summaries of the blocks, those summaries and
-  at least one candidate row a block: with `build(X)` more than a kilobyte a block, or ten
-  gigabytes for ten million. The tree keeps a few coresets whatever the number of blocks.
+  at least one candidate row a block: gigabytes for millions of blocks of `build(X)`. The tree
+  keeps a few coresets whatever the number of blocks.
 """.splitlines()
 BUILDS = {"sampling": {}, "tree": {"strategy": "tree"}}
 
@@ -377,6 +376,8 @@ def page(data: dict[str, Any]) -> str:
     ]  # fmt: skip
     lines = [
         *PAGE,
+        "",
+        "<!-- results:scale -->",
         common.stamped(data) + " Other work ran beside the benchmark.",
         "",
         *common.table(
@@ -400,6 +401,8 @@ def page(data: dict[str, Any]) -> str:
         ),
         "",
         *(line for name in BUILDS for line in ("", TITLES[name], "", *projection(results, name))),
+        "",
+        "<!-- /results:scale -->",
         *LIMITS,
         "",
         "## All numbers",

@@ -4,8 +4,8 @@ For every number of rows: a Zarr store of float32 (20 columns, default codec) is
 ``X.sum(axis=0).compute()``, ``build(passes=1)`` and ``build(passes=2)`` are timed in turns on
 the threads scheduler. Ratios are medians over the turns, each against the plain pass of its
 own turn. Peak memory is measured in a process of its own for each, beyond what the process
-held after its imports and a tiny build. Last, builds of an array in memory against a plain
-NumPy lightweight coreset in two passes.
+held after its imports and a tiny build. Then builds of an array in memory against a plain
+NumPy lightweight coreset in two passes, and streams of batches against reading their rows.
 
     python benchmarks/throughput.py --rows 2500000 5000000 10000000 20000000
 """
@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import common
 import dask
@@ -46,15 +48,28 @@ def jobs(path: str) -> dict[str, Callable[[], object]]:
 
 
 def interleaved(functions: dict[str, Callable[[], object]], turns: int) -> dict[str, np.ndarray]:
-    """Time the functions in turns; the first turn warms up and does not count."""
-    times: dict[str, list[float]] = {name: [] for name in functions}
+    """Time the functions in turns, by the wall clock."""
+    return {name: times[:, 0] for name, times in by_both_clocks(functions, turns).items()}
+
+
+def by_both_clocks(functions: dict[str, Callable[[], object]], turns: int) -> dict[str, np.ndarray]:
+    """Time the functions in turns, by the wall clock and that of the processors.
+
+    The first turn warms up and does not count.
+    """
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in functions}
     for turn in range(turns + 1):
         for name, function in functions.items():
             with common.timed() as clock:
                 function()
             if turn:
-                times[name].append(clock.wall)
+                times[name].append((clock.wall, clock.cpu))
     return {name: np.array(seconds) for name, seconds in times.items()}
+
+
+def ratios(times: dict[str, np.ndarray], floor: str) -> dict[str, list[float]]:
+    """Return the medians of the ratios to a floor, by both clocks."""
+    return {name: np.median(found / times[floor], axis=0).tolist() for name, found in times.items()}
 
 
 def measure_peak(path: str, name: str) -> int:
@@ -78,62 +93,133 @@ def numpy_lightweight(X: np.ndarray, size: int, seed: int) -> tuple[np.ndarray, 
     return X[chosen], 1 / (size * q[chosen])
 
 
-def in_memory(turns: int) -> str:
+def in_memory(turns: int) -> list[dict[str, Any]]:
     """Compare builds of an array in memory with the floor."""
     rows = []
     for n_rows in (10_000, 100_000, 1_000_000):
         X = np.random.default_rng(0).standard_normal((n_rows, COLUMNS), dtype=np.float32)
         size = min(SIZE, n_rows // 10)
-        times = interleaved(
+        times = by_both_clocks(
             {
                 "floor": lambda X=X, size=size: numpy_lightweight(X, size, 0),
-                "1": lambda X=X, size=size: daskcoreset.build(X, size=size, random_state=0),
-                "2": lambda X=X, size=size: daskcoreset.build(
+                "passes=1": lambda X=X, size=size: daskcoreset.build(X, size=size, random_state=0),
+                "passes=2": lambda X=X, size=size: daskcoreset.build(
                     X, size=size, random_state=0, passes=2
                 ),
             },
-            turns,
+            max(turns, min(100, 2_000_000 // n_rows)),
         )
-        ratios = {name: np.median(found / times["floor"]) for name, found in times.items()}
-        floor = 1e3 * np.median(times["floor"])
-        cells = [f"{floor:.1f} ms", f"{ratios['1']:.2f} x", f"{ratios['2']:.2f} x"]
-        rows.append([f"{n_rows:,}", *cells])
-    return "\n".join(
-        common.table(["rows in memory", "NumPy, two passes", "passes=1", "passes=2"], rows)
-    )
+        seconds = float(np.median(times["floor"][:, 1]))
+        rows.append({"rows": n_rows, "floor": seconds, "ratios": ratios(times, "floor")})
+    return rows
+
+
+def from_batches(turns: int) -> list[dict[str, Any]]:
+    """Compare streams of batches in memory with reading the same rows from Zarr."""
+    rows = []
+    n_rows = 10 * CHUNK_ROWS
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.zarr"
+        common.write_rows(path, n_rows, COLUMNS, CHUNK_ROWS, common.gaussian(COLUMNS))
+        stored = zarr.open_array(path, mode="r")
+        X = stored[:]
+
+        def read() -> None:
+            for start in range(0, n_rows, CHUNK_ROWS):
+                _ = stored[start : start + CHUNK_ROWS]
+
+        def stream(batch: int) -> None:
+            stream = daskcoreset.CoresetStream(size=1000, random_state=0)
+            for start in range(0, n_rows, batch):
+                stream.partial_fit(X[start : start + batch])
+            stream.coreset()
+
+        for batch in (1_000, 10_000, CHUNK_ROWS):
+            times = by_both_clocks({"read": read, "stream": partial(stream, batch)}, turns)
+            each = float(np.median(times["stream"][:, 1])) / n_rows
+            rows.append({"batch": batch, "each": each, "ratios": ratios(times, "read")})
+    return rows
+
+
+def report(data: dict[str, Any]) -> str:
+    """Return the tables."""
+    found = data["results"]
+    stored = [
+        [
+            f"{row['rows']:,}",
+            row["job"],
+            f"{row['seconds'][0]:.2f} s",
+            f"{row['ratio'][0]:.2f}",
+            f"{row['seconds'][1]:.2f} s",
+            f"{row['ratio'][1]:.2f}",
+            f"{row['peak'] / 2**20:.0f} MiB",
+        ]
+        for row in found["stored"]
+    ]
+    memory = [
+        [f"{row['rows']:,}", f"{1e3 * row['floor']:.2f} ms"]
+        + [f"{row['ratios'][name][1]:.2f} x" for name in ("passes=1", "passes=2")]
+        for row in found["memory"]
+    ]
+    batches = [
+        [
+            f"{row['batch']:,}",
+            f"{1e9 * row['each']:.0f} ns",
+            f"{1 / row['ratios']['stream'][1]:.2f}",
+        ]
+        for row in found["batches"]
+    ]
+    heads = ["rows", "job", "wall clock", "ratio to the plain sum"]
+    heads += ["processor time", "ratio", "peak memory"]
+    lines = [f"# Throughput\n\n{common.stamped(data)} Medians of turns side by side.\n"]
+    lines += common.table(heads, stored)
+    lines += ["\nIn memory, processor time:\n"]
+    lines += common.table(["rows", "NumPy, two passes", "passes=1", "passes=2"], memory)
+    lines += ["\nA stream of 2,000,000 rows in batches, size 1000, processor time:\n"]
+    heads = ["rows a batch", "a row", "rate over that of reading from Zarr"]
+    return "\n".join([*lines, *common.table(heads, batches)]) + "\n"
+
+
+def measure_stored(rows: Iterable[int], folder: Path | None, turns: int) -> list[dict[str, Any]]:
+    """Compare builds from stores with plain sums of them."""
+    found = []
+    with (
+        dask.config.set(scheduler="threads"),
+        tempfile.TemporaryDirectory(dir=folder) as place,
+    ):
+        for n_rows in rows:
+            path = Path(place) / f"{n_rows}.zarr"
+            common.write_rows(path, n_rows, COLUMNS, CHUNK_ROWS, common.mixture(COLUMNS))
+            times = by_both_clocks(jobs(str(path)), turns)
+            ratio = ratios(times, "plain sum")
+            for name, seconds in times.items():
+                peak = common.in_child(__file__, "--peak-of", path, name)
+                medians = np.median(seconds, axis=0).tolist()
+                measured = {"seconds": medians, "ratio": ratio[name], "peak": peak}
+                found.append({"rows": n_rows, "job": name, **measured})
+                common.printed([f"{n_rows:,}", name, medians, ratio[name]])
+    return found
 
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = common.arguments(__doc__)
     parser.add_argument("--rows", nargs="+", type=int, default=[10_000_000])
     parser.add_argument("--turns", type=int, default=7)
     parser.add_argument("--folder", type=Path, help="where the stores go; removed afterwards")
-    parser.add_argument("--out", type=Path, help="write the table to this file")
     parser.add_argument("--peak-of", nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.peak_of:
         print(measure_peak(*args.peak_of))
         return
-    rows = []
-    with (
-        dask.config.set(scheduler="threads"),
-        tempfile.TemporaryDirectory(dir=args.folder) as folder,
-    ):
-        for n_rows in args.rows:
-            path = Path(folder) / f"{n_rows}.zarr"
-            common.write_rows(path, n_rows, COLUMNS, CHUNK_ROWS, common.mixture(COLUMNS))
-            times = interleaved(jobs(str(path)), args.turns)
-            for name, seconds in times.items():
-                ratio = np.median(seconds / times["plain sum"])
-                peak = common.in_child(__file__, "--peak-of", path, name) / 2**20
-                cells = [f"{np.median(seconds):.2f} s", f"{ratio:.2f}", f"{peak:.0f} MiB"]
-                rows.append(common.printed([f"{n_rows:,}", name, *cells]))
-    heads = ["rows", "job", "median time", "ratio to the plain sum", "peak memory"]
-    text = "\n".join(common.table(heads, rows)) + "\n\n" + in_memory(args.turns) + "\n"
-    print(text)
-    if args.out:
-        args.out.write_text(text)
+    results = {
+        "stored": measure_stored(args.rows, args.folder, args.turns),
+        "memory": in_memory(args.turns),
+        "batches": from_batches(args.turns),
+    }
+    data = {"stamp": common.stamp(turns=args.turns), "results": results}
+    common.write("throughput", data, args.out, report)
+    print(report(data))
 
 
 if __name__ == "__main__":

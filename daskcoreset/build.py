@@ -51,6 +51,7 @@ from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.local import compute_options
 from daskcoreset.execution.plan import BuildPlan, plan_build
 from daskcoreset.execution.progress import show_progress
+from daskcoreset.execution.room import check_room
 from daskcoreset.execution.waves import MANY_BLOCKS, waves_of
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.inputs.cube_opening import placed
@@ -252,11 +253,12 @@ def build(
         ``StrongKMeans(10)`` or ``SVM(lam=0.1)``; with ``strategy="tree"`` also a
         `daskcoreset.Reducer` of one's own. "coverage" draws nothing: see `diameter`. "auto" is
         the one that `daskcoreset.advise` chooses, from one read more: for k-means with
-        `n_clusters`, with `y` for logistic regression, or for least squares where labels are
-        floats. A mapping of names to methods, or a list of methods with different names of their
-        own, builds a `Portfolio`: a coreset by each, the same bits that a build of its own would
-        give with this seed, from as many reads as the method that needs most. All other options
-        hold for each of them.
+        `n_clusters`, of centroids where these err least, but of rows with `y` or by a tree; with
+        `y` for logistic regression, or for least squares where labels are floats. A mapping of
+        names to methods, or a list of methods with different names of their own, builds a
+        `Portfolio`: a coreset by each, the same bits that a build of its own would give with this
+        seed, from as many reads as the method that needs most. All other options hold for each of
+        them.
     sample_weight : array-like of shape (n,), or str, optional
         Input weights u, finite and non-negative; ones by default. Of xarray objects with
         `sample_dims` also a DataArray with some of these, the name of a variable or coordinate, or
@@ -393,12 +395,14 @@ def build(
     ClusterError
         When a cluster has lost the build: its scheduler ended or no longer answers, or workers
         end again and again while they run one task. Of a worker that is lost, others do the work.
+        Also, before any read, when no worker has the memory for one block.
 
     Warns
     -----
     CoresetWarning
         When nothing was reduced, for `size`, given or not, is not below n; when `size` is below
-        the number of clusters of the construction; when ``size="auto"`` found no agreement.
+        the number of clusters of the construction; when ``size="auto"`` found no agreement; when
+        workers have too little memory for the blocks that their threads read at a time.
 
     Examples
     --------
@@ -492,11 +496,6 @@ def _advised(options: dict[str, Any]) -> Coreset:
     """Build by the construction that `daskcoreset.advise` chooses."""
     X, y, size, n_clusters = (options.pop(name) for name in ("X", "y", "size", "n_clusters"))
     del options["method"]
-    if options["metric"] != "euclidean":
-        raise InvalidInputError(
-            f'method="auto" compares constructions by Euclidean distances, and metric is '
-            f'{shown(options["metric"])}; pass a method, such as "kmeans" with n_clusters.'
-        )
     computes = options.pop("compute") and not options.pop("dry_run")
     if not computes or isinstance(size, str | Mapping):
         raise InvalidInputError(
@@ -526,6 +525,9 @@ def _advised(options: dict[str, Any]) -> Coreset:
     above = import_module("daskcoreset.metrics.advice")
     known = signature(above.advise).parameters.keys() - {"epsilon", "confidence"}
     shared = {name: value for name, value in options.items() if name in known}
+    # Centroids have no labels, and are no rows that the nodes of a tree could reduce.
+    only_rows = y is not None or options["strategy"] == "tree"
+    shared["representatives"] = "rows" if only_rows else "auto"
     advice = above.advise(
         X, y, task=task, n_clusters=n_clusters, budget=size, random_state=seed, **shared
     )
@@ -658,6 +660,7 @@ def _run(
         return plan_build(job.blocks, sample.lazy(), job.reads, job.n_candidates, waves=len(waves))
     cube = job.blocks.cube
     if not compute:
+        check_room(job.blocks)
         lazy = job.lazy(progress)
         return lazy if cube is None else lazy.then(partial(_placed, cube=cube))
     if not job.is_graph:

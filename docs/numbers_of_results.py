@@ -42,8 +42,41 @@ def _refresh() -> dict[str, str]:
 
 def _rows(name: str) -> list[list[str]]:
     """Cells of the tables of a report, row by row."""
-    lines = (RESULTS / f"{name}.md").read_text().splitlines()
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if "|" in line]
+    return _cells((RESULTS / f"{name}.md").read_text())
+
+
+def _cells(text: str) -> list[list[str]]:
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def _number(cell: str) -> float:
+    """Return the first number of a cell."""
+    found = re.search(r"-?[\d,]*\.?\d+", cell)
+    if found is None:
+        raise ValueError(f"{cell!r} has no number")
+    return float(found[0].replace(",", ""))
+
+
+def _columns(name: str, column: str, *keys: str) -> list[str]:
+    """Return the cells of a column of a report in all rows that have these cells before it."""
+    found, at = [], None
+    for cells in _rows(name):
+        if set(cells[0]) <= {"-", ":"}:
+            continue  # the line under the heads
+        if column in cells:
+            at, width = cells.index(column), len(cells)
+        elif at is not None and len(cells) == width and set(keys) <= set(cells[:at]):
+            found.append(cells[at])
+        elif at is not None and len(cells) != width:
+            at = None  # another table
+    if not found:
+        raise ValueError(f"{name}.md has no cell of {column!r} in a row of {keys}")
+    return found
+
+
+def _cell(name: str, column: str, *keys: str) -> float:
+    return _number(_columns(name, column, *keys)[0])
 
 
 def _representatives() -> dict[str, str]:
@@ -78,6 +111,216 @@ def _cube() -> dict[str, str]:
     }
 
 
+def _of_cells() -> dict[str, str]:
+    """How far estimates are off, at ten points a cluster, in %, and the time of fits."""
+    ten = ("100", "1,000")
+    off = {
+        kind: [_number(cell) for cell in _columns("representatives", f"{kind}: estimate off", *ten)]
+        for kind in ("rows", "centroids")
+    }
+    times = [
+        float(after) / float(before)
+        for cell in _columns("representatives", "seconds")
+        for before, after in [cell.split(" → ")]
+    ]
+    return {
+        "centroids_off_least": f"{min(off['centroids']):.1f}",
+        "centroids_off_most": f"{max(off['centroids']):.1f}",
+        "rows_off_least": f"{-max(off['rows']):.0f}",
+        "rows_off_most": f"{-min(off['rows']):.0f}",
+        "centroids_time_least": f"{min(times):.1f}",
+        "centroids_time_most": f"{max(times):.1f}",
+    }
+
+
+def _embeddings() -> dict[str, str]:
+    """Costs above those of all rows in %, seconds and gigabytes of the reads of wide rows."""
+    found = {
+        f"embeddings_{name}": f"{_cell('embeddings', 'cost above, %', rows, points):.2g}"
+        for name, rows, points in (
+            ("soft_uniform", "soft clusters", "uniform rows"),
+            ("soft_rows", "soft clusters", "strong, rows"),
+            ("soft_centroids", "soft clusters", "strong, centroids"),
+            ("apart_rows", "forty rows apart", "strong, rows"),
+        )
+    }
+    far = _cell("embeddings", "cost above, %", "forty rows apart", "uniform rows")
+    found["embeddings_apart_uniform"] = f"{far:.0f}"
+    for solver in ("faiss", "parts"):
+        ratio = _cell("embeddings", "ratio", f'`solver="{solver}"`', "100,000")
+        found[f"embeddings_many_{solver}"] = f"{100 * (ratio - 1):.0f}"
+    for name, job in (
+        ("plain", "plain read"),
+        ("plain32", "plain read as float32"),
+        ("build", "`lightweight`"),
+        ("cosine", "`lightweight`, cosine"),
+    ):
+        seconds = _cell("embeddings", "processor", "shifted", "10,000,000", job)
+        found[f"embeddings_{name}_time"] = f"{seconds:.0f}"
+    peaks = _columns("embeddings", "peak of the process", "shifted", "10,000,000")
+    return found | {"embeddings_peak": f"{max(map(_number, peaks)):.1f}"}
+
+
+def _mixtures() -> dict[str, str]:
+    """How far a bound and a score without reads lie above the likelihood, in nats, 1,000 rows."""
+    small = ("1,000",)
+    sets = dict.fromkeys(_columns("mixtures", "set"))
+    bound = [_number(cell) for cell in _columns("mixtures", "bound above, coreset", *small)]
+    cells = _columns("mixtures", "expected score above, coreset", *small)
+    score = dict(zip(sets, map(_number, cells), strict=True))
+    named = {"credit", "kdd_bio", "uneven components"}
+    others = [abs(value) for name, value in score.items() if name not in named]
+    return {
+        "mixtures_sets": f"{len(sets)}",
+        "mixtures_bound_least": f"{min(bound):.2f}",
+        "mixtures_bound_most": f"{max(bound):.1f}",
+        "mixtures_score_credit": f"{score['credit']:.1f}",
+        "mixtures_score_kdd_bio": f"{score['kdd_bio']:.1f}",
+        "mixtures_score_uneven": f"{score['uneven components']:.2f}",
+        "mixtures_score_others": f"{max(others):.2f}",
+    }
+
+
+def _bregman() -> dict[str, str]:
+    """Excess divergence of hard clusterings of counts on 300 rows, in %."""
+    return {
+        f"bregman_{short}_{kind}": f"{_cell('bregman', kind, name, '300'):.1f}"
+        for short, name in (("topics", "topics (made)"), ("words", "w8a words"))
+        for kind in ("strong", "uniform")
+    }
+
+
+def _search() -> dict[str, str]:
+    """Gain that a kernel SVM loses by the choice of C on few rows, in %."""
+    title = (RESULTS / "search.md").read_text().splitlines()[0]
+    kinds = {"as_all": "uniform sample as all rows", "weights": "uniform sample with weights"}
+    return {"search_rows": f"{_number(title):,.0f}"} | {
+        f"search_{short}": f"{_cell('search', 'mean regret, %', 'C of a kernel SVM', kind):.1f}"
+        for short, kind in kinds.items()
+    }
+
+
+def _advisor() -> dict[str, str]:
+    """How often an interval held, and how good the advice was where k-means was asked for."""
+    text = (RESULTS / "advisor.md").read_text()
+    held = re.findall(r"interval holds (\d+) of (\d+) builds", text)
+    part, _, of_rows = text.partition("## Clustering")[2].partition("## Rows")
+    found = {
+        "advisor_held": f"{sum(int(one) for one, _ in held)}",
+        "advisor_builds": f"{sum(int(all_) for _, all_ in held)}",
+        "advisor_repeats": _cells(part)[2][-2].split(" of ")[1],
+    }
+    for name, lines in (("advisor", part), ("advisor_rows", of_rows)):
+        best, sets = re.findall(r"least mean error on (\d+) of (\d+) sets", lines)[0]
+        chance = re.search(r"and on (\d+) more within chance", lines)
+        found |= {f"{name}_best": best, f"{name}_chance": chance[1] if chance else "0"}
+    return found | {"advisor_sets": sets}
+
+
+def _active_cover() -> dict[str, str]:
+    """Labels that covers take, beside those of uncertainty sampling; counts of the sets named."""
+    text = (RESULTS / "active_cover.md").read_text()
+    data = _read("active_cover")
+    named = re.findall(r"named before \((.*?)\)", text)[0].split(", ")
+    labels = {
+        result["set"]: {name: statistics.mean(counts) for name, counts in result["needed"].items()}
+        for result in data["results"]
+    }
+
+    def less_than(other: str, ours: str = "cover") -> list[str]:
+        return [name for name in named if labels[name][ours] <= 0.8 * labels[name][other]]
+
+    less, same_model = less_than("uncertainty"), less_than("uncertainty, C=0.1")
+    heads, _, *rows = _rows("active_cover")
+    wide = [
+        row[0]
+        for row in rows
+        if row[0] in less
+        and float(row[heads.index("cover by uncertainty")].rpartition(" ")[2].strip(")")) > 1.0
+    ]
+    budget = data["stamp"]["budget"]
+    late = [name for name, mean in labels.items() if mean["cover"] >= budget]
+    more = [name for name in named if name not in less]
+    return {
+        "active_sets": f"{len(named)}",
+        "active_less": f"{len(less)}",
+        "active_less_names": ", ".join(less) or "none",
+        "active_wide_names": ", ".join(wide) or "none",
+        "active_more": "; ".join(
+            f"{name} {labels[name]['cover'] / labels[name]['uncertainty']:.2f}" for name in more
+        ),
+        "active_late": ", ".join(late) or "none",
+        "active_five": f"{len(less_than('uncertainty', 'cover, five'))}",
+        "active_same_model": f"{len(same_model)}",
+        "active_model_alone": ", ".join(name for name in less if name not in same_model) or "none",
+        "active_ijcnn1": f"{labels['ijcnn1']['uncertainty']:.0f}",
+        "active_ijcnn1_few": f"{labels['ijcnn1']['uncertainty, C=0.1']:.0f}",
+        "active_budget": f"{budget}",
+    }
+
+
+def _kernels() -> dict[str, str]:
+    """Accuracies in %, and seconds over those of LightGBM."""
+    heads, _, *rows = _rows("kernels")
+    number = {name: heads.index(name) for name in ("accuracy %", "over LightGBM", "predict s")}
+    found = {}
+    for name in ("covtype", "ijcnn1"):
+        cells = {row[1]: row for row in rows if row[0] == name and len(row) == len(heads)}
+        values = {
+            method: {column: float(row[at]) for column, at in number.items()}
+            for method, row in cells.items()
+        }
+        ours = [value for method, value in values.items() if method.startswith("ours")]
+        quick = [value for value in ours if value["over LightGBM"] <= 10]
+        first, plain = values["LightGBM"], values["ours, 400 points"]
+        learned = values["ours, 400 points, learned metric"]
+        gain = learned["accuracy %"] - plain["accuracy %"]
+        found |= {
+            f"kernels_{name}_gain": f"{gain:+.2f}",
+            f"kernels_{name}_lightgbm": f"{first['accuracy %']:.1f}",
+            f"kernels_{name}_quick": f"{max(one['accuracy %'] for one in quick):.1f}",
+            f"kernels_{name}_best": f"{max(one['accuracy %'] for one in ours):.1f}",
+            f"kernels_{name}_fit": f"{plain['over LightGBM']:.0f}",
+            f"kernels_{name}_predict": f"{plain['predict s'] / first['predict s']:.1f}",
+        }
+    of_covers = [row for row in rows if row[0] != "set" and len(row) == 6 and "-" not in row[1]]
+    above = [row for row in of_covers if float(row[4]) > float(row[3])]
+    w8a = next(row for row in of_covers if row[0] == "w8a")
+    return found | {
+        "kernels_covers": f"{len(of_covers)}",
+        "kernels_above": f"{len(above)}",
+        "kernels_w8a": w8a[4],
+        "kernels_w8a_paper": w8a[3],
+    }
+
+
+def _logistic() -> dict[str, str]:
+    """Least ratio of the excess costs of one read and of two, where two are made."""
+    ratios = []
+    for part in re.split(r"^## ", (RESULTS / "logistic.md").read_text(), flags=re.MULTILINE)[1:]:
+        if not part.startswith("w8a"):  # of so many columns that a second read is of no use
+            cells = next(row for row in _cells(part) if row[0] == "the same problem")
+            ratios.append(_number(cells[2]) / _number(cells[3]))
+    return {"logistic_sets": f"{len(ratios)}", "logistic_least": f"{min(ratios):.1f}"}
+
+
+def _svm_losses() -> dict[str, str]:
+    """Largest excess cost of a loss that the coreset is not for, in %."""
+    worst = [_number(cell) for cell in _columns("svm_losses", "svm, worst")]
+    rows = re.search(r"per cent, (\d+) rows", (RESULTS / "svm_losses.md").read_text())
+    return {
+        "svm_losses_worst": f"{max(worst):.1f}",
+        "svm_losses_sets": f"{len(set(_columns('svm_losses', 'set')))}",
+        "svm_losses_rows": rows[1] if rows else "",
+    }
+
+
+_PARTS = (
+    _one_read, _refresh, _representatives, _of_cells, _boosting, _cube, _embeddings, _mixtures,
+    _bregman, _search, _advisor, _active_cover, _kernels, _logistic, _svm_losses,
+)  # fmt: skip
+
+
 def substitutions() -> dict[str, str]:
     """Return the numbers by the names that stand in the text."""
-    return _one_read() | _refresh() | _representatives() | _boosting() | _cube()
+    return {name: number for part in _PARTS for name, number in part().items()}

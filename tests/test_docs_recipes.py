@@ -33,10 +33,19 @@ def test_recipe__labels_of_a_parquet_folder(
         start += n
     found = re.search(r"<!-- test:parquet -->\n```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert found is not None
-    exec(found[1], {})  # noqa: S102 - the page of this project
+    namespace: dict[str, object] = {}
+    exec(found[1], namespace)  # noqa: S102 - the page of this project
     whole = pd.read_parquet("sales").dropna(subset=["amount", "age"])
     labelled = pd.read_parquet("labelled")
     pd.testing.assert_frame_equal(
         labelled.drop(columns="cluster"), whole, check_categorical=False, check_dtype=False
     )
     assert sorted(labelled["cluster"].unique()) == [0, 1, 2, 3]
+
+    found = re.search(r"test:parquet-rest -->\n```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert found is not None
+    exec(found[1], namespace)  # noqa: S102 - likewise
+    everything, labelled = pd.read_parquet("sales"), pd.read_parquet("all_rows")
+    missing = everything[["amount", "age"]].isna().any(axis=1)
+    assert labelled.index.equals(everything.index)
+    assert labelled["cluster"].isna().equals(missing)

@@ -134,3 +134,54 @@ def test_numbers_of_results__are_there_for_all_that_pages_name() -> None:
     pages = [page.read_text() for page in (ROOT / "docs").rglob("*.md")]
     named = {name for page in pages for name in re.findall(r"\{\{ (\w+) \}\}", page)}
     assert named <= set(numbers)
+
+
+# --- numbers -----------------------------------------------------------------------------
+
+PROSE = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+_COUNT = "two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|hundred"
+# A figure, or a count of times and sets, as results have them.
+_FIGURE = re.compile(
+    rf"(?<![\w.])\d[\d,.]*|\b({_COUNT}) times (as|the|that|its)\b"
+    rf"|\b(on ({_COUNT}) of|({_COUNT}) per cent)\b"
+    rf"|\b({_COUNT}) of (the )?({_COUNT})\b|\b(twice|half|a (third|quarter|fifth|tenth)) as\b"
+)
+# Code, what is made of results, formulas, links, the names of numbers; years, and what is cited.
+_NOT_PROSE = (
+    r"^(`{3,})[^\n]*\n.*?^\1$", r"<!-- results:(\w+) -->.*?<!-- /results:\1 -->", r"<!--.*?-->",
+    r"\$\$.*?\$\$", r"\$[^$\n]*\$", r"`[^`]*`", r"\]\([^)]*\)", r"\{\{ \w+ \}\}", r"^    .*?$",
+    r"\b(19|20)\d\d\b", r"\b(Python|NumPy|Zen|Theorem|Algorithm|Table|Lemma|section) \d[\d.]*",
+    r"^\d\. ", r"^:+\{grid\}.*?$|^:\w+:.*?$",
+)  # fmt: skip
+
+
+def _prose(text: str) -> str:
+    for pattern in _NOT_PROSE:
+        text = re.sub(pattern, " ", text, flags=re.MULTILINE | re.DOTALL)
+    return re.sub(r"\s+", " ", text)
+
+
+def test_prose__leaves_out_what_is_made_and_cited() -> None:
+    text = (
+        "In 2.5 s (Lu, 2023, Theorem 2), `k=3`, {{ a }} %:\n\n```python\n4\n```\n<!-- 5 -->\n6. x"
+    )
+    assert [found[0] for found in _FIGURE.finditer(_prose(text))] == ["2.5"]
+
+
+@pytest.mark.parametrize("page", PROSE, ids=lambda page: str(page.relative_to(ROOT)))
+def test_figures__of_sentences_come_from_results_or_are_no_results(page: Path) -> None:
+    # Settings, definitions and figures of others, which no benchmark can change.
+    path = page.relative_to(ROOT).as_posix()
+    lines = (ROOT / "docs" / "numbers_by_hand.txt").read_text().splitlines()
+    phrases = [line.removeprefix(f"{path}: ") for line in lines if line.startswith(f"{path}: ")]
+    prose = _prose(page.read_text())
+    for phrase in sorted(phrases, key=len, reverse=True):
+        assert phrase in prose, f"{path} has no {phrase!r}: take it out of numbers_by_hand.txt"
+        prose = prose.replace(phrase, " ")
+    left = [
+        prose[max(0, found.start() - 50) : found.end() + 30] for found in _FIGURE.finditer(prose)
+    ]
+    assert not left, (
+        f"{path} has figures by hand: {left}. Take one that was measured from its results, by "
+        f"docs/numbers_of_results.py, and a setting or definition into docs/numbers_by_hand.txt."
+    )

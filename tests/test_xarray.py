@@ -383,6 +383,29 @@ def test_audit__of_a_cube() -> None:
     assert audit.distortion < 0.5
 
 
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_audit__of_a_model_knows_its_features(class_weight: Any) -> None:
+    cube = weather().chunk(time=5)
+    regions = cube.t2m.coreset.kmeans(2, feature_dims="time", size=10, random_state=0)
+    assert regions.audit(cube.t2m, random_state=0).n_rows == regions.coreset_.provenance["n"]
+    first = cube.t2m.isel(time=0)
+    warm = (first > first.mean()).astype(int)
+    model = CoresetLogisticRegression(size=10, class_weight=class_weight, random_state=0)
+    model = model.fit(cube.t2m, warm, feature_dims="time")
+    audits = [model.audit(cube.t2m, warm, random_state=0, **dims)
+              for dims in ({}, {"feature_dims": "time"})]  # fmt: skip
+    assert audits[0].distortion == audits[1].distortion
+
+
+def test_messages__say_what_to_do_with_what_a_user_holds(tmp_path: Path) -> None:
+    plain = xr.DataArray(np.ones((3, 4)), {"latitude": [1.0, 2.0, 3.0]}, ("latitude", "time"))
+    with pytest.raises(InvalidInputError, match=r'X\["latitude"\].attrs\["units"\] = "degrees_n'):
+        plain.coreset.kmeans(2, feature_dims="time", weights="area")
+    weather().to_zarr(tmp_path / "cube.zarr", consolidated=False)
+    with pytest.raises(InvalidInputError, match=r"a group of .*or a cube as xarray.open_zarr"):
+        build(tmp_path / "cube.zarr")
+
+
 # --- workers -------------------------------------------------------------------------------
 
 

@@ -20,6 +20,7 @@ from daskcoreset.cli.parameters import (
     In,
     Json,
     Labels,
+    Metric,
     MissingChunks,
     OnInvalid,
     Out,
@@ -102,6 +103,7 @@ def build(
         str, choice("systematic", "multinomial", text="How rows are drawn.")
     ] = "systematic",
     passes: Annotated[int, typer.Option(min=1, max=2, help="Reads of the data.")] = 1,
+    metric: Metric = "euclidean",
     labels: Labels = None,
     weights: Weights = None,
     column: Column = None,
@@ -132,6 +134,7 @@ def build(
     else:
         options["method"] = resolve_method(method, n_clusters=clusters)
     options |= {"sampling": sampling, "passes": passes, "on_invalid": on_invalid}
+    options["metric"] = metric
     options |= {"sample_weight": weights, "chunks": chunks or "auto"}
     told, to_url = mapping(storage_option), "://" in out
     told_in = told if "://" in source or not to_url else None

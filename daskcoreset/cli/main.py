@@ -29,6 +29,7 @@ _FLAGS = (
     (r", or an object, for example \w+\(.*?\)", ""),
     (r'\bon_invalid="?(\w+)"?', r"--on-invalid \1"),
     (r'\bsize="auto"', "--size auto"),
+    (r'\bmetric="?(\w+)"?', r"--metric \1"),
     (r'\bmissing_chunks="?(\w+)"?', r"--missing-chunks \1"),
     (r'\bsampling="?(\w+)"?', r"--sampling \1"),
     (r"\bpasses=(\d)", r"--passes \1"),

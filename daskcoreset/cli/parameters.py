@@ -54,6 +54,9 @@ Clusters = Annotated[
     int | None, typer.Option(min=1, help="Clusters k, for the methods that need it.")
 ]
 Seed = Annotated[int | None, typer.Option(min=0, help="Makes the result repeatable.")]
+Metric = Annotated[
+    str, choice("euclidean", "cosine", text="By cosine rows are divided by their lengths.")
+]
 OnInvalid = Annotated[
     str, choice("raise", "drop", text="What becomes of rows with NaN or infinity.")
 ]

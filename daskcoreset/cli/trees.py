@@ -13,6 +13,7 @@ from daskcoreset.cli.parameters import (
     Columns,
     In,
     Labels,
+    Metric,
     MissingChunks,
     Out,
     Progress,
@@ -46,6 +47,7 @@ def create(
     size: Annotated[int, typer.Option(min=1, help="Rows of a coreset that is asked for.")] = 1000,
     method: Annotated[str, choice(*CONSTRUCTIONS, text="Construction.")] = "lightweight",
     clusters: Clusters = None,
+    metric: Metric = "euclidean",
     seed: Seed = None,
     storage_option: StorageOptions = None,
 ) -> None:
@@ -55,6 +57,7 @@ def create(
         method,
         size,
         n_clusters=clusters,
+        metric=metric,  # type: ignore[arg-type] # one of the choices
         random_state=seed,
         storage_options=mapping(storage_option),
     )

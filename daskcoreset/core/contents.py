@@ -27,6 +27,7 @@ NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 # What else is wrong with a header, before anything else is read; None for nothing.
 FindProblem: TypeAlias = "Callable[[Mapping[str, Any]], str | None]"
+Explain: TypeAlias = Callable[[Mapping[str, Any], str], str]
 
 
 @dataclass(frozen=True)

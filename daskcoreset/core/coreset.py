@@ -211,6 +211,9 @@ SCHEMA_VERSION = 1
 
 _KIND = "coreset"
 
+CLASS_WEIGHT = "class_weight"
+"""Where the provenance has the labels and factors that weights of rows contain."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Coreset(WeightedPoints):

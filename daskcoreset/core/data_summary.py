@@ -227,7 +227,14 @@ class DataSummary:
         model._fit_svd_solver = "covariance_eigh"  # noqa: SLF001 - what its own fit sets
         return self._named(model)
 
-    def ridge(self, alpha: float = 1.0, *, fit_intercept: bool = True) -> Ridge:
+    def ridge(
+        self,
+        alpha: float = 1.0,
+        *,
+        fit_intercept: bool = True,
+        positive: bool = False,
+        **options: Any,
+    ) -> Ridge:
         r"""Return the exact ridge regression of y on X over all rows, as a fitted estimator.
 
         Parameters
@@ -237,6 +244,11 @@ class DataSummary:
             one read. Zero is least squares.
         fit_intercept : bool, default=True
             Whether there is a c.
+        positive : bool, default=False
+            Whether no coefficient may be negative.
+        **options
+            Of scikit-learn's estimator, such as ``tol`` and ``max_iter``, for the steps that this
+            takes.
 
         Returns
         -------
@@ -264,6 +276,9 @@ class DataSummary:
         check_penalty("alpha", alpha)
         penalty = float(alpha)
         matrix = self._with_y("ridge regression", fit_intercept=fit_intercept)
+        if positive:
+            model = Ridge(alpha=penalty, fit_intercept=False, positive=True, **options)
+            return self._named(self._fitted(model, matrix, 1.0, fit_intercept=fit_intercept))
         d = len(self.mean)
         system = matrix[:d, :d] + penalty * np.eye(d)
         # Columns that say the same have one solution of least length, as in scikit-learn.
@@ -326,14 +341,20 @@ class DataSummary:
 
         check_penalty("alpha", alpha)
         matrix = self._with_y("an elastic net", fit_intercept=fit_intercept)
-        values, vectors = np.linalg.eigh(matrix / self.weight)
-        rows = np.sqrt(len(matrix) * values.clip(0.0))[:, np.newaxis] * vectors.T
         model = ElasticNet(alpha=float(alpha), l1_ratio=l1_ratio, fit_intercept=False, **options)
+        # Its cost is a mean over the rows, and these are as many as there are columns.
+        scale, matrix = len(matrix), matrix / self.weight
+        return self._named(self._fitted(model, matrix, scale, fit_intercept=fit_intercept))
+
+    def _fitted(self, model: Any, matrix: FloatArray, scale: float, *, fit_intercept: bool) -> Any:
+        """Fit a linear model to the rows of a root of a scatter matrix, times the scale."""
+        values, vectors = np.linalg.eigh(matrix)
+        rows = np.sqrt(scale * values.clip(0.0))[:, np.newaxis] * vectors.T
         model.fit(np.asfortranarray(rows[:, :-1]), rows[:, -1])
         model.fit_intercept = fit_intercept
         if fit_intercept:
             model.intercept_ = self._intercept(model.coef_)
-        return self._named(model)
+        return model
 
     def _with_y(self, what: str, *, fit_intercept: bool) -> FloatArray:
         """Scatter of the columns and y, about their means or about the origin."""

@@ -133,8 +133,9 @@ def package_versions() -> dict[str, str]:
 def caller_level() -> int:
     """Return the stack level of the first caller outside this package."""
     package = __name__.partition(".")[0]
+    inside = (package, "contextlib")  # which calls what its managers decorate
     level, frame = 1, sys._getframe(1)  # noqa: SLF001 - warnings know files to skip from 3.12 on
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(package):
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(inside):
         level, frame = level + 1, frame.f_back
     return level
 

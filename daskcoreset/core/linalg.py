@@ -70,6 +70,15 @@ def product(left: FloatArray, right: FloatArray) -> FloatArray:
     return out
 
 
+# Columns up to which compiled loops over gaps, of half the products, are faster than `product`.
+_NARROW = 64
+
+
+def is_narrow(points: Any) -> bool:
+    """Whether rows are dense, and of so few columns that the loops of `gaps_numba` are faster."""
+    return isinstance(points, np.ndarray) and points.shape[1] <= _NARROW
+
+
 def dense_rows(points: Any) -> AnyArray:
     """Return rows as an array in C order, whether they are sparse or not."""
     return np.ascontiguousarray(points if isinstance(points, np.ndarray) else points.toarray())
@@ -402,6 +411,8 @@ _RIDGE = 1e-6
 def inverse_root(matrix: FloatArray) -> FloatArray:
     r"""Return R with :math:`R R^T = (S + \text{ridge})^{-1}`, the ridge relative to every column.
 
+    R is an upper triangle.
+
     Parameters
     ----------
     matrix : ndarray of shape (d, d), float64
@@ -410,14 +421,16 @@ def inverse_root(matrix: FloatArray) -> FloatArray:
     Examples
     --------
     >>> inverse_root(np.diag([4.0, 0.0])).round(6)
-    array([[0. , 0.5],
+    array([[0.5, 0. ],
            [0. , 0. ]])
     """
+    from scipy.linalg import solve_triangular  # slow to import
+
     scale = np.sqrt(np.diagonal(matrix))
     inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0)
     shape = matrix * inverse[:, np.newaxis] * inverse
-    values, vectors = np.linalg.eigh(shape + _RIDGE * np.eye(len(shape)))
-    root: FloatArray = inverse[:, np.newaxis] * vectors / np.sqrt(values)
+    lower = np.linalg.cholesky(shape + _RIDGE * np.eye(len(shape)))
+    root: FloatArray = solve_triangular(lower, np.diag(inverse), lower=True, check_finite=False).T
     return root
 
 

@@ -2,10 +2,12 @@ r"""An order of weighted points in which neighbours are alike, for systematic dr
 
 Systematic draws take one row in every unit of inclusion probability along an order, so their
 error is that of strata as wide as the order is local. The points are bisected recursively,
-down to single rows: across the covariances with the widest column (one step of the power
+down to one draw: across the covariances with the widest column (one step of the power
 iteration towards the principal axis), at the weighted mean, or, in ranges of few draws, beside
 it, between whole draws, so that a draw has a cell of its own; the half nearer to the rows
 placed just before comes first. The cuts between draws lower the errors of k-means by 0 to 5 %.
+Rows of one draw stay as they are: bisected down to single rows, in 1.3 times the time, the errors
+were the same within a percent.
 
 What was tried and is not better: splits across columns (k-d tree), Hilbert curves over
 principal components, cells of k-means++ ordered by distance, the local pivotal method. One random
@@ -22,11 +24,6 @@ import numpy as np
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.moments import moments_of
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
-
-# Below about one draw of mass, halves that weigh the same come in pseudo-random order. Otherwise
-# all cells of symmetric or binary data are walked in the same sense, and every draw hits the same
-# corner: on a hypercube the error was five times that of independent draws.
-_COIN_MASS = 1.2
 
 # Draws of a range of rows up to which it is cut between draws: of more, few are cut in two.
 _MAX_ALIGNED = 64.0
@@ -65,7 +62,7 @@ def spatial_order(points: Points, mass: FloatArray) -> IndexArray:
     # same, and with them the cuts through rows that lie on a grid.
     mass = mass.astype(np.float32).astype(np.float64)
     dense = _widest_columns(points, mass)
-    order: IndexArray = loops.bisection_order(dense, mass, _COIN_MASS, _MAX_ALIGNED)
+    order: IndexArray = loops.bisection_order(dense, mass, _MAX_ALIGNED)
     return order
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from daskcoreset.core.rowwise_numba import IN_ORDER, ROW_SUMS, WHOLE_UNIT, jit
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+
+# Values that are looked for at a time where a cut is moved.
+_AT_A_TIME = 8
 
 
 @jit(IN_ORDER)
@@ -66,134 +67,154 @@ def _principal_axis(  # noqa: PLR0917 - numba takes arguments by position
 
 
 @jit(IN_ORDER)
-def _sink(heap: IndexArray, count: int, i: int, value: FloatArray, sign: float) -> None:
-    """Let an entry of a heap of positions, the least `sign` times value on top, sink."""
-    while 2 * i + 1 < count:
-        child = 2 * i + 1
-        if child + 1 < count and sign * value[heap[child + 1]] < sign * value[heap[child]]:
-            child += 1
-        if sign * value[heap[i]] <= sign * value[heap[child]]:
-            return
-        heap[i], heap[child] = heap[child], heap[i]
-        i = child
+def _nearest_values(  # noqa: PLR0917 - numba takes arguments by position
+    value: FloatArray,
+    weight: FloatArray,
+    beyond: float,
+    sign: float,
+    values: FloatArray,
+    weights: FloatArray,
+) -> int:
+    """Fill in the least distinct `sign` times value above `beyond`, and what they weigh in all.
+
+    Returns how many there are, up to the length of `values`.
+    """
+    count, limit = 0, np.inf
+    for i in range(value.shape[0]):
+        v = sign * value[i]
+        if beyond < v <= limit:
+            k = count
+            while k > 0 and values[k - 1] > v:
+                k -= 1
+            if k > 0 and values[k - 1] == v:
+                weights[k - 1] += weight[i]
+                continue
+            count = min(count + 1, values.shape[0])
+            for j in range(count - 1, k, -1):
+                values[j], weights[j] = values[j - 1], weights[j - 1]
+            values[k], weights[k] = v, weight[i]
+            if count == values.shape[0]:
+                limit = values[count - 1]
+    return count
 
 
 @jit(IN_ORDER)
 def _moved_cut(  # noqa: PLR0917 - numba takes arguments by position
-    mass: FloatArray,
+    value: FloatArray,
+    weight: FloatArray,
     before: float,
     target: float,
-    rows: IndexArray,
-    value: FloatArray,
     cut: float,
+    high: float,
     sign: float,
-    heap: IndexArray,
+    values: FloatArray,
+    weights: FloatArray,
 ) -> float:
     """Move a cut up (1) or down (-1) past values while that brings `before` nearer to `target`.
 
-    Of cuts as near, the lowest. A heap, since few values are passed.
+    Of cuts as near, the lowest. Few values are passed, and looked for a few at a time.
     """
-    count = 0
-    for i in range(rows.shape[0]):
-        heap[count] = i
-        count += (value[i] > cut) == (sign > 0.0)
-    for i in range(count // 2 - 1, -1, -1):
-        _sink(heap, count, i, value, sign)
     smallest_gap, moved = abs(before - target), cut
-    while count > 0:
-        passed = value[heap[0]]
-        while count > 0 and value[heap[0]] == passed:
-            before += sign * mass[rows[heap[0]]]
-            count -= 1
-            heap[0] = heap[count]
-            _sink(heap, count, 0, value, sign)
-        gap = abs(before - target)
-        if count == 0 or gap > smallest_gap:
-            break
-        if sign < 0.0:
-            smallest_gap, moved = gap, value[heap[0]]
-        elif gap < smallest_gap:
-            smallest_gap, moved = gap, passed
-    return moved
+    # Downwards the rows at the cut itself are the first to be passed, to that at the next value.
+    beyond = cut if sign > 0.0 else np.nextafter(-cut, -np.inf)
+    is_first = True
+    while True:
+        count = _nearest_values(value, weight, beyond, sign, values, weights)
+        for k in range(count):
+            if sign > 0.0:
+                if values[k] == high:  # some row must be beyond the cut
+                    return moved
+                before += weights[k]
+            if sign > 0.0 or not is_first:
+                gap = abs(before - target)
+                if gap > smallest_gap:
+                    return moved
+                if gap < smallest_gap or sign < 0.0:
+                    smallest_gap, moved = gap, sign * values[k]
+            if sign < 0.0:
+                before -= weights[k]
+            is_first = False
+        if count < values.shape[0]:
+            return moved
+        beyond = values[count - 1]
 
 
 @jit(IN_ORDER)
 def _cut_between_draws(  # noqa: PLR0917 - numba takes arguments by position
-    mass: FloatArray,
+    value: FloatArray,
+    weight: FloatArray,
     total: float,
     placed: float,
-    rows: IndexArray,
-    value: FloatArray,
     cut: float,
-    heap: IndexArray,
+    before: float,
+    high: float,
+    values: FloatArray,
+    weights: FloatArray,
 ) -> float:
     """Move a cut to where the mass before it, `placed` and on, is nearest to a whole number."""
     after = placed + total - WHOLE_UNIT
     if not np.floor(placed + WHOLE_UNIT) + 1.0 < after:
         return cut  # below one draw there is no place for a cut
-    before = 0.0
-    for i in range(rows.shape[0]):
-        if value[i] <= cut:
-            before += mass[rows[i]]
     before += placed
     target = np.floor(before + 0.5)
     if not placed + WHOLE_UNIT < target < after:
         return cut
     moved = cut
     if before < target:
-        moved = _moved_cut(mass, before, target, rows, value, cut, 1.0, heap)
+        moved = _moved_cut(value, weight, before, target, cut, high, 1.0, values, weights)
     if moved == cut:
-        moved = _moved_cut(mass, before, target, rows, value, cut, -1.0, heap)
+        moved = _moved_cut(value, weight, before, target, cut, high, -1.0, values, weights)
     return moved
 
 
 @jit(ROW_SUMS)
-def _split(  # noqa: PLR0917 - numba takes arguments by position
+def _project(  # noqa: PLR0917 - numba takes arguments by position
     points: AnyArray,
     mass: FloatArray,
-    total: float,
-    placed: float,
     rows: IndexArray,
     mean: FloatArray,
     axis: FloatArray,
     value: FloatArray,
-    spare: IndexArray,
-    max_aligned: float,
-) -> int:
-    """Move the rows on the near side of the cut to the front; return how many they are."""
+    weight: FloatArray,
+) -> tuple[float, float, float]:
+    """Fill in where rows lie along the axis, and their masses.
+
+    Returns the cut, what is below it, and where the last row lies.
+    """
     d = points.shape[1]
-    low, high = np.inf, -np.inf
+    low, high, before = np.inf, -np.inf, 0.0
     for i in range(rows.shape[0]):
+        row = rows[i]
         along = 0.0
         for j in range(d):
-            along += axis[j] * (points[rows[i], j] - mean[j])
-        value[i] = along
+            along += axis[j] * (points[row, j] - mean[j])
+        value[i], weight[i] = along, mass[row]
+        before += weight[i] if along <= 0.0 else 0.0
         low, high = min(low, along), max(high, along)
-    cut = 0.0 if low <= 0.0 < high else low  # rounding may put the mean outside
-    if total <= max_aligned:  # of so many draws few are cut in two
-        cut = _cut_between_draws(mass, total, placed, rows, value[: rows.shape[0]], cut, spare)
+    if low <= 0.0 < high:
+        return 0.0, before, high
+    before = 0.0  # rounding may put the mean outside
+    for i in range(rows.shape[0]):
+        before += weight[i] if value[i] <= low else 0.0
+    return low, before, high
+
+
+@jit(IN_ORDER)
+def _part(
+    rows: IndexArray, value: FloatArray, weight: FloatArray, cut: float, spare: IndexArray
+) -> tuple[int, float]:
+    """Move the rows up to the cut to the front; return how many they are, and what they weigh."""
     near = far = 0
+    before = 0.0
     for i in range(rows.shape[0]):
         row, is_near = rows[i], value[i] <= cut
         rows[near] = spare[far] = row  # both, without a branch
         near += is_near
         far += not is_near
+        before += weight[i] if is_near else 0.0
     for i in range(far):
         rows[near + i] = spare[i]
-    return near
-
-
-@jit(IN_ORDER)
-def _ties(mass: FloatArray, rows: IndexArray, near: int, coin_mass: float) -> bool:
-    """Whether the halves weigh the same, and less than `coin_mass` together."""
-    first = second = 0.0
-    for i in range(near):
-        first += mass[rows[i]]
-    for i in range(near, rows.shape[0]):
-        second += mass[rows[i]]
-        if first + second >= coin_mass:
-            return False
-    return abs(first - second) <= 1e-9 * (first + second)
+    return near, before
 
 
 @jit(IN_ORDER)
@@ -208,54 +229,37 @@ def _turn(axis: FloatArray, mean: FloatArray, last: FloatArray) -> None:
 
 
 @jit(IN_ORDER)
-def _exchange(rows: IndexArray, near: int, spare: IndexArray) -> Any:
-    """Put the far rows before the `near` ones; return how many they are."""
-    far = rows.shape[0] - near
-    for i in range(near):
-        spare[i] = rows[i]
-    for i in range(far):
-        rows[i] = rows[near + i]
-    for i in range(near):
-        rows[far + i] = spare[i]
-    return far
-
-
-@jit(IN_ORDER)
-def bisection_order(
-    points: AnyArray, mass: FloatArray, coin_mass: float, max_aligned: float
-) -> IndexArray:
+def bisection_order(points: AnyArray, mass: FloatArray, max_aligned: float) -> IndexArray:
     """Return the order of the rows; see `daskcoreset.core.ordering`."""
     n, d = points.shape
     order = np.arange(n)
     spare = np.empty(n, np.int64)
-    value, mean, axis, last = np.empty(n), np.empty(d), np.empty(d), np.zeros(d)
-    variance = np.empty(d)
+    value, weight = np.empty(n), np.empty(n)
+    mean, axis, last, variance = np.empty(d), np.empty(d), np.zeros(d), np.empty(d)
+    found = np.empty(_AT_A_TIME), np.empty(_AT_A_TIME)
     # Depth first, so that leaves come in their final order; ranges on the stack are disjoint.
-    starts, stops = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
-    starts[0], stops[0], top = 0, n, 1
-    state, placed = np.uint64(0x9E3779B97F4A7C15), 0.0
+    starts, stops, totals = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64), np.empty(n + 1)
+    starts[0], stops[0], totals[0], top = 0, n, mass.sum(), 1
+    placed = 0.0
     while top > 0:
         top -= 1
-        start, stop = starts[top], stops[top]
-        rows = order[start:stop]
-        near = 0
-        total = 0.0
-        if stop - start > 1:
+        start, stop, total = starts[top], stops[top], totals[top]
+        rows, count = order[start:stop], stop - start
+        near, before = 0, 0.0
+        if count > 1 and total > 1.0 + WHOLE_UNIT:
             total = _principal_axis(points, mass, rows, mean, axis, variance)
-        if total > 0.0:
-            _turn(axis, mean, last)
-            near = _split(points, mass, total, placed, rows, mean, axis, value, spare, max_aligned)
-            if total < 1.01 * coin_mass and _ties(mass, rows, near, coin_mass):
-                state ^= state << np.uint64(13)
-                state ^= state >> np.uint64(7)
-                state ^= state << np.uint64(17)
-                if state >> np.uint64(63):
-                    near = _exchange(rows, near, spare)
-        if 0 < near < stop - start:
-            starts[top], stops[top] = start + near, stop
-            starts[top + 1], stops[top + 1] = start, start + near
+            if total > 0.0:
+                _turn(axis, mean, last)
+                v, u = value[:count], weight[:count]
+                cut, before, high = _project(points, mass, rows, mean, axis, v, u)
+                if total <= max_aligned:  # of so many draws few are cut in two
+                    cut = _cut_between_draws(v, u, total, placed, cut, before, high, *found)
+                near, before = _part(rows, v, u, cut, spare)
+        if 0 < near < count:
+            starts[top], stops[top], totals[top] = start + near, stop, total - before
+            starts[top + 1], stops[top + 1], totals[top + 1] = start, start + near, before
             top += 2
-        else:  # one row, or equal rows, in any order
+        else:  # one row, equal rows, or those of one draw, in any order
             for j in range(d):
                 last[j] = points[rows[0], j]
             for i in range(start, stop):

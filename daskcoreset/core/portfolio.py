@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -328,7 +329,11 @@ class Portfolio(Mapping[str, Coreset]):
             It is missing, incomplete, damaged, of a newer version, or inconsistent.
         """
         arrays, attributes = read_group(
-            store, kind=_KIND, schema_version=SCHEMA_VERSION, storage_options=storage_options
+            store,
+            kind=_KIND,
+            schema_version=SCHEMA_VERSION,
+            storage_options=storage_options,
+            explain=_explained,
         )
         with refuse_inconsistent(
             f"{location_name(store)}: not a consistent portfolio", "build it again"
@@ -370,6 +375,19 @@ def _same(first: Any, second: Any) -> bool:
 
 def _prefix(position: int) -> str:
     return f"member{position}_"
+
+
+def _explained(attributes: Mapping[str, Any], problem: str) -> str:
+    """Say of which member an array is."""
+
+    def named(found: re.Match[str]) -> str:
+        try:
+            name = attributes["members"][int(found[1])]["name"]
+        except (IndexError, KeyError, TypeError):  # damaged as well
+            return found[0]
+        return f"{found[2]!r} of {f'member {name!r}' if name else 'the sample'}"
+
+    return re.sub(rf"'{_prefix(0).replace('0', r'([0-9]+)')}(\w+)'", named, problem)
 
 
 def _count(count: int, noun: str) -> str:

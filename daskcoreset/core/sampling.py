@@ -705,25 +705,38 @@ def sample_strata(
     ... }
     {'a': (6, 3), 'b': (3, 3)}
     """
-    coins = rng.standard_exponential(len(block))
-    used = np.flatnonzero(block.weights > 0.0)
+    coins, weights = rng.standard_exponential(len(block)), block.weights
     _, classes, codes = block.coded
-    codes = codes[used]
+    used = weights > 0.0
+    keys = np.divide(coins, weights, out=np.full(len(block), np.inf), where=used)
+    masses = np.bincount(codes, weights, len(classes)).astype(np.float64)
+    counts = np.bincount(codes, used, len(classes)).astype(np.int64)
+    kept = np.zeros_like(counts)
+    for code in np.flatnonzero(counts):
+        kept[code] = min(counts[code], _of(size, classes[code].item()) + 1)
+    # To look through all keys of a class takes longer than to sort those that are likely small.
+    small = np.flatnonzero(used & (keys <= _likely_limits(kept, counts, masses)[codes]))
+    small = small[np.lexsort((keys[small], codes[small]))]
+    starts = np.searchsorted(codes[small], np.arange(len(classes) + 1))
     strata: dict[Any, StratifiedReservoir] = {}
-    for code in np.flatnonzero(np.bincount(codes)):
-        label, rows = classes[code], used[codes == code]
-        keys = coins[rows] / block.weights[rows]
-        n_kept = _of(size, label.item()) + 1
-        # To sort all keys takes ten times as long as to find the smallest.
-        few = np.arange(len(keys))
-        if len(keys) > n_kept:
-            few = np.sort(np.argpartition(keys, n_kept - 1)[:n_kept])
-        first = few[np.argsort(keys[few], kind="stable")]
-        weight = float(block.weights[rows].sum())
-        strata[label.item()] = StratifiedReservoir(
-            len(rows), weight, keys[first], block.take(rows[first])
+    for code in np.flatnonzero(counts):
+        first = small[starts[code] : starts[code + 1]]
+        if len(first) < kept[code]:
+            first = np.flatnonzero(used & (codes == code))
+            first = first[np.argsort(keys[first], kind="stable")]
+        first = first[: kept[code]]
+        strata[classes[code].item()] = StratifiedReservoir(
+            int(counts[code]), float(masses[code]), keys[first], block.take(first)
         )
     return strata
+
+
+def _likely_limits(kept: IndexArray, counts: IndexArray, masses: FloatArray) -> FloatArray:
+    """Limits below which so many keys of a class lie, and some more, where weights are alike."""
+    share = (kept + 5.0 * np.sqrt(kept)) / np.maximum(counts, 1)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        limits = -np.log1p(-share) * (counts / masses)
+    return np.asarray(np.where(share < 1.0, limits, np.inf))
 
 
 def _of(size: Sizes, label: Any) -> int:

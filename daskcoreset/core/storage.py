@@ -12,6 +12,7 @@ from daskcoreset.core.contents import (
     HEADER,
     JSON,
     NAME,
+    Explain,
     FindProblem,
     GroupContents,
     find_header_problem,
@@ -127,6 +128,7 @@ def read_group(
     kind: str,
     schema_version: int,
     storage_options: Mapping[str, Any] | None = None,
+    explain: Explain | None = None,
 ) -> tuple[dict[str, AnyArray], dict[str, Any]]:
     """Read a group written by `write_group`, and check it.
 
@@ -140,6 +142,9 @@ def read_group(
         The version the caller reads.
     storage_options : mapping, optional
         As in `write_group`.
+    explain : callable, optional
+        ``explain(attributes, problem)`` says what is wrong with an array in the words of the
+        caller, by attributes that may be damaged, too.
 
     Returns
     -------
@@ -166,9 +171,11 @@ def read_group(
     """
     target, path = resolve(store, storage_options)
     if path is not None:
-        contents = read_folder(path, kind=kind, schema_version=schema_version)
+        contents = read_folder(path, kind=kind, schema_version=schema_version, explain=explain)
     else:
-        contents = read_contents(target, place_name(target), kind, schema_version, schema_version)
+        contents = read_contents(
+            target, place_name(target), kind, schema_version, schema_version, explain=explain
+        )
     return dict(contents.arrays), dict(contents.attributes)
 
 
@@ -179,6 +186,7 @@ def read_folder(
     schema_version: int,
     oldest: int | None = None,
     find_problem: FindProblem | None = None,
+    explain: Explain | None = None,
 ) -> GroupContents:
     """Read a group on a local disk as `read_group` does, with its version and its digest.
 
@@ -194,6 +202,8 @@ def read_folder(
         The oldest version that will do; `schema_version` by default.
     find_problem : callable, optional
         Returns what else is wrong with a header, or None.
+    explain : callable, optional
+        As in `read_group`.
     """
     from zarr.storage import StorePath
 
@@ -211,7 +221,13 @@ def read_folder(
                 try:
                     place_in = StorePath(PlainStore(folder))
                     return read_contents(
-                        place_in, str(path), kind, schema_version, oldest, find_problem
+                        place_in,
+                        str(path),
+                        kind,
+                        schema_version,
+                        oldest,
+                        find_problem,
+                        explain=explain,
                     )
                 except StoreError:
                     if not folder.is_replaced():
@@ -229,6 +245,8 @@ def read_contents(  # noqa: PLR0917 - all of them are always given
     schema_version: int,
     oldest: int | None,
     find_problem: FindProblem | None = None,
+    *,
+    explain: Explain | None = None,
 ) -> GroupContents:
     """Read a group of a Zarr store as `read_folder` does one on a disk; `where` is its name."""
     try:
@@ -258,7 +276,8 @@ def read_contents(  # noqa: PLR0917 - all of them are always given
     except (StoreError, OutOfTimeError):
         raise
     except Exception as error:
-        raise StoreError(f"{where}: {error}; restore or rebuild the store") from error
+        said = str(error) if explain is None else explain(attributes, str(error))
+        raise StoreError(f"{where}: {said}; restore or rebuild the store") from error
     contents = GroupContents(arrays, dims, attributes, kind, header["schema_version"])
     if contents.header(complete=True) != header:
         msg = f"{where}: changed or damaged since it was written (its digest does not match)"

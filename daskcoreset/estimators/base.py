@@ -632,7 +632,12 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
         """
         check_is_fitted(self, "coreset_")
         known = {"on_invalid": self.on_invalid, "timeout": self.timeout}
+        X = X if {"sample_dims", "feature_dims"} & options.keys() else self._as_fitted(X)
         return self.coreset_.audit(X, y, **{"sample_weight": sample_weight, **known, **options})
+
+    def _as_fitted(self, X: Any) -> Any:
+        """Return a cube with the dimensions that were features in the fit, else X."""
+        return X if self._cube is None else self._cube.asked(X)
 
     def _set_features(
         self, X: Any, n_features: int, columns: Sequence[str] | None, cube: Cube | None = None
@@ -722,7 +727,7 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
 
     def _open(self, X: Any, y: Any = None, sample_weight: Any = None) -> RowBlocks:
         """Open data out of core, and check its columns against those of the fit."""
-        blocks = row_blocks(X if self._cube is None else self._cube.asked(X), y, sample_weight)
+        blocks = row_blocks(self._as_fitted(X), y, sample_weight)
         n_features, expected = blocks.schema.n_features, self.n_features_in_
         name = type(self).__name__
         if n_features != expected:

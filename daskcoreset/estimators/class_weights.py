@@ -8,9 +8,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block, InvalidRow, find_bad_label, labels_of
+from daskcoreset.core.blocks import Block, InvalidRow, find_bad_label, labels_of, plain_labels
+from daskcoreset.core.coreset import CLASS_WEIGHT, Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.core.validation import is_number
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
@@ -44,9 +45,45 @@ def weigh_rows(
         return sample_weight
     weights = np.ones(len(labels)) if sample_weight is None else sample_weight
     classes, codes = np.unique(labels, return_inverse=True)
-    sums = np.bincount(codes, weights, minlength=len(classes))
-    factors = dict(_factors(class_weight, dict(zip(classes.tolist(), sums, strict=True))))
+    factors = dict(_factors_of_rows(class_weight, classes, codes, weights))
     return np.asarray(weights * np.array([factors.get(c, 1.0) for c in classes.tolist()])[codes])
+
+
+def remember_factors(
+    coreset: Coreset, class_weight: Any, rows: RowBlocks | tuple[AnyArray, FloatArray | None] | None
+) -> Coreset:
+    """Write the factors of the classes into the provenance of a coreset drawn with them.
+
+    An audit of the coreset weighs all rows by them, too.
+
+    Parameters
+    ----------
+    coreset : Coreset
+    class_weight : mapping of label to number, "balanced" or None
+    rows : RowBlocks, tuple of labels and sample_weight, or None
+        Those from which it was drawn: blocks that `weigh_blocks` has opened, or rows in memory;
+        None for a mapping, which needs none.
+    """
+    if class_weight is None:
+        return coreset
+    if isinstance(rows, RowBlocks):
+        factors = list(rows.schema.class_weight)
+    elif rows is None:
+        factors = _factors(class_weight, {})
+    else:
+        classes, codes = np.unique(rows[0], return_inverse=True)
+        weights = np.ones(len(codes)) if rows[1] is None else rows[1]
+        factors = _factors_of_rows(class_weight, classes, codes, weights)
+    labels = [plain_labels(np.array([label])).item() for label, _ in factors]
+    record = [[label, factor] for label, (_, factor) in zip(labels, factors, strict=True)]
+    return replace(coreset, provenance={**coreset.provenance, CLASS_WEIGHT: record})
+
+
+def _factors_of_rows(
+    class_weight: Any, classes: AnyArray, codes: IndexArray, weights: FloatArray
+) -> list[tuple[Any, float]]:
+    sums = np.bincount(codes, weights, minlength=len(classes))
+    return _factors(class_weight, dict(zip(classes.tolist(), sums, strict=True)))
 
 
 def weigh_blocks(
@@ -77,6 +114,21 @@ def weigh_blocks(
         sums = map_reduce(_labels_alone(blocks, y, sample_weight), _sums_by_label, merge_sums).value
     factors = _factors(class_weight, sums)
     return replace(blocks, schema=replace(blocks.schema, class_weight=tuple(factors)))
+
+
+def count_classes(blocks: RowBlocks, y: Any, sample_weight: Any) -> int | None:
+    """Count the classes of data out of core; None where they lie in X, which is read for nothing.
+
+    Parameters
+    ----------
+    blocks : RowBlocks
+    y, sample_weight
+        From which they were opened.
+    """
+    labels = _labels_alone(blocks, y, sample_weight)
+    if labels is blocks:
+        return None
+    return len(map_reduce(labels, _sums_by_label, merge_sums).value)
 
 
 def _labels_alone(blocks: RowBlocks, y: Any, sample_weight: Any) -> RowBlocks:

@@ -41,7 +41,12 @@ from daskcoreset.estimators.base import (
     validate_rows,
     warn_lost_classes,
 )
-from daskcoreset.estimators.class_weights import weigh_blocks, weigh_rows
+from daskcoreset.estimators.class_weights import (
+    count_classes,
+    remember_factors,
+    weigh_blocks,
+    weigh_rows,
+)
 from daskcoreset.estimators.classifier import IncompleteClassifier, announced_classes
 from daskcoreset.estimators.solving import (
     check_solver,
@@ -50,6 +55,7 @@ from daskcoreset.estimators.solving import (
     solve_with,
     solver_of,
 )
+from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.inputs.options import ReadKeywords, ReadOptions, reading, takes_reading
 from daskcoreset.sensitivities import SVM, Logistic, Sensitivity
 from daskcoreset.sensitivities.svm_calibration import Variant
@@ -148,15 +154,23 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
                 check_classification_targets(data.y)
             # Counted from zero: a coreset turns labels that are objects into text.
             classes, codes = np.unique(data.y, return_inverse=True)
+            if len(classes) > 2:
+                check_solver(self, len(classes))
             weights = weigh_rows(self.class_weight, data.y, data.sample_weight)
             if weights is not None and len(used := np.unique(codes[weights > 0.0])) == 1:
                 check_classes(classes[used], len(codes))  # with the label of y, not its place
             rows: Rows = replace(data, y=codes, sample_weight=weights)
+            labels: RowBlocks | tuple[Any, Any] = (data.y, data.sample_weight)
         else:
             self._require_labels(y)
-            rows = weigh_blocks(self.class_weight, X, y, sample_weight, on_invalid=self.on_invalid)
+            rows = labels = weigh_blocks(
+                self.class_weight, X, y, sample_weight, on_invalid=self.on_invalid
+            )
+            if self.estimator is None and getattr(self, "solver", None) == "liblinear":
+                check_solver(self, count_classes(rows, y, sample_weight) or 2)
         seed = resolve_seed(self.random_state)
         coreset = self._coreset_of(rows, X, size=self.size, method=self._method(), seed=seed)
+        coreset = remember_factors(coreset, self.class_weight, labels)
         self._stream, self._announced = None, None
         return self._solve(coreset, classes)
 
@@ -228,6 +242,7 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
         # A copy shares what is never changed, so that a refusal leaves all as it was.
         stream = copy(stream).partial_fit(*batch)
         coreset, fitted = _coreset_of_stream(stream, announced)
+        coreset = remember_factors(coreset, self.class_weight, None)
         self._stream, self._announced = stream, announced
         if data is None:
             self._set_features(X, coreset.n_features, coreset.provenance.get("columns"))
@@ -304,6 +319,7 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
         """Compare costs on `coreset_` with those on all rows, in one read; see `CoresetModel`."""
         if self.class_weight is not None:  # the weights of the coreset contain it
             X = reading(X, ReadOptions(**_reading_of(options)), (y, sample_weight))
+            X = self._as_fitted(X)
             on_invalid = options.pop("on_invalid", self.on_invalid)
             X = weigh_blocks(self.class_weight, X, y, sample_weight, on_invalid=on_invalid)
             y = sample_weight = None
@@ -367,7 +383,7 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
 
 def _reading_of(options: dict[str, Any]) -> dict[str, Any]:
     """Take the options of reading out of others."""
-    names = ("storage_options", "columns", "missing_chunks")
+    names = ReadKeywords.__annotations__
     return {name: options.pop(name) for name in names if name in options}
 
 
@@ -585,7 +601,8 @@ class CoresetLogisticRegression(LinearCoresetModel):
         rows as on a coreset, so that this is one for all. It stands for ``penalty``, which
         scikit-learn gives up, like ``C=np.inf`` for none.
     dual : bool, default=False
-        Whether "liblinear" solves the dual problem, which pays with more columns than rows.
+        Whether "liblinear" solves the dual problem, which pays with more columns than rows. It
+        takes two classes: labels out of core are read first, to count them.
     intercept_scaling : float, default=1
         Entry of the column that stands for the intercept in "liblinear", which penalises it.
     fit_intercept : bool, default=True

@@ -6,13 +6,13 @@ from abc import abstractmethod
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self, Unpack
+from typing import Any, ClassVar, Literal, Self, TypeAlias, Unpack, get_args
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import RegressorMixin
 from sklearn.linear_model import ElasticNet, QuantileRegressor, Ridge
-from sklearn.utils._param_validation import HasMethods, Interval
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.build import build
@@ -33,6 +33,7 @@ from daskcoreset.estimators.base import (
     refuse,
     refuse_as,
     resolve_for,
+    solver_seed,
 )
 from daskcoreset.estimators.meta import of_inner
 from daskcoreset.estimators.scoring import r_squared
@@ -40,6 +41,10 @@ from daskcoreset.estimators.solving import check_solver, handed_on, solve_with, 
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.sensitivities import LeastSquares, QuantileRegression, Sensitivity
+
+RidgeSolver: TypeAlias = Literal[
+    "auto", "svd", "cholesky", "lsqr", "sparse_cg", "sag", "saga", "lbfgs"
+]
 
 # What the parameters of all of them may be.
 _CONSTRAINTS: dict[str, list[Any]] = {
@@ -220,7 +225,11 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type
             extra: Any = points[:, n_features:]
             extra = extra if isinstance(extra, np.ndarray) else extra.toarray()
             points, numbers = points[:, :n_features], np.column_stack([extra, numbers])
-        self.estimator_ = solve_with(self, solver_of(self, coreset), points, numbers, weights)
+        solver = solver_of(self, coreset)
+        earlier: Any = getattr(self, "estimator_", None)
+        if getattr(self, "warm_start", False) and _goes_on(earlier, solver, points, numbers):
+            solver = earlier.set_params(**solver.get_params(deep=False))
+        self.estimator_ = solve_with(self, solver, points, numbers, weights)
 
     coef_ = of_inner("coef_", "Coefficients, of shape (d,), or (t, d) for y of shape (n, t).")
     intercept_ = of_inner("intercept_", "Intercept, or one for every target.")
@@ -281,6 +290,12 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type
                 "memory, or fit one target."
             )
         return r_squared(self.estimator_, self._open(X, y, sample_weight))
+
+
+def _goes_on(earlier: Any, solver: Any, points: Any, numbers: Any) -> bool:
+    """Whether a solver can go on from an earlier fit."""
+    shape = (*numbers.shape[1:], points.shape[1])
+    return type(earlier) is type(solver) and earlier.coef_.shape == shape
 
 
 def _stacked(parts: list[Any]) -> Any:
@@ -344,6 +359,15 @@ class CoresetRidge(_SeveralTargets):
     exact : bool, default=True
         Whether to solve by the moments, where these are known: up to 1,024 columns, with a number
         as `size` and no `estimator`, of data and not of a coreset. False solves on the coreset.
+    positive : bool, default=False
+        Whether coefficients must not be negative.
+    max_iter : int or None, default=None
+        Of the solver, as in scikit-learn; the moments need steps with `positive` alone.
+    tol : float, default=1e-4
+        Of the solver.
+    solver : str, default="auto"
+        Of ``Ridge``, on the coreset; one that refuses the other parameters is refused before
+        anything is read. From the moments the solution is that of every solver.
     method : str or Sensitivity, default="least_squares"
         Construction of the coreset, as in `daskcoreset.build`. The default is made for this loss.
     sampling : {"systematic", "multinomial"}, default="systematic"
@@ -390,7 +414,14 @@ class CoresetRidge(_SeveralTargets):
     (True, True)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {**_CONSTRAINTS, "exact": ["boolean"]}
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **_CONSTRAINTS,
+        "exact": ["boolean"],
+        "positive": ["boolean"],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
+        "tol": [Interval(Real, 0.0, None, closed="left")],
+        "solver": [StrOptions(set(get_args(RidgeSolver)))],
+    }
 
     def __init__(
         self,
@@ -400,6 +431,10 @@ class CoresetRidge(_SeveralTargets):
         estimator: Any = None,
         fit_intercept: bool = True,
         exact: bool = True,
+        positive: bool = False,
+        max_iter: int | None = None,
+        tol: float = 1e-4,
+        solver: RidgeSolver = "auto",
         method: str | Sensitivity[Any] = "least_squares",
         sampling: Literal["systematic", "multinomial"] = "systematic",
         passes: Literal[1, 2] = 1,
@@ -412,6 +447,10 @@ class CoresetRidge(_SeveralTargets):
         self.estimator = estimator
         self.fit_intercept = fit_intercept
         self.exact = exact
+        self.positive = positive
+        self.max_iter = max_iter
+        self.tol = tol
+        self.solver = solver
         self.method = method
         self.sampling = sampling
         self.passes = passes
@@ -426,7 +465,13 @@ class CoresetRidge(_SeveralTargets):
         return Ridge(**handed_on(self, Ridge))
 
     def _exact_solver(self, summary: DataSummary) -> Ridge:
-        return summary.ridge(float(self.alpha), fit_intercept=bool(self.fit_intercept))
+        options = {"max_iter": self.max_iter, "tol": self.tol} if self.positive else {}
+        return summary.ridge(
+            float(self.alpha),
+            fit_intercept=bool(self.fit_intercept),
+            positive=bool(self.positive),
+            **options,
+        )
 
 
 class CoresetElasticNet(_SeveralTargets):
@@ -457,6 +502,11 @@ class CoresetElasticNet(_SeveralTargets):
         Of the solver.
     tol : float, default=1e-4
         Of the solver.
+    selection : {"cyclic", "random"}, default="cyclic"
+        Which coefficient the solver changes next.
+    warm_start : bool, default=False
+        Whether the solver on the coreset goes on from the fit before, of as many columns; from
+        moments the solution takes no time.
     method : str or Sensitivity, default="least_squares"
         Construction of the coreset, as in `daskcoreset.build`. The default is made for this loss.
     sampling : {"systematic", "multinomial"}, default="systematic"
@@ -503,6 +553,8 @@ class CoresetElasticNet(_SeveralTargets):
         "positive": ["boolean"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0.0, None, closed="left")],
+        "selection": [StrOptions({"cyclic", "random"})],
+        "warm_start": ["boolean"],
     }
 
     def __init__(
@@ -517,6 +569,8 @@ class CoresetElasticNet(_SeveralTargets):
         positive: bool = False,
         max_iter: int = 1000,
         tol: float = 1e-4,
+        selection: Literal["cyclic", "random"] = "cyclic",
+        warm_start: bool = False,
         method: str | Sensitivity[Any] = "least_squares",
         sampling: Literal["systematic", "multinomial"] = "systematic",
         passes: Literal[1, 2] = 1,
@@ -533,6 +587,8 @@ class CoresetElasticNet(_SeveralTargets):
         self.positive = positive
         self.max_iter = max_iter
         self.tol = tol
+        self.selection = selection
+        self.warm_start = warm_start
         self.method = method
         self.sampling = sampling
         self.passes = passes
@@ -551,6 +607,8 @@ class CoresetElasticNet(_SeveralTargets):
             "positive": self.positive,
             "max_iter": self.max_iter,
             "tol": self.tol,
+            "selection": self.selection,
+            "random_state": solver_seed(resolve_seed(self.coreset_.provenance.get("seed"))),
         }
 
     def _default_solver(self) -> ElasticNet:
@@ -580,6 +638,10 @@ class CoresetQuantileRegressor(LinearCoresetRegressor):
         What solves on the coreset: any linear regressor of scikit-learn whose ``fit`` takes
         ``sample_weight``, with its own parameters. None takes ``QuantileRegressor``.
     fit_intercept : bool, default=True
+    solver : str, default="highs"
+        Of ``QuantileRegressor``: a method of ``scipy.optimize.linprog``.
+    solver_options : dict or None, default=None
+        What that takes, such as its limit of steps.
     method : str or Sensitivity, default="quantile"
         Construction of the coreset, as in `daskcoreset.build`. The default is made for this loss
         and this `quantile`, in two reads.
@@ -624,6 +686,8 @@ class CoresetQuantileRegressor(LinearCoresetRegressor):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **_CONSTRAINTS,
         "quantile": [Interval(Real, 0.0, 1.0, closed="neither")],
+        "solver": [StrOptions({"highs", "highs-ds", "highs-ipm"})],
+        "solver_options": [dict, None],
     }
 
     def __init__(
@@ -634,6 +698,8 @@ class CoresetQuantileRegressor(LinearCoresetRegressor):
         size: int | Literal["auto"] = 2000,
         estimator: Any = None,
         fit_intercept: bool = True,
+        solver: Literal["highs", "highs-ds", "highs-ipm"] = "highs",
+        solver_options: dict[str, Any] | None = None,
         method: str | Sensitivity[Any] = "quantile",
         sampling: Literal["systematic", "multinomial"] = "systematic",
         passes: Literal[1, 2] = 1,
@@ -646,6 +712,8 @@ class CoresetQuantileRegressor(LinearCoresetRegressor):
         self.size = size
         self.estimator = estimator
         self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.solver_options = solver_options
         self.method = method
         self.sampling = sampling
         self.passes = passes

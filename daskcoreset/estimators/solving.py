@@ -21,9 +21,6 @@ from daskcoreset.estimators.base import require_weighted_fit, solver_seed
 # of the coreset, and the solver has a seed of its own.
 _NOT_HANDED_ON = {"class_weight", "random_state"}
 
-# Two rows of either class, for a look at whether a solver takes its parameters.
-_ROWS, _LABELS = [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1]
-
 
 def handed_on(model: Any, solver: type) -> dict[str, Any]:
     """Return the parameters that a class of solvers has, too, with their values in the estimator.
@@ -67,8 +64,8 @@ def solve_with(model: Any, solver: Any, points: Any, labels: Any, weights: Any) 
         return solver.fit(points, labels, sample_weight=weights)
 
 
-def check_solver(model: Any) -> None:
-    """Check the solver of an estimator before data are read for it.
+def check_solver(model: Any, n_classes: int = 2) -> None:
+    """Check the solver of an estimator before data are read for it, of so many classes.
 
     Raises
     ------
@@ -85,7 +82,13 @@ def check_solver(model: Any) -> None:
     quiet = {name: value for name, value in (("verbose", 0), ("max_iter", 1)) if name in known}
     with refused_by_solver(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of four rows; those of the coreset are shown
-        solver.set_params(**quiet).fit(_ROWS, _LABELS)
+        solver.set_params(**quiet).fit(*_tried(n_classes))
+
+
+def _tried(n_classes: int) -> tuple[list[list[float]], list[int]]:
+    """Return two rows of each class, or of each of three: more are as many as three to a solver."""
+    labels = 2 * list(range(min(n_classes, 3)))
+    return [[float(row)] for row in range(len(labels))], labels
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from typing import Any, Generic, TypeVar
@@ -36,6 +36,8 @@ from daskcoreset.execution.lazy import LEAF, OURS, Lazy, active_client
 from daskcoreset.execution.local import check_sent, compute_options
 from daskcoreset.execution.merging import Merger, levels_below_root
 from daskcoreset.execution.progress import count_reads, ignore_steps, show_progress
+from daskcoreset.execution.room import check_room
+from daskcoreset.execution.threads import at_once
 from daskcoreset.execution.waves import Divisible, fits_one_graph, levels_of_a_task, merge_waves
 from daskcoreset.inputs.blocks import BlockSpec, RowBlocks, StoredSpecs, parts_of
 from daskcoreset.inputs.cube_arrays import unflattened
@@ -82,11 +84,15 @@ def _chunks(
 ) -> tuple[Any, ...] | InvalidRow:
     values = []
     broadcasts = (None,) * len(reductions) if broadcast is None else broadcast
-    for reduction, broadcast_value in zip(reductions, broadcasts, strict=True):
-        value = reduction.chunk(rows, broadcast_value)
-        if isinstance(value, InvalidRow):
-            return value
-        values.append(value)
+    calls = [
+        partial(reduction.chunk, rows, value)
+        for reduction, value in zip(reductions, broadcasts, strict=True)
+    ]
+    with closing(at_once(calls)) as made:
+        for value in made:
+            if isinstance(value, InvalidRow):
+                return value
+            values.append(value)
     return tuple(values)
 
 
@@ -501,6 +507,7 @@ def tree_reduce_in_waves(
             levels=levels,
         )
 
+    check_room(blocks)
     return merge_waves(
         define, combine, blocks.n_blocks, split_every, ends=_has_invalid, advance=advance
     )

@@ -8,11 +8,9 @@ from typing import Any
 from daskcoreset.core.tables import html_table
 from daskcoreset.execution.lazy import Lazy, active_client, leaf_layers
 from daskcoreset.execution.local import runs_here
+from daskcoreset.execution.room import BYTES_PER_ROW, leaf_bytes, row_bytes
 from daskcoreset.execution.waiting import ask
 from daskcoreset.inputs.blocks import RowBlocks
-
-# Temporaries of a leaf beside the points: weights, scores, distances, inclusion, float64.
-_BYTES_PER_ROW = 56
 
 # A chunk as it lies on the disk, at worst incompressible, and as decoded.
 _STORED_COPIES = 2
@@ -144,16 +142,14 @@ def plan_build(
     here = runs_here(blocks)
     threads = threads or (1 if blocks.in_memory else threads_of_a_worker(here=here))
     peak = block_bytes = None
-    row_bytes = _row_bytes(blocks)
-    if blocks.sizes is not None and row_bytes is not None:
-        rows = max(blocks.sizes)
-        copies = _STORED_COPIES + (blocks.cube is not None)  # as it lies, and as rows
-        read_bytes = 0.0 if blocks.are_views else copies * _stored_row_bytes(blocks)
-        leaf = rows * (read_bytes + row_bytes + _BYTES_PER_ROW)
-        root = min(candidates, sum(blocks.sizes)) * (row_bytes + _BYTES_PER_ROW) * _ROOT_COPIES
+    points = row_bytes(blocks)
+    copies = _STORED_COPIES + (blocks.cube is not None)  # as it lies, and as rows
+    leaf = leaf_bytes(blocks, copies)
+    if blocks.sizes is not None and points is not None and leaf is not None:
+        root = min(candidates, sum(blocks.sizes)) * (points + BYTES_PER_ROW) * _ROOT_COPIES
         whole = min(threads * blocks.cut_bytes, blocks.stored_bytes or 0)
         peak = int(min(threads, blocks.n_blocks) * leaf + whole + root)
-        block_bytes = int(rows * row_bytes)
+        block_bytes = int(max(blocks.sizes) * points)
     return BuildPlan(
         reads=reads,
         n_blocks=blocks.n_blocks,
@@ -173,17 +169,6 @@ def plan_build(
 
 def _tasks(lazy: Lazy[Any], n_blocks: int) -> int:
     return round(lazy.n_tasks * n_blocks / max(leaf_layers(lazy).values()))
-
-
-def _row_bytes(blocks: RowBlocks) -> float | None:
-    """Bytes of the points of a row once they are brought to form; None where not known."""
-    if not blocks.sparse:
-        return blocks.schema.dtype.itemsize * blocks.schema.n_features
-    return None if blocks.stored_bytes is None else _stored_row_bytes(blocks)
-
-
-def _stored_row_bytes(blocks: RowBlocks) -> float:
-    return (blocks.stored_bytes or 0) / (blocks.n_rows or 1)
 
 
 def threads_of_a_worker(*, here: bool = False) -> int:

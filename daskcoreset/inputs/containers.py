@@ -240,9 +240,10 @@ def _select_array(group: Any, name: str, names: tuple[str, ...]) -> Any:
     n_dims = 2 if name == "X" else 1
     fitting = [candidate for candidate in names if len(_member(group, candidate).shape) == n_dims]
     if len(fitting) != 1:
+        cube = ", or a cube as xarray.open_zarr opens it" if name == "X" else ""
         raise InvalidInputError(
             f"{name} is a group of the arrays {list(names)}; name one of them {name!r}, or pass "
-            f"the array itself."
+            f"the array itself{cube}."
         )
     return _member(group, fitting[0])
 

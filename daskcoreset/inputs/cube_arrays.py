@@ -185,6 +185,7 @@ def dask_rows(
     letters = dict(zip(names, string.ascii_letters, strict=False))
     cut = dict(zip(sample_dims, chunks, strict=True))
     arrays = [_as_dask(variable, cut, name) for variable in variables]
+    arrays = _alike(arrays, planes, sample_dims, name)
     n_chunks = {
         dim: max(
             len(array.chunks[plane.dims.index(dim)])
@@ -236,6 +237,28 @@ def dask_rows(
         (sizes,) if flat else (sizes, (width,)),
         meta=np.empty((0,) if flat else (0, 0), dtype),
     )
+
+
+def _alike(
+    arrays: Sequence[Any], planes: Sequence[Plane], sample_dims: Sequence[str], name: str
+) -> list[Any]:
+    """Make feature dimensions that arrays cut in different ways one chunk in all of them.
+
+    Tasks would get a whole chunk of one array for every chunk of another.
+    """
+    cuts: dict[str, set[tuple[int, ...]]] = {}
+    for array, plane in zip(arrays, planes, strict=True):
+        for dim, chunks in zip(plane.dims, array.chunks, strict=True):
+            cuts.setdefault(dim, set()).add(chunks)
+    differing = {dim for dim, kinds in cuts.items() if len(kinds) > 1} - set(sample_dims)
+    found = []
+    for array, plane in zip(arrays, planes, strict=True):
+        whole = {axis: -1 for axis, dim in enumerate(plane.dims) if dim in differing}
+        cut = any(len(array.chunks[axis]) > 1 for axis in whole)
+        found.append(
+            with_declared_shapes(array, name).rechunk(whole, method="tasks") if cut else array
+        )
+    return found
 
 
 def _as_dask(variable: Any, cut: dict[str, tuple[int, ...]], name: str) -> Any:

@@ -88,10 +88,12 @@ def area_weights(layout: Layout) -> Any:
     """
     latitude = _coordinate("latitude", layout)
     if latitude is None:
+        names = [str(name) for name in layout.data.coords]
+        near = next((name for name in names if name.lower().startswith("lat")), "lat")
         raise InvalidInputError(
-            'sample_weight is "area", and X has no coordinate of latitude; set '
-            'X["lat"].attrs["standard_name"] = "latitude" and its "units", or pass the areas as a '
-            "DataArray."
+            f'sample_weight is "area", and of the coordinates of X, {names}, none says that it is '
+            f'latitude; set X["{near}"].attrs["units"] = "degrees_north", or pass the areas as a '
+            f"DataArray."
         )
     longitude = _coordinate("longitude", layout)
     shared = longitude is not None and set(longitude.dims) & set(latitude.dims)
@@ -100,6 +102,11 @@ def area_weights(layout: Layout) -> Any:
             f'sample_weight is "area", and {latitude.name!r} has the dimensions '
             f"{list(latitude.dims)} of a grid that is not regular, where cells of one latitude "
             f"differ in area; pass the areas as a DataArray."
+        )
+    if latitude.dtype.kind not in "iuf":
+        raise InvalidInputError(
+            f'sample_weight is "area", and {latitude.name!r} holds {latitude.dtype}, which are no '
+            f"degrees of latitude; correct it, or pass the areas as a DataArray."
         )
     angles, units = latitude.to_numpy().astype(np.float64), _attribute(latitude, "units")
     if units is not None and units not in (*_DEGREES, *_RADIANS):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -174,13 +174,22 @@ class Cube:
         array : dask.array.Array
             With the sample dimensions in the order of the rows, and at most one more.
         name, dim : str
-            Of the result, and of the dimension that it has beside them.
+            Of the result, and of the dimension that it has beside them, with underscores added
+            where the input has this name.
         """
         import xarray as xr
 
-        last = (dim,) * (array.ndim - len(self.dims))
-        made = xr.DataArray(array, self.coords.coords, (*self.dims, *last), name)
+        coords = self.coords.coords
+        last = (_unused(dim, {*self.dims, *coords}),) * (array.ndim - len(self.dims))
+        made = xr.DataArray(array, coords, (*self.dims, *last), name)
         return made.transpose(*self.order, *last)
+
+
+def _unused(name: str, taken: Container[Any]) -> str:
+    """Return a name that is not taken."""
+    while name in taken:
+        name += "_"
+    return name
 
 
 def dataset_of(features: Sequence[Feature], rows: AnyArray, dim: str) -> Any:
@@ -191,10 +200,15 @@ def dataset_of(features: Sequence[Feature], rows: AnyArray, dim: str) -> Any:
     features : sequence of Feature
     rows : ndarray of shape (k, d)
     dim : str
-        Name of the dimension of the rows.
+        Name of the dimension of the rows, with underscores added where a feature, or one of their
+        dimensions or coordinates, has this name.
     """
     import xarray as xr
 
+    taken = {
+        name for feature in features for name in (feature.name, *feature.dims, *feature.coords)
+    }
+    dim = _unused(dim, taken)
     variables, start = {}, 0
     for feature in features:
         values = rows[:, start : start + feature.width].reshape(len(rows), *feature.shape)

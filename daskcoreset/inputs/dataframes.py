@@ -98,7 +98,10 @@ def _split(
 def _frame_dtype(frame: Any, *, missing: bool = True) -> np.dtype[Any]:
     """Return the NumPy dtype of a pandas object; floating where a column may be `missing`."""
     if frame.ndim == 1:
-        dtype = _column_dtype(frame.dtype, missing=missing)
+        kind = getattr(getattr(frame.dtype, "categories", None), "dtype", frame.dtype)
+        dtype = _column_dtype(kind, missing=missing)
+        if dtype is not None and kind is not frame.dtype and missing and dtype.kind in "biu":
+            dtype = np.result_type(dtype, np.float32)  # a category may be missing
         return OBJECT if dtype is None else dtype
     plain = [_column_dtype(dtype) for dtype in frame.dtypes]
     columns = zip(frame.dtypes.items(), plain, strict=True)
@@ -142,4 +145,5 @@ def to_numpy(frame: Any, dtype: np.dtype[Any]) -> AnyArray:
     """Convert a pandas object; missing values become NaN."""
     if dtype.kind == "f":
         return np.asarray(frame.to_numpy(dtype=dtype, na_value=np.nan))
-    return np.asarray(frame.to_numpy() if dtype == OBJECT else frame.to_numpy(dtype=dtype))
+    # Categories that are numbers come as objects, too, as `dtype` declares.
+    return np.asarray(frame.to_numpy(dtype=dtype))

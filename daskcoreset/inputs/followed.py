@@ -282,6 +282,9 @@ _DATE = re.compile(
     r"(?:[T_-]([01]\d|2[0-3])[:.-]?([0-5]\d)(?:[:.-]?([0-5]\d))?)?(?!\d)"
 )
 
+# Writers of tables put one into the names of files: in one of some hundred its digits are a date.
+_UUID = re.compile(r"[0-9a-f]{8}(-?)[0-9a-f]{4}(?:\1[0-9a-f]{4}){2}\1[0-9a-f]{12}", re.IGNORECASE)
+
 
 def time_in_name(name: str) -> str | None:
     """Return the last date in a name, with the time of the day where there is one; None for none.
@@ -291,7 +294,7 @@ def time_in_name(name: str) -> str | None:
     >>> time_in_name("date=2026-03-01/part-0.parquet"), time_in_name("x-20260301T0930.npy")
     ('2026-03-01', '2026-03-01T09:30:00')
     """
-    for found in reversed(list(_DATE.finditer(name))):
+    for found in reversed(list(_DATE.finditer(_UUID.sub("*", name)))):
         year, _, month, day, hour, minute, second = found.groups()
         try:
             date = dt.date(int(year), int(month), int(day))

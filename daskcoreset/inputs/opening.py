@@ -172,6 +172,8 @@ def _open_memory(part: Any, name: str) -> Source:
         return array_source(_as_array(part, name))
     if all(hasattr(part, attribute) for attribute in ("shape", "dtype", "__getitem__")):
         return indexed_source(part)
+    if hasattr(part, "partial_fit") and hasattr(part, "coreset"):
+        raise InvalidTypeError(f"{name} is a {type(part).__name__}; pass {name}.coreset().")
     raise InvalidTypeError(
         f"{name} is a {type(part).__name__}; pass a Dask, NumPy, Zarr, HDF5, xarray, SciPy "
         f"sparse or pandas object, or a path."

@@ -41,6 +41,9 @@ class ArrowTable(Table):
         Arrow types that a column has in its pieces.
     nulls : set of str
         Columns that may hold nulls.
+    differing : dict of str to str
+        Columns that some files lack, or that are numbers in some only, and what is to be said
+        to those who ask for them.
     pieces : list
         `Piece` objects, in the order of the rows.
     """
@@ -51,10 +54,12 @@ class ArrowTable(Table):
         self.names: list[str] = []
         self.types: dict[str, list[Any]] = {}
         self.nulls: set[str] = set()
+        self.differing: dict[str, str] = {}
         self.pieces: list[Piece] = []
 
     def table(self, columns: Sequence[str]) -> Source:
         """Return some columns as the matrix X."""
+        self._check_types(columns)
         plain = {name: _plain_dtype(self.types[name]) for name in columns}
         check_numeric({name: self.types[name][0] for name in columns if plain[name] == OBJECT})
         # A null of any column becomes NaN, which only a floating dtype can hold.
@@ -63,10 +68,19 @@ class ArrowTable(Table):
 
     def column(self, name: str) -> Source:
         """Return one column as a vector of labels or weights."""
-        dtype = _plain_dtype(self.types[name])
+        self._check_types([name])
+        dtype = _plain_dtype([_of_values(kind) for kind in self.types[name]])
         if name in self.nulls and dtype.kind in "biu":
             dtype = np.result_type(dtype, np.float32)
         return self._source((name,), dtype, flat=True)
+
+    def _check_types(self, columns: Sequence[str]) -> None:
+        for name in columns:
+            if name in self.differing:
+                raise InvalidInputError(
+                    f"X has files with different {self.differing[name]}; pass files of one schema, "
+                    f"or choose columns that all of them have, by columns=[...]."
+                )
 
     def _source(
         self, columns: tuple[str, ...], dtype: np.dtype[Any], *, flat: bool = False
@@ -146,14 +160,18 @@ def _rows_of(
 def _column_to_numpy(column: Any, dtype: np.dtype[Any]) -> AnyArray:
     if dtype.kind == "f" and (column.null_count or _is_decimal(column.type)):
         column = column.cast("float64")  # where a null becomes NaN
+    elif column.null_count:  # of a dictionary it would be taken for the last value
+        column = column.cast(_of_values(column.type))
     return np.asarray(column.to_numpy())
 
 
 def _plain_dtype(kinds: Sequence[Any]) -> np.dtype[Any]:
     """Return the dtype that holds the types that one column has in all files."""
-    if all(map(_is_number, kinds)):
+    # A file may have nothing but nulls in a column, whose type it does not tell then.
+    known = [kind for kind in kinds if not _is_null(kind)]
+    if known and all(map(_is_number, known)):
         return common_dtype(
-            np.float64 if _is_decimal(kind) else kind.to_pandas_dtype() for kind in kinds
+            np.float64 if _is_decimal(kind) else kind.to_pandas_dtype() for kind in known
         )
     return OBJECT
 
@@ -163,6 +181,19 @@ def _is_number(kind: Any) -> bool:
 
     plain = pt.is_integer(kind) or pt.is_floating(kind) or pt.is_boolean(kind)
     return bool(plain) or _is_decimal(kind)
+
+
+def _of_values(kind: Any) -> Any:
+    """Return the type of what a dictionary holds, which writers make of categories."""
+    import pyarrow.types as pt
+
+    return kind.value_type if pt.is_dictionary(kind) else kind
+
+
+def _is_null(kind: Any) -> bool:
+    import pyarrow.types as pt
+
+    return bool(pt.is_null(kind))
 
 
 def _is_decimal(kind: Any) -> bool:
@@ -368,8 +399,10 @@ class ParquetFiles(ArrowTable):
         self._keys = keys
         with ThreadPoolExecutor(_FOOTERS_AT_A_TIME) as pool:
             footers = list(pool.map(self._read_footer, fragments))
-        for fragment, footer in zip(fragments, footers, strict=True):
-            self._add_file(fragment, footer, source.schema)
+        rows = [bool(fragment.metadata.num_rows) for fragment in fragments]
+        for fragment, footer, some in zip(fragments, footers, rows, strict=True):
+            if some or not any(rows):  # writers guess the types of files without rows
+                self._add_file(fragment, footer, source.schema)
         self.names = list(self.types) or list(source.schema.names)
 
     def _add_file(self, fragment: Any, footer: str, schema: Any) -> None:
@@ -390,18 +423,19 @@ class ParquetFiles(ArrowTable):
                 self._note_nulls(fragment.metadata.row_group(group.id))
 
     def _add_columns(self, file: str, types: Mapping[str, Any]) -> None:
-        if self.types and set(types) != set(self.types):
-            differing = sorted(set(types) ^ set(self.types))
-            raise InvalidInputError(
-                f"X has files with different columns: {file!r} and those before it differ in "
-                f"{differing}; pass files of one schema."
+        lacking = sorted(set(types) ^ set(self.types)) if self.types else []
+        for name in lacking:
+            self.differing.setdefault(
+                name, f"columns: {file!r} and those before it differ in {lacking}"
             )
         for name, kind in types.items():
             before = self.types.setdefault(name, [])
-            if before and _is_number(kind) != _is_number(before[0]):
-                raise InvalidInputError(
-                    f"X has files with different types: column {name!r} of {file!r} is {kind}, and "
-                    f"{before[0]} in those before it; pass files of one schema."
+            known = [other for other in before if not _is_null(other)]
+            if known and not _is_null(kind) and _is_number(kind) != _is_number(known[0]):
+                self.differing.setdefault(
+                    name,
+                    f"types: column {name!r} of {file!r} is {kind}, and {known[0]} in those before "
+                    f"it",
                 )
             before.append(kind)
 

@@ -16,6 +16,7 @@ from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.tables import html_table, text_table
+from daskcoreset.core.typing import Metric
 from daskcoreset.core.validation import as_float, as_int, check_choice
 from daskcoreset.execution.plan import BuildPlan
 from daskcoreset.inputs.blocks import row_blocks
@@ -37,6 +38,9 @@ _HEAVY = 0.5
 
 # Of data with fewer rows than there may be.
 _ALL = "all rows"
+
+# Of constructions that err alike, as far as the trials can tell.
+_CHOSEN, _EQUAL = "as good as others, and safer", "as good, within chance"
 
 # Columns up to which moments are gathered beside the pilot.
 _MOST_COLUMNS = 1024
@@ -185,6 +189,8 @@ def advise(
     confidence: float = 0.95,
     chunks: int | Literal["auto"] = "auto",
     on_invalid: Literal["raise", "drop"] | None = None,
+    metric: Metric = "euclidean",
+    representatives: Literal["auto", "rows"] = "auto",
     progress: bool | None = None,
     timeout: float | None = None,
     **_reading: Unpack[ReadKeywords],
@@ -194,12 +200,12 @@ def advise(
     One read gathers a pilot: of up to 50,000 rows all of them, of more a coreset by the safest
     construction for the task, in which rare rows that cost much are present, and the exact
     moments of all rows. Coresets by each construction are drawn from the pilot and solved, k-means
-    by five starts, and the solutions evaluated on the pilot: errors and intervals are over the best
-    solution known, and hold what the solver misses by its starts. Constructions are compared by
-    the part that is the coreset's, for which k-means starts at the best solution known. The
-    least one is chosen; of those within 5 %, or apart by no more than
-    chance, the safest, which is the first of the table. A uniform sample is never chosen where a
-    single row would have half of its cost.
+    as by `daskcoreset.CoresetKMeans`, and the solutions evaluated on the pilot: errors and
+    intervals are over the best solution known, and hold what the solver misses by its starts. The
+    least error is chosen. Among several, apart by 5 % or a standard error at most, that of the
+    coreset decides, for which k-means starts at the best solution known, and then the order of
+    the table, in which the safest come first; remarks say so. A uniform sample is never chosen
+    where a single row would have half of its cost.
 
     Parameters
     ----------
@@ -222,6 +228,13 @@ def advise(
         As for `daskcoreset.build`.
     random_state : int, Generator, RandomState or None, default=None
         The same number gives the same advice, but for the seconds.
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        As in `daskcoreset.build`, which takes it from ``advice.options``. By "cosine" the centers
+        of "clustering" have length one, as those of `daskcoreset.CoresetKMeans`.
+    representatives : {"auto", "rows"}, default="auto"
+        Whether only constructions are compared whose coresets are rows of the data, which have
+        labels and can be reduced further. "auto" compares weighted centroids too, see
+        `daskcoreset.StrongKMeans`, where rows are dense.
     confidence : float, default=0.95
         Of the intervals.
     storage_options, columns, missing_chunks, sample_dims, feature_dims
@@ -246,6 +259,8 @@ def advise(
     >>> coreset = build(X, method=advice.method, size=advice.size, n_clusters=3, random_state=0)
     """
     check_choice("task", task, *TASKS)
+    check_choice("metric", metric, "euclidean", "cosine")
+    check_choice("representatives", representatives, "auto", "rows")
     plan_of = TASKS[task]
     _check_task(task, plan_of, y, n_clusters)
     size = default_size(n_clusters or 0) if budget is None else as_int("budget", budget)
@@ -256,36 +271,41 @@ def advise(
     parts = n_clusters if plan_of.clusters else None
     data: dict[str, Any] = {
         "sample_weight": sample_weight, "chunks": chunks, "on_invalid": on_invalid,
+        "metric": metric,
     }  # fmt: skip
     with time_limit(timeout):
         trials, heavy, seconds = _piloted(
-            X, y, plan_of, parts, size=size, seed=seed, progress=progress, **data
-        )
+            X, y, plan_of, parts, size=size, seed=seed, progress=progress,
+            rows_only=representatives == "rows", **data,
+        )  # fmt: skip
         sizes = [size] if epsilon is None else [max(1, size // part) for part in (8, 4, 2, 1)]
         for rows in sizes:
-            trials = Trials(trials.pilot, plan_of, parts, rows, trials.n_rows, seed)
-            found, chosen = _compared(trials, heavy, level)
+            trials = Trials(trials.pilot, trials.task, parts, rows, trials.n_rows, seed)
+            found, chosen, enough = _compared(trials, heavy, level)
             if epsilon is not None and found[chosen.name].high <= epsilon:
                 break
         # Reads are those of the plans; nothing is read for them.
         plans = {
             one.name: one.build(X, y, n_clusters=parts, size=rows, dry_run=True, **data)
-            for one in plan_of.candidates
+            for one in trials.task.candidates
         }
     is_part = len(trials.pilot) < trials.n_rows
     best, plan = found[chosen.name], plans[chosen.name]
     table = tuple(replace(one, reads=plans[one.name].reads) for one in found.values())
-    options = {key: value for key, value in chosen.options.items() if key != "method"}
+    options = chosen.options_for(parts)
+    method = options.pop("method")
+    if metric != "euclidean":
+        options["metric"] = metric
     return Advice(
         task=task,
-        method=chosen.options["method"],
+        method=method,
         name=chosen.name,
         size=rows,
         n_clusters=parts,
         error=best.error,
         low=best.low,
         high=best.high,
-        uniform_is_enough=_is_enough(found, chosen.name),
+        uniform_is_enough=enough,
         reads=plan.reads,
         # A pilot of all rows is read without scores; a build from it is the build.
         seconds=max(trials.seconds.get(chosen.name, 0.0), seconds * plan.reads * is_part),
@@ -320,11 +340,12 @@ def _piloted(
     size: int,
     seed: int,
     progress: bool | None,
+    rows_only: bool,
     **data: Any,
 ) -> tuple[Trials, str, float]:
     """Read once; return trials on the pilot, why not to sample uniformly, and seconds."""
     labels = y if task.labels else None
-    blocks = row_blocks(X, labels, **data)
+    blocks = row_blocks(X, labels, **{name: one for name, one in data.items() if name != "metric"})
     summaries = ("moments",) if blocks.schema.n_features <= _MOST_COLUMNS else ()
     rows = min(max(_PILOT, _PILOT_MULTIPLE * size), _PILOT_MOST)
     options: dict[str, Any] = {
@@ -338,6 +359,8 @@ def _piloted(
         portfolio = build(X, labels, method={"pilot": task.pilot}, **options)
     seconds = time.perf_counter() - began
     pilot = portfolio["pilot"]
+    if rows_only or blocks.sparse:
+        task = replace(task, candidates=tuple(one for one in task.candidates if one.of_rows))
     trials = Trials(pilot, task, parts, size, int(pilot.provenance["n"]), seed)
     heavy = ""
     if portfolio.summary is not None and task.clusters:
@@ -360,12 +383,15 @@ def _beyond(summary: Any, pilot: Coreset, trials: Trials) -> str:
 
 def _compared(
     trials: Trials, heavy: str, confidence: float
-) -> tuple[dict[str, Compared], Candidate]:
-    """Try all candidates, those that are close more often; return what was found, and choose."""
+) -> tuple[dict[str, Compared], Candidate, bool]:
+    """Try all candidates, those that are close more often; return what was found, and choose.
+
+    Last comes whether a uniform sample is enough.
+    """
     candidates = trials.task.candidates
     if trials.size >= trials.n_rows:
         found = {one.name: Compared(one.name, 0.0, 0.0, 0.0, 0.0, 1, _ALL) for one in candidates}
-        return found, candidates[-1]
+        return found, candidates[-1], True
     trials.run(candidates, _TRIALS)
     while True:
         close = _close(trials, candidates)
@@ -375,21 +401,28 @@ def _compared(
         trials.run(close, _TRIALS)
     if not heavy and (share := trials.largest_share()) > _HEAVY:
         heavy = f"one row would have {share:.0%} of the cost"
+    chosen, equals = _safest(
+        trials, [one for one in candidates if one.name != "uniform" or not heavy]
+    )
     found = {}
     for one in candidates:
         remark = heavy if one.name == "uniform" else ""
+        if one in equals:
+            remark = _CHOSEN if one is chosen else _EQUAL
         spread = _PILOT_SPREAD if len(trials.pilot) < trials.n_rows else _LEAST_SPREAD
         low, high = _interval(trials.errors(one.name), confidence, spread)
         mean = float(trials.errors(one.name).mean())
         own = float(trials.errors(one.name, of_coreset=True).mean())
         found[one.name] = Compared(one.name, mean, low, max(high, mean), own, 0, remark)
-    eligible = [one for one in candidates if not found[one.name].remark]
-    return found, _safest(trials, eligible)
+    uniform = candidates[-1]
+    own_error = found[chosen.name].coreset_error
+    enough = uniform in (chosen, *equals) and found["uniform"].coreset_error <= _CLOSE * own_error
+    return found, chosen, enough
 
 
 def _close(trials: Trials, candidates: Sequence[Candidate]) -> list[Candidate]:
     """Return those that more trials may tell from the best one."""
-    errors = {one.name: trials.errors(one.name, of_coreset=True) for one in candidates}
+    errors = {one.name: trials.errors(one.name) for one in candidates}
     best = min(errors.values(), key=lambda values: float(values.mean()))
     return [one for one in candidates if _gap(errors[one.name], best) <= 2.0]
 
@@ -406,16 +439,27 @@ def _gap(errors: Any, best: Any) -> float:
     return 0.0 if gap <= 0.0 else gap / max(noise, 1e-300)
 
 
-def _safest(trials: Trials, candidates: Sequence[Candidate]) -> Candidate:
-    """Choose the first candidate that is as good as the best one."""
-    errors = {one.name: trials.errors(one.name, of_coreset=True) for one in candidates}
-    least = min(float(values.mean()) for values in errors.values())
-    best = next(values for values in errors.values() if float(values.mean()) == least)
-    for one in candidates:
-        values = errors[one.name]
-        if float(values.mean()) <= _CLOSE * least or _gap(values, best) <= 0.5:
-            return one
-    return candidates[0]
+def _safest(trials: Trials, candidates: Sequence[Candidate]) -> tuple[Candidate, list[Candidate]]:
+    """Choose; return also all those that err no more by what the trials tell, where several do.
+
+    Of these, the first one whose coresets err no more where solvers start at the best solution: it
+    has the lower worst case.
+    """
+    equals = _least(candidates, [trials.errors(one.name) for one in candidates], 1.0)
+    own = [trials.errors(one.name, of_coreset=True) for one in equals]
+    chosen = _least(equals, own, 0.5)[0]
+    return chosen, equals if len(equals) > 1 else []
+
+
+def _least(candidates: Sequence[Candidate], errors: Sequence[Any], most: float) -> list[Candidate]:
+    """Return candidates of the least error, and those above by 5 %, or so many standard errors."""
+    best = min(errors, key=lambda values: float(values.mean()))
+    least = _CLOSE * float(best.mean())
+    return [
+        one
+        for one, values in zip(candidates, errors, strict=True)
+        if float(values.mean()) <= least or _gap(values, best) <= most
+    ]
 
 
 def _interval(errors: Any, confidence: float, spread: float) -> tuple[float, float]:
@@ -431,15 +475,6 @@ def _interval(errors: Any, confidence: float, spread: float) -> tuple[float, flo
     half = float(stats.t.ppf(0.5 + confidence / 2.0, n - 1)) * width
     low = 0.0 if float(errors.min()) <= floor else float(np.exp(logs.mean() - half))
     return low, float(np.exp(logs.mean() + half))
-
-
-def _is_enough(found: dict[str, Compared], chosen: str) -> bool:
-    """Whether a uniform sample does no worse than what was chosen."""
-    uniform = found["uniform"]
-    return (
-        uniform.remark in ("", _ALL)
-        and uniform.coreset_error <= _CLOSE * found[chosen].coreset_error
-    )
 
 
 def _percent(value: float) -> str:

@@ -22,7 +22,9 @@ from daskcoreset.objectives import (
     Objective,
     QuantizationError,
 )
+from daskcoreset.sensitivities.kmeans import StrongKMeans
 from daskcoreset.solvers import kmeans
+from daskcoreset.solvers.spherical import unit_centers
 
 
 @dataclass(frozen=True)
@@ -34,18 +36,34 @@ class Candidate:
     name : str
         What it is called in the table.
     options : mapping of str to object
-        Options of `daskcoreset.build`, `method` among them.
+        Options of `daskcoreset.build`, `method` among them, which may be a function of the number
+        of clusters.
+    of_rows : bool
+        Whether its coresets are rows, which may be sparse and have labels.
     """
 
     name: str
     options: Mapping[str, Any]
+    of_rows: bool = True
+
+    def options_for(self, n_clusters: int | None) -> dict[str, Any]:
+        """Options of `daskcoreset.build` for solutions of so many clusters."""
+        method = self.options["method"]
+        return {**self.options, "method": method(n_clusters) if callable(method) else method}
 
     def build(self, X: Any, y: Any = None, *, n_clusters: int | None, **options: Any) -> Any:
         """Call `daskcoreset.build` for solutions of so many clusters, where they have any."""
-        chosen: dict[str, Any] = {**self.options, **options}
+        chosen = {**self.options_for(n_clusters), **options}
         if n_clusters is not None:
             chosen["n_clusters"] = n_clusters
         return build(X, y, **chosen)
+
+    def n_drawn(self, n_clusters: int | None, size: int, n_features: int) -> int:
+        """Rows that are drawn for a coreset of `size`: for one of centroids more."""
+        if self.of_rows:
+            return size
+        drawn: int = self.options_for(n_clusters)["method"].design.n_drawn(size, n_features)
+        return drawn
 
 
 def _solved(objective: Any, rows: Block, rng: np.random.Generator, start: Any = None) -> Any:
@@ -59,17 +77,24 @@ def _clustered(
     rng: np.random.Generator,
     start: FloatArray | None = None,
 ) -> FloatArray:
-    """Solve by five runs of k-means++, or from given centers."""
+    """Solve as `CoresetKMeans` does by default, or from given centers."""
     k, seed = objective.n_clusters or 1, int(rng.integers(2**32))
     rows = rows.take(np.flatnonzero(rows.weights > 0.0))
     if len(rows) <= k:
         return objective.solve(rows, rng)
-    options: dict[str, Any] = {"init": "k-means++", "n_init": 5, "max_iter": 100, "tol": 1e-4}
+    options: dict[str, Any] = {"init": "k-means++", "n_init": kmeans.auto_starts(k)}
     if start is not None and len(start) == k:
         options |= {"init": start, "n_init": 1}
     with warnings.catch_warnings():  # of fewer distinct rows than clusters
         warnings.simplefilter("ignore")
-        return kmeans.solve(rows.points, rows.weights, k, seed=seed, **options).centers
+        found = kmeans.solve(
+            rows.points, rows.weights, k, max_iter=300, tol=1e-4, seed=seed, **options
+        )
+    return found.centers
+
+
+def _of_centroids(n_clusters: int) -> StrongKMeans:
+    return StrongKMeans(n_clusters, representatives="centroids")
 
 
 def _methods(*names: str) -> tuple[Candidate, ...]:
@@ -111,7 +136,11 @@ class Task:
 TASKS: dict[str, Task] = {
     "clustering": Task(
         QuantizationError,
-        _methods("kmeans", "lightweight", "uniform"),
+        (
+            Candidate("kmeans", {"method": "kmeans"}),
+            Candidate("centroids", {"method": _of_centroids}, of_rows=False),
+            *_methods("lightweight", "uniform"),
+        ),
         "kmeans",
         clusters=True,
         solve=_clustered,
@@ -178,7 +207,9 @@ class Trials:
         self.rows = block_of(self.pilot)
         self.objective = self.task.objective(self.n_clusters).fitted(self.rows)
         rng = stream(self.seed, Stage.SIZING, 2)
-        self.start = self.best = self.task.solve(self.objective, self.rows, rng)
+        # By chance, the best of all trials counts: a rough one of few rows does to begin with.
+        rows = self._drawn(self.task.candidates[0], rng) if self.task.by_chance else self.rows
+        self.start = self.best = self._solution(rows, rng)
         self.least_cost = self.objective.cost(self.rows, self.best)
 
     def run(self, candidates: Sequence[Candidate], count: int) -> None:
@@ -200,6 +231,11 @@ class Trials:
 
     def _cost(self, candidate: Candidate, trial: int) -> float:
         rng = stream(self.seed, Stage.SIZING, 3, trial)
+        rows = self._drawn(candidate, rng)
+        self.drawn.setdefault(candidate.name, []).append(rows)
+        return self._solved(rows, rng)
+
+    def _drawn(self, candidate: Candidate, rng: np.random.Generator) -> Block:
         with warnings.catch_warnings():  # they are about the pilot
             warnings.simplefilter("ignore")
             began = time.perf_counter()
@@ -215,16 +251,21 @@ class Trials:
             )
         taken = time.perf_counter() - began
         self.seconds[candidate.name] = min(taken, self.seconds.get(candidate.name, np.inf))
-        rows = block_of(coreset)
-        self.drawn.setdefault(candidate.name, []).append(rows)
-        return self._solved(rows, rng)
+        return block_of(coreset)
+
+    def _solution(self, rows: Block, rng: np.random.Generator, start: Any = None) -> Any:
+        found = self.task.solve(self.objective, rows, rng, start)
+        if self.pilot.metric == "cosine" and isinstance(self.objective, QuantizationError):
+            rows = rows.take(np.flatnonzero(rows.weights > 0.0))
+            return unit_centers(rows.points, rows.weights, found)
+        return found
 
     def _solved(self, rows: Block, rng: np.random.Generator, start: Any = None) -> float:
         """Cost on the pilot of the solution on some rows, which may be the best one known."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                solution = self.task.solve(self.objective, rows, rng, start)
+                solution = self._solution(rows, rng, start)
         except ValueError:  # of rows that show no solution, such as those of one class
             return np.inf
         cost = self.objective.cost(self.rows, solution)
@@ -244,10 +285,21 @@ class Trials:
             return np.where(costs <= max(none, self._rounding()), 0.0, np.inf)
         errors = np.maximum(costs / self.least_cost - 1.0, 0.0)
         if self.task.by_chance and not of_coreset:
-            return errors
+            # What the coreset itself costs more on all rows; starts miss as much on either.
+            own = np.maximum(np.array(self.coreset_costs[name]) / self.least_cost - 1.0, 0.0)
+            with np.errstate(invalid="ignore"):
+                return errors + np.nan_to_num(own * (self._beyond_pilot(name) - 1.0), posinf=0.0)
+        return errors * self._beyond_pilot(name)
+
+    def _beyond_pilot(self, name: str) -> float:
+        """How much more a coreset of all rows errs than one of the pilot."""
+        if self.n_rows == len(self.pilot):
+            return 1.0
         # A draw without replacement from so few rows is nearer to them than one from all.
-        of_all, of_pilot = (1.0 - self.size / n for n in (self.n_rows, len(self.pilot)))
-        return errors * max(of_all, 0.0) / max(of_pilot, 1e-9)
+        candidate = next(one for one in self.task.candidates if one.name == name)
+        drawn = candidate.n_drawn(self.n_clusters, self.size, self.pilot.n_features)
+        of_all, of_pilot = (1.0 - drawn / n for n in (self.n_rows, len(self.pilot)))
+        return max(of_all, 0.0) / max(of_pilot, 1e-9)
 
     def _rounding(self) -> float:
         """Cost that is nothing but rounding."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
@@ -10,19 +9,20 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 import numpy as np
 
 from daskcoreset.core.blocks import Block, find_unusable_row
-from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.coreset import CLASS_WEIGHT, Coreset
 from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.errors import (
-    CoresetWarning,
     InvalidInputError,
     InvalidTypeError,
     about_member,
+    warn_user,
 )
 from daskcoreset.core.portfolio import Portfolio
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.tables import html_table, text_table
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import as_float, as_int, check_flag
+from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.metrics.costs import data_of
 from daskcoreset.metrics.plot_errors import plot_audit
@@ -350,7 +350,8 @@ def audit(
         mixtures, that of linear classifiers for "svm" and "logistic", and the quantization
         error for all others.
     sample_weight : array-like of shape (n,), or str, optional
-        Input weights u of the data, if the coreset was built with any.
+        Input weights u of the data, if the coreset was built with any; without the
+        ``class_weight`` of the estimator that it is of, which it knows.
     sample_size : int or None, default=None
         Rows, on average, of the independent sample from which `Audit.interval` answers; as
         many as the coreset has, and at least 10,000, by default.
@@ -443,6 +444,7 @@ def audit(
         )
     with time_limit(timeout):
         blocks = data_of(coreset, X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
+        blocks = _weighed(blocks, coreset, portfolio)
         design = _design(rows, objective, candidates, size, seed)
         sample = sample_costs(blocks, design, progress=progress)
     n_rows, errors, of_sample = sample.n_rows, None, None
@@ -453,11 +455,10 @@ def audit(
         seen = Block(drawn.points, drawn.weights, drawn.labels)
         of_sample = SampleIntervals(seen, rows, portfolio.all_rows, n_rows)
     if coreset.provenance.get("n", n_rows) != n_rows:
-        warnings.warn(
+        warn_user(
             f"X has {n_rows} rows and the coreset is of {coreset.provenance['n']}: the audit "
-            f"compares it with other data than it was built from.",
-            CoresetWarning,
-            stacklevel=2,
+            f"compares it with other data than it was built from. Pass these; for rows held out "
+            f"there are score() and scikit-learn's metrics."
         )
     return Audit(
         objective=objective,
@@ -503,6 +504,25 @@ def _stand_in(portfolio: Portfolio, y: Any, sample_weight: Any) -> tuple[Any, An
         )
     sample = portfolio.sample_of_all
     return sample.points, sample.labels, sample.weights
+
+
+def _weighed(blocks: RowBlocks, coreset: Coreset, portfolio: Portfolio | None) -> RowBlocks:
+    """Return blocks with the weights of classes that the coreset was drawn with."""
+    factors = coreset.provenance.get(CLASS_WEIGHT)
+    if not factors or blocks.schema.class_weight:  # an estimator has set them
+        return blocks
+    if portfolio is not None:
+        raise InvalidInputError(
+            "the weights of the coreset contain class_weight, and the sample of the portfolio "
+            "does not; pass the data as X."
+        )
+    if not blocks.has_labels:
+        raise InvalidInputError(
+            "y is missing, and the weights of the coreset contain class_weight; pass the labels "
+            "of X."
+        )
+    known = tuple((label, factor) for label, factor in factors)
+    return replace(blocks, schema=replace(blocks.schema, class_weight=known))
 
 
 def _standard_errors(

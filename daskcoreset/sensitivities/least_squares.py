@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from daskcoreset.core.blocks import Block, InvalidRow
-from daskcoreset.core.linalg import dense, inverse_root, product, spread_directions, tiles
+from daskcoreset.core.linalg import (
+    dense,
+    inverse_root,
+    is_narrow,
+    product,
+    spread_directions,
+    thin_product,
+    tiles,
+)
 from daskcoreset.core.moments import Scatter, merge_scatters, scatter_of
 from daskcoreset.core.sampling import TOTALS, Calibrated, Target, calibrate_classes
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
@@ -316,14 +324,42 @@ def leverages(
     >>> leverages(rows, np.ones(2), scatter_of(rows, np.ones(2)), intercept=True).round(5)
     array([1., 1.])
     """
+    none = np.empty((0, len(scatter.mean)))
+    return leverages_and_products(points, weights, scatter, none, intercept=intercept)[0]
+
+
+def leverages_and_products(
+    points: Points, weights: FloatArray, scatter: Scatter, vectors: FloatArray, *, intercept: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Leverages, and products with vectors of shape (p, d), of shape (n, p), in one go.
+
+    Products are those of rows less the center of leverages: the mean, or without intercept zero.
+    """
     center, root = _whitening(scatter, intercept=intercept)
-    out = np.zeros(len(weights))
-    for part in tiles(len(weights), len(center)):
-        gaps = dense(points[part]) - center
-        gaps[weights[part] == 0.0] = 0.0
-        out[part] = np.square(product(gaps, root)).sum(axis=1)
+    out, products = np.empty(len(weights)), np.empty((len(weights), len(vectors)))
+    if is_narrow(points):
+        from daskcoreset.core import gaps_numba as loops
+
+        triangle = np.pad(root.T, ((0, 0), (0, 3)))
+        loops.whiten(points, weights, center, triangle, vectors, out, products)
+    else:
+        columns = np.ascontiguousarray(vectors.T)
+        for part, gaps in gaps_of(points, weights, center):
+            out[part] = np.square(product(gaps, root)).sum(axis=1)
+            if len(vectors):
+                products[part] = thin_product(gaps, columns)
     # About the mean the entry of one stands at right angles to all columns.
-    return out + 1.0 / scatter.weight if intercept else out
+    return out + 1.0 / scatter.weight if intercept else out, products
+
+
+def gaps_of(
+    points: Any, weights: FloatArray, center: FloatArray
+) -> Iterator[tuple[slice, FloatArray]]:
+    """Go through rows less a center, some at a time; those of weight zero are at the center."""
+    for rows in tiles(len(weights), len(center)):
+        gaps = dense(points[rows]) - center
+        gaps[weights[rows] == 0.0] = 0.0
+        yield rows, gaps
 
 
 def total_leverage(local: Scatter, scatter: Scatter, *, intercept: bool) -> float:

@@ -16,8 +16,8 @@ from daskcoreset.core.blocks import (
     find_bad_target,
 )
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.core.linalg import dense, dense_rows, product, tiles
-from daskcoreset.core.moments import merge_moments, merge_scatters, moments_of
+from daskcoreset.core.linalg import dense_rows
+from daskcoreset.core.moments import merge_scatters
 from daskcoreset.core.ordering import spatial_order
 from daskcoreset.core.sampling import (
     Calibrated,
@@ -47,10 +47,12 @@ from daskcoreset.sensitivities.logistic_pilot import (
     LogisticSums,
     exact_pilot,
     fitted_on,
+    labelled_scatter,
     logistic_scores,
     logistic_sums,
     logistic_terms,
     merge_logistic_sums,
+    merge_means,
     rough_model,
 )
 from daskcoreset.sensitivities.svm_calibration import (
@@ -62,7 +64,7 @@ from daskcoreset.sensitivities.svm_calibration import (
 
 Variant: TypeAlias = Literal["calibrated", "systematic"]
 
-# Columns at most: eigenvectors of so many take some ten seconds, for every block.
+# Columns at most: a factor of their matrix takes seconds, for every block.
 _MAX_COLUMNS = 4096
 
 # Shares of the rows in two reads: by the pull at the pilot's model, by leverage, and as in one
@@ -338,13 +340,13 @@ class Logistic(Sensitivity[Any]):
         return self if self.reads == 1 or needed <= _PILOT_ROWS else replace(self, reads=1)
 
     def too_much(self, n_rows: int, n_features: int) -> str | None:
-        """Return why a matrix of d x d numbers, and its eigenvectors, would take too much."""
+        """Return why a matrix of d x d numbers, and its factor, would take too much."""
         del n_rows
         if n_features <= _MAX_COLUMNS:
             return None
         return (
             f"a matrix of d x d numbers takes {n_features**2 / 2**27:.3g} GiB, and its "
-            f"eigenvectors, for every block, {n_features**3:.1g} products; pass {_MAX_COLUMNS:,} "
+            f"factor, for every block, {n_features**3:.1g} products; pass {_MAX_COLUMNS:,} "
             f"columns at most, for example those of sklearn.decomposition.TruncatedSVD."
         )
 
@@ -364,29 +366,17 @@ class Logistic(Sensitivity[Any]):
         """Sum terms over the rows, and score them by the same terms; or as of one read."""
         if previous is None:
             return super().proposal(block, previous, rng)
-        terms = logistic_terms(block, previous)
-        scores = logistic_scores(block, previous, terms, intercept=self.intercept)
+        terms = logistic_terms(block, previous, intercept=self.intercept)
+        scores = logistic_scores(block, previous, terms)
         sums = logistic_sums(block, previous, terms, scores.sum(axis=1))
         scores *= _factors(previous)[:, np.newaxis]
         return sums, scores.sum(axis=0)
 
     def _moments(self, block: Block, rng: np.random.Generator) -> LabelledScatter:
-        whole = moments_of(block.points, block.weights)
-        d = len(whole.mean)
-        matrix = np.zeros((d, d))
-        points: Any = block.points
-        for rows in tiles(len(block), d):
-            gaps = dense(points[rows]) - whole.mean
-            gaps[block.weights[rows] == 0.0] = 0.0
-            matrix += product((gaps * block.weights[rows, np.newaxis]).T, gaps)
-        _, labels, codes = block.coded
-        classes = {}
-        for code, label in enumerate(labels):
-            members = np.flatnonzero((codes == code) & (block.weights > 0.0))
-            if len(members):
-                classes[label.item()] = moments_of(points[members], block.weights[members])
-        strata = sample_strata(block, _pilot_size(d), rng) if self.reads > 1 else {}
-        return LabelledScatter(whole.weight, whole.mean, matrix, classes, strata)
+        summary = labelled_scatter(block)
+        if self.reads == 1:
+            return summary
+        return replace(summary, strata=sample_strata(block, _pilot_size(len(summary.mean)), rng))
 
     def merge(self, first: Any, second: Any) -> Any:
         """Merge moments, as Chan, Golub and LeVeque (1983) do, or sums."""
@@ -395,7 +385,7 @@ class Logistic(Sensitivity[Any]):
         classes = dict(first.classes)
         for label, moments in second.classes.items():
             earlier = classes.get(label)
-            classes[label] = moments if earlier is None else merge_moments(earlier, moments)
+            classes[label] = moments if earlier is None else merge_means(earlier, moments)
         whole = merge_scatters(first, second)
         strata = merge_reservoirs(first.strata, second.strata, _pilot_size(len(whole.mean)))
         return LabelledScatter(whole.weight, whole.mean, whole.matrix, classes, strata)
@@ -423,8 +413,8 @@ class Logistic(Sensitivity[Any]):
     def scores(self, block: Block, summary: Any) -> FloatArray:
         """Return u s(x), or the two halves of the score of two reads."""
         if isinstance(summary, LogisticPilot):
-            terms = logistic_terms(block, summary)
-            parts = logistic_scores(block, summary, terms, intercept=self.intercept)
+            terms = logistic_terms(block, summary, intercept=self.intercept)
+            parts = logistic_scores(block, summary, terms)
             return np.asarray(parts * _factors(summary)[:, np.newaxis])
         if summary.weight == 0.0:
             return np.zeros((1, len(block)))

@@ -28,7 +28,7 @@ import scipy.sparse as sp
 import xarray as xr
 import zarr
 
-from daskcoreset import Coreset, build
+from daskcoreset import Coreset, CoresetStream, build
 from daskcoreset.core.errors import (
     CoresetError,
     CoresetWarning,
@@ -654,3 +654,8 @@ def test_build__what_stands_in_the_place_of_the_labels() -> None:
         build(rows, Uniform())
     with pytest.raises(InvalidInputError, match="'uniform', and 'auto' and 'coverage'"):
         build(rows, method="nonsense")
+
+
+def test_build__of_a_stream_names_its_coreset() -> None:
+    with pytest.raises(InvalidTypeError, match=r"X is a CoresetStream; pass X.coreset\(\)"):
+        build(CoresetStream(size=10))

@@ -174,7 +174,7 @@ def test_scheduler__stopped_then_killed_then_started_again(
     with real_cluster(tmp_path, 1) as cluster:
         client = cluster.client(1)
         scheduler = cluster.nodes["scheduler"]
-        short = {"daskcoreset.scheduler-ttl": "3s"}
+        short = {"daskcoreset.scheduler-ttl": "2s"}
         with dask.config.set(short), running("one read", data, client) as (result, _):
             scheduler.send(signal.SIGSTOP)
             with pytest.raises(ClusterError, match="the scheduler is lost: the scheduler has not"):

@@ -256,8 +256,6 @@ def test_build__checks_the_metric() -> None:
     for metric in ("dot", 3, None):
         with pytest.raises(InvalidInputError, match='metric must be "euclidean" or "cosine"'):
             build(ROWS, metric=metric)  # type: ignore[call-overload]
-    with pytest.raises(InvalidInputError, match="metric is 'cosine'; pass a method"):
-        build(ROWS, method="auto", n_clusters=3, metric="cosine")
     with pytest.raises(ValueError, match="metric"):
         CoresetKMeans(3, metric="dot").fit(ROWS)  # type: ignore[arg-type]
 

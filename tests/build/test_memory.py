@@ -19,7 +19,7 @@ import zarr
 
 ROWS, D = 50_000, 20  # 4 MB of float32 in a block
 BLOCK = ROWS * D * 4
-FEW, MANY = 10, 40  # blocks: 40 and 160 MB
+FEW, MANY = 6, 24  # blocks: 24 and 96 MB
 THREADS = 2
 SIZE = 1000
 

@@ -42,6 +42,9 @@ MODES: list[Mode] = list(
     )
 )
 
+# Every value of all four, where all their combinations take long.
+SOME = [MODES[i] for i in (0, 6, 11, 13)]
+
 
 def rows() -> dict[str, Any]:
     """Rows in clusters, sorted by cluster: blocks differ, and float64 sums are not exact."""
@@ -117,7 +120,7 @@ def test_expected__is_blind_to_nothing(expected: dict[Mode, str], stores: Path) 
 # --- schedulers of one machine -----------------------------------------------------------
 
 
-@pytest.mark.parametrize("n_threads", [1, 2, 7])
+@pytest.mark.parametrize("n_threads", [1, 7])
 def test_bits__on_threads(n_threads: int, expected: dict[Mode, str], stores: Path) -> None:
     built = (
         defined(stores, mode).compute(scheduler="threads", num_workers=n_threads) for mode in MODES
@@ -126,13 +129,13 @@ def test_bits__on_threads(n_threads: int, expected: dict[Mode, str], stores: Pat
 
 
 def test_bits__on_processes(expected: dict[Mode, str], stores: Path) -> None:
-    lazies = [defined(stores, mode) for mode in MODES]
+    lazies = [defined(stores, mode) for mode in SOME]
     built = dask.compute(*lazies, scheduler="processes", pool=shared_pool())
-    assert digests(list(built)) == expected
+    assert [digest(coreset) for coreset in built] == [expected[mode] for mode in SOME]
 
 
 def test_bits__however_the_graph_is_computed(expected: dict[Mode, str], stores: Path) -> None:
-    for mode in MODES:
+    for mode in SOME:
         lazy = defined(stores, mode)
         coreset, total = dask.compute(lazy, da.ones(10, chunks=2).sum())
         assert total == 10.0
@@ -227,7 +230,8 @@ def test_bits__on_two_worker_processes(
     distributed = pytest.importorskip("distributed")
     with distributed.Client(cluster) as client:
         assert len(client.nthreads()) == 2
-        assert digests([defined(stores, mode).compute() for mode in MODES]) == expected
+        for mode in SOME:
+            assert digest(defined(stores, mode).compute()) == expected[mode]
         together = dask.compute(*[defined(stores, mode) for mode in MODES])
         assert digests(list(together)) == expected
         (kept,) = dask.persist(defined(stores, MODES[-1]))

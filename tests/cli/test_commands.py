@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -135,8 +137,10 @@ def test_build__never_overwrites_anything_else(
 
 
 @pytest.mark.parametrize("name", ["zarr.json", "folder"])
-def test_build_and_info__a_pipe_in_a_store_is_no_coreset(npz: Path, out: Path, name: str) -> None:
-    """In a process of its own, which would wait for ever for who writes into the pipe."""
+def test_build_and_info__a_pipe_in_a_store_is_no_coreset(
+    npz: Path, out: Path, name: str, capsys: Capture
+) -> None:
+    """In threads that nobody waits for, should they wait for who writes into the pipe."""
     coreset = Coreset(np.ones((1, 1)), np.ones(1), np.zeros(1, dtype=int))
     if name == "folder":
         os.mkfifo(out)
@@ -145,11 +149,16 @@ def test_build_and_info__a_pipe_in_a_store_is_no_coreset(npz: Path, out: Path, n
         (out / "zarr.json").unlink()
         os.mkfifo(out / "zarr.json")
     for command in (["build", npz, out, "--size", 20, "--overwrite"], ["info", out]):
-        done = run_main(*command, timeout=120)
-        assert done.returncode == 1
-        assert done.stderr.startswith("error: ")
-        assert done.stderr.count("\n") == 1
-        assert "Error: " not in done.stderr, "of another package"
+        code: Future[int] = Future()
+
+        def run(code: Future[int] = code, command: list[Any] = command) -> None:
+            code.set_result(call_main(*command))
+
+        threading.Thread(target=run, daemon=True).start()
+        assert code.result(timeout=120) == 1
+        said = error_line(capsys)
+        assert said.startswith("error: ")
+        assert "Error: " not in said, "of another package"
 
 
 def test_build__a_header_without_an_end_is_no_coreset(
@@ -309,7 +318,7 @@ def test_build__ends_processes_quietly_when_interrupted(tmp_path: Path, out: Pat
         "    return lambda *given: time.sleep(1) or read(*given)\n"
         "zarr.Array.__getitem__ = slowed(zarr.Array.__getitem__)\n"
     )
-    arguments = ["build", store, out, "--size=9", "--chunks=10", "--workers=2", "--progress"]
+    arguments = ["build", store, out, "--size=9", "--chunks=10", "--workers=1", "--progress"]
     # Children of a background job of a shell ignore interrupts, and their children do as well.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(
@@ -491,7 +500,27 @@ def test_plot__writes_a_picture(npz: Path, out: Path, tmp_path: Path, capsys: Ca
     assert "choose another path" in error_line(capsys)
 
 
-def test_completion__of_commands() -> None:
-    asked = {"_DASKCORESET_COMPLETE": "complete_bash", "COMP_WORDS": "daskcoreset tr"}
-    done = run_main(env={**os.environ, **asked, "COMP_CWORD": "1"})
-    assert done.stdout.split() == ["tree"]
+@pytest.mark.parametrize(
+    ("shell", "asked", "command", "option"),
+    [
+        ("bash", "COMP_WORDS", "tree\n", "--method\n"),
+        ("zsh", "_TYPER_COMPLETE_ARGS", '_arguments \'*: :(("tree":"', ':(("--method":"'),
+        ("fish", "_TYPER_COMPLETE_ARGS", "tree\tA tree of coresets", "--method\tConstr"),
+    ],
+)
+def test_completion__of_commands_and_options(
+    shell: str, asked: str, command: str, option: str
+) -> None:
+    def complete(words: str) -> str:
+        env = {"_DASKCORESET_COMPLETE": f"complete_{shell}", asked: f"daskcoreset {words}"}
+        env |= {"COMP_CWORD": str(len(words.split())), "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+        return CliRunner().invoke(commands.app, prog_name="daskcoreset", env=env).stdout
+
+    assert command in complete("tr")
+    assert option in complete("build --meth")
+    env = {"_DASKCORESET_COMPLETE": f"source_{shell}"}
+    script = CliRunner().invoke(commands.app, prog_name="daskcoreset", env=env).stdout
+    assert f"_DASKCORESET_COMPLETE=complete_{shell}" in script
+    if program := shutil.which(shell):  # which reads it, if it is there
+        done = subprocess.run([program, "-n"], input=script, text=True, check=False)
+        assert done.returncode == 0

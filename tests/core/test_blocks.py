@@ -208,6 +208,28 @@ def test_problem__row_counts_from_the_start(row: int | None, offset: int) -> Non
     assert str(error) == expected
 
 
+@given(
+    st.sampled_from(["?", "i1", "u1", ">i2", "i8", "u8", "f2", "f4", "f8", "U2"]),
+    st.sampled_from([(0, 1), (-128, 127), (-3, 10**6), (2**62, 2**62 + 5), (-0.5, 0.5)]),
+    st.integers(0, 40),
+    st.integers(0, 9),
+)
+def test_classes__are_those_of_sorting(
+    dtype: str, ends: tuple[float, float], n: int, seed: int
+) -> None:
+    """Whole numbers that lie near one another are looked up in a table, whatever their dtype."""
+    drawn = np.random.default_rng(seed).choice([*ends, 1, 0], n)
+    with np.errstate(invalid="ignore", over="ignore"):
+        labels = drawn.astype(np.int64).astype(dtype) if dtype[-1] in "128" else drawn.astype(dtype)
+    found, classes, codes = Block(np.zeros((n, 1)), np.ones(n), labels).coded
+    sorted_classes, places = np.unique(labels, return_inverse=True)
+    assert classes.dtype == labels.dtype
+    np.testing.assert_array_equal(classes, sorted_classes)
+    np.testing.assert_array_equal(codes, places)
+    assert codes.dtype == np.int64
+    assert found is labels
+
+
 def test_classes__rows_without_weight_and_numbers_of_rows() -> None:
     block = Block(np.zeros((3, 1)), np.array([1.0, 1.0, 0.0]), np.array([1, 2, 9]))
     assert class_codes(block, np.array([1, 2])).tolist() == [0, 1, 1]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskcoreset.core.ordering import _COIN_MASS, _MAX_ALIGNED, _widest_columns, spatial_order
+from daskcoreset.core.ordering import _MAX_ALIGNED, _widest_columns, spatial_order
 from daskcoreset.core.typing import FloatArray
 from tests.tools.plain_loops import bisection_order, use_plain_loops
 
@@ -18,7 +18,7 @@ def made_with(kind: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     return spatial_order
 
 
-@pytest.mark.parametrize("total", [1.0, 50.0])
+@pytest.mark.parametrize("total", [2.5, 50.0, 90.0])
 @pytest.mark.parametrize("offset", [0.0, 1e6])
 def test_spatial_order__same_in_plain_numpy(total: float, offset: float) -> None:
     for seed in range(5):
@@ -26,7 +26,7 @@ def test_spatial_order__same_in_plain_numpy(total: float, offset: float) -> None
         X = rng.normal(size=(150, 3)) + offset
         mass = rng.random(150)
         mass *= total / mass.sum()
-        found = bisection_order(X, mass, _COIN_MASS, _MAX_ALIGNED)
+        found = bisection_order(X, mass, _MAX_ALIGNED)
 
         assert sorted(found) == list(range(150))
         assert found.tolist() == spatial_order(X, mass).tolist()
@@ -64,25 +64,16 @@ def corners() -> FloatArray:
 
 
 @pytest.mark.parametrize("kind", ["compiled", "numpy"])
-def test_spatial_order__pairs_of_equal_mass_come_in_either_sense(
+def test_spatial_order__rows_of_one_draw_stay_as_they_are(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Each pair of corners beside one another differs in the column that was split last.
     order = made_with(kind, monkeypatch)
-    found = order(corners(), np.full(256, 1 / 256)).reshape(128, 2)
-    upward = float((found[:, 0] < found[:, 1]).mean())
 
-    assert 0.3 < upward < 0.7
-    assert np.abs(np.diff(corners()[found], axis=1)).sum(axis=(1, 2)).tolist() == [1.0] * 128
-
-
-def test_bisection_order__no_coins_where_masses_differ() -> None:
-    mass = np.random.default_rng(0).random(256) / 256
-    with_coins, without = (
-        bisection_order(corners(), mass, coin, _MAX_ALIGNED) for coin in (1.2, 0.0)
-    )
-
-    assert with_coins.tolist() == without.tolist()
+    assert order(corners(), np.full(256, 1 / 256)).tolist() == [*range(256)]
+    # Cells of a whole draw each: four corners that differ in two columns, in their own order.
+    cells = order(corners(), np.full(256, 1 / 4)).reshape(64, 4)
+    assert (np.diff(cells, axis=1) > 0).all()
+    assert np.ptp(corners()[cells], axis=1).sum(axis=1).tolist() == [2.0] * 64
 
 
 def test_widest_columns__are_kept_in_their_order() -> None:

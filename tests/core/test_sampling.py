@@ -404,6 +404,30 @@ def test_strata__merge_is_associative_and_bounded() -> None:
         np.testing.assert_allclose(total, U[label == Y].sum())
 
 
+@pytest.mark.parametrize("sigma", [0.0, 1.0, 8.0])
+@pytest.mark.parametrize("size", [1, 20, 500])
+def test_strata__are_the_rows_of_the_smallest_keys(size: int, sigma: float) -> None:
+    """As a sort of all keys finds them, also where weights are so unlike that a guess is wrong."""
+    rng = np.random.default_rng(size)
+    n = 5000
+    weights = np.where(rng.random(n) < 0.1, 0.0, rng.lognormal(sigma=sigma, size=n))
+    labels = np.sort(rng.choice(4, n, p=[0.9, 0.09, 0.009, 0.001]))
+    weights[labels == 2] = 0.0
+    found = sample_strata(
+        Block(np.zeros((n, 1)), weights, labels), size, stream(0, Stage.SUMMARIES)
+    )
+    coins = stream(0, Stage.SUMMARIES).standard_exponential(n)
+    assert sorted(found) == [0, 1, 3]
+    for label, part in found.items():
+        members = np.flatnonzero((labels == label) & (weights > 0.0))
+        keys = coins[members] / weights[members]
+        first = np.argsort(keys, kind="stable")[: size + 1]
+        assert part.count == len(members)
+        np.testing.assert_allclose(part.weight, weights[members].sum())
+        np.testing.assert_array_equal(part.keys, keys[first])
+        np.testing.assert_array_equal(part.rows.rows, members[first])
+
+
 @pytest.mark.statistical
 def test_strata__weights_stand_for_the_rows() -> None:
     """Weights before they are scaled to the class are unbiased; false-alarm rate 1e-6."""

@@ -120,3 +120,10 @@ def test_errors__of_all_kinds_keep_their_arguments() -> None:
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
     with pytest.warns(CoresetWarning, match="^s3://host/x$"):
         warn_user(URL)
+
+
+def test_warnings__point_at_the_line_that_called() -> None:
+    # Between it and the warning there are functions of contextlib, for the time limit.
+    with pytest.warns(CoresetWarning, match="nothing was reduced") as caught:
+        build(np.ones((3, 2)))
+    assert caught[0].filename == __file__

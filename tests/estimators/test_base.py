@@ -39,7 +39,7 @@ from daskcoreset.estimators import (
     StructuredMaxMargin,
 )
 from daskcoreset.estimators.base import is_in_memory, solver_seed
-from daskcoreset.estimators.kmeans import auto_starts
+from daskcoreset.solvers.kmeans import auto_starts
 from daskcoreset.testing import CountingArray
 from tests.tools.stored_rows import X, zarr_of
 

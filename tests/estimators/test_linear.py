@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import dask.array as da
@@ -15,9 +16,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
+from daskcoreset.build import build
+from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.estimators import CoresetLogisticRegression, CoresetSVC, LinearSVM
 from daskcoreset.metrics.costs import svm_cost
+from daskcoreset.objectives import QuantizationError
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(6000, 4))
@@ -197,6 +201,30 @@ def test_fit__drops_invalid_rows_and_audits(estimator: Any, lazy: bool) -> None:
     np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-3)
     assert 7 not in model.coreset_.indices
     assert model.audit(*data, random_state=0).distortion < 1e-6
+
+
+@pytest.mark.parametrize("class_weight", ["balanced", {"no": 0.2, "yes": 5.0}])
+def test_coreset_audit__knows_the_weights_of_classes(class_weight: Any, tmp_path: Path) -> None:
+    X, y = _two_classes()
+    y = np.where(y == y[0], "yes", "no")
+    lazy = da.from_array(X, chunks=(1000, 2)), da.from_array(y, chunks=1000)
+    for given in ((X, y), lazy, (X, y.astype(object))):
+        model = CoresetLogisticRegression(size=300, class_weight=class_weight, random_state=0)
+        coreset = model.fit(*given).coreset_
+        mine, its = coreset.audit(*given, random_state=0), model.audit(*given, random_state=0)
+        assert mine.distortion == its.distortion < 0.2
+        assert mine.data_weight == pytest.approx(coreset.total_weight)
+    coreset.to_zarr(tmp_path / "coreset")
+    again = Coreset.from_zarr(tmp_path / "coreset").audit(X, y, random_state=0)
+    assert again.distortion == mine.distortion
+    with pytest.raises(InvalidInputError, match="y is missing"):
+        coreset.audit(X, objective=QuantizationError(2), random_state=0)
+    portfolio = build(X, y, method=["uniform"], size=50, summaries=["sample"])
+    with pytest.raises(InvalidInputError, match="contain class_weight"):
+        coreset.audit(portfolio, random_state=0)
+    if class_weight != "balanced":
+        model.partial_fit(X, y)
+        assert model.coreset_.provenance["class_weight"] == (("no", 0.2), ("yes", 5.0))
 
 
 def test_logistic__without_penalty_and_warm() -> None:

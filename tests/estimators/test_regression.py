@@ -19,6 +19,7 @@ from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.estimators import CoresetElasticNet, CoresetQuantileRegressor, CoresetRidge
 from daskcoreset.objectives import PinballCost
+from daskcoreset.testing import CountingArray
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(6000, 4)) * [1.0, 10.0, 0.1, 1.0] + 100.0
@@ -166,3 +167,76 @@ def test_predict__of_frames_is_a_series() -> None:
     both = CoresetRidge(size=100, random_state=0).fit(frame, targets)
     assert both.feature_names_in_.tolist() == list("abcd")
     assert both.predict(frame).shape == (500, 2)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_ridge__positive_is_exact_by_moments(fit_intercept: bool) -> None:
+    X, y = rows_of_several_scales()
+    model = CoresetRidge(
+        3.0, positive=True, tol=1e-10, size=50, fit_intercept=fit_intercept, random_state=0
+    ).fit(da.from_array(X, chunks=(500, X.shape[1])), da.from_array(y, chunks=500))
+    whole = Ridge(3.0, positive=True, tol=1e-10, fit_intercept=fit_intercept).fit(X, y)
+    assert model.exact_
+    assert (whole.coef_ == 0.0).any()
+    np.testing.assert_allclose(model.coef_, whole.coef_, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(model.intercept_, whole.intercept_, rtol=1e-5, atol=1e-7)
+    on_coreset = CoresetRidge(exact=False, positive=True, size=50, random_state=0).fit(X, y)
+    assert on_coreset.estimator_.positive
+    assert (on_coreset.coef_ >= 0.0).all()
+
+
+def rows_of_several_scales() -> tuple[Any, Any]:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(2000, 4)) * [1.0, 2.0, 0.5, 3.0] + 1.0
+    return X, X @ np.array([1.0, -2.0, 0.5, 3.0]) + rng.normal(size=2000)
+
+
+def test_solver__and_what_belongs_to_it_are_handed_on() -> None:
+    X, y = rows_of_several_scales()
+    ridge = CoresetRidge(solver="lsqr", tol=1e-3, max_iter=7, exact=False, size=100, random_state=0)
+    handed = ridge.fit(X, y).estimator_
+    assert (handed.solver, handed.tol, handed.max_iter) == ("lsqr", 1e-3, 7)
+    net = CoresetElasticNet(0.1, selection="random", exact=False, size=100, random_state=0)
+    assert net.fit(X, y).estimator_.selection == "random"
+    quantile = CoresetQuantileRegressor(
+        alpha=0, solver="highs-ds", solver_options={"maxiter": 10**6}, size=100, random_state=0
+    ).fit(X, y)
+    assert quantile.estimator_.solver == "highs-ds"
+    assert quantile.estimator_.solver_options == {"maxiter": 10**6}
+
+
+def test_elastic_net__random_steps_have_a_seed_of_their_own() -> None:
+    X, y = rows_of_several_scales()
+    options: dict[str, Any] = {"selection": "random", "size": 100, "tol": 1e-2, "random_state": 0}
+    for exact in (True, False):
+        first, second = (
+            CoresetElasticNet(0.1, exact=exact, **options).fit(X, y).coef_ for _ in range(2)
+        )
+        assert first.tobytes() == second.tobytes()
+
+
+def test_elastic_net__warm_start_goes_on() -> None:
+    X, y = rows_of_several_scales()
+    model = CoresetElasticNet(
+        0.01, warm_start=True, exact=False, size=200, tol=1e-10, random_state=0
+    ).fit(X, y)
+    first = model.estimator_.n_iter_
+    assert model.fit(X, y).estimator_.n_iter_ < first
+    model.fit(X[:, :2], y)  # of other columns: from the start
+    assert model.coef_.shape == (2,)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"solver": "svd", "positive": True}, "solver='svd' does not support positive"),
+        ({"solver": "lbfgs"}, "'lbfgs' solver can be used only when positive=True"),
+    ],
+)
+def test_ridge__solvers_that_refuse_are_refused_before_a_read(
+    options: dict[str, Any], said: str
+) -> None:
+    rows = CountingArray(np.ones((50, 2)))
+    with pytest.raises(InvalidInputError, match=said):
+        CoresetRidge(**options).fit(rows, np.ones(50))
+    assert not rows.reads.any()

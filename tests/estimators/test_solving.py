@@ -14,6 +14,7 @@ from sklearn.svm import LinearSVC
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.estimators import CoresetLogisticRegression, CoresetSVC, LinearSVM, solving
 from daskcoreset.estimators.solving import logistic_penalty
+from daskcoreset.testing import CountingArray
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(400, 6))
@@ -112,6 +113,12 @@ def test_logistic_regression__a_solver_that_draws_has_a_seed() -> None:
 def test_logistic_regression__liblinear_of_three_classes_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="does not support multiclass"):
         CoresetLogisticRegression(solver="liblinear").fit(X, np.arange(400) % 3)
+    rows, labels = CountingArray(X), da.from_array(np.arange(400) % 3, chunks=100)
+    with pytest.raises(InvalidInputError, match="does not support multiclass"):
+        CoresetLogisticRegression(solver="liblinear").fit(rows, labels)
+    assert not rows.reads.any()
+    model = CoresetLogisticRegression(solver="liblinear", size=100, random_state=0)
+    assert model.fit(rows, da.from_array(Y, chunks=100)).coef_.shape == (1, 6)
 
 
 @pytest.mark.parametrize(

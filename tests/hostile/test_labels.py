@@ -187,7 +187,7 @@ def test_size_too_small_for_the_classes__is_said(method: Any) -> None:
         build(X, y, size=10, method=method, random_state=0)
     coreset = build(X, y, size=11, method=method, random_state=0)
     assert_totals(coreset, y)
-    stream = CoresetStream(method, 5, leaf_size=100, random_state=0)
+    stream = CoresetStream(method, 5, leaf_size=2000, random_state=0)
     with pytest.raises(InvalidInputError, match="too small for"):
         stream.partial_fit(X, y)
     assert stream.n_rows == 0
@@ -621,7 +621,7 @@ def test_class_means__together_are_never_moved_away(size: int) -> None:
         return float(np.linalg.norm((weights @ features - totals.ravel()) / scale)), scale
 
     moved = []
-    for seed in range(12):
+    for seed in range(4):
         drawn: list[tuple[FloatArray, FloatArray]] = []
         with pytest.MonkeyPatch.context() as patch:
             calibrated = SVMDesign.calibrate

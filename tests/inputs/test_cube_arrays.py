@@ -33,3 +33,20 @@ def test_chunks__of_unknown_size_are_an_error() -> None:
     unknown = xr.DataArray(rows[da.ones(10, chunks=5) > 0], dims=("x", "f"))
     with pytest.raises(InvalidInputError, match="chunks of unknown size along 'x'"):
         build(unknown, size=3, feature_dims="f")
+
+
+@pytest.mark.parametrize("cut", [(5,), (3, 2), (2, 3)])
+def test_dask_rows__of_variables_whose_features_are_cut_in_different_ways(
+    cut: tuple[int, ...],
+) -> None:
+    cells = np.arange(40.0).reshape(8, 5)
+    cube = xr.Dataset({"a": (("x", "level"), cells), "b": (("level", "x"), -cells.T)})
+    lazy = xr.Dataset(
+        {
+            "a": (("x", "level"), da.from_array(cells, chunks=(3, (2, 2, 1)))),
+            "b": (("level", "x"), da.from_array(-cells.T, chunks=(cut, 5))),
+        }
+    )
+    rows = [build(one, size=4, feature_dims="level", random_state=0) for one in (cube, lazy)]
+    for drawn in rows:
+        np.testing.assert_array_equal(drawn.points, np.hstack([cells, -cells])[drawn.indices])

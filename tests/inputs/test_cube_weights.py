@@ -72,7 +72,11 @@ def changed(name: str, values: Any, **attrs: str) -> xr.Dataset:
 @pytest.mark.parametrize(
     ("cube", "weights", "message"),
     [
-        (changed("lat", np.arange(8)), "area", r'no coordinate of latitude; set X\["lat"\].attrs'),
+        (
+            changed("lat", np.arange(8)),
+            "area",
+            r'none says that it is latitude; set X\["lat"\].attrs',
+        ),
         (changed("lat", np.arange(8) * 1e5, axis="Y"), "area", "which are no degrees of latitude"),
         (weather(), "areas", "sample_weight is 'areas', but X has the variables"),
         (weather(), xr.DataArray(np.ones(3), dims="lat"), "3 cells along 'lat', and X has 8"),
@@ -126,3 +130,6 @@ def test_area__of_latitude_in_radians() -> None:
         named = cube.assign_coords(lat=("lat", np.deg2rad(degrees), attrs))
         with pytest.raises(InvalidInputError, match=message):
             build(named, size=50, sample_dims=DIMS, sample_weight="area")
+    named = cube.assign_coords(lat=("lat", degrees.astype(str), cube.lat.attrs))
+    with pytest.raises(InvalidInputError, match=r"holds <U.*no degrees of latitude"):
+        build(named, size=50, sample_dims=DIMS, sample_weight="area")

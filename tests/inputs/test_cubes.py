@@ -11,6 +11,7 @@ import xarray as xr
 
 from daskcoreset import build
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.inputs.cubes import dataset_of, layout_of
 from daskcoreset.inputs.options import ReadOptions
 from tests.tools.cubes import DIMS, SHAPE, rows_of, weather
@@ -152,3 +153,20 @@ def test_coordinates__that_are_bytes_become_text() -> None:
     with pytest.warns(UserWarning, match="is not below"):
         coreset = build(cells, size=9, sample_dims="x")
     assert coreset.coordinates["x"].tolist() == ["a", "b"]
+
+
+@pytest.mark.parametrize("taken", ["dims", "coords", "features"])
+def test_names_of_results__give_way_to_those_of_the_input(taken: str) -> None:
+    values = np.random.default_rng(0).normal(size=(9, 4))
+    rows, columns = {"dims": ("cluster", "f"), "coords": ("x", "f"), "features": ("x", "cluster")}[
+        taken
+    ]
+    labels = {"cluster": ("x", np.arange(9))} if taken == "coords" else {}
+    cells = xr.DataArray(values, labels, (rows, columns))
+    model = CoresetKMeans(3, random_state=0).fit(cells, sample_dims=rows)
+    distances = model.transform(cells)
+    assert distances.dims == (rows, "cluster" if taken == "features" else "cluster_")
+    assert model.predict(cells).dims == (rows,)
+    centers = model.centers_to_xarray().value
+    assert centers.dims == ("cluster_" if taken == "features" else "cluster", columns)
+    np.testing.assert_array_equal(centers, model.cluster_centers_)

@@ -29,6 +29,8 @@ OPTIONS: dict[str, Any] = {"size": 20, "random_state": 0}
         ("2026-06-31.npy", None),
         ("123202603011.npy", None),
         ("part-0.npy", None),
+        ("day=2026-01-01/part-0-77890306-1c2d-4e5f-8a9b-0c1d2e3f4a5b-c000.parquet", "2026-01-01"),
+        ("part-778903061c2d4e5f8a9b0c1d2e3f4a5b.parquet", None),
     ],
 )
 def test_time_in_name__finds_dates(name: str, time: str | None) -> None:

@@ -52,8 +52,10 @@ def test_parquet__columns_in_another_order(tmp_path: Path) -> None:
 def test_parquet__other_columns_are_refused(tmp_path: Path) -> None:
     write(tmp_path / "0.parquet", a=[1], b=[2])
     write(tmp_path / "1.parquet", a=[1], c=[2])
-    with pytest.raises(InvalidInputError, match=r"different columns.*'b', 'c'.*one schema"):
-        ParquetFiles(str(tmp_path))
+    for columns in (None, ["b"], ["a", "c"]):
+        with pytest.raises(InvalidInputError, match=r"different columns.*'b', 'c'.*one schema"):
+            build(tmp_path, columns=columns)
+    assert len(build(tmp_path, size=1, columns=["a"])) == 1
 
 
 @pytest.mark.parametrize("statistics", [True, False])
@@ -107,8 +109,38 @@ def test_parquet__folders_without_a_value_are_missing(tmp_path: Path) -> None:
 def test_parquet__numbers_in_one_file_and_text_in_another(tmp_path: Path) -> None:
     write(tmp_path / "0.parquet", a=[1, 2])
     write(tmp_path / "1.parquet", a=["x"])
-    with pytest.raises(InvalidInputError, match=r"column 'a' of .*1.parquet' is string, and int64"):
-        ParquetFiles(str(tmp_path))
+    files = ParquetFiles(str(tmp_path))
+    for ask in (files.column, lambda name: files.table([name])):
+        with pytest.raises(InvalidInputError, match=r"'a' of .*1.parquet' is string, and int64"):
+            ask("a")
+
+
+def test_parquet__a_file_without_rows_or_values_tells_no_type(tmp_path: Path) -> None:
+    # What pandas writes of columns of text and of numbers, where nothing is in them.
+    write(tmp_path / "0.parquet", t=pa.array([], "double"), a=pa.array([], "null"))
+    write(tmp_path / "1.parquet", t=["x", "y"], a=[1, 2])
+    write(tmp_path / "2.parquet", t=["z"], a=pa.array([None], "null"))
+    files = ParquetFiles(str(tmp_path), ("t", "a"))
+    np.testing.assert_array_equal(read(files.table(["a"]), 0, 3), [[1], [2], [np.nan]])
+    np.testing.assert_array_equal(read(files.column("a"), 0, 3), [1, 2, np.nan])
+    assert read(files.column("t"), 0, 3).tolist() == ["x", "y", "z"]
+
+
+def test_arrow__a_missing_category_is_no_category() -> None:
+    labels = pa.array(["web", None, "shop"]).dictionary_encode()
+    table = as_table(pa.table({"a": [1.0, 2.0, 3.0], "y": labels}), ("y",))
+    assert read(table.column("y"), 0, 3).tolist() == ["web", None, "shop"]
+
+
+@pytest.mark.parametrize(("missing", "kind"), [(False, "int64"), (True, "float64")])
+def test_column__categories_that_are_numbers_are_numbers(missing: bool, kind: str) -> None:
+    labels = [3, 7, None if missing else 3] * 2
+    frame = pd.DataFrame({"a": np.arange(6.0), "y": pd.Categorical(labels)})
+    for source in (frame, pa.Table.from_pandas(frame)):
+        rows = build(source, y="y", size=3, random_state=0)
+        assert rows.labels is not None
+        assert rows.labels.dtype == kind
+        np.testing.assert_array_equal(rows.labels, np.array(labels, float)[rows.indices])
 
 
 def test_parquet__no_file(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import daskcoreset
 from daskcoreset import advise, build
@@ -196,7 +197,86 @@ def test_advise__of_rows_that_cost_nothing(n_clusters: int) -> None:
     assert advise(X, np.ones(200), task="regression", budget=50, random_state=0).error == 0.0
 
 
+class Told:
+    """Trials of which the errors are known: with the solver's starts, and from the best ones."""
+
+    def __init__(self, **errors: tuple[list[float], list[float]]) -> None:
+        self.found = errors
+
+    def errors(self, name: str, *, of_coreset: bool = False) -> AnyArray:
+        return np.array(self.found[name][of_coreset])
+
+
+@pytest.mark.parametrize(
+    ("first", "other", "chosen", "n_equals"),
+    [
+        # What a user will see decides, and not a start that no user has.
+        (([0.05, 0.06, 0.05], [0.01, 0.01, 0.01]), ([0.02, 0.03, 0.02], [0.03, 0.04, 0.03]), 1, 0),
+        # Apart by chance of the starts, the coresets decide; and where these are alike, the order.
+        (([0.05, 0.09, 0.04], [0.02, 0.02, 0.02]), ([0.05, 0.05, 0.06], [0.01, 0.01, 0.01]), 1, 2),
+        (([0.05, 0.09, 0.04], [0.01, 0.01, 0.01]), ([0.05, 0.05, 0.06], [0.01, 0.01, 0.01]), 0, 2),
+    ],
+)
+def test_advise__by_errors_first_then_by_the_worst_case(
+    first: Any, other: Any, chosen: int, n_equals: int
+) -> None:
+    candidates = [Candidate(name, {"method": name}) for name in ("first", "other")]
+    trials: Any = Told(first=first, other=other)
+    found, equals = advisor._safest(trials, candidates)
+    assert found is candidates[chosen]
+    assert len(equals) == n_equals
+
+
+def test_advise__says_which_constructions_err_alike() -> None:
+    X = np.random.default_rng(0).normal(size=(600, 2))
+    advice = advise(X, n_clusters=1, budget=60, random_state=0, representatives="rows")
+    remarks = {one.name: one.remark for one in advice.compared}
+    alike = [name for name, remark in remarks.items() if remark]
+    assert len(alike) != 1
+    for name in alike:
+        expected = "and safer" if name == advice.name else "within chance"
+        assert remarks[name].endswith(expected)
+        assert remarks[name] in repr(advice)
+
+
+def test_advise__compares_centroids_where_they_can_be() -> None:
+    X = 3 * np.random.default_rng(0).normal(size=(12, 6))[np.arange(1500) % 12]
+    X += np.random.default_rng(1).normal(size=X.shape)
+    options: dict[str, Any] = {"n_clusters": 12, "random_state": 0}
+    advice = advise(X, budget=120, **options)
+    errors = {one.name: one.error for one in advice.compared}
+    assert errors["centroids"] < 0.7 * errors["kmeans"]
+    assert advice.name == "centroids"
+    assert build(X, method=advice.method, size=120, **options).of_centroids
+    for rows, asked in ((X, "rows"), (sp.csr_array(X[:400]), "auto")):
+        among: Any = asked
+        only = advise(rows, budget=120, **options, representatives=among)
+        assert [one.name for one in only.compared] == ["kmeans", "lightweight", "uniform"]
+    wrong: Any = "centroids"
+    with pytest.raises(CoresetError, match='representatives must be "auto" or "rows"'):
+        advise(X, **options, representatives=wrong)
+
+
+def test_trials__of_a_pilot_correct_for_the_rows_drawn() -> None:
+    X = np.random.default_rng(0).normal(size=(50_000, 2))
+    pilot = build(X, method="uniform", size=40_000, random_state=0)
+    task = TASKS["clustering"]
+    trials = advice_trials.Trials(pilot, task, 2, 1000, 10**9, 0)
+    # All rows are as good as infinitely many: drawn from the pilot, the variance is so much less.
+    assert trials._beyond_pilot("uniform") == pytest.approx(40 / 39, rel=1e-3)
+    assert trials._beyond_pilot("centroids") == pytest.approx(2.0, rel=1e-3)
+    assert replace(trials, n_rows=len(pilot))._beyond_pilot("centroids") == 1.0
+
+
 # --- method="auto"
+
+
+def test_build__by_advice_gives_rows_where_these_are_needed() -> None:
+    X, y = labelled(2000)
+    options: dict[str, Any] = {"method": "auto", "n_clusters": 5, "size": 100, "random_state": 0}
+    for coreset in (build(X, y, **options), build(X, strategy="tree", **options)):
+        assert not coreset.of_centroids
+        assert "centroids" not in coreset.provenance["advice"]["errors"]
 
 
 def test_build__by_advice_is_the_build_by_the_method_advised() -> None:
@@ -206,7 +286,7 @@ def test_build__by_advice_is_the_build_by_the_method_advised() -> None:
     plain = build(X, method=advice.method, n_clusters=5, size=300, random_state=3)
     np.testing.assert_array_equal(coreset.indices, plain.indices)
     assert coreset.provenance["advice"]["chosen"] == advice.name
-    assert len(coreset.provenance["advice"]["errors"]) == 3
+    assert len(coreset.provenance["advice"]["errors"]) == 4
 
 
 @pytest.mark.parametrize(("kind", "task"), [(int, "classification"), (float, "regression")])

@@ -81,11 +81,8 @@ def walk(inclusion: FloatArray, uniforms: FloatArray) -> IndexArray:
     return np.array(rows, dtype=np.int64)
 
 
-def bisection_order(
-    points: AnyArray, mass: FloatArray, coin_mass: float, max_aligned: float
-) -> IndexArray:
-    """Bisect rows down to single ones."""
-    coins = np.random.Generator(np.random.PCG64(0))
+def bisection_order(points: AnyArray, mass: FloatArray, max_aligned: float) -> IndexArray:
+    """Bisect rows down to one draw."""
     last = np.zeros(points.shape[1])
     order: list[IndexArray] = []
     stack, placed = [np.arange(len(points))], 0.0
@@ -97,10 +94,6 @@ def bisection_order(
             placed += float(mass[rows].sum())
             last = points[rows[0]].astype(np.float64)
             continue
-        first, second = float(mass[halves[0]].sum()), float(mass[halves[1]].sum())
-        ties = first + second < coin_mass and abs(first - second) <= 1e-9 * (first + second)
-        if ties and coins.random() < 0.5:
-            halves.reverse()
         stack += halves[::-1]
     return np.concatenate(order)
 
@@ -113,7 +106,7 @@ def _halves(  # noqa: PLR0917 - as the compiled loop
     last: FloatArray,
     max_aligned: float,
 ) -> list[IndexArray] | None:
-    if len(rows) == 1:
+    if len(rows) == 1 or mass[rows].sum() <= 1.0 + WHOLE_UNIT:
         return None
     u = mass[rows] / mass[rows].sum()
     reference = points[rows[0]].astype(np.float64)

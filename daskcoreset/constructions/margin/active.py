@@ -58,11 +58,11 @@ class ActiveMaxMargin:
     strategy : {"pool", "stream", "cover"}, default="pool"
         "pool" asks for the row closest to the boundary in the whole pool, one read a question;
         "stream" for the first row in the strip, reading on from block to block. "cover" asks for
-        batches that stand for the pool as well, one read a batch: first for one row of each of
-        `batch` cells of the pool (of more, in turns with random ones, while all are of one
-        class), then for one of each cell of the rows closest to the boundary, and, for one row
-        in five, at random. Where classes overlap, are rare or come in groups, it needs fewer
-        labels; a `batch` of five or more goes with it.
+        rows that stand for the pool as well, one read a batch: first, until there are two
+        classes, for those that cover the pool best (then in turns with random ones), and then
+        for those among the rows closest to the boundary that cover these best where no row with
+        a label does; one row in five is random. Where classes overlap, are rare or come in
+        groups, it needs fewer labels, also in batches.
     max_labels : int or None, default=None
         Stop when so many labels were paid for, with what is certified by then.
     C : float, default=inf

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.constructions.margin.active_state import ActiveState, separate
-from daskcoreset.constructions.margin.batches import CANDIDATES, cover_pool, cover_strip
+from daskcoreset.constructions.margin.batches import candidates_of, cover_pool, cover_strip
 from daskcoreset.constructions.margin.labels import Phase
 from daskcoreset.constructions.margin.pool import Pool
 from daskcoreset.core.linalg import dense_rows
@@ -190,7 +190,7 @@ def _query(state: ActiveState, pool: Pool) -> ActiveState:
         return replace(state, phase=Phase.VERIFYING, reads=state.reads + 1).noted()
     count = batch if batch == 1 else _CANDIDATES * batch
     if state.options.cover:
-        count = CANDIDATES * batch
+        count = candidates_of(batch, pool.n_features)
         draw = {"seed": state.options.seed, "fold": state.reads}
         closest, drawn = pool.closest_and_random(fit.separator, labelled, count, batch, **draw)
     else:

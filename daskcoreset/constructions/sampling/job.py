@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -138,7 +139,9 @@ class SamplingJob:
 
     def compute_now(self, progress: bool | None = False) -> Coreset:
         """Build at once: from blocks in memory without a scheduler, or in waves."""
-        return self._coreset(self.select_now(progress))
+        # Set once for all steps in memory, of which each would set it by itself.
+        with one_thread() if self.blocks.in_memory else nullcontext():
+            return self._coreset(self.select_now(progress))
 
     def select_now(self, progress: bool | None = False) -> Selection:
         """Draw rows at once."""

@@ -65,7 +65,7 @@ def coreset_of(settings: Settings, manifest: Manifest, window: Any, *, normalize
     n = sum(leaf.rows for leaf, _ in chosen) - n_dropped
     weight = float(sum(leaf.weight for leaf, _ in chosen))
     columns = None if manifest.schema is None else manifest.schema.columns
-    data = DataFacts(n, n_dropped, weight, str(manifest.place.path), columns)
+    data = DataFacts(n, n_dropped, weight, str(manifest.place.path), columns, settings.metric)
     return settings.make_coreset(points, data, facts, normalize=normalize)
 
 

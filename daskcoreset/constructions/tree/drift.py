@@ -28,8 +28,10 @@ from daskcoreset.core.errors import InvalidInputError, ignore_overflow
 from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import Stage, stream
-from daskcoreset.core.typing import FloatArray
+from daskcoreset.core.typing import FloatArray, Metric
+from daskcoreset.objectives import QuantizationError
 from daskcoreset.objectives.base import Objective, require_parts
+from daskcoreset.solvers.spherical import unit_centers
 
 # Parts into which rows are dealt.
 _N_FOLDS = 5
@@ -95,7 +97,7 @@ def drift_of(
     objective, solution = _prepared(settings, block, kept, n_clusters)
     rng = stream(settings.seed, Stage.DRIFT)
     with one_thread(), ignore_overflow():
-        return _judged(objective, block, solution, rng)
+        return _judged(objective, block, solution, rng, settings.metric)
 
 
 def solution_of(settings: Settings, coreset: Coreset, n_clusters: int | None) -> Any:
@@ -111,7 +113,7 @@ def solution_of(settings: Settings, coreset: Coreset, n_clusters: int | None) ->
             "the version before is; pass a solution as kept, or n_clusters."
         )
     with one_thread(), ignore_overflow():
-        return _solved(objective, block, stream(settings.seed, Stage.DRIFT, 1))
+        return _solved(objective, block, stream(settings.seed, Stage.DRIFT, 1), settings.metric)
 
 
 def _objective(settings: Settings) -> Objective[Any]:
@@ -140,13 +142,20 @@ def _prepared(
     return objective, solution
 
 
-def _solved(objective: Objective[Any], block: Block, rng: np.random.Generator) -> Any:
+def _solved(
+    objective: Objective[Any], block: Block, rng: np.random.Generator, metric: Metric
+) -> Any:
     found = [objective.solve(block, rng) for _ in range(_N_STARTS)]
+    if metric == "cosine" and isinstance(objective, QuantizationError):
+        # Of length one, as those that are kept: others are nearer to unit rows.
+        found = [unit_centers(block.points, block.weights, centers) for centers in found]
     costs = [objective.cost(block, solution) for solution in found]
     return found[int(np.argmin(costs))]
 
 
-def _judged(objective: Objective[Any], block: Block, kept: Any, rng: np.random.Generator) -> Drift:
+def _judged(
+    objective: Objective[Any], block: Block, kept: Any, rng: np.random.Generator, metric: Metric
+) -> Drift:
     old = objective.losses(block, kept)
     fold_of = rng.permutation(len(block)) % _N_FOLDS
     unseen = np.empty(len(block))
@@ -154,10 +163,10 @@ def _judged(objective: Objective[Any], block: Block, kept: Any, rng: np.random.G
     penalties: list[float] = []
     for fold in range(_N_FOLDS):
         inside, outside = np.flatnonzero(fold_of == fold), np.flatnonzero(fold_of != fold)
-        new = _solved(objective, _grown(block, outside), rng)
+        new = _solved(objective, _grown(block, outside), rng, metric)
         unseen[inside] = objective.losses(block.take(inside), new)
         penalties.append(objective.constant(new))
-    best = _solved(objective, block, rng)
+    best = _solved(objective, block, rng, metric)
     seen = objective.losses(block, best)
     constant = objective.constant(kept)
     kept_cost = float((block.weights * old).sum()) + constant

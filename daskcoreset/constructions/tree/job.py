@@ -18,13 +18,13 @@ from daskcoreset.core.errors import InvalidInputError, warn_complete, warn_few
 from daskcoreset.core.linalg import csr_rows, one_thread
 from daskcoreset.core.points import WeightedPoints, concatenate
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
-from daskcoreset.core.typing import AnyArray, Sampling
+from daskcoreset.core.typing import AnyArray, Metric, Sampling
 from daskcoreset.core.validation import as_int, check_choice, check_flag
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction, deferred
 from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.rounds import Request, Steps, run_alone
 from daskcoreset.execution.waves import fits_one_graph
-from daskcoreset.inputs.blocks import RowBlocks
+from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 
 # Rows of an inner node for each row of the root.
 INNER_FACTOR = 2
@@ -51,6 +51,8 @@ class Settings:
         Rows of a leaf of a stream.
     save_every : int or None
         Batches of a stream after which it is saved.
+    metric : {"euclidean", "cosine"}
+        Of a stream or a stored tree, as in `daskcoreset.build`.
     """
 
     reducer: Reducer
@@ -61,6 +63,7 @@ class Settings:
     on_invalid: Literal["raise", "drop"] = "raise"
     leaf_size: int | None = None
     save_every: int | None = None
+    metric: Metric = "euclidean"
 
     @classmethod
     def checked(  # noqa: PLR0917 - all of them are always given
@@ -72,12 +75,13 @@ class Settings:
         random_state: RandomState,
         sampling: Sampling,
         on_invalid: Any,
+        metric: Any,
     ) -> Settings:
         """Check the options of a stream or a stored tree, and fill in defaults.
 
         Parameters
         ----------
-        method, size, inner_size, n_clusters, random_state, sampling, on_invalid
+        method, size, inner_size, n_clusters, random_state, sampling, on_invalid, metric
             As in `daskcoreset.build`.
 
         Raises
@@ -92,8 +96,10 @@ class Settings:
             inner_size = INNER_FACTOR * size
         check_inner_size(inner_size, size)
         check_choice("on_invalid", on_invalid, "raise", "drop")
+        check_choice("metric", metric, "euclidean", "cosine")
         n_clusters = None if n_clusters is None else int(n_clusters)
-        return cls(reducer, size, inner_size, resolve_seed(random_state), n_clusters, on_invalid)
+        seed = resolve_seed(random_state)
+        return cls(reducer, size, inner_size, seed, n_clusters, on_invalid, metric=metric)
 
     def of_stream(self, leaf_size: Any, save_every: Any) -> Settings:
         """Check the options that streams alone have, and fill in defaults."""
@@ -112,6 +118,11 @@ class Settings:
         """Rows of a leaf, of the settings of a stream."""
         assert self.leaf_size is not None  # noqa: S101 - a stream has leaves of one size
         return self.leaf_size
+
+    def open(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> RowBlocks:
+        """Open rows, of which there may be none, for a stream or a leaf of a stored tree."""
+        options |= {"on_invalid": self.on_invalid, "allow_empty": True}
+        return row_blocks(X, y, sample_weight, **options).by(self.metric)
 
     def check_data(self, blocks: RowBlocks, node_rows: int) -> None:
         """Check, before any read, that the method can use the data, and nodes of so many rows."""
@@ -132,6 +143,11 @@ class Settings:
         return self.reducer.reduce(points, self.inner_size, rng)
 
     @one_thread()
+    def thin(self, points: WeightedPoints, position: int) -> WeightedPoints:
+        """Draw the candidates of a leaf, which is one of many; otherwise as `reduce`."""
+        return self.reducer.thin(points, self.inner_size, stream(self.seed, Stage.TREE, position))
+
+    @one_thread()
     def last_reduction(
         self, parts: Sequence[WeightedPoints], position: int
     ) -> tuple[WeightedPoints, dict[str, Any]]:
@@ -145,6 +161,7 @@ class Settings:
         union = concatenate_parts(parts)
         if not union.weights.any():
             raise InvalidInputError(
+                "no row has a positive weight: all were left out as not finite, or "
                 "sample_weight is zero on every row; give at least one row a positive weight."
             )
         rng = stream(self.seed, Stage.TREE_ROOT, position)
@@ -205,10 +222,7 @@ def concatenate_parts(
     array([ 0,  1, 10, 11])
     """
     if starts is not None:
-        parts = [
-            replace(part, indices=part.indices + start)
-            for part, start in zip(parts, starts, strict=True)
-        ]
+        parts = [part.moved(start) for part, start in zip(parts, starts, strict=True)]
     # An empty block may not know that it is sparse, or what its labels are.
     filled = [part for part in parts if len(part)] or list(parts[:1])
     if len({isinstance(part.points, np.ndarray) for part in filled}) > 1:

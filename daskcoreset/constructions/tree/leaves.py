@@ -13,7 +13,6 @@ from daskcoreset.constructions.tree.job import Settings, TreeJob, with_canonical
 from daskcoreset.constructions.tree.persistence import RowSchema
 from daskcoreset.core.points import WeightedPoints, to_arrays
 from daskcoreset.core.random import Stage, stream
-from daskcoreset.inputs.blocks import row_blocks
 
 # Coresets of blocks united at a time where a leaf's data are out of core.
 _SPLIT_EVERY = 16
@@ -64,7 +63,7 @@ def read_leaf(
         Refuses rows of another schema, before they are read.
     progress : bool or None, default=False
     """
-    blocks = row_blocks(*data, on_invalid=settings.on_invalid, allow_empty=True)
+    blocks = settings.open(*data)
     blocks.refuse_cube("a stored tree")
     schema = RowSchema.of(blocks, None)
     check(schema)

@@ -27,7 +27,7 @@ from daskcoreset.core.errors import CoresetError, InvalidInputError, StoreError
 from daskcoreset.core.linalg import csr_rows
 from daskcoreset.core.points import WeightedPoints, from_arrays, to_arrays
 from daskcoreset.core.typing import AnyArray
-from daskcoreset.core.validation import check_flag
+from daskcoreset.core.validation import check_choice, check_flag
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.sensitivities import CONSTRUCTIONS
 
@@ -35,8 +35,10 @@ T = TypeVar("T")
 
 # Version of the layout of streams and trees; one higher whenever an older reader would fail. Since
 # version 2 there is a chain. Older stores are read, and become version 2 with their next change.
-# Of version 3 are the settings of trees that follow a source; all else is still version 2.
-SCHEMA_VERSION = 3
+# Of version 3 are the settings of trees that follow a source, of version 4 those by the metric
+# cosine, by which an earlier reader would not divide; all else is still version 2.
+SCHEMA_VERSION = 4
+_FOLLOWING_VERSION = 3
 OLDEST_VERSION = 1
 _WRITTEN_VERSION = 2
 
@@ -100,7 +102,11 @@ def settings_contents(settings: Settings, kind: str, *, follows: bool = False) -
         # So that two stores with the same settings are told apart.
         "identity": uuid4().hex,
     }
-    written = SCHEMA_VERSION if follows else _WRITTEN_VERSION
+    written = _FOLLOWING_VERSION if follows else _WRITTEN_VERSION
+    if settings.metric == "euclidean":  # as in stores of before
+        del values["metric"]
+    else:
+        written = SCHEMA_VERSION
     return GroupContents({}, {}, values, kind, written).checked()
 
 
@@ -140,10 +146,11 @@ def settings_from(contents: GroupContents, path: str, method: Any) -> tuple[Sett
         If the settings are not consistent.
     """
     # Earlier versions did not write the clusters.
-    attributes: dict[str, Any] = {"n_clusters": None, **contents.attributes}
+    attributes: dict[str, Any] = {"n_clusters": None, "metric": "euclidean", **contents.attributes}
     with refuse_inconsistent(f"{path}: its settings are not consistent"):
         names = [field.name for field in fields(Settings) if field.name != "reducer"]
         values = {name: attributes[name] for name in names}
+        check_choice("metric", values["metric"], "euclidean", "cosine")
         made_with = (attributes["method"], attributes["parameters"], attributes["sampling"])
     origin = Origin(contents.digest, chained=contents.schema_version > 1)
     return Settings(_stored_reducer(path, *made_with, method), **values), origin
@@ -287,6 +294,8 @@ class RowSchema:
         if isinstance(rows, np.ndarray) == self.sparse:
             rows = csr_rows(rows) if self.sparse else rows.toarray()
         rows = rows.astype(self.dtype, copy=False)
+        if rows is points.points and labels is points.labels:
+            return points, schema
         return replace(points, points=rows, labels=labels), schema
 
 

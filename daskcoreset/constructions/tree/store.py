@@ -31,7 +31,7 @@ from daskcoreset.core.inside import refuse_inside
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.tables import short_seed
-from daskcoreset.core.typing import IndexArray, Sampling
+from daskcoreset.core.typing import IndexArray, Metric, Sampling
 from daskcoreset.core.validation import as_int, check_count, check_flag
 from daskcoreset.core.zarr_places import Location
 from daskcoreset.execution.progress import count_reads
@@ -142,6 +142,7 @@ class CoresetTree:
         sampling: Sampling = "systematic",
         on_invalid: Literal["raise", "drop"] = "raise",
         n_clusters: int | None = None,
+        metric: Metric = "euclidean",
         storage_options: Mapping[str, Any] | None = None,
     ) -> CoresetTree:
         """Make an empty tree.
@@ -151,9 +152,10 @@ class CoresetTree:
         path : path, URL or zarr.storage.ObjectStore
             A folder that does not exist yet, on a local disk or of an object store:
             ``s3://bucket/folder``, ``gs://...`` or ``az://...``.
-        method, random_state, sampling, on_invalid, n_clusters
+        method, random_state, sampling, on_invalid, n_clusters, metric
             As in `daskcoreset.build`; a `Reducer` of one's own and constructions of several
-            folds as well.
+            folds as well. By ``metric="cosine"`` the rows of all leaves are divided by their
+            lengths.
         size : int, default=1000
             Rows of a coreset that is asked for.
         inner_size : int or None, default=None
@@ -172,7 +174,7 @@ class CoresetTree:
             When an argument cannot be used.
         """
         settings = Settings.checked(
-            method, size, inner_size, n_clusters, random_state, sampling, on_invalid
+            method, size, inner_size, n_clusters, random_state, sampling, on_invalid, metric
         )
         place = place_at("path", path, _LAYOUT, storage_options)
         refuse_inside(path, storage_options)
@@ -264,6 +266,7 @@ class CoresetTree:
         sampling: Sampling = "systematic",
         on_invalid: Literal["raise", "drop"] = "raise",
         n_clusters: int | None = None,
+        metric: Metric = "euclidean",
         chunks: int | Literal["auto"] = "auto",
         detect: Literal["stat", "content"] = "stat",
         branch: str = "main",
@@ -292,7 +295,8 @@ class CoresetTree:
             one of these.
         path : path, URL or zarr.storage.ObjectStore
             Of the view; made where nothing is there.
-        method, size, inner_size, random_state, sampling, on_invalid, n_clusters, storage_options
+        method, size, inner_size, random_state, sampling, on_invalid, n_clusters, metric,
+        storage_options
             As in `create`; of a view that is there the same as when it was made, but for a
             `random_state` of None, which takes that of the view.
         y, sample_weight : str, optional
@@ -349,7 +353,7 @@ class CoresetTree:
         options = FollowOptions(y, sample_weight, chunks, detect, branch, reading)
         view = SourceView(source, options, keep)
         wanted = Settings.checked(
-            method, size, inner_size, n_clusters, random_state, sampling, on_invalid
+            method, size, inner_size, n_clusters, random_state, sampling, on_invalid, metric
         )
         place = place_at("path", path, _LAYOUT, storage_options)
         with time_limit(timeout):

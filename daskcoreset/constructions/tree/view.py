@@ -78,7 +78,7 @@ class SourceView:
         """
         if random_state is None:  # which asks for no particular seed
             wanted = replace(wanted, seed=settings.seed)
-        for name in ("size", "inner_size", "seed", "n_clusters", "on_invalid"):
+        for name in ("size", "inner_size", "seed", "n_clusters", "on_invalid", "metric"):
             asked, known = getattr(wanted, name), getattr(settings, name)
             if asked != known:
                 title = "random_state" if name == "seed" else name

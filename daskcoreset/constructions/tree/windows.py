@@ -37,6 +37,8 @@ def by_position(n_leaves: int, window: slice | int) -> list[bool]:
     ([False, True, True, False], [False, False, False, True])
     """
     if isinstance(window, slice):
+        if window.step == 0:
+            raise InvalidInputError(f"leaves is {window!r}, whose step is 0; pass another step.")
         chosen = range(n_leaves)[window]
     elif -n_leaves <= window < n_leaves:
         chosen = range(n_leaves)[window:][:1]

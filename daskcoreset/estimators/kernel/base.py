@@ -28,9 +28,9 @@ from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.estimators.base import InMemoryData, refuse_as
 from daskcoreset.estimators.classifier import DecisionModel, announced_classes
 from daskcoreset.estimators.kernel.cost import KernelCost
+from daskcoreset.estimators.kernel.decision import KernelDecision
 from daskcoreset.estimators.kernel.kernels import (
     Isotropic,
-    KernelDecision,
     KernelMap,
     resolve_gamma,
     resolve_kernel,
@@ -246,8 +246,9 @@ class CorePointModel(KernelModel):
         if resume:
             core_points = self._extended(data, seed)
         else:
-            self.gamma_ = resolve_gamma(self.gamma, self.n_features_in_, summary.variance)
-            self._kernel = resolve_kernel(self.kernel, self.gamma_)
+            # A gamma that is learned takes the place of this one.
+            gamma = "scale" if self.gamma == "learned" else self.gamma
+            self._set_kernel(resolve_gamma(gamma, self.n_features_in_, summary.variance))
             warn_unscaled(summary, self._kernel)
             if warm and self.core_points_.shape[1] == self.n_features_in_:
                 core_points = self._earlier()
@@ -343,6 +344,11 @@ class CorePointModel(KernelModel):
                 'metric="learned" takes drawn core points, and covers are of Euclidean distances; '
                 'leave diameter out and pass strategy="drawn", or metric="euclidean".'
             )
+        if self.gamma == "learned" and (self.metric != "learned" or self.kernel != "rbf"):
+            raise InvalidInputError(
+                'gamma="learned" is learned with the metric, for the kernel "rbf"; pass '
+                'metric="learned" and kernel="rbf", or another gamma.'
+            )
         if self.strategy == "drawn" and self.diameter is not None:
             raise InvalidInputError(
                 f'strategy="drawn" keeps no diameter, got diameter={self.diameter}; pass '
@@ -401,8 +407,11 @@ class CorePointModel(KernelModel):
             drawn = None if quotas is None else training_rows(strata, quotas)
             points = sample_core_points(strata, max_points)
             if pilot is not None:
-                few = sample_core_points(strata, PILOT_POINTS)
-                self.scales_ = self._learned(training_rows(strata, pilot), few, data, seed)
+                # Fewer core points want a wider kernel.
+                learns_gamma = self.gamma == "learned"
+                count = min(max_points, PILOT_POINTS) if learns_gamma else PILOT_POINTS
+                few = sample_core_points(strata, count)
+                self._learn(training_rows(strata, pilot), few, data)
             return CorePoints(points, drawn=drawn)
         covered = cover(
             data.blocks,
@@ -420,15 +429,18 @@ class CorePointModel(KernelModel):
             return None
         return quotas_of(PILOT_ROWS, summary.classes, summary.class_weights)
 
-    def _learned(
-        self, rows: Block, points: AnyArray, data: LabelledBlocks, seed: int
-    ) -> FloatArray:
-        """Learn the factors of the columns in distances from few rows."""
+    def _set_kernel(self, gamma: float) -> None:
+        self.gamma_, self._kernel = gamma, resolve_kernel(self.kernel, gamma)
+
+    def _learn(self, rows: Block, points: AnyArray, data: LabelledBlocks) -> None:
+        """Learn the factors of the columns in distances from few rows, and gamma where asked."""
         loss = resolve_loss(self.loss, theta=self.theta, mu=self.mu)
-        # C of a row of the pilot, not of all rows that it stands for: the slopes of a pilot that
-        # is fitted more closely than its rows bear are those of noise.
-        lam = resolve_lambda(self.lam, self.C, float(len(rows)))
-        return learned_scales(rows, points, loss, classes=data.classes, lam=lam, seed=seed)
+        # C of a row of the pilot, not of all rows that it stands for: a pilot that is fitted more
+        # closely than its rows bear learns their noise.
+        lam = resolve_lambda(self.lam, self.C, len(rows) / 2.0)
+        self.scales_, gamma = learned_scales(rows, points, loss, classes=data.classes, lam=lam)
+        if self.gamma == "learned":
+            self._set_kernel(gamma)
 
     def _extended(self, data: LabelledBlocks, seed: int) -> CorePoints:
         """Add the core points that further rows need, and keep the earlier ones."""

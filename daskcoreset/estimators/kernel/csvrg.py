@@ -216,6 +216,10 @@ class CSVRGClassifier(CorePointModel):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CORE_POINT_CONSTRAINTS,
+        "gamma": [
+            StrOptions({"scale", "auto", "learned"}),
+            Interval(Real, 0, None, closed="neither"),
+        ],
         "metric": [StrOptions({"euclidean", "learned"})],
         "solver": [StrOptions({"auto", "exact", "csvrg"})],
         "size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
@@ -236,7 +240,7 @@ class CSVRGClassifier(CorePointModel):
         loss: Literal["odm", "hinge", "squared_hinge"] = "odm",
         *,
         kernel: str | Profile = "rbf",
-        gamma: float | Literal["scale", "auto"] = "scale",
+        gamma: float | Literal["scale", "auto", "learned"] = "scale",
         metric: Literal["euclidean", "learned"] = "euclidean",
         lam: float | None = None,
         C: float | None = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -10,6 +11,7 @@ import scipy.linalg
 from daskcoreset.core.errors import scores_error
 from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.typing import FloatArray
+from daskcoreset.estimators.kernel.held import HELD_NUMBERS, HeldRows
 from daskcoreset.estimators.kernel.kernels import Span
 from daskcoreset.estimators.kernel.losses import MarginLoss
 from daskcoreset.estimators.kernel.objective import ObjectiveQuery, ObjectiveTerms, whole_matrix
@@ -30,6 +32,9 @@ _ROUNDING = 1e-9
 
 # Steps without any length that is better, after which a stage of the hinge is over.
 _FAILURES = 3
+
+# Part of its promise to which a step by a known factor has to bring the next one.
+_QUICK = 0.3
 
 # Address of the draw of rows to begin with.
 _PILOT = 2**30 - 1
@@ -57,7 +62,8 @@ class Iterate:
     objective: float = np.inf  # with the true loss, at best
     floor: float = 0.0  # lower bound of the true objective
     before: float = np.inf  # objective of the stage before the move
-    slope: float = 0.0  # derivative along the move where it began
+    slope: float = -np.inf  # derivative along the move where it began
+    factor: Any = None  # Cholesky factor of a Hessian of like rows, in coefficients
     failures: int = 0  # steps in this stage of which no length was better
     unsolved: bool = True  # whether the gap is too large
     open: bool = True  # whether the stage is not over yet
@@ -90,14 +96,37 @@ class Newton:
     max_hessian_rows: int
     seed: int
 
-    def start(self, beta: FloatArray, bent: FloatArray) -> list[Iterate]:
+    def start(
+        self, beta: FloatArray, bent: FloatArray, factors: list[Any] | None = None
+    ) -> list[Iterate]:
         """Return the iterates at given coefficients, before any evaluation."""
+        factors = factors or [None] * beta.shape[1]
         with one_thread():
             gamma = self.span.coordinates(beta)
         return [
-            Iterate(k, column.copy(), np.zeros(len(column)), column.copy(), part)
-            for k, (column, part) in enumerate(zip(gamma.T, bent.tolist(), strict=True))
+            Iterate(k, column.copy(), np.zeros(len(column)), column.copy(), part, factor=factor)
+            for k, (column, part, factor) in enumerate(
+                zip(gamma.T, bent.tolist(), factors, strict=True)
+            )
         ]
+
+    def held(self, beta: FloatArray) -> tuple[FloatArray, FloatArray, list[Any] | None]:
+        """Solve on rows in memory, all or some; return coefficients, `bent` and factors."""
+        rows, most = self.problem.rows, HELD_NUMBERS // len(self.problem.core)
+        sample, tol = rows.whole, 0.3 * self.tol
+        if sample is None or len(sample) > most:
+            largest = max(_MIN_HESSIAN_ROWS, self.max_hessian_rows // 2)
+            count = min(largest, rows.n_rows // _PILOT_FACTOR, most)
+            if count < _MIN_PILOT:
+                return beta, np.ones(beta.shape[1]), None
+            drawn, tol = rows.draw(self.seed, _PILOT, count), max(tol, _PILOT_TOL)
+            sample = replace(drawn, weights=np.full(len(drawn), rows.weight / len(drawn)))
+        problem = self.problem
+        held = HeldRows.of(problem.core, sample, rows.classes, problem.loss, problem.factor)
+        found = [held.solve(k, column, tol) for k, column in enumerate(beta.T)]
+        bent = [np.count_nonzero(one.curvature) / len(sample) for one in found]
+        beta = np.stack([one.beta for one in found], axis=1)
+        return beta, np.array(bent), [one.factor for one in found]
 
     def pilots(self, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Solve on more and more drawn rows; return coefficients and `bent` for `solve`."""
@@ -127,7 +156,11 @@ class Newton:
         return beta, bent
 
     def solve(
-        self, beta: FloatArray, bent: FloatArray, max_iter: int = 100
+        self,
+        beta: FloatArray,
+        bent: FloatArray,
+        max_iter: int = 100,
+        factors: list[Any] | None = None,
     ) -> tuple[Solution, FloatArray]:
         """Solve on all rows.
 
@@ -139,6 +172,8 @@ class Newton:
             Likely part of the rows that have a second derivative there.
         max_iter : int, default=100
             Reads at most.
+        factors : list, optional
+            Cholesky factors of Hessians near `beta`, of every problem, to begin with.
 
         Returns
         -------
@@ -149,7 +184,7 @@ class Newton:
         loss, rows = self.problem.loss, self.problem.rows
         linear, trace = loss.linear, rows.trace
         # For the hinge, the pilots ended with a sharper corner, at which fewer rows are bent.
-        iterates = self.start(beta, np.ones_like(bent) if linear else bent)
+        iterates = self.start(beta, np.ones_like(bent) if linear else bent, factors)
         width = _MAX_WIDTH * _WIDTH_FACTOR**2 if beta.any() else _MAX_WIDTH
         begun = len(trace)
         while (
@@ -195,6 +230,8 @@ class Newton:
         n_rows = rows.n_rows
         bent = np.array([iterate.bent for iterate in iterates])
         share = np.minimum(1.0, self.max_hessian_rows / np.maximum(1.0, bent * n_rows))
+        # While steps by known factors lead far, second derivatives wait.
+        known = all(iterate.factor is not None for iterate in iterates)
         with one_thread():
             query = ObjectiveQuery(
                 self.problem.core,
@@ -206,13 +243,15 @@ class Newton:
                 lengths=lengths,
                 truth=loss,
                 gradient="rows",
-                hessian=share,
+                hessian=None if known else share,
                 seed=self.seed,
                 fold=rows.reads,
             )
         terms = rows.evaluate(query)
         for i, iterate in enumerate(iterates):
-            iterate.bent = float(terms.bent[i] / (share[i] * n_rows))
+            if not known:
+                iterate.bent = float(terms.bent[i] / (share[i] * n_rows))
+                iterate.factor = None
             along = self._along(iterate, terms.losses[:, i], lengths)
             sufficient = iterate.before + _SUFFICIENT * iterate.slope
             if np.isfinite(iterate.before) and iterate.move.any() and not along[0] <= sufficient:
@@ -244,7 +283,7 @@ class Newton:
             iterate.open = not (lost or failed)
             iterate.unsolved = not lost
         iterate.move = np.zeros_like(start)
-        iterate.before = np.inf
+        iterate.before, iterate.factor = np.inf, None
 
     def _renew(self, iterate: Iterate, objective: float, terms: ObjectiveTerms, i: int) -> None:
         """Accept gamma, and move on by a Newton step unless it is good enough.
@@ -271,10 +310,16 @@ class Newton:
             iterate.unsolved = iterate.open = False
             return
         with one_thread():
-            hessian = factor * (into.T @ whole_matrix(terms.hessian[i]) @ into)
-            hessian[np.diag_indices_from(hessian)] += 1.0
-            move = -_solved(hessian, gradient)
+            if iterate.factor is not None:
+                of_beta = self.span.gram @ (into @ gamma) + factor * terms.gradient[:, i]
+                move = -self.span.coordinates(scipy.linalg.cho_solve(iterate.factor, of_beta))
+            else:
+                hessian = factor * (into.T @ whole_matrix(terms.hessian[i]) @ into)
+                hessian[np.diag_indices_from(hessian)] += 1.0
+                move = -_solved(hessian, gradient)
         slope = float(gradient @ move)
+        if -slope > _QUICK * -iterate.slope:
+            iterate.factor = None
         # A step would gain half of -slope. The corner costs as much at the hinge's own best point
         # as here, or somewhat more, for there rows lie in the middle of it.
         corner = objective - truth if linear else 0.0
@@ -346,7 +391,10 @@ def solve_exact(
     """
     max_hessian_rows = max(_MIN_HESSIAN_ROWS, 100 * len(problem.core))
     newton = Newton(problem, Span.of(problem.core), tol, max_hessian_rows, seed)
-    bent = np.ones(beta.shape[1])
+    bent, factors = np.ones(beta.shape[1]), None
     if not beta.any():
-        beta, bent = newton.pilots(beta)
-    return newton.solve(beta, bent, max_iter)[0]
+        if problem.loss.linear:
+            beta, bent = newton.pilots(beta)
+        else:
+            beta, bent, factors = newton.held(beta)
+    return newton.solve(beta, bent, max_iter, factors)[0]

@@ -81,6 +81,8 @@ class TrainingRows:
         Weight of every block by its number; that of the past under `PAST`.
     past : Block or None
         Weighted rows in memory that represent the rows of earlier calls.
+    whole : Block or None
+        All rows, where they are in memory.
     report : callable or None
         Called with every entry of `trace`.
     reads : int
@@ -98,6 +100,7 @@ class TrainingRows:
     n_rows: int
     block_weights: dict[int, float] = field(default_factory=dict)
     past: Block | None = None
+    whole: Block | None = None
     report: Callable[[dict[str, Any]], None] | None = None
     reads: int = 0
     trace: list[dict[str, Any]] = field(default_factory=list)
@@ -115,14 +118,15 @@ class TrainingRows:
             blocks = row_blocks(drawn.points, drawn.labels, drawn.weights, chunks=n_rows)
         if past is not None:
             n_rows, weights[PAST] = n_rows + len(past), float(past.weights.sum())
-        return cls(blocks, data.classes, sum(weights.values()), n_rows, weights, past)
+        whole = drawn if past is None else None
+        return cls(blocks, data.classes, sum(weights.values()), n_rows, weights, past, whole)
 
     @classmethod
     def of_block(cls, block: Block, classes: AnyArray) -> TrainingRows:
         """Return weighted rows in memory."""
         n_rows, weight = len(block), float(block.weights.sum())
         blocks = row_blocks(block.points, block.labels, block.weights, chunks=n_rows)
-        return cls(blocks, classes, weight, n_rows, {0: weight})
+        return cls(blocks, classes, weight, n_rows, {0: weight}, whole=block)
 
     def evaluate(self, query: ObjectiveQuery) -> ObjectiveTerms:
         """Read all rows once."""

@@ -334,15 +334,38 @@ def test_cover__a_batch_is_of_the_strip_apart_and_one_row_in_five_random() -> No
     before, request = asking.result(), asking.ask()
     gaps = np.abs(before.decision_function(X))
     gaps[both] = np.inf
-    near = np.argsort(gaps)[: 8 * 32]
-    inside = np.isin(request.indices, near)
-    assert (inside.sum(), len(request)) == (8, 10)
+    near = np.argsort(gaps)[:640]
+    close, drawn = request.indices[:8], request.indices[8:]
+    assert len(request) == 10
+    assert np.isin(close, near).all()
+    assert not np.isin(drawn, near).all()
     # Each row of the strip has one that was asked for nearer than the closest rows alone have.
     apart = [
         np.square(X[near][:, None] - X[rows]).sum(axis=2).min(axis=1).sum()
-        for rows in (request.indices[inside], near[:8])
+        for rows in (close, near[:8])
     ]
     assert apart[0] < apart[1]
+
+
+def test_cover__a_row_at_a_time_stands_for_what_no_label_stands_for() -> None:
+    rng = np.random.default_rng(0)  # four groups across the boundary, one of them labelled
+    groups = np.array([[0.0, 0.0], [0.0, 30.0], [0.0, 60.0], [0.0, 90.0]])
+    X = np.concatenate([center + rng.normal(size=(150, 2)) for center in groups])
+    X[:2] = [[-1.0, 0.0], [1.0, 0.0]]
+    y, both = np.where(X[:, 0] > 0, 1, -1), [0, 1]
+    asking = cover(y, batch=1, C=1.0).start(X, known=(both, y[both]), chunks=250)
+    for _ in range(3):
+        asking.tell(y[asking.ask().indices])
+    asked = asking.result().indices[2:]
+    assert sorted((asked // 150).tolist()) == [1, 2, 3]
+
+
+def test_cover__large_numbers_and_many_parts_of_a_strip() -> None:
+    X = separable(3000) + 1e6
+    y = np.where((heights := X @ W) > np.median(heights), 1, -1)
+    both = [int((y == s).argmax()) for s in (-1, 1)]
+    request = cover(y, batch=600, C=1.0).start(X, known=(both, y[both])).ask()
+    assert len(set(request.indices.tolist())) == len(request) == 600
 
 
 def test_cover__one_class_is_certified_by_random_rows_only() -> None:

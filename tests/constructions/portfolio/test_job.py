@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 import warnings
 import weakref
 from pathlib import Path
@@ -301,6 +302,10 @@ def test_to_zarr__brings_all_back(tmp_path: Path) -> None:
     assert pickle.loads(pickle.dumps(portfolio)).equals(portfolio)
     with pytest.raises(daskcoreset.errors.StoreError, match="exists"):
         portfolio.to_zarr(tmp_path / "p.zarr")
+    position = list(portfolio).index("a b/ü")
+    shutil.rmtree(tmp_path / "p.zarr" / f"member{position}_points" / "c")
+    with pytest.raises(daskcoreset.errors.StoreError, match="array 'points' of member 'a b/ü'"):
+        Portfolio.from_zarr(tmp_path / "p.zarr")
     portfolio.to_zarr(tmp_path / "p.zarr", overwrite=True)
     with pytest.raises(daskcoreset.errors.StoreError, match="not a 'coreset'"):
         Coreset.from_zarr(tmp_path / "p.zarr")

@@ -106,7 +106,7 @@ def test_multinomial__distributed_exactly_as_on_one_machine(
     blocks = cut_rows(X, sizes, u if weighted else None)
     selections = (
         draw(blocks, method, SIZE, sampling="multinomial", passes=passes, seed=seed)
-        for seed in range(1200)
+        for seed in range(600)
     )
     counts = np.array([counts_of(selection, q, u) for selection in selections])
 
@@ -143,7 +143,7 @@ def test_multinomial__blocks_that_run_short_are_read_again_without_bias(
         blocks = replace(blocks, sizes=None)
     selections = [
         draw(blocks, Lightweight(), SIZE, sampling="multinomial", passes=1, seed=seed)
-        for seed in range(1500)
+        for seed in range(600)
     ]
 
     # In the mean more than one block, and not always the same ones.
@@ -228,7 +228,7 @@ def test_systematic__every_row_has_its_weight_on_average(
     if not known:
         blocks = replace(blocks, sizes=None)
     size = 12
-    weights = np.zeros((1000, len(X)))
+    weights = np.zeros((500, len(X)))
     for seed in range(len(weights)):
         selection = draw(blocks, method, size, passes=passes, seed=seed)
         assert len(selection.indices) <= size

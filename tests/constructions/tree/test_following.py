@@ -309,6 +309,7 @@ def test_windows__by_date_and_position(tmp_path: Path) -> None:
         (slice(dt.date(2026, 3, 4), day), "back to"),
         (slice(9, None), "holds none of the 5 leaves"),
         (7, "there are 5"),
+        (slice(None, None, 0), "step is 0"),
     ):
         with pytest.raises(InvalidInputError, match=message):
             view[wrong]

@@ -81,6 +81,18 @@ def test_reduce__is_unbiased(construction: Sensitivity[Any], sampling: Sampling)
     assert_mean(np.array(found), costs(points))
 
 
+@pytest.mark.statistical
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+def test_thin__is_unbiased(sampling: Sampling) -> None:
+    """Four times as many rows, in the order in which they stand; fails by chance at 1e-6."""
+    reducer, points = SensitivityReducer(Lightweight(), sampling), rows()
+    parts = [reducer.thin(points, 20, np.random.default_rng(s)) for s in range(300)]
+
+    assert max(map(len, parts)) == 80 or sampling == "multinomial"
+    assert max(map(len, parts)) <= 80
+    assert_mean(np.array([costs(part) for part in parts]), costs(points))
+
+
 @pytest.mark.nightly
 @pytest.mark.statistical
 @pytest.mark.parametrize("sampling", SAMPLINGS)

@@ -419,3 +419,10 @@ def test_tree__any_history_gives_the_tree_of_what_is_left(
         rows = np.concatenate(list(held.values()))
         assert (c.points == rows[c.indices]).all()
         np.testing.assert_allclose(c.weights.sum(), len(rows))
+
+
+def test_coreset__of_rows_that_were_all_left_out(tmp_path: Path) -> None:
+    tree = CoresetTree.create(tmp_path / "t", size=5, random_state=0, on_invalid="drop")
+    tree.append(np.full((3, 2), np.nan))
+    with pytest.raises(InvalidInputError, match="all were left out as not finite"):
+        tree.coreset()

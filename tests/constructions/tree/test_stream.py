@@ -16,7 +16,7 @@ import zarr
 from hypothesis import given, settings
 
 from daskcoreset import CoresetStream, StrongKMeans, build
-from daskcoreset.constructions.tree.stream import add_waiting
+from daskcoreset.constructions.tree.stream import EARLY_LEAVES, add_waiting
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.testing import assert_mean
@@ -114,8 +114,25 @@ def test_stream__memory_is_logarithmic_and_one_coreset_a_level() -> None:
         stream.partial_fit(X[start : start + 90])
         leaves = stream.n_rows // 90
         assert len(set(stream.levels)) == len(stream.levels) == leaves.bit_count()
-        assert stream.n_held <= 40 * (np.log2(leaves) + 1)
+        candidates = 3 * 90 if leaves > EARLY_LEAVES else 0  # of leaves that wait for a fourth
+        assert stream.n_held <= 40 * (np.log2(leaves) + 1) + candidates
     assert stream.coreset().provenance["levels"] == 8
+
+
+def test_stream__late_leaves_are_thinned_and_four_reduced_together() -> None:
+    X, y, w = data(60 * (EARLY_LEAVES + 7))
+    w += 1.0
+    one = made(size=4, leaf_size=60).partial_fit(X, y, w)
+    other = made(size=4, leaf_size=60)
+    for start in range(0, len(X), 130):
+        batch = slice(start, start + 130)
+        other.partial_fit(X[batch], y[batch], w[batch])
+
+    # Of 39 leaves 32 and 4 were reduced to 8 rows each, the others thinned to 32 candidates each.
+    assert one.levels == (5, 2, 1, 0)
+    assert [len(part) for part in one._state.parts] == [8, 8, 64, 32]
+    assert one.rows().equals(other.rows())
+    assert one.coreset().equals(other.coreset())
 
 
 @pytest.mark.statistical

@@ -110,3 +110,16 @@ def test_span__what_is_rounding_is_a_part_of_the_largest_eigenvalue() -> None:
     Span.of(Told(Isotropic("rbf"), np.array([[100.0], [-5e-7]])))
     with pytest.raises(InvalidInputError, match="not positive semi-definite"):
         Span.of(Told(Isotropic("rbf"), np.array([[100.0], [-2e-6]])))
+
+
+@pytest.mark.parametrize("far", [0.0, 1e4, 1e30, 1e100])
+def test_held__as_in_float64_however_far_rows_are(far: float) -> None:
+    rows = np.random.default_rng(0).normal(size=(400, 4))
+    core = KernelMap(Isotropic("rbf", 0.5), rows[:30].copy())
+    rows[100:] += far
+    exact = np.concatenate([each for _, each, _ in core.tiles(rows)])
+    assert core.held(rows).dtype == np.float32
+    np.testing.assert_allclose(core.held(rows), exact, atol=1e-5)
+    wide = KernelMap(core.kernel, rows[80:130])  # of core points that are far apart, too
+    exact = np.concatenate([each for _, each, _ in wide.tiles(rows)])
+    np.testing.assert_allclose(wide.held(rows), exact, atol=1e-5)

@@ -13,9 +13,11 @@ from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.estimators import CSVRGClassifier
-from daskcoreset.estimators.kernel.kernels import Isotropic, KernelDecision, KernelMap
+from daskcoreset.estimators.kernel import metric
+from daskcoreset.estimators.kernel.held import HeldRows
+from daskcoreset.estimators.kernel.kernels import Isotropic, KernelMap
 from daskcoreset.estimators.kernel.losses import LOSSES
-from daskcoreset.estimators.kernel.metric import _squared_slopes, learned_scales
+from daskcoreset.estimators.kernel.metric import learned_scales
 
 
 def many_columns(n: int = 4_000, d: int = 10) -> tuple[FloatArray, AnyArray]:
@@ -24,31 +26,62 @@ def many_columns(n: int = 4_000, d: int = 10) -> tuple[FloatArray, AnyArray]:
     return X, np.where((X[:, 3] - 0.5) ** 2 + (X[:, 1] - 0.5) ** 2 < 0.15, "in", "out")
 
 
+def in_order(X: AnyArray, y: AnyArray) -> Block:
+    order = np.argsort(y, kind="stable")
+    return Block(X[order], np.ones(len(X)), y[order])
+
+
 def learned(X: AnyArray, y: AnyArray, lam: float = 3.0) -> FloatArray:
-    rows, classes = Block(X, np.ones(len(X)), y), np.unique(y)
-    return learned_scales(rows, X[:200], LOSSES["odm"], classes=classes, lam=lam * len(X), seed=0)
+    rows, classes, points = in_order(X, y), np.unique(y), X[:200]
+    found = learned_scales(rows, points, LOSSES["odm"], classes=classes, lam=lam * len(X))
+    return found[0]
 
 
-def test_squared_slopes__as_by_differences() -> None:
-    rng = np.random.default_rng(0)
-    X, u = rng.random((60, 3)), rng.random(60)
-    core = KernelMap(Isotropic("rbf", 2.0), rng.random((9, 3)))
-    beta = rng.normal(size=(9, 2))
-    decision = KernelDecision(core, beta, np.arange(3))
-    for j in range(3):
-        step = 1e-5 * np.eye(3)[j]
-        slopes = (decision.values(X + step) - decision.values(X - step)) / 2e-5
-        expected = u @ np.square(slopes) / u.sum()
-        np.testing.assert_allclose(_squared_slopes(core, beta, Block(X, u))[:, j], expected, 1e-6)
+@pytest.mark.parametrize("loss", ["odm", "squared_hinge"])
+def test_pilot__slopes_as_by_differences(loss: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = many_columns(500, 4)
+    rows, classes = in_order(X, y), np.array(["in", "out"])
+    monkeypatch.setattr(metric, "_TOL", 1e-10)
+    pilot = metric._Pilot(rows, X[:30], LOSSES[loss], classes, 500.0)
+    scales = np.array([1.0, 4.0, 0.5, 2.0])
+    _, slopes = pilot.evaluate(scales)
+    assert pilot.first is not None
+
+    def least(scales: FloatArray) -> float:
+        # At the least point coefficients change the objective in second order alone.
+        core = KernelMap(Isotropic("rbf", 1.0), pilot.points, scales)
+        held = HeldRows.of(core, pilot.rows, classes, pilot.loss, pilot.factor)
+        found = held.solve(0, pilot.beta[0], 1e-10)
+        losses = held.weights @ held.loss.value(found.margins)
+        return float(0.5 * found.beta @ held.gram @ found.beta + losses)
+
+    for j, slope in enumerate(slopes * pilot.first[0]):
+        factors = np.exp(0.01 * np.eye(4)[j])
+        expected = (least(scales * factors) - least(scales / factors)) / 0.02
+        assert slope == pytest.approx(expected, rel=2e-3, abs=1e-2)
+
+
+def test_fit__gamma_is_learned_too() -> None:
+    X, y = many_columns()
+    fresh = many_columns(9_000)
+    options: dict[str, Any] = {"metric": "learned", "max_points": 60, "random_state": 0}
+    model = CSVRGClassifier(gamma="learned", **options).fit(X, y)
+    wide = CSVRGClassifier(gamma=0.001, **options).fit(X, y)
+    assert wide.gamma_ == 0.001
+    assert model.gamma_ > 1.0
+    assert model.score(*fresh) > max(0.97, wide.score(*fresh))
+    # Where nothing can be learned it begins and ends at one width.
+    flat = CSVRGClassifier(gamma="learned", **options).fit(np.full_like(X[:9], 3.0), y[:9])
+    assert flat.gamma_ == 1.0
 
 
 def test_fit__two_columns_of_ten() -> None:
     X, y = many_columns()
     fresh = many_columns(9_000)
     scores = {}
-    for metric in ("euclidean", "learned"):
-        model = CSVRGClassifier(metric=metric, max_points=60, random_state=0).fit(X, y)
-        scores[metric] = model.score(*fresh)
+    for name in ("euclidean", "learned"):
+        model = CSVRGClassifier(metric=name, max_points=60, random_state=0).fit(X, y)
+        scores[name] = model.score(*fresh)
     assert scores["learned"] > scores["euclidean"] + 0.02
     others = np.delete(model.scales_, [1, 3])
     assert model.scales_[[1, 3]].min() > 3 * others.max()
@@ -106,5 +139,9 @@ def test_fit__what_a_learned_metric_does_not_go_with() -> None:
             CSVRGClassifier(metric="learned", **options).fit(X, y)
     with pytest.raises(InvalidInputError, match="partial_fit cannot learn a metric"):
         CSVRGClassifier(metric="learned").partial_fit(X, y)
+    combinations: list[dict[str, Any]] = [{}, {"metric": "learned", "kernel": "laplacian"}]
+    for more in combinations:
+        with pytest.raises(InvalidInputError, match='gamma="learned" is learned with the metric'):
+            CSVRGClassifier(gamma="learned", **more).fit(X, y)
     with pytest.raises(ValueError, match="metric"):
         CSVRGClassifier(metric="cosine").fit(X, y)  # type: ignore[arg-type] # what is tested

@@ -1,0 +1,58 @@
+"""Work on the same block by several threads of this process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextvars import copy_context
+from functools import cache
+from multiprocessing import parent_process
+from typing import TypeVar
+
+from daskcoreset.execution.agreement import in_worker
+from daskcoreset.execution.plan import threads_of_a_worker
+
+T = TypeVar("T")
+
+
+def at_once(calls: Sequence[Callable[[], T]]) -> Generator[T]:
+    """Yield what calls return, in their order, from as many threads as the process may use.
+
+    All blocks share them: there are never more calls at work than threads, so that memory is
+    bounded as if every block made its calls one after another. Workers of a cluster and processes
+    of a pool, which are given a number of threads, make the calls so.
+
+    Where one raises, or the caller leaves, those that have not begun are not made.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> list(at_once([partial(pow, 2, 3), partial(pow, 2, 5)]))
+    [8, 32]
+    """
+    n_threads = _threads_left() if len(calls) > 1 else 1
+    if n_threads == 1:
+        for call in calls:
+            yield call()
+        return
+    pool = _pool(os.getpid(), n_threads)  # threads do not survive a fork
+    futures = [pool.submit(copy_context().run, call) for call in calls]
+    try:
+        for future in futures:
+            yield future.result()
+    finally:
+        wait([future for future in futures if not future.cancel()])
+
+
+def _threads_left() -> int:
+    """Return the threads that may work on blocks here."""
+    if parent_process() is not None or in_worker():
+        return 1
+    return threads_of_a_worker(here=True)
+
+
+@cache
+def _pool(pid: int, n_threads: int) -> ThreadPoolExecutor:
+    del pid
+    return ThreadPoolExecutor(n_threads, "coreset-member")

@@ -1,0 +1,210 @@
+"""Trees and streams by the metric cosine: as of rows that were divided by their lengths before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from daskcoreset import Coreset, CoresetStream, CoresetTree, advise, audit, build
+from daskcoreset.cli.main import main
+from daskcoreset.constructions.tree import persistence
+from daskcoreset.core.errors import InvalidInputError, StoreError
+from daskcoreset.core.linalg import unit_rows
+from daskcoreset.core.typing import AnyArray, Metric
+from daskcoreset.estimators import CoresetKMeans
+from daskcoreset.metrics import advice as advisor
+
+RNG = np.random.default_rng(0)
+
+# Rows of five directions, whose lengths say nothing.
+DIRECTIONS = np.eye(8)[:5]
+
+ROWS = DIRECTIONS[RNG.integers(0, 5, 3000)] + 0.2 * RNG.normal(size=(3000, 8))
+
+ROWS = ROWS * RNG.lognormal(0.0, 1.0, size=(3000, 1))
+
+OPTIONS: dict[str, Any] = {"size": 150, "random_state": 0}
+
+
+def unit(X: AnyArray) -> AnyArray:
+    """Return rows as a user would divide them, in the dtype that blocks have."""
+    X = X.astype(np.result_type(X.dtype, np.float32))
+    return np.asarray(unit_rows(X)[0])
+
+
+def assert_same(one: Any, other: Any) -> None:
+    for name in ("points", "weights", "indices"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+@pytest.mark.parametrize(("dtype", "method"), [("f2", "lightweight"), ("f8", "kmeans")])
+def test_tree__has_the_bits_of_rows_divided_before(tmp_path: Path, dtype: str, method: str) -> None:
+    X = ROWS.astype(dtype)
+    options = {**OPTIONS, "n_clusters": 5}
+    tree = CoresetTree.create(tmp_path / "t", method, metric="cosine", **options)
+    other = CoresetTree.create(tmp_path / "o", method, **options)
+    tree = CoresetTree.open(tmp_path / "t")  # which keeps the metric
+    for start, stop in ((0, 1000), (1000, 1800)):
+        for kept, rows in ((tree, X[start:stop]), (other, unit(X[start:stop]))):
+            kept.append(da.from_array(rows, chunks=(400, 8)) if start else rows)
+    tree.replace("leaf-1", X[2000:])
+    other.replace("leaf-1", unit(X[2000:]))
+    coreset = tree.coreset()
+    assert_same(coreset, other.coreset())
+    assert (coreset.metric, other.coreset().metric) == ("cosine", "euclidean")
+    assert_same(tree[-1:].coreset(), other[-1:].coreset())
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f8"])
+def test_stream__has_the_bits_of_rows_divided_before(tmp_path: Path, dtype: str) -> None:
+    X = ROWS.astype(dtype)
+    stream = CoresetStream(metric="cosine", leaf_size=400, store=tmp_path / "s", **OPTIONS)
+    other = CoresetStream(leaf_size=400, **OPTIONS)
+    for rows, divided in ((X[:700], unit(X[:700])), (X[700:], unit(X[700:]))):
+        stream.partial_fit(da.from_array(rows, chunks=(300, 8)))
+        stream = CoresetStream.load(tmp_path / "s")
+        other.partial_fit(divided)
+    assert_same(stream.coreset(), other.coreset())
+    assert stream.coreset().metric == "cosine"
+    np.testing.assert_allclose(np.linalg.norm(stream.rows().points, axis=1), 1.0, atol=1e-6)
+
+
+def test_stream__of_sparse_rows() -> None:
+    X = sp.random_array((2000, 40), density=0.2, format="csr", rng=RNG)
+    X = X[np.diff(X.indptr) > 0]
+    one = CoresetStream(metric="cosine", **OPTIONS).partial_fit(X).coreset()
+    rows: Any = one.points
+    np.testing.assert_allclose(np.square(rows.toarray()).sum(axis=1), 1.0)
+
+
+def test_follow__reads_what_is_new_by_the_metric(tmp_path: Path) -> None:
+    folders = [tmp_path / "rows", tmp_path / "divided"]
+    for folder in folders:
+        folder.mkdir()
+    views: list[CoresetTree] = []
+    metrics: tuple[Metric, ...] = ("cosine", "euclidean")
+    for day in range(2):
+        part = ROWS[1000 * day : 1000 * (day + 1)]
+        for folder, rows in zip(folders, (part, unit(part)), strict=True):
+            np.save(folder / f"{day}.npy", rows)
+        views = [
+            CoresetTree.follow(f"{folder}/*.npy", tmp_path / f"{name}-view", metric=name, **OPTIONS)
+            for folder, name in zip(folders, metrics, strict=True)
+        ]
+        assert views[0].last_refresh is not None
+        assert views[0].last_refresh.added == (f"{day}.npy",)
+    assert_same(views[0].coreset(), views[1].coreset())
+    with pytest.raises(InvalidInputError, match=r"metric is 'euclidean', and the view at .*cosine"):
+        CoresetTree.follow(f"{folders[0]}/*.npy", tmp_path / "cosine-view", **OPTIONS)
+
+
+MAKERS: dict[str, Callable[..., Any]] = {
+    "stream": lambda _, **options: CoresetStream(**options),
+    "tree": lambda path, **options: CoresetTree.create(path / "t", **options),
+}
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_rows_of_zeros__are_refused_or_left_out(kind: str, tmp_path: Path) -> None:
+    X = ROWS.copy()
+    X[[7, 2000]] = 0.0
+    kept = MAKERS[kind](tmp_path, metric="cosine", **OPTIONS)
+    with pytest.raises(InvalidInputError, match=r"zero in all columns at row 7, .*cosine"):
+        kept.partial_fit(X)
+    weights = np.ones(3000)
+    weights[[7, 2000]] = 0.0
+    assert kept.partial_fit(X, sample_weight=weights).coreset().total_weight > 2900
+    dropping = MAKERS[kind](tmp_path / "d", metric="cosine", on_invalid="drop", **OPTIONS)
+    coreset = dropping.partial_fit(X).coreset()
+    assert (coreset.provenance["n"], coreset.provenance["n_dropped"]) == (2998, 2)
+    with pytest.raises(InvalidInputError, match='metric must be "euclidean" or "cosine"'):
+        MAKERS[kind](tmp_path / "e", metric="dot")
+
+
+def test_coreset__of_a_window_is_for_models_and_audits_by_the_metric(tmp_path: Path) -> None:
+    tree = CoresetTree.create(tmp_path / "t", metric="cosine", size=500, random_state=0)
+    for rows in (ROWS[:1000], ROWS[1000:]):
+        tree.append(rows)
+    model = CoresetKMeans(5, metric="cosine", random_state=0).fit(tree[-2:])
+    np.testing.assert_allclose(np.linalg.norm(model.cluster_centers_, axis=1), 1.0)
+    assert (model.cluster_centers_ @ DIRECTIONS.T).max(axis=0).min() > 0.99
+    with pytest.raises(InvalidInputError, match="by the metric cosine"):
+        CoresetKMeans(5).fit(tree[-2:])
+    assert audit(tree.coreset(), ROWS, n_clusters=5, random_state=0).distortion < 0.2
+
+
+def test_drift__compares_centers_of_length_one(tmp_path: Path) -> None:
+    """Of rows that did not change, means would be nearer than the best unit centers."""
+    wide = ROWS + RNG.normal(size=ROWS.shape)
+    tree = CoresetTree.create(tmp_path / "t", metric="cosine", size=100, random_state=0)
+    tree.append(wide[:1500])
+    tree.append(wide[1500:])
+    kept = CoresetKMeans(5, metric="cosine", random_state=0).fit(wide)
+    found = tree.drift(kept)
+    assert found.low <= 0.0
+    assert abs(found.saving) < 0.05
+
+
+def test_advise__by_cosine_is_advice_for_rows_divided_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(advisor, "_TRIALS", 2)
+    monkeypatch.setattr(advisor, "_MOST_TRIALS", 2)
+    options: dict[str, Any] = {"n_clusters": 5, "random_state": 0, "metric": "cosine"}
+    advice = advise(ROWS, budget=150, **options)
+    again = advise(unit(ROWS), budget=150, **options)
+    assert advice.compared == again.compared
+    assert advice.options["metric"] == "cosine"
+    plain = advise(ROWS, n_clusters=5, budget=150, random_state=0)
+    assert advice.compared != plain.compared
+    assert "metric" not in plain.options
+    coreset = build(ROWS, method="auto", size=150, **options)
+    assert coreset.metric == "cosine"
+    assert coreset.provenance["advice"]["chosen"] == advice.name
+    by_hand = build(
+        ROWS, method=advice.method, size=150, n_clusters=5, random_state=0, **advice.options
+    )
+    assert_same(coreset, by_hand)
+    with pytest.raises(InvalidInputError, match='metric must be "euclidean" or "cosine"'):
+        advise(ROWS, n_clusters=5, metric="dot")  # type: ignore[arg-type] # what is tested
+
+
+def test_program__builds_and_makes_trees_by_the_metric(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("typer")
+    X = ROWS.copy()
+    np.save(tmp_path / "x.npy", X)
+    given, made, tree = (str(tmp_path / name) for name in ("x.npy", "c.zarr", "t"))
+    options = ["--size", "150", "--seed", "0", "--metric", "cosine"]
+    assert main(["build", given, made, *options]) == 0
+    assert_same(Coreset.from_zarr(made), build(X, size=150, random_state=0, metric="cosine"))
+    assert main(["tree", "create", tree, *options]) == 0
+    assert main(["tree", "append", tree, given]) == 0
+    assert CoresetTree.open(tree).coreset().metric == "cosine"
+    X[3] = 0.0
+    np.save(tmp_path / "x.npy", X)
+    capfd.readouterr()
+    assert main(["tree", "append", tree, given]) == 1
+    assert "zero in all columns at row 3" in capfd.readouterr().err
+    assert main(["build", given, made, "--metric", "dot"]) == 2
+
+
+def test_open__a_store_of_unit_rows_is_of_a_version_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    CoresetTree.create(tmp_path / "c", metric="cosine", **OPTIONS)
+    plain = CoresetTree.create(tmp_path / "e", **OPTIONS)
+    contents = persistence.settings_contents(plain._settings, "coreset-tree")
+    assert "metric" not in contents.attributes  # as of before
+    assert contents.schema_version == 2
+    monkeypatch.setattr(persistence, "SCHEMA_VERSION", 3)
+    CoresetTree.open(tmp_path / "e")
+    with pytest.raises(StoreError, match="schema version 4"):
+        CoresetTree.open(tmp_path / "c")
