@@ -234,7 +234,7 @@ def advise(
     representatives : {"auto", "rows"}, default="auto"
         Whether only constructions are compared whose coresets are rows of the data, which have
         labels and can be reduced further. "auto" compares weighted centroids too, see
-        `daskcoreset.StrongKMeans`, where rows are dense.
+        `daskcoreset.StrongKMeans`, where rows are dense and `y` is not given.
     confidence : float, default=0.95
         Of the intervals.
     storage_options, columns, missing_chunks, sample_dims, feature_dims
@@ -276,7 +276,7 @@ def advise(
     with time_limit(timeout):
         trials, heavy, seconds = _piloted(
             X, y, plan_of, parts, size=size, seed=seed, progress=progress,
-            rows_only=representatives == "rows", **data,
+            rows_only=representatives == "rows" or y is not None, **data,
         )  # fmt: skip
         sizes = [size] if epsilon is None else [max(1, size // part) for part in (8, 4, 2, 1)]
         for rows in sizes:

@@ -248,9 +248,12 @@ def test_advise__compares_centroids_where_they_can_be() -> None:
     assert errors["centroids"] < 0.7 * errors["kmeans"]
     assert advice.name == "centroids"
     assert build(X, method=advice.method, size=120, **options).of_centroids
-    for rows, asked in ((X, "rows"), (sp.csr_array(X[:400]), "auto")):
+    labels = np.arange(len(X)) % 2
+    for rows, y, asked in (
+        (X, None, "rows"), (X, labels, "auto"), (sp.csr_array(X[:400]), None, "auto")
+    ):  # fmt: skip
         among: Any = asked
-        only = advise(rows, budget=120, **options, representatives=among)
+        only = advise(rows, y, budget=120, **options, representatives=among)
         assert [one.name for one in only.compared] == ["kmeans", "lightweight", "uniform"]
     wrong: Any = "centroids"
     with pytest.raises(CoresetError, match='representatives must be "auto" or "rows"'):
