@@ -315,9 +315,51 @@ def _svm_losses() -> dict[str, str]:
     }
 
 
+def _costs_of_builds() -> dict[str, str]:
+    """Processor seconds of builds in one read, of rows in memory."""
+    jobs = {"10": "k = 10, one read", "100": "k = 100, one read", "lightweight": "lightweight"}
+    data = "2,000,000 x 20 float32"
+    seconds = {
+        name: _cell("strong_blocks", "processor now", data, job) for name, job in jobs.items()
+    }
+    return {f"build_{name}": f"{value:.2f}" for name, value in seconds.items()}
+
+
+def _covers() -> dict[str, str]:
+    """Core points of the farthest strategy over those of the other, for a diameter, in %."""
+    found: dict[tuple[str, str], dict[str, float]] = {}
+    for name, diameter, strategy, points, *_ in (row for row in _rows("covers") if len(row) == 9):
+        if strategy in ("online", "farthest") and "*" not in diameter:
+            found.setdefault((name, diameter), {})[strategy] = _number(points)
+    more = [100 * (one["farthest"] / one["online"] - 1) for one in found.values()]
+    return {"covers_least": f"{min(more):.0f}", "covers_most": f"{max(more):.0f}"}
+
+
+def _kernel_rows() -> dict[str, str]:
+    """Seconds and accuracies of the kernel classifier on drawn rows, beside those of all rows."""
+    found: dict[tuple[str, str], dict[str, tuple[float, float]]] = {}
+    for name, method, points, _, seconds, accuracy, *_ in (
+        row for row in _rows("time_to_accuracy") if len(row) == 8 and row[1].startswith("CSVRG")
+    ):
+        found.setdefault((name, points), {})[method] = float(seconds), _number(accuracy)
+    pairs = [tuple(one.values()) for one in found.values() if len(one) == 2]
+    times = [drawn[0] / whole[0] for drawn, whole in pairs]
+    lost = [whole[1] - drawn[1] for drawn, whole in pairs]
+    return {
+        "kernel_rows_time_least": f"{min(times):.1f}",
+        "kernel_rows_time_most": f"{max(times):.1f}",
+        "kernel_rows_lost": f"{max(lost):.1f}",
+        "kernel_rows_won": f"{-min(lost):.1f}",
+        "kernel_rows_less": f"{sum(value > 0 for value in lost)}",
+        "kernel_rows_pairs": f"{len(lost)}",
+        "kernel_rows_sets": f"{len({name for name, _ in found})}",
+    }
+
+
 _PARTS = (
     _one_read, _refresh, _representatives, _of_cells, _boosting, _cube, _embeddings, _mixtures,
     _bregman, _search, _advisor, _active_cover, _kernels, _logistic, _svm_losses,
+    _costs_of_builds, _covers, _kernel_rows,
 )  # fmt: skip
 
 

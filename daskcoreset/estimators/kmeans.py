@@ -295,9 +295,9 @@ class CoresetKMeans(SparseInput, ClusteringModel):
     representatives : {"auto", "rows", "centroids"}, default="auto"
         What the coreset is of: rows, or weighted centroids of small cells of more rows, as in
         `daskcoreset.StrongKMeans`. "auto" takes centroids with ``method="kmeans"`` where rows are
-        dense, and else what the construction says: at ten points a cluster the solutions cost a
-        fifth to two thirds less above those of all rows, at a hundred a third less or the same
-        (``benchmarks/results/representatives.md``).
+        dense, and else what the construction says: with few points a cluster their solutions are
+        nearer to those of all rows, with many there is little between them
+        (``docs/guide/clustering.md``).
     metric : {"euclidean", "cosine"}, default="euclidean"
         "cosine" divides every row by its length when its block is read, in `fit` and in whatever
         reads rows later, and makes the centers of length one (spherical k-means): the nearest
@@ -357,9 +357,9 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         without dimensions, which reads the data when it is computed, unless `compute_inertia` is
         set; `coreset_inertia_` costs nothing.
     coreset_inertia_ : float
-        The same sum over the coreset, its constant included, which estimates it: with centroids 0
-        to 7 % above it, with rows at ten points a cluster 7 to 30 % below
-        (``benchmarks/results/representatives.md``).
+        The same sum over the coreset, its constant included, which estimates it: with centroids
+        mostly a little above it, with few rows a cluster far below
+        (``docs/guide/clustering.md``).
     n_iter_ : int
         Steps of the best run.
     n_features_in_ : int

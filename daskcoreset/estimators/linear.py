@@ -426,9 +426,8 @@ class LinearSVM(CheckedParameters, SparseInput, SparseCoefMixin, ClassifierMixin
 
     The objective is that of ``SVC(kernel="linear")``; the intercept is not penalised, as it is
     by ``LinearSVC``. Newton's method on a hinge that is rounded off less and less, until the
-    dual problem shows that the cost is within `tol` of the optimum: milliseconds for thousands
-    of rows, whatever C and the units of the features are. For rows in memory; more than two
-    classes go one against the rest.
+    dual problem shows that the cost is within `tol` of the optimum, whatever C and the units of
+    the features are. For rows in memory; more than two classes go one against the rest.
 
     Parameters
     ----------
@@ -779,8 +778,8 @@ class CoresetSVC(LinearCoresetModel):
     size : int or "auto", default=2000
         Rows of the coreset; "auto" grows it until two agree, as in `daskcoreset.build`.
         ``benchmarks/results/svm_offline.md`` says how far the cost over all data is from the
-        optimum with 2000: little with some ten columns, and several times the optimum on w8a,
-        which has 300 and few positives.
+        optimum with 2000: little with some ten columns, and far above it on w8a, which has 300
+        and few positives.
     estimator : estimator object or None, default=None
         What solves on the coreset: any linear classifier of scikit-learn whose ``fit`` takes
         ``sample_weight``, with its own parameters. None takes `LinearSVM` with this `C`, which
@@ -788,9 +787,9 @@ class CoresetSVC(LinearCoresetModel):
         unless its ``intercept_scaling`` is large.
     loss : {"hinge", "squared_hinge"}, default="hinge"
         What the default solver minimises; "hinge" is what rows are drawn for. Squared, it is
-        ``LinearSVC`` that solves, on the same rows: 2000 came within 0.4 % of its optimum on
-        three sets, a tenth of what uniform rows lose (``benchmarks/results/svm_losses.md``).
-        `audit` and ``size="auto"`` judge by the hinge.
+        ``LinearSVC`` that solves, on the same rows, which did far better than as many uniform
+        ones: ``docs/guide/labels.md`` says how near to its optimum they came. `audit` and
+        ``size="auto"`` judge by the hinge.
     penalty : {"l2", "l1"}, default="l2"
         Of ``LinearSVC``, which has "l1" for the squared hinge alone; it makes many `coef_` zero.
     dual : bool or "auto", default="auto"
