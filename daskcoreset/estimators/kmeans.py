@@ -332,6 +332,9 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         As in scikit-learn's KMeans, which solves the coreset; both give the same clusters.
     verbose : int, default=0
         Whether every step prints a line.
+    copy_x : bool, default=True
+        For code that passes it to scikit-learn's KMeans. It changes nothing: the rows of a coreset
+        are copies, and X is never written to.
     compute_inertia : bool, default=False
         Whether `fit` reads data that are out of core once more for `inertia_`.
     random_state : int, Generator, RandomState or None, default=None
@@ -411,6 +414,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         "solver": [StrOptions({"scikit-learn", "parts", "faiss"})],
         "verbose": ["verbose"],
         "algorithm": [StrOptions({"lloyd", "elkan"})],
+        "copy_x": ["boolean"],
     }
 
     def __init__(
@@ -429,6 +433,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         max_iter: int = 300,
         tol: float = 1e-4,
         verbose: int = 0,
+        copy_x: bool = True,
         algorithm: Literal["lloyd", "elkan"] = "lloyd",
         compute_inertia: bool = False,
         random_state: RandomState = None,
@@ -448,6 +453,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         self.max_iter = max_iter
         self.tol = tol
         self.verbose = verbose
+        self.copy_x = copy_x
         self.algorithm = algorithm
         self.compute_inertia = compute_inertia
         self.random_state = random_state

@@ -798,6 +798,9 @@ class CoresetSVC(LinearCoresetModel):
     intercept_scaling : float, default=1
         Of ``LinearSVC``: the intercept is the weight of a column of this number, penalised like
         the others. Any other than 1 takes ``LinearSVC``.
+    multi_class : {"ovr", "crammer_singer"}, default="ovr"
+        Of ``LinearSVC``: each of several classes against the rest, for which rows are drawn and by
+        which `audit` judges, or one problem of all, whose loss is one of its own.
     fit_intercept : bool, default=True
     class_weight : dict of label to float, "balanced" or None, default=None
         Factors of the weights of rows, as in scikit-learn; "balanced" gives every class the same
@@ -875,6 +878,7 @@ class CoresetSVC(LinearCoresetModel):
         "penalty": [StrOptions({"l1", "l2"})],
         "dual": ["boolean", StrOptions({"auto"})],
         "intercept_scaling": [Interval(Real, 0.0, None, closed="neither")],
+        "multi_class": [StrOptions({"ovr", "crammer_singer"})],
         "variant": [StrOptions({"auto", "pilot_mix", "calibrated", "systematic", "paper"})],
         "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
     }
@@ -889,6 +893,7 @@ class CoresetSVC(LinearCoresetModel):
         penalty: Literal["l2", "l1"] = "l2",
         dual: bool | Literal["auto"] = "auto",
         intercept_scaling: float = 1,
+        multi_class: Literal["ovr", "crammer_singer"] = "ovr",
         fit_intercept: bool = True,
         class_weight: Any = None,
         method: str | Sensitivity[Any] = "svm",
@@ -910,6 +915,7 @@ class CoresetSVC(LinearCoresetModel):
         self.penalty = penalty
         self.dual = dual
         self.intercept_scaling = intercept_scaling
+        self.multi_class = multi_class
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.method = method
@@ -928,7 +934,10 @@ class CoresetSVC(LinearCoresetModel):
         return SVM(float(self.C), self.n_clusters, self.variant, bool(self.fit_intercept))
 
     def _default_solver(self) -> LinearSVM | LinearSVC:
-        hinge = {"loss": "hinge", "penalty": "l2", "dual": "auto", "intercept_scaling": 1}
+        hinge = {
+            "loss": "hinge", "penalty": "l2", "dual": "auto", "intercept_scaling": 1,
+            "multi_class": "ovr",
+        }  # fmt: skip
         if all(getattr(self, name) == value for name, value in hinge.items()):
             return LinearSVM(**handed_on(self, LinearSVM))
         return LinearSVC(**handed_on(self, LinearSVC))
