@@ -7,6 +7,7 @@ of the documentation puts the number there.
 from __future__ import annotations
 
 import json
+import math
 import re
 import statistics
 from pathlib import Path
@@ -183,7 +184,9 @@ def _mixtures() -> dict[str, str]:
 
 def _bregman() -> dict[str, str]:
     """Excess divergence of hard clusterings of counts on 300 rows, in %."""
-    return {
+    off = [_number(cell) for cell in _columns("bregman", "k-means, transformed", "300")]
+    hard = off[: len(off) // 2]  # the second table is of mixtures, in nats
+    return {"bregman_transformed": f"{max(hard):.1f}"} | {
         f"bregman_{short}_{kind}": f"{_cell('bregman', kind, name, '300'):.1f}"
         for short, name in (("topics", "topics (made)"), ("words", "w8a words"))
         for kind in ("strong", "uniform")
@@ -356,10 +359,53 @@ def _kernel_rows() -> dict[str, str]:
     }
 
 
+def _mixtures_by_size() -> dict[str, str]:
+    """On how many sets the bound is nearer than the score without reads, and coresets gain."""
+    found = {}
+    for end, size in (("", "1,000"), ("_large", "10,000")):
+        bound, score, gain = (
+            [
+                [float(part) for part in cell.split(" ± ")]
+                for cell in _columns("mixtures", one, size)
+            ]
+            for one in ("bound above, coreset", "expected score above, coreset", "gain")
+        )
+        nearer = [
+            abs(one[0])
+            for one, other in zip(bound, score, strict=True)
+            if abs(one[0]) < abs(other[0])
+        ]
+        found |= {
+            f"mixtures_bound_nearer{end}": f"{len(nearer)}",
+            f"mixtures_won{end}": f"{sum(mean > width for mean, width in gain)}",
+            f"mixtures_lost{end}": f"{sum(-mean > width for mean, width in gain)}",
+        }
+    off = f"{math.ceil(100 * max(nearer, default=0.0) + 1e-9) / 100:.2f}"
+    most = max(one[0] for one in bound)
+    return found | {"mixtures_bound_nearer_off": off, "mixtures_bound_large": f"{most:.2f}"}
+
+
+def _trees() -> dict[str, str]:
+    """Errors of trees and streams, with nodes of twice the size, over those of one build."""
+    whole, found = {}, {}
+    heads, _, *rows = (row for row in _rows("tree") if len(row) == 6)
+    at = heads.index("inner = 2 size")
+    ratios: dict[str, list[float]] = {"tree, split_every=16": [], "stream": []}
+    for data, form, *cells in rows:
+        if form == "from all rows":
+            whole[data] = _number(cells[0])
+        elif form in ratios:
+            ratios[form].append(_number(cells[at - 2]) / whole[data])
+    for name, form in (("tree", "tree, split_every=16"), ("stream", "stream")):
+        found[f"{name}_least"] = f"{min(ratios[form]):.2f}"
+        found[f"{name}_most"] = f"{max(ratios[form]):.2f}"
+    return found
+
+
 _PARTS = (
     _one_read, _refresh, _representatives, _of_cells, _boosting, _cube, _embeddings, _mixtures,
     _bregman, _search, _advisor, _active_cover, _kernels, _logistic, _svm_losses,
-    _costs_of_builds, _covers, _kernel_rows,
+    _costs_of_builds, _covers, _kernel_rows, _mixtures_by_size, _trees,
 )  # fmt: skip
 
 

@@ -153,8 +153,9 @@ _FIGURE = re.compile(
 )
 # Code, what is made of results, formulas, links, the names of numbers; years, and what is cited.
 _NOT_PROSE = (
-    r"^(`{3,})[^\n]*\n.*?^\1$", r"<!-- results:(\w+) -->.*?<!-- /results:\1 -->", r"<!--.*?-->",
-    r"\$\$.*?\$\$", r"\$[^$\n]*\$", r"`[^`]*`", r"\]\([^)]*\)", r"\{\{ \w+ \}\}", r"^    .*?$",
+    r"^(`{3,})[^\n]*\n.*?^\1$", r"^    .*?$",
+    r"<!-- results:(\w+) -->.*?<!-- /results:\1 -->", r"<!--.*?-->",
+    r"\$\$.*?\$\$", r"\$[^$\n]*\$", r"`[^`]*`", r"\]\([^)]*\)", r"\{\{ \w+ \}\}",
     r"\b(19|20)\d\d\b", r"\b(Python|NumPy|Zen|Theorem|Algorithm|Table|Lemma|section) \d[\d.]*",
     r"^\d\. ", r"^:+\{grid\}.*?$|^:\w+:.*?$",
 )  # fmt: skip
@@ -169,8 +170,9 @@ def _prose(text: str) -> str:
 def test_prose__leaves_out_what_is_made_and_cited() -> None:
     text = (
         "In 2.5 s (Lu, 2023, Theorem 2), `k=3`, {{ a }} %:\n\n```python\n4\n```\n<!-- 5 -->\n6. x"
+        "\n    7\n`a` {{ b }} `c` to 8"
     )
-    assert [found[0] for found in _FIGURE.finditer(_prose(text))] == ["2.5"]
+    assert [found[0] for found in _FIGURE.finditer(_prose(text))] == ["2.5", "8"]
 
 
 def _by_hand() -> dict[str, list[str]]:
