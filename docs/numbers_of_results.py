@@ -286,12 +286,13 @@ def _kernels() -> dict[str, str]:
             f"kernels_{name}_fit": f"{plain['over LightGBM']:.0f}",
             f"kernels_{name}_predict": f"{plain['predict s'] / first['predict s']:.1f}",
         }
-    of_covers = [row for row in rows if row[0] != "set" and len(row) == 6 and "-" not in row[1]]
-    above = [row for row in of_covers if float(row[4]) > float(row[3])]
+    of_covers = [row for row in rows if row[0] != "set" and len(row) == 7 and "-" not in row[1]]
+    above, drawn = ([row for row in of_covers if float(row[at]) > float(row[3])] for at in (4, 6))
     w8a = next(row for row in of_covers if row[0] == "w8a")
     return found | {
         "kernels_covers": f"{len(of_covers)}",
         "kernels_above": f"{len(above)}",
+        "kernels_drawn": f"{len(drawn)}",
         "kernels_w8a": w8a[4],
         "kernels_w8a_paper": w8a[3],
     }

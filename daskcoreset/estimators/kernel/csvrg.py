@@ -65,12 +65,13 @@ class CSVRGClassifier(CorePointModel):
         more reads than the others.
     kernel : {"rbf", "laplacian"} or callable, default="rbf"
         Of the squared Euclidean distance; see `kernels.resolve_kernel`.
-    gamma : {"scale", "auto"} or float, default="scale"
-        Of a kernel with a name, as in `sklearn.svm.SVC`.
+    gamma : {"scale", "auto", "learned"} or float, default="scale"
+        Of a kernel with a name, as in `sklearn.svm.SVC`; "learned" with ``metric="learned"`` and
+        the kernel "rbf", in the same steps as the metric.
     metric : {"euclidean", "learned"}, default="euclidean"
-        "learned" stretches every column by `scales_`, the root of the mean squared slope along it
-        of a pilot's decision values: 5,000 rows and 300 core points, drawn in the same read. Where
-        many columns tell nothing it gains; on other data little or nothing
+        "learned" stretches every column by a factor, `scales_`, by which the least objective of a
+        pilot falls: of at most 8,000 rows, half of which judge, and 300 core points, drawn in the
+        same read. It gains most where columns tell nothing, or differ in what they tell
         (``docs/guide/kernels.md``). Not with `diameter`, covers and `partial_fit`.
     lam : float, optional
         The paper's :math:`\lambda`; it does not grow with the number of rows.
@@ -92,7 +93,7 @@ class CSVRGClassifier(CorePointModel):
         How core points are found. "online" and "farthest" are those of
         `daskcoreset.coverage.cover`, and keep to `diameter`. "drawn" takes `max_points`
         rows at random, as many of every class; they are a cover as well, and `diameter_` says
-        of which diameter. On the sets of `benchmarks/kernels.py` that is the more accurate, for
+        of which diameter. On most sets of `benchmarks/kernels.py` that is the more accurate, for
         covers put their few points at the rim of the data. "auto" is "online" with a diameter,
         and "drawn" without.
     solver : {"auto", "exact", "csvrg"}, default="auto"
