@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import json
@@ -207,6 +208,7 @@ def test_figures__of_sentences_come_from_results_or_are_no_results(page: Path) -
     )
 
 
+SOURCES = sorted((ROOT / "daskcoreset").rglob("*.py"))
 # What results look like: docstrings are full of shapes, defaults and bounds, which look otherwise.
 _PARTS = "third|quarter|fifth|sixth|seventh|eighth|ninth|tenth|twentieth|hundredth"
 _AMOUNT = rf"(\d[\d,.]*|one|{_COUNT}|thirty|fifty|thousand)"
@@ -291,6 +293,30 @@ def test_docstrings__have_no_measured_figures() -> None:
     )
 
 
+def _messages(path: Path) -> str:
+    """Texts that a program prints: of errors, warnings and help, which is docstrings as well."""
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    texts = [
+        _sentences(node.value)
+        for node in nodes
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and len(node.value.split()) > 2
+        and (path.parent.name == "cli" or id(node) not in docstrings)
+    ]
+    return "\n".join(texts)
+
+
+def test_messages__have_no_measured_figures() -> None:
+    texts = {path.relative_to(ROOT).as_posix(): _messages(path) for path in SOURCES}
+    assert "such as 0.4" in texts["daskcoreset/estimators/kernel/losses.py"]
+    left = {
+        path: figures for path, text in texts.items() if (figures := _left(path, text, _MEASURED))
+    }
+    assert not left, f"messages or help have figures by hand: {left}."
+
+
 def test_numbers_by_hand__are_of_what_there_is() -> None:
-    pages = {page.relative_to(ROOT).as_posix() for page in PROSE}
+    pages = {page.relative_to(ROOT).as_posix() for page in (*PROSE, *SOURCES)}
     assert set(_by_hand()) <= pages | set(_public_docstrings())
