@@ -213,6 +213,9 @@ def _advisor() -> dict[str, str]:
         "advisor_builds": f"{sum(int(all_) for _, all_ in held)}",
         "advisor_repeats": _cells(part)[2][-2].split(" of ")[1],
     }
+    heads, _, *rows = (row for row in _cells(part) if len(row) > 2)
+    chosen = [row[heads.index("advice")] for row in rows]
+    found["advisor_centroids"] = f"{sum(name.startswith('centroids') for name in chosen)}"
     for name, lines in (("advisor", part), ("advisor_rows", of_rows)):
         best, sets = re.findall(r"least mean error on (\d+) of (\d+) sets", lines)[0]
         chance = re.search(r"and on (\d+) more within chance", lines)
