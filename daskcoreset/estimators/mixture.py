@@ -177,6 +177,8 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
     >>> model = CoresetGaussianMixture(2, size=2000, random_state=0).fit(X)
     >>> model.covariances_.shape
     (2, 2, 2)
+    >>> bool(abs(model.lower_bound_ - model.score(X)) < 4 * model.lower_bound_error_)
+    True
     >>> shares = model.predict_proba(X)  # nothing is read yet
     >>> bool((shares[:5].compute().sum(axis=1).round(6) == 1).all())
     True
