@@ -343,7 +343,7 @@ def test_lower_bound__by_cross_fitting_where_no_candidates_are_at_hand(given: st
             coreset = build(rows, size=400, method=MixtureCoreset(8), random_state=seed)
             model = CoresetGaussianMixture(8, random_state=seed, **options).fit(rows).fit(coreset)
         else:
-            options["sampling"] = "multinomial"
+            options |= {"sampling": "multinomial", "passes": 2}
             model = CoresetGaussianMixture(8, random_state=seed, **options).fit(rows)
         score = model.score(rows)
         assert np.isnan(model.lower_bound_error_)

@@ -288,8 +288,15 @@ class FinalDraw:
             )
         held_out = None
         if self.n_held_out:
-            weight, of_held = results.value.weight, stream(self.seed, Stage.HELD_OUT)
-            held_out = hold_out(rows, first, draw, weight, self.n_held_out, of_held)
+            held_out = hold_out(
+                rows,
+                draw.chosen,
+                first,
+                draw.second,
+                results.value.weight,
+                self.n_held_out,
+                stream(self.seed, Stage.HELD_OUT),
+            )
         numbers = indices[draw.chosen]
         return Selection(kept, draw.weights, numbers, results, rereads, False, facts, held_out)
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.sampling import systematic
-from daskcoreset.core.typing import FloatArray, Points
+from daskcoreset.core.typing import FloatArray, IndexArray, Points
 from daskcoreset.sensitivities.estimated_error import rows_outside
-
-if TYPE_CHECKING:
-    from daskcoreset.constructions.sampling.final_draw import Draw
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +79,9 @@ class HeldOut:
 
 def hold_out(  # noqa: PLR0917 - all of them are always given
     rows: Block,
+    chosen: IndexArray,
     first: FloatArray,
-    draw: Draw,
+    second: FloatArray,
     total: float,
     count: int,
     rng: np.random.Generator,
@@ -95,9 +92,10 @@ def hold_out(  # noqa: PLR0917 - all of them are always given
     ----------
     rows : Block
         The candidates.
-    first : ndarray of shape (k,), float64
-        Probabilities :math:`\pi_1` with which they became candidates.
-    draw : Draw
+    chosen : ndarray of shape (m,), int64
+        Places of the rows that were drawn among them.
+    first, second : ndarray of shape (k,), float64
+        Probabilities :math:`\pi_1` and :math:`\pi_2` of being a candidate, and drawn then.
     total : float
         Weight of all the data.
     count : int
@@ -109,9 +107,9 @@ def hold_out(  # noqa: PLR0917 - all of them are always given
     HeldOut or None
         None where all candidates were drawn.
     """
-    if len(draw.chosen) == len(rows):
+    if len(chosen) == len(rows):
         return None
-    factors = rows_outside(draw.chosen, first, draw.second)
+    factors = rows_outside(chosen, first, second)
     positions = np.flatnonzero((factors > 0.0) & (rows.weights > 0.0))
     if not len(positions):
         return None
@@ -119,5 +117,5 @@ def hold_out(  # noqa: PLR0917 - all of them are always given
     if share < 1.0:
         positions = positions[systematic(np.full(len(positions), share), rng)]
     kept = rows.take(positions)
-    own = rows.weights[draw.chosen]
+    own = rows.weights[chosen]
     return HeldOut(kept.points, kept.weights, factors[positions] / share, own, total)
