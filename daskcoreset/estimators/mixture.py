@@ -95,7 +95,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
     n_init : int or "auto", default="auto"
         Runs of EM on the coreset, of which the one with the largest `lower_bound_` is kept. "auto"
         makes four, two by `init_params` and two by "k-means++": on skewed data single runs end in
-        optima that differ by more than a nat a row (``benchmarks/results/mixtures.md``).
+        optima that lie far apart.
     init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
         How the first responsibilities are found, as in `sklearn.mixture.GaussianMixture`.
     weights_init : array-like of shape (k,), optional
@@ -139,7 +139,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         ``sampling="multinomial"``, it is computed when it is first asked for, by cross-fitting in
         the coreset: EM goes on ten times, each time with a tenth of the rows cut down to what they
         weigh themselves, which are then scored. What it goes on from remembers these rows, so
-        that small coresets of heavy tails are half a nat too high by it.
+        that it is too high for small coresets of heavy tails (``docs/guide/clustering.md``).
     lower_bound_error_ : float
         Its standard error, by the rows that were held out: 0 where they were all others, NaN for
         cross-fitting.
