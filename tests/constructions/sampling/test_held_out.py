@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from daskcoreset.build import build_and_hold_out
-from daskcoreset.constructions.sampling.held_out import HeldOut
+from daskcoreset.constructions.sampling.held_out import HeldOut, hold_out
+from daskcoreset.core.blocks import Block
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.sensitivities import Lightweight, Sensitivity, Uniform
@@ -19,14 +20,23 @@ X[::7] = X[3]  # one value of many rows
 U = RNG.integers(0, 4, size=len(X)).astype(float)
 
 
+PLAIN: dict[str, Any] = {
+    "size": 500,
+    "method": Uniform(),
+    "n_clusters": None,
+    "random_state": 0,
+    "sampling": "systematic",
+    "passes": 1,
+    "normalize": False,
+}
+
+
 def held_out(
     method: Sensitivity[Any], seed: int, count: int = 20_000, **options: Any
 ) -> tuple[Coreset, HeldOut | None]:
-    options = {"sampling": "systematic", "passes": 1, "normalize": False} | options
     blocks = row_blocks(X, None, U, chunks=12_000)
-    return build_and_hold_out(
-        blocks, count, size=500, method=method, n_clusters=None, random_state=seed, **options
-    )
+    given: dict[str, Any] = PLAIN | {"method": method, "random_state": seed} | options
+    return build_and_hold_out(blocks, count, **given)
 
 
 def value(points: Any) -> Any:
@@ -57,17 +67,15 @@ def test_mean__unbiased_with_an_honest_error(
 
 def test_hold_out__shares_no_row_with_the_coreset_and_counts_the_others() -> None:
     rows = RNG.normal(size=(5000, 3))
-    blocks = row_blocks(rows, chunks=1000)
-    options: dict[str, Any] = {"sampling": "systematic", "passes": 1, "normalize": False}
-    coreset, kept = build_and_hold_out(
-        blocks, 9000, size=800, method=Uniform(), n_clusters=None, random_state=0, **options
-    )
+    coreset, kept = build_and_hold_out(row_blocks(rows, chunks=1000), 9000, **PLAIN)
     assert kept is not None
-    both = np.concatenate([coreset.points, np.asarray(kept.points)])
+    of_coreset, others = np.asarray(coreset.points), np.asarray(kept.points)
+    both = np.concatenate([of_coreset, others])
     assert len(np.unique(both, axis=0)) == 5000  # all rows are candidates
     np.testing.assert_allclose(kept.factors, 1.0)
-    on_all = kept.mean(coreset.points[:, 0], np.asarray(kept.points)[:, 0])
-    assert on_all == (pytest.approx(rows[:, 0].mean(), abs=1e-12), 0.0)
+    mean, error = kept.mean(of_coreset[:, 0], others[:, 0])
+    assert mean == pytest.approx(rows[:, 0].mean(), abs=1e-12)
+    assert error == 0.0
 
 
 def test_mean__infinite_values_have_an_infinite_error() -> None:
@@ -80,10 +88,15 @@ def test_mean__infinite_values_have_an_infinite_error() -> None:
 
 def test_hold_out__nothing_of_independent_draws_or_where_all_rows_are_taken() -> None:
     assert held_out(Uniform(), 0, sampling="multinomial")[1] is None
-    blocks = row_blocks(X[:400])
-    options: dict[str, Any] = {"sampling": "systematic", "passes": 1, "normalize": False}
     with pytest.warns(UserWarning, match="not below"):
-        _, rows = build_and_hold_out(
-            blocks, 9, size=500, method=Uniform(), n_clusters=None, random_state=0, **options
-        )
+        _, rows = build_and_hold_out(row_blocks(X[:400]), 9, **PLAIN)
     assert rows is None
+
+
+@pytest.mark.parametrize(("chosen", "weight"), [([0, 1, 2], 1.0), ([0, 1], 0.0)])
+def test_hold_out__nothing_where_no_other_candidate_has_a_weight(
+    chosen: list[int], weight: float
+) -> None:
+    rows = Block(np.eye(3), np.array([1.0, 1.0, weight]))
+    half, rng = np.full(3, 0.5), np.random.default_rng(0)
+    assert hold_out(rows, np.array(chosen), half, half, 6.0, 10, rng) is None
