@@ -142,6 +142,17 @@ class FollowOptions:
         return Reading(X, self.reading), self.y, self.sample_weight
 
 
+def detect_of(stamp: str) -> str | None:
+    """Return by what means a stamp was made; None for one that is the same by all, of Delta.
+
+    Examples
+    --------
+    >>> detect_of("content:6f3a"), detect_of("snapshot:6f3a:VY76"), detect_of("size=1 time=10:00")
+    ('content', 'stat', None)
+    """
+    return {"stat": "stat", "snapshot": "stat", "content": "content"}.get(stamp.partition(":")[0])
+
+
 def look(
     source: Any,
     options: FollowOptions,
