@@ -663,7 +663,8 @@ class CoresetTree:
                 f"leaf {leaf.uid} with {read.rows} rows is more than a tree can number; make "
                 f"several leaves of it, or begin another tree."
             )
-        points, schema = (manifest.schema or read.schema).fit(read.points)
+        known = manifest.schema and manifest.schema.with_columns(read.schema.columns)
+        points, schema = (known or read.schema).fit(read.points)
         points = replace(points, indices=points.indices + (leaf.uid << ROW_BITS))
         leaf = replace(leaf, rows=read.rows, weight=read.weight, n_dropped=read.n_dropped)
         leaves = LeafTable(({old.uid: old for old in self.leaves} | {leaf.uid: leaf}).values())

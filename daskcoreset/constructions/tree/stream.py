@@ -116,8 +116,9 @@ class StreamState:
     def add(
         self, results: BlockResults[WeightedPoints], schema: RowSchema, settings: Settings
     ) -> StreamState:
-        """Return the state after a block of rows; `schema` counts where it is the first."""
-        points, schema = (self.schema or schema).fit(results.value)
+        """Return the state after a block of rows of a schema."""
+        known = schema if self.schema is None else replace(self.schema, columns=schema.columns)
+        points, schema = known.fit(results.value)
         points = points.moved(self.n_rows)
         state, start = self, 0
         while sum(map(len, state.waiting)) + len(points) - start >= settings.leaf_rows:
