@@ -217,7 +217,12 @@ def test_columns__are_those_of_the_first_rows_that_have_any(tmp_path: Path) -> N
         with pytest.warns(CoresetWarning, match=r"columns \['a', 'b', 'c'\], and .* had no names"):
             kept.partial_fit(named())
         kept.partial_fit(named()).partial_fit(named().to_numpy())  # without further words
-    for kept in (stream, tree, CoresetStream.load(tmp_path / "s"), CoresetTree.open(tmp_path / "t")):
+    for kept in (
+        stream,
+        tree,
+        CoresetStream.load(tmp_path / "s"),
+        CoresetTree.open(tmp_path / "t"),
+    ):
         for other in (named(columns="bac"), named(columns="abd")):
             with pytest.raises(InvalidInputError, match="select these, in this order"):
                 kept.partial_fit(other)
