@@ -22,6 +22,7 @@ import daskcoreset.xarray
 from daskcoreset import Coreset, CoresetStream, build
 from daskcoreset.core.errors import InvalidInputError, StoreError
 from daskcoreset.estimators import (
+    CoresetBregman,
     CoresetEstimator,
     CoresetGaussianMixture,
     CoresetKMeans,
@@ -356,6 +357,10 @@ def test_centers__have_units_and_coordinates() -> None:
     assert centers.t2m.attrs == {"units": "K"}
     assert centers.sizes == {"cluster": 3}
     np.testing.assert_array_equal(centers.to_array().T, model.cluster_centers_)
+    soft = cube.coreset.fit(CoresetBregman(2, soft=True, random_state=0))
+    np.testing.assert_array_equal(soft.centers_to_xarray().u10, soft.cluster_centers_[:, 1])
+    for cells in (soft.predict_proba(cube), soft.transform(cube)):
+        assert cells.dims == (*DIMS, "cluster")
     rows = rows_of(cube)
     model.fit(rows[np.isfinite(rows).all(axis=1)])
     with pytest.raises(InvalidInputError, match="take cluster_centers_"):
