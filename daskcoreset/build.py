@@ -18,7 +18,8 @@ from daskcoreset.constructions.coverage.cover import (
 from daskcoreset.constructions.portfolio.job import PortfolioJob, portfolio_job
 from daskcoreset.constructions.portfolio.summaries import check_summaries
 from daskcoreset.constructions.sampling.auto_size import AutoSize, auto_size
-from daskcoreset.constructions.sampling.final_draw import FinalDraw
+from daskcoreset.constructions.sampling.final_draw import FinalDraw, Selection
+from daskcoreset.constructions.sampling.held_out import HeldOut
 from daskcoreset.constructions.sampling.job import SamplingJob
 from daskcoreset.constructions.tree.job import (
     INNER_FACTOR,
@@ -53,13 +54,16 @@ from daskcoreset.execution.plan import BuildPlan, plan_build
 from daskcoreset.execution.progress import show_progress
 from daskcoreset.execution.room import check_room
 from daskcoreset.execution.waves import MANY_BLOCKS, waves_of
-from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.cube_opening import placed
 from daskcoreset.inputs.cubes import Cube
 from daskcoreset.inputs.options import MissingChunks, ReadOptions, reading
 from daskcoreset.sensitivities import Sensitivity, construction_for, resolve_method
 
 _SAMPLINGS = ("systematic", "multinomial")
+
+# Results merged by one task.
+_SPLIT_EVERY = 16
 
 # Blocks whose tasks are counted for the plan of a build in waves: as many as share tasks.
 _SAMPLE_BLOCKS = MANY_BLOCKS
@@ -195,7 +199,7 @@ def build(
     normalize: bool = False,
     strategy: Literal["sampling", "tree"] = "sampling",
     inner_size: int | None = None,
-    split_every: int = 16,
+    split_every: int = _SPLIT_EVERY,
     compute: bool = True,
     dry_run: bool = False,
     progress: bool | None = None,
@@ -491,6 +495,54 @@ def build(
         if rule is not None and isinstance(job, SamplingJob):
             return placed(auto_size(job, rule, progress=progress), blocks.cube)
         return _run(job, compute=compute, dry_run=dry_run, progress=progress)
+
+
+def build_and_hold_out(
+    blocks: RowBlocks,
+    n_held_out: int,
+    *,
+    size: int,
+    method: Sensitivity[Any],
+    n_clusters: int | None,
+    random_state: RandomState,
+    sampling: Sampling,
+    passes: Literal[1, 2],
+    normalize: bool,
+) -> tuple[Coreset, HeldOut | None]:
+    """Build a coreset by draws, and keep rows beside it that it did not take.
+
+    Parameters
+    ----------
+    blocks : RowBlocks
+    n_held_out : int
+        Rows to be kept at most. They are candidates of the draw: no read is made for them.
+    size, method, n_clusters, random_state, sampling, passes, normalize
+        As in `build`.
+
+    Returns
+    -------
+    Coreset
+        That of `build`, to the bit.
+    HeldOut or None
+        None where all rows were taken, and of independent draws.
+    """
+    construction = construction_for(method, n_clusters)
+    _check_sizes(size, _SPLIT_EVERY, construction)
+    _check_sampling(construction, sampling, passes)
+    seed = resolve_seed(random_state)
+    draw = FinalDraw(construction, int(size), sampling, seed, n_held_out=n_held_out)
+    found: list[Selection] = []
+    job = SamplingJob(
+        row_blocks(blocks),
+        draw,
+        passes,
+        _SPLIT_EVERY,
+        normalize,
+        n_clusters=n_clusters,
+        beside=found.append,
+    )
+    coreset: Any = _run(job, compute=True, dry_run=False, progress=None)
+    return coreset, found[0].held_out
 
 
 def _advised(options: dict[str, Any]) -> Coreset:

@@ -7,7 +7,6 @@ of the documentation puts the number there.
 from __future__ import annotations
 
 import json
-import math
 import re
 import statistics
 from pathlib import Path
@@ -163,23 +162,23 @@ def _embeddings() -> dict[str, str]:
 
 
 def _mixtures() -> dict[str, str]:
-    """How far a bound and a score without reads lie above the likelihood, in nats, 1,000 rows."""
-    small = ("1,000",)
-    sets = dict.fromkeys(_columns("mixtures", "set"))
-    bound = [_number(cell) for cell in _columns("mixtures", "bound above, coreset", *small)]
-    cells = _columns("mixtures", "expected score above, coreset", *small)
-    score = dict(zip(sets, map(_number, cells), strict=True))
-    named = {"credit", "kdd_bio", "uneven components"}
-    others = [abs(value) for name, value in score.items() if name not in named]
-    return {
-        "mixtures_sets": f"{len(sets)}",
-        "mixtures_bound_least": f"{min(bound):.2f}",
-        "mixtures_bound_most": f"{max(bound):.1f}",
-        "mixtures_score_credit": f"{score['credit']:.1f}",
-        "mixtures_score_kdd_bio": f"{score['kdd_bio']:.1f}",
-        "mixtures_score_uneven": f"{score['uneven components']:.2f}",
-        "mixtures_score_others": f"{max(others):.2f}",
-    }
+    """How far the objective of EM and `lower_bound_` are from the likelihood, and who wins."""
+    found = {"mixtures_sets": f"{len(set(_columns('mixtures', 'set')))}"}
+    for end, size in (("", "1,000"), ("_large", "10,000")):
+        cells = _columns("mixtures", "objective above, coreset", size)
+        objective = [_number(cell) for cell in cells]
+        gains = [
+            [float(part) for part in cell.split(" ± ")]
+            for cell in _columns("mixtures", "gain", size)
+        ]
+        found |= {
+            f"mixtures_objective_least{end}": f"{min(objective):.2f}",
+            f"mixtures_objective_most{end}": f"{max(objective):.2f}",
+            f"mixtures_won{end}": f"{sum(mean > width for mean, width in gains)}",
+            f"mixtures_lost{end}": f"{sum(-mean > width for mean, width in gains)}",
+        }
+    off = [abs(_number(cell)) for cell in _columns("mixtures", "`lower_bound_` above, coreset")]
+    return found | {"mixtures_off_most": f"{max(off):.2f}"}
 
 
 def _bregman() -> dict[str, str]:
@@ -363,32 +362,6 @@ def _kernel_rows() -> dict[str, str]:
     }
 
 
-def _mixtures_by_size() -> dict[str, str]:
-    """On how many sets the bound is nearer than the score without reads, and coresets gain."""
-    found = {}
-    for end, size in (("", "1,000"), ("_large", "10,000")):
-        bound, score, gain = (
-            [
-                [float(part) for part in cell.split(" ± ")]
-                for cell in _columns("mixtures", one, size)
-            ]
-            for one in ("bound above, coreset", "expected score above, coreset", "gain")
-        )
-        nearer = [
-            abs(one[0])
-            for one, other in zip(bound, score, strict=True)
-            if abs(one[0]) < abs(other[0])
-        ]
-        found |= {
-            f"mixtures_bound_nearer{end}": f"{len(nearer)}",
-            f"mixtures_won{end}": f"{sum(mean > width for mean, width in gain)}",
-            f"mixtures_lost{end}": f"{sum(-mean > width for mean, width in gain)}",
-        }
-    off = f"{math.ceil(100 * max(nearer, default=0.0) + 1e-9) / 100:.2f}"
-    most = max(one[0] for one in bound)
-    return found | {"mixtures_bound_nearer_off": off, "mixtures_bound_large": f"{most:.2f}"}
-
-
 def _trees() -> dict[str, str]:
     """Errors of trees and streams, with nodes of twice the size, over those of one build."""
     whole, found = {}, {}
@@ -409,7 +382,7 @@ def _trees() -> dict[str, str]:
 _PARTS = (
     _one_read, _refresh, _representatives, _of_cells, _boosting, _cube, _embeddings, _mixtures,
     _bregman, _search, _advisor, _active_cover, _kernels, _logistic, _svm_losses,
-    _costs_of_builds, _covers, _kernel_rows, _mixtures_by_size, _trees,
+    _costs_of_builds, _covers, _kernel_rows, _trees,
 )  # fmt: skip
 
 
