@@ -258,9 +258,10 @@ def build(
         `daskcoreset.Reducer` of one's own. "coverage" draws nothing: see `diameter`. "auto" is
         the one that `daskcoreset.advise` chooses, from one read more: for k-means with
         `n_clusters`, of centroids where these err least, but of rows with `y` or by a tree; with
-        `y` for logistic regression, or for least squares where labels are floats. A mapping of
-        names to methods, or a list of methods with different names of their own, builds a
-        `Portfolio`: a coreset by each, the same bits that a build of its own would give with this
+        `y` for logistic regression, or for least squares where labels are floats; with
+        ``sampling="multinomial"`` in the two reads that most constructions need for that. A
+        mapping of names to methods, or a list of methods with different names of their own, builds
+        a `Portfolio`: a coreset by each, the same bits that a build of its own would give with this
         seed, from as many reads as the method that needs most. All other options hold for each of
         them.
     sample_weight : array-like of shape (n,), or str, optional
@@ -572,13 +573,20 @@ def _advised(options: dict[str, Any]) -> Coreset:
         )
     else:
         task = "clustering"
+    by_tree, draws = options["strategy"] == "tree", (options["sampling"], options["passes"])
+    # Before the pilot is read.
+    _check_strategy(options["strategy"], options["inner_size"])
+    if by_tree:
+        _check_tree(size, *draws)
+    else:
+        _check_sampling(resolve_method("uniform"), *draws)
     seed = resolve_seed(options.pop("random_state"))
     # By name: a layer above, which chooses by building.
     above = import_module("daskcoreset.metrics.advice")
     known = signature(above.advise).parameters.keys() - {"epsilon", "confidence"}
     shared = {name: value for name, value in options.items() if name in known}
     # Centroids have no labels, and are no rows that the nodes of a tree could reduce.
-    only_rows = y is not None or options["strategy"] == "tree"
+    only_rows = y is not None or by_tree
     shared["representatives"] = "rows" if only_rows else "auto"
     advice = above.advise(
         X, y, task=task, n_clusters=n_clusters, budget=size, random_state=seed, **shared
@@ -586,6 +594,9 @@ def _advised(options: dict[str, Any]) -> Coreset:
     options |= advice.options
     if advice.n_clusters is not None:
         options["n_clusters"] = advice.n_clusters
+    chosen = construction_for(advice.method, advice.n_clusters)
+    if not by_tree and _is_unbounded(chosen, *draws):
+        options["passes"] = 2
     coreset: Coreset = build(
         X, y, method=advice.method, size=advice.size, random_state=seed, **options
     )
@@ -882,11 +893,16 @@ def _check_sampling(construction: Sensitivity[Any], sampling: Any, passes: Any) 
             f"passes=1, but {construction.name!r} needs {construction.n_folds} folds of the data "
             f'before it can score; pass passes=2, or strategy="tree".'
         )
-    if passes == 1 and sampling == "multinomial" and construction.proposal_bound is None:
+    if _is_unbounded(construction, sampling, passes):
         raise InvalidInputError(
             f'sampling="multinomial" with passes=1, but {construction.name!r} has no bound for '
             f'rejection; pass passes=2, or sampling="systematic".'
         )
+
+
+def _is_unbounded(construction: Sensitivity[Any], sampling: Any, passes: Any) -> bool:
+    """Whether exact draws from one read are asked for, and the construction knows no bound."""
+    return passes == 1 and sampling == "multinomial" and construction.proposal_bound is None
 
 
 def _check_tree(size: Any, sampling: Any, passes: Any) -> None:

@@ -43,7 +43,6 @@ from daskcoreset.estimators.labelled import is_frame, series_in_memory
 from daskcoreset.estimators.scoring import weighted_values
 from daskcoreset.execution.engine import map_rows
 from daskcoreset.inputs.blocks import RowBlocks
-from daskcoreset.inputs.cubes import dataset_of
 from daskcoreset.inputs.options import ReadKeywords, takes_reading, with_columns
 from daskcoreset.metrics.costs import kmeans_cost
 from daskcoreset.objectives import QuantizationError, constant_of
@@ -252,13 +251,7 @@ class ClusteringModel(
         InvalidInputError
             The model was fitted on rows without labels.
         """
-        check_is_fitted(self)
-        if self._cube is None:
-            raise InvalidInputError(
-                "the model was fitted on rows, whose columns have no units; fit it on an xarray "
-                "object with sample_dims, or take cluster_centers_."
-            )
-        return dataset_of(self._cube.features, self.cluster_centers_, "cluster")
+        return self._rows_to_xarray("cluster_centers_", "cluster")
 
     @property
     def _n_features_out(self) -> int:

@@ -357,7 +357,7 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
         ndarray or dask.array.Array of shape (n,) or (n, n_classes), float64
             Lazy where X is out of core.
         """
-        return self._delegate(X, "decision_function")
+        return self._delegate(X, "decision_function", "decision", by_class=True)
 
     @takes_reading
     def score(
@@ -745,7 +745,7 @@ class CoresetLogisticRegression(LinearCoresetModel):
         ndarray or dask.array.Array of shape (n, n_classes), float64
             Lazy where X is out of core.
         """
-        return self._delegate(X, "predict_proba")
+        return self._delegate(X, "predict_proba", "probability", by_class=True)
 
     @takes_reading
     def predict_log_proba(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
@@ -762,7 +762,7 @@ class CoresetLogisticRegression(LinearCoresetModel):
         ndarray or dask.array.Array of shape (n, n_classes), float64
             Lazy where X is out of core.
         """
-        return self._delegate(X, "predict_log_proba")
+        return self._delegate(X, "predict_log_proba", "log_probability", by_class=True)
 
 
 class CoresetSVC(LinearCoresetModel):

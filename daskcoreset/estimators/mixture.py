@@ -395,7 +395,8 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
             Lazy where X is out of core.
         """
         shares = partial(responsibilities, self._fitted)
-        return self._apply(X, shares, np.float64, len(self._fitted.weights))
+        called = ("probability", "component")
+        return self._apply(X, shares, np.float64, len(self._fitted.weights), called=called)
 
     @takes_reading
     def score_samples(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
@@ -412,7 +413,34 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         ndarray or dask.array.Array of shape (n,), float64
             Lazy where X is out of core.
         """
-        return self._apply(X, partial(score_samples, self._fitted), np.float64)
+        called = ("log_density", "output")
+        return self._apply(X, partial(score_samples, self._fitted), np.float64, called=called)
+
+    def means_to_xarray(self) -> Any:
+        """Return the means as a Dataset, with the names, units and coordinates of the features.
+
+        Returns
+        -------
+        xarray.Dataset
+            Variables as the Dataset, or the DataArray, that the model was fitted on has them, with
+            the dimension ``component`` in place of the sample dimensions, in the order of
+            `weights_` and `covariances_`.
+
+        Raises
+        ------
+        InvalidInputError
+            The model was fitted on rows without labels.
+
+        Examples
+        --------
+        >>> import xarray as xr
+        >>> cells = np.random.default_rng(0).normal(280.0, 9.0, size=(40, 30))
+        >>> air = xr.DataArray(cells, dims=("lat", "lon"), name="t2m", attrs={"units": "K"})
+        >>> model = CoresetGaussianMixture(2, random_state=0).fit(air, sample_dims=("lat", "lon"))
+        >>> model.means_to_xarray().t2m.attrs["units"]
+        'K'
+        """
+        return self._rows_to_xarray("means_", "component")
 
     @takes_reading
     def score(

@@ -119,11 +119,12 @@ class StreamState:
     def add(
         self, points: WeightedPoints, n_rows: int, schema: RowSchema, settings: Settings
     ) -> StreamState:
-        """Return the state after a block of `n_rows` rows, of which `points` were not left out.
+        """Return the state after a block of `n_rows` rows of a schema.
 
-        `schema` counts where it is the first.
+        `points` are those that were not left out.
         """
-        points, schema = (self.schema or schema).fit(points)
+        known = schema if self.schema is None else replace(self.schema, columns=schema.columns)
+        points, schema = known.fit(points)
         points = points.moved(self.n_rows)
         state, start = self, 0
         while sum(map(len, state.waiting)) + len(points) - start >= settings.leaf_rows:

@@ -387,7 +387,8 @@ class CSVRGClassifier(CorePointModel):
         """
         check_is_fitted(self, "_sigmoids")
         shares = partial(probabilities, self._decision, self._sigmoids)
-        return self._apply(X, shares, np.float64, len(self.classes_))
+        called, classes = ("probability", "class"), self.classes_
+        return self._apply(X, shares, np.float64, len(classes), called=called, classes=classes)
 
     def _calibrate(self, data: LabelledBlocks, seed: int) -> None:
         if not self.probability:

@@ -15,9 +15,14 @@ import scipy.sparse as sp
 import zarr
 from hypothesis import given, settings
 
-from daskcoreset import CoresetStream, StrongKMeans, build
+from daskcoreset import CoresetStream, CoresetTree, StrongKMeans, build
 from daskcoreset.constructions.tree.stream import EARLY_LEAVES, add_waiting
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
+from daskcoreset.core.errors import (
+    CoresetWarning,
+    InvalidInputError,
+    InvalidTypeError,
+    StoreError,
+)
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.testing import assert_mean
 from tests.tools import killing
@@ -221,6 +226,42 @@ def test_coreset__few_rows_come_back_as_they_are() -> None:
     c = made().partial_fit(X, y, w).coreset()
     assert (c.weights == w).all()
     assert c.indices.tolist() == list(range(15))
+
+
+def named(n: int = 40, columns: str = "abc") -> pd.DataFrame:
+    return pd.DataFrame(np.random.default_rng(n).normal(size=(n, 3)), columns=list(columns))
+
+
+def test_columns__are_those_of_the_first_rows_that_have_any(tmp_path: Path) -> None:
+    stream = CoresetStream(size=20, random_state=0, store=tmp_path / "s")
+    tree = CoresetTree.create(tmp_path / "t", size=20, random_state=0)
+    for kept in (stream, tree):
+        kept.partial_fit(named().to_numpy())
+        with pytest.warns(CoresetWarning, match=r"columns \['a', 'b', 'c'\], and .* had no names"):
+            kept.partial_fit(named())
+        kept.partial_fit(named()).partial_fit(named().to_numpy())  # without further words
+    for kept in (
+        stream,
+        tree,
+        CoresetStream.load(tmp_path / "s"),
+        CoresetTree.open(tmp_path / "t"),
+    ):
+        for other in (named(columns="bac"), named(columns="abd")):
+            with pytest.raises(InvalidInputError, match="select these, in this order"):
+                kept.partial_fit(other)
+        assert kept.coreset().provenance["columns"] == ("a", "b", "c")
+
+
+def test_columns__of_a_view_of_files_with_and_without_names(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", named().to_numpy())
+    files = [tmp_path / "a.npy", tmp_path / "b.parquet"]
+    named().to_parquet(files[1])
+    with pytest.warns(CoresetWarning, match="had no names"):
+        view = CoresetTree.follow(files, tmp_path / "view", size=20, random_state=0)
+    assert view.coreset().provenance["columns"] == ("a", "b", "c")
+    named(columns="bac").to_parquet(tmp_path / "c.parquet")
+    with pytest.raises(InvalidInputError, match=r"c\.parquet: X has the columns \['b', 'a', 'c'\]"):
+        view.refresh([*files, tmp_path / "c.parquet"])
 
 
 def test_coreset__columns_and_dropped_rows() -> None:
