@@ -19,7 +19,7 @@ from sklearn.cluster import KMeans
 
 import daskcoreset.xarray
 from daskcoreset import Coreset, CoresetStream, build
-from daskcoreset.core.errors import InvalidInputError, StoreError
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.estimators import (
     CoresetEstimator,
     CoresetGaussianMixture,
@@ -430,6 +430,12 @@ def test_bits__are_the_same_on_threads_and_two_workers(tmp_path: Path, cluster: 
         for one, other in zip(alone, answers(), strict=True):
             same = one.equals(other) if isinstance(one, Coreset) else one.identical(other)
             assert same
+
+
+@pytest.mark.parametrize("estimator", ["k-means", None, KMeans(2), CoresetKMeans])
+def test_accessor__fits_estimators_of_this_library(estimator: Any) -> None:
+    with pytest.raises(InvalidTypeError, match=r"estimator is .*; pass one of"):
+        weather().coreset.fit(estimator)
 
 
 def test_accessor__says_what_it_does() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from daskcoreset.core.contents import NAME
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import AnyArray
 
@@ -30,7 +32,9 @@ def check_coordinates(coordinates: Any, m: int) -> Mapping[str, AnyArray]:
         raise InvalidTypeError(f"coordinates is a {type(coordinates).__name__}; pass a mapping")
     checked = {}
     for name, values in coordinates.items():
-        array = np.asarray(values).view()
+        array = np.asarray(values)
+        # As stores hand them back: NetCDF 3, for one, has its numbers in the order of big-endian.
+        array = array.astype(array.dtype.newbyteorder("="), copy=False).view()
         if array.dtype.kind not in "biufU" + _TIMES:
             msg = f"coordinates[{name!r}] has dtype {array.dtype}; pass numbers, dates or text"
             raise InvalidTypeError(msg)
@@ -68,12 +72,27 @@ def union_of_coordinates(parts: Sequence[Mapping[str, AnyArray]]) -> dict[str, A
     }
 
 
+def _key(name: str) -> str:
+    """Return the name of the array that holds a coordinate: a digest where its own cannot be one.
+
+    Examples
+    --------
+    >>> _key("lat"), _key("Länge")
+    ('coordinate_lat', 'coordinate-...')
+    """
+    key = f"{_PREFIX}{name}"
+    if NAME.fullmatch(key):
+        return key
+    digest = hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+    return f"coordinate-{digest}"
+
+
 def stored_coordinates(
     coordinates: Mapping[str, AnyArray],
 ) -> tuple[dict[str, AnyArray], dict[str, str]]:
     """Return arrays to store, and the dtypes by name; dates become integers."""
     arrays = {
-        f"{_PREFIX}{name}": values.view(np.int64) if values.dtype.kind in _TIMES else values
+        _key(name): values.view(np.int64) if values.dtype.kind in _TIMES else values
         for name, values in coordinates.items()
     }
     return arrays, {name: values.dtype.str for name, values in coordinates.items()}
@@ -84,8 +103,8 @@ def loaded_coordinates(
 ) -> dict[str, AnyArray]:
     """Take the coordinates that `stored_coordinates` named out of loaded arrays."""
     return {
-        name: np.ascontiguousarray(arrays.pop(f"{_PREFIX}{name}")).view(np.dtype(dtype))
+        name: np.ascontiguousarray(arrays.pop(_key(name))).view(np.dtype(dtype))
         if np.dtype(dtype).kind in _TIMES
-        else arrays.pop(f"{_PREFIX}{name}")
+        else arrays.pop(_key(name))
         for name, dtype in dtypes.items()
     }
