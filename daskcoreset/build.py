@@ -297,9 +297,9 @@ def build(
     strategy : {"sampling", "tree"}, default="sampling"
         "sampling" draws from all rows by scores of all the data. "tree" merges and reduces: a
         coreset of every block, coresets of unions of coresets above them, one read. For any
-        reducer, and for constructions that would have to read several times; at equal size its
-        error is somewhat larger, since rows are drawn more than once
-        (``benchmarks/results/tree.md``).
+        reducer, and for constructions that would have to read several times. Rows are drawn more
+        than once, which adds to the variance: ``docs/guide/streams.md`` says how much at equal
+        size.
     inner_size : int or None, default=None
         Rows that the nodes of the tree below its root keep; None takes twice `size`, for the
         reasons in `daskcoreset.constructions.tree.job`. At least `size`.

@@ -86,7 +86,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
     n_init : int or "auto", default="auto"
         Runs of EM on the coreset, of which the one with the largest bound is kept. "auto" makes
         four, two by `init_params` and two by "k-means++": on skewed data single runs end in optima
-        that differ by more than a nat a row (``benchmarks/results/mixtures.md``).
+        that lie far apart.
     init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
         How the first responsibilities are found, as in `sklearn.mixture.GaussianMixture`.
     weights_init : array-like of shape (k,), optional
@@ -124,8 +124,8 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
     lower_bound_ : float
         Weighted mean log-likelihood of the coreset at the last E step of the best run. It is what
         EM made large, and a sum over the rows of the coreset as in scikit-learn: with m rows and p
-        free parameters it lies above `score` of all rows by some p / m, which is a tenth at most
-        for ``size="auto"`` and more than that for smaller sizes. `expected_score` has it taken off.
+        free parameters it lies above `score` of all rows by some p / m, a tenth at most for
+        ``size="auto"``, and by more where tails are heavy. `expected_score` has it taken off.
     lower_bounds_ : list of float
         The same at every iteration.
     coreset_ : Coreset
@@ -372,13 +372,14 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
 
         `lower_bound_` is of rows that EM has seen. Here EM goes on ten times, each time with a
         tenth of the rows cut down to what they weigh themselves, and these are scored; it takes
-        less time than the fit. It errs where the coreset is small for the mixture. What EM goes on
-        from was chosen by all rows of the coreset, and remembers them: with ten components of
-        columns with few values it was half a nat above at 1,000 rows, as for rows of a kind that
-        the coreset holds none of. Components with hardly more rows than columns suffer most from
-        rows that are taken away: with these it was a tenth below. At 10,000 rows both are within
-        a twentieth, but for uniform rows of data in whose tail single rows decide
-        (``benchmarks/results/mixtures.md``). Of a coreset of all rows it is the score itself.
+        less time than the fit. It errs where the coreset is small for the mixture, to either side,
+        and need not be nearer than the bound. What EM goes on from was chosen by all rows of the
+        coreset, and remembers them: with columns of few values it may be far above, as for rows of
+        a kind that the coreset holds none of. Components with hardly more rows than columns suffer
+        most from rows that are taken away: with these it is below. At the default size both are
+        near, but for uniform rows of data in whose tail single rows decide
+        (``docs/guide/clustering.md``, ``benchmarks/results/mixtures.md``). Of a coreset of all
+        rows it is the score itself.
 
         Returns
         -------

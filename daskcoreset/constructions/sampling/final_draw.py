@@ -442,7 +442,6 @@ def _inclusion(
 def _gather(candidates: CandidatesOfBlocks, offsets: BlockValues[int]) -> tuple[Block, IndexArray]:
     """Return rows of all blocks with their row numbers in all the data."""
     rows = candidates.rows
-    positions = np.searchsorted(offsets.blocks, candidates.blocks)
-    starts = np.repeat(offsets.array[positions], candidates.counts)
+    starts = np.repeat(offsets.at(candidates.blocks), candidates.counts)
     assert rows.rows is not None  # noqa: S101 - blocks number what they send
     return rows, starts + rows.rows

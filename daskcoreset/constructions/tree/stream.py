@@ -251,7 +251,7 @@ class CoresetStream:
         saved there while it runs, and `load` goes on after a crash.
     save_every : int, default=1
         Batches after which it is saved; with 1, all that `partial_fit` took is on the disk when
-        it returns. Saving takes some ten milliseconds, or five requests.
+        it returns. On an object store a save takes five requests.
     storage_options : mapping, optional
         For a URL, as in `daskcoreset.CoresetTree.create`.
 
