@@ -18,12 +18,14 @@ Cells are rows, and variables columns; results come back with dimensions, coordi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from inspect import signature
 from typing import Any, TypeAlias
 
 import xarray as xr
 
 from daskcoreset.build import build
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.validation import shown
 from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.inputs.options import MissingChunks
 
@@ -117,7 +119,22 @@ class CoresetAccessor:
         -------
         estimator object
             Its ``predict`` and ``transform`` take xarray objects and return them.
+
+        Raises
+        ------
+        InvalidTypeError
+            The estimator is none of this library, or is a class.
         """
+        fit = getattr(estimator, "fit", None)
+        if (
+            isinstance(estimator, type)
+            or fit is None
+            or "sample_dims" not in signature(fit).parameters
+        ):
+            raise InvalidTypeError(
+                f"estimator is {shown(estimator)}; pass one of daskcoreset.estimators, such as "
+                f"CoresetKMeans(8), or CoresetEstimator(...) around another one that takes weights."
+            )
         options = {
             "columns": columns,
             "missing_chunks": missing_chunks,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,8 @@ from sklearn.cluster import KMeans
 from sklearn.linear_model import LogisticRegression
 
 import daskcoreset.xarray
-from daskcoreset import Coreset, CoresetStream, build
-from daskcoreset.core.errors import InvalidInputError, StoreError
+from daskcoreset import Coreset, CoresetStream, Portfolio, build
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.estimators import (
     CoresetBregman,
     CoresetEstimator,
@@ -28,6 +29,8 @@ from daskcoreset.estimators import (
     CoresetKMeans,
     CoresetLogisticRegression,
     CoresetSVC,
+    CSVRGClassifier,
+    coreset_search,
 )
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.inputs.options import ReadOptions, reading
@@ -367,6 +370,71 @@ def test_centers__have_units_and_coordinates() -> None:
         model.centers_to_xarray()
 
 
+def test_portfolio__of_a_cube_makes_maps(tmp_path: Path) -> None:
+    cube = weather()
+    methods = {"clusters": "lightweight", "mixture": "uniform"}
+    built = build(cube, size=200, method=methods, sample_dims=DIMS, random_state=0)
+    built.to_zarr(tmp_path / "p")
+    coreset = Portfolio.from_zarr(tmp_path / "p")["clusters"]
+    model = CoresetKMeans(3, random_state=0).fit(coreset)
+    labels = model.predict(cube)
+    asked = CoresetKMeans(3, random_state=0).fit(coreset.points, sample_weight=coreset.weights)
+    assert labels.identical(asked.predict(cube[model.feature_names_in_.tolist()], sample_dims=DIMS))
+    assert model.predict(cube[list(cube)[::-1]]).identical(labels)  # by name, in any order
+    direct = CoresetKMeans(3, random_state=0).fit(cube, sample_dims=DIMS).centers_to_xarray()
+    centers = model.centers_to_xarray()
+    assert centers.sizes == direct.sizes
+    assert all(centers[name].attrs == direct[name].attrs for name in direct)
+    labelled = build(cube, labels.fillna(0).astype(int), size=200, sample_dims=DIMS, random_state=0)
+    machine = CSVRGClassifier(max_points=20, random_state=0).fit(labelled)
+    assert machine.predict(cube).dims == DIMS
+    found = coreset_search(
+        CoresetKMeans(size=200, random_state=0),
+        cube,
+        parameters={"n_clusters": [2, 3]},
+        sample_dims=DIMS,
+        random_state=0,
+    )
+    assert found.model.predict(cube).dims == DIMS
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [
+        np.array([1000, 850, 500]),
+        np.array([0.1, 1 / 3, 7e-20]),
+        np.array(["2020-01-01", "2020-02-01", "2020-03-01"], "M8[ns]"),
+        np.array(["low", "middle", "top"]),
+        np.array([3.0, 2.0, 1.0], ">f4"),
+        None,
+    ],
+)
+def test_coreset__of_a_cube_knows_its_features(levels: Any, tmp_path: Path) -> None:
+    attrs = {"units": "K", "valid_range": np.array([0.0, 1.0]), "missing": np.nan, "n": np.int8(3)}
+    values = np.random.default_rng(0).normal(size=(30, 3, 8))
+    coords = {} if levels is None else {"level": levels}
+    air = xr.DataArray(values, coords, ("time", "level", "x"), "air", attrs).chunk(time=10)
+    build(air, size=50, feature_dims="level", random_state=0).to_zarr(tmp_path / "c")
+    coreset = Coreset.from_zarr(tmp_path / "c")
+    model = CoresetKMeans(2, random_state=0).fit(coreset)
+    assert model.predict(air).dims == ("time", "x")
+    with pytest.raises(InvalidInputError, match="2 features"):
+        model.predict(air.isel(level=[0, 1]))
+    if levels is not None:
+        with pytest.raises(InvalidInputError, match="feature names should match"):
+            model.predict(air.isel(level=[1, 0, 2]))
+    centers = model.centers_to_xarray()
+    assert centers.air.dims == ("cluster", "level")
+    assert centers.air.attrs == {"units": "K", "n": 3}
+    if levels is not None:
+        assert centers.level.equals(air.level)
+    # Of what was written by hand nothing is made up.
+    record = {**coreset.provenance, "cube": {"dims": ["a"], "features": [{"name": "b"}]}}
+    other = CoresetKMeans(2, random_state=0).fit(replace(coreset, provenance=record))
+    with pytest.raises(InvalidInputError, match="fitted on rows"):
+        other.centers_to_xarray()
+
+
 def test_estimators__answer_with_maps() -> None:
     cube = weather().chunk(time=5)
     there = cube.t2m.notnull()
@@ -470,6 +538,12 @@ def test_bits__are_the_same_on_threads_and_two_workers(tmp_path: Path, cluster: 
         for one, other in zip(alone, answers(), strict=True):
             same = one.equals(other) if isinstance(one, Coreset) else one.identical(other)
             assert same
+
+
+@pytest.mark.parametrize("estimator", ["k-means", None, KMeans(2), CoresetKMeans])
+def test_accessor__fits_estimators_of_this_library(estimator: Any) -> None:
+    with pytest.raises(InvalidTypeError, match=r"estimator is .*; pass one of"):
+        weather().coreset.fit(estimator)
 
 
 def test_accessor__says_what_it_does() -> None:

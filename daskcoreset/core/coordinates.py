@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from daskcoreset.core.contents import NAME
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.typing import AnyArray
@@ -36,7 +38,9 @@ def check_coordinates(coordinates: Any, m: int) -> Mapping[str, AnyArray]:
         raise InvalidTypeError(f"coordinates is a {type(coordinates).__name__}; pass a mapping")
     checked = {}
     for name, values in coordinates.items():
-        array = np.asarray(values).view()
+        array = np.asarray(values)
+        # As stores hand them back: NetCDF 3, for one, has its numbers in the order of big-endian.
+        array = array.astype(array.dtype.newbyteorder("="), copy=False).view()
         if array.dtype.kind not in "biufU" + _TIMES and calendar_of(array) is None:
             msg = f"coordinates[{name!r}] has dtype {array.dtype}; pass numbers, dates or text"
             raise InvalidTypeError(msg)
@@ -99,11 +103,26 @@ def union_of_coordinates(parts: Sequence[Mapping[str, AnyArray]]) -> dict[str, A
     }
 
 
+def _key(name: str) -> str:
+    """Return the name of the array that holds a coordinate: a digest where its own cannot be one.
+
+    Examples
+    --------
+    >>> _key("lat"), _key("Länge")
+    ('coordinate_lat', 'coordinate-...')
+    """
+    key = f"{_PREFIX}{name}"
+    if NAME.fullmatch(key):
+        return key
+    digest = hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+    return f"coordinate-{digest}"
+
+
 def stored_coordinates(
     coordinates: Mapping[str, AnyArray],
 ) -> tuple[dict[str, AnyArray], dict[str, str]]:
     """Return arrays to store, and the dtypes or calendars by name; dates become integers."""
-    arrays = {f"{_PREFIX}{name}": _stored(values) for name, values in coordinates.items()}
+    arrays = {_key(name): _stored(values) for name, values in coordinates.items()}
     return arrays, {name: _form(values) for name, values in coordinates.items()}
 
 
@@ -126,7 +145,7 @@ def loaded_coordinates(
     MissingDependencyError
         They have dates of another calendar, and cftime is not installed.
     """
-    return {name: _loaded(arrays.pop(f"{_PREFIX}{name}"), form) for name, form in dtypes.items()}
+    return {name: _loaded(arrays.pop(_key(name)), form) for name, form in dtypes.items()}
 
 
 def _loaded(values: AnyArray, form: str) -> AnyArray:

@@ -7,7 +7,7 @@ import re
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from inspect import isfunction
@@ -278,10 +278,21 @@ def member_for(model: Any, portfolio: Portfolio) -> Coreset:
     return portfolio[fitting[0]]
 
 
+@contextmanager
+def of_known_names() -> Iterator[None]:
+    """Let rows of a coreset pass as arrays: their names are those of the coreset."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+        yield
+
+
 def rows_for(model: CoresetModel, X: Any) -> Any:
     """Return the rows of a coreset in place of X, to which a model is applied; or X."""
     X = coreset_for(model, X)
-    return X.points if isinstance(X, Coreset) else X
+    if not isinstance(X, Coreset):
+        return X
+    model._check_names(X.provenance.get("columns"))  # noqa: SLF001 - of this file
+    return X.points
 
 
 def rows_of_coreset(
@@ -512,9 +523,17 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
         """Check data in memory as scikit-learn does; None for everything else."""
         if not is_in_memory(X, y, sample_weight):
             return None
-        if checks.get("reset", True):
-            self._cube = None
-        return validate_rows(self, X, y, sample_weight, **checks)
+        if not checks.get("reset", True):
+            if self._given is None:
+                return validate_rows(self, X, y, sample_weight, **checks)
+            self._check_names(self._given.provenance.get("columns"))
+            with of_known_names():
+                return validate_rows(self, X, y, sample_weight, **checks)
+        self._cube = None
+        data = validate_rows(self, X, y, sample_weight, **checks)
+        if self._given is not None:
+            self._set_features_given(self._given)
+        return data
 
     def _open_rows(self, X: Any, sample_weight: Any, *, fitted: bool = False) -> Rows:
         """Check rows without labels: to be fitted to, or those of a model that is fitted."""
@@ -598,11 +617,14 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
     def _coreset_given(self, coreset: Coreset, rows: InMemoryData) -> Coreset:
         """Return a coreset that is fitted on as it is, with labels and weights after checks."""
         record = coreset.provenance
-        columns = record.get("columns")
-        self._set_features(None, coreset.n_features, columns)
         labels = coreset.labels if rows.y is None else rows.y
         known = {"m": len(coreset), "n": len(coreset), **record}
         return replace(coreset, weights=rows.weights, labels=labels, provenance=known)
+
+    def _set_features_given(self, coreset: Coreset) -> None:
+        """Set the attributes of the features of a coreset, with what it knows of its cube."""
+        record, d = coreset.provenance, coreset.n_features
+        self._set_features(None, d, record.get("columns"), Cube.from_json(record.get("cube"), d))
 
     def audit(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
         """Compare costs on `coreset_` with those on all rows, in one read.
@@ -686,9 +708,10 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
         classes : ndarray, optional
             What stands in that dimension, which is called "class" then.
         """
-        X = rows_for(self, X)
+        given, X = X, rows_for(self, X)
         if is_in_memory(X):
-            data = self._validate_in_memory(X, None, None, reset=False)
+            with nullcontext() if given is X else of_known_names():
+                data = self._validate_in_memory(X, None, None, reset=False)
             values = (in_memory or function)(data.X)  # type: ignore[union-attr] # it is in memory
             refuse(values if isinstance(values, InvalidRow) else None)
             series = predicts and is_frame(X)
@@ -753,14 +776,18 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
                 f"X has {n_features} features, but {name} is expecting {expected} features as "
                 f"input; pass the columns it was fitted on."
             )
+        self._check_names(blocks.columns)
+        return blocks
+
+    def _check_names(self, columns: Sequence[str] | None) -> None:
+        """Check names of columns, where there are any, against those of the fit."""
         fitted = getattr(self, "feature_names_in_", None)
-        if fitted is not None and blocks.columns is not None and list(fitted) != [*blocks.columns]:
+        if fitted is not None and columns is not None and list(fitted) != [*columns]:
             raise InvalidInputError(
                 f"The feature names should match those that were passed during fit: X has the "
-                f"columns {list(blocks.columns)}, and {name} was fitted on {list(fitted)}; select "
-                f"these, in this order."
+                f"columns {list(columns)}, and {type(self).__name__} was fitted on "
+                f"{list(fitted)}; select these, in this order."
             )
-        return blocks
 
     @staticmethod
     def _refuse_frames(estimator: Any, X: Any) -> None:

@@ -243,8 +243,9 @@ class ClusteringModel(
         Returns
         -------
         xarray.Dataset
-            Variables as the Dataset, or the DataArray, that the model was fitted on has them, with
-            the dimension ``cluster`` in place of the sample dimensions.
+            Variables as the Dataset, or the DataArray, that the model was fitted on, or that its
+            coreset is of, has them, with the dimension ``cluster`` in place of the sample
+            dimensions.
 
         Raises
         ------

@@ -16,7 +16,12 @@ from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.tables import html_table, text_table
 from daskcoreset.core.typing import FloatArray, IndexArray
 from daskcoreset.core.validation import as_int, check_choice, shown
-from daskcoreset.estimators.base import CoresetModel, coreset_for, refuse_centroids
+from daskcoreset.estimators.base import (
+    CoresetModel,
+    coreset_for,
+    of_known_names,
+    refuse_centroids,
+)
 from daskcoreset.estimators.search_scores import agreement, bic, silhouettes, spherical_likelihood
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
@@ -187,12 +192,13 @@ def coreset_search(
     if criterion == "auto":
         criterion = _default_criterion(model)
     models = [clone(model).set_params(**candidate) for candidate in candidates]
-    if criterion == "cross_validation":
-        values = _cross_validated(models, coreset, n_folds, seed, scoring)
-    elif criterion == "stability":
-        values = _stabilities(models, coreset, n_repeats, seed)
-    else:
-        values = _of_fits(models, coreset, criterion)
+    with of_known_names():
+        if criterion == "cross_validation":
+            values = _cross_validated(models, coreset, n_folds, seed, scoring)
+        elif criterion == "stability":
+            values = _stabilities(models, coreset, n_repeats, seed)
+        else:
+            values = _of_fits(models, coreset, criterion)
     scores = values.mean(axis=1)
     spreads = values.std(axis=1, ddof=1) if values.shape[1] > 1 else np.full(len(scores), np.nan)
     if np.isnan(scores).all():

@@ -247,7 +247,11 @@ def placed(coreset: Coreset, cube: Cube | None) -> Coreset:
         numbers[inside] = boxes[block].numbers(coreset.indices[inside] - starts[block])
     order = np.argsort(numbers, kind="stable")
     rows, numbers = coreset.take(order), numbers[order]
-    where = {"sample_dims": list(cube.dims), "sample_shape": list(cube.shape)}
+    where = {
+        "sample_dims": list(cube.dims),
+        "sample_shape": list(cube.shape),
+        "cube": cube.to_json(),
+    }
     return Coreset(
         rows.points,
         rows.weights,

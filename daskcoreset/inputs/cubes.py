@@ -55,6 +55,29 @@ class Feature:
         """Columns."""
         return math.prod(self.shape)
 
+    def to_json(self) -> dict[str, Any]:
+        """Return what a coreset keeps; attributes and coordinates that JSON has no word for go."""
+        coords = {dim: _coordinate_to_json(values) for dim, values in self.coords.items()}
+        plain = {name: _plain(value) for name, value in self.attrs.items()}
+        return {
+            "name": self.name,
+            "dims": list(self.dims),
+            "shape": list(self.shape),
+            "coords": {dim: one for dim, one in coords.items() if one is not None},
+            "attrs": {str(name): value for name, value in plain.items() if value is not None},
+        }
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> Feature:
+        """Return the feature of `to_json`."""
+        coords = {
+            dim: np.asarray(one["values"], _word(one["dtype"])).view(one["dtype"])
+            for dim, one in record["coords"].items()
+        }
+        shape = tuple(map(int, record["shape"]))
+        dims = tuple(record["dims"])
+        return cls(str(record["name"]), dims, shape, coords, dict(record["attrs"]))
+
     def columns(self, *, alone: bool) -> list[str]:
         """Return the names of the columns; `alone` where there is no other variable."""
         values = [
@@ -70,6 +93,27 @@ class Feature:
             named = ", ".join(f"{dim}={one}" for dim, one in zip(self.dims, cell, strict=True))
             names.append(named if alone else f"{self.name}[{named}]")
         return names
+
+
+def _plain(value: Any) -> Any:
+    """Return text, or a number that JSON can say, else None."""
+    value = value.item() if isinstance(value, np.generic) else value
+    fits = isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
+    return value if fits else None
+
+
+def _word(dtype: str) -> Any:
+    """Return the dtype in which values are listed: integers of dates."""
+    return np.int64 if np.dtype(dtype).kind in "mM" else dtype
+
+
+def _coordinate_to_json(values: AnyArray) -> dict[str, Any] | None:
+    if values.dtype.kind not in _KEPT_KINDS:
+        values = plain_labels(values.astype(object))
+    values = values.astype(values.dtype.newbyteorder("="))
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        return None
+    return {"dtype": values.dtype.str, "values": values.view(_word(values.dtype.str)).tolist()}
 
 
 def _text(value: Any) -> str:
@@ -146,6 +190,21 @@ class Cube:
     def feature_dims(self) -> tuple[str, ...]:
         """Dimensions of the columns."""
         return tuple(dict.fromkeys(dim for feature in self.features for dim in feature.dims))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what a coreset keeps for the models that are fitted on it."""
+        return {"dims": list(self.dims), "features": [one.to_json() for one in self.features]}
+
+    @classmethod
+    def from_json(cls, record: Any, n_features: int) -> Cube | None:
+        """Return the cube of `to_json`, without rows; None of what is none of so many columns."""
+        try:
+            dims = tuple(map(str, record["dims"]))
+            features = tuple(map(Feature.from_json, record["features"]))
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return None
+        fits = sum(feature.width for feature in features) == n_features
+        return cls(dims, dims, (), None, features) if fits else None
 
     def without_rows(self) -> Cube:
         """Return what a model remembers: dimensions and features, and no coordinates of rows."""

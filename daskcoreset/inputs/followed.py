@@ -179,6 +179,8 @@ def look(
     """
     if callable(source) and not hasattr(source, "shape") and not is_store(source):
         source = source()
+    if isinstance(source, (list, tuple)) and not source:
+        raise InvalidInputError("source is an empty list; name one file at least.")
     if is_repository(source):
         commit = opened_commit(source, options.branch, mark)
         return _array_state(commit.store, options, commit, stamps or {})

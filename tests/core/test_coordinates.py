@@ -37,6 +37,21 @@ def test_coordinates__survive_pickles_and_stores(tmp_path: Path) -> None:
     assert not coreset.equals(make({}))
 
 
+@pytest.mark.parametrize("name", ["Länge", "lat (deg)", "a/b", "..", "2nd", "", "x" * 40, "\udc80"])
+def test_coordinates__of_any_name_are_stored(name: str, tmp_path: Path) -> None:
+    coreset = make({name: np.array([1.0, 2.0]), f"{name}'": np.array(["2020", "2021"], "M8[D]")})
+    coreset.to_zarr(tmp_path / "c")
+    assert Coreset.from_zarr(tmp_path / "c").equals(coreset)
+
+
+@pytest.mark.parametrize("dtype", [">f4", ">i8", ">M8[ns]", ">m8[s]", ">U3"])
+def test_coordinates__of_the_other_byte_order(dtype: str, tmp_path: Path) -> None:
+    coreset = make({"lat": np.array([1, 2]).astype(dtype)})
+    assert coreset.coordinates["lat"].dtype.isnative
+    coreset.to_zarr(tmp_path / "c")
+    assert Coreset.from_zarr(tmp_path / "c").equals(coreset)
+
+
 def test_coordinates__are_those_of_the_rows_in_xarray() -> None:
     dataset = make(COORDINATES).to_xarray()
     assert dataset.time.dims == ("row",)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import daskcoreset
-from daskcoreset import SVM, Coreset, CoresetTree, StrongKMeans
+from daskcoreset import SVM, Coreset, CoresetTree, StrongKMeans, build
 from daskcoreset.build import default_size
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.estimators import (
@@ -37,6 +38,7 @@ from daskcoreset.estimators import (
     ODMClassifier,
     OutlierMaxMarginClassifier,
     StructuredMaxMargin,
+    coreset_search,
 )
 from daskcoreset.estimators.base import is_in_memory, solver_seed
 from daskcoreset.solvers.kmeans import auto_starts
@@ -210,6 +212,35 @@ def test_fit__of_the_largest_margin_refuses_coresets(model: Any) -> None:
     for given in (portfolio, portfolio["svm"]):
         with pytest.raises(InvalidInputError, match=r"need not be these.*fit CoresetSVC"):
             model.fit(given)
+
+
+@pytest.mark.parametrize("method", ["predict", "score", "transform"])
+def test_coresets__in_place_of_rows_have_names_that_are_checked(method: str) -> None:
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(500, 2)), columns=["a", "b"])
+    coreset = build(frame, size=50, random_state=0)
+    model = CoresetKMeans(2, random_state=0).fit(coreset)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # its rows are an array, and no rows without names
+        getattr(model, method)(coreset)
+    other = build(frame[["b", "a"]], size=50, random_state=0)
+    with pytest.raises(InvalidInputError, match="feature names should match"):
+        getattr(model, method)(other)
+
+
+@pytest.mark.parametrize("criterion", ["silhouette", "bic", "stability"])
+def test_search__on_rows_with_names_does_not_warn(criterion: Any) -> None:
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(500, 2)), columns=["a", "b"])
+    coreset = build(frame, size=50, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        found = coreset_search(
+            CoresetKMeans(n_init=1, random_state=0),
+            coreset,
+            parameters={"n_clusters": [2, 3]},
+            criterion=criterion,
+            random_state=0,
+        )
+    assert found.model.feature_names_in_.tolist() == ["a", "b"]
 
 
 def test_score__of_any_estimator_takes_a_coreset() -> None:

@@ -224,8 +224,9 @@ class Refreshing:
         known.check(schema)
         if schema.dtype != known.dtype:
             raise InvalidInputError(
-                f"X is {schema.dtype}, and the rows before it are {known.dtype}; write all parts "
-                f"of a source with one dtype, or follow it from another path."
+                f"X is {schema.dtype}, and the rows before it are {known.dtype} (float16 and whole "
+                f"numbers that float32 holds count as float32, others as float64); write all "
+                f"parts of a source with one dtype, or follow it from another path."
             )
 
     def _take(self, part: SourcePart, read: LeafRows) -> None:

@@ -409,8 +409,8 @@ class TreeJob:
         with Engine.immediate(self.blocks, self.split_every).shown(progress) as engine:
             read = run_alone(engine, self.reading(engine))
             results: BlockResults[Node] = engine.compute(read, progress)
-        # A part may have no usable rows: a day without any.
-        if not self.part or results.n_kept or results.invalid is not None:
+        # A part may have no usable rows: a day without any, or without any that has a weight.
+        if not self.part or results.invalid is not None or results.value.weight:
             check_report(results)
         return results
 

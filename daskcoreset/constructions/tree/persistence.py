@@ -110,6 +110,11 @@ def settings_contents(settings: Settings, kind: str, *, follows: bool = False) -
     return GroupContents({}, {}, values, kind, written).checked()
 
 
+def is_view(contents: GroupContents) -> bool:
+    """Whether settings say for certain that they are of a tree that follows a source."""
+    return contents.schema_version == _FOLLOWING_VERSION
+
+
 def read_group(path: Path, kind: str, find_problem: FindProblem | None = None) -> GroupContents:
     """Read a group of any version that is known."""
     return storage.read_folder(

@@ -53,12 +53,14 @@ _N_TURNS = 3
 _LAYOUT = Layout("coreset-tree", "versions", flat=False)
 
 
-def _created(place: Place, settings: Settings, *, follows: bool = False) -> Manifest:
+def _created(
+    place: Place, settings: Settings, *, follows: bool = False, overwrite: bool = False
+) -> Manifest:
     """Make an empty tree; one that follows a source is opened by `CoresetTree.follow` too."""
     opens = "CoresetTree.follow" if follows else "CoresetTree.open"
     contents = persistence.settings_contents(settings, _LAYOUT.kind, follows=follows)
     remedy = f"{opens} opens a tree that is there, or choose another path"
-    head = place.create(contents, None, remedy, overwrite=False)
+    head = place.create(contents, None, remedy, overwrite=overwrite)
     return Manifest(place, head, most_rows=settings.most_rows)
 
 
@@ -379,9 +381,7 @@ class CoresetTree:
                 view.look(None)  # what cannot be opened leaves nothing behind
                 _made_by_one(place, wanted)
             for left in reversed(range(_N_TURNS)):
-                settings, manifest = _opened(place, method)
-                view.check_settings(place, settings, wanted, random_state)
-                tree = cls(settings, manifest, view)
+                tree = cls._reopened(place, view, wanted, method, random_state)
                 try:
                     tree.refresh(allow_shrink=allow_shrink, progress=progress)
                     break
@@ -389,6 +389,22 @@ class CoresetTree:
                     if not left:
                         raise
         return tree
+
+    @classmethod
+    def _reopened(
+        cls, place: Place, view: SourceView, wanted: Settings, method: Any, random_state: Any
+    ) -> CoresetTree:
+        """Open a view that is there; one that has never been read is made anew where it differs."""
+        try:
+            settings, manifest = _opened(place, method)
+            view.check_settings(place, settings, wanted, random_state)
+        except InvalidInputError:
+            if place.newest() or not persistence.is_view(place.settings()):
+                raise
+            # The first refresh was refused or killed, often for the sake of what differs.
+            view.look(None)
+            return cls(wanted, _created(place, wanted, follows=True, overwrite=True), view)
+        return cls(settings, manifest, view)
 
     def refresh(
         self,

@@ -410,6 +410,21 @@ def test_empty_batches__are_ordinary(tmp_path: Path) -> None:
     assert view.refresh().added == ("block-0",)
 
 
+def test_batches__without_weight_are_as_those_without_rows(tmp_path: Path) -> None:
+    tree = CoresetTree.create(tmp_path / "tree", **OPTIONS)
+    tree.append(rows(60), name="a")
+    tree.append(rows(60, 1), sample_weight=np.zeros(60), name="nothing")
+    tree.append(rows(60, 2), name="b")
+    tree.verify()
+    assert [leaf.weight for leaf in tree.leaves] == [60.0, 0.0, 60.0]
+    drawn = set(tree.locate(tree.coreset().indices)[0])
+    assert drawn == {"a", "b"}
+    with pytest.raises(InvalidInputError, match="no row has a positive weight"):
+        tree.coreset(leaves=["nothing"])
+    with pytest.raises(InvalidInputError, match="sums to infinity"):
+        tree.append(rows(60), sample_weight=np.full(60, 1e308))
+
+
 # --- drift --------------------------------------------------------------------------------
 
 
@@ -549,6 +564,37 @@ def test_follow__refuses_what_it_cannot_follow(tmp_path: Path) -> None:
     tree.append(rows(5))
     with pytest.raises(InvalidInputError, match="is a tree that follows no source"):
         CoresetTree.follow(source, tmp_path / "tree", **OPTIONS)
+
+
+def test_follow__whose_first_read_was_refused_may_be_told_better(tmp_path: Path) -> None:
+    source, path = make_days(tmp_path / "days"), tmp_path / "view"
+    np.save(tmp_path / "days" / "2026-03-09.npy", np.full((5, 2), np.nan))
+    with pytest.raises(InvalidInputError, match=r"2026-03-09\.npy: X is nan"):
+        CoresetTree.follow(source, path, **OPTIONS)
+    better: dict[str, Any] = {"method": "uniform", "size": 30, "on_invalid": "drop"}
+    view = CoresetTree.follow(source, path, random_state=1, **better)
+    fresh = CoresetTree.follow(source, tmp_path / "fresh", random_state=1, **better)
+    assert_alike(view, fresh)
+    with pytest.raises(InvalidInputError, match="size is 20, and the view"):
+        CoresetTree.follow(source, path, **{**better, "size": 20})  # which has been read
+    tree = CoresetTree.create(tmp_path / "tree", size=5)
+    with pytest.raises(InvalidInputError, match="size is 20"):
+        CoresetTree.follow(source, tmp_path / "tree", **OPTIONS)  # no view, and kept
+    tree.append(rows(5))
+
+
+def test_refresh__names_how_dtypes_count(tmp_path: Path) -> None:
+    source = make_days(tmp_path / "days")
+    view = CoresetTree.follow(source, tmp_path / "view", **OPTIONS)
+    np.save(tmp_path / "days" / "2026-03-09.npy", rows(60).astype("i8"))
+    assert view.refresh().added == ("2026-03-09.npy",)
+    np.save(tmp_path / "days" / "2026-03-10.npy", rows(60).astype("i2"))
+    with pytest.raises(
+        InvalidInputError, match="whole numbers that float32 holds count as float32"
+    ):
+        view.refresh()
+    with pytest.raises(InvalidInputError, match="source is an empty list"):
+        view.refresh([])
 
 
 def test_refresh__of_a_list_that_grows(tmp_path: Path) -> None:

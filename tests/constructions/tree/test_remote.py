@@ -722,3 +722,15 @@ def test_changes__killed_anywhere(
     assert len(objects.folder(url).keys()) <= 4 * (n + 2) + 12
     there.partial_fit(np.ones((1, 2)))
     assert len(objects.folder(url + "-stream").keys()) == 3
+
+
+def test_follow__whose_first_read_was_refused_may_be_told_better(
+    objects: ObjectServer, url: str, tmp_path: Path
+) -> None:
+    np.save(tmp_path / "a.npy", np.array([[1.0, 2.0], [np.nan, 3.0]]))
+    source = f"{tmp_path}/*.npy"
+    options: dict[str, Any] = {"storage_options": objects.options}
+    with pytest.raises(InvalidInputError, match="X is nan"):
+        CoresetTree.follow(source, url, size=5, **options)
+    view = CoresetTree.follow(source, url, size=6, on_invalid="drop", **options)
+    assert view.coreset().points.tolist() == [[1.0, 2.0]]
