@@ -106,6 +106,9 @@ def test_to_zarr__opens_in_xarray(coreset: Coreset, tmp_path: Path) -> None:
     coreset.to_zarr(tmp_path / "c")
     with xr.open_zarr(tmp_path / "c", consolidated=False) as stored:
         made = coreset.to_xarray().drop_vars("feature", errors="ignore")
+        if coreset.labels is not None and coreset.labels.dtype.kind == "T":
+            # NumPy 2.2 and xarray find no text of variable width equal to itself.
+            made, stored = (one.assign(labels=one.labels.astype(object)) for one in (made, stored))
         assert stored.drop_attrs().equals(made.drop_attrs())
         assert json.loads(made.attrs["provenance"]) == stored.attrs["provenance"]
 

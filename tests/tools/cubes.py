@@ -29,6 +29,10 @@ class CountingStore(zarr.storage.WrapperStore[Any]):
         other.reads = self.reads
         return other
 
+    def with_read_only(self, read_only: bool = False) -> Any:
+        """Return a view of the same store and counts; zarr before 3.1.3 has none of wrappers."""
+        return self._with_store(self._store.with_read_only(read_only))
+
     async def get(self, key: str, *args: Any, **kwargs: Any) -> Any:
         if "/c/" in key:
             self.reads[key] += 1
