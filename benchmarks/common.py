@@ -46,7 +46,7 @@ def arguments(doc: str | None, sets: Sequence[str] = ()) -> argparse.ArgumentPar
     """Return a parser with the options --out and, where there are data sets, --sets."""
     parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
     if sets:
-        parser.add_argument("--sets", nargs="+", default=list(sets))
+        parser.add_argument("--sets", nargs="*", default=list(sets))
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the results")
     return parser
 

@@ -18,7 +18,8 @@ from daskcoreset.constructions.coverage.cover import (
 from daskcoreset.constructions.portfolio.job import PortfolioJob, portfolio_job
 from daskcoreset.constructions.portfolio.summaries import check_summaries
 from daskcoreset.constructions.sampling.auto_size import AutoSize, auto_size
-from daskcoreset.constructions.sampling.final_draw import FinalDraw
+from daskcoreset.constructions.sampling.final_draw import FinalDraw, Selection
+from daskcoreset.constructions.sampling.held_out import HeldOut
 from daskcoreset.constructions.sampling.job import SamplingJob
 from daskcoreset.constructions.tree.job import (
     INNER_FACTOR,
@@ -53,13 +54,16 @@ from daskcoreset.execution.plan import BuildPlan, plan_build
 from daskcoreset.execution.progress import show_progress
 from daskcoreset.execution.room import check_room
 from daskcoreset.execution.waves import MANY_BLOCKS, waves_of
-from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.cube_opening import placed
 from daskcoreset.inputs.cubes import Cube
 from daskcoreset.inputs.options import MissingChunks, ReadOptions, reading
 from daskcoreset.sensitivities import Sensitivity, construction_for, resolve_method
 
 _SAMPLINGS = ("systematic", "multinomial")
+
+# Results merged by one task.
+_SPLIT_EVERY = 16
 
 # Blocks whose tasks are counted for the plan of a build in waves: as many as share tasks.
 _SAMPLE_BLOCKS = MANY_BLOCKS
@@ -195,7 +199,7 @@ def build(
     normalize: bool = False,
     strategy: Literal["sampling", "tree"] = "sampling",
     inner_size: int | None = None,
-    split_every: int = 16,
+    split_every: int = _SPLIT_EVERY,
     compute: bool = True,
     dry_run: bool = False,
     progress: bool | None = None,
@@ -254,9 +258,10 @@ def build(
         `daskcoreset.Reducer` of one's own. "coverage" draws nothing: see `diameter`. "auto" is
         the one that `daskcoreset.advise` chooses, from one read more: for k-means with
         `n_clusters`, of centroids where these err least, but of rows with `y` or by a tree; with
-        `y` for logistic regression, or for least squares where labels are floats. A mapping of
-        names to methods, or a list of methods with different names of their own, builds a
-        `Portfolio`: a coreset by each, the same bits that a build of its own would give with this
+        `y` for logistic regression, or for least squares where labels are floats; with
+        ``sampling="multinomial"`` in the two reads that most constructions need for that. A
+        mapping of names to methods, or a list of methods with different names of their own, builds
+        a `Portfolio`: a coreset by each, the same bits that a build of its own would give with this
         seed, from as many reads as the method that needs most. All other options hold for each of
         them.
     sample_weight : array-like of shape (n,), or str, optional
@@ -297,9 +302,9 @@ def build(
     strategy : {"sampling", "tree"}, default="sampling"
         "sampling" draws from all rows by scores of all the data. "tree" merges and reduces: a
         coreset of every block, coresets of unions of coresets above them, one read. For any
-        reducer, and for constructions that would have to read several times; at equal size its
-        error is somewhat larger, since rows are drawn more than once
-        (``benchmarks/results/tree.md``).
+        reducer, and for constructions that would have to read several times. Rows are drawn more
+        than once, which adds to the variance: ``docs/guide/streams.md`` says how much at equal
+        size.
     inner_size : int or None, default=None
         Rows that the nodes of the tree below its root keep; None takes twice `size`, for the
         reasons in `daskcoreset.constructions.tree.job`. At least `size`.
@@ -492,6 +497,54 @@ def build(
         return _run(job, compute=compute, dry_run=dry_run, progress=progress)
 
 
+def build_and_hold_out(
+    blocks: RowBlocks,
+    n_held_out: int,
+    *,
+    size: int,
+    method: Sensitivity[Any],
+    n_clusters: int | None,
+    random_state: RandomState,
+    sampling: Sampling,
+    passes: Literal[1, 2],
+    normalize: bool,
+) -> tuple[Coreset, HeldOut | None]:
+    """Build a coreset by draws, and keep rows beside it that it did not take.
+
+    Parameters
+    ----------
+    blocks : RowBlocks
+    n_held_out : int
+        Rows to be kept at most. They are candidates of the draw: no read is made for them.
+    size, method, n_clusters, random_state, sampling, passes, normalize
+        As in `build`.
+
+    Returns
+    -------
+    Coreset
+        That of `build`, to the bit.
+    HeldOut or None
+        None where all rows were taken, and of independent draws.
+    """
+    construction = construction_for(method, n_clusters)
+    _check_sizes(size, _SPLIT_EVERY, construction)
+    _check_sampling(construction, sampling, passes)
+    seed = resolve_seed(random_state)
+    draw = FinalDraw(construction, int(size), sampling, seed, n_held_out=n_held_out)
+    found: list[Selection] = []
+    job = SamplingJob(
+        row_blocks(blocks),
+        draw,
+        passes,
+        _SPLIT_EVERY,
+        normalize,
+        n_clusters=n_clusters,
+        beside=found.append,
+    )
+    coreset: Any = _run(job, compute=True, dry_run=False, progress=None)
+    return coreset, found[0].held_out
+
+
 def _advised(options: dict[str, Any]) -> Coreset:
     """Build by the construction that `daskcoreset.advise` chooses."""
     X, y, size, n_clusters = (options.pop(name) for name in ("X", "y", "size", "n_clusters"))
@@ -520,13 +573,20 @@ def _advised(options: dict[str, Any]) -> Coreset:
         )
     else:
         task = "clustering"
+    by_tree, draws = options["strategy"] == "tree", (options["sampling"], options["passes"])
+    # Before the pilot is read.
+    _check_strategy(options["strategy"], options["inner_size"])
+    if by_tree:
+        _check_tree(size, *draws)
+    else:
+        _check_sampling(resolve_method("uniform"), *draws)
     seed = resolve_seed(options.pop("random_state"))
     # By name: a layer above, which chooses by building.
     above = import_module("daskcoreset.metrics.advice")
     known = signature(above.advise).parameters.keys() - {"epsilon", "confidence"}
     shared = {name: value for name, value in options.items() if name in known}
     # Centroids have no labels, and are no rows that the nodes of a tree could reduce.
-    only_rows = y is not None or options["strategy"] == "tree"
+    only_rows = y is not None or by_tree
     shared["representatives"] = "rows" if only_rows else "auto"
     advice = above.advise(
         X, y, task=task, n_clusters=n_clusters, budget=size, random_state=seed, **shared
@@ -534,6 +594,9 @@ def _advised(options: dict[str, Any]) -> Coreset:
     options |= advice.options
     if advice.n_clusters is not None:
         options["n_clusters"] = advice.n_clusters
+    chosen = construction_for(advice.method, advice.n_clusters)
+    if not by_tree and _is_unbounded(chosen, *draws):
+        options["passes"] = 2
     coreset: Coreset = build(
         X, y, method=advice.method, size=advice.size, random_state=seed, **options
     )
@@ -830,11 +893,16 @@ def _check_sampling(construction: Sensitivity[Any], sampling: Any, passes: Any) 
             f"passes=1, but {construction.name!r} needs {construction.n_folds} folds of the data "
             f'before it can score; pass passes=2, or strategy="tree".'
         )
-    if passes == 1 and sampling == "multinomial" and construction.proposal_bound is None:
+    if _is_unbounded(construction, sampling, passes):
         raise InvalidInputError(
             f'sampling="multinomial" with passes=1, but {construction.name!r} has no bound for '
             f'rejection; pass passes=2, or sampling="systematic".'
         )
+
+
+def _is_unbounded(construction: Sensitivity[Any], sampling: Any, passes: Any) -> bool:
+    """Whether exact draws from one read are asked for, and the construction knows no bound."""
+    return passes == 1 and sampling == "multinomial" and construction.proposal_bound is None
 
 
 def _check_tree(size: Any, sampling: Any, passes: Any) -> None:

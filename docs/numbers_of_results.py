@@ -162,28 +162,30 @@ def _embeddings() -> dict[str, str]:
 
 
 def _mixtures() -> dict[str, str]:
-    """How far a bound and a score without reads lie above the likelihood, in nats, 1,000 rows."""
-    small = ("1,000",)
-    sets = dict.fromkeys(_columns("mixtures", "set"))
-    bound = [_number(cell) for cell in _columns("mixtures", "bound above, coreset", *small)]
-    cells = _columns("mixtures", "expected score above, coreset", *small)
-    score = dict(zip(sets, map(_number, cells), strict=True))
-    named = {"credit", "kdd_bio", "uneven components"}
-    others = [abs(value) for name, value in score.items() if name not in named]
-    return {
-        "mixtures_sets": f"{len(sets)}",
-        "mixtures_bound_least": f"{min(bound):.2f}",
-        "mixtures_bound_most": f"{max(bound):.1f}",
-        "mixtures_score_credit": f"{score['credit']:.1f}",
-        "mixtures_score_kdd_bio": f"{score['kdd_bio']:.1f}",
-        "mixtures_score_uneven": f"{score['uneven components']:.2f}",
-        "mixtures_score_others": f"{max(others):.2f}",
-    }
+    """How far the objective of EM and `lower_bound_` are from the likelihood, and who wins."""
+    found = {"mixtures_sets": f"{len(set(_columns('mixtures', 'set')))}"}
+    for end, size in (("", "1,000"), ("_large", "10,000")):
+        cells = _columns("mixtures", "objective above, coreset", size)
+        objective = [_number(cell) for cell in cells]
+        gains = [
+            [float(part) for part in cell.split(" ± ")]
+            for cell in _columns("mixtures", "gain", size)
+        ]
+        found |= {
+            f"mixtures_objective_least{end}": f"{min(objective):.2f}",
+            f"mixtures_objective_most{end}": f"{max(objective):.2f}",
+            f"mixtures_won{end}": f"{sum(mean > width for mean, width in gains)}",
+            f"mixtures_lost{end}": f"{sum(-mean > width for mean, width in gains)}",
+        }
+    off = [abs(_number(cell)) for cell in _columns("mixtures", "`lower_bound_` above, coreset")]
+    return found | {"mixtures_off_most": f"{max(off):.2f}"}
 
 
 def _bregman() -> dict[str, str]:
     """Excess divergence of hard clusterings of counts on 300 rows, in %."""
-    return {
+    off = [_number(cell) for cell in _columns("bregman", "k-means, transformed", "300")]
+    hard = off[: len(off) // 2]  # the second table is of mixtures, in nats
+    return {"bregman_transformed": f"{max(hard):.1f}"} | {
         f"bregman_{short}_{kind}": f"{_cell('bregman', kind, name, '300'):.1f}"
         for short, name in (("topics", "topics (made)"), ("words", "w8a words"))
         for kind in ("strong", "uniform")
@@ -210,6 +212,9 @@ def _advisor() -> dict[str, str]:
         "advisor_builds": f"{sum(int(all_) for _, all_ in held)}",
         "advisor_repeats": _cells(part)[2][-2].split(" of ")[1],
     }
+    heads, _, *rows = (row for row in _cells(part) if len(row) > 2)
+    chosen = [row[heads.index("advice")] for row in rows]
+    found["advisor_centroids"] = f"{sum(name.startswith('centroids') for name in chosen)}"
     for name, lines in (("advisor", part), ("advisor_rows", of_rows)):
         best, sets = re.findall(r"least mean error on (\d+) of (\d+) sets", lines)[0]
         chance = re.search(r"and on (\d+) more within chance", lines)
@@ -283,12 +288,13 @@ def _kernels() -> dict[str, str]:
             f"kernels_{name}_fit": f"{plain['over LightGBM']:.0f}",
             f"kernels_{name}_predict": f"{plain['predict s'] / first['predict s']:.1f}",
         }
-    of_covers = [row for row in rows if row[0] != "set" and len(row) == 6 and "-" not in row[1]]
-    above = [row for row in of_covers if float(row[4]) > float(row[3])]
+    of_covers = [row for row in rows if row[0] != "set" and len(row) == 7 and "-" not in row[1]]
+    above, drawn = ([row for row in of_covers if float(row[at]) > float(row[3])] for at in (4, 6))
     w8a = next(row for row in of_covers if row[0] == "w8a")
     return found | {
         "kernels_covers": f"{len(of_covers)}",
         "kernels_above": f"{len(above)}",
+        "kernels_drawn": f"{len(drawn)}",
         "kernels_w8a": w8a[4],
         "kernels_w8a_paper": w8a[3],
     }
@@ -315,9 +321,68 @@ def _svm_losses() -> dict[str, str]:
     }
 
 
+def _costs_of_builds() -> dict[str, str]:
+    """Processor seconds of builds in one read, of rows in memory."""
+    jobs = {"10": "k = 10, one read", "100": "k = 100, one read", "lightweight": "lightweight"}
+    data = "2,000,000 x 20 float32"
+    seconds = {
+        name: _cell("strong_blocks", "processor now", data, job) for name, job in jobs.items()
+    }
+    return {f"build_{name}": f"{value:.2f}" for name, value in seconds.items()}
+
+
+def _covers() -> dict[str, str]:
+    """Core points of the farthest strategy over those of the other, for a diameter, in %."""
+    found: dict[tuple[str, str], dict[str, float]] = {}
+    for name, diameter, strategy, points, *_ in (row for row in _rows("covers") if len(row) == 9):
+        if strategy in ("online", "farthest") and "*" not in diameter:
+            found.setdefault((name, diameter), {})[strategy] = _number(points)
+    more = [100 * (one["farthest"] / one["online"] - 1) for one in found.values()]
+    return {"covers_least": f"{min(more):.0f}", "covers_most": f"{max(more):.0f}"}
+
+
+def _kernel_rows() -> dict[str, str]:
+    """Seconds and accuracies of the kernel classifier on drawn rows, beside those of all rows."""
+    found: dict[tuple[str, str], dict[str, tuple[float, float]]] = {}
+    for name, method, points, _, seconds, accuracy, *_ in (
+        row for row in _rows("time_to_accuracy") if len(row) == 8 and row[1].startswith("CSVRG")
+    ):
+        found.setdefault((name, points), {})[method] = float(seconds), _number(accuracy)
+    pairs = [tuple(one.values()) for one in found.values() if len(one) == 2]
+    times = [drawn[0] / whole[0] for drawn, whole in pairs]
+    lost = [whole[1] - drawn[1] for drawn, whole in pairs]
+    return {
+        "kernel_rows_time_least": f"{min(times):.1f}",
+        "kernel_rows_time_most": f"{max(times):.1f}",
+        "kernel_rows_lost": f"{max(lost):.1f}",
+        "kernel_rows_won": f"{-min(lost):.1f}",
+        "kernel_rows_less": f"{sum(value > 0 for value in lost)}",
+        "kernel_rows_pairs": f"{len(lost)}",
+        "kernel_rows_sets": f"{len({name for name, _ in found})}",
+    }
+
+
+def _trees() -> dict[str, str]:
+    """Errors of trees and streams, with nodes of twice the size, over those of one build."""
+    whole, found = {}, {}
+    heads, _, *rows = (row for row in _rows("tree") if len(row) == 6)
+    at = heads.index("inner = 2 size")
+    ratios: dict[str, list[float]] = {"tree, split_every=16": [], "stream": []}
+    for data, form, *cells in rows:
+        if form == "from all rows":
+            whole[data] = _number(cells[0])
+        elif form in ratios:
+            ratios[form].append(_number(cells[at - 2]) / whole[data])
+    for name, form in (("tree", "tree, split_every=16"), ("stream", "stream")):
+        found[f"{name}_least"] = f"{min(ratios[form]):.2f}"
+        found[f"{name}_most"] = f"{max(ratios[form]):.2f}"
+    return found
+
+
 _PARTS = (
     _one_read, _refresh, _representatives, _of_cells, _boosting, _cube, _embeddings, _mixtures,
     _bregman, _search, _advisor, _active_cover, _kernels, _logistic, _svm_losses,
+    _costs_of_builds, _covers, _kernel_rows, _trees,
 )  # fmt: skip
 
 

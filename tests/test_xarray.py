@@ -16,15 +16,18 @@ from distributed import Client
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
+from sklearn.linear_model import LogisticRegression
 
 import daskcoreset.xarray
 from daskcoreset import Coreset, CoresetStream, build
 from daskcoreset.core.errors import InvalidInputError, StoreError
 from daskcoreset.estimators import (
+    CoresetBregman,
     CoresetEstimator,
     CoresetGaussianMixture,
     CoresetKMeans,
     CoresetLogisticRegression,
+    CoresetSVC,
 )
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.inputs.options import ReadOptions, reading
@@ -145,7 +148,7 @@ def test_coordinates__of_curved_grids_and_of_many_kinds(tmp_path: Path) -> None:
     assert Coreset.from_zarr(tmp_path / "c").equals(coreset)
 
 
-def test_coordinates__of_several_levels_and_other_calendars() -> None:
+def test_coordinates__of_several_levels() -> None:
     cells = xr.DataArray(np.random.default_rng(0).normal(size=(6, 4)), dims=("s", "f"))
     levels = pd.MultiIndex.from_product([["a", "b"], [1, 2, 3]], names=("u", "v"))
     stacked = cells.assign_coords(xr.Coordinates.from_pandas_multiindex(levels, "s"))
@@ -154,11 +157,24 @@ def test_coordinates__of_several_levels_and_other_calendars() -> None:
     assert coreset.coordinates["u"].tolist() == [levels[i][0] for i in coreset.indices]
     model = stacked.coreset.kmeans(2, feature_dims="f", n_init=1, random_state=0)
     assert model.predict(stacked).indexes["s"].equals(levels)
+
+
+@pytest.mark.parametrize("calendar", ["noleap", "360_day", "standard", "julian"])
+def test_coordinates__of_other_calendars_stay_dates(calendar: str, tmp_path: Path) -> None:
     pytest.importorskip("cftime")
-    time = xr.date_range("2000-01-01", periods=6, calendar="noleap", use_cftime=True)
-    dated = cells.rename(s="time").assign_coords(time=time)
+    time = xr.date_range("2000-02-27", periods=6, freq="7h", calendar=calendar, use_cftime=True)
+    cells = xr.DataArray(np.random.default_rng(0).normal(size=(6, 4)), dims=("time", "f"))
+    dated = cells.assign_coords(time=time)
     coreset = dated.coreset.build(3, feature_dims="f", random_state=0)
-    assert coreset.coordinates["time"][0] == str(time[coreset.indices[0]])
+    coreset.to_zarr(tmp_path / "c")
+    for found in (coreset, Coreset.from_zarr(tmp_path / "c")):
+        dates = found.to_xarray().time
+        assert dates.dtype == object
+        assert dates.dt.calendar == calendar
+        assert dates.values.tolist() == time[coreset.indices].tolist()
+        # What the pages advise: the rows of the data by their coordinates.
+        rows = dated.sel(time=found.coordinates["time"])
+        np.testing.assert_array_equal(rows, found.points)
 
 
 # --- reads ---------------------------------------------------------------------------------
@@ -341,6 +357,10 @@ def test_centers__have_units_and_coordinates() -> None:
     assert centers.t2m.attrs == {"units": "K"}
     assert centers.sizes == {"cluster": 3}
     np.testing.assert_array_equal(centers.to_array().T, model.cluster_centers_)
+    soft = cube.coreset.fit(CoresetBregman(2, soft=True, random_state=0))
+    np.testing.assert_array_equal(soft.centers_to_xarray().u10, soft.cluster_centers_[:, 1])
+    for cells in (soft.predict_proba(cube), soft.transform(cube)):
+        assert cells.dims == (*DIMS, "cluster")
     rows = rows_of(cube)
     model.fit(rows[np.isfinite(rows).all(axis=1)])
     with pytest.raises(InvalidInputError, match="take cluster_centers_"):
@@ -356,12 +376,32 @@ def test_estimators__answer_with_maps() -> None:
     assert predicted.dtype == np.float64
     np.testing.assert_array_equal(predicted.isnull(), ~there)
     assert classifier.score(cube, warm) > 0.95
-    assert classifier.predict_proba(cube).dims == (*DIMS, "output")
+    shares = classifier.predict_proba(cube)
+    assert shares.dims == (*DIMS, "class")
+    assert shares["class"].to_numpy().tolist() == classifier.classes_.tolist() == [0, 1]
+    warmer = shares.sel({"class": 1}) > 0.5
+    np.testing.assert_array_equal(warmer.where(there), predicted)
     named = warm.astype(str)
     text = cube.coreset.fit(CoresetLogisticRegression(size=100, random_state=0), named)
     assert set(text.predict(cube).to_numpy()[there.to_numpy()]) == {"0", "1"}
+    logarithms = text.predict_log_proba(cube)["class"]
+    assert logarithms.to_numpy().tolist() == ["0", "1"]
+    three = warm + (cube.t2m > 20).where(there, 0)
+    for estimator in (
+        CoresetLogisticRegression(size=100, random_state=0),
+        CoresetEstimator(LogisticRegression(max_iter=1000), size=100, random_state=0),
+        CoresetSVC(size=100, random_state=0),
+    ):
+        several = cube.coreset.fit(estimator, three)
+        called = getattr(several, "predict_proba", several.decision_function)(cube)["class"]
+        assert called.to_numpy().tolist() == [0, 1, 2]
     mixture = cube.coreset.fit(CoresetGaussianMixture(2, random_state=0))
     assert mixture.score_samples(cube).dims == DIMS
+    assert mixture.predict_proba(cube).dims == (*DIMS, "component")
+    means = mixture.means_to_xarray()
+    assert dict(means.sizes)["component"] == 2
+    assert means.t2m.attrs == cube.t2m.attrs
+    np.testing.assert_array_equal(means.t2m, mixture.means_[:, 0])
     inner = CoresetEstimator(KMeans(2, n_init=1), random_state=0)
     assert cube.coreset.fit(inner).transform(cube).shape == (*SHAPE, 2)
     balanced = CoresetLogisticRegression(size=100, class_weight="balanced", random_state=0)

@@ -84,7 +84,7 @@ def run_demo(
     seed : int, default=0
         First of the seeds.
     quick : bool, default=False
-        Fewer rows, clusters, sizes and seeds: seconds instead of half a minute.
+        Fewer rows, clusters, sizes and seeds: a first look.
     progress : bool or None, default=None
         As in `daskcoreset.build`.
 
@@ -131,7 +131,7 @@ def run_demo(
 
 _INTRODUCTION = """\
 k-means on few rows of data that stay on the disk: on a uniform sample, and on two
-coresets, whose rows have weights. In four steps, some 20 seconds."""
+coresets, whose rows have weights. In four steps."""
 
 
 @contextmanager

@@ -52,6 +52,16 @@ class BlockValues(Mapping[int, V]):
     def __repr__(self) -> str:
         return f"BlockValues({self.blocks!r}, {self.array!r})"
 
+    def at(self, blocks: IndexArray) -> AnyArray:
+        """Return the values of blocks that have one, in any order and as often as named.
+
+        Examples
+        --------
+        >>> BlockValues([3, 7], [10, 20]).at(np.array([7, 3, 7]))
+        array([20, 10, 20])
+        """
+        return self.array[np.searchsorted(self.blocks, blocks)]
+
     def of_blocks(self, first: int, stop: int) -> BlockValues[V]:
         """Return the values of the blocks from `first` to `stop` (exclusive)."""
         part = slice(*np.searchsorted(self.blocks, [first, stop]).tolist())

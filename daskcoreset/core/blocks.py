@@ -81,8 +81,15 @@ class Block:
         )
 
     def all_rows(self) -> Block:
-        """Return the block with its rows numbered."""
+        """Return the block with its rows numbered, in memory of its own."""
         return self if self.rows is not None else self.take(np.arange(len(self)))
+
+    def numbered(self) -> Block:
+        """Return the block with its rows numbered, as views."""
+        if self.rows is not None:
+            return self
+        labels = None if self.labels is None else plain_labels(self.labels)
+        return Block(self.points, self.weights, labels, np.arange(len(self)))
 
 
 def concatenate(blocks: Sequence[Block]) -> Block:

@@ -11,7 +11,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from daskcoreset.core.errors import CoresetError, InvalidInputError, InvalidTypeError, StoreError
+from daskcoreset.core.errors import (
+    CoresetError,
+    InvalidInputError,
+    InvalidTypeError,
+    MissingDependencyError,
+    StoreError,
+)
 from daskcoreset.core.stored_arrays import find_padding_problem, spell_dtype
 from daskcoreset.core.typing import AnyArray
 
@@ -189,7 +195,7 @@ def refuse_inconsistent(subject: str, remedy: str = "restore it from a copy") ->
     """Raise a `StoreError` in place of the errors that contradictory contents cause."""
     try:
         yield
-    except StoreError:
+    except (StoreError, MissingDependencyError):
         raise
     # The digest was right, so this is a writer that does not keep to the layout.
     except (CoresetError, AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:

@@ -9,11 +9,17 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.optional import import_optional
 from daskcoreset.core.typing import AnyArray
 
 _PREFIX = "coordinate_"
 
 _TIMES = "mM"
+
+# Dates of other calendars, as cftime has them, are stored in its smallest step, of which int64 can
+# count 292,000 years.
+_CALENDAR = "cftime "
+_UNITS = "microseconds since 1970-01-01"
 
 
 def check_coordinates(coordinates: Any, m: int) -> Mapping[str, AnyArray]:
@@ -31,7 +37,7 @@ def check_coordinates(coordinates: Any, m: int) -> Mapping[str, AnyArray]:
     checked = {}
     for name, values in coordinates.items():
         array = np.asarray(values).view()
-        if array.dtype.kind not in "biufU" + _TIMES:
+        if array.dtype.kind not in "biufU" + _TIMES and calendar_of(array) is None:
             msg = f"coordinates[{name!r}] has dtype {array.dtype}; pass numbers, dates or text"
             raise InvalidTypeError(msg)
         if array.shape != (m,):
@@ -47,9 +53,34 @@ def check_coordinates(coordinates: Any, m: int) -> Mapping[str, AnyArray]:
 def same_coordinates(first: Mapping[str, AnyArray], second: Mapping[str, AnyArray]) -> bool:
     """Return whether all names, dtypes and bits are the same."""
     return first.keys() == second.keys() and all(
-        values.dtype == second[name].dtype and values.tobytes() == second[name].tobytes()
+        _form(values) == _form(second[name]) and _bits(values) == _bits(second[name])
         for name, values in first.items()
     )
+
+
+def calendar_of(values: AnyArray) -> str | None:
+    """Return the one calendar of dates of the package cftime; None for anything else.
+
+    Two calendars of one name differ where only one of them has a year 0.
+    """
+    if values.dtype.kind != "O" or not values.size:
+        return None
+    calendars = {
+        f"{date.calendar} {int(date.has_year_zero)}"
+        if type(date).__module__.partition(".")[0] == "cftime" and date.calendar
+        else None
+        for date in values.ravel()
+    }
+    return calendars.pop() if len(calendars) == 1 else None
+
+
+def _form(values: AnyArray) -> str:
+    calendar = calendar_of(values)
+    return values.dtype.str if calendar is None else f"{_CALENDAR}{calendar}"
+
+
+def _bits(values: AnyArray) -> bytes:
+    return (values if values.dtype.kind != "O" else _stored(values)).tobytes()
 
 
 def union_of_coordinates(parts: Sequence[Mapping[str, AnyArray]]) -> dict[str, AnyArray]:
@@ -64,28 +95,55 @@ def union_of_coordinates(parts: Sequence[Mapping[str, AnyArray]]) -> dict[str, A
         name: np.concatenate([part[name] for part in parts])
         for name in parts[0]
         if all(name in part for part in parts)
-        and len({part[name].dtype.kind for part in parts}) == 1
+        and len({(part[name].dtype.kind, calendar_of(part[name])) for part in parts}) == 1
     }
 
 
 def stored_coordinates(
     coordinates: Mapping[str, AnyArray],
 ) -> tuple[dict[str, AnyArray], dict[str, str]]:
-    """Return arrays to store, and the dtypes by name; dates become integers."""
-    arrays = {
-        f"{_PREFIX}{name}": values.view(np.int64) if values.dtype.kind in _TIMES else values
-        for name, values in coordinates.items()
-    }
-    return arrays, {name: values.dtype.str for name, values in coordinates.items()}
+    """Return arrays to store, and the dtypes or calendars by name; dates become integers."""
+    arrays = {f"{_PREFIX}{name}": _stored(values) for name, values in coordinates.items()}
+    return arrays, {name: _form(values) for name, values in coordinates.items()}
+
+
+def _stored(values: AnyArray) -> AnyArray:
+    if values.dtype.kind in _TIMES:
+        return values.view(np.int64)
+    if values.dtype.kind != "O":
+        return values
+    numbers = _cftime().date2num(values, _UNITS, **_keywords(calendar_of(values) or ""))
+    return np.asarray(numbers, dtype=np.int64)
 
 
 def loaded_coordinates(
     arrays: dict[str, AnyArray], dtypes: Mapping[str, str]
 ) -> dict[str, AnyArray]:
-    """Take the coordinates that `stored_coordinates` named out of loaded arrays."""
-    return {
-        name: np.ascontiguousarray(arrays.pop(f"{_PREFIX}{name}")).view(np.dtype(dtype))
-        if np.dtype(dtype).kind in _TIMES
-        else arrays.pop(f"{_PREFIX}{name}")
-        for name, dtype in dtypes.items()
-    }
+    """Take the coordinates that `stored_coordinates` named out of loaded arrays.
+
+    Raises
+    ------
+    MissingDependencyError
+        They have dates of another calendar, and cftime is not installed.
+    """
+    return {name: _loaded(arrays.pop(f"{_PREFIX}{name}"), form) for name, form in dtypes.items()}
+
+
+def _loaded(values: AnyArray, form: str) -> AnyArray:
+    if form.startswith(_CALENDAR):
+        keywords = _keywords(form.removeprefix(_CALENDAR))
+        return np.asarray(_cftime().num2date(values, _UNITS, **keywords), dtype=object)
+    times = np.dtype(form).kind in _TIMES
+    return np.ascontiguousarray(values).view(np.dtype(form)) if times else values
+
+
+def _keywords(calendar: str) -> dict[str, Any]:
+    name, _, has_year_zero = calendar.partition(" ")
+    return {"calendar": name, "has_year_zero": has_year_zero == "1"}
+
+
+def _cftime() -> Any:
+    remedy = (
+        'the coreset has dates of another calendar; "pip install cftime" brings what reads them.'
+    )
+    return import_optional("cftime", remedy)

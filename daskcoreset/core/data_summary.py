@@ -119,8 +119,8 @@ class DataSummary:
         Returns
         -------
         ndarray of shape (d,) or (k, d), float64
-            From t-digests: the share of rows below a value was within 0.003 of q in the middle,
-            and closer at the ends, wherever it was measured; there is no bound.
+            From t-digests: the share of rows below a value is near q, and nearer at the ends
+            than in the middle; there is no bound.
 
         Raises
         ------

@@ -6,8 +6,9 @@ down to one draw: across the covariances with the widest column (one step of the
 iteration towards the principal axis), at the weighted mean, or, in ranges of few draws, beside
 it, between whole draws, so that a draw has a cell of its own; the half nearer to the rows
 placed just before comes first. The cuts between draws lower the errors of k-means by 0 to 5 %.
-Rows of one draw stay as they are: bisected down to single rows, in 1.3 times the time, the errors
-were the same within a percent.
+Rows of one draw, or little more, stay together: bisected down to single rows, in 1.3 times the
+time, the errors were the same within a percent. Rows that are certain come first: among the others
+they would part cells, and be their means.
 
 What was tried and is not better: splits across columns (k-d tree), Hilbert curves over
 principal components, cells of k-means++ ordered by distance, the local pivotal method. One random
@@ -51,8 +52,8 @@ def spatial_order(points: Points, mass: FloatArray) -> IndexArray:
     Examples
     --------
     >>> line = np.array([[5.0], [0.0], [4.0], [1.0]])
-    >>> bool(np.isin(spatial_order(line, np.ones(4))[:2], [[0, 2], [1, 3]]).all())
-    True
+    >>> spatial_order(line, np.full(4, 0.5)).tolist()
+    [1, 3, 2, 0]
     """
     from daskcoreset.core import ordering_numba as loops
 

@@ -1,4 +1,8 @@
-"""The bisection of weighted rows, compiled by numba when it is first called."""
+"""The bisection of weighted rows, compiled by numba when it is first called.
+
+Functions that are called for every range have one way out each: numba counts references to the
+arrays of the others, which takes as long as their work on few rows.
+"""
 
 from __future__ import annotations
 
@@ -7,261 +11,421 @@ import numpy as np
 from daskcoreset.core.rowwise_numba import IN_ORDER, ROW_SUMS, WHOLE_UNIT, jit
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
-# Values that are looked for at a time where a cut is moved.
-_AT_A_TIME = 8
+# Draws of a range up to which its rows stay as they are: to cut one draw and a little more changed
+# no error, and is a tenth of the time.
+_ONE_DRAW = 1.3
+
+# Rows of a range up to which all of them are looked at for its mean and its axis; of more those of
+# a sample are taken, and all rows are only projected. With four times as many errors were the same.
+_MAX_GATHERED = 128
+_SAMPLE = 64
+_GOLDEN_RATIO = 0.6180339887498949
+
+# Rows of a range up to which they are sorted along its axis.
+_MAX_SORTED = 24
+
+# Where a cut is looked for in larger ranges: within as many deviations of the mean as have so many
+# rows of a Gaussian, and so many draws, on each side; then so many times as far, or as near.
+_NEAR_ROWS = 4.0
+_NEAR_DRAWS = 0.75
+_WIDER = 3.0
+_MAX_LOOKS = 6
+
+# Rows that are sorted there at most, and how far apart they are compared (Ciura 2001).
+_MAX_NEAR = 1024
+_STRIDES = (301, 132, 57, 23, 10, 4, 1)
 
 
 @jit(IN_ORDER)
-def _divide_by_largest(axis: FloatArray) -> None:
-    largest = 0.0
-    for j in range(axis.shape[0]):
-        largest = max(largest, abs(axis[j]))
-    for j in range(axis.shape[0]):
-        axis[j] /= largest
+def _gather(  # noqa: PLR0917 - numba takes arguments by position
+    points: AnyArray,
+    mass: FloatArray,
+    order: IndexArray,
+    start: int,
+    count: int,
+    gaps: FloatArray,
+    weight: FloatArray,
+) -> int:
+    """Fill in rows of a range, less its first one, and their masses; return how many they are.
+
+    All of few; of many a sample, at multiples of the golden ratio, which no period of the rows
+    meets.
+    """
+    first = order[start]
+    is_sample = count > gaps.shape[0]
+    size = _SAMPLE if is_sample else count
+    for i in range(size):
+        turns = 0.5 + i * _GOLDEN_RATIO
+        place = int((turns - np.floor(turns)) * count) if is_sample else i
+        row = order[start + place]
+        weight[i] = mass[row]
+        for j in range(points.shape[1]):
+            gaps[i, j] = np.float64(points[row, j]) - points[first, j]
+    return size
+
+
+@jit(IN_ORDER)
+def _spread(
+    gaps: FloatArray, weight: FloatArray, count: int, mean: FloatArray, variance: FloatArray
+) -> None:
+    """Fill `mean` and `variance` of every column; zero where there is nothing but rounding."""
+    d = gaps.shape[1]
+    total = 0.0
+    for j in range(d):
+        mean[j] = variance[j] = 0.0
+    for i in range(count):
+        u = weight[i]
+        total += u
+        for j in range(d):
+            gap = gaps[i, j]
+            mean[j] += u * gap
+            variance[j] += u * gap * gap
+    share = 1.0 / total if total > 0.0 else 0.0
+    for j in range(d):
+        mean[j] *= share
+        square = variance[j] * share
+        spread = square - mean[j] * mean[j]
+        variance[j] = spread if spread > 1e-12 * square else 0.0
 
 
 @jit(IN_ORDER)
 def _principal_axis(  # noqa: PLR0917 - numba takes arguments by position
-    points: AnyArray,
-    mass: FloatArray,
-    rows: IndexArray,
+    gaps: FloatArray,
+    weight: FloatArray,
+    count: int,
     mean: FloatArray,
     axis: FloatArray,
     variance: FloatArray,
 ) -> float:
-    """Fill `mean` and `axis`, the covariances with the widest column; return the mass of the rows.
-
-    0 if no column varies. `variance` is scratch.
-    """
-    d = points.shape[1]
-    first = rows[0]
-    total = 0.0
+    """Fill `mean` and `axis`, the covariances with the widest column; return its variance."""
+    _spread(gaps, weight, count, mean, variance)
+    d = gaps.shape[1]
+    widest, most = 0, 0.0
     for j in range(d):
-        mean[j] = axis[j] = 0.0
-    for i in range(rows.shape[0]):
-        row = rows[i]
-        u = mass[row]
-        total += u
-        for j in range(d):
-            gap = np.float64(points[row, j]) - points[first, j]
-            mean[j] += u * gap
-            axis[j] += u * gap * gap
-    for j in range(d):
-        shift = mean[j] / total
-        variance[j] = axis[j] / total - shift * shift
-        mean[j] = shift + points[first, j]
-    widest, spread = -1, 0.0
-    for j in range(d):
-        if variance[j] > spread and variance[j] > 1e-12 * axis[j] / total:  # more than rounding
-            widest, spread = j, variance[j]
         axis[j] = 0.0
-    if widest < 0:
-        return 0.0
-    for i in range(rows.shape[0]):
-        row = rows[i]
-        u = mass[row] * (points[row, widest] - mean[widest])
+        if variance[j] > most:
+            widest, most = j, variance[j]
+    middle = mean[widest]
+    for i in range(count):
+        u = weight[i] * (gaps[i, widest] - middle)
         for j in range(d):
-            axis[j] += u * (points[row, j] - mean[j])
-    _divide_by_largest(axis)
-    return total
+            axis[j] += u * (gaps[i, j] - mean[j])
+    largest = 0.0
+    for j in range(d):
+        largest = max(largest, abs(axis[j]))
+    scale = 1.0 / largest if largest > 0.0 else 0.0
+    for j in range(d):
+        axis[j] *= scale
+    return most
 
 
 @jit(IN_ORDER)
-def _nearest_values(  # noqa: PLR0917 - numba takes arguments by position
-    value: FloatArray,
-    weight: FloatArray,
-    beyond: float,
-    sign: float,
-    values: FloatArray,
-    weights: FloatArray,
-) -> int:
-    """Fill in the least distinct `sign` times value above `beyond`, and what they weigh in all.
-
-    Returns how many there are, up to the length of `values`.
-    """
-    count, limit = 0, np.inf
-    for i in range(value.shape[0]):
-        v = sign * value[i]
-        if beyond < v <= limit:
-            k = count
-            while k > 0 and values[k - 1] > v:
-                k -= 1
-            if k > 0 and values[k - 1] == v:
-                weights[k - 1] += weight[i]
-                continue
-            count = min(count + 1, values.shape[0])
-            for j in range(count - 1, k, -1):
-                values[j], weights[j] = values[j - 1], weights[j - 1]
-            values[k], weights[k] = v, weight[i]
-            if count == values.shape[0]:
-                limit = values[count - 1]
-    return count
+def _axis_between_two(  # noqa: PLR0917 - numba takes arguments by position
+    points: AnyArray,
+    mass: FloatArray,
+    order: IndexArray,
+    start: int,
+    count: int,
+    mean: FloatArray,
+    axis: FloatArray,
+) -> bool:
+    """Fill in the middle and the axis of two rows that differ, where those of a sample do not."""
+    first = -1
+    for i in range(start, start + count):
+        row = order[i]
+        if not mass[row] > 0.0:
+            continue
+        if first < 0:
+            first = row
+        differs = False
+        for j in range(points.shape[1]):
+            differs |= points[row, j] != points[first, j]
+        if differs:
+            for j in range(points.shape[1]):
+                axis[j] = np.float64(points[row, j]) - points[first, j]
+                mean[j] = np.float64(points[first, j]) - points[order[start], j] + 0.5 * axis[j]
+            return True
+    return False
 
 
 @jit(IN_ORDER)
-def _moved_cut(  # noqa: PLR0917 - numba takes arguments by position
-    value: FloatArray,
-    weight: FloatArray,
-    before: float,
-    target: float,
-    cut: float,
-    high: float,
-    sign: float,
-    values: FloatArray,
-    weights: FloatArray,
-) -> float:
-    """Move a cut up (1) or down (-1) past values while that brings `before` nearer to `target`.
-
-    Of cuts as near, the lowest. Few values are passed, and looked for a few at a time.
-    """
-    smallest_gap, moved = abs(before - target), cut
-    # Downwards the rows at the cut itself are the first to be passed, to that at the next value.
-    beyond = cut if sign > 0.0 else np.nextafter(-cut, -np.inf)
-    is_first = True
-    while True:
-        count = _nearest_values(value, weight, beyond, sign, values, weights)
-        for k in range(count):
-            if sign > 0.0:
-                if values[k] == high:  # some row must be beyond the cut
-                    return moved
-                before += weights[k]
-            if sign > 0.0 or not is_first:
-                gap = abs(before - target)
-                if gap > smallest_gap:
-                    return moved
-                if gap < smallest_gap or sign < 0.0:
-                    smallest_gap, moved = gap, sign * values[k]
-            if sign < 0.0:
-                before -= weights[k]
-            is_first = False
-        if count < values.shape[0]:
-            return moved
-        beyond = values[count - 1]
+def _turn(
+    axis: FloatArray, mean: FloatArray, last: FloatArray, points: AnyArray, first: int
+) -> None:
+    """Turn the axis so that the half nearer to the rows placed last comes first."""
+    toward = 0.0
+    for j in range(axis.shape[0]):
+        toward += axis[j] * (last[j] - points[first, j] - mean[j])
+    sign = -1.0 if toward > 0.0 else 1.0
+    for j in range(axis.shape[0]):
+        axis[j] *= sign
 
 
-@jit(IN_ORDER)
-def _cut_between_draws(  # noqa: PLR0917 - numba takes arguments by position
-    value: FloatArray,
-    weight: FloatArray,
-    total: float,
-    placed: float,
-    cut: float,
-    before: float,
-    high: float,
-    values: FloatArray,
-    weights: FloatArray,
-) -> float:
-    """Move a cut to where the mass before it, `placed` and on, is nearest to a whole number."""
-    after = placed + total - WHOLE_UNIT
-    if not np.floor(placed + WHOLE_UNIT) + 1.0 < after:
-        return cut  # below one draw there is no place for a cut
-    before += placed
-    target = np.floor(before + 0.5)
-    if not placed + WHOLE_UNIT < target < after:
-        return cut
-    moved = cut
-    if before < target:
-        moved = _moved_cut(value, weight, before, target, cut, high, 1.0, values, weights)
-    if moved == cut:
-        moved = _moved_cut(value, weight, before, target, cut, high, -1.0, values, weights)
-    return moved
+@jit(ROW_SUMS)
+def _project_gaps(
+    gaps: FloatArray, count: int, mean: FloatArray, axis: FloatArray, value: FloatArray
+) -> None:
+    """Fill in where rows that were gathered lie along the axis."""
+    for i in range(count):
+        along = 0.0
+        for j in range(gaps.shape[1]):
+            along += axis[j] * (gaps[i, j] - mean[j])
+        value[i] = along
 
 
 @jit(ROW_SUMS)
 def _project(  # noqa: PLR0917 - numba takes arguments by position
     points: AnyArray,
     mass: FloatArray,
-    rows: IndexArray,
+    order: IndexArray,
+    start: int,
+    count: int,
     mean: FloatArray,
     axis: FloatArray,
     value: FloatArray,
     weight: FloatArray,
-) -> tuple[float, float, float]:
-    """Fill in where rows lie along the axis, and their masses.
-
-    Returns the cut, what is below it, and where the last row lies.
-    """
+) -> None:
+    """Fill in where all rows of a range lie along the axis, and their masses; moves the mean."""
     d = points.shape[1]
-    low, high, before = np.inf, -np.inf, 0.0
-    for i in range(rows.shape[0]):
-        row = rows[i]
+    first = order[start]
+    for j in range(d):
+        mean[j] += points[first, j]
+    for i in range(count):
+        row = order[start + i]
         along = 0.0
         for j in range(d):
             along += axis[j] * (points[row, j] - mean[j])
         value[i], weight[i] = along, mass[row]
-        before += weight[i] if along <= 0.0 else 0.0
-        low, high = min(low, along), max(high, along)
-    if low <= 0.0 < high:
-        return 0.0, before, high
-    before = 0.0  # rounding may put the mean outside
-    for i in range(rows.shape[0]):
-        before += weight[i] if value[i] <= low else 0.0
-    return low, before, high
 
 
 @jit(IN_ORDER)
-def _part(
-    rows: IndexArray, value: FloatArray, weight: FloatArray, cut: float, spare: IndexArray
+def _whole(placed: float, before: float, total: float) -> tuple[float, bool]:
+    """Return the whole number nearest to the mass before a cut, and whether a cut can be there."""
+    target = np.floor(placed + before + 0.5)
+    return target, placed + WHOLE_UNIT < target < placed + total - WHOLE_UNIT
+
+
+@jit(IN_ORDER)
+def _part_few(  # noqa: PLR0917 - numba takes arguments by position
+    order: IndexArray,
+    start: int,
+    count: int,
+    value: FloatArray,
+    weight: FloatArray,
+    total: float,
+    placed: float,
+) -> tuple[int, float]:
+    """Sort few rows along the axis; return how many are before the cut, and what they weigh.
+
+    The cut is where the mass before it, `placed` and on, is nearest to a whole number: to the one
+    nearest to what is before the mean. Below one draw there is none, and the cut is at the mean.
+    """
+    for i in range(1, count):
+        v, u, row = value[i], weight[i], order[start + i]
+        k = i
+        while k > 0 and value[k - 1] > v:
+            value[k], weight[k] = value[k - 1], weight[k - 1]
+            order[start + k] = order[start + k - 1]
+            k -= 1
+        value[k], weight[k], order[start + k] = v, u, row
+    near, before, running = 0, 0.0, 0.0
+    for i in range(1, count):
+        running += weight[i - 1]
+        # Rounding may put the mean outside: then those of the lowest value.
+        if value[i - 1] < value[i] and (value[i - 1] <= 0.0 or near == 0):
+            near, before = i, running
+    target, is_within = _whole(placed, before, total)
+    running, smallest_gap = 0.0, np.inf if is_within else 0.0
+    for i in range(1, count):
+        running += weight[i - 1]
+        gap = abs(placed + running - target)
+        if value[i - 1] < value[i] and gap < smallest_gap:
+            near, before, smallest_gap = i, running, gap
+    return near, before
+
+
+@jit(ROW_SUMS)
+def _below_mean(value: FloatArray, weight: FloatArray, count: int) -> tuple[float, float]:
+    """Return what the rows up to the mean weigh, and the deviation of all."""
+    before, squares = 0.0, 0.0
+    for i in range(count):
+        before += weight[i] if value[i] <= 0.0 else 0.0
+        squares += value[i] * value[i]
+    return before, np.sqrt(squares / count)
+
+
+@jit(IN_ORDER)
+def _sort(values: FloatArray, weights: FloatArray, count: int) -> None:
+    for stride in _STRIDES:
+        for i in range(stride, count):
+            v, u = values[i], weights[i]
+            k = i
+            while k >= stride and values[k - stride] > v:
+                values[k], weights[k] = values[k - stride], weights[k - stride]
+                k -= stride
+            values[k], weights[k] = v, u
+
+
+@jit(IN_ORDER)
+def _cut_within(  # noqa: PLR0917 - numba takes arguments by position
+    value: FloatArray,
+    weight: FloatArray,
+    count: int,
+    width: float,
+    before: float,
+    target: float,
+    values: FloatArray,
+    weights: FloatArray,
+) -> tuple[float, float]:
+    """Return the cut for which the mass before it is nearest to a target.
+
+    Looked for within `width` of the mean, before which the mass is `before`; and the factor by
+    which to look farther (above 1) or nearer (below 1), where it is not found there.
+    """
+    k, most = 0, values.shape[0] - 1
+    for i in range(count):
+        values[k], weights[k] = value[i], weight[i]
+        k = min(k + (abs(value[i]) <= width), most)
+    running = before
+    for i in range(k):
+        running -= weights[i] if values[i] <= 0.0 else 0.0
+    _sort(values, weights, k)
+    cut, smallest_gap, lowest = 0.0, np.inf, running
+    for i in range(k):
+        running += weights[i]
+        gap = abs(running - target)
+        if gap < smallest_gap and (i + 1 == k or values[i] < values[i + 1]):
+            cut, smallest_gap = values[i], gap
+    is_found = lowest < target < running and smallest_gap <= target - lowest
+    factor = 1.0 / _WIDER if k == most else _WIDER
+    return cut, 1.0 if is_found and k < most else factor
+
+
+@jit(IN_ORDER)
+def _part(  # noqa: PLR0917 - numba takes arguments by position
+    order: IndexArray,
+    start: int,
+    count: int,
+    value: FloatArray,
+    weight: FloatArray,
+    cut: float,
+    spare: IndexArray,
 ) -> tuple[int, float]:
     """Move the rows up to the cut to the front; return how many they are, and what they weigh."""
     near = far = 0
     before = 0.0
-    for i in range(rows.shape[0]):
-        row, is_near = rows[i], value[i] <= cut
-        rows[near] = spare[far] = row  # both, without a branch
+    for i in range(count):
+        row, is_near = order[start + i], value[i] <= cut
+        order[start + near] = spare[far] = row  # both, without a branch
         near += is_near
         far += not is_near
         before += weight[i] if is_near else 0.0
     for i in range(far):
-        rows[near + i] = spare[i]
+        order[start + near + i] = spare[i]
     return near, before
 
 
 @jit(IN_ORDER)
-def _turn(axis: FloatArray, mean: FloatArray, last: FloatArray) -> None:
-    """Turn the axis so that the half nearer to the rows placed last comes first."""
-    toward = 0.0
-    for j in range(axis.shape[0]):
-        toward += axis[j] * (last[j] - mean[j])
-    if toward > 0.0:
-        for j in range(axis.shape[0]):
-            axis[j] *= -1.0
+def _part_many(  # noqa: PLR0917 - numba takes arguments by position
+    order: IndexArray,
+    start: int,
+    count: int,
+    value: FloatArray,
+    weight: FloatArray,
+    total: float,
+    placed: float,
+    max_aligned: float,
+    spare: IndexArray,
+    values: FloatArray,
+    weights: FloatArray,
+) -> tuple[int, float]:
+    """Part rows at the cut of `_part_few`, or, of so many draws that few are cut, at the mean."""
+    cut, looks = 0.0, 0
+    before, width = _below_mean(value, weight, count)
+    # A Gaussian has a share of 0.4 of its rows in a deviation at the mean.
+    width *= 2.5 * (_NEAR_ROWS / count + _NEAR_DRAWS / total)
+    target, is_within = _whole(placed, before, total)
+    before += placed
+    if is_within and total <= max_aligned:
+        looks = _MAX_LOOKS
+    while looks > 0:
+        looks -= 1
+        found, factor = _cut_within(value, weight, count, width, before, target, values, weights)
+        width *= factor
+        if factor == 1.0:
+            cut, looks = found, 0
+    near, before = _part(order, start, count, value, weight, cut, spare)
+    if not 0 < near < count:  # rounding may put the mean outside
+        lowest = np.inf
+        for i in range(count):
+            lowest = min(lowest, value[i])
+        near, before = _part(order, start, count, value, weight, lowest, spare)
+    return near, before
+
+
+@jit(IN_ORDER)
+def _certain_first(mass: FloatArray, order: IndexArray) -> tuple[int, float]:
+    """Fill in the rows, those that are certain first; return how many, and the mass of others."""
+    count, others = 0, 0.0
+    for i in range(order.shape[0]):
+        if mass[i] >= 1.0:
+            order[count] = i
+            count += 1
+    place = count
+    for i in range(order.shape[0]):
+        if not mass[i] >= 1.0:
+            order[place] = i
+            others += mass[i]
+            place += 1
+    return count, others
 
 
 @jit(IN_ORDER)
 def bisection_order(points: AnyArray, mass: FloatArray, max_aligned: float) -> IndexArray:
     """Return the order of the rows; see `daskcoreset.core.ordering`."""
     n, d = points.shape
-    order = np.arange(n)
-    spare = np.empty(n, np.int64)
+    order, spare = np.empty(n, np.int64), np.empty(n, np.int64)
     value, weight = np.empty(n), np.empty(n)
+    gaps = np.empty((min(n, _MAX_GATHERED), d))
     mean, axis, last, variance = np.empty(d), np.empty(d), np.zeros(d), np.empty(d)
-    found = np.empty(_AT_A_TIME), np.empty(_AT_A_TIME)
+    values, weights = np.empty(_MAX_NEAR), np.empty(_MAX_NEAR)
     # Depth first, so that leaves come in their final order; ranges on the stack are disjoint.
     starts, stops, totals = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64), np.empty(n + 1)
-    starts[0], stops[0], totals[0], top = 0, n, mass.sum(), 1
+    certain, others = _certain_first(mass, order)
+    starts[0], stops[0], totals[0] = certain, n, others
+    top = 1 if certain < n else 0
     placed = 0.0
     while top > 0:
         top -= 1
         start, stop, total = starts[top], stops[top], totals[top]
-        rows, count = order[start:stop], stop - start
+        count = stop - start
         near, before = 0, 0.0
-        if count > 1 and total > 1.0 + WHOLE_UNIT:
-            total = _principal_axis(points, mass, rows, mean, axis, variance)
-            if total > 0.0:
-                _turn(axis, mean, last)
-                v, u = value[:count], weight[:count]
-                cut, before, high = _project(points, mass, rows, mean, axis, v, u)
-                if total <= max_aligned:  # of so many draws few are cut in two
-                    cut = _cut_between_draws(v, u, total, placed, cut, before, high, *found)
-                near, before = _part(rows, v, u, cut, spare)
+        if count > 1 and total > _ONE_DRAW:
+            size = _gather(points, mass, order, start, count, gaps, weight)
+            varies = _principal_axis(gaps, weight, size, mean, axis, variance) > 0.0
+            if not varies and size < count:
+                varies = _axis_between_two(points, mass, order, start, count, mean, axis)
+            if varies:
+                _turn(axis, mean, last, points, order[start])
+                if size < count:
+                    _project(points, mass, order, start, count, mean, axis, value, weight)
+                else:
+                    _project_gaps(gaps, count, mean, axis, value)
+                if count <= _MAX_SORTED:
+                    near, before = _part_few(order, start, count, value, weight, total, placed)
+                else:
+                    near, before = _part_many(
+                        *(order, start, count, value, weight, total, placed),
+                        *(max_aligned, spare, values, weights),
+                    )
         if 0 < near < count:
             starts[top], stops[top], totals[top] = start + near, stop, total - before
             starts[top + 1], stops[top + 1], totals[top + 1] = start, start + near, before
             top += 2
         else:  # one row, equal rows, or those of one draw, in any order
+            first = order[start]
             for j in range(d):
-                last[j] = points[rows[0], j]
+                last[j] = points[first, j]
             for i in range(start, stop):
                 placed += mass[order[i]]
     return order

@@ -122,18 +122,18 @@ class WeightedPoints:
             # An empty list is float64 to NumPy, which then refuses it as an index.
             rows = slice(0)
         labels = None if self.labels is None else self.labels[rows]
-        return _of_checked(self.points[rows], self.weights[rows], self.indices[rows], labels)
+        return from_checked(self.points[rows], self.weights[rows], self.indices[rows], labels)
 
     def copied(self) -> WeightedPoints:
         """Return the same rows in memory of their own."""
         labels = None if self.labels is None else self.labels.copy()
-        return _of_checked(self.points.copy(), self.weights.copy(), self.indices.copy(), labels)
+        return from_checked(self.points.copy(), self.weights.copy(), self.indices.copy(), labels)
 
     def moved(self, start: int) -> WeightedPoints:
         """Return the same rows with `start` added to their row numbers."""
         if start < 0:
             raise InvalidInputError(f"start is {start}; row numbers start at 0")
-        return _of_checked(self.points, self.weights, self.indices + start, self.labels)
+        return from_checked(self.points, self.weights, self.indices + start, self.labels)
 
     def equals(self, other: WeightedPoints) -> bool:
         """Return whether every array has the same dtype, shape and bits.
@@ -202,7 +202,7 @@ def concatenate(parts: Sequence[WeightedPoints]) -> WeightedPoints:
     weights = np.concatenate([part.weights for part in parts])
     if not np.isfinite(sum(part.total_weight for part in parts)):
         _read_weights(weights, len(weights))  # says so
-    return _of_checked(
+    return from_checked(
         together,
         weights,
         np.concatenate([part.indices for part in parts]),
@@ -210,10 +210,10 @@ def concatenate(parts: Sequence[WeightedPoints]) -> WeightedPoints:
     )
 
 
-def _of_checked(
+def from_checked(
     points: Points, weights: FloatArray, indices: IndexArray, labels: AnyArray | None
 ) -> WeightedPoints:
-    """Return weighted rows made of others, which were checked: looks at all of them take time."""
+    """Return weighted rows of arrays that were checked: looks at all of them take time."""
     if not isinstance(points, np.ndarray) or points.ndim != 2:
         return WeightedPoints(points, weights, indices, labels)
     made = object.__new__(WeightedPoints)

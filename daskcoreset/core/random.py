@@ -43,6 +43,7 @@ class Stage(enum.IntEnum):
     DRIFT = 16
     CENTROIDS = 17
     COVER = 18
+    HELD_OUT = 19
 
 
 def resolve_seed(random_state: RandomState) -> int:

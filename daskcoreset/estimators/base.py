@@ -57,7 +57,7 @@ from daskcoreset.estimators.scoring import accuracy
 from daskcoreset.execution.engine import map_rows
 from daskcoreset.execution.waiting import compute_all
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
-from daskcoreset.inputs.cubes import Cube, is_xarray
+from daskcoreset.inputs.cubes import Cube, dataset_of, is_xarray
 from daskcoreset.inputs.options import ReadKeywords, is_path, takes_reading
 from daskcoreset.sensitivities import Sensitivity, resolve_method, takes_parts
 
@@ -663,6 +663,7 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
         in_memory: Callable[[Points], Any] | None = None,
         predicts: bool = False,
         called: tuple[str, str] = ("prediction", "output"),
+        classes: AnyArray | None = None,
     ) -> Any:
         """Apply a fitted method to every row: at once in memory and in memory maps, else lazily.
 
@@ -682,6 +683,8 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
             Whether the answer for a data frame is a series with its index and partitions.
         called : (str, str), default=("prediction", "output")
             Names of the values, and of their second dimension, in answers that have labels.
+        classes : ndarray, optional
+            What stands in that dimension, which is called "class" then.
         """
         X = rows_for(self, X)
         if is_in_memory(X):
@@ -699,7 +702,8 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
             return lazy_series(X, blocks, work, dtype, called[0])
         result = map_rows(blocks, work, dtype=dtype, columns=columns)
         if blocks.cube is not None:
-            return blocks.cube.labelled(result, *called)
+            called = called if classes is None else (called[0], "class")
+            return blocks.cube.labelled(result, *called, classes)
         if isinstance(X, np.memmap):  # an ndarray, for which an ndarray is expected
             return compute_all(result)[0]
         chunks = getattr(X, "chunks", None) if hasattr(X, "__dask_graph__") else None
@@ -708,11 +712,25 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
             result = result.rechunk({0: chunks[0]}, method="tasks")
         return result
 
-    def _delegate(self, X: Any, method: str) -> Any:
+    def _delegate(
+        self, X: Any, method: str, name: str = "prediction", *, by_class: bool = False
+    ) -> Any:
         """Apply a method of the inner estimator, which is fitted on the coreset, to every row."""
         check_is_fitted(self, "estimator_")
         function = partial(apply_method, self.estimator_, method)
-        return self._apply(X, function, predicts=method == "predict")
+        called, predicts = (name, "output"), method == "predict"
+        classes = getattr(self, "classes_", None) if by_class else None
+        return self._apply(X, function, predicts=predicts, called=called, classes=classes)
+
+    def _rows_to_xarray(self, attribute: str, dim: str) -> Any:
+        """Return rows that were fitted to a cube as a Dataset, with the units of the features."""
+        check_is_fitted(self)
+        if self._cube is None:
+            raise InvalidInputError(
+                f"the model was fitted on rows, whose columns have no units; fit it on an xarray "
+                f"object with sample_dims, or take {attribute}."
+            )
+        return dataset_of(self._cube.features, getattr(self, attribute), dim)
 
     def _accuracy(self, fitted: Any, X: Any, y: Any, sample_weight: Any) -> float:
         """Weighted share of the rows whose label `fitted` predicts, in one read."""

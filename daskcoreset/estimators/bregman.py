@@ -367,7 +367,8 @@ class CoresetBregman(ClusteringModel):
             Lazy where X is out of core.
         """
         check_is_fitted(self)
-        return self._apply_in_domain(X, partial(apply_method, self._solution, "responsibilities"))
+        shares = partial(apply_method, self._solution, "responsibilities")
+        return self._apply_in_domain(X, shares, called=("probability", "cluster"))
 
     @takes_reading
     def transform(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
@@ -386,7 +387,22 @@ class CoresetBregman(ClusteringModel):
         """
         check_is_fitted(self)
         self._refuse_frames(self, X)
-        return self._apply_in_domain(X, partial(_divergences, self._solution))
+        divergences = partial(_divergences, self._solution)
+        return self._apply_in_domain(X, divergences, called=("divergence", "cluster"))
+
+    def centers_to_xarray(self) -> Any:
+        """Return the centers as a Dataset, as `CoresetKMeans.centers_to_xarray` does.
+
+        Returns
+        -------
+        xarray.Dataset
+
+        Raises
+        ------
+        InvalidInputError
+            The model was fitted on rows without labels.
+        """
+        return self._rows_to_xarray("cluster_centers_", "cluster")
 
 
 def _with_precision(divergence: Divergence, rows: Rows) -> Divergence:

@@ -138,7 +138,8 @@ class DecisionModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore
         """
         check_is_fitted(self, "_decision")
         decide = partial(apply_method, self._decision, "decide")
-        return self._apply(X, decide, np.float64, self._decision.columns)
+        called, columns = ("decision", "class"), self._decision.columns
+        return self._apply(X, decide, np.float64, columns, called=called, classes=self.classes_)
 
     @takes_reading
     def predict(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:

@@ -43,7 +43,6 @@ from daskcoreset.estimators.labelled import is_frame, series_in_memory
 from daskcoreset.estimators.scoring import weighted_values
 from daskcoreset.execution.engine import map_rows
 from daskcoreset.inputs.blocks import RowBlocks
-from daskcoreset.inputs.cubes import dataset_of
 from daskcoreset.inputs.options import ReadKeywords, takes_reading, with_columns
 from daskcoreset.metrics.costs import kmeans_cost
 from daskcoreset.objectives import QuantizationError, constant_of
@@ -252,13 +251,7 @@ class ClusteringModel(
         InvalidInputError
             The model was fitted on rows without labels.
         """
-        check_is_fitted(self)
-        if self._cube is None:
-            raise InvalidInputError(
-                "the model was fitted on rows, whose columns have no units; fit it on an xarray "
-                "object with sample_dims, or take cluster_centers_."
-            )
-        return dataset_of(self._cube.features, self.cluster_centers_, "cluster")
+        return self._rows_to_xarray("cluster_centers_", "cluster")
 
     @property
     def _n_features_out(self) -> int:
@@ -295,9 +288,9 @@ class CoresetKMeans(SparseInput, ClusteringModel):
     representatives : {"auto", "rows", "centroids"}, default="auto"
         What the coreset is of: rows, or weighted centroids of small cells of more rows, as in
         `daskcoreset.StrongKMeans`. "auto" takes centroids with ``method="kmeans"`` where rows are
-        dense, and else what the construction says: at ten points a cluster the solutions cost a
-        fifth to two thirds less above those of all rows, at a hundred a third less or the same
-        (``benchmarks/results/representatives.md``).
+        dense, and else what the construction says: with few points a cluster their solutions are
+        nearer to those of all rows, with many there is little between them
+        (``docs/guide/clustering.md``).
     metric : {"euclidean", "cosine"}, default="euclidean"
         "cosine" divides every row by its length when its block is read, in `fit` and in whatever
         reads rows later, and makes the centers of length one (spherical k-means): the nearest
@@ -332,6 +325,9 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         As in scikit-learn's KMeans, which solves the coreset; both give the same clusters.
     verbose : int, default=0
         Whether every step prints a line.
+    copy_x : bool, default=True
+        For code that passes it to scikit-learn's KMeans. It changes nothing: the rows of a coreset
+        are copies, and X is never written to.
     compute_inertia : bool, default=False
         Whether `fit` reads data that are out of core once more for `inertia_`.
     random_state : int, Generator, RandomState or None, default=None
@@ -357,9 +353,9 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         without dimensions, which reads the data when it is computed, unless `compute_inertia` is
         set; `coreset_inertia_` costs nothing.
     coreset_inertia_ : float
-        The same sum over the coreset, its constant included, which estimates it: with centroids 0
-        to 7 % above it, with rows at ten points a cluster 7 to 30 % below
-        (``benchmarks/results/representatives.md``).
+        The same sum over the coreset, its constant included, which estimates it: with centroids
+        mostly a little above it, with few rows a cluster far below
+        (``docs/guide/clustering.md``).
     n_iter_ : int
         Steps of the best run.
     n_features_in_ : int
@@ -411,6 +407,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         "solver": [StrOptions({"scikit-learn", "parts", "faiss"})],
         "verbose": ["verbose"],
         "algorithm": [StrOptions({"lloyd", "elkan"})],
+        "copy_x": ["boolean"],
     }
 
     def __init__(
@@ -429,6 +426,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         max_iter: int = 300,
         tol: float = 1e-4,
         verbose: int = 0,
+        copy_x: bool = True,
         algorithm: Literal["lloyd", "elkan"] = "lloyd",
         compute_inertia: bool = False,
         random_state: RandomState = None,
@@ -448,6 +446,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         self.max_iter = max_iter
         self.tol = tol
         self.verbose = verbose
+        self.copy_x = copy_x
         self.algorithm = algorithm
         self.compute_inertia = compute_inertia
         self.random_state = random_state

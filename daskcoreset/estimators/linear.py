@@ -357,7 +357,7 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
         ndarray or dask.array.Array of shape (n,) or (n, n_classes), float64
             Lazy where X is out of core.
         """
-        return self._delegate(X, "decision_function")
+        return self._delegate(X, "decision_function", "decision", by_class=True)
 
     @takes_reading
     def score(
@@ -426,9 +426,8 @@ class LinearSVM(CheckedParameters, SparseInput, SparseCoefMixin, ClassifierMixin
 
     The objective is that of ``SVC(kernel="linear")``; the intercept is not penalised, as it is
     by ``LinearSVC``. Newton's method on a hinge that is rounded off less and less, until the
-    dual problem shows that the cost is within `tol` of the optimum: milliseconds for thousands
-    of rows, whatever C and the units of the features are. For rows in memory; more than two
-    classes go one against the rest.
+    dual problem shows that the cost is within `tol` of the optimum, whatever C and the units of
+    the features are. For rows in memory; more than two classes go one against the rest.
 
     Parameters
     ----------
@@ -746,7 +745,7 @@ class CoresetLogisticRegression(LinearCoresetModel):
         ndarray or dask.array.Array of shape (n, n_classes), float64
             Lazy where X is out of core.
         """
-        return self._delegate(X, "predict_proba")
+        return self._delegate(X, "predict_proba", "probability", by_class=True)
 
     @takes_reading
     def predict_log_proba(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
@@ -763,7 +762,7 @@ class CoresetLogisticRegression(LinearCoresetModel):
         ndarray or dask.array.Array of shape (n, n_classes), float64
             Lazy where X is out of core.
         """
-        return self._delegate(X, "predict_log_proba")
+        return self._delegate(X, "predict_log_proba", "log_probability", by_class=True)
 
 
 class CoresetSVC(LinearCoresetModel):
@@ -779,8 +778,8 @@ class CoresetSVC(LinearCoresetModel):
     size : int or "auto", default=2000
         Rows of the coreset; "auto" grows it until two agree, as in `daskcoreset.build`.
         ``benchmarks/results/svm_offline.md`` says how far the cost over all data is from the
-        optimum with 2000: little with some ten columns, and several times the optimum on w8a,
-        which has 300 and few positives.
+        optimum with 2000: little with some ten columns, and far above it on w8a, which has 300
+        and few positives.
     estimator : estimator object or None, default=None
         What solves on the coreset: any linear classifier of scikit-learn whose ``fit`` takes
         ``sample_weight``, with its own parameters. None takes `LinearSVM` with this `C`, which
@@ -788,9 +787,9 @@ class CoresetSVC(LinearCoresetModel):
         unless its ``intercept_scaling`` is large.
     loss : {"hinge", "squared_hinge"}, default="hinge"
         What the default solver minimises; "hinge" is what rows are drawn for. Squared, it is
-        ``LinearSVC`` that solves, on the same rows: 2000 came within 0.4 % of its optimum on
-        three sets, a tenth of what uniform rows lose (``benchmarks/results/svm_losses.md``).
-        `audit` and ``size="auto"`` judge by the hinge.
+        ``LinearSVC`` that solves, on the same rows, which did far better than as many uniform
+        ones: ``docs/guide/labels.md`` says how near to its optimum they came. `audit` and
+        ``size="auto"`` judge by the hinge.
     penalty : {"l2", "l1"}, default="l2"
         Of ``LinearSVC``, which has "l1" for the squared hinge alone; it makes many `coef_` zero.
     dual : bool or "auto", default="auto"
@@ -799,6 +798,9 @@ class CoresetSVC(LinearCoresetModel):
     intercept_scaling : float, default=1
         Of ``LinearSVC``: the intercept is the weight of a column of this number, penalised like
         the others. Any other than 1 takes ``LinearSVC``.
+    multi_class : {"ovr", "crammer_singer"}, default="ovr"
+        Of ``LinearSVC``: each of several classes against the rest, for which rows are drawn and by
+        which `audit` judges, or one problem of all, whose loss is one of its own.
     fit_intercept : bool, default=True
     class_weight : dict of label to float, "balanced" or None, default=None
         Factors of the weights of rows, as in scikit-learn; "balanced" gives every class the same
@@ -876,6 +878,7 @@ class CoresetSVC(LinearCoresetModel):
         "penalty": [StrOptions({"l1", "l2"})],
         "dual": ["boolean", StrOptions({"auto"})],
         "intercept_scaling": [Interval(Real, 0.0, None, closed="neither")],
+        "multi_class": [StrOptions({"ovr", "crammer_singer"})],
         "variant": [StrOptions({"auto", "pilot_mix", "calibrated", "systematic", "paper"})],
         "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
     }
@@ -890,6 +893,7 @@ class CoresetSVC(LinearCoresetModel):
         penalty: Literal["l2", "l1"] = "l2",
         dual: bool | Literal["auto"] = "auto",
         intercept_scaling: float = 1,
+        multi_class: Literal["ovr", "crammer_singer"] = "ovr",
         fit_intercept: bool = True,
         class_weight: Any = None,
         method: str | Sensitivity[Any] = "svm",
@@ -911,6 +915,7 @@ class CoresetSVC(LinearCoresetModel):
         self.penalty = penalty
         self.dual = dual
         self.intercept_scaling = intercept_scaling
+        self.multi_class = multi_class
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.method = method
@@ -929,7 +934,10 @@ class CoresetSVC(LinearCoresetModel):
         return SVM(float(self.C), self.n_clusters, self.variant, bool(self.fit_intercept))
 
     def _default_solver(self) -> LinearSVM | LinearSVC:
-        hinge = {"loss": "hinge", "penalty": "l2", "dual": "auto", "intercept_scaling": 1}
+        hinge = {
+            "loss": "hinge", "penalty": "l2", "dual": "auto", "intercept_scaling": 1,
+            "multi_class": "ovr",
+        }  # fmt: skip
         if all(getattr(self, name) == value for name, value in hinge.items()):
             return LinearSVM(**handed_on(self, LinearSVM))
         return LinearSVC(**handed_on(self, LinearSVC))

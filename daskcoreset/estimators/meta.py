@@ -354,7 +354,7 @@ class CoresetEstimator(CoresetModel):
         ndarray or dask.array.Array of shape (n, n_classes), float64
             Lazy where X is out of core.
         """
-        return self._delegate(X, "predict_proba")
+        return self._delegate(X, "predict_proba", "probability", by_class=True)
 
     @_where_inner_has("predict_log_proba")
     @takes_reading
@@ -372,7 +372,7 @@ class CoresetEstimator(CoresetModel):
         ndarray or dask.array.Array of shape (n, n_classes), float64
             Lazy where X is out of core.
         """
-        return self._delegate(X, "predict_log_proba")
+        return self._delegate(X, "predict_log_proba", "log_probability", by_class=True)
 
     @_where_inner_has("decision_function")
     @takes_reading

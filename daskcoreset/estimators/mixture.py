@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
+from collections.abc import Callable
+from functools import cache, partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Unpack, get_args
 
@@ -12,8 +13,9 @@ from sklearn.base import DensityMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from daskcoreset.build import build_and_hold_out
+from daskcoreset.constructions.sampling.held_out import HeldOut
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.linalg import dense
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import FloatArray, IndexArray, Sampling
@@ -30,6 +32,7 @@ from daskcoreset.estimators.base import (
     resolve_for,
 )
 from daskcoreset.estimators.scoring import weighted_sum
+from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.sensitivities import MixtureCoreset, Sensitivity
 from daskcoreset.solvers.mixture.cross_fit import expected_score
@@ -44,6 +47,12 @@ from daskcoreset.solvers.mixture.model import (
     sample,
     score_samples,
 )
+
+# Rows that judge a mixture, at most: as many as are gathered for the draw at least.
+_MAX_JUDGES = 20_000
+
+# Numbers in them, of many columns; 64 MB of float64.
+_JUDGED_NUMBERS = 2**23
 
 
 def auto_mixture_size(n_components: int, covariance_type: CovarianceType, n_features: int) -> int:
@@ -84,9 +93,9 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
     max_iter : int, default=100
         Iterations of one run at most.
     n_init : int or "auto", default="auto"
-        Runs of EM on the coreset, of which the one with the largest bound is kept. "auto" makes
-        four, two by `init_params` and two by "k-means++": on skewed data single runs end in optima
-        that differ by more than a nat a row (``benchmarks/results/mixtures.md``).
+        Runs of EM on the coreset, of which the one with the largest `lower_bound_` is kept. "auto"
+        makes four, two by `init_params` and two by "k-means++": on skewed data single runs end in
+        optima that lie far apart.
     init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
         How the first responsibilities are found, as in `sklearn.mixture.GaussianMixture`.
     weights_init : array-like of shape (k,), optional
@@ -122,12 +131,21 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
     n_iter_ : int
         Iterations of the best run.
     lower_bound_ : float
-        Weighted mean log-likelihood of the coreset at the last E step of the best run. It is what
-        EM made large, and a sum over the rows of the coreset as in scikit-learn: with m rows and p
-        free parameters it lies above `score` of all rows by some p / m, which is a tenth at most
-        for ``size="auto"`` and more than that for smaller sizes. `expected_score` has it taken off.
+        Estimate of `score` of all rows. With m rows and p free parameters the likelihood of the
+        coreset, which EM made large, lies above that by some p / m. So the mixture is judged by
+        rows that the coreset did not take: candidates of its draw, up to 20,000, which come with
+        the same read. Where nothing is sampled it is the likelihood at the last E step, as in
+        scikit-learn. Where no candidates are at hand, for coresets in place of X and
+        ``sampling="multinomial"``, it is computed when it is first asked for, by cross-fitting in
+        the coreset: EM goes on ten times, each time with a tenth of the rows cut down to what they
+        weigh themselves, which are then scored. What it goes on from remembers these rows, so
+        that it is too high for small coresets of heavy tails (``docs/guide/clustering.md``).
+    lower_bound_error_ : float
+        Its standard error, by the rows that were held out: 0 where they were all others, NaN for
+        cross-fitting.
     lower_bounds_ : list of float
-        The same at every iteration.
+        Weighted mean log-likelihood of the coreset at every iteration of the best run: what EM
+        made large, and what `tol` and `warm_start` go by.
     coreset_ : Coreset
         What EM ran on.
     n_features_in_ : int
@@ -159,6 +177,8 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
     >>> model = CoresetGaussianMixture(2, size=2000, random_state=0).fit(X)
     >>> model.covariances_.shape
     (2, 2, 2)
+    >>> bool(abs(model.lower_bound_ - model.score(X)) < 4 * model.lower_bound_error_)
+    True
     >>> shares = model.predict_proba(X)  # nothing is read yet
     >>> bool((shares[:5].compute().sum(axis=1).round(6) == 1).all())
     True
@@ -185,6 +205,11 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         "warm_start": ["boolean"],
         "verbose": ["verbose"],
     }
+
+    # Rows of the build that the coreset did not take, while a fit runs.
+    _held_out: HeldOut | None = None
+    # `lower_bound_` and its error; None before they are computed from the coreset alone.
+    _bound: tuple[float, float] | None
 
     def __init__(
         self,
@@ -246,8 +271,28 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         check_size(size, k, "component")
         return resolve_for(self.method, k, MixtureCoreset(k)), size, k
 
+    def _built(self, blocks: RowBlocks, **options: Any) -> Coreset:
+        """Build the coreset, and keep candidates that it did not take until the fit is done."""
+        count = max(options["size"], min(_MAX_JUDGES, _JUDGED_NUMBERS // blocks.schema.n_features))
+        coreset, self._held_out = build_and_hold_out(blocks, count, **options)
+        return coreset
+
+    def _judge(self, coreset: Coreset) -> Callable[[Mixture], tuple[float, float]] | None:
+        """Return what estimates the score of all rows, with its error, from rows held out."""
+        held_out, self._held_out = self._held_out, None
+        if held_out is None or self._given is not None:
+            return None
+
+        @cache
+        def judged(mixture: Mixture) -> tuple[float, float]:
+            scores = (score_samples(mixture, part) for part in (coreset.points, held_out.points))
+            return held_out.mean(*scores)
+
+        return judged
+
     def _solve(self, coreset: Coreset, seed: int) -> None:
         refuse_centroids(coreset, self)
+        judged = self._judge(coreset)
         points, weights, _ = deduplicate(coreset.points, coreset.weights)
         earlier: MixtureFit | None = getattr(self, "_fit", None) if self.warm_start else None
         if earlier is not None and (
@@ -270,6 +315,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
             precisions_init=self.precisions_init,
             random_state=seed,
             warm_start=earlier,
+            judge=judged and (lambda mixture: judged(mixture)[0]),
         )
         if self.verbose:
             for step, bound in enumerate(fit.lower_bounds, 1):
@@ -277,12 +323,36 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         self._fit = fit if self.warm_start else None
         self._mixture = fit.mixture
         self.converged_, self.n_iter_ = fit.converged, fit.n_iter
-        self.lower_bound_, self.lower_bounds_ = fit.lower_bound, fit.lower_bounds.tolist()
+        self.lower_bounds_ = fit.lower_bounds.tolist()
+        if judged is not None:
+            self._bound = judged(fit.mixture)
+        else:
+            self._bound = (fit.lower_bound, 0.0) if coreset_is_all(coreset) else None
 
     @property
     def _fitted(self) -> Mixture:
         check_is_fitted(self, "_mixture")
         return self._mixture
+
+    @property
+    def _score_and_error(self) -> tuple[float, float]:
+        mixture, coreset = self._fitted, self.coreset_
+        if self._bound is None:
+            points, weights, _ = deduplicate(coreset.points, coreset.weights)
+            options = {"tol": self.tol, "reg_covar": self.reg_covar, "max_iter": self.max_iter}
+            n_rows = int(coreset.provenance["n"])
+            self._bound = expected_score(points, weights, mixture, n_rows, **options), np.nan
+        return self._bound
+
+    @property
+    def lower_bound_(self) -> float:
+        """Estimate of the score of all rows."""
+        return self._score_and_error[0]
+
+    @property
+    def lower_bound_error_(self) -> float:
+        """Standard error of `lower_bound_`."""
+        return self._score_and_error[1]
 
     @takes_reading
     def predict(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
@@ -325,7 +395,8 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
             Lazy where X is out of core.
         """
         shares = partial(responsibilities, self._fitted)
-        return self._apply(X, shares, np.float64, len(self._fitted.weights))
+        called = ("probability", "component")
+        return self._apply(X, shares, np.float64, len(self._fitted.weights), called=called)
 
     @takes_reading
     def score_samples(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
@@ -342,7 +413,34 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         ndarray or dask.array.Array of shape (n,), float64
             Lazy where X is out of core.
         """
-        return self._apply(X, partial(score_samples, self._fitted), np.float64)
+        called = ("log_density", "output")
+        return self._apply(X, partial(score_samples, self._fitted), np.float64, called=called)
+
+    def means_to_xarray(self) -> Any:
+        """Return the means as a Dataset, with the names, units and coordinates of the features.
+
+        Returns
+        -------
+        xarray.Dataset
+            Variables as the Dataset, or the DataArray, that the model was fitted on has them, with
+            the dimension ``component`` in place of the sample dimensions, in the order of
+            `weights_` and `covariances_`.
+
+        Raises
+        ------
+        InvalidInputError
+            The model was fitted on rows without labels.
+
+        Examples
+        --------
+        >>> import xarray as xr
+        >>> cells = np.random.default_rng(0).normal(280.0, 9.0, size=(40, 30))
+        >>> air = xr.DataArray(cells, dims=("lat", "lon"), name="t2m", attrs={"units": "K"})
+        >>> model = CoresetGaussianMixture(2, random_state=0).fit(air, sample_dims=("lat", "lon"))
+        >>> model.means_to_xarray().t2m.attrs["units"]
+        'K'
+        """
+        return self._rows_to_xarray("means_", "component")
 
     @takes_reading
     def score(
@@ -366,40 +464,6 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         del y
         weight, total = self._likelihood(X, sample_weight)
         return total / weight
-
-    def expected_score(self) -> float:
-        """Estimate what `score` of all rows of `fit` is, from the coreset alone.
-
-        `lower_bound_` is of rows that EM has seen. Here EM goes on ten times, each time with a
-        tenth of the rows cut down to what they weigh themselves, and these are scored; it takes
-        less time than the fit. It errs where the coreset is small for the mixture. What EM goes on
-        from was chosen by all rows of the coreset, and remembers them: with ten components of
-        columns with few values it was half a nat above at 1,000 rows, as for rows of a kind that
-        the coreset holds none of. Components with hardly more rows than columns suffer most from
-        rows that are taken away: with these it was a tenth below. At 10,000 rows both are within
-        a twentieth, but for uniform rows of data in whose tail single rows decide
-        (``benchmarks/results/mixtures.md``). Of a coreset of all rows it is the score itself.
-
-        Returns
-        -------
-        float
-            Mean log-density in nats, which is the same on every call.
-
-        Examples
-        --------
-        >>> X = np.random.default_rng(0).normal(size=(20_000, 5))
-        >>> model = CoresetGaussianMixture(8, size=500, random_state=0).fit(X)
-        >>> score = model.score(X)
-        >>> bool(model.lower_bound_ - score > 0.3 > abs(model.expected_score() - score))
-        True
-        """
-        mixture, coreset = self._fitted, self.coreset_
-        points, weights, _ = deduplicate(coreset.points, coreset.weights)
-        if coreset_is_all(coreset):
-            return log_likelihood(mixture, dense(points), weights) / float(weights.sum())
-        options = {"tol": self.tol, "reg_covar": self.reg_covar, "max_iter": self.max_iter}
-        n_rows = int(coreset.provenance["n"])
-        return expected_score(points, weights, mixture, n_rows, **options)
 
     @takes_reading
     def bic(self, X: Any, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]) -> float:

@@ -632,8 +632,8 @@ class CoresetQuantileRegressor(LinearCoresetRegressor):
     alpha : float, default=1.0
         As in scikit-learn; zero for no penalty.
     size : int or "auto", default=2000
-        Rows of the coreset: a linear program of so many rows takes about a second. "auto" grows it
-        until two agree, as in `daskcoreset.build`.
+        Rows of the coreset, of which a linear program is solved. "auto" grows it until two agree,
+        as in `daskcoreset.build`.
     estimator : estimator object or None, default=None
         What solves on the coreset: any linear regressor of scikit-learn whose ``fit`` takes
         ``sample_weight``, with its own parameters. None takes ``QuantileRegressor``.

@@ -153,14 +153,12 @@ def coreset_search(
 
     Notes
     -----
-    A uniform sample of few rows is no safe substitute: a parameter that depends on n, found on
-    3,000 rows as if they were all, was wrong by a regret of 137 % in a trial. In
-    ``benchmarks/search.py`` it lost up to 8.9 % of what the best C of an SVM with a kernel gains on
-    the worst; the same sample with weights lost nothing, and a coreset of the linear SVM, which is
-    no coreset of that one, 2.1 % on average and 6.3 % at most. Numbers of components by BIC lost up
-    to 4.1 % on either sample and 2.1 % on a coreset. Folds of a coreset are not independent of
-    the draw that made it: scores compare candidates, and are no estimate of what a model will do on
-    new rows.
+    A uniform sample of few rows, taken as if they were all, is no safe substitute: a parameter
+    that depends on n need not transfer. With weights the same sample lost less of what the best C
+    of an SVM with a kernel gains on the worst, and less than a coreset of the linear SVM, which is
+    no coreset of that one; ``docs/guide/portfolio.md`` has the table. Folds of a coreset are not
+    independent of the draw that made it: scores compare candidates, and are no estimate of what a
+    model will do on new rows.
 
     Examples
     --------

@@ -15,6 +15,7 @@ from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.tables import html_table
 from daskcoreset.execution.agreement import in_worker
 from daskcoreset.execution.waiting import compute_all
+from daskcoreset.execution.watch import APART
 
 if TYPE_CHECKING:
     from dask.typing import Key
@@ -48,6 +49,8 @@ class Lazy(Generic[T]):
         self._finish = finish
         # Of one key there are as many values as ways to finish; functions have no sure token.
         self._token: Key = key if finish is None else uuid.uuid4().hex
+        # Whether Dask was given it as a collection: futures of its tasks may be held.
+        self._given = False
 
     def __dask_graph__(self) -> Any:
         return self._graph
@@ -77,6 +80,7 @@ class Lazy(Generic[T]):
         return dask.threaded.get
 
     def __dask_postcompute__(self) -> tuple[Callable[..., T], tuple[Any, ...]]:
+        self._given = True
         if self._finish is None:
             from dask.delayed import single_key
 
@@ -84,6 +88,7 @@ class Lazy(Generic[T]):
         return _finished, (self._finish,)
 
     def __dask_postpersist__(self) -> tuple[Callable[..., Lazy[T]], tuple[Any, ...]]:
+        self._given = True
         return _rebuild, (self._key, self._finish)
 
     def then(self, finish: Callable[[T], U]) -> Lazy[U]:
@@ -113,10 +118,24 @@ class Lazy(Generic[T]):
 
         value: Any
         with time_limit(timeout), _free_worker(), dask.config.set(_choice_of_scheduler(options)):
-            (value,) = compute_all(Alone(self._graph, self._key), **options)
+            (value,) = compute_all(self._alone(options.get("scheduler")), **options)
             # Here, and under the same choice: what it warns about must reach the caller, and
             # blocks that it reads again must not wait for the worker that it would occupy.
             return value if self._finish is None else self._finish(value)
+
+    def _alone(self, scheduler: Any) -> Alone[Any]:
+        """Return the value as it is computed by itself, see `APART`."""
+        client = active_client() if self._given else None
+        if client is None or not _computes_on(client, scheduler, self):
+            return Alone(self._graph, self._key)
+        if self._key not in client.futures:
+            return Apart(self._graph, self._key)
+        from dask.highlevelgraph import HighLevelGraph
+        from distributed import Future
+
+        # It was persisted, and the future of its value is still held.
+        graph: dict[Any, Any] = {self._key: Future(self._key, client)}
+        return Alone(HighLevelGraph.from_collections(layer_of(self._key), graph), self._key)
 
     def as_array(self) -> Any:
         """Return the value as a 0-d object array, the form in which `blockwise` takes it."""
@@ -159,6 +178,46 @@ class Alone(Lazy[T]):
         from dask.array.core import Array
 
         return _named_by_last_part(Array.__dask_optimize__(graph, keys))
+
+
+def _computes_on(client: Any, scheduler: Any, value: Any) -> bool:
+    """Whether Dask would compute a value on a client, with this option."""
+    import dask
+
+    schedule = dask.base.get_scheduler(scheduler=scheduler, collections=(value,))
+    return getattr(schedule, "__self__", None) is client
+
+
+class Apart(Alone[T]):
+    """One whose tasks have names of their own, for others of the same names may be there."""
+
+    def __dask_keys__(self) -> list[Key]:
+        return [_apart(self._key)]
+
+    @staticmethod
+    def optimize(graph: Any, keys: Any, **_: Any) -> Any:
+        """Fuse tasks, and rename those that are ours."""
+        from dask._task_spec import convert_legacy_graph
+
+        plain = [(key[0].removesuffix(APART), *key[1:]) for key in keys]
+        found = Alone.optimize(graph, plain)
+        names = {key: _apart(key) for key in found if layer_of(key).startswith(OURS)}
+        nodes = convert_legacy_graph(dict(found))
+        return {
+            names.get(key, key): node.substitute(names, key=names.get(key, key))
+            for key, node in nodes.items()
+        }
+
+
+def _apart(key: Any) -> Key:
+    """Return the name of a task of ours in a graph that stands apart.
+
+    Examples
+    --------
+    >>> _apart(("coreset-leaf-1-0123", 7))
+    ('coreset-leaf-1-0123-alone', 7)
+    """
+    return f"{key[0]}{APART}", *key[1:]
 
 
 def _one_after_other(first: Callable[[Any], Any], second: Callable[[Any], U], value: Any) -> U:

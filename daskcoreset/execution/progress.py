@@ -15,6 +15,7 @@ from daskcoreset.core.compiling import watch_compiling
 from daskcoreset.core.validation import check_flag
 from daskcoreset.execution.lazy import Lazy, active_client, blocks_of_a_task, leaf_layers
 from daskcoreset.execution.waiting import on_loop
+from daskcoreset.execution.watch import APART, known_groups
 
 # Seconds before a bar appears: short work stays quiet.
 _DELAY = 1.0
@@ -189,8 +190,9 @@ def _on_this_machine(advance: Callable[[int], None], layers: dict[str, int]) -> 
     from dask.callbacks import Callback
 
     def posttask(key: Hashable, *_: Any) -> None:
-        if isinstance(key, tuple) and key[0] in layers:
-            advance(blocks_of_a_task(key[0]))
+        name = str(key[0]).removesuffix(APART) if isinstance(key, tuple) else None
+        if name in layers:
+            advance(blocks_of_a_task(name))
 
     with Callback(posttask=posttask):
         yield
@@ -230,7 +232,7 @@ def _on_a_cluster(advance: Callable[[int], None], layers: dict[str, int]) -> Ite
 
 def _blocks_done(names: list[str], dask_scheduler: Any = None) -> dict[str, int]:
     """Count the blocks of each pass whose task has finished; runs on the scheduler."""
-    groups = {name: dask_scheduler.task_groups.get(name) for name in names}
+    groups = known_groups(names, dask_scheduler)
     finished = ("memory", "released", "forgotten")
     return {
         name: blocks_of_a_task(name) * sum(group.states.get(state, 0) for state in finished)

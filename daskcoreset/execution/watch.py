@@ -26,6 +26,12 @@ _SHOWN = 3
 _DONE = ("memory", "released", "forgotten")
 
 
+# What follows the names of our layers in a graph whose tasks may be known under these names as
+# others: computed with other values they read what is stored in tasks of their own, which a value
+# that is computed alone has in the tasks that need it.
+APART = "-alone"
+
+
 def stall_after() -> float:
     """Seconds without a finished task after which a build counts as stalled.
 
@@ -118,6 +124,12 @@ def _named(key: Any) -> str:
     return " ".join([key_split(name), *map(str, position)])
 
 
+def known_groups(names: Sequence[str], scheduler: Any) -> dict[str, Any]:
+    """Return the groups of tasks that a scheduler knows by the names of layers; None for none."""
+    known = scheduler.task_groups
+    return {name: known.get(f"{name}{APART}") or known.get(name) for name in names}
+
+
 def standing_of(groups: Sequence[str], dask_scheduler: Any = None) -> Standing:
     """Return where the tasks of some layers stand; runs on the scheduler.
 
@@ -128,11 +140,11 @@ def standing_of(groups: Sequence[str], dask_scheduler: Any = None) -> Standing:
     """
     states: dict[str, int] = {}
     running: list[tuple[str, str]] = []
-    for name in groups:
-        group = dask_scheduler.task_groups.get(name)
+    known = known_groups(groups, dask_scheduler)
+    for group in known.values():
         for state, count in (group.states if group is not None else {}).items():
             states[state] = states.get(state, 0) + count
-    wanted = set(groups)
+    wanted = {group.name for group in known.values() if group is not None}
     for worker in dask_scheduler.workers.values():
         tasks = (task for task in worker.processing if task.group_key in wanted)
         running += [(_named(task.key), worker.address) for task in tasks if len(running) < _SHOWN]

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -136,10 +136,7 @@ def _members_of(X: Any, keys: dict[str, str], chosen: Sequence[str] | None = Non
         columns = {name: X.column(key) for name, key in keys.items()}
         return NamedArrays({"X": X.table(features), **columns})
     if chosen is not None:
-        raise InvalidInputError(
-            "columns names features of data frames, tables and Parquet files, and X is none of "
-            "them; leave columns out, and pass the columns of the array, X[:, [0, 1]]."
-        )
+        _refuse_columns(X, chosen)
     if _is_group(X):
         names = _array_names(X)
         if HEADER in getattr(X, "attrs", {}):
@@ -152,6 +149,39 @@ def _members_of(X: Any, keys: dict[str, str], chosen: Sequence[str] | None = Non
         members = {name: _member(X, key) for name, key in keys.items()}
         return NamedArrays({"X": _select_array(X, "X", features), **members})
     return NamedArrays({"X": X})
+
+
+def _refuse_columns(X: Any, chosen: Sequence[str]) -> NoReturn:
+    """Say how features are chosen of what has no columns by name."""
+    if not _is_group(X):
+        whole = "dask.array.from_zarr(X)" if type(X).__module__.split(".")[0] == "zarr" else "X"
+        raise InvalidInputError(
+            f"columns names features of data frames, tables and Parquet files, and X is none of "
+            f"them; leave columns out, and pass the columns of the array, {whole}[:, [0, 1]]."
+        )
+    names = _array_names(X)
+    dims = {name: _dims_of(X[name]) for name in names} if type(X).__module__[:4] == "zarr" else {}
+    axes = {dim for one in dims.values() for dim in one}
+    variables = [name for name in chosen if dims.get(name)]
+    if variables := variables or [name for name in names if dims.get(name) and name not in axes]:
+        rows = max((dims[name] for name in variables), key=len)
+        rows = rows[:-1] if len(variables) == 1 < len(rows) else rows
+        raise InvalidInputError(
+            f"columns names variables of an open cube, and X is a Zarr store of the arrays "
+            f"{names}; pass xarray.open_zarr(...) of it as X, with columns={variables} and, for "
+            f"example, sample_dims={rows}."
+        )
+    raise InvalidInputError(
+        f"columns names features of data frames, tables and Parquet files, and X is a group of the "
+        f"arrays {names}; leave columns out, and pass the columns of the array, "
+        f"X['name'][:, [0, 1]], or a cube as xarray opens it."
+    )
+
+
+def _dims_of(array: Any) -> tuple[str, ...]:
+    """Return the names of dimensions that xarray stores with a Zarr array; none without them."""
+    named = getattr(array.metadata, "dimension_names", None)  # of format 3
+    return tuple(named or array.attrs.get("_ARRAY_DIMENSIONS", ()))
 
 
 def _check_keys(keys: dict[str, str], names: list[str], members: str) -> None:

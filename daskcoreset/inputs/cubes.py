@@ -17,12 +17,13 @@ import numpy as np
 
 from daskcoreset.core.blocks import plain_labels
 from daskcoreset.core.boxes import Box
+from daskcoreset.core.coordinates import calendar_of
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.inputs.dataframes import check_numeric
 from daskcoreset.inputs.options import Reading, ReadOptions, check_columns
 
-# What a coreset keeps of its rows; other coordinates become text.
+# What a coreset keeps of its rows beside dates of cftime; other coordinates become text.
 _KEPT_KINDS = "biufmMU"
 
 
@@ -135,8 +136,8 @@ class Cube:
         for name, coord in self.coords.coords.items():
             if coord.dims and coord.chunks is None:
                 values = coord.isel({dim: at[dim] for dim in coord.dims}).to_numpy()
-                if values.dtype.kind not in _KEPT_KINDS:
-                    # Tuples of several levels and dates of other calendars, for example.
+                if values.dtype.kind not in _KEPT_KINDS and calendar_of(values) is None:
+                    # Tuples of several levels, for example.
                     values = plain_labels(values.astype(object))
                 found[str(name)] = values
         return found
@@ -166,7 +167,7 @@ class Cube:
             options = replace(options, sample_dims=samples, feature_dims=self.feature_dims)
         return Reading(data, options)
 
-    def labelled(self, array: Any, name: str, dim: str) -> Any:
+    def labelled(self, array: Any, name: str, dim: str, called: AnyArray | None = None) -> Any:
         """Return what was computed for every row, with the labels of the input.
 
         Parameters
@@ -176,11 +177,15 @@ class Cube:
         name, dim : str
             Of the result, and of the dimension that it has beside them, with underscores added
             where the input has this name.
+        called : ndarray, optional
+            What the cells along this dimension are called, such as classes: its coordinate.
         """
         import xarray as xr
 
         coords = self.coords.coords
         last = (_unused(dim, {*self.dims, *coords}),) * (array.ndim - len(self.dims))
+        if last and called is not None:
+            coords = {**coords, last[0]: called}
         made = xr.DataArray(array, coords, (*self.dims, *last), name)
         return made.transpose(*self.order, *last)
 

@@ -8,6 +8,7 @@ its rows may have. Looking at a source reads no rows.
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -140,6 +141,17 @@ class FollowOptions:
     def opened(self, X: Any) -> tuple[Any, Any, Any]:
         """Return the arguments of `row_blocks`."""
         return Reading(X, self.reading), self.y, self.sample_weight
+
+
+def detect_of(stamp: str) -> str | None:
+    """Return by what means a stamp was made; None for one that is the same by all, of Delta.
+
+    Examples
+    --------
+    >>> detect_of("content:6f3a"), detect_of("snapshot:6f3a:VY76"), detect_of("size=1 time=10:00")
+    ('content', 'stat', None)
+    """
+    return {"stat": "stat", "snapshot": "stat", "content": "content"}.get(stamp.partition(":")[0])
 
 
 def look(
@@ -439,25 +451,26 @@ def _chunk_rows(array: Any, start: int, stop: int) -> range:
 def _stamps_of_blocks(
     arrays: Mapping[str, Any], blocks: Sequence[tuple[int, int]], detect: Detect
 ) -> list[str]:
-    import itertools
+    texts: list[list[str | None]] = [[*_form(arrays, start, stop)] for start, stop in blocks]
+    for array in arrays.values():
+        keys = [_chunk_keys(array, start, stop) for start, stop in blocks]
+        # Of all blocks at once, for a web server is asked for each.
+        stamps = iter(chunk_stamper(array, detect)([*itertools.chain(*keys)]))
+        for said, asked in zip(texts, keys, strict=True):
+            said.extend(itertools.islice(stamps, len(asked)))
+    return [f"{detect}:{digest_of(said)}" for said in texts]
 
-    stampers = {name: chunk_stamper(array, detect) for name, array in arrays.items()}
-    stamps = []
-    for start, stop in blocks:
-        texts: list[str | None] = [*_form(arrays, start, stop)]
-        for name, array in arrays.items():
-            outer = array.shards or array.chunks
-            columns = [
-                range(-(-length // chunk))
-                for length, chunk in zip(array.shape[1:], outer[1:], strict=True)
-            ]
-            keys = [
-                array.metadata.encode_chunk_key(number)
-                for number in itertools.product(_chunk_rows(array, start, stop), *columns)
-            ]
-            texts += stampers[name](keys)
-        stamps.append(f"{detect}:{digest_of(texts)}")
-    return stamps
+
+def _chunk_keys(array: Any, start: int, stop: int) -> list[str]:
+    """Return the keys of the chunks that hold some rows: the grid is known from the metadata."""
+    outer = array.shards or array.chunks
+    columns = [
+        range(-(-length // chunk)) for length, chunk in zip(array.shape[1:], outer[1:], strict=True)
+    ]
+    return [
+        array.metadata.encode_chunk_key(number)
+        for number in itertools.product(_chunk_rows(array, start, stop), *columns)
+    ]
 
 
 def _stamps_by_commit(

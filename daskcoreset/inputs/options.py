@@ -188,9 +188,13 @@ def takes_reading(door: Callable[P, R]) -> Callable[P, R]:
     names = [option.name for option in fields(ReadOptions)]
     parameters = [one for one in signature.parameters.values() if one.name != "_reading"]
     known = signature.replace(parameters=parameters)
+    by_place = [one for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
+    n_required = sum(one.default is one.empty for one in by_place)
 
     @wraps(door)
     def opened(*args: P.args, **keywords: P.kwargs) -> R:
+        if not keywords and n_required <= len(args) <= len(by_place):
+            return door(*args, **keywords)
         options: dict[str, Any] = {name: keywords.pop(name) for name in names if name in keywords}
         try:
             bound = known.bind(*args, **keywords)

@@ -8,6 +8,7 @@ number depends on them.
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import hashlib
 import os
@@ -31,6 +32,9 @@ Detect: TypeAlias = Literal["stat", "content"]
 _TICK, _COARSE_TICK = 0.03, 2.0
 
 _PIECE = 2**22
+
+# Requests to a web server at a time, and what it answers of chunks that are not stored.
+_AT_ONCE, _GONE = 32, (404, 410)
 
 # What file systems of fsspec call the tags and times of objects.
 _TAGS = ("ETag", "etag", "e_tag", "md5", "md5Hash", "checksum", "Content-MD5", "Digest")
@@ -175,6 +179,9 @@ def chunk_stamper(array: Any, detect: Detect) -> Callable[[Sequence[str]], list[
         return lambda keys: [_of_disk(store.root / (prefix + key)) for key in keys]
     if isinstance(store, FsspecStore):
         folder = f"{store.path.rstrip('/')}/{prefix}"
+        protocol = store.fs.protocol
+        if "https" in ((protocol,) if isinstance(protocol, str) else protocol):
+            return lambda keys: _web_stamps(store.fs, folder, keys, store_name(place))
         return _listing(lambda: _fsspec_objects(store.fs, folder), store_name(place))
     if isinstance(store, ObjectStore):
         return _listing(lambda: _obstore_objects(store.store, prefix), store_name(place))
@@ -239,6 +246,29 @@ def _fsspec_objects(filesystem: Any, folder: str) -> Mapping[str, Mapping[str, A
     found = sync(find()) if asynchronous else filesystem.find(folder.rstrip("/"), detail=True)
     start = filesystem._strip_protocol(folder).rstrip("/") + "/"  # noqa: SLF001 - as keys of the list are
     return {str(path).removeprefix(start): entry for path, entry in found.items()}
+
+
+def _web_stamps(filesystem: Any, folder: str, keys: Sequence[str], name: str) -> list[str | None]:
+    """Ask a web server for the head of every chunk: their names are known from the grid."""
+    from zarr.core.sync import sync
+
+    async def ask(limit: asyncio.Semaphore, key: str) -> Mapping[str, Any] | None:
+        async with limit:
+            try:
+                found: Mapping[str, Any] = await filesystem._info(folder + key)  # noqa: SLF001 - its asynchronous form
+            except FileNotFoundError as error:
+                # Which it makes of whatever the server answers.
+                if getattr(error.__cause__, "status", 404) in _GONE:
+                    return None
+                raise error.__cause__ or error from None
+            return found
+
+    async def ask_all() -> list[Mapping[str, Any] | None]:
+        limit = asyncio.Semaphore(_AT_ONCE)
+        return await asyncio.gather(*(ask(limit, key) for key in keys))
+
+    answers = read_clearly(lambda: f"the chunks of {name}", lambda: sync(ask_all()))
+    return [None if found is None else _of_object(found, name) for found in answers]
 
 
 def _obstore_objects(store: Any, prefix: str) -> Mapping[str, Mapping[str, Any]]:

@@ -224,8 +224,7 @@ def auto_size(
     n_clusters : int or None, default=None
         Centers of the candidate solutions; those of the construction, where it has any.
     epsilon : float, default=0.05
-        Relative difference tolerated. An error of 5 % in the cost changes the solution less
-        than two starts of k-means differ.
+        Relative difference of costs tolerated.
     delta : float, default=0.1
         So many seedings are compared, :math:`\lceil \log \delta / \log(1 - \delta) \rceil`
         (22 for 0.1), that with confidence :math:`1 - \delta` at most a share

@@ -52,6 +52,38 @@ class Fitted(NamedTuple):
     typical: float
 
 
+def rows_outside(chosen: IndexArray, first: FloatArray, second: FloatArray) -> FloatArray:
+    r"""Return how many rows outside of a coreset every candidate stands for.
+
+    Parameters
+    ----------
+    chosen : ndarray of shape (m,), int64
+        Places of the coreset's rows among the candidates.
+    first, second : ndarray of shape (k,), float64
+        :math:`\pi_1` and :math:`\pi_2`.
+
+    Returns
+    -------
+    ndarray of shape (k,), float64
+        :math:`1 / q` of those that were not taken. Rows of :math:`\pi_2 = 1` are never held out;
+        those which are there for others as well, :math:`\pi_1 < 1`, stand for these as they do in
+        the coreset, :math:`1 / \pi_1 - 1`. All other rows of the coreset are zero.
+
+    Examples
+    --------
+    >>> rows_outside(np.array([0, 1]), np.array([0.5, 0.5, 0.5]), np.array([1.0, 0.5, 0.5]))
+    array([1., 0., 3.])
+    """
+    taken = np.zeros(len(first), dtype=bool)
+    taken[chosen] = True
+    chance = first * (1.0 - second)
+    seen = ~taken & (chance > 0.0)
+    factor = np.divide(1.0 - first * second, chance, out=np.zeros(len(first)), where=seen)
+    lone = taken & (second >= 1.0)
+    factor[lone] = 1.0 / first[lone] - 1.0
+    return factor
+
+
 def estimated_error(  # noqa: PLR0917 - all of them are always given
     fitted: Fitted,
     chosen: IndexArray,
@@ -84,9 +116,6 @@ def estimated_error(  # noqa: PLR0917 - all of them are always given
 
     Notes
     -----
-    Rows of :math:`\pi_2 = 1` are never held out; those which are there for others as well,
-    :math:`\pi_1 < 1`, stand for these as they do in the coreset.
-
     Of several draws that were tried, the one that is best on the candidates is kept: where these
     are a sample, the estimate is smaller by what such a choice gains.
 
@@ -97,11 +126,8 @@ def estimated_error(  # noqa: PLR0917 - all of them are always given
     """
     taken = np.zeros(len(u), dtype=bool)
     taken[chosen] = True
-    outside = first * (1.0 - second)
-    factor = np.divide(1.0 - first * second, outside, out=np.zeros(len(u)), where=outside > 0.0)
-    lone = taken & (second >= 1.0)
-    factor[lone] = 1.0 / first[lone] - 1.0  # besides their own loss
-    chance = np.where(taken, lone & (first < 1.0), first < 1.0)
+    factor = rows_outside(chosen, first, second)
+    chance = np.where(taken, factor > 0.0, first < 1.0)
     sure = fitted.constant + float(u[taken] @ fitted.losses[taken])
     unsampled = ~taken & ~chance
     sure += float(u[unsampled] @ fitted.losses[unsampled])

@@ -395,11 +395,9 @@ class StrongKMeans(Representable, RoughKMeans):
     distances of all its rows (`daskcoreset.sensitivities.kmeans`), so that the scores of all rows
     are exact and a cluster of a few rows among a million is found by what it costs.
 
-    The price: as many reads as a lightweight coreset has, and, for two million rows of 20
-    float32 columns in memory, 0.5 s of processor time for k = 10 and 0.8 s for k = 100 in one
-    read, 0.7 and 1.5 s in two; a lightweight coreset takes 0.25 s. It grows as k times the rows
-    (``benchmarks/strong_blocks.py``). Only where every round of centers halves the cost, up to
-    4 k of them, does it take up to three times as long.
+    The price: as many reads as a lightweight coreset has, and some times its work on every block,
+    which ``docs/guide/clustering.md`` has in seconds. It grows as k times the rows, and is larger
+    where every round of centers halves the cost, up to 4 k of them.
 
     **Centroids.** Let the rows drawn, which are a strong coreset D of all data, lie in cells with
     centroids :math:`c_i` of weight :math:`U_i`, and let :math:`\phi = \sum u |x - c_i|^2` be the
@@ -414,7 +412,7 @@ class StrongKMeans(Representable, RoughKMeans):
     What lies between is what rows are nearer to another center than the centroid of their cell is.
     Up to 256 clusters the cells lie in the clusters of a rough solution of the rows drawn, or of
     three up to 16 clusters: for its centers there is nothing between, and for those that solvers
-    end in, 7 % at most in ``benchmarks/results/representatives.md``.
+    end in little (``benchmarks/results/representatives.md``).
 
     Sums of weights and of weighted rows are kept. The guarantee of D is that of its rows, which
     are more than `size`; the cells add the term above, and ``constant`` says how large it is. It

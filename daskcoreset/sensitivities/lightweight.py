@@ -98,9 +98,14 @@ def half_uniform(
 
     By their weights alone where the sum phi of the weighted distances is zero.
     """
-    scores = np.zeros((2, len(weights)))
+    scores = np.empty((2, len(weights)))
     share = 1.0 if phi == 0.0 else 0.5
     np.multiply(weights, share / total_weight, out=scores[0])
+    if phi > 0.0 and weights.min(initial=1.0) > 0.0:
+        np.multiply(weights, distances, out=scores[1])
+        scores[1] /= 2.0 * phi
+        return scores
+    scores[1] = 0.0
     if phi > 0.0:
         # Zero by zero where the distance overflows, on a row that does not count.
         np.multiply(weights, distances, out=scores[1], where=weights > 0.0)

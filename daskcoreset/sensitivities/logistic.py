@@ -249,13 +249,13 @@ class Logistic(Sensitivity[Any]):
     intercept : bool, default=True
         Whether the model has an intercept; without one leverage is about the origin.
     reads : {1, 2}, default=2
-        Two gave an eighth of the excess cost of one, or less, on the ten sets of few columns of
-        ``benchmarks/results/logistic.md``, five of them hostile, and at most that of uniform rows,
-        within noise, in 107 of 108 cells. A pilot of fewer than ten rows for every column makes no
-        model, and draws and weights go as in one read then, which was no worse on w8a with its 300
-        columns. Data of more than 2,048 rows and 203 columns are therefore read once, and the
-        provenance has ``reads`` 1; where a class has few rows, and columns are more than a
-        hundred, that is only found out by the first read, and the second one gains nothing.
+        Two have a small part of the excess cost of one (``docs/guide/labels.md``), for the same
+        problem and its like; for models far from the best one either may have the smaller error
+        (``benchmarks/results/logistic.md``, whose sets are hostile in part). A pilot of fewer than
+        ten rows for every column makes no model, and draws and weights go as in one read then. Data
+        of more than 2,048 rows and 203 columns are therefore read once, and the provenance has
+        ``reads`` 1; where a class has few rows, and columns are more than a hundred, that is only
+        found out by the first read, and the second one gains nothing.
     lam : float, default=1.0
         The C of scikit-learn, for the pilot's model and for audits.
 

@@ -191,8 +191,7 @@ class SVM(Sensitivity[Any]):
     -----
     More than two classes mean one classifier for each against the rest. The score is that of
     the hardest of these problems, which bounds them all; activities are added up. Time grows
-    with the classes: from some ten on the pilot is smaller and fewer draws are tried, so that
-    fifty take seconds.
+    with the classes: from some ten on the pilot is smaller and fewer draws are tried.
 
     A classifier that solves the dual problem on the pilot bounds its cost from below, by b. The
     pilot's optimum is at most the data's on average, so that :math:`\mathrm{opt} = \min(b,

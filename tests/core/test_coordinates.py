@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from daskcoreset import Coreset
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, MissingDependencyError
 
 COORDINATES: dict[str, Any] = {
     "time": np.array(["2020-01-01", "NaT"], "M8[ns]"),
@@ -47,6 +48,37 @@ def test_merge__unites_what_all_parts_have() -> None:
     merged = make(COORDINATES).merge(make({"lat": np.ones(2), "name": np.zeros(2)}))
     assert list(merged.coordinates) == ["lat"]
     assert merged.coordinates["lat"].tolist() == [10.0, -20.0, 1.0, 1.0]
+
+
+def test_coordinates__of_other_calendars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cftime = pytest.importorskip("cftime")
+
+    def dated(calendar: str, *, days: Any = (30, 28), **options: Any) -> Coreset:
+        dates = [
+            cftime.datetime(4000, 1, day, 0, 0, 0, 1, calendar=calendar, **options) for day in days
+        ]
+        return make({"time": np.array(dates)})
+
+    coreset = dated("360_day")
+    coreset.to_zarr(tmp_path / "c")
+    for copy in (Coreset.from_zarr(tmp_path / "c"), pickle.loads(pickle.dumps(coreset))):
+        assert copy.equals(coreset)
+        assert copy.coordinates["time"].tolist() == coreset.coordinates["time"].tolist()
+        assert not copy.coordinates["time"].flags.writeable
+    for other in (
+        dated("noleap"),
+        dated("360_day", days=(30, 27)),
+        make({"time": coreset.coordinates["time"].astype(str)}),
+    ):
+        assert not coreset.equals(other)
+    assert not dated("standard").equals(dated("standard", has_year_zero=True))
+    assert coreset.merge(coreset).coordinates["time"].shape == (4,)
+    assert not coreset.merge(dated("noleap")).coordinates
+    with pytest.raises(InvalidTypeError, match="numbers, dates or text"):
+        make({"time": [coreset.coordinates["time"][0], dated("noleap").coordinates["time"][0]]})
+    monkeypatch.setitem(sys.modules, "cftime", None)
+    with pytest.raises(MissingDependencyError, match="pip install cftime"):
+        Coreset.from_zarr(tmp_path / "c")
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ def test_spatial_order__same_in_plain_numpy(total: float, offset: float) -> None
         X = rng.normal(size=(150, 3)) + offset
         mass = rng.random(150)
         mass *= total / mass.sum()
+        mass[:: 50 + seed] = 1.0  # certain
         found = bisection_order(X, mass, _MAX_ALIGNED)
 
         assert sorted(found) == list(range(150))
@@ -37,7 +38,7 @@ def test_spatial_order__first_split_is_across_the_widest_column(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X = np.random.default_rng(0).normal(size=(100, 3)) * [1.0, 30.0, 1.0]
-    order = made_with(kind, monkeypatch)(X, np.ones(100))
+    order = made_with(kind, monkeypatch)(X, np.full(100, 0.5))
     low = X[order, 1] <= X[:, 1].mean()
     sides = np.flatnonzero(np.diff(low))
 
@@ -59,6 +60,42 @@ def test_spatial_order__equal_rows_stay_together(
     assert order(np.ones((0, 2)), np.ones(0)).tolist() == []
 
 
+@pytest.mark.parametrize("kind", ["compiled", "numpy"])
+def test_spatial_order__certain_rows_come_first(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    X = np.arange(10.0)[:, np.newaxis]
+    mass = np.full(10, 0.5)
+    mass[[3, 8]] = 1.0
+    order = made_with(kind, monkeypatch)(X, mass)
+
+    assert order[:2].tolist() == [3, 8]
+    assert sorted(map(tuple, order[2:].reshape(4, 2).tolist())) == [(0, 1), (2, 4), (5, 6), (7, 9)]
+
+
+def test_spatial_order__finds_rows_that_no_sample_has() -> None:
+    # More rows than are looked at in the mean; but for a few they are equal, or have no mass.
+    X, mass = np.ones((4000, 3)), np.full(4000, 0.25)
+    rare = [1234, 1600, 1601, 3999]
+    X[rare, 1] = 5.0
+    X[7], mass[7] = 3.0, 0.0
+    places = np.argsort(spatial_order(X, mass))[rare]
+
+    assert np.ptp(places) == 3
+    assert spatial_order(np.ones((4000, 3)), mass).tolist() == [*range(4000)]
+
+
+@pytest.mark.parametrize("rows_of_a_draw", [4, 100])
+@pytest.mark.parametrize("tail", [1.0, 3.0])
+def test_spatial_order__cuts_are_between_draws(rows_of_a_draw: int, tail: float) -> None:
+    # Of draws of many rows they are far from the means.
+    n = 48 * rows_of_a_draw
+    z = np.random.default_rng(0).normal(size=n)
+    X = np.sign(z) * np.abs(z) ** tail
+    order = spatial_order(X[:, np.newaxis], np.full(n, 1 / rows_of_a_draw))
+    cells = np.argsort(np.argsort(X))[order].reshape(48, rows_of_a_draw)
+
+    assert (np.ptp(cells, axis=1) == rows_of_a_draw - 1).mean() > 0.9
+
+
 def corners() -> FloatArray:
     return np.array(np.meshgrid(*[[0.0, 1.0]] * 8)).reshape(8, -1).T
 
@@ -70,9 +107,8 @@ def test_spatial_order__rows_of_one_draw_stay_as_they_are(
     order = made_with(kind, monkeypatch)
 
     assert order(corners(), np.full(256, 1 / 256)).tolist() == [*range(256)]
-    # Cells of a whole draw each: four corners that differ in two columns, in their own order.
+    # Cells of a whole draw each: four corners that differ in two columns.
     cells = order(corners(), np.full(256, 1 / 4)).reshape(64, 4)
-    assert (np.diff(cells, axis=1) > 0).all()
     assert np.ptp(corners()[cells], axis=1).sum(axis=1).tolist() == [2.0] * 64
 
 

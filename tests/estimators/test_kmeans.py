@@ -133,6 +133,16 @@ def test_fit__size_and_passes_reach_the_build() -> None:
     assert model.coreset_.provenance["passes"] >= 2
 
 
+@pytest.mark.parametrize("copy_x", [True, False])
+def test_fit__rows_in_memory_are_never_written_to(copy_x: bool) -> None:
+    X = np.random.default_rng(0).normal(1e6, 1.0, size=(500, 3))
+    before = X.copy()
+    model = CoresetKMeans(3, copy_x=copy_x, random_state=0).fit(X)
+    np.testing.assert_array_equal(X, before)
+    plain = CoresetKMeans(3, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.cluster_centers_, plain.cluster_centers_)
+
+
 def test_fit__initial_centers_and_several_starts_warn_as_the_twin() -> None:
     for make in (KMeans, CoresetKMeans):
         with pytest.warns(RuntimeWarning, match="performing only one init in KMeans instead of n"):

@@ -91,6 +91,7 @@ def test_logistic_regression__refused_before_a_read_in_the_words_of_the_twin(
         {"loss": "squared_hinge"},
         {"loss": "squared_hinge", "penalty": "l1", "dual": False, "intercept_scaling": 10.0},
         {"dual": True},
+        {"multi_class": "crammer_singer"},
     ],
     ids=str,
 )
@@ -102,6 +103,22 @@ def test_svc__all_rows_give_the_twin(options: dict[str, Any]) -> None:
     np.testing.assert_allclose(model.coef_, twin.coef_, atol=1e-3)
     np.testing.assert_allclose(model.intercept_, twin.intercept_, atol=1e-3)
     assert type(CoresetSVC().fit(X, Y).estimator_) is LinearSVM
+
+
+def test_svc__all_classes_at_once() -> None:
+    three = Y + (X[:, 2] > 0.5)
+    options: dict[str, Any] = {
+        "multi_class": "crammer_singer",
+        "C": 0.1,
+        "tol": 1e-8,
+        "max_iter": 100_000,
+    }
+    twin = LinearSVC(random_state=0, **options).fit(X, three)
+    model = CoresetSVC(random_state=0, **options).fit(X, three)
+    np.testing.assert_allclose(model.coef_, twin.coef_, atol=1e-3)
+    lazy = da.from_array(X, chunks=(100, 6))
+    drawn = CoresetSVC(size=200, random_state=0, **options).fit(lazy, da.from_array(three, 100))
+    assert (np.asarray(drawn.predict(lazy)) == twin.predict(X)).mean() > 0.85
 
 
 def test_svc__what_liblinear_refuses() -> None:

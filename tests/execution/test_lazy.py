@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import logging
 import os
 import pickle
 import re
@@ -11,15 +12,18 @@ import sys
 import warnings
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import dask
 import dask.array as da
 import numpy as np
 import pytest
+import zarr
 from dask.base import is_dask_collection, tokenize
 from dask.delayed import delayed
 
 import daskcoreset
+from daskcoreset import build
 from daskcoreset.core.errors import CoresetWarning
 from daskcoreset.execution.engine import tree_reduce
 from daskcoreset.execution.lazy import Lazy, active_client, leaf_layers
@@ -49,6 +53,35 @@ def test_optimise__is_left_to_the_user(tmp_path: Path) -> None:
     with dask.config.set({"optimization.fuse.active": False}):
         assert lazy.n_tasks == 2 * N_BLOCKS + tree_tasks(N_BLOCKS, 16)
         assert lazy.compute(scheduler="sync") == expected
+
+
+@pytest.mark.distributed
+@pytest.mark.parametrize("passes", [1, 2])
+@pytest.mark.parametrize("hold", ["compute", "persist"])
+def test_compute__alone_after_others_while_their_futures_are_held(
+    hold: str, passes: Any, cluster: Any, tmp_path: Path
+) -> None:
+    from distributed import Client, wait
+
+    said: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    scheduler = logging.getLogger("distributed.scheduler")
+    array = zarr.create_array(tmp_path / "a", shape=(800, 3), chunks=(100, 3), dtype="f8")
+    array[:] = np.random.default_rng(0).normal(size=(800, 3))
+    options: dict[str, Any] = {"size": 50, "chunks": 100, "passes": passes, "random_state": 0}
+    with Client(cluster) as client, mock.patch.object(scheduler, "handlers", [handler]):
+        first = build(array, compute=False, **options)
+        others = [first, build(array, method="uniform", compute=False, **options)]
+        held = getattr(client, hold)(others)
+        wait(held)
+        found = first.compute()
+        assert found.equals(build(array, **options))
+        assert found.equals(first.compute())
+        assert first.compute(scheduler="sync").equals(found)
+        del held
+        assert first.compute().equals(found)
+    assert not [one for one in said if "run_spec" in one]
 
 
 def lazy_sum() -> Lazy[float]:

@@ -15,6 +15,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import xarray as xr
+import zarr
 from sklearn import config_context
 from sklearn.pipeline import make_pipeline
 
@@ -133,6 +135,34 @@ def test_columns__are_chosen_and_keep_their_order(kind: str, tmp_path: Path) -> 
 def test_columns__of_arrays_are_refused() -> None:
     with pytest.raises(InvalidInputError, match="X is none of them; leave columns out"):
         build(np.ones((5, 2)), columns=["a"])
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_columns__of_a_stored_cube_are_those_of_xarray(zarr_format: Any, tmp_path: Path) -> None:
+    cells = (("time", "lat"), np.random.default_rng(0).normal(size=(30, 4)))
+    cube = xr.Dataset({"t2m": cells, "d2m": cells}, {"lat": np.arange(4.0)})
+    cube.to_zarr(tmp_path / "c", zarr_format=zarr_format, consolidated=False)
+    advised: dict[str, Any] = {"columns": ["t2m"], "sample_dims": ("time",)}
+    with pytest.raises(InvalidInputError, match="as X, with ") as caught:
+        build(tmp_path / "c", columns=["t2m"])
+    assert "xarray.open_zarr(...)" in str(caught.value)
+    for name, value in advised.items():
+        assert f"{name}={value}" in str(caught.value)
+    X = xr.open_zarr(tmp_path / "c", consolidated=False)
+    assert build(X, size=20, random_state=0, **advised).n_features == 4
+    with pytest.raises(InvalidInputError, match=r"columns=\['d2m', 't2m'\] .*=\('time', 'lat'\)"):
+        build(tmp_path / "c", columns=["x0"])  # the variables, and not the coordinates
+
+
+def test_columns__of_a_group_of_arrays(tmp_path: Path) -> None:
+    np.savez(tmp_path / "g.npz", X=np.ones((5, 2)), y=np.ones(5))
+    group = zarr.create_group(tmp_path / "g.zarr")
+    group.create_array("X", data=np.ones((5, 2)))
+    for X in (tmp_path / "g.npz", group, zarr.create_group(tmp_path / "empty.zarr")):
+        with pytest.raises(InvalidInputError, match=r"group of the arrays .* leave columns out"):
+            build(X, columns=["a"])
+    with pytest.raises(InvalidInputError, match=r"array, dask\.array\.from_zarr\(X\)"):
+        build(tmp_path / "g.zarr" / "X", columns=["a"])
 
 
 def test_storage_options__need_a_url(tmp_path: Path) -> None:

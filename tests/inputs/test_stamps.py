@@ -20,6 +20,7 @@ from daskcoreset.inputs.places import Place
 from daskcoreset.inputs.stamps import chunk_stamper, stamps_of_files
 from tests.tools.object_stores import ObjectServer, object_server
 from tests.tools.servers import FileServer, file_server
+from tests.tools.view_histories import assert_alike
 
 pytestmark = pytest.mark.usefixtures("light_trees")
 
@@ -148,6 +149,43 @@ def test_follow__a_zarr_array_of_the_web(
     assert several.refresh().read == ()
 
 
+@pytest.mark.parametrize("opened", [False, True])
+def test_follow__an_array_of_the_web_by_the_heads_of_its_chunks(
+    on_the_web: tuple[Any, FileServer], opened: bool, tmp_path: Path
+) -> None:
+    array, server = on_the_web
+    server.tagged = True
+    url = f"{server.url}/a.zarr"
+
+    def opening() -> Any:
+        store = zarr.storage.FsspecStore.from_url(url, read_only=True)
+        return zarr.open_array(store, mode="r")
+
+    source = opening if opened else url
+    view = CoresetTree.follow(source, tmp_path / "view", **OPTIONS)
+    assert len(view.leaves) == 4
+    array[7] = -1.0
+    array.append(np.ones((5, 2)))
+    server.requests.clear()
+    assert view.refresh().read == ("block-1", "block-4")
+    asked = [request for request in server.requests if "/c/" in request]
+    assert sorted(one for one in asked if one.startswith("HEAD")) == [
+        f"HEAD /a.zarr/c/{i}/0" for i in range(5)
+    ]
+    assert {one.rpartition("/c/")[2] for one in asked if one.startswith("GET")} == {"1/0", "4/0"}
+    assert not view.refresh().read
+    assert_alike(view, CoresetTree.follow(source, tmp_path / "fresh", **OPTIONS))
+    # A server that fails does not look like a chunk that is gone.
+    version, server.failing = view.version, {"/c/2": 500}
+    with pytest.raises(StoreError, match="the chunks of"):
+        view.refresh()
+    assert view.version == version
+    server.failing = {}
+    (tmp_path / "www" / "a.zarr" / "c" / "2" / "0").unlink()
+    with pytest.raises(StoreError, match="missing_chunks"):
+        view.refresh()
+
+
 def test_follow__an_array_whose_server_lists_nothing(
     on_the_web: tuple[Any, FileServer], tmp_path: Path
 ) -> None:
@@ -157,11 +195,24 @@ def test_follow__an_array_whose_server_lists_nothing(
         store = zarr.storage.FsspecStore.from_url(f"{server.url}/a.zarr", read_only=True)
         return zarr.open_array(store, mode="r")
 
-    with pytest.raises(StoreError, match=r'does not list what it stores.* detect="content"'):
+    with pytest.raises(InvalidInputError, match=r'nor an entity tag.* pass detect="content"'):
         CoresetTree.follow(source, tmp_path / "stat", **OPTIONS)
     view = CoresetTree.follow(source, tmp_path / "view", detect="content", **OPTIONS)
     array[7] = -1.0
     assert view.refresh().read == ("block-1",)
+
+
+def test_stamps__of_a_store_that_lists_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = zarr.storage.FsspecStore.from_url("memory://lists-nothing/a.zarr")
+    array = zarr.create_array(store, shape=(4, 2), chunks=(2, 2), dtype="f8")
+
+    async def nothing(*_: Any, **__: Any) -> dict[str, Any]:
+        return {}
+
+    assert chunk_stamper(array, "stat")(["c/0/0"]) == [None]
+    monkeypatch.setattr(store.fs, "_find", nothing, raising=False)
+    with pytest.raises(StoreError, match=r'does not list what it stores.* detect="content"'):
+        chunk_stamper(array, "stat")(["c/0/0"])
 
 
 def test_stamps__of_a_web_server_that_tells_times_alone() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import dask
+import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -298,6 +300,55 @@ def test_build__by_advice_takes_the_task_from_the_labels(kind: Any, task: str) -
     for labels in (y.astype(kind), y.astype(kind).tolist()):
         coreset = build(X, labels, method="auto", size=200, random_state=0)
         assert coreset.provenance["advice"]["task"] == task
+
+
+@pytest.mark.parametrize("labels", [None, int, float])
+def test_build__by_advice_draws_independently_in_the_reads_that_takes(labels: Any) -> None:
+    X, y = (with_outliers(5000), None) if labels is None else labelled(3000)
+    options: dict[str, Any] = {"size": 200, "random_state": 0, "sampling": "multinomial"}
+    if y is None:
+        options["n_clusters"] = 5
+    else:
+        y = y.astype(labels)
+    coreset = build(X, y, method="auto", **options)
+    record = coreset.provenance
+    assert record["sampling"] == "multinomial"
+    assert record["method"] not in ("lightweight", "uniform")  # which alone know a bound
+    advice = advise(
+        X,
+        y,
+        task=record["advice"]["task"],
+        n_clusters=options.get("n_clusters"),
+        budget=200,
+        random_state=0,
+    )
+    plain = build(X, y, method=advice.method, passes=2, **options)
+    np.testing.assert_array_equal(coreset.points, plain.points)
+    assert record["passes"] == plain.provenance["passes"]
+
+
+def test_build__by_advice_draws_once_where_that_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = labelled(2000)[0]
+    only = replace(TASKS["clustering"], candidates=TASKS["clustering"].candidates[-1:])
+    monkeypatch.setitem(TASKS, "clustering", only)
+    coreset = build(X, method="auto", n_clusters=2, size=99, sampling="multinomial", random_state=0)
+    assert (coreset.provenance["method"], coreset.provenance["passes"]) == ("uniform", 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sampling": "poisson"}, "sampling must be"),
+        ({"passes": 3}, "passes must be 1 or 2"),
+        ({"passes": 2, "strategy": "tree"}, "leave passes out"),
+        ({"strategy": "forest"}, "strategy must be"),
+        ({"inner_size": 9}, "inner_size=9 is for"),
+    ],
+)
+def test_build__by_advice_refuses_before_it_reads(options: Any, message: str) -> None:
+    X = da.from_delayed(dask.delayed(pytest.fail)("was read"), (500, 2), float)
+    with pytest.raises(CoresetError, match=message):
+        build(X, method="auto", n_clusters=2, **options)
 
 
 @pytest.mark.parametrize(

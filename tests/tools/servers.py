@@ -30,6 +30,8 @@ class FileServer:
         Answers in HTML, such as lists of folders, by paths.
     silent : bool
         Whether requests wait for an answer until the server ends.
+    tagged : bool
+        Whether files have entity tags.
     """
 
     url: str
@@ -38,6 +40,7 @@ class FileServer:
     requests: list[str] = field(default_factory=list)
     pages: dict[str, bytes] = field(default_factory=dict)
     silent: bool = False
+    tagged: bool = False
     ended: threading.Event = field(default_factory=threading.Event)
 
 
@@ -145,7 +148,10 @@ class _FileHandler(BaseHTTPRequestHandler):
             return
         data, spec = file.read_bytes(), self.headers.get("Range")
         if not spec:
-            self._send(200, data, len(data), with_body=with_body)
+            known, tag = file.stat(), {}
+            if self.served.tagged:
+                tag = {"ETag": f'"{known.st_mtime_ns:x}-{known.st_ino:x}"'}
+            self._send(200, data, len(data), with_body=with_body, **tag)
             return
         first, _, last = spec.removeprefix("bytes=").partition("-")
         start = int(first) if first else max(0, len(data) - int(last))

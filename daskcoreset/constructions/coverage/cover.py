@@ -120,13 +120,13 @@ def cover(
     strategy : {"online", "farthest"}, default="online"
         "online": a row outside all cells opens a new one (AVM). One read opens cells in every
         block and merges them, one or two more open what the merges left uncovered, the last one
-        counts: two reads of a single block, three to six of many. Without a diameter 10 to 17:
-        one that doubles, and so bounds the diameter, about six that bisect it to 4 %, then those
+        counts: two reads of a single block, a few more of many. Without a diameter there are
+        more: one that doubles, and so bounds the diameter, some that bisect it to 4 %, then those
         that a diameter takes. All but the last are cheap.
         "farthest": the row farthest from the core points becomes one (CVM, Gonzalez). Two reads of
-        a single block, four to seven of many, where every one costs as much as the last one of
-        "online". Core points are 2 to 29 % more for a diameter, and the diameter for a number of
-        them is somewhat larger (``benchmarks/results/covers.md``).
+        a single block, some more of many, where every one costs as much as the last one of
+        "online". Core points are more for a diameter, and the diameter for a number of them is
+        larger (``docs/guide/kernels.md``).
     split_every : int, default=16
         As in `daskcoreset.build`.
     progress : bool or None, default=False

@@ -212,6 +212,8 @@ def _candidates(  # noqa: PLR0917 - all of them are always given
     rng: np.random.Generator,
 ) -> Candidates:
     inclusion = inclusion_probabilities(scores, target)
+    if len(block) and inclusion.min() == 1.0:  # all rows, of which no copy is needed
+        return Candidates(block_index, block.numbered(), inclusion, target=np.inf)
     chosen = draw_candidates(construction, summary, block, scores, inclusion, rng)
     if not ((inclusion > 0.0) & (inclusion < 1.0)).any():
         target = np.inf  # all rows with a score are here: reading the block again would add none

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskcoreset.constructions.sampling.block_steps import CLASS_SHARE, DrawRequested
+from daskcoreset.constructions.sampling.held_out import HeldOut, hold_out
 from daskcoreset.constructions.sampling.messages import (
     BlockReport,
     Candidates,
@@ -73,6 +74,8 @@ class Selection:
         Whether these are all rows with their own weights.
     facts : dict
         What belongs into the provenance of how they were drawn.
+    held_out : HeldOut or None, default=None
+        Candidates that were not drawn, where they were asked for and are there.
     """
 
     rows: Block
@@ -82,6 +85,7 @@ class Selection:
     rereads: int = 0
     complete: bool = False
     facts: dict[str, Any] = field(default_factory=dict)
+    held_out: HeldOut | None = None
 
     @property
     def summary(self) -> Any:
@@ -107,6 +111,8 @@ class FinalDraw:
     seed : int
     n_features : int, default=1
         Columns of the data; designs that draw more rows than `size` look at their memory.
+    n_held_out : int, default=0
+        Candidates that are not drawn to be kept beside the rows that are, at most.
     """
 
     construction: Sensitivity[Any]
@@ -114,6 +120,7 @@ class FinalDraw:
     sampling: Sampling
     seed: int
     n_features: int = 1
+    n_held_out: int = 0
 
     @property
     def n_drawn(self) -> int:
@@ -279,7 +286,19 @@ class FinalDraw:
             facts["estimated_error"] = estimated_error(
                 fitted, draw.chosen, draw.weights, rows.weights, first, draw.second
             )
-        return Selection(kept, draw.weights, indices[draw.chosen], results, rereads, facts=facts)
+        held_out = None
+        if self.n_held_out:
+            held_out = hold_out(
+                rows,
+                draw.chosen,
+                first,
+                draw.second,
+                results.value.weight,
+                self.n_held_out,
+                stream(self.seed, Stage.HELD_OUT),
+            )
+        numbers = indices[draw.chosen]
+        return Selection(kept, draw.weights, numbers, results, rereads, False, facts, held_out)
 
     def _rejected(self, results: Results) -> Steps[Selection]:
         """Keep each block's first v_i accepted candidates; draw what is missing anew."""
@@ -442,7 +461,6 @@ def _inclusion(
 def _gather(candidates: CandidatesOfBlocks, offsets: BlockValues[int]) -> tuple[Block, IndexArray]:
     """Return rows of all blocks with their row numbers in all the data."""
     rows = candidates.rows
-    positions = np.searchsorted(offsets.blocks, candidates.blocks)
-    starts = np.repeat(offsets.array[positions], candidates.counts)
+    starts = np.repeat(offsets.at(candidates.blocks), candidates.counts)
     assert rows.rows is not None  # noqa: S101 - blocks number what they send
     return rows, starts + rows.rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -59,6 +60,8 @@ class SamplingJob:
         Centers of the solutions that the coreset is for, where the construction does not say.
     warns : bool, default=True
         Whether to warn of what was drawn.
+    beside : callable or None, default=None
+        Called with what was drawn when the coreset is made of it, in the process that asked for it.
     """
 
     blocks: RowBlocks
@@ -69,6 +72,7 @@ class SamplingJob:
     size_given: bool = True
     n_clusters: int | None = None
     warns: bool = True
+    beside: Callable[[Selection], None] | None = None
 
     def __post_init__(self) -> None:
         d = self.blocks.schema.n_features
@@ -206,6 +210,8 @@ class SamplingJob:
         )
 
     def _coreset(self, selection: Selection) -> Coreset:
+        if self.beside is not None:
+            self.beside(selection)
         draw, rows = self.final_draw, selection.rows
         points = WeightedPoints(rows.points, selection.weights, selection.indices, rows.labels)
         points, constant, drawn = self._represented(selection, points)

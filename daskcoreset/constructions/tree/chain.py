@@ -95,6 +95,10 @@ class Head:
         return head
 
 
+class OvertakenError(StoreError):
+    """Another writer was first: nothing was written, and what it wrote is there."""
+
+
 def check_newest(
     where: str,
     found: Head,
@@ -152,10 +156,11 @@ def check_newest(
         )
 
 
-def overtaken_error(where: str, version: int, based_on: Head) -> StoreError:
+def overtaken_error(where: str, version: int, based_on: Head) -> OvertakenError:
     """Return the error of a change of a version that is not the newest one any more."""
     there = f"{'another ' * (version == based_on.version)}version {version} is there"
-    return StoreError(
+    return OvertakenError(
         f"{where}: another writer has changed it since it was opened ({there}, this change is "
-        f"based on {based_on.version}); nothing was written; open it again and repeat the change"
+        f"based on {based_on.version}); nothing was written; open it again, a view by "
+        f"CoresetTree.follow, and repeat the change"
     )

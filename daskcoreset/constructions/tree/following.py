@@ -230,7 +230,8 @@ class Refreshing:
 
     def _take(self, part: SourcePart, read: LeafRows) -> None:
         self._check(self._schema, read.schema)
-        points, self._schema = (self._schema or read.schema).fit(read.points)
+        known = self._schema and self._schema.with_columns(read.schema.columns)
+        points, self._schema = (known or read.schema).fit(read.points)
         old = self._leaves.get(part.name)
         uid = self._next_uid if old is None else old.uid
         self._next_uid += old is None

@@ -16,7 +16,7 @@ from daskcoreset.core.blocks import InvalidRow, ReadBlock, plain_labels
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, warn_complete, warn_few
 from daskcoreset.core.linalg import csr_rows, one_thread
-from daskcoreset.core.points import WeightedPoints, concatenate
+from daskcoreset.core.points import WeightedPoints, concatenate, from_checked
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, Metric, Sampling
 from daskcoreset.core.validation import as_int, check_choice, check_flag
@@ -262,8 +262,9 @@ def valid_points(
     if invalid is not None:
         return invalid
     positions = np.arange(len(block)) if block.rows is None else block.rows
-    labels = None if block.labels is None else plain_labels(block.labels)
-    return WeightedPoints(block.points, block.weights, positions, labels)
+    if block.labels is None:  # all else was checked when the block was read
+        return from_checked(block.points, block.weights, positions, None)
+    return WeightedPoints(block.points, block.weights, positions, plain_labels(block.labels))
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ from daskcoreset.core import storage
 from daskcoreset.core.atomic import new_store
 from daskcoreset.core.contents import FindProblem, GroupContents, refuse_inconsistent
 from daskcoreset.core.coreset import freeze, thaw
-from daskcoreset.core.errors import CoresetError, InvalidInputError, StoreError
+from daskcoreset.core.errors import CoresetError, InvalidInputError, StoreError, warn_user
 from daskcoreset.core.linalg import csr_rows
 from daskcoreset.core.points import WeightedPoints, from_arrays, to_arrays
 from daskcoreset.core.typing import AnyArray
@@ -216,6 +216,8 @@ class RowSchema:
     def of(cls, blocks: RowBlocks, before: RowSchema | None) -> RowSchema:
         """Return the schema of rows to come: that of the rows before, which they must agree with.
 
+        Names of columns are those of the first rows that have any.
+
         Raises
         ------
         InvalidInputError
@@ -228,9 +230,20 @@ class RowSchema:
             has_labels=blocks.has_labels,
             columns=blocks.columns,
         )
-        if before is not None:
-            before.check(schema)
-        return before or schema
+        if before is None:
+            return schema
+        before.check(schema)
+        return before.with_columns(schema.columns)
+
+    def with_columns(self, columns: tuple[str, ...] | None) -> RowSchema:
+        """Return the schema with the names that later rows have, where it has none."""
+        if self.columns is not None or columns is None:
+            return self
+        warn_user(
+            f"X has the columns {list(columns)}, and the rows before it had no names: they are "
+            f"taken to be in this order. Pass data frames from the first batch on, or none."
+        )
+        return replace(self, columns=columns)
 
     @classmethod
     def from_json(cls, values: dict[str, Any] | None) -> RowSchema | None:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.inputs.followed import FollowOptions, SourceState
+from daskcoreset.inputs.followed import FollowOptions, SourceState, detect_of
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,7 @@ class SourceRecord:
                     f"{name} is {value!r}, and {where} follows {self.name!r} with {known!r}; "
                     f"{remedy}."
                 )
+        self._check_detect(where, state, options)
         names = {part.name for part in state.parts}
         if self.stamps and names.isdisjoint(self.stamps):
             listed = state.name == "a list of files" and names
@@ -77,3 +78,15 @@ class SourceRecord:
                     f"source lists {min(names)!r} and no file that {where} follows, such as "
                     f"{min(self.stamps)!r}; {remedy}."
                 )
+
+    def _check_detect(self, where: str, state: SourceState, options: FollowOptions) -> None:
+        """Refuse stamps of another kind: every part would look changed, and be read again."""
+        known = {kind for kind in map(detect_of, self.stamps.values()) if kind is not None}
+        now = {kind for kind in (detect_of(part.stamp) for part in state.parts) if kind is not None}
+        if known and now and known.isdisjoint(now):
+            before = min(known)
+            raise InvalidInputError(
+                f"detect is {options.detect!r}, and {where} follows {self.name!r} with {before!r}: "
+                f"all of the source would be read again; pass detect={before!r}, or another path "
+                f"for a view by {options.detect!r}."
+            )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
 from daskcoreset.constructions.tree import persistence
 from daskcoreset.constructions.tree.answers import coreset_of, parts_of
+from daskcoreset.constructions.tree.chain import OvertakenError
 from daskcoreset.constructions.tree.changes import Needed, write_version
 from daskcoreset.constructions.tree.drift import Drift, drift_of, solution_of
 from daskcoreset.constructions.tree.following import Plan, Refresh, Refreshing
@@ -26,7 +27,7 @@ from daskcoreset.constructions.tree.view import SourceView
 from daskcoreset.constructions.tree.windows import TreeWindow
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.deadline import time_limit
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.core.inside import refuse_inside
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState
@@ -45,6 +46,10 @@ if TYPE_CHECKING:
 # Leaves by name, by position, or by date.
 Window: TypeAlias = "str | Sequence[str] | slice | int | dt.date | None"
 
+# Times that a view is opened anew where another process has brought it up to date meanwhile: one
+# that reads very many leaves writes several versions.
+_N_TURNS = 3
+
 _LAYOUT = Layout("coreset-tree", "versions", flat=False)
 
 
@@ -55,6 +60,15 @@ def _created(place: Place, settings: Settings, *, follows: bool = False) -> Mani
     remedy = f"{opens} opens a tree that is there, or choose another path"
     head = place.create(contents, None, remedy, overwrite=False)
     return Manifest(place, head, most_rows=settings.most_rows)
+
+
+def _made_by_one(place: Place, settings: Settings) -> None:
+    """Make an empty view, unless another process has just done so."""
+    try:
+        _created(place, settings, follows=True)
+    except StoreError:
+        if place.is_free():
+            raise
 
 
 def _opened(place: Place, method: Any) -> tuple[Settings, Manifest]:
@@ -307,7 +321,8 @@ class CoresetTree:
         detect : {"stat", "content"}, default="stat"
             How a change is known: by size, modification time and entity tag of files, or of the
             chunks of an array; or by a hash of what is stored, for which all of it is read. Of
-            Icechunk, "stat" takes the difference of two snapshots.
+            Icechunk, "stat" takes the difference of two snapshots. A view keeps to the one that it
+            was made with: by the other, all of the source would look new.
         branch : str, default="main"
             Of an Icechunk repository.
         keep : int or None, default=10
@@ -332,7 +347,9 @@ class CoresetTree:
             If an argument cannot be used, the view follows another source, or parts of the source
             have another width or dtype, or it has shrunk (see `refresh`). The view is as it was.
         StoreError
-            If the source does not read, or the view is damaged or out of reach.
+            If the source does not read, or the view is damaged or out of reach, or another process
+            brings it up to date at the same time, again and again. After once this one goes on
+            with what the other has read.
 
         Examples
         --------
@@ -360,12 +377,17 @@ class CoresetTree:
             if place.is_free():
                 refuse_inside(path, storage_options)
                 view.look(None)  # what cannot be opened leaves nothing behind
-                tree = cls(wanted, _created(place, wanted, follows=True), view)
-            else:
+                _made_by_one(place, wanted)
+            for left in reversed(range(_N_TURNS)):
                 settings, manifest = _opened(place, method)
                 view.check_settings(place, settings, wanted, random_state)
                 tree = cls(settings, manifest, view)
-            tree.refresh(allow_shrink=allow_shrink, progress=progress)
+                try:
+                    tree.refresh(allow_shrink=allow_shrink, progress=progress)
+                    break
+                except OvertakenError:  # what the other one has read is there now
+                    if not left:
+                        raise
         return tree
 
     def refresh(
@@ -641,7 +663,8 @@ class CoresetTree:
                 f"leaf {leaf.uid} with {read.rows} rows is more than a tree can number; make "
                 f"several leaves of it, or begin another tree."
             )
-        points, schema = (manifest.schema or read.schema).fit(read.points)
+        known = manifest.schema and manifest.schema.with_columns(read.schema.columns)
+        points, schema = (known or read.schema).fit(read.points)
         points = replace(points, indices=points.indices + (leaf.uid << ROW_BITS))
         leaf = replace(leaf, rows=read.rows, weight=read.weight, n_dropped=read.n_dropped)
         leaves = LeafTable(({old.uid: old for old in self.leaves} | {leaf.uid: leaf}).values())

@@ -27,6 +27,8 @@ from functools import partial
 from operator import itemgetter
 from typing import Any, Literal, Unpack
 
+import numpy as np
+
 from daskcoreset.constructions.sampling.job import DataFacts
 from daskcoreset.constructions.tree import persistence
 from daskcoreset.constructions.tree.chain import Head
@@ -35,15 +37,16 @@ from daskcoreset.constructions.tree.persistence import RowSchema
 from daskcoreset.constructions.tree.places import MAIN, Layout, Members, Place
 from daskcoreset.constructions.tree.reducer import Reducer
 from daskcoreset.constructions.tree.remote import place_at
+from daskcoreset.core.blocks import BlockSchema, InvalidRow, validate_block
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.deadline import time_limit
+from daskcoreset.core.deadline import check_time, time_limit
 from daskcoreset.core.errors import InvalidInputError, StoreError
 from daskcoreset.core.inside import refuse_inside
 from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.tables import short_seed
-from daskcoreset.core.typing import Metric, Sampling
+from daskcoreset.core.typing import AnyArray, Metric, Sampling
 from daskcoreset.core.zarr_places import Location
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction
 from daskcoreset.inputs.blocks import RowBlocks
@@ -56,8 +59,8 @@ _STATE = "coreset-stream-state"
 
 # Leaves of a stream that are reduced each by itself. Each of those after them is so small a part of
 # the rows that it is only thinned, and four are reduced together, at a third of the time: then a
-# group adds to the variance at most 1/256 of that of independent draws of `size` rows.
-EARLY_LEAVES = 32
+# group adds to the variance at most 1/128 of that of independent draws of `size` rows.
+EARLY_LEAVES = 16
 
 # The level on which thinned leaves are reduced.
 _LATE_LEVEL = 2
@@ -114,10 +117,14 @@ class StreamState:
         return [concatenate_parts(self.waiting)] if self.waiting else []
 
     def add(
-        self, results: BlockResults[WeightedPoints], schema: RowSchema, settings: Settings
+        self, points: WeightedPoints, n_rows: int, schema: RowSchema, settings: Settings
     ) -> StreamState:
-        """Return the state after a block of rows; `schema` counts where it is the first."""
-        points, schema = (self.schema or schema).fit(results.value)
+        """Return the state after a block of `n_rows` rows of a schema.
+
+        `points` are those that were not left out.
+        """
+        known = schema if self.schema is None else replace(self.schema, columns=schema.columns)
+        points, schema = known.fit(points)
         points = points.moved(self.n_rows)
         state, start = self, 0
         while sum(map(len, state.waiting)) + len(points) - start >= settings.leaf_rows:
@@ -128,8 +135,8 @@ class StreamState:
             state,
             waiting=add_waiting(state.waiting, points.take(slice(start, None))),
             schema=schema,
-            n_rows=self.n_rows + results.n_rows,
-            n_dropped=self.n_dropped + results.n_rows - results.n_kept,
+            n_rows=self.n_rows + n_rows,
+            n_dropped=self.n_dropped + n_rows - len(points),
         )
 
     def _with_leaf(self, leaf: WeightedPoints, settings: Settings) -> StreamState:
@@ -171,22 +178,26 @@ class StreamState:
 
 _COUNTERS = ("n_leaves", "weight", "n_rows", "n_dropped")
 
+# Parts of waiting rows that become one, where the first of them is not twice as long as the last.
+_SIMILAR_PARTS = 16
+
 
 def add_waiting(
     parts: tuple[WeightedPoints, ...], points: WeightedPoints
 ) -> tuple[WeightedPoints, ...]:
     """Return rows that wait and further ones, in order.
 
-    Parts at least double in size from the last to the first, so that rows which come one by
-    one are copied a logarithmic number of times and held in few arrays.
+    Sixteen of about one size become one, so that rows which come one by one are copied a
+    logarithmic number of times and held in few arrays.
     """
     if not len(points):
         return parts
     # Copied: a slice would keep all of a large batch, and the user may write into it.
-    last = points.copied()
-    while parts and len(parts[-1]) < 2 * len(last):
-        last, parts = concatenate_parts([parts[-1], last]), parts[:-1]
-    return (*parts, last)
+    parts = (*parts, points.copied())
+    while len(parts) >= _SIMILAR_PARTS and len(parts[-_SIMILAR_PARTS]) < 2 * len(parts[-1]):
+        last = concatenate_parts(parts[-_SIMILAR_PARTS:])
+        parts = (*parts[:-_SIMILAR_PARTS], last)
+    return parts
 
 
 def read_ahead(blocks: RowBlocks, reducer: Reducer) -> Iterator[BlockResults[WeightedPoints]]:
@@ -217,7 +228,7 @@ class CoresetStream:
 
     Rows wait until they fill a leaf, which becomes a coreset; two coresets of a level become
     one on the level above. Memory is that of `leaf_size` rows and :math:`\log_2 (n /`
-    `leaf_size` :math:`) + 1` coresets of `inner_size` rows, whatever n is; after 32 leaves, of
+    `leaf_size` :math:`) + 1` coresets of `inner_size` rows, whatever n is; after 16 leaves, of
     which each is thinned first and four are reduced together, also up to 12 times `inner_size`
     candidates. The coreset depends on the sequence of the rows and on the seed, not on how they
     were cut into batches.
@@ -251,7 +262,7 @@ class CoresetStream:
         saved there while it runs, and `load` goes on after a crash.
     save_every : int, default=1
         Batches after which it is saved; with 1, all that `partial_fit` took is on the disk when
-        it returns. Saving takes some ten milliseconds, or five requests.
+        it returns. On an object store a save takes five requests.
     storage_options : mapping, optional
         For a URL, as in `daskcoreset.CoresetTree.create`.
 
@@ -428,6 +439,9 @@ class CoresetStream:
                 self.partial_fit(*(batch if isinstance(batch, tuple) else (batch,)))
             return
         settings, start = self._settings, 0
+        if y is None and sample_weight is None and self._is_as_before(X):
+            self._take_array(X)
+            return
         blocks = settings.open(X, y, sample_weight)
         blocks.refuse_cube("a stream")
         if blocks.are_views and blocks.n_blocks > 1:  # one block, which is checked as a whole
@@ -441,8 +455,34 @@ class CoresetStream:
                 if results.invalid is not None:
                     _, invalid = results.invalid
                     raise invalid.error(start)
-                self._advance(self._state.add(results, schema, settings))
+                self._advance(self._state.add(results.value, results.n_rows, schema, settings))
                 start += results.n_rows
+
+    def _is_as_before(self, X: Any) -> bool:
+        """Whether X is an array in memory of which nothing but its rows is new."""
+        schema = self._state.schema
+        if schema is None or schema.has_labels or schema.sparse:
+            return False
+        return (
+            type(X) is np.ndarray
+            and X.ndim == 2
+            and X.shape[0] > 0
+            and X.shape[1] == schema.n_features
+            and X.dtype.name in {"float32", schema.dtype}
+            and X.dtype.isnative
+        )
+
+    def _take_array(self, X: AnyArray) -> None:
+        """Take rows in memory; to open an array takes longer than to take a thousand rows."""
+        settings, schema = self._settings, self._state.schema
+        assert schema is not None  # noqa: S101 - it is as before
+        form = BlockSchema(X.shape[1], X.dtype, settings.on_invalid, metric=settings.metric)
+        check_time()
+        rows = validate_block(X, None, None, form)
+        points = rows.problem or valid_points(settings.reducer, rows)
+        if isinstance(points, InvalidRow):
+            raise points.error(0)
+        self._advance(self._state.add(points, len(X), schema, settings))
 
     def _advance(self, state: StreamState) -> None:
         """Go on from a state; where it cannot be saved, the batch was not taken."""

@@ -60,19 +60,19 @@ class CSVRGClassifier(CorePointModel):
     Parameters
     ----------
     loss : {"odm", "hinge", "squared_hinge"}, default="odm"
-        "odm" is that of the optimal margin distribution machine, the paper's. "squared_hinge",
-        which leaves large margins alone, is better where few core points hardly err (skin, 25 of
-        them: 99.65 against 98.75 %), and "odm" on ijcnn1. "hinge" takes three to ten times the
-        reads of the others.
+        "odm" is that of the optimal margin distribution machine, the paper's. "squared_hinge"
+        leaves large margins alone; which is the better one depends on the data. "hinge" takes
+        more reads than the others.
     kernel : {"rbf", "laplacian"} or callable, default="rbf"
         Of the squared Euclidean distance; see `kernels.resolve_kernel`.
-    gamma : {"scale", "auto"} or float, default="scale"
-        Of a kernel with a name, as in `sklearn.svm.SVC`.
+    gamma : {"scale", "auto", "learned"} or float, default="scale"
+        Of a kernel with a name, as in `sklearn.svm.SVC`; "learned" with ``metric="learned"`` and
+        the kernel "rbf", in the same steps as the metric.
     metric : {"euclidean", "learned"}, default="euclidean"
-        "learned" stretches every column by `scales_`, the root of the mean squared slope along it
-        of a pilot's decision values: 5,000 rows and 300 core points, drawn in the same read. Where
-        many columns tell nothing it gains much; 0.4 percent on covtype with 400 core points, none
-        on ijcnn1 (`benchmarks/kernels.py`). Not with `diameter`, covers and `partial_fit`.
+        "learned" stretches every column by a factor, `scales_`, by which the least objective of a
+        pilot falls: of at most 8,000 rows, half of which judge, and 300 core points, drawn in the
+        same read. It gains most where columns tell nothing, or differ in what they tell
+        (``docs/guide/kernels.md``). Not with `diameter`, covers and `partial_fit`.
     lam : float, optional
         The paper's :math:`\lambda`; it does not grow with the number of rows.
     C : float, optional
@@ -85,17 +85,17 @@ class CSVRGClassifier(CorePointModel):
     diameter : float, optional
         Of the cells: every row lies within half of it of a core point.
     max_points : int, optional
-        Core points at most. 500 where neither this nor `diameter` is given: on magic04, 800
-        were no better than 400 (`benchmarks/table2.py`).
+        Core points at most. 500 where neither this nor `diameter` is given; more of them make the
+        machine more accurate, slower to train and slower to predict.
     cells : {"euclidean", "chebyshev"}, default="euclidean"
         Balls or boxes.
     strategy : {"auto", "drawn", "online", "farthest"}, default="auto"
         How core points are found. "online" and "farthest" are those of
         `daskcoreset.coverage.cover`, and keep to `diameter`. "drawn" takes `max_points`
         rows at random, as many of every class; they are a cover as well, and `diameter_` says
-        of which diameter. On the sets of the benchmark that is the more accurate, by up to five
-        percent (covtype), for covers put their few points at the rim of the data. "auto" is
-        "online" with a diameter, and "drawn" without.
+        of which diameter. On most sets of `benchmarks/kernels.py` that is the more accurate, for
+        covers put their few points at the rim of the data. "auto" is "online" with a diameter,
+        and "drawn" without.
     solver : {"auto", "exact", "csvrg"}, default="auto"
         "csvrg" is the paper's algorithm. "exact" solves the problem in the span of the core
         points by Newton's method, with the loss at the rows themselves: on the sets of the
@@ -105,10 +105,8 @@ class CSVRGClassifier(CorePointModel):
         Rows to train on, drawn from every class and weighted so that they stand for all;
         "auto" is 100 for every core point, 10,000 at least. What is fitted, and `objective_`,
         `gap_` and `diameter_`, are then of these rows, which are held in memory; the data are
-        read twice. None trains on all rows, which takes a
-        few reads of kernel values. On sets of 113,000 to 465,000 rows "auto" took a half to a
-        seventh of the time with up to 400 core points, and lost 0 to 0.4 percent of accuracy
-        (`benchmarks/time_to_accuracy.py`).
+        read twice. None trains on all rows, which takes a few reads of kernel values, more time,
+        and mostly ends a little more accurate (``docs/guide/kernels.md``).
     max_iter : int, default=100
         Reads of "exact" at most, and snapshots of "csvrg".
     option : {"I", "II"}, default="I"
@@ -389,7 +387,8 @@ class CSVRGClassifier(CorePointModel):
         """
         check_is_fitted(self, "_sigmoids")
         shares = partial(probabilities, self._decision, self._sigmoids)
-        return self._apply(X, shares, np.float64, len(self.classes_))
+        called, classes = ("probability", "class"), self.classes_
+        return self._apply(X, shares, np.float64, len(classes), called=called, classes=classes)
 
     def _calibrate(self, data: LabelledBlocks, seed: int) -> None:
         if not self.probability:

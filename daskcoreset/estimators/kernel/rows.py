@@ -412,8 +412,8 @@ def sample_classes(
     firsts, strata = found.offsets(), {}
     for label, part in found.value.items():
         numbers: Any = part.rows.rows
-        behind = [firsts[i] - i * _BLOCK_ROWS for i in (numbers // _BLOCK_ROWS).tolist()]
-        strata[label] = _renumbered(part, np.array(behind, dtype=np.int64))
+        owners = numbers // _BLOCK_ROWS
+        strata[label] = _renumbered(part, firsts.at(owners) - owners * _BLOCK_ROWS)
     return strata
 
 

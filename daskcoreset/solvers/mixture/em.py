@@ -9,6 +9,7 @@ their weighted mean in float64, so that float32 data with a large offset lose no
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
@@ -85,6 +86,7 @@ def fit_mixture(
     precisions_init: Any = None,
     random_state: RandomState = None,
     warm_start: MixtureFit | None = None,
+    judge: Callable[[Mixture], float] | None = None,
 ) -> MixtureFit:
     r"""Fit a Gaussian mixture to weighted rows by expectation maximisation.
 
@@ -109,8 +111,9 @@ def fit_mixture(
     max_iter : int, default=100
         With 0 the starting point is returned.
     n_init : int or "auto", default=1
-        Starts, of which the one with the largest bound is kept. One is made when the start
-        is given in full. "auto" makes two by `init_params` and two by "k-means++", in turns.
+        Starts, of which the one with the largest bound is kept, or see `judge`. One is made when
+        the start is given in full. "auto" makes two by `init_params` and two by "k-means++", in
+        turns.
     init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
         How the first responsibilities are found; see `start_mixture`. The default is that
         of scikit-learn.
@@ -126,6 +129,9 @@ def fit_mixture(
     warm_start : MixtureFit, optional
         Go on from this fit, whose type and number of components must be those asked for;
         `n_init`, `init_params` and the initial parameters are not used.
+    judge : callable, optional
+        What the best of several starts is large by, such as the likelihood of other rows; None
+        takes the bound, in favour of mixtures that have learned single rows by heart.
 
     Returns
     -------
@@ -187,6 +193,8 @@ def fit_mixture(
                 if other is None or not fits:  # further starts may fail, for they are not asked for
                     raise
         best = max(fits, key=attrgetter("lower_bound"))
+        if judge is not None and len(fits) > 1:
+            best = max(fits, key=lambda fit: judge(_moved(fit.mixture, center)))
     if max_iter > 0 and not best.converged:
         warnings.warn(
             # As scikit-learn says it, to those who filter its warnings.

@@ -12,7 +12,7 @@ import zarr
 from zarr.storage import LocalStore, MemoryStore
 
 from daskcoreset import CoresetTree
-from daskcoreset.constructions.tree import following
+from daskcoreset.constructions.tree import following, store
 from daskcoreset.constructions.tree.job import Settings
 from daskcoreset.core.errors import CoresetError, InvalidInputError, InvalidTypeError, StoreError
 from tests.tools.light_groups import light_groups
@@ -116,11 +116,26 @@ def test_refresh__by_content_sees_what_hides_from_the_clock(tmp_path: Path) -> N
     assert not view.refresh().read
     np.save(tmp_path / "days" / "2026-03-05.npy", rows(60, 8))
     assert view.refresh().changed == ("2026-03-05.npy",)
-    # By the other means nothing is known yet, so that all is read once.
-    other = CoresetTree.follow(source, tmp_path / "view", **OPTIONS)
-    assert other.last_refresh is not None
-    assert len(other.last_refresh.read) == 5
-    assert not other.last_refresh
+
+
+@pytest.mark.parametrize(("made", "other"), [("stat", "content"), ("content", "stat")])
+@pytest.mark.parametrize("kind", ["files", "array"])
+def test_follow__by_another_detect_is_refused(
+    kind: str, made: Any, other: Any, tmp_path: Path
+) -> None:
+    # By the other means nothing is known, and all of the source would be read again.
+    source: Any = make_array(tmp_path / "a") if kind == "array" else make_days(tmp_path / "days")
+    path = tmp_path / "view"
+    view = CoresetTree.follow(source, path, detect=made, **OPTIONS)
+    with pytest.raises(
+        InvalidInputError,
+        match=f"detect is '{other}', and .* with '{made}': .* pass detect='{made}', or another",
+    ):
+        CoresetTree.follow(source, path, detect=other, **OPTIONS)
+    again = CoresetTree.follow(source, path, detect=made, **OPTIONS)
+    assert again.version == view.version
+    assert again.last_refresh is not None
+    assert not again.last_refresh.read
 
 
 @pytest.mark.usefixtures("light_trees")
@@ -198,8 +213,51 @@ def test_refresh__by_two_processes_is_refused_to_the_second(tmp_path: Path) -> N
     two = CoresetTree.follow(source, tmp_path / "view", **OPTIONS)
     np.save(tmp_path / "days" / "2026-03-09.npy", rows(60, 5))
     one.refresh()
-    with pytest.raises(StoreError, match="another writer has changed it"):
+    with pytest.raises(StoreError, match=r"another writer has changed it.* by CoresetTree\.follow"):
         two.refresh()
+
+
+@pytest.mark.parametrize("turn", ["_created", "_opened"])
+@pytest.mark.parametrize("seed", [0, None])
+def test_follow__by_two_processes_ends_with_one_view(
+    turn: str, seed: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, path = make_days(tmp_path / "days"), tmp_path / "view"
+    first: list[CoresetTree] = []
+    right = getattr(store, turn)
+
+    def second(*arguments: Any, **options: Any) -> Any:
+        # The other process comes between two steps of this one.
+        made = right(*arguments, **options) if turn == "_opened" else None
+        monkeypatch.setattr(store, turn, right)
+        first.append(CoresetTree.follow(source, path, size=20, random_state=seed))
+        return made or right(*arguments, **options)
+
+    monkeypatch.setattr(store, turn, second)
+    loser = CoresetTree.follow(source, path, size=20, random_state=seed)
+    assert_alike(loser, first[0])
+    assert loser.last_refresh is not None
+    assert not loser.last_refresh.read
+
+
+def test_follow__that_is_overtaken_again_and_again_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, path = make_days(tmp_path / "days"), tmp_path / "view"
+    CoresetTree.follow(source, path, **OPTIONS)
+    right = store._opened
+
+    def overtaken(*arguments: Any) -> Any:
+        found = right(*arguments)
+        monkeypatch.setattr(store, "_opened", right)
+        np.save(tmp_path / "days" / "2026-03-09.npy", rows(60, found[1].version))
+        CoresetTree.follow(source, path, **OPTIONS)
+        monkeypatch.setattr(store, "_opened", overtaken)
+        return found
+
+    monkeypatch.setattr(store, "_opened", overtaken)
+    with pytest.raises(StoreError, match="another writer has changed it"):
+        CoresetTree.follow(source, path, **OPTIONS)
 
 
 @pytest.mark.distributed

@@ -15,9 +15,14 @@ import scipy.sparse as sp
 import zarr
 from hypothesis import given, settings
 
-from daskcoreset import CoresetStream, StrongKMeans, build
+from daskcoreset import CoresetStream, CoresetTree, StrongKMeans, build
 from daskcoreset.constructions.tree.stream import EARLY_LEAVES, add_waiting
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
+from daskcoreset.core.errors import (
+    CoresetWarning,
+    InvalidInputError,
+    InvalidTypeError,
+    StoreError,
+)
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.testing import assert_mean
 from tests.tools import killing
@@ -63,8 +68,30 @@ def test_partial_fit__row_by_row() -> None:
     stream = made()
     for i in range(400):
         stream.partial_fit(X[i : i + 1], y[i : i + 1], w[i : i + 1])
-        assert len(stream._state.waiting) <= 8
+        assert len(stream._state.waiting) <= 20
     assert stream.coreset().equals(made().partial_fit(X, y, w).coreset())
+
+
+def test_partial_fit__arrays_as_before_are_checked_as_the_first() -> None:
+    X, _, _ = data(400)
+    one, other = made(), made()
+    for start in range(0, 400, 50):
+        one.partial_fit(X[start : start + 50])
+        other.partial_fit(X[start : start + 50], sample_weight=np.ones(50))
+    assert one.coreset().equals(other.coreset())
+    for wrong, match in (
+        (X[:, :2], "2 features, and the rows before it have 3"),
+        (X.astype(float), "float64, and the rows before it are float32"),
+        (X[0], "dimension"),
+        (np.where(np.arange(400)[:, np.newaxis] == 7, np.nan, X), "at row 7"),
+    ):
+        array = wrong.astype(np.float32) if "row 7" in match else wrong
+        with pytest.raises(InvalidInputError, match=match):
+            one.partial_fit(array)
+    assert one.partial_fit(X[:0]).partial_fit(X.astype(">f4")).n_rows == 800
+    dropping = made(on_invalid="drop").partial_fit(X)
+    dropping.partial_fit(np.where(np.arange(400)[:, np.newaxis] < 5, np.nan, X).astype("f4"))
+    assert (dropping.n_rows, dropping.n_dropped) == (800, 5)
 
 
 def test_partial_fit__out_of_core_and_iterators(tmp_path: Path) -> None:
@@ -100,8 +127,9 @@ def test_waiting__holds_few_parts() -> None:
     for i in range(1000):
         row = WeightedPoints(np.ones((1, 2)), np.ones(1), np.array([i]))
         waiting = add_waiting(waiting, row)
-        assert len(waiting) <= 11
+        assert len(waiting) <= 45  # fifteen of one row, of sixteen and of 256
     assert sum(map(len, waiting)) == 1000
+    assert waiting[0].indices.tolist() == [*range(256)]
 
 
 # --- what it promises ----------------------------------------------------------------------
@@ -128,8 +156,8 @@ def test_stream__late_leaves_are_thinned_and_four_reduced_together() -> None:
         batch = slice(start, start + 130)
         other.partial_fit(X[batch], y[batch], w[batch])
 
-    # Of 39 leaves 32 and 4 were reduced to 8 rows each, the others thinned to 32 candidates each.
-    assert one.levels == (5, 2, 1, 0)
+    # Of 23 leaves 16 and 4 were reduced to 8 rows each, the others thinned to 32 candidates each.
+    assert one.levels == (4, 2, 1, 0)
     assert [len(part) for part in one._state.parts] == [8, 8, 64, 32]
     assert one.rows().equals(other.rows())
     assert one.coreset().equals(other.coreset())
@@ -198,6 +226,42 @@ def test_coreset__few_rows_come_back_as_they_are() -> None:
     c = made().partial_fit(X, y, w).coreset()
     assert (c.weights == w).all()
     assert c.indices.tolist() == list(range(15))
+
+
+def named(n: int = 40, columns: str = "abc") -> pd.DataFrame:
+    return pd.DataFrame(np.random.default_rng(n).normal(size=(n, 3)), columns=list(columns))
+
+
+def test_columns__are_those_of_the_first_rows_that_have_any(tmp_path: Path) -> None:
+    stream = CoresetStream(size=20, random_state=0, store=tmp_path / "s")
+    tree = CoresetTree.create(tmp_path / "t", size=20, random_state=0)
+    for kept in (stream, tree):
+        kept.partial_fit(named().to_numpy())
+        with pytest.warns(CoresetWarning, match=r"columns \['a', 'b', 'c'\], and .* had no names"):
+            kept.partial_fit(named())
+        kept.partial_fit(named()).partial_fit(named().to_numpy())  # without further words
+    for kept in (
+        stream,
+        tree,
+        CoresetStream.load(tmp_path / "s"),
+        CoresetTree.open(tmp_path / "t"),
+    ):
+        for other in (named(columns="bac"), named(columns="abd")):
+            with pytest.raises(InvalidInputError, match="select these, in this order"):
+                kept.partial_fit(other)
+        assert kept.coreset().provenance["columns"] == ("a", "b", "c")
+
+
+def test_columns__of_a_view_of_files_with_and_without_names(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", named().to_numpy())
+    files = [tmp_path / "a.npy", tmp_path / "b.parquet"]
+    named().to_parquet(files[1])
+    with pytest.warns(CoresetWarning, match="had no names"):
+        view = CoresetTree.follow(files, tmp_path / "view", size=20, random_state=0)
+    assert view.coreset().provenance["columns"] == ("a", "b", "c")
+    named(columns="bac").to_parquet(tmp_path / "c.parquet")
+    with pytest.raises(InvalidInputError, match=r"c\.parquet: X has the columns \['b', 'a', 'c'\]"):
+        view.refresh([*files, tmp_path / "c.parquet"])
 
 
 def test_coreset__columns_and_dropped_rows() -> None:

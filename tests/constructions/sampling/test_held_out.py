@@ -1,0 +1,102 @@
+"""Rows held out: what they say of all rows, whatever the coreset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from daskcoreset.build import build_and_hold_out
+from daskcoreset.constructions.sampling.held_out import HeldOut, hold_out
+from daskcoreset.core.blocks import Block
+from daskcoreset.core.coreset import Coreset
+from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.sensitivities import Lightweight, Sensitivity, Uniform
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_t(3, size=(60_000, 2)) * np.linspace(1.0, 3.0, 60_000)[:, np.newaxis]
+X[::7] = X[3]  # one value of many rows
+U = RNG.integers(0, 4, size=len(X)).astype(float)
+
+
+PLAIN: dict[str, Any] = {
+    "size": 500,
+    "method": Uniform(),
+    "n_clusters": None,
+    "random_state": 0,
+    "sampling": "systematic",
+    "passes": 1,
+    "normalize": False,
+}
+
+
+def held_out(
+    method: Sensitivity[Any], seed: int, count: int = 20_000, **options: Any
+) -> tuple[Coreset, HeldOut | None]:
+    blocks = row_blocks(X, None, U, chunks=12_000)
+    given: dict[str, Any] = PLAIN | {"method": method, "random_state": seed} | options
+    return build_and_hold_out(blocks, count, **given)
+
+
+def value(points: Any) -> Any:
+    return np.log1p((points**2).sum(axis=1))
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("passes", [1, 2])
+@pytest.mark.parametrize("method", [Lightweight(), Uniform()])
+@pytest.mark.parametrize("count", [20_000, 700])
+def test_mean__unbiased_with_an_honest_error(
+    method: Sensitivity[Any], passes: int, count: int
+) -> None:
+    """Means over 40 seeds are normal within five of their errors: a chance of 6e-7."""
+    truth = float(U @ value(X)) / U.sum()
+    z = []
+    for seed in range(40):
+        coreset, rows = held_out(method, seed, count, passes=passes)
+        assert rows is not None
+        assert len(rows.weights) <= count
+        mean, error = rows.mean(value(coreset.points), value(rows.points))
+        assert error > 0.0
+        z.append((mean - truth) / error)
+    assert abs(np.mean(z)) < 5.0 / np.sqrt(40)
+    # Systematic draws vary less than independent ones, of which the error is.
+    assert 0.2 < np.std(z) < 1.5
+
+
+def test_hold_out__shares_no_row_with_the_coreset_and_counts_the_others() -> None:
+    rows = RNG.normal(size=(5000, 3))
+    coreset, kept = build_and_hold_out(row_blocks(rows, chunks=1000), 9000, **PLAIN)
+    assert kept is not None
+    of_coreset, others = np.asarray(coreset.points), np.asarray(kept.points)
+    both = np.concatenate([of_coreset, others])
+    assert len(np.unique(both, axis=0)) == 5000  # all rows are candidates
+    np.testing.assert_allclose(kept.factors, 1.0)
+    mean, error = kept.mean(of_coreset[:, 0], others[:, 0])
+    assert mean == pytest.approx(rows[:, 0].mean(), abs=1e-12)
+    assert error == 0.0
+
+
+def test_mean__infinite_values_have_an_infinite_error() -> None:
+    _, rows = held_out(Uniform(), 0)
+    assert rows is not None
+    of_coreset, of_rows = np.zeros(500), np.zeros(len(rows.weights))
+    of_rows[0] = -np.inf
+    assert rows.mean(of_coreset, of_rows) == (-np.inf, np.inf)
+
+
+def test_hold_out__nothing_of_independent_draws_or_where_all_rows_are_taken() -> None:
+    assert held_out(Uniform(), 0, sampling="multinomial")[1] is None
+    with pytest.warns(UserWarning, match="not below"):
+        _, rows = build_and_hold_out(row_blocks(X[:400]), 9, **PLAIN)
+    assert rows is None
+
+
+@pytest.mark.parametrize(("chosen", "weight"), [([0, 1, 2], 1.0), ([0, 1], 0.0)])
+def test_hold_out__nothing_where_no_other_candidate_has_a_weight(
+    chosen: list[int], weight: float
+) -> None:
+    rows = Block(np.eye(3), np.array([1.0, 1.0, weight]))
+    half, rng = np.full(3, 0.5), np.random.default_rng(0)
+    assert hold_out(rows, np.array(chosen), half, half, 6.0, 10, rng) is None
