@@ -285,6 +285,8 @@ def plot(
         drawing.savefig(target, dpi=150)
     except OSError as error:
         raise StoreError(f"{out}: {error.strerror}; choose another path") from error
+    finally:
+        need_matplotlib("matplotlib.pyplot").close(drawing)  # who calls this may go on
     show("picture", {"picture": out, "rows": len(coreset)})
 
 

@@ -116,7 +116,7 @@ def logistic_penalty(l1_ratio: float, C: float) -> dict[str, Any]:
     if LogisticRegression().get_params().get("penalty") != "l2":
         return {"l1_ratio": l1_ratio}
     if np.isinf(C):
-        return {"penalty": None}
+        return {"penalty": None, "C": 1.0}  # they warn of any other C
     if l1_ratio in (0.0, 1.0):
         return {"penalty": "l2" if l1_ratio == 0.0 else "l1"}
     return {"penalty": "elasticnet", "l1_ratio": l1_ratio}

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from daskcoreset.constructions.sampling.final_draw import FinalDraw, Selection
 from daskcoreset.constructions.sampling.job import SamplingJob
 from daskcoreset.core.blocks import Block
+from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.typing import AnyArray, FloatArray, Sampling
 from daskcoreset.inputs.blocks import BlockSpec, RowBlocks, row_blocks
 from daskcoreset.inputs.sources import array_source
@@ -176,7 +177,8 @@ def draw(
     job = SamplingJob(
         blocks, FinalDraw(construction, size, sampling, seed), passes, split_every=2
     )  # two at a time: the deepest tree
-    return job.select_now()
+    with one_thread():  # set once for all steps, as a build does
+        return job.select_now()
 
 
 def assert_mean(estimates: FloatArray, expected: FloatArray, rate: float = 1e-6) -> None:

@@ -106,7 +106,11 @@ def test_to_zarr__opens_in_xarray(coreset: Coreset, tmp_path: Path) -> None:
     coreset.to_zarr(tmp_path / "c")
     with xr.open_zarr(tmp_path / "c", consolidated=False) as stored:
         made = coreset.to_xarray().drop_vars("feature", errors="ignore")
-        assert stored.drop_attrs().equals(made.drop_attrs())
+        both = [stored.drop_attrs(), made.drop_attrs()]
+        if coreset.labels is not None and coreset.labels.dtype.kind == "T":
+            # With NumPy 2.2 xarray finds no text of variable width equal to itself.
+            both = [one.assign(labels=one.labels.astype(object)) for one in both]
+        assert both[0].equals(both[1])
         assert json.loads(made.attrs["provenance"]) == stored.attrs["provenance"]
 
 

@@ -72,7 +72,7 @@ def test_judge__refuses_what_no_worker_can_hold() -> None:
 
 @pytest.mark.distributed
 def test_build_and_fit__warn_once_before_anything_is_read() -> None:
-    X = da.random.default_rng(0).random(size=(450_000, 20), chunks=(150_000, 20))
+    X = da.random.default_rng(0).random(size=(330_000, 20), chunks=(110_000, 20))
     # It is never paused: all that is tested is what it says.
     actions = ("target", "spill", "pause", "terminate")
     never = {f"distributed.worker.memory.{action}": False for action in actions}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -79,13 +78,15 @@ def test_build__columns_of_one_name() -> None:
 @pytest.mark.parametrize("paths", ["X.h5", "X.npy", "X.parquet", "X*.npy", ["X.npy", "X.npy"]])
 def test_build__file_that_a_worker_cannot_see(paths: Any, tmp_path: Path) -> None:
     rows = np.ones((100, 2))
-    np.save(tmp_path / "X.npy", rows)
-    pq.write_table(pa.table({"a": rows[:, 0], "b": rows[:, 1]}), tmp_path / "X.parquet")
-    with h5py.File(tmp_path / "X.h5", "w") as file:
+    folder = tmp_path / "here"
+    folder.mkdir()
+    np.save(folder / "X.npy", rows)
+    pq.write_table(pa.table({"a": rows[:, 0], "b": rows[:, 1]}), folder / "X.parquet")
+    with h5py.File(folder / "X.h5", "w") as file:
         file["X"] = rows
-    X = [str(tmp_path / name) for name in ([paths] if isinstance(paths, str) else paths)]
+    X = [str(folder / name) for name in ([paths] if isinstance(paths, str) else paths)]
     lazy = build(X, size=10, compute=False, random_state=0)
-    shutil.move(tmp_path, f"{tmp_path}-gone")
+    folder.rename(tmp_path / "gone")
     seen = (
         r"cannot be read on host '.*' \(process \d+ in '.*'\).*visible to every worker, by the sam"
     )

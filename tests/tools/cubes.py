@@ -12,12 +12,13 @@ import xarray as xr
 import zarr
 
 from daskcoreset.core.typing import AnyArray
+from tests.tools.stored_rows import WrappedStore
 
 DIMS = ("time", "lat", "lon")
 SHAPE = (12, 8, 10)
 
 
-class CountingStore(zarr.storage.WrapperStore[Any]):
+class CountingStore(WrappedStore):
     """A store in memory that counts how often each chunk is read."""
 
     def __init__(self, store: Any) -> None:

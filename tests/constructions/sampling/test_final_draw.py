@@ -558,7 +558,7 @@ def independent_estimates(method: Sensitivity[Any], passes: int, weighted: bool)
         30,
         sampling="multinomial",
         passes=passes,
-        n_seeds=1500 if weighted else 600,
+        n_seeds=1500 if weighted else 400,
     )
 
 
@@ -600,7 +600,7 @@ def test_cost__right_on_average_for_every_query(
     else:
         blocks = cut_rows(X, sizes, u if weighted else None)
         estimates = estimates_of(
-            blocks, queries, method, 30, sampling=sampling, passes=passes, n_seeds=600
+            blocks, queries, method, 30, sampling=sampling, passes=passes, n_seeds=400
         )
 
     assert_mean(estimates, queries @ u)

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 import zarr
-from zarr.storage import LocalStore, MemoryStore, WrapperStore
+from zarr.storage import LocalStore, MemoryStore
 
 from daskcoreset import CoresetTree
 from daskcoreset.constructions.tree import following, store
 from daskcoreset.constructions.tree.job import Settings
 from daskcoreset.core.errors import CoresetError, InvalidInputError, InvalidTypeError, StoreError
 from tests.tools.light_groups import light_groups
+from tests.tools.stored_rows import WrappedStore
 from tests.tools.view_histories import assert_alike, run_history
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
@@ -49,7 +50,7 @@ def grow(array: Any, n: int, value: float = 1.5) -> None:
 # --- what is read -------------------------------------------------------------------------
 
 
-class CountingStore(WrapperStore[Any]):
+class CountingStore(WrappedStore):
     """A store that counts the bytes that are read of it."""
 
     read = 0

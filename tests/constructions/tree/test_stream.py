@@ -465,6 +465,9 @@ from daskcoreset import CoresetStream
 
 X = np.random.default_rng(0).normal(size=(600, 3))
 
+# Compiled loops are loaded here, once, and not by every process that is killed.
+CoresetStream("lightweight", 20, 90, random_state=3).partial_fit(X).coreset()
+
 def work(path):
     if Path(path).exists():
         stream = CoresetStream.load(path)
