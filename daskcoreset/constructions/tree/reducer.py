@@ -252,6 +252,8 @@ class SensitivityReducer(Reducer):
                 inclusion = inclusion_probabilities(scores, size)
                 chosen = draw_candidates(self.construction, summary, rows, scores, inclusion, rng)
                 weights = rows.weights[chosen] / inclusion[chosen]
+                # Totals that are exact in a reduction, as those of classes, are so here too.
+                weights = self._calibrated(rows, chosen, weights, summary)
             elif self.sampling == "systematic":
                 count = max(OVERSAMPLING * size, min_candidates or 0)
                 chosen, weights = self._drawn(rows, summary, scores, size, count, rng)
@@ -305,8 +307,12 @@ class SensitivityReducer(Reducer):
         # By position, not by row number: the same row may stand twice in a union.
         first, weights = merge_duplicates(draws, rows.weights[draws] / (size * q))
         chosen = draws[first]
-        calibrated = self.construction.design.calibrate(rows.take(chosen), weights, summary)
-        return chosen, calibrated.weights
+        return chosen, self._calibrated(rows, chosen, weights, summary)
+
+    def _calibrated(
+        self, rows: Block, chosen: IndexArray, weights: FloatArray, summary: Any
+    ) -> FloatArray:
+        return self.construction.design.calibrate(rows.take(chosen), weights, summary).weights
 
 
 def as_block(points: WeightedPoints) -> Block:

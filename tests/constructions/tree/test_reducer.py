@@ -93,6 +93,20 @@ def test_thin__is_unbiased(sampling: Sampling) -> None:
     assert_mean(np.array([costs(part) for part in parts]), costs(points))
 
 
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+@pytest.mark.parametrize("method", ["svm", "logistic"])
+def test_thin__keeps_the_totals_of_classes(method: str, sampling: Sampling) -> None:
+    points = rows(2000)
+    assert points.labels is not None
+    reducer = resolve_reducer(method, sampling)
+    thinned = reducer.thin(points, 50, np.random.default_rng(0))
+    assert thinned.labels is not None
+    assert len(thinned) < len(points)
+    for label in (0, 1):
+        found, total = (one.weights[one.labels == label].sum() for one in (thinned, points))
+        assert found == pytest.approx(total, rel=1e-9)
+
+
 @pytest.mark.nightly
 @pytest.mark.statistical
 @pytest.mark.parametrize("sampling", SAMPLINGS)
