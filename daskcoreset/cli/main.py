@@ -27,6 +27,10 @@ _DEBUG = "--debug"
 # Arguments of functions as they stand in messages, and what a user of the program types.
 _FLAGS = (
     (r", or an object, for example \w+\(.*?\)", ""),
+    (
+        r'on_invalid="drop" of build, of estimators.*? are made',
+        "`daskcoreset build --on-invalid drop`",
+    ),
     (r'\bon_invalid="?(\w+)"?', r"--on-invalid \1"),
     (r'\bsize="auto"', "--size auto"),
     (r'\bmetric="?(\w+)"?', r"--metric \1"),
@@ -41,6 +45,10 @@ _FLAGS = (
     (r"\bstorage_options\b", "--storage-option"),
     (r"(?<![\w'\"/.-])(?:y)(?= (?:is|are|has|holds|and|must)\b)", "--labels"),
     (r"\bpass y\b", "pass --labels"),
+    (r"\bname one of them as y\b", "name one of them by --labels"),
+    (r"\bcolumns=\[\.\.\.\]", "--columns"),
+    (r"\bCoresetTree\.open opens a tree that is there", "`daskcoreset tree append` takes it"),
+    (r"(?<=pass another name), or call replace", ""),
     (r"^columns (?=has|is|names)", "--columns "),
     (r"\bleave columns out, and pass the columns of the array.*", "leave --columns out."),
     (r"; pass it, or pass solutions", "; pass it"),
@@ -49,7 +57,7 @@ _FLAGS = (
     (r"\bthose in tree\.leaves\b", "those that `daskcoreset tree list` shows"),
     (r"\bthe times of tree\.leaves say\b", "`daskcoreset tree list` says"),
     (r"\bof X\b", "of IN"),
-    (r"(?<![\w'\"/.-])X(?= (?:is|has|holds|must)\b)", "IN"),
+    (r"(?<![\w'\"/.-])X(?= (?:is|has|holds|must|names)\b)", "IN"),
 )
 
 

@@ -389,7 +389,7 @@ def audit(
     Warns
     -----
     CoresetWarning
-        If X has another number of rows than the coreset's provenance says.
+        If X has another number of rows than the coreset's provenance says, or another total weight.
 
     Examples
     --------
@@ -460,6 +460,8 @@ def audit(
             f"compares it with other data than it was built from. Pass these; for rows held out "
             f"there are score() and scikit-learn's metrics."
         )
+    elif portfolio is None:
+        _check_weight(sample.weight, coreset.provenance.get("total_weight", sample.weight))
     return Audit(
         objective=objective,
         names=names,
@@ -475,6 +477,15 @@ def audit(
         sample_errors=errors,
         _of_sample=of_sample,
     )
+
+
+def _check_weight(found: float, built: float) -> None:
+    """Warn where rows have other weights than those that a coreset was built with."""
+    if not np.isclose(found, built, rtol=1e-6):
+        warn_user(
+            f"the rows of X weigh {found:.6g} in all, and {built:.6g} where the coreset was built: "
+            f"the audit compares it with other weights. Pass the same sample_weight."
+        )
 
 
 def _audits(portfolio: Portfolio, X: Any, y: Any, options: _Options) -> dict[str, Audit]:

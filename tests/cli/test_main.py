@@ -162,6 +162,20 @@ def test_module__does_nothing_when_a_worker_imports_it() -> None:
             "there is no leaf 'a'; pass one of those that `daskcoreset tree list` shows",
         ),
         ("nothing was reduced: X has 5 rows", "nothing was reduced: IN has 5 rows"),
+        (
+            'on_invalid="drop" of build, of estimators when they fit, of trees when they are made.',
+            "`daskcoreset build --on-invalid drop`.",
+        ),
+        (
+            "name one of them as y, or choose others by columns=[...].",
+            "name one of them by --labels, or choose others by --columns.",
+        ),
+        ("X names no file or folder: 'a'", "IN names no file or folder: 'a'"),
+        ("pass another name, or call replace.", "pass another name."),
+        (
+            "CoresetTree.open opens a tree that is there, or choose another path",
+            "`daskcoreset tree append` takes it, or choose another path",
+        ),
         ("unless a size is given. Pass a smaller size", "unless --size is given. Pass a smaller"),
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -96,7 +98,11 @@ def test_audit__any_input_in_one_read(kind: str) -> None:
     elif kind == "float32":
         rows = X.astype(np.float32)
     chunks: Any = 333 if kind == "small blocks" else "auto"
-    found = audit(CORESET, rows, sample_weight=u, random_state=0, chunks=chunks, sample_size=600)
+    weighed = nullcontext() if u is None else pytest.warns(CoresetWarning, match="sample_weight")
+    with weighed:  # of the coreset, which was built without weights
+        found = audit(
+            CORESET, rows, sample_weight=u, random_state=0, chunks=chunks, sample_size=600
+        )
     np.testing.assert_allclose(found.on_data, kmeans_cost(X, list(found.solutions), u), rtol=1e-6)
     assert 300 < found.sample_size < 900
     Q = queries()[0]
@@ -144,6 +150,16 @@ def test_audit__drops_rows_if_the_build_did() -> None:
         coreset.audit(rows, n_clusters=3, on_invalid="raise")
     with pytest.raises(InvalidInputError, match=r"nan .* at row 7"):
         CORESET.audit(da.from_array(rows, chunks=(5, 3)))
+
+
+def test_audit__warns_about_other_weights() -> None:
+    weights = np.where(X[:, 0] > 0.0, 3.0, 1.0)
+    coreset = daskcoreset.build(X, sample_weight=weights, size=200, random_state=0)
+    with pytest.warns(CoresetWarning, match=r"weigh 6000 in all.* the same sample_weight"):
+        coreset.audit(X, n_clusters=3, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CoresetWarning)
+        coreset.audit(X, n_clusters=3, sample_weight=weights, random_state=0)
 
 
 def test_audit__warns_about_other_data() -> None:
