@@ -332,7 +332,7 @@ def test_build__rows_without_weight_that_overflow(method: Any, strategy: Any) ->
 def test_audit__rows_without_weight_that_overflow() -> None:
     weight = np.ones(600)
     weight[477] = 0.0
-    coreset = build(ROWS, size=50, random_state=0)
+    coreset = build(ROWS, size=50, sample_weight=weight, random_state=0)
     far, near = (
         coreset.audit(one_value(value), n_clusters=2, sample_weight=weight, random_state=0)
         for value in (1e300, 0.0)
