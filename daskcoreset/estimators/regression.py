@@ -233,7 +233,13 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type
 
     coef_ = of_inner("coef_", "Coefficients, of shape (d,), or (t, d) for y of shape (n, t).")
     intercept_ = of_inner("intercept_", "Intercept, or one for every target.")
-    n_iter_ = of_inner("n_iter_", "Iterations of the solver.")
+
+    @property
+    def n_iter_(self) -> Any:
+        """Iterations of the solver; 1 of one that takes no steps."""
+        check_is_fitted(self)
+        steps = self.estimator_.n_iter_
+        return 1 if steps is None else steps
 
     @takes_reading
     def predict(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
@@ -392,6 +398,8 @@ class CoresetRidge(_SeveralTargets):
         With y as its labels; of several targets all but the last are further columns.
     coef_ : ndarray of shape (d,) or (t, d), float64
     intercept_ : float or ndarray of shape (t,)
+    n_iter_ : int
+        Iterations of the solver; 1 of one that takes no steps.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,), object
         Where the columns of X have names.
