@@ -8,7 +8,7 @@ import numpy as np
 
 from daskcoreset.core.looks import INK, ORANGE, Look, add_legend, look_of
 from daskcoreset.core.typing import FloatArray
-from daskcoreset.metrics.plot_density import area_scale, draw_rows, rows_frame
+from daskcoreset.metrics.plot_density import draw_rows, rows_frame, shades_of
 from daskcoreset.metrics.plot_errors import label_errors
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ def _draw_example(ax: Axes, comparison: Comparison, name: str) -> None:
     coreset, centers = comparison.examples[name]
     best = comparison.best_centers
     frame = rows_frame(best, np.ones(len(best)))
-    scale = min(area_scale(one.weights) for one, _ in comparison.examples.values())
-    draw_rows(ax, frame.of(coreset.points), coreset, {}, scale)
+    shades = shades_of([one for one, _ in comparison.examples.values()])
+    draw_rows(ax, frame.of(coreset.points), coreset, {}, shades)
     found, places = found_of(best, centers), frame.of(best)
     ways: tuple[tuple[bool, dict[str, Any], str], ...] = (
         (True, {"marker": "+", "s": 90, "color": "black", "lw": 1.8}, "cluster, found"),
