@@ -62,6 +62,8 @@ def front(theme: Theme) -> Figure:
     right.set_title(f"{len(coreset)} weighted rows", color=theme.ink)
     for ax in (left, right):
         ax.spines[:].set_color(theme.ink)
+        if ax is left:  # a rim, for the density behind is as dark or light as the ink
+            ax.plot(*centers.T, "x", color=theme.ground, markersize=11, markeredgewidth=5.6)
         ax.plot(*centers.T, "x", color=theme.ink, markersize=11, markeredgewidth=2.6)
         ax.set(xticks=[], yticks=[], xlim=(-4, 12.5), ylim=(-4, 6.5))
     return figure

@@ -234,7 +234,9 @@ def _contents(
     frame = rows_frame(points, weights)
     if frame.shares is not None:
         values = np.hstack([frame.of(points), values])
-        shares = [f"principal axis {i} ({percent(share)})" for i, share in enumerate(frame.shares, 1)]
+        shares = [
+            f"principal axis {i} ({percent(share)})" for i, share in enumerate(frame.shares, 1)
+        ]
         names = [*shares, *names]
     whole = bool(coreset.provenance.get("complete"))
     clusters = [

@@ -193,7 +193,7 @@ def _difference(value: float) -> str:
     if np.isnan(value):
         return "unknown"
     if np.isinf(value):
-        return "∞" if value > 0 else "−∞"
+        return "∞" if value > 0 else "-∞"
     if abs(value) >= 100:
         return f"{100 * value:+.3g} %"
     text = f"{100 * value:+.2f} %"
