@@ -67,6 +67,7 @@ def _document(contents: Contents) -> Any:
         "classes": contents.classes,
         "hasLabels": contents.labels is not None,
         "where": contents.where,
+        "ink": INK,
         "palette": [color for color, _ in CLASSES],
         "markers": [_MARKERS[marker] for _, marker in CLASSES],
         "weight": contents.facts["weight"],
