@@ -227,7 +227,7 @@ def figure(data: dict[str, Any]) -> Figure:
     ax = drawing.subplots()
     results, width = data["results"], 0.13
     names = ("active", "active", "uncertainty", "uncertainty", "uncertainty", "random")
-    hatches = ("", "///", "", "...", "///", "xxx")  # which tell variants apart without colours
+    hatches = ("", "///", "---", "...", "\\\\\\", "xxx")  # they are told apart without colours
     for i, (method, name, hatch) in enumerate(zip(METHODS, names, hatches, strict=True)):
         values = [result["needed"][method] for result in results]
         places = np.arange(len(results)) + width * (i - 2.5)
@@ -250,7 +250,7 @@ def figure(data: dict[str, Any]) -> Figure:
     ax.set_xticks(np.arange(len(results)), [result["set"] for result in results])
     ax.set_ylabel("labels to 95 % of full accuracy")
     ax.grid(visible=True, axis="y", alpha=0.3)
-    common.legend(drawing)
+    common.legend(drawing, 3)
     return drawing
 
 

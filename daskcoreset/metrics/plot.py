@@ -317,7 +317,8 @@ def _name_axes(ax: Axes, coreset: Coreset, frame: Frame) -> None:
     room = (ax.bbox.width, ax.xaxis), (ax.bbox.height, ax.yaxis)
     for name, (length, axis) in zip([*names, "density"], room, strict=False):
         points = length / ax.figure.dpi * 72
-        letters = max(12, min(60, int(points / (_LETTER * axis.label.get_fontsize()))))
+        size = axis.label.get_fontproperties().get_size_in_points()
+        letters = max(12, min(60, int(points / (_LETTER * size))))
         # Words of our own take two lines where they are short, names lose their middle.
         two_lines = frame.shares is not None and len(name) > letters
         axis.set_label_text(name.replace(" (", "\n(") if two_lines else brief(name, letters))

@@ -177,7 +177,7 @@ def plot_audit(
 
 def _letters(ax: Axes, lines: int) -> float:
     """Return the size of letters, in points, of which so many lines fit beside axes."""
-    usual: float = ax.yaxis.label.get_fontsize()
+    usual = ax.yaxis.label.get_fontproperties().get_size_in_points()
     room = 0.8 * ax.bbox.height / ax.figure.dpi * 72 / lines
     return max(3.0, min(usual, room))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -122,7 +123,7 @@ def test_plot_audit__many_solutions_do_not_run_into_each_other(given: bool) -> N
     for words in (ax.get_yticklabels(), ax.texts):
         boxes = [word.get_window_extent() for word in words]
         boxes.sort(key=lambda box: box.y0)
-        assert all(a.y1 <= b.y0 + 1 for a, b in zip(boxes, boxes[1:], strict=False))
+        assert all(a.y1 <= b.y0 + 1 for a, b in pairwise(boxes))
     assert len({word.get_text() for word in ax.get_yticklabels()}) == 40
 
 
