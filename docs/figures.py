@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
+from daskcoreset.plotting import plot_coresets
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
@@ -17,7 +18,6 @@ from daskcoreset import build
 from daskcoreset.core.looks import BLUE, GREEN, GROUNDS, ORANGE, SKY, look_of
 from daskcoreset.datasets import make_imbalanced
 from daskcoreset.estimators import CoresetKMeans
-from daskcoreset.plotting import plot_coresets
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -134,7 +134,7 @@ def choose(theme: Theme) -> Figure:
 
 
 def beside(_theme: Theme) -> Figure:
-    """What `plot_coresets` draws."""
+    """Two coresets of the same data, as `plot_coresets` draws them."""
     X, _ = make_imbalanced(100_000, 6, random_state=0)
     methods = ["lightweight", "uniform"]
     found = {one: build(X, size=400, method=one, random_state=0) for one in methods}
