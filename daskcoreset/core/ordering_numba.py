@@ -101,6 +101,26 @@ def _spread(
 
 
 @jit(IN_ORDER)
+def _add_covariances(
+    gaps: FloatArray, along: FloatArray, count: int, mean: FloatArray, axis: FloatArray
+) -> None:
+    """Add up the products of weighted gaps of a column, `along`, with those of every column."""
+    d = gaps.shape[1]
+    several = count - count % _AT_ONCE
+    for j in range(d):
+        axis[j] = 0.0
+    for i in range(0, several, _AT_ONCE):
+        for j in range(d):
+            covariance = axis[j]
+            for k in range(_AT_ONCE):
+                covariance += along[i + k] * (gaps[i + k, j] - mean[j])
+            axis[j] = covariance
+    for i in range(several, count):
+        for j in range(d):
+            axis[j] += along[i] * (gaps[i, j] - mean[j])
+
+
+@jit(IN_ORDER)
 def _principal_axis(  # noqa: PLR0917 - numba takes arguments by position
     gaps: FloatArray,
     weight: FloatArray,
@@ -118,22 +138,12 @@ def _principal_axis(  # noqa: PLR0917 - numba takes arguments by position
     d = gaps.shape[1]
     widest, most = 0, 0.0
     for j in range(d):
-        axis[j] = 0.0
         if variance[j] > most:
             widest, most = j, variance[j]
     middle = mean[widest]
     for i in range(count):
         along[i] = weight[i] * (gaps[i, widest] - middle)
-    several = count - count % _AT_ONCE
-    for i in range(0, several, _AT_ONCE):
-        for j in range(d):
-            covariance = axis[j]
-            for k in range(_AT_ONCE):
-                covariance += along[i + k] * (gaps[i + k, j] - mean[j])
-            axis[j] = covariance
-    for i in range(several, count):
-        for j in range(d):
-            axis[j] += along[i] * (gaps[i, j] - mean[j])
+    _add_covariances(gaps, along, count, mean, axis)
     largest = 0.0
     for j in range(d):
         largest = max(largest, abs(axis[j]))
