@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped] # no annotations
 
-from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
+from daskcoreset.core.typing import AnyArray, FloatArray, Points
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -46,7 +46,7 @@ def dense(points: Any) -> FloatArray:
     return rows.astype(np.float64, copy=False)
 
 
-def rows_at(points: Any, positions: IndexArray) -> Any:
+def rows_at(points: Any, positions: Any) -> Any:
     """Return the rows at positions; of an array in half the time that indexing takes.
 
     Examples

@@ -356,7 +356,7 @@ def _part(  # noqa: PLR0917 - numba takes arguments by position
         order[np.uint64(start) + near] = spare[np.uint64(i) - near] = row  # both, without a branch
         near += is_near
         before += weight[i] * is_near
-    kept = np.int64(near)
+    kept = int(np.int64(near))
     for i in range(kept, count):
         order[start + i] = spare[i - kept]
     return kept, before
