@@ -273,7 +273,7 @@ def test_private_modules_of_dask_are_imported_by_the_plumbing_alone() -> None:
         if (names := private_imports(path.read_text(encoding="utf-8")))
     }
     assert set(users) == {
-        f"execution/{name}.py" for name in ("clone", "engine", "fold", "lazy", "waiting")
+        f"execution/{name}.py" for name in ("clone", "engine", "fold", "lazy", "unfused", "waiting")
     }
     modules = {name.rpartition(".")[0] for names in users.values() for name in names}
     assert modules == {"dask._task_spec", "distributed.client"}

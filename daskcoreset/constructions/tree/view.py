@@ -59,7 +59,7 @@ class SourceView:
         if manifest is not None:
             if before is not None:
                 before.check(manifest.place.name, state, self.options)
-            elif manifest.version:
+            elif manifest.next_uid:
                 raise InvalidInputError(
                     f"{manifest.place.name} is a tree that follows no source; choose another path."
                 )
