@@ -64,7 +64,8 @@ class SourceView:
                     f"{manifest.place.name} is a tree that follows no source; choose another path."
                 )
         keep = None if self.keep is None else int(self.keep)
-        return state, SourceRecord(state.kind, state.name, self.options.record, keep)
+        options = SourceRecord.options_of(state, self.options)
+        return state, SourceRecord(state.kind, state.name, options, keep)
 
     def check_settings(
         self, place: Place, settings: Settings, wanted: Settings, random_state: Any

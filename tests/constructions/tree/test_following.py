@@ -18,6 +18,7 @@ from daskcoreset import CoresetTree
 from daskcoreset.constructions.tree import following, store
 from daskcoreset.constructions.tree.job import Settings
 from daskcoreset.core.errors import CoresetError, InvalidInputError, InvalidTypeError, StoreError
+from daskcoreset.core.points import WeightedPoints
 from tests.tools.light_groups import light_groups
 from tests.tools.stored_rows import WrappedStore
 from tests.tools.view_histories import assert_alike, run_history
@@ -709,6 +710,54 @@ def test_refresh__names_how_dtypes_count(tmp_path: Path) -> None:
         view.refresh()
     with pytest.raises(InvalidInputError, match="source is an empty list"):
         view.refresh([])
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("f8", "f4"), ("f4", "f8"), ("f8", "i8"), ("i8", "f8"), ("i4", "i2"), ("f4", "f2"),
+     ("i2", "u1"), ("i8", "i4"), ("u2", "i2"), ("f4", "i2"), ("?", "u1")],
+)  # fmt: skip
+@pytest.mark.parametrize("detect", ["stat", "content"])
+def test_refresh__of_an_array_of_another_dtype_is_refused(
+    before: str, after: str, detect: Any, tmp_path: Path
+) -> None:
+    values = np.arange(60).reshape(30, 2) % 50
+
+    def write(dtype: str) -> None:
+        array = zarr.create_array(
+            tmp_path / "rows", shape=(30, 2), chunks=(10, 2), dtype=dtype, overwrite=True
+        )
+        array[:] = values
+
+    write(before)
+    view = CoresetTree.follow(tmp_path / "rows", tmp_path / "view", detect=detect, **OPTIONS)
+    coreset = view.coreset()
+    write(after)
+    names = [np.dtype(dtype).name for dtype in (after, before)]
+    message = rf"X is {names[0]}, and .* with {names[1]}; the view is as it was\. Write the array"
+    with pytest.raises(InvalidInputError, match=message):
+        view.refresh(allow_shrink=True)
+    with pytest.raises(InvalidInputError, match=message):
+        CoresetTree.follow(tmp_path / "rows", tmp_path / "view", detect=detect, **OPTIONS)
+    assert CoresetTree.open(tmp_path / "view").coreset().equals(coreset)
+    write(f">{before}" if before != "?" else before)
+    view.refresh()  # the same numbers, in the other order of bytes
+    assert WeightedPoints.equals(view.coreset(), coreset)
+
+
+@pytest.mark.parametrize("part", ["y", "sample_weight"])
+def test_refresh__of_a_group_with_an_array_of_another_dtype_is_refused(
+    part: str, tmp_path: Path
+) -> None:
+    group = zarr.open_group(tmp_path / "rows", mode="w")
+    for name, dtype, shape in (("X", "f8", (30, 2)), (part, "f8", (30,))):
+        group.create_array(name, shape=shape, chunks=(10, *shape[1:]), dtype=dtype)[:] = 1
+    options: dict[str, Any] = {part: part, "method": "uniform", "size": 10, "random_state": 0}
+    view = CoresetTree.follow(tmp_path / "rows", tmp_path / "view", **options)
+    group.create_array(part, shape=(30,), chunks=(10,), dtype="f4", overwrite=True)[:] = 1
+    with pytest.raises(InvalidInputError, match=f"{part} is float32, and .* with float64"):
+        view.refresh()
+    assert view.version == 1
 
 
 def test_refresh__of_a_list_that_grows(tmp_path: Path) -> None:
