@@ -250,6 +250,7 @@ class LocalPlace(Place):
             def refuse_others() -> None:
                 self._refuse_others()
                 if replaced is not None:  # and nobody follows it until this one stands there
+                    turn.close()  # of the call before the work of writing
                     turn.enter_context(versions.locked(self.root))
                     versions.check_current(self.root, replaced)
 

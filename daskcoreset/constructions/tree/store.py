@@ -380,6 +380,7 @@ class CoresetTree:
             for turn in range(_N_TURNS):
                 if place.is_free():
                     refuse_inside(path, storage_options)
+                    view.refuse_listed(place)
                     tree = cls(wanted, _unmade(place, wanted), view)
                 else:
                     args = (place, view, wanted, method, random_state)

@@ -314,6 +314,7 @@ for turn in range(int(sys.argv[2])):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are copies of one another")
 def test_follow__by_rivals_with_other_settings_in_a_loop(tmp_path: Path) -> None:
     n_turns = 8
@@ -710,6 +711,26 @@ def test_refresh__names_how_dtypes_count(tmp_path: Path) -> None:
         view.refresh()
     with pytest.raises(InvalidInputError, match="source is an empty list"):
         view.refresh([])
+
+
+@pytest.mark.parametrize("pattern", ["*", "v*", "days/../*"])
+def test_follow__into_what_the_source_lists_is_refused(pattern: str, tmp_path: Path) -> None:
+    np.save(tmp_path / "v.npy", rows(20))
+    (tmp_path / "days").mkdir()
+    source = f"{tmp_path}/{pattern}"
+    with pytest.raises(InvalidInputError, match=r"matches source .* list the view as a file"):
+        CoresetTree.follow([source], tmp_path / "view", **OPTIONS)
+    assert not (tmp_path / "view").exists()
+    view = CoresetTree.follow(f"{tmp_path}/*.npy", tmp_path / "view", **OPTIONS)
+    assert not view.refresh()
+
+
+def test_drift__of_a_solution_whose_cost_overflows_is_refused(tmp_path: Path) -> None:
+    view = CoresetTree.follow(make_days(tmp_path / "days"), tmp_path / "view", **OPTIONS)
+    drift = view.drift(np.full((2, 2), 1e100))
+    assert 0.99 < drift.low <= drift.saving <= drift.high <= 1.0
+    with pytest.raises(InvalidInputError, match=r"kept costs inf, .* cost overflows"):
+        view.drift(np.full((2, 2), 1e200))
 
 
 @pytest.mark.parametrize(
