@@ -240,8 +240,9 @@ def test_build__sizes_by_name_leave_others_at_the_default() -> None:
 
 def test_build__refuses_a_list_of_sizes() -> None:
     X, _ = make_data(100)
+    sizes: Any = [10]
     with pytest.raises(InvalidTypeError, match=r"size is \[10\]; .*'uniform': 1000"):
-        daskcoreset.build(X, size=[10], method=["uniform"])
+        daskcoreset.build(X, size=sizes, method=["uniform"])
 
 
 @pytest.mark.parametrize(

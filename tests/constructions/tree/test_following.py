@@ -17,6 +17,7 @@ from zarr.storage import LocalStore, MemoryStore
 from daskcoreset import CoresetTree
 from daskcoreset.constructions.tree import following, store
 from daskcoreset.constructions.tree.job import Settings
+from daskcoreset.constructions.tree.source_record import SourceRecord
 from daskcoreset.core.errors import CoresetError, InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.core.points import WeightedPoints
 from tests.tools.light_groups import light_groups
@@ -764,6 +765,19 @@ def test_refresh__of_an_array_of_another_dtype_is_refused(
     write(f">{before}" if before != "?" else before)
     view.refresh()  # the same numbers, in the other order of bytes
     assert WeightedPoints.equals(view.coreset(), coreset)
+
+
+def test_refresh__of_a_view_that_remembers_no_dtypes_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    array = make_array(tmp_path / "rows", 30)
+    with monkeypatch.context() as earlier:
+        earlier.setattr(SourceRecord, "options_of", lambda _, options: options.record)
+        CoresetTree.follow(array, tmp_path / "view", **OPTIONS)
+    view = CoresetTree.follow(array, tmp_path / "view", **OPTIONS)
+    assert view.last_refresh is not None
+    assert not view.last_refresh.read
+    assert not view.refresh().read
 
 
 @pytest.mark.parametrize("part", ["y", "sample_weight"])
