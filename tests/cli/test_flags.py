@@ -25,7 +25,17 @@ if TYPE_CHECKING:
 _BAD = ("", "nope", "-1", "1.5", "nan", "9" * 40, "[1", "a=b", "y", "bad")
 
 # What is no data, or is refused by some command.
-_STORED = ("nope", "{text}", "{coreset}", *_BAD[2:], "{one}", "{cube}", "{none}", "{nan}", "{lost}")
+_STORED: tuple[str, ...] = (
+    "nope",
+    "{text}",
+    "{coreset}",
+    *_BAD[2:],
+    "{one}",
+    "{cube}",
+    "{none}",
+    "{nan}",
+    "{lost}",
+)
 _STORED += ("{cut.parquet}", "{group}", "{sea}", "{tree}", "{data}", ".", "*.x", "s4://b/x")
 _STORED += ("memory://none", "a\\0b")
 
@@ -38,7 +48,7 @@ _PYTHON = (
     r"\b\w+=(?!\w*VALUE)",  # of keywords
     r"\w\.\w+\(",  # of methods
     r"\w\[",  # of subscripts
-    r"\b(?:X|y)\b",
+    r"(?<!/)\b(?:X|y)\b",
     r"\b(?:None|True|False|Traceback)\b",
     r"\b\w+Error\b",
     r"\b(?:Coreset|CoresetTree|numpy|dask)\.\w+",
