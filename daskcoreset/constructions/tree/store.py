@@ -34,7 +34,7 @@ from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.tables import short_seed
 from daskcoreset.core.typing import IndexArray, Metric, Sampling
-from daskcoreset.core.validation import as_int, check_count, check_flag
+from daskcoreset.core.validation import as_int, check_choice, check_count, check_flag
 from daskcoreset.core.zarr_places import Location
 from daskcoreset.execution.progress import count_reads
 from daskcoreset.inputs.followed import FollowOptions
@@ -568,6 +568,7 @@ class CoresetTree:
         *,
         name: str | None = None,
         time: Any = None,
+        on_invalid: Literal["raise", "drop"] | None = None,
         progress: bool | None = False,
         timeout: float | None = None,
         **_reading: Unpack[ReadKeywords],
@@ -582,6 +583,10 @@ class CoresetTree:
             Name of the leaf; None takes `time`, if that is given, or "leaf-" and a number.
         time : str, date, datetime or number, optional
             Kept with it, as text.
+        on_invalid : {"raise", "drop"} or None, default=None
+            What becomes of rows with NaN or infinity in this leaf; None does as the tree was told
+            when it was made. Rows left out are counted in the table, and in the provenance of
+            coresets.
         progress : bool or None, default=False
             As in `daskcoreset.build`.
         storage_options, columns, missing_chunks, sample_dims, feature_dims
@@ -604,7 +609,7 @@ class CoresetTree:
         """
         leaf = self._manifest.next_leaf(name, time)
         with time_limit(timeout):
-            return self._put(leaf, (X, y, sample_weight), progress)
+            return self._put(leaf, (X, y, sample_weight), progress, on_invalid)
 
     @takes_reading
     def partial_fit(
@@ -645,6 +650,7 @@ class CoresetTree:
         sample_weight: Any = None,
         *,
         time: Any = None,
+        on_invalid: Literal["raise", "drop"] | None = None,
         progress: bool | None = False,
         timeout: float | None = None,
         **_reading: Unpack[ReadKeywords],
@@ -655,7 +661,7 @@ class CoresetTree:
         ----------
         leaf : str
             Its name, which it keeps.
-        X, y, sample_weight, progress, timeout
+        X, y, sample_weight, on_invalid, progress, timeout
             As in `append`.
         time : str, date, datetime or number, optional
             The new time; None keeps the old one.
@@ -673,11 +679,20 @@ class CoresetTree:
         """
         old = self.leaves[self.leaves.position(leaf)]
         with time_limit(timeout):
-            return self._put(old.revised(time), (X, y, sample_weight), progress)
+            return self._put(old.revised(time), (X, y, sample_weight), progress, on_invalid)
 
-    def _put(self, leaf: Leaf, data: tuple[Any, Any, Any], progress: bool | None) -> Leaf:
+    def _put(
+        self,
+        leaf: Leaf,
+        data: tuple[Any, Any, Any],
+        progress: bool | None,
+        on_invalid: Literal["raise", "drop"] | None,
+    ) -> Leaf:
         """Read the rows of a leaf once, and put it where it belongs."""
         manifest, settings = self._manifest, self._settings
+        if on_invalid is not None:
+            check_choice("on_invalid", on_invalid, "raise", "drop")
+            settings = replace(settings, on_invalid=on_invalid)
         self._refuse_followed()
         manifest.check_current()  # before the data are read
         check = (lambda _: None) if manifest.schema is None else manifest.schema.check
