@@ -44,6 +44,7 @@ from daskcoreset.cli.parameters import (
     size_of,
 )
 from daskcoreset.cli.trees import trees
+from daskcoreset.core.atomic import new_file
 from daskcoreset.core.contents import HEADER
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.deadline import time_limit
@@ -222,10 +223,8 @@ def rows(
     coreset = Coreset.from_zarr(path, storage_options=mapping(storage_option))
     table = coreset.to_dataframe()
     write = table.to_parquet if target.suffix == ".parquet" else table.to_csv
-    try:
-        write(target, index=False)
-    except OSError as error:
-        raise StoreError(f"{out}: {error.strerror}; choose another path") from error
+    with new_file(target) as scratch:
+        write(scratch, index=False)
     show("table", {"table": out, "rows": len(table), "columns": [*map(str, table.columns)]})
 
 
@@ -302,9 +301,8 @@ def plot(
         source = absolute(source)
     drawing: Any = coreset.plot(source, **options).figure
     try:
-        drawing.savefig(target, dpi=150)
-    except OSError as error:
-        raise StoreError(f"{out}: {error.strerror}; choose another path") from error
+        with new_file(target) as scratch:
+            drawing.savefig(scratch, dpi=150)
     finally:
         need_matplotlib("matplotlib.pyplot").close(drawing)  # who calls this may go on
     show("picture", {"picture": out, "rows": len(coreset)})

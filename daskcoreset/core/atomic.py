@@ -103,6 +103,36 @@ def new_store(path: Path, may_replace: Callable[[], bool]) -> Iterator[Path]:
         raise StoreError(f"could not write {path}: {error}; nothing there was changed") from error
 
 
+@contextmanager
+def new_file(path: Path) -> Iterator[Path]:
+    """Yield a scratch file that takes the place of `path` when the block ends without an error.
+
+    Raises
+    ------
+    StoreError
+        The file system refused. What stood at `path` is still there.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> target = Path(tempfile.mkdtemp()) / "rows.csv"
+    >>> with new_file(target) as scratch:
+    ...     _ = scratch.write_text("all of it")
+    >>> [path.name for path in target.parent.iterdir()]
+    ['rows.csv']
+    """
+    target = Path(os.path.realpath(path))
+    scratch = target.with_name(f".{target.stem}.{uuid.uuid4().hex[:8]}{target.suffix}")
+    try:
+        yield scratch
+        scratch.replace(target)
+    except OSError as error:
+        reason = error.strerror or error
+        raise StoreError(f"{path} cannot be written: {reason}; choose another path.") from error
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
 def is_leftover(path: Path) -> bool:
     """Return whether a path has one of the hidden names of `new_directory`.
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from daskcoreset.core.atomic import new_file
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.tables import percent
@@ -66,12 +67,8 @@ class Exploration:
             The disk refused.
         """
         target = Path(path)
-        try:
-            target.write_text(self.html, encoding="utf-8")
-        except OSError as error:
-            raise StoreError(
-                f"{str(target)!r} cannot be written: {error.strerror}; choose another path."
-            ) from error
+        with new_file(target) as scratch:
+            scratch.write_text(self.html, encoding="utf-8")
         return target
 
     def __repr__(self) -> str:

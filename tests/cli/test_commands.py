@@ -559,6 +559,24 @@ def test_rows__are_those_of_the_data_frame(
     assert "choose another path" in error_line(capsys)
 
 
+def test_rows__are_written_whole_or_not_at_all(
+    npz: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pd = pytest.importorskip("pandas")
+    assert call_main("build", npz, out, "--size", 50) == 0
+    table = tmp_path / "rows.csv"
+    table.write_text("what was there")
+
+    def full_disk(_: Any, path: Path, **__: Any) -> None:
+        path.write_text("half of a ta")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pd.DataFrame, "to_csv", full_disk)
+    assert call_main("rows", out, table, "--overwrite") == 1
+    assert table.read_text() == "what was there"
+    assert not list(tmp_path.glob(".rows*"))
+
+
 @pytest.mark.parametrize("name", ["rows.parquet", "rows.npz"])
 def test_build__makes_no_store_that_is_called_a_file(
     npz: Path, tmp_path: Path, capsys: Capture, name: str
