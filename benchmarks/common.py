@@ -128,13 +128,15 @@ def _git(*words: str) -> str:
 def stamp(**settings: Any) -> dict[str, Any]:
     """Return what made a run: commit, date, processors, versions and settings.
 
-    A "+" behind the commit says that the package differed from it.
+    A "+" behind the commit says that the package differed from it. The load is the number of
+    processes that wanted a processor over the last quarter of an hour, the benchmark's among them.
     """
     changed = "+" if _git("status", "--porcelain", "--", "daskcoreset") else ""
     return {
         "commit": (_git("rev-parse", "--short=9", "HEAD") or "unknown") + changed,
         "date": datetime.now(UTC).date().isoformat(),
         "cpus": os.cpu_count(),
+        "load": round(os.getloadavg()[2], 1),
         "python": platform.python_version(),
         "numpy": np.__version__,
         **settings,
@@ -144,7 +146,8 @@ def stamp(**settings: Any) -> dict[str, Any]:
 def stamped(data: dict[str, Any]) -> str:
     """Say in a line which run made the results."""
     made = data["stamp"]
-    return f"Commit {made['commit']}, {made['date']}, {made['cpus']} cores."
+    load = f", a load of {made['load']:g}" if "load" in made else ""
+    return f"Commit {made['commit']}, {made['date']}, {made['cpus']} cores{load}."
 
 
 def write(
