@@ -143,7 +143,7 @@ def stamp(**settings: Any) -> dict[str, Any]:
     }
 
 
-def stamped(data: dict[str, Any]) -> str:
+def stamped(data: Mapping[str, Any]) -> str:
     """Say in a line which run made the results."""
     made = data["stamp"]
     load = f", a load of {made['load']:g}" if "load" in made else ""
@@ -163,6 +163,24 @@ def write(
     (out / f"{name}.md").write_text(report(data))
     for title, drawing in (figures(data) if figures else {}).items():
         drawing.savefig(out / f"{title}.png", dpi=110)
+
+
+def part(
+    heads: Sequence[str], rows: Iterable[Sequence[Any]], raw: Any, **settings: Any
+) -> dict[str, Any]:
+    """Return a part of results: the cells of its table, what they are made of, and its run."""
+    return {"stamp": stamp(**settings), "heads": list(heads), "rows": list(rows), "raw": raw}
+
+
+def part_lines(one: Mapping[str, Any]) -> list[str]:
+    """Return the lines of the table of a part, and of its run."""
+    kept = "" if one["raw"] else " Cells of the report of then, whose raw values were not kept."
+    return ["", *table(one["heads"], one["rows"]), "", f"{stamped(one)}{kept}", ""]
+
+
+def read_parts(name: str, out: Path) -> dict[str, Any]:
+    """Return the parts of a benchmark that were measured before."""
+    return dict(read(name, out)["parts"]) if (out / f"{name}.json").exists() else {}
 
 
 def read(name: str, out: Path = RESULTS) -> dict[str, Any]:

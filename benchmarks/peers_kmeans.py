@@ -2,10 +2,10 @@
 
 Every contestant runs in a process of its own on the same Zarr store, in turns with other seeds: the
 cost of its centers over all rows, seconds from the path to these centers, and peak memory beyond
-its imports. Those that choose rows are given the same number of them and solve by `KMeans` on these.
-One store is made and larger than some memories, with large and small clusters; the others are real
-sets, standardised. On the real sets stand also libraries that have to hold all rows (coreax, faiss)
-or take them one by one in Python (river), with their defaults.
+its imports. Those that choose rows are given as many and solve by `KMeans` on these. One store is
+made and larger than some memories, with large and small clusters; the others are real sets,
+standardised. On the real sets stand also libraries that have to hold all rows (coreax, faiss) or
+take them one by one in Python (river), with their defaults.
 
 Who is slow runs once. Peers that are not installed are left out, and said so; the extra `bench`
 installs them.

@@ -49,11 +49,6 @@ Cost = Callable[[np.ndarray, "np.ndarray | None", "np.ndarray | None"], np.ndarr
 Part = dict[str, Any]
 
 
-def part_of(heads: list[str], rows: list[Any], raw: Any, **settings: Any) -> Part:
-    """Return what is written of a part: cells of its table, what they are of, and its run."""
-    return {"stamp": common.stamp(**settings), "heads": heads, "rows": rows, "raw": raw}
-
-
 # --- error ---------------------------------------------------------------------------------
 
 
@@ -186,7 +181,7 @@ def error_part(k: int, size: int, seeds: int, names: list[str] | None) -> Part:
             raw.append({"data": name, "form": form, "cells": found})
             rows.append(common.printed([name, form, *map(error_cell, found)]))
     heads = ["data, method", "form", *(f"inner = {factor:g} size" for factor in FACTORS)]
-    return part_of(heads, rows, raw, k=k, size=size, seeds=seeds)
+    return common.part(heads, rows, raw, k=k, size=size, seeds=seeds)
 
 
 # --- workers -------------------------------------------------------------------------------
@@ -210,7 +205,7 @@ def workers_part(path: Path, size: int, repeats: int) -> Part:
             raw[name] = pairs
             rows.append(common.printed([name, f"{one:.2f}", f"{two:.2f}", f"{ratio:.2f}"]))
     heads = ["method", "one worker, s", "two workers, s", "median ratio"]
-    return part_of(heads, rows, raw, rows=zarr.open_array(path, mode="r").shape[0])
+    return common.part(heads, rows, raw, rows=zarr.open_array(path, mode="r").shape[0])
 
 
 # --- stream --------------------------------------------------------------------------------
@@ -258,7 +253,7 @@ def stream_part(path: Path, half: Path, size: int, repeats: int) -> Part:
         )
     heads = ["rows", "reading, s", "stream, s", "fraction"]
     heads += ["in CPU time", "held", "peak, MiB", "at start"]
-    return part_of(heads, cells, raw)
+    return common.part(heads, cells, raw)
 
 
 # --- the report ----------------------------------------------------------------------------
@@ -281,7 +276,7 @@ def report(data: dict[str, Any]) -> str:
             lines += [f"## Two workers over one, {made['rows']:,} rows"]
         else:
             lines += ["## Stream"]
-        lines += ["", *common.table(part["heads"], part["rows"]), "", common.stamped(part), ""]
+        lines += common.part_lines(part)
     return "\n".join(lines)
 
 
@@ -302,8 +297,7 @@ def main() -> None:
         stream_once(options.store, options.size, options.once)
         return
     warnings.simplefilter("ignore")
-    before = options.out / f"{NAME}.json"
-    parts = json.loads(before.read_text())["parts"] if before.exists() else {}
+    parts = common.read_parts(NAME, options.out)
     folder = Path(tempfile.mkdtemp(prefix="daskcoreset-"))
     path, half = options.store or folder / "X.zarr", folder / "half.zarr"
     try:
