@@ -22,7 +22,6 @@ import argparse
 import importlib.util
 import json
 import os
-import resource
 import signal
 import subprocess
 import tempfile
@@ -203,6 +202,8 @@ def package_of(name: str) -> str | None:
 
 def contest(path: str, name: str, *numbers: int, limit: int) -> dict[str, Any]:
     """Measure one contestant; runs in a process of its own, which ends at the limit."""
+    import resource  # which Windows has not
+
     columns = zarr.open_array(path, mode="r").shape[1]
     with tempfile.TemporaryDirectory() as folder:  # import, and compile what is compiled once
         tiny = zarr.create_array(f"{folder}/tiny.zarr", shape=(500, columns), dtype="f4")
