@@ -44,7 +44,7 @@ from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.metrics.costs import kmeans_cost
 
 NAME = "peers_kmeans"
-SETS = ("htru2", "magic04", "credit", "ijcnn1", "made")
+SETS = ("htru2", "magic04", "credit", "made")
 COLUMNS = 20  # of the made rows
 CHUNK_ROWS = {"made": 200_000}  # of others 10,000
 MADE, REAL = (100, 10_000), (20, 1000)  # clusters, rows that are chosen
