@@ -130,23 +130,26 @@ def _git(*words: str) -> str:
 def stamp(**settings: Any) -> dict[str, Any]:
     """Return what made a run: commit, date, processors, versions and settings.
 
-    A "+" behind the commit says that the package differed from it.
+    A "+" behind the commit says that the package differed from it. The load is the number of
+    processes that wanted a processor over the last quarter of an hour, the benchmark's among them.
     """
     changed = "+" if _git("status", "--porcelain", "--", "daskcoreset") else ""
     return {
         "commit": (_git("rev-parse", "--short=9", "HEAD") or "unknown") + changed,
         "date": datetime.now(UTC).date().isoformat(),
         "cpus": os.cpu_count(),
+        "load": round(os.getloadavg()[2], 1),
         "python": platform.python_version(),
         "numpy": np.__version__,
         **settings,
     }
 
 
-def stamped(data: dict[str, Any]) -> str:
+def stamped(data: Mapping[str, Any]) -> str:
     """Say in a line which run made the results."""
     made = data["stamp"]
-    return f"Commit {made['commit']}, {made['date']}, {made['cpus']} cores."
+    load = f", a load of {made['load']:g}" if "load" in made else ""
+    return f"Commit {made['commit']}, {made['date']}, {made['cpus']} cores{load}."
 
 
 def write(
@@ -167,6 +170,24 @@ def draw(data: Any, out: Path, figures: Callable[[Any], dict[str, Figure]] | Non
     """Write the figures of a benchmark by their names; `readme.py --figures` does it again."""
     for title, drawing in (figures(data) if figures else {}).items():
         drawing.savefig(out / f"{title}.png", dpi=110)
+
+
+def part(
+    heads: Sequence[str], rows: Iterable[Sequence[Any]], raw: Any, **settings: Any
+) -> dict[str, Any]:
+    """Return a part of results: the cells of its table, what they are made of, and its run."""
+    return {"stamp": stamp(**settings), "heads": list(heads), "rows": list(rows), "raw": raw}
+
+
+def part_lines(one: Mapping[str, Any]) -> list[str]:
+    """Return the lines of the table of a part, and of its run."""
+    kept = "" if one["raw"] else " Cells of the report of then, whose raw values were not kept."
+    return ["", *table(one["heads"], one["rows"]), "", f"{stamped(one)}{kept}", ""]
+
+
+def read_parts(name: str, out: Path) -> dict[str, Any]:
+    """Return the parts of a benchmark that were measured before."""
+    return dict(read(name, out)["parts"]) if (out / f"{name}.json").exists() else {}
 
 
 def read(name: str, out: Path = RESULTS) -> dict[str, Any]:

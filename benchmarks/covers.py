@@ -1,9 +1,13 @@
 """Covers: core points, reads and seconds against the diameter, and the loops beside their peers.
 
     DASKCORESET_DATA=... python benchmarks/covers.py
+    DASKCORESET_DATA=... python benchmarks/covers.py --parts covers
 
 Features are scaled to [0, 1]. Seconds are also given as a multiple of one read of the data, here
 one lightweight coreset with one read. AVM is one pass over all rows in order.
+
+Results are written to ``results/covers.json`` and ``results/covers.md``; a part that is left out
+stays as it was measured before.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.datasets import load
 from daskcoreset.inputs.blocks import row_blocks
 
+NAME = "covers"
 SETS: dict[str, tuple[float, ...]] = {
     "magic04": (0.4, 0.6, 0.8, 1.0),
     "cod_rna": (0.3, 0.4, 0.6, 0.8),
@@ -49,15 +54,15 @@ def best(work: Callable[[], Any]) -> common.Clock:
     return min(clocks, key=lambda clock: clock.cpu)
 
 
-def covers(name: str) -> list[Sequence[Any]]:
-    """Return the rows of the table for one set."""
+def covers(name: str) -> tuple[list[Sequence[Any]], list[dict[str, Any]]]:
+    """Return the rows of the table for one set, and what they are made of."""
     X = scaled(name)
     chunks = -(-len(X) // N_BLOCKS)
     blocks = row_blocks(X, chunks=chunks)
     cover(row_blocks(X[:100]), 1.0)  # compiles
     daskcoreset.build(X, size=1000, chunks=chunks, random_state=0)
     read = best(lambda: daskcoreset.build(X, size=1000, chunks=chunks, random_state=0)).wall
-    lines = []
+    lines, raw = [], []
     asked: list[dict[str, Any]] = [{"diameter": value} for value in SETS[name]]
     asked += [{"max_points": 100}, {"max_points": 1000}]
     for options in asked:
@@ -85,7 +90,10 @@ def covers(name: str) -> list[Sequence[Any]]:
                 f"{clock.wall / read:.0f}",
             ]
             lines.append(common.printed(line))
-    return lines
+            facts = {"set": name, "strategy": strategy, "diameter": found.diameter, "bound": bound}
+            facts |= {"points": len(found), "reads": found.reads, "seconds": clock.wall}
+            raw.append({**facts, "read_seconds": read, **options})
+    return lines, raw
 
 
 def near_a_surface(n: int, d: int) -> np.ndarray:
@@ -109,10 +117,10 @@ def nearest_by_blas(X: np.ndarray, centers: np.ndarray) -> np.ndarray:
     return labels
 
 
-def loops(n: int) -> list[Sequence[Any]]:
+def loops(n: int) -> dict[str, Any]:
     """Return microseconds a row of the loops and of what else could do their work."""
     metric = Metric(boxes=False)
-    lines = []
+    lines, raw = [], []
     # ruff: noqa: B023 - what is defined in a loop is called in its turn
     for d in (3, 20, 100):
         X = near_a_surface(n, d)
@@ -132,30 +140,53 @@ def loops(n: int) -> list[Sequence[Any]]:
                 lambda: nearest_by_blas(X, centers),
                 lambda: tree.query(X),
             )
-            seconds = [f"{1e6 * best(work).cpu / n:.2f}" for work in works]
-            lines.append(common.printed([d, len(rows), *seconds]))
-    return lines
+            took = [1e6 * best(work).cpu / n for work in works]
+            raw.append({"d": d, "r": len(rows), "microseconds": took})
+            lines.append(common.printed([d, len(rows), *(f"{one:.2f}" for one in took)]))
+    heads = ["d", "r", "online rule", "nearest within reach", "nearest", "by BLAS", "by k-d tree"]
+    return common.part(heads, lines, raw, rows=n)
+
+
+def report(data: dict[str, Any]) -> str:
+    """Return the tables of the parts."""
+    lines = ["# Covers"]
+    if "covers" in data["parts"]:
+        lines += common.part_lines(data["parts"]["covers"])
+        explained = (
+            f"Rows in {N_BLOCKS} blocks, Euclidean cells, features in [0, 1]. AVM: core points of "
+            "one pass over all rows in order. A diameter with * was found for the number of core "
+            "points, and is at most `bound` times the least possible one. The last column is the "
+            "time over that of a lightweight coreset with one read. Seconds are upper bounds "
+            "where other work ran beside it."
+        )
+        lines += [explained, ""]
+    if "loops" in data["parts"]:
+        part = data["parts"]["loops"]
+        rows = part["stamp"]["rows"]
+        lines += ["## Loops", *common.part_lines(part)]
+        lines += [f"Microseconds a row of one processor; one block of {rows:,} rows.", ""]
+    return "\n".join(lines)
 
 
 def main() -> None:
     """Measure, print and write."""
     parser = common.arguments(__doc__, tuple(SETS))
     parser.add_argument("--rows", type=int, default=40_000, help="of the blocks for the loops")
+    parser.add_argument("--parts", nargs="+", default=["covers", "loops"])
     args = parser.parse_args()
-    rows = [row for name in common.loadable(args.sets) for row in covers(name)]
-    heads = ["set", "diameter", "strategy", "core points", "AVM"]
-    lines = ["# Covers", "", *common.table([*heads, "bound", "reads", "seconds", "in reads"], rows)]
-    explained = (
-        f"Rows in {N_BLOCKS} blocks, Euclidean cells, features in [0, 1]. AVM: core points of "
-        "one pass over all rows in order. A diameter with * was found for the number of core "
-        "points, and is at most `bound` times the least possible one. The last column is the time "
-        "over that of a lightweight coreset with one read."
-    )
-    heads = ["d", "r", "online rule", "nearest within reach", "nearest", "by BLAS", "by k-d tree"]
-    lines += ["", explained, "", "## Loops", "", *common.table(heads, loops(args.rows)), ""]
-    lines += [f"Microseconds a row of one processor; one block of {args.rows:,} rows."]
-    args.out.mkdir(parents=True, exist_ok=True)
-    (args.out / "covers.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    parts = common.read_parts(NAME, args.out)
+    if "covers" in args.parts:
+        rows: list[Sequence[Any]] = []
+        raw: list[dict[str, Any]] = []
+        for name in common.loadable(args.sets):
+            lines, facts = covers(name)
+            rows, raw = rows + lines, raw + facts
+        heads = ["set", "diameter", "strategy", "core points", "AVM", "bound", "reads"]
+        parts["covers"] = common.part([*heads, "seconds", "in reads"], rows, raw)
+    if "loops" in args.parts:
+        parts["loops"] = loops(args.rows)
+    known = {name: parts[name] for name in ("covers", "loops") if name in parts}
+    common.write(NAME, {"stamp": common.stamp(), "parts": known}, args.out, report)
 
 
 if __name__ == "__main__":

@@ -61,11 +61,19 @@ def report(data: dict[str, object]) -> str:
 
 def main() -> None:
     """Install every form."""
-    options = common.arguments(__doc__).parse_args()
+    parser = common.arguments(__doc__)
+    parser.add_argument("--extras", nargs="+", help="these alone; others stay as they are known")
+    options = parser.parse_args()
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     developers = ("test", "docs", "bench")
     names = [name for name in extras["optional-dependencies"] if name not in developers]
-    results = {name or "none": installed(name) for name in (None, *names)}
+    known = common.read(NAME, options.out)["results"] if options.extras else {}
+    results = {
+        name or "none": known[name or "none"]
+        if options.extras and name not in options.extras
+        else installed(name)
+        for name in (None, *names)
+    }
     common.write(NAME, {"stamp": common.stamp(), "results": results}, options.out, report)
 
 

@@ -247,11 +247,11 @@ def run_stored(path: str) -> list[float]:
     return [found.reads, len(found), found.factor, clock.wall, peak]
 
 
-def on_disk(n: int, scratch: Path) -> list[str]:
+def on_disk(n: int, scratch: Path) -> dict[str, Any]:
     """Write rows to a store, run in a process of its own, and tell reads, time and memory."""
     path = scratch / "max_margin.zarr"
     d, rows = 20, 400_000
-    lines = []
+    lines, raw = [], []
     for size in (n // 10, n):
         group = zarr.open_group(path, mode="w")
         options: dict[str, Any] = {"compressors": None}
@@ -265,12 +265,20 @@ def on_disk(n: int, scratch: Path) -> list[str]:
             X[start : start + rows] = part + (0.1 * signs)[:, None] * w
             y[start : start + rows] = signs
         reads, core, factor, taken, peak = common.in_child(__file__, "--run", path)
+        raw.append([size, reads, core, factor, taken, peak])
         assert reads <= 30, "more than 30 reads"
         cells = [f"{reads:.0f}", f"{core:.0f}", f"{factor:.3f}", f"{taken:.1f}", f"{peak:.0f} MB"]
         lines.append(common.printed([f"{size:,}", f"{size * d * 4 / 1e6:,.0f} MB", *cells]))
         shutil.rmtree(path)
     heads = ["rows", "bytes", "reads", "core set", "certified", "seconds", "peak of memory"]
-    return common.table(heads, lines)
+    return common.part(heads, lines, raw)
+
+
+def disk_report(data: dict[str, Any]) -> str:
+    """Return the table of stores."""
+    lines = ["# 20 columns on disk, epsilon = 0.1, through the origin"]
+    lines += [*common.part_lines(data["parts"]["disk"])]
+    return "\n".join([*lines, "Memory: above that of the process before the run.", ""])
 
 
 def main() -> None:
@@ -286,10 +294,9 @@ def main() -> None:
         return
     args.out.mkdir(parents=True, exist_ok=True)
     if args.disk:
-        lines = ["# 20 columns on disk, epsilon = 0.1, through the origin", ""]
-        lines += ["Memory: above that of the process before the run.", ""]
-        lines += on_disk(args.disk, args.scratch)
-        (args.out / "max_margin_disk.md").write_text("\n".join(lines) + "\n")
+        parts = {"disk": on_disk(args.disk, args.scratch)}
+        data = {"stamp": common.stamp(), "parts": parts}
+        common.write("max_margin_disk", data, args.out, disk_report)
         return
     found = sweeps(args.n)
     real = [on_real(name, X, y) for name, (X, y) in real_sets().items()]

@@ -1,10 +1,10 @@
 """Mutants of the mathematics: one operator or number is changed, and the tests should notice.
 
 ``python benchmarks/mutation.py`` makes mutants of the modules of `GROUPS`, the same ones on every
-run, and writes ``benchmarks/results/mutation.md`` with a row for each that lived. What that table
-says of why it lived is kept, and so is what it says of the run. A reason that begins with
-"equivalent" is for a mutant that no result tells from the program. ``--only sampling`` takes the
-files with this in their path.
+run, and writes ``benchmarks/results/mutation.json`` and ``mutation.md`` with a row for each that
+lived. Why it lived is written into the JSON file by hand, and kept, and so is a note of the run. A
+reason that begins with "equivalent" is for a mutant that no result tells from the program.
+``--only sampling`` takes the files with this in their path.
 
 All is imported once. Every test is run once to see which functions it calls; then each mutant is
 a fork in which one function gets the changed code, and those tests run that call the function,
@@ -35,13 +35,14 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
+import common
 import dask
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 ROOT = Path(__file__).parents[1]
-TABLE = ROOT / "benchmarks/results/mutation.md"
+NAME = "mutation"
 
 GROUPS: dict[str, tuple[list[str], list[str], int]] = {
     "sampling": (
@@ -466,45 +467,62 @@ def say(*words: str) -> None:
 
 
 def write_table(results: dict[str, list[str]]) -> str:
-    """Write what lived, with the reasons and the note that stand in the table already."""
-    reasons, said = {}, "\n"
-    if TABLE.exists():
-        text = TABLE.read_text()
-        said = text.partition(" %.\n")[2].partition("| modules |")[0] or said
-        for line in text.splitlines():
-            row = [cell.strip() for cell in line.strip("|").split(" | ")]
-            if len(row) == 4:
-                reasons[row[0], row[1], row[2]] = row[3]
-    rows, equivalent = [], 0
-    counts: dict[str, list[int]] = {}
+    """Write what lived, with the reasons and the note that were given before."""
+    before = common.read(NAME) if (common.RESULTS / f"{NAME}.json").exists() else {}
+    known = before.get("lived", [])
+    reasons = {(one["module"], one["function"], one["change"]): one["why"] for one in known}
+    lived, counts = [], {}
     for key, (what, _, line) in sorted(results.items()):
-        module, function, change = key.split(":", 2)
-        folder = module.removeprefix("daskcoreset.").rpartition(".")[0]
-        total = counts.setdefault(folder, [0, 0])
+        module, function, change = key.removeprefix("daskcoreset.").split(":", 2)
+        total = counts.setdefault(module.rpartition(".")[0], [0, 0])
         total[0] += 1
         total[1] += what == "killed"
         if what != "killed":
-            cells = (module.removeprefix("daskcoreset."), function, f"`{change.replace('|', '¦')}`")
-            why = reasons.get(cells, f"line {line}")
-            equivalent += why.startswith("equivalent")
-            rows.append(f"| {' | '.join(cells)} | {why} |")
-    n, killed = (sum(total[i] for total in counts.values()) for i in (0, 1))
-    others = n - equivalent
-    summary = (
-        f"{killed} of {n} mutants are killed, {100 * killed / n:.1f} %;\n"
-        f"of the {others} that are not equivalent to the program, {100 * killed / others:.1f} %."
+            one = {"module": module, "function": function, "change": change.replace("|", "¦")}
+            lived.append({**one, "why": reasons.get(tuple(one.values()), f"line {line}")})
+    data = {
+        "stamp": common.stamp(),
+        "note": before.get("note", ""),
+        "counts": counts,
+        "lived": lived,
+        "verdicts": results,
+    }
+    common.write(NAME, data, common.RESULTS, report)
+    return summary_of(data)
+
+
+def summary_of(data: dict[str, Any]) -> str:
+    """Say how many were killed."""
+    n, killed = (sum(total[i] for total in data["counts"].values()) for i in (0, 1))
+    others = n - sum(one["why"].startswith("equivalent") for one in data["lived"])
+    return (
+        f"{killed} of {n} mutants are killed, {100 * killed / n:.1f} %; of the {others} that are "
+        f"not equivalent to the program, {100 * killed / others:.1f} %."
     )
+
+
+def report(data: dict[str, Any]) -> str:
+    """Return the tables of the results."""
+    counts = [(folder, *total) for folder, total in sorted(data["counts"].items())]
+    lived = [
+        (one["module"], one["function"], f"`{one['change']}`", one["why"]) for one in data["lived"]
+    ]
     lines = [
-        "# Mutants", "",
-        "One operator or number of the mathematics is changed; the tests should notice",
-        f"(`benchmarks/mutation.py`). {summary}", said.strip("\n"), "",
-        "| modules | mutants | killed |", "|---|---|---|",
-        *(f"| {folder} | {made} | {dead} |" for folder, (made, dead) in sorted(counts.items())), "",
-        "What lived:", "",
-        "| module | function | change | why it lives |", "|---|---|---|---|", *rows, "",
-    ]  # fmt: skip
-    TABLE.write_text("\n".join(lines))
-    return summary
+        "# Mutants",
+        "",
+        "One operator or number of the mathematics is changed; the tests should notice "
+        f"(`benchmarks/mutation.py`). {summary_of(data)} {data['note']}".strip(),
+        "",
+        *common.table(("modules", "mutants", "killed"), counts),
+        "",
+        "What lived:",
+        "",
+        *common.table(("module", "function", "change", "why it lives"), lived),
+        "",
+        common.stamped(data),
+        "",
+    ]
+    return "\n".join(lines)
 
 
 def main() -> None:

@@ -10,14 +10,13 @@ and what appends lost or made twice whose process was killed.
     python benchmarks/object_store.py
     python benchmarks/object_store.py --appends 8 --races 4 --kills 2
 
-Results are printed as Markdown and written to ``results/object_store.md``.
+Results are written to ``results/object_store.json`` and ``results/object_store.md``.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import inspect
-import json
 import os
 import random
 import signal
@@ -49,12 +48,13 @@ from daskcoreset.core.contents import HEADER, GroupContents
 from daskcoreset.core.errors import StoreError
 from tests.tools.object_stores import KEY, SECRET, ObjectServer, object_server
 
+NAME = "object_store"
 ROWS, D = 1000, 20
 
 
 def _read(where: StorePath, kind: str) -> GroupContents:
     newest = persistence.SCHEMA_VERSION
-    return storage.read_contents(where, str(where), kind, newest, newest)
+    return storage.read_contents(where, str(where), kind, newest, 2)
 
 
 class IcechunkPlace(Place):
@@ -91,6 +91,10 @@ class IcechunkPlace(Place):
         session.commit("0")
         return head
 
+    def is_free(self) -> bool:
+        """Look for the settings."""
+        return not zarr.open_group(self._store(), mode="r").attrs.asdict()
+
     @staticmethod
     def _write_root(session: Any, settings: GroupContents, head: Head) -> None:
         attributes = {**settings.attributes, "head": head.to_json()}
@@ -121,7 +125,14 @@ class IcechunkPlace(Place):
         head = self._read_root(self._store())[1]
         return (read(head.version)[0] if head.version else None), head
 
-    def read(self, version: int, member: str, kind: str) -> GroupContents:
+    def read(
+        self,
+        version: int,
+        member: str,
+        kind: str,
+        find_problem: Any = None,  # noqa: ARG002 - of damage, which is not measured
+        most: int | None = None,  # noqa: ARG002 - likewise
+    ) -> GroupContents:
         """Read a group of the newest commit."""
         return _read(StorePath(self._store(), self.where(version, member)), kind)
 
@@ -182,7 +193,7 @@ def opened(kind: str, endpoint: str, bucket: str) -> CoresetTree:
     """Open a tree."""
     there = place(kind, endpoint, bucket)
     settings, origin = persistence.settings_from(there.settings(), there.name, None)
-    return CoresetTree(settings, Manifest.newest(there, origin))
+    return CoresetTree(settings, Manifest.newest(there, origin, settings.most_rows))
 
 
 def made(kind: str, endpoint: str, bucket: str) -> CoresetTree:
@@ -190,10 +201,12 @@ def made(kind: str, endpoint: str, bucket: str) -> CoresetTree:
     settings = persistence.settings_contents(_SETTINGS, "coreset-tree")
     there = place(kind, endpoint, bucket, create=True)
     head = there.create(settings, None, "", overwrite=False)
-    return CoresetTree(_SETTINGS, Manifest(there, head))
+    return CoresetTree(_SETTINGS, Manifest(there, head, most_rows=_SETTINGS.most_rows))
 
 
-_SETTINGS = store.Settings.checked("lightweight", 500, None, None, 0, "systematic", "raise")
+_SETTINGS = store.Settings.checked(
+    "lightweight", 500, None, None, 0, "systematic", "raise", "euclidean"
+)
 
 
 def day(number: int) -> np.ndarray:
@@ -201,8 +214,10 @@ def day(number: int) -> np.ndarray:
     return np.random.default_rng(number).normal(size=(ROWS, D))
 
 
-def costs(kind: str, server: ObjectServer, appends: int, delay: float) -> list[list[str]]:
-    """Return seconds and requests."""
+def costs(
+    kind: str, server: ObjectServer, appends: int, delay: float
+) -> tuple[list[str], dict[str, Any]]:
+    """Return the row of seconds and requests, and what it is made of."""
     bucket = server.bucket().removeprefix("s3://")
     made(kind, server.endpoint, bucket)
     tree = opened(kind, server.endpoint, bucket)
@@ -228,7 +243,7 @@ def costs(kind: str, server: ObjectServer, appends: int, delay: float) -> list[l
     row = [kind, f"{median(seconds):.2f}", f"{max(seconds):.2f}", f"{median(requests):.0f}"]
     row += [f"{max(requests)}", f"{clock.wall:.2f}", f"{asked}", f"{len(stored):,}"]
     row += [f"{sum(len(one.data) for one in stored) / 2**20:.1f}", collected]
-    return [list(common.printed(row))]
+    return list(common.printed(row)), {"kind": kind, "seconds": seconds, "requests": requests}
 
 
 def _keys(server: ObjectServer, bucket: str) -> list[str]:
@@ -316,6 +331,31 @@ def code_lines(*parts: Any) -> int:
     return count
 
 
+COST_HEADS = [
+    "", "append, s", "longest", "requests", "most", "open and draw, s", "requests", "objects",
+    "MiB", "garbage, s",
+]  # fmt: skip
+SAFE_HEADS = ["", "both won", "one won", "none", "kills", "lost or twice", "leaves at the end"]
+
+
+def report(data: dict[str, Any]) -> str:
+    """Return the tables."""
+    made, sizes = data["stamp"], data["code_lines"]
+    explained = (
+        f"{made['appends']} appends of {ROWS:,} rows of {D} columns, inner nodes of 1,000 rows; "
+        f"{1000 * made['delay']:.0f} ms a request. `garbage`: what expiring snapshots and "
+        "collecting garbage take with Icechunk; conditional writes sweep with every append, in "
+        "its time."
+    )
+    counted = (
+        f"Lines of code: {sizes[0]} (`remote`, `objects`, `packing`; `objects` serves coresets at "
+        f"URLs as well) and {sizes[1]} (without options, errors, retries and leftovers)."
+    )
+    lines = ["# Trees on an object store", *common.part_lines(data["parts"]["costs"])]
+    lines += [explained, *common.part_lines(data["parts"]["safe"]), counted, ""]
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Measure, print and write."""
     parser = common.arguments(__doc__)
@@ -330,33 +370,24 @@ def main() -> None:
         return
     kinds = ("conditional writes", "Icechunk")
     with object_server() as server:
-        rows = [row for kind in kinds for row in costs(kind, server, args.appends, args.delay)]
+        rows, raw = zip(
+            *(costs(kind, server, args.appends, args.delay) for kind in kinds), strict=True
+        )
         safe = [
             [kind, *races(kind, server, args.races), *kills(kind, server, args.kills)]
             for kind in kinds
         ]
     for row in safe:
         common.printed(row)
-    stamp = json.dumps(common.stamp(appends=args.appends, delay=args.delay))
-    heads = ["", "append, s", "longest", "requests", "most", "open and draw, s", "requests"]
-    heads += ["objects", "MiB", "garbage, s"]
-    lines = ["# Trees on an object store", "", *common.table(heads, rows), ""]
-    explained = (
-        f"{args.appends} appends of {ROWS:,} rows of {D} columns, inner nodes of 1,000 rows; "
-        f"{1000 * args.delay:.0f} ms a request. `garbage`: what expiring snapshots and collecting "
-        "garbage take with Icechunk; conditional writes sweep with every append, in its time."
-    )
-    lines += [explained, ""]
-    heads = ["", "both won", "one won", "none", "kills", "lost or twice", "leaves at the end"]
-    lines += [*common.table(heads, safe), ""]
-    sizes = code_lines(remote, objects, packing), code_lines(IcechunkPlace)
-    counted = (
-        f"Lines of code: {sizes[0]} (`remote`, `objects`, `packing`; `objects` serves coresets at "
-        f"URLs as well) and {sizes[1]} (without options, errors, retries and leftovers)."
-    )
-    lines += [counted, "", f"Made by {stamp}.", ""]
-    args.out.mkdir(parents=True, exist_ok=True)
-    (args.out / "object_store.md").write_text("\n".join(lines), encoding="utf-8")
+    data = {
+        "stamp": common.stamp(appends=args.appends, delay=args.delay),
+        "parts": {
+            "costs": common.part(COST_HEADS, rows, raw),
+            "safe": common.part(SAFE_HEADS, safe, [row[1:] for row in safe]),
+        },
+        "code_lines": [code_lines(remote, objects, packing), code_lines(IcechunkPlace)],
+    }
+    common.write(NAME, data, args.out, report)
 
 
 if __name__ == "__main__":

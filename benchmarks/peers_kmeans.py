@@ -1,10 +1,19 @@
-"""k-means on one Zarr store by this library and by what a user would take instead.
+"""k-means by this library and by what a user would take instead, in memory, time and cost.
 
-Every contestant runs in a process of its own on the same store, in turns: time from the path to
-fitted centers, peak memory beyond its imports, and the cost of its centers over all rows.
-Contestants that are not installed are left out, and said so.
+Every contestant runs in a process of its own on the same Zarr store, in turns with other seeds: the
+cost of its centers over all rows, seconds from the path to these centers, and peak memory beyond
+its imports. Those that choose rows are given as many and solve by `KMeans` on these. One store is
+made and larger than some memories, with large and small clusters; the others are real sets,
+standardised. On the real sets stand also libraries that have to hold all rows (coreax, faiss) or
+take them one by one in Python (river), with their defaults.
 
-    python benchmarks/peers_kmeans.py --rows 5000000 --k 100
+Who is slow runs once. Peers that are not installed are left out, and said so; the extra `bench`
+installs them.
+
+    DASKCORESET_DATA=... python benchmarks/peers_kmeans.py
+    python benchmarks/peers_kmeans.py --sets made --rows 1000000 --limit 60
+
+Results are written to ``results/peers_kmeans.json`` and ``results/peers_kmeans.md``.
 """
 
 from __future__ import annotations
@@ -12,11 +21,16 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import os
+import signal
 import subprocess
 import tempfile
+import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from statistics import mean, median
+from typing import Any, NamedTuple
 
 import common
 import dask.array as da
@@ -25,137 +39,362 @@ import zarr
 from sklearn.cluster import KMeans, MiniBatchKMeans
 
 import daskcoreset
-from daskcoreset.datasets import make_imbalanced
+from daskcoreset.datasets import load, make_imbalanced
 from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.metrics.costs import kmeans_cost
 
-COLUMNS = 20
-UNIFORM_ROWS = 10_000
+NAME = "peers_kmeans"
+SETS = ("htru2", "magic04", "credit", "made")
+COLUMNS = 20  # of the made rows
+CHUNK_ROWS = {"made": 200_000}  # of others 10,000
+MADE, REAL = (100, 10_000), (20, 1000)  # clusters, rows that are chosen
+SLOW = 15.0  # processor seconds; who takes longer runs once
+LEAF = 10_000  # rows of a part in coreax, whose solvers are quadratic in the rows
 
 
-def coreset_kmeans(path: str, k: int) -> np.ndarray:
+class Solved(NamedTuple):
+    """Centers, and the cost that the chosen rows say they have over all rows."""
+
+    centers: np.ndarray
+    told: float | None = None
+
+
+def _on_rows(points: np.ndarray, weights: np.ndarray, k: int, seed: int) -> Solved:
+    model = KMeans(k, n_init=3, random_state=seed).fit(points, None, weights)
+    return Solved(model.cluster_centers_, float(model.inertia_))
+
+
+def coreset_kmeans(path: str, k: int, size: int, seed: int) -> Solved:
     """Fit this library's estimator as it comes."""
-    return CoresetKMeans(k, random_state=0).fit(path).cluster_centers_
+    model = CoresetKMeans(k, size=size, random_state=seed).fit(path)
+    return Solved(model.cluster_centers_, float(model.coreset_inertia_))
 
 
-def uniform_sample(path: str, k: int) -> np.ndarray:
-    """Solve on rows drawn at random, as many as the coreset has."""
+def uniform_sample(path: str, k: int, size: int, seed: int) -> Solved:
+    """Solve on rows drawn at random."""
     rows = daskcoreset.build(
-        path, size=UNIFORM_ROWS, method="uniform", sampling="multinomial", random_state=0
+        path, size=size, method="uniform", sampling="multinomial", random_state=seed
     )
-    return KMeans(k, n_init=3, random_state=0).fit(rows.points, None, rows.weights).cluster_centers_
+    return _on_rows(rows.points, rows.weights, k, seed)
 
 
-def minibatch(path: str, k: int) -> np.ndarray:
+def minibatch(path: str, k: int, size: int, seed: int) -> Solved:  # noqa: ARG001 - chooses no rows
     """Feed the blocks of the store one by one."""
-    store = zarr.open_array(path, mode="r")
-    model = MiniBatchKMeans(k, random_state=0)
-    for start in range(0, store.shape[0], store.chunks[0]):
-        model.partial_fit(np.asarray(store[start : start + store.chunks[0]]))
-    return model.cluster_centers_
+    model = MiniBatchKMeans(k, random_state=seed)
+    for block in _blocks(path):
+        model.partial_fit(block)
+    return Solved(model.cluster_centers_)
 
 
-def in_memory(path: str, k: int) -> np.ndarray:
+def in_memory(path: str, k: int, size: int, seed: int) -> Solved:  # noqa: ARG001 - likewise
     """Load everything, where it fits, and run k-means++ and Lloyd once."""
-    return KMeans(k, n_init=1, random_state=0).fit(zarr.open_array(path)[:]).cluster_centers_
+    model = KMeans(k, n_init=1, random_state=seed).fit(_all(path))
+    return Solved(model.cluster_centers_)
 
 
-def dask_ml(path: str, k: int) -> np.ndarray:
+def dask_ml(path: str, k: int, size: int, seed: int) -> Solved:  # noqa: ARG001 - likewise
     """Fit dask-ml's k-means|| and Lloyd, as it comes."""
     from dask_ml.cluster import KMeans as DaskKMeans
 
     warnings.simplefilter("ignore")
-    return np.asarray(DaskKMeans(k, random_state=0).fit(da.from_zarr(path)).cluster_centers_)
+    model = DaskKMeans(k, random_state=seed).fit(da.from_zarr(path))
+    return Solved(np.asarray(model.cluster_centers_))
 
 
-CONTESTANTS: dict[str, Callable[[str, int], np.ndarray]] = {
+def faiss_kmeans(path: str, k: int, size: int, seed: int) -> Solved:  # noqa: ARG001 - likewise
+    """Train faiss's k-means, which draws rows itself where there are many."""
+    import faiss
+
+    X = _all(path)
+    model = faiss.Kmeans(X.shape[1], k, seed=seed)
+    model.train(X)
+    return Solved(model.centroids)
+
+
+def coreax_herding(path: str, k: int, size: int, seed: int) -> Solved:
+    """Solve on rows of kernel herding, part by part, with its median heuristic for the width."""
+    from coreax.solvers import KernelHerding, MapReduce
+
+    X = _all(path)
+    herding = KernelHerding(size, kernel=_kernel(X, seed), block_size=64)
+    return _reduced(MapReduce(herding, leaf_size=LEAF), X, k, seed)
+
+
+def coreax_cholesky(path: str, k: int, size: int, seed: int) -> Solved:
+    """Solve on the pivots of a randomly pivoted Cholesky decomposition."""
+    import jax
+    from coreax.solvers import RPCholesky
+
+    X = _all(path)
+    solver = RPCholesky(size, random_key=jax.random.key(seed), kernel=_kernel(X, seed))
+    return _reduced(solver, X, k, seed)
+
+
+def _kernel(X: np.ndarray, seed: int) -> Any:
+    from coreax.kernels import SquaredExponentialKernel, median_heuristic
+
+    few = np.random.default_rng(seed).choice(len(X), min(len(X), 1000), replace=False)
+    return SquaredExponentialKernel(length_scale=median_heuristic(X[few]))
+
+
+def _reduced(solver: Any, X: np.ndarray, k: int, seed: int) -> Solved:
+    from coreax import Data
+
+    coreset, _ = solver.reduce(Data(X))
+    rows = X[np.asarray(coreset.unweighted_indices)]
+    return _on_rows(rows, np.full(len(rows), len(X) / len(rows)), k, seed)
+
+
+def river_kmeans(path: str, k: int, size: int, seed: int) -> Solved:  # noqa: ARG001 - no rows
+    """Learn row by row."""
+    from river.cluster import KMeans as RiverKMeans
+
+    return _learned(RiverKMeans(k, seed=seed), path)
+
+
+def river_clustream(path: str, k: int, size: int, seed: int) -> Solved:  # noqa: ARG001 - no rows
+    """Learn row by row, with its hundred micro-clusters."""
+    from river.cluster import CluStream
+
+    return _learned(CluStream(k, seed=seed), path)
+
+
+def _learned(model: Any, path: str) -> Solved:
+    for block in _blocks(path):
+        for row in block.tolist():
+            model.learn_one(dict(enumerate(row)))
+    centers = [[center[j] for j in range(block.shape[1])] for center in model.centers.values()]
+    return Solved(np.array(centers))
+
+
+def _all(path: str) -> np.ndarray:
+    return np.asarray(zarr.open_array(path, mode="r")[:])
+
+
+def _blocks(path: str) -> Iterable[np.ndarray]:
+    store = zarr.open_array(path, mode="r")
+    for start in range(0, store.shape[0], store.chunks[0]):
+        yield np.asarray(store[start : start + store.chunks[0]])
+
+
+CONTESTANTS: dict[str, Callable[[str, int, int, int], Solved]] = {
     "CoresetKMeans": coreset_kmeans,
     "uniform sample": uniform_sample,
     "MiniBatchKMeans, partial_fit": minibatch,
     "KMeans, all rows in memory": in_memory,
     "dask_ml.cluster.KMeans": dask_ml,
+    "faiss.Kmeans": faiss_kmeans,
+    "coreax KernelHerding, MapReduce": coreax_herding,
+    "coreax RPCholesky": coreax_cholesky,
+    "river.cluster.KMeans": river_kmeans,
+    "river.cluster.CluStream": river_clustream,
 }
+# Packages that may be missing, by the first word of a contestant.
+PACKAGES = {"dask_ml": "dask_ml", "faiss": "faiss", "coreax": "coreax", "river": "river"}
+# They hold all rows beside kernels of them, or take a row at a time.
+SMALL_ONLY = ("faiss", "coreax", "river")
 
 
-def contest(path: str, name: str, k: int) -> dict[str, object]:
-    """Measure one contestant; runs in a process of its own."""
-    with tempfile.TemporaryDirectory() as folder:  # compile what is compiled once
-        tiny = zarr.create_array(f"{folder}/tiny.zarr", shape=(2000, COLUMNS), dtype="f4")
-        tiny[:] = np.random.default_rng(0).random((2000, COLUMNS))
-        CONTESTANTS[name](f"{folder}/tiny.zarr", 5)
+def package_of(name: str) -> str | None:
+    """Return the package that a contestant needs beside those of this library."""
+    return PACKAGES.get(name.replace(".", " ").split()[0])
+
+
+def contest(path: str, name: str, *numbers: int, limit: int) -> dict[str, Any]:
+    """Measure one contestant; runs in a process of its own, which ends at the limit."""
+    import resource  # which Windows has not
+
+    columns = zarr.open_array(path, mode="r").shape[1]
+    with tempfile.TemporaryDirectory() as folder:  # import, and compile what is compiled once
+        tiny = zarr.create_array(f"{folder}/tiny.zarr", shape=(500, columns), dtype="f4")
+        tiny[:] = np.random.default_rng(0).random((500, columns))
+        CONTESTANTS[name](f"{folder}/tiny.zarr", 5, 100, 0)
+    most = int(time.process_time()) + 1 + limit
+    resource.setrlimit(resource.RLIMIT_CPU, (most, most + 5))
     before = common.reset_high_water()
     with common.timed() as clock:
-        centers = CONTESTANTS[name](path, k)
-    peak = common.high_water() - before
-    return {"seconds": clock.wall, "peak": peak, "centers": centers.tolist()}
+        centers, told = CONTESTANTS[name](path, *numbers)
+    return {
+        "wall": clock.wall,
+        "cpu": clock.cpu,
+        "peak": common.high_water() - before,
+        "told": told,
+        "centers": np.asarray(centers).tolist(),
+    }
+
+
+def write_set(name: str, path: str, n_rows: int) -> tuple[int, int]:
+    """Write the rows of a set to a store; return their number and that of the columns."""
+    if name == "made":
+        made, _ = make_imbalanced(n_rows, COLUMNS, n_clusters=MADE[0], random_state=0)
+        da.to_zarr(made.rechunk((CHUNK_ROWS[name], COLUMNS)), path)
+        return n_rows, COLUMNS
+    X = common.dense(load(name).X, np.float64)
+    X = (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1)
+    chunks = (min(len(X), 10_000), X.shape[1])
+    zarr.create_array(path, data=X.astype("f4"), chunks=chunks)
+    return X.shape
+
+
+def compete(name: str, path: str, names: list[str], args: argparse.Namespace) -> dict[str, Any]:
+    """Run the contestants on one set in turns."""
+    shape = write_set(name, path, args.rows)
+    k, size = MADE if name == "made" else REAL
+    runs: dict[str, list[dict[str, Any]]] = {each: [] for each in names}
+    stopped: dict[str, int] = {}
+    for turn in range(args.turns):
+        for each, done in runs.items():
+            if each in stopped or (done and done[0]["cpu"] > SLOW):
+                continue
+            words = ["--limit", args.limit, "--contest", path, each, k, size, turn]
+            try:
+                run = common.in_child(__file__, *words)
+            except subprocess.CalledProcessError as error:
+                if error.returncode != -signal.SIGXCPU:
+                    raise
+                stopped[each] = args.limit  # it would be stopped in every turn
+                print(f"{name}, {each}: stopped after {args.limit} s", flush=True)
+                continue
+            run["cost"] = float(kmeans_cost(path, np.array(run.pop("centers"))))
+            run["load"] = round(os.getloadavg()[0], 1)
+            done.append(run)
+            print(f"{name}, {each}: {run['cpu']:.1f} s, {run['cost']:.6g}", flush=True)
+    return {"set": name, "shape": shape, "k": k, "size": size, "runs": runs, "stopped": stopped}
+
+
+# --- the report --------------------------------------------------------------------------------
+
+
+def above(result: dict[str, Any], name: str) -> float:
+    """Mean cost over that of the best run of the set, in % above it."""
+    best = min(run["cost"] for runs in result["runs"].values() for run in runs)
+    return 100 * (mean(run["cost"] for run in result["runs"][name]) / best - 1)
+
+
+def _off(runs: list[dict[str, Any]]) -> str:
+    if runs[0]["told"] is None:
+        return "-"
+    return f"{100 * mean(run['told'] / run['cost'] - 1 for run in runs):+.1f}"
+
+
+def _cells(result: dict[str, Any], name: str) -> list[str]:
+    """Cost, estimate, seconds and memory of a contestant on a set."""
+    runs = result["runs"].get(name, [])
+    if not runs:
+        limit = result["stopped"].get(name)
+        return ["-" if limit is None else f"stopped after {limit} s", *["-"] * 4]
+    seconds = [median(run[which] for run in runs) for which in ("cpu", "wall")]
+    peak = max(run["peak"] for run in runs) / 2**20
+    return [
+        f"{above(result, name):.1f}",
+        _off(runs),
+        *(f"{one:.1f}" if one < 100 else f"{one:.0f}" for one in seconds),
+        f"{peak:.0f}",
+    ]
+
+
+COLUMNS_OF_TABLE = (
+    "cost above the best, %",
+    "cost foretold, % off",
+    "processor s",
+    "wall s",
+    "peak MiB",
+)
+
+
+def _title(result: dict[str, Any]) -> str:
+    rows, columns = result["shape"]
+    said = "rows of large and small clusters" if result["set"] == "made" else result["set"]
+    return (
+        f"**{said}**, {rows:,} x {columns} float32 in Zarr, k = {result['k']}; rows of those that "
+        f"choose some: {result['size']:,}"
+    )
+
+
+def _table(result: dict[str, Any]) -> list[str]:
+    rows = [[name, *_cells(result, name)] for name in result["runs"]]
+    return [_title(result), "", *common.table(["contestant", *COLUMNS_OF_TABLE], rows), ""]
+
+
+def report(data: dict[str, Any]) -> str:
+    """Return the tables of the results."""
+    loads = [
+        run["load"]
+        for result in data["results"]
+        for runs in result["runs"].values()
+        for run in runs
+    ]
+    turns, limit = data["stamp"]["turns"], data["stamp"]["limit"]
+    missing = ", ".join(data["missing"])
+    lines = [
+        "# k-means by this library and by others",
+        "",
+        "## Larger than memory",
+        "",
+        *(line for one in data["results"] if one["set"] == "made" for line in _table(one)),
+        "## Real sets",
+        "",
+        *(line for one in data["results"] if one["set"] != "made" for line in _table(one)),
+        "## How it was measured",
+        "",
+        "Cost: over all rows, above that of the best run of the table. Foretold: what the chosen "
+        "rows, with their weights, say of this cost before another read. Peak: beyond imports. "
+        f"{turns} turns with other seeds, one of those who take over {SLOW:.0f} processor "
+        f"seconds: mean cost, median seconds, largest peak; who took over {limit} processor "
+        "seconds was stopped. Everyone has the defaults of its library; real sets are "
+        "standardised. coreax compiles for the shape of the data, which is in its seconds."
+        + (f" Not installed, and left out: {missing}." if missing else ""),
+        "",
+        f"{common.stamped(data)} Other work ran beside it: the load was {min(loads):.0f} to "
+        f"{max(loads):.0f} processes on {data['stamp']['cpus']} cores, so that seconds by the "
+        "clock are upper bounds. Versions: "
+        + ", ".join(f"{name} {version}" for name, version in data["stamp"]["peers"].items())
+        + ".",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the peers that are installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {}
+    for package in ("scikit-learn", "dask-ml", "faiss-cpu", "coreax", "jax", "river"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
 
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=5_000_000)
-    parser.add_argument("--k", type=int, default=100)
-    parser.add_argument("--turns", type=int, default=1)
+    parser = common.arguments(__doc__, SETS)
+    parser.add_argument("--rows", type=int, default=5_000_000, help="of the made store")
+    parser.add_argument("--turns", type=int, default=3)
     parser.add_argument(
-        "--limit", type=float, default=1800.0, help="seconds for each; dropped beyond"
+        "--limit", type=int, default=600, help="processor seconds of each; dropped beyond"
     )
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--contest", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--contest", nargs=5, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.contest:
-        print(json.dumps(contest(*args.contest, args.k)))
+        path, name, *numbers = args.contest
+        print(json.dumps(contest(path, name, *map(int, numbers), limit=args.limit)))
         return
-    names = list(CONTESTANTS)
-    if importlib.util.find_spec("dask_ml") is None:
-        names.remove("dask_ml.cluster.KMeans")
-        print("dask_ml is not installed and is left out")
-    with tempfile.TemporaryDirectory() as folder:
-        path = f"{folder}/rows.zarr"
-        X, _ = make_imbalanced(args.rows, COLUMNS, n_clusters=args.k, random_state=0)
-        da.to_zarr(X.rechunk((200_000, COLUMNS)), path)
-        found: dict[str, list[dict[str, object]]] = {name: [] for name in names}
-        running = list(names)
-        for _ in range(args.turns):
-            for name in list(running):
-                words = ["--contest", path, name, "--k", args.k]
-                try:
-                    run = common.in_child(__file__, *words, timeout=args.limit)
-                except subprocess.TimeoutExpired:  # it would be stopped in every turn
-                    print(f"{name}: stopped after {args.limit:.0f} s", flush=True)
-                    running.remove(name)
-                    continue
-                found[name].append(run)
-                print(f"{name}: {run['seconds']:.1f} s", flush=True)
-        costs = {
-            name: float(np.mean(kmeans_cost(path, [np.array(run["centers"]) for run in runs])))
-            for name, runs in found.items()
-            if runs
-        }
-    best = min(costs.values())
-    rows = []
-    ours = np.median([run["seconds"] for run in found["CoresetKMeans"]])
-    for name, runs in found.items():
-        if not runs:
-            least = args.limit / ours
-            rows.append([name, f"over {args.limit:.0f}", f"over {least:.0f}", "stopped", "-"])
-            continue
-        seconds = np.median([run["seconds"] for run in runs])
-        peak = np.median([run["peak"] for run in runs]) / 2**20
-        worse = 100 * (costs[name] / best - 1)
-        cells = [f"{seconds:.1f}", f"{seconds / ours:.1f}", f"{peak:.0f} MiB", f"+{worse:.1f} %"]
-        rows.append([name, *cells])
-    heads = [
-        "contestant",
-        "seconds",
-        "time over CoresetKMeans",
-        "peak memory",
-        "cost over the best",
-    ]
-    title = f"k-means, k = {args.k}, {args.rows:,} x {COLUMNS} float32 in Zarr"
-    text = "\n".join([title, "", *common.table(heads, rows)]) + "\n"
-    print(text)
-    if args.out:
-        args.out.write_text(text)
+    missing = [one for one in PACKAGES.values() if importlib.util.find_spec(one) is None]
+    if missing:
+        print(f"{', '.join(missing)}: not installed and left out; the extra bench has them")
+    names = [name for name in CONTESTANTS if package_of(name) not in missing]
+    settings = {"rows": args.rows, "turns": args.turns, "limit": args.limit, "peers": versions()}
+    results: list[dict[str, Any]] = []
+    for name in common.loadable(args.sets, "made"):
+        few = [one for one in names if name != "made" or package_of(one) not in SMALL_ONLY]
+        with tempfile.TemporaryDirectory() as folder:
+            results.append(compete(name, str(Path(folder) / "rows.zarr"), few, args))
+        data = {"stamp": common.stamp(**settings), "missing": missing, "results": results}
+        common.write(NAME, data, args.out, report)
+    print(report(data))
 
 
 if __name__ == "__main__":

@@ -20,18 +20,26 @@ import active_cover
 import active_margin
 import bregman
 import common
+import covers
+import install_size
+import peers_kmeans
 import quality
 import scale
+import strong_blocks
 import svm_offline
 import svm_queries
 import svm_streaming
 import table1
 import table2
 import time_to_accuracy
+import tree
 
 GUIDE = Path(__file__).parent.parent / "docs" / "guide"
 
-_WRITTEN = (quality, table1, svm_offline, svm_queries, svm_streaming, time_to_accuracy, scale)
+_WRITTEN = (
+    quality, table1, svm_offline, svm_queries, svm_streaming, time_to_accuracy, scale, covers,
+    install_size, peers_kmeans, strong_blocks, tree,
+)  # fmt: skip
 
 MODULES = {module.NAME: module for module in _WRITTEN}
 

@@ -8,6 +8,9 @@ found on the coreset, against that of a coreset made from blocks of 16,384 rows.
 
     git worktree add ../before 2b1a29a
     python benchmarks/strong_blocks.py --before ../before
+
+Results are written to ``results/strong_blocks.json`` and ``results/strong_blocks.md``; a part that
+is left out stays as it was measured before.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ import common
 import numpy as np
 import numpy.typing as npt
 
+NAME = "strong_blocks"
 ROWS, COLUMNS, SIZE = 2_000_000, 20, 10_000
 SPEED: list[tuple[str, int | None, dict[str, Any]]] = [
     (f"k = {k}, {name}", k, options)
@@ -146,9 +150,9 @@ class Worker:
         self.process.stdin.flush()
 
 
-def speed(workers: dict[str, Worker], folder: Path, turns: int) -> list[str]:
-    """Return the lines of the table of seconds."""
-    rows = []
+def speed(workers: dict[str, Worker], folder: Path, turns: int) -> dict[str, Any]:
+    """Return the table of seconds."""
+    rows, raw = [], []
     for dtype in ("float32", "float64"):
         path = folder / "mixture.npy"
         np.save(path, common.mixture(COLUMNS)(ROWS).astype(dtype))
@@ -160,6 +164,7 @@ def speed(workers: dict[str, Worker], folder: Path, turns: int) -> list[str]:
                 for which, worker in workers.items():
                     found = worker.build(k, SIZE, turn, options)
                     took[which].append((found["wall"], found["cpu"]))
+            raw.append({"dtype": dtype, "job": name, "seconds": took})
             wall, cpu = {}, {}
             for which, pairs in took.items():
                 wall[which], _ = np.min(pairs[1:], axis=0)
@@ -169,14 +174,14 @@ def speed(workers: dict[str, Worker], folder: Path, turns: int) -> list[str]:
             cells = [name, *seconds, f"{np.median(ratios):.2f}"]
             rows.append(common.printed([f"{ROWS:,} x {COLUMNS} {dtype}", *cells]))
     heads = ["rows", "job", "wall before", "wall now", "processor before", "processor now"]
-    return common.table([*heads, "ratio"], rows)
+    return common.part([*heads, "ratio"], rows, raw, turns=turns)
 
 
-def kept(workers: dict[str, Worker], folder: Path, seeds: int) -> list[str]:
-    """Return the lines of the table of clusters and costs."""
+def kept(workers: dict[str, Worker], folder: Path, seeds: int) -> dict[str, Any]:
+    """Return the table of clusters and costs."""
     from daskcoreset import datasets
 
-    lines = []
+    lines, raw = [], []
     for instance, (generator, shape, k, size) in INSTANCES.items():
         arrays = getattr(datasets, generator)(*shape, random_state=0)
         X, y = (array.compute() for array in arrays)
@@ -196,6 +201,7 @@ def kept(workers: dict[str, Worker], folder: Path, seeds: int) -> list[str]:
                     costs.append(
                         cost(X, solution(some, weights, k, seed) if len(some) > k else some)
                     )
+                raw.append({"instance": instance, "mode": mode, "package": which, "costs": costs})
                 mean = float(np.exp(np.log(costs).mean()))
                 rows.append((mode, which, least, f"{whole} of {seeds}", mean))
         reference = rows[-1][-1]
@@ -203,12 +209,20 @@ def kept(workers: dict[str, Worker], folder: Path, seeds: int) -> list[str]:
             facts = [mode, which, f"{least:,}", whole_of, f"{mean / reference:.3g}"]
             lines.append(common.printed([instance, k, f"{size:,}", *facts]))
     heads = ["instance", "k", "size", "mode", "package", "rows", "all clusters", "cost"]
-    return common.table(heads, lines)
+    return common.part(heads, lines, raw, seeds=seeds)
+
+
+def report(data: dict[str, Any]) -> str:
+    """Return the tables of the parts."""
+    lines = ["# Strong k-means on long blocks, now and before"]
+    for part in data["parts"].values():
+        lines += common.part_lines(part)
+    return "\n".join(lines)
 
 
 def main() -> None:
     """Run everything and write the tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = common.arguments(__doc__)
     parser.add_argument("--before", help="folder of an earlier commit")
     parser.add_argument("--turns", type=int, default=7)
     parser.add_argument("--seeds", type=int, default=5)
@@ -220,14 +234,13 @@ def main() -> None:
         return
     here = str(Path(__file__).parents[1])
     workers = {"before": Worker(options.before), "now": Worker(here)}
-    results = Path(__file__).parent / "results"
+    parts = common.read_parts(NAME, options.out)
     with tempfile.TemporaryDirectory() as folder:
         if options.only != "kept":
-            lines = speed(workers, Path(folder), options.turns)
-            (results / "strong_blocks.md").write_text("\n".join(lines) + "\n")
+            parts["speed"] = speed(workers, Path(folder), options.turns)
         if options.only != "speed":
-            lines = kept(workers, Path(folder), options.seeds)
-            (results / "strong_blocks_kept.md").write_text("\n".join(lines) + "\n")
+            parts["kept"] = kept(workers, Path(folder), options.seeds)
+    common.write(NAME, {"stamp": common.stamp(), "parts": parts}, options.out, report)
     for worker in workers.values():
         worker.process.communicate()
 

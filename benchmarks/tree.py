@@ -12,7 +12,8 @@ Three parts, each of which can be left out:
     DASKCORESET_DATA=... python benchmarks/tree.py
     python benchmarks/tree.py --parts workers stream --rows 1_000_000
 
-Results are printed as Markdown and written to ``results/tree.md``.
+Results are written to ``results/tree.json`` and ``results/tree.md``; parts that are left out stay
+as they were measured before.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import common
 import dask
@@ -37,12 +39,14 @@ import daskcoreset
 from daskcoreset.datasets import available, load, make_imbalanced
 from daskcoreset.metrics.costs import kmeans_cost
 
+NAME = "tree"
 D = 20
 CHUNK_ROWS = 400_000  # 32 MB
 FACTORS = (1.0, 1.5, 2.0, 4.0)
 N_BLOCKS = 64
 
 Cost = Callable[[np.ndarray, "np.ndarray | None", "np.ndarray | None"], np.ndarray]
+Part = dict[str, Any]
 
 
 # --- error ---------------------------------------------------------------------------------
@@ -104,30 +108,32 @@ def problems(k: int) -> dict[str, tuple[np.ndarray, np.ndarray | None, object, C
 
 def measured(
     make: Callable[[int], daskcoreset.Coreset], seeds: int, costs: Cost, full: np.ndarray
-) -> tuple[str, float]:
-    """Root mean square of relative errors in %, with half its 95 % interval; and seconds."""
+) -> dict[str, list[float]]:
+    """Return mean squares of relative errors, and seconds, of every seed."""
     errors, seconds = [], []
     for seed in range(seeds):
         with common.timed() as clock:
             coreset = make(seed)
         seconds.append(clock.wall)
         estimate = costs(coreset.points, coreset.weights, coreset.labels)
-        errors.append(np.mean((estimate / full - 1.0) ** 2))
-    mean, spread = float(np.mean(errors)), float(np.std(errors, ddof=1)) / np.sqrt(seeds)
-    rms = np.sqrt(mean)
-    return f"{100 * rms:.2f} ± {100 * 0.98 * spread / rms:.2f}", median(seconds)
+        errors.append(float(np.mean((estimate / full - 1.0) ** 2)))
+    return {"squares": errors, "seconds": seconds}
 
 
-def error_table(k: int, size: int, seeds: int) -> str:
+def error_cell(found: dict[str, list[float]]) -> str:
+    """Root mean square of relative errors in %, with half its 95 % interval; and seconds."""
+    squares = found["squares"]
+    rms = np.sqrt(np.mean(squares))
+    half = 0.98 * np.std(squares, ddof=1) / np.sqrt(len(squares)) / rms
+    return f"{100 * rms:.2f} ± {100 * half:.2f} ({median(found['seconds']):.2f})"
+
+
+def error_part(k: int, size: int, seeds: int, names: list[str] | None) -> Part:
     """Return the error at the root against the rows of inner nodes."""
-    lines = [
-        "Root mean square of the relative error of the costs of 12 solutions, in %, with its 95 %",
-        f"interval; size {size}, k = {k} where there are clusters, {N_BLOCKS} blocks, {seeds}",
-        "seeds; in brackets the median of the seconds of one thread.",
-        "",
-    ]
-    rows = []
+    rows, raw = [], []
     for name, (X, y, method, costs) in problems(k).items():
+        if names and name not in names:
+            continue
         full = costs(X, None, y)
         chunks = -(-len(X) // N_BLOCKS)
 
@@ -155,12 +161,12 @@ def error_table(k: int, size: int, seeds: int) -> str:
             )
             return stream.partial_fit(X, y).coreset()
 
-        passes = {"passes": 2} if getattr(method, "folds", 1) > 1 else {}
-        text, seconds = measured(partial(build, **passes), seeds, costs, full)
+        found = [measured(build, seeds, costs, full)]
+        raw.append({"data": name, "form": "from all rows", "cells": found})
         blanks = [""] * (len(FACTORS) - 1)
-        rows.append(common.printed([name, "from all rows", f"{text} ({seconds:.2f})", *blanks]))
+        rows.append(common.printed([name, "from all rows", error_cell(found[0]), *blanks]))
         for form in ("tree, split_every=2", "tree, split_every=16", "stream"):
-            cells = []
+            found = []
             for factor in FACTORS:
                 if form == "stream":
                     make = partial(streamed, factor=factor)
@@ -171,19 +177,19 @@ def error_table(k: int, size: int, seeds: int) -> str:
                         "split_every": int(form.split("=")[1]),
                     }
                     make = partial(build, **options)
-                text, seconds = measured(make, seeds, costs, full)
-                cells.append(f"{text} ({seconds:.2f})")
-            rows.append(common.printed([name, form, *cells]))
+                found.append(measured(make, seeds, costs, full))
+            raw.append({"data": name, "form": form, "cells": found})
+            rows.append(common.printed([name, form, *map(error_cell, found)]))
     heads = ["data, method", "form", *(f"inner = {factor:g} size" for factor in FACTORS)]
-    return "\n".join([*lines, *common.table(heads, rows)]) + "\n"
+    return common.part(heads, rows, raw, k=k, size=size, seeds=seeds)
 
 
 # --- workers -------------------------------------------------------------------------------
 
 
-def workers_table(path: Path, size: int, repeats: int) -> str:
+def workers_part(path: Path, size: int, repeats: int) -> Part:
     """Return times on one and two worker processes, which alternate, and their ratio."""
-    rows = []
+    rows, raw = [], {}
     clusters = [common.workers(count) for count in (1, 2)]
     with clusters[0], clusters[1]:
         for method in ("lightweight", daskcoreset.StrongKMeans(20)):
@@ -196,9 +202,10 @@ def workers_table(path: Path, size: int, repeats: int) -> str:
             one, two = (median(pair[i] for pair in pairs) for i in (0, 1))
             ratio = median(pair[0] / pair[1] for pair in pairs)
             name = method if isinstance(method, str) else method.name
+            raw[name] = pairs
             rows.append(common.printed([name, f"{one:.2f}", f"{two:.2f}", f"{ratio:.2f}"]))
     heads = ["method", "one worker, s", "two workers, s", "median ratio"]
-    return "\n".join(common.table(heads, rows)) + "\n"
+    return common.part(heads, rows, raw, rows=zarr.open_array(path, mode="r").shape[0])
 
 
 # --- stream --------------------------------------------------------------------------------
@@ -224,9 +231,9 @@ def stream_once(path: Path, size: int, mode: str) -> None:
     print(json.dumps({"seconds": clock.wall, "cpu": clock.cpu, "held": n_held, **peaks}))
 
 
-def stream_table(path: Path, half: Path, size: int, repeats: int) -> str:
+def stream_part(path: Path, half: Path, size: int, repeats: int) -> Part:
     """Return rates and peak memory of the stream, for all rows and for half of them."""
-    cells = []
+    cells, raw = [], {}
     for store in (half, path):
         runs: dict[str, list[dict[str, float]]] = {"read": [], "stream": []}
         for _ in range(repeats):
@@ -238,6 +245,7 @@ def stream_table(path: Path, half: Path, size: int, repeats: int) -> str:
         peak = max(r["peak"] for r in runs["stream"])
         before = max(r["before"] for r in runs["stream"])
         rows = zarr.open_array(store, mode="r").shape[0]
+        raw[rows] = runs
         seconds = [f"{read:.2f}", f"{stream:.2f}", f"{read / stream:.2f}"]
         facts = [f"{busy[0] / busy[1]:.2f}", f"{runs['stream'][0]['held']:,}"]
         cells.append(
@@ -245,13 +253,38 @@ def stream_table(path: Path, half: Path, size: int, repeats: int) -> str:
         )
     heads = ["rows", "reading, s", "stream, s", "fraction"]
     heads += ["in CPU time", "held", "peak, MiB", "at start"]
-    return "\n".join(common.table(heads, cells)) + "\n"
+    return common.part(heads, cells, raw)
+
+
+# --- the report ----------------------------------------------------------------------------
+
+
+def report(data: dict[str, Any]) -> str:
+    """Return the tables of the parts."""
+    lines = ["# Merge and reduce", ""]
+    for name, part in data["parts"].items():
+        made = part["stamp"]
+        if name == "error":
+            said = (
+                "Root mean square of the relative error of the costs of 12 solutions, in %, with "
+                f"its 95 % interval; size {made['size']}, k = {made['k']} where there are "
+                f"clusters, {N_BLOCKS} blocks, {made['seeds']} seeds; in brackets the median of "
+                "the seconds of one thread, with the other work of the machine in them."
+            )
+            lines += ["## Error", "", said]
+        elif name == "workers":
+            lines += [f"## Two workers over one, {made['rows']:,} rows"]
+        else:
+            lines += ["## Stream"]
+        lines += common.part_lines(part)
+    return "\n".join(lines)
 
 
 def main() -> None:
     """Run the parts that are asked for."""
     parser = common.arguments(__doc__)
     parser.add_argument("--parts", nargs="+", default=["error", "workers", "stream"])
+    parser.add_argument("--problems", nargs="+", help="of the errors, as in the table")
     parser.add_argument("--size", type=int, default=1000)
     parser.add_argument("--k", type=int, default=50)
     parser.add_argument("--seeds", type=int, default=40)
@@ -264,25 +297,26 @@ def main() -> None:
         stream_once(options.store, options.size, options.once)
         return
     warnings.simplefilter("ignore")
-    text = ["# Merge and reduce\n"]
+    parts = common.read_parts(NAME, options.out)
     folder = Path(tempfile.mkdtemp(prefix="daskcoreset-"))
     path, half = options.store or folder / "X.zarr", folder / "half.zarr"
     try:
         if "error" in options.parts:
             with dask.config.set(scheduler="sync"):
-                text += ["## Error\n", error_table(options.k, options.size, options.seeds)]
+                parts["error"] = error_part(
+                    options.k, options.size, options.seeds, options.problems
+                )
         if not path.exists() and set(options.parts) & {"workers", "stream"}:
             common.write_rows(path, options.rows, D, CHUNK_ROWS, common.gaussian(D))
         if "workers" in options.parts:
-            text += [f"## Two workers over one, {options.rows:,} rows\n"]
-            text += [workers_table(path, options.size, options.repeats)]
+            parts["workers"] = workers_part(path, options.size, options.repeats)
         if "stream" in options.parts:
             common.write_rows(half, options.rows // 2, D, CHUNK_ROWS, common.gaussian(D))
-            text += ["## Stream\n", stream_table(path, half, options.size, options.repeats)]
+            parts["stream"] = stream_part(path, half, options.size, options.repeats)
     finally:
         shutil.rmtree(folder)
-    options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "tree.md").write_text("\n".join(text))
+    known = {name: parts[name] for name in ("error", "workers", "stream") if name in parts}
+    common.write(NAME, {"stamp": common.stamp(), "parts": known}, options.out, report)
 
 
 if __name__ == "__main__":

@@ -237,6 +237,15 @@ def _sentences(docstring: str) -> str:
     return re.sub(r"\s+", " ", docstring)
 
 
+def test_changelog__has_no_measured_figures() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text()
+    left = _left("CHANGELOG.md", _prose(text), _MEASURED)
+    assert not left, (
+        f"CHANGELOG.md has figures by hand: {left}. Say what was found in words, and name the "
+        f"results; a setting or definition goes into docs/numbers_by_hand.txt."
+    )
+
+
 def _documented(members: dict[str, Any], parent: str) -> Iterator[tuple[str, str]]:
     """Yield names of public classes, functions and properties of this package, and docstrings."""
     for name, value in members.items():
@@ -322,5 +331,5 @@ def test_messages__have_no_measured_figures() -> None:
 
 
 def test_numbers_by_hand__are_of_what_there_is() -> None:
-    pages = {page.relative_to(ROOT).as_posix() for page in (*PROSE, *SOURCES)}
+    pages = {page.relative_to(ROOT).as_posix() for page in (*PROSE, *SOURCES)} | {"CHANGELOG.md"}
     assert set(_by_hand()) <= pages | set(_public_docstrings())

@@ -245,7 +245,7 @@ def test_missing_chunks__are_errors_unless_they_are_to_be_filled(
     tmp_path: Path, chunks: Any
 ) -> None:
     path = tmp_path / "cube.zarr"
-    encoding = {name: {"chunks": (5, 8, 4)} for name in ("t2m", "u10")}
+    encoding = {name: {"chunks": (5, 8, 4), "fill_value": np.nan} for name in ("t2m", "u10")}
     cube = abs(weather(masked=0.0))
     cube.to_zarr(path, encoding=encoding, consolidated=False, zarr_format=3)
     model = CoresetKMeans(2, random_state=0).fit(cube, sample_dims=DIMS)
@@ -528,7 +528,7 @@ def test_build__takes_no_bounds_of_times_for_the_rows_of_a_stored_cube(tmp_path:
 
 @pytest.mark.distributed
 def test_bits__are_the_same_on_threads_and_two_workers(tmp_path: Path, cluster: Any) -> None:
-    encoding = {name: {"chunks": (5, 8, 4)} for name in ("t2m", "u10")}
+    encoding = {name: {"chunks": (5, 8, 4), "fill_value": np.nan} for name in ("t2m", "u10")}
     path = tmp_path / "cube.zarr"
     weather().to_zarr(path, encoding=encoding, consolidated=False, zarr_format=3)
 

@@ -40,6 +40,10 @@ class TimedStore(WrapperStore[Any]):
     def _with_store(self, store: Store) -> TimedStore:
         return TimedStore(store, self.limit, self.name)
 
+    def with_read_only(self, read_only: bool = False) -> TimedStore:
+        """Return a store of the same objects that cannot write, or can again."""
+        return self._with_store(self.timed.with_read_only(read_only))
+
     def __str__(self) -> str:
         return str(self.timed)
 

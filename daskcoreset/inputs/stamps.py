@@ -180,7 +180,8 @@ def chunk_stamper(array: Any, detect: Detect) -> Callable[[Sequence[str]], list[
     if isinstance(store, FsspecStore):
         folder = f"{store.path.rstrip('/')}/{prefix}"
         protocol = store.fs.protocol
-        if "https" in ((protocol,) if isinstance(protocol, str) else protocol):
+        protocols = {protocol} if isinstance(protocol, str) else {*protocol}
+        if protocols & {"http", "https"}:
             return lambda keys: _web_stamps(store.fs, folder, keys, store_name(place))
         return _listing(lambda: _fsspec_objects(store.fs, folder), store_name(place))
     if isinstance(store, ObjectStore):

@@ -100,7 +100,9 @@ def check_errors(
     """
     costs, q = costs_of(X, queries), scores_of(X, method)
     exact = costs.sum(axis=1)
-    variance = ((costs**2 / q).sum(axis=1) - exact**2) / SIZE
+    variance = ((costs**2 / q).sum(axis=1) - exact**2).clip(
+        min=0.0
+    ) / SIZE  # zero, but for rounding
     squares = np.zeros(len(queries))
     for seed in range(N_SEEDS):
         coreset = make(seed)

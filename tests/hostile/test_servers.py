@@ -213,7 +213,7 @@ def test_coreset__whose_writing_runs_out_of_time(objects: ObjectServer) -> None:
     url, options = objects.bucket() + "/one", objects.options
     objects.slow_down(0.1)
     try:
-        with time_limit(LIMIT), pytest.raises(OutOfTimeError, match=r"s3://.*/one"):
+        with time_limit(LIMIT), pytest.raises(OutOfTimeError, match="s3://bucket"):
             make().to_zarr(url, storage_options=options)
         objects.slow_down(0.0)
         time.sleep(0.5)
