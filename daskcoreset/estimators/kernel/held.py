@@ -136,7 +136,7 @@ class HeldRows:
         return HeldSolution(beta, margins, sums, factor)
 
     def _begun(self, k: int, beta: FloatArray, tol: float) -> tuple[FloatArray, HessianSum]:
-        """Return where to begin, by fewer rows if nowhere else, and what they add to the Hessian."""
+        """Return where to begin, by fewer rows if nowhere else, and what those add up."""
         prior = self.gram + _RIDGE * np.eye(len(self.gram))
         sums = HessianSum(prior.copy(order="F"), np.zeros(len(self.weights)))
         if beta.any() or len(self.weights) < _MORE * max(
