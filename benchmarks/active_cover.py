@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any
 import common
 import dask.array as da
 import numpy as np
+from matplotlib.colors import to_rgba
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -43,6 +44,7 @@ from daskcoreset.datasets import load
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+NAME = "active_cover"
 SETS = (
     "htru2", "credit", "skin", "magic04", "w8a", "a9a", "cod_rna", "ijcnn1", "covtype", "kdd_bio",
 )  # fmt: skip
@@ -225,8 +227,8 @@ def figure(data: dict[str, Any]) -> Figure:
     ax = drawing.subplots()
     results, width = data["results"], 0.13
     names = ("active", "active", "uncertainty", "uncertainty", "uncertainty", "random")
-    alphas = (1.0, 0.5, 1.0, 0.7, 0.4, 1.0)
-    for i, (method, name, alpha) in enumerate(zip(METHODS, names, alphas, strict=True)):
+    hatches = ("", "///", "---", "...", "\\\\\\", "xxx")  # they are told apart without colours
+    for i, (method, name, hatch) in enumerate(zip(METHODS, names, hatches, strict=True)):
         values = [result["needed"][method] for result in results]
         places = np.arange(len(results)) + width * (i - 2.5)
         ax.bar(
@@ -234,20 +236,27 @@ def figure(data: dict[str, Any]) -> Figure:
             [float(np.mean(v)) for v in values],
             width,
             yerr=[common.interval(v) for v in values],
-            color=look_of(name).color,
-            alpha=alpha,
+            ecolor="0.3",
+            capsize=2,
+            fc=to_rgba(look_of(name).color, 0.45 if hatch else 1.0),
+            ec="black",
+            lw=0.5,
+            hatch=hatch,
             label=method,
         )
-    ax.set_yscale("log")
+    ax.set_yscale("log", nonpositive="clip")
+    ax.set_ylim(bottom=2)
+    common.plain_ticks(ax.yaxis)
     ax.set_xticks(np.arange(len(results)), [result["set"] for result in results])
     ax.set_ylabel("labels to 95 % of full accuracy")
     ax.grid(visible=True, axis="y", alpha=0.3)
-    common.legend(drawing)
+    common.legend(drawing, 3)
     return drawing
 
 
-def _figures(data: dict[str, Any]) -> dict[str, Figure]:
-    return {"active_cover": figure(data)}
+def figures(data: dict[str, Any]) -> dict[str, Figure]:
+    """Return the figure."""
+    return {NAME: figure(data)}
 
 
 def large(rows: int) -> dict[str, Any]:
@@ -294,7 +303,7 @@ def main() -> None:
         written = {"stamp": {**stamp, "seeds": seed + 1}, "results": results}
         print(report(written), flush=True)
         # After every pool, so that a run that is ended early leaves whole rows.
-        common.write("active_cover", written, args.out, report, _figures)
+        common.write(NAME, written, args.out, report, figures)
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@ from daskcoreset.datasets import load
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+NAME = "active_margin"
 METHODS = ("active max margin", "uncertainty", "random")
 LOOKS = tuple(map(look_of, ("active", "uncertainty", "random")))
 MOST_ROWS = 4000
@@ -234,6 +235,11 @@ def figure(results: list[dict[str, Any]], counts: list[int]) -> Figure:
     return drawing
 
 
+def figures(data: dict[str, Any]) -> dict[str, Figure]:
+    """Return the figure."""
+    return {NAME: figure(data["results"], data["labels"])}
+
+
 def main() -> None:
     """Run the command line."""
     parser = common.arguments(__doc__)
@@ -250,11 +256,11 @@ def main() -> None:
     text += table(results, counts)
     print(text)
     common.write(
-        "active_margin",
+        NAME,
         {"labels": counts, "results": results},
         args.out,
         lambda _: text,
-        lambda _: {"active_margin": figure(results, counts)},
+        figures,
     )
 
 

@@ -31,6 +31,7 @@ from daskcoreset.solvers.bregman_soft import bregman_soft
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+NAME = "bregman"
 K = 10
 SIZES = (300, 1000)
 METHODS = ("strong", "lightweight", "uniform")
@@ -211,23 +212,25 @@ def report(data: dict[str, Any]) -> str:
 def figure(data: dict[str, Any]) -> Figure:
     """Draw excess against the size, a panel a set, hard clustering above mixtures."""
     results = data["results"]
-    drawing = common.figure(3 * len(results), 5.5)
+    drawing = common.figure(3 * len(results), 6)
     axes = drawing.subplots(2, len(results), squeeze=False)
     names = ("strong_bregman", "lightweight_bregman", "uniform")
     for row, kind in enumerate(("hard", "soft")):
         for ax, result in zip(axes[row], results, strict=True):
             for i, (method, name) in enumerate(zip(METHODS, names, strict=True)):
-                color, marker, line = look_of(name, i)
                 cells = [excess(result, kind, method, size) for size in SIZES]
                 scale = 100 if kind == "hard" else 1
                 means = [scale * c.mean() for c in cells]
                 wide = [scale * common.interval(c) for c in cells]
-                ax.errorbar(SIZES, means, wide, c=color, marker=marker, ls=line, label=method)
+                # Side by side, so that the bars of one method do not hide those of another.
+                places = np.array(SIZES) * 1.06 ** (i - 1)
+                line = look_of(name, i).line
+                ax.errorbar(places, means, wide, label=method, ms=5, capsize=3, **line)
             other = scale * excess(result, kind, PEERS[1], 0).mean()
-            ax.axhline(other, color="0.5", ls=":", label=PEERS[1])
+            ax.axhline(other, color="0.5", lw=2.5, alpha=0.7, label=PEERS[1])
             ax.set_xscale("log")
-            ax.set_xticks(SIZES, [str(size) for size in SIZES])
-            ax.set_xticks([], minor=True)
+            ax.margins(x=0.15)
+            common.plain_ticks(ax.xaxis, SIZES)
             ax.grid(visible=True, alpha=0.3)
             if row == 0:
                 ax.set_title(result["set"], fontsize="small")
@@ -235,6 +238,11 @@ def figure(data: dict[str, Any]) -> Figure:
     drawing.supxlabel("rows of the coreset")
     common.legend(drawing)
     return drawing
+
+
+def figures(data: dict[str, Any]) -> dict[str, Figure]:
+    """Return the figure."""
+    return {NAME: figure(data)}
 
 
 def main() -> None:
@@ -246,7 +254,7 @@ def main() -> None:
     results = [run(name, args.seeds) for name in args.sets]
     data = {"stamp": common.stamp(seeds=args.seeds), "results": results}
     print(report(data))
-    common.write("bregman", data, args.out, report, lambda d: {"bregman": figure(d)})
+    common.write(NAME, data, args.out, report, figures)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ import numpy as np
 import zarr
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocator
 from scipy import stats
 
 import daskcoreset
@@ -33,6 +34,7 @@ from daskcoreset.datasets import available
 if TYPE_CHECKING:
     from distributed import LocalCluster
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -158,6 +160,11 @@ def write(
     out.mkdir(parents=True, exist_ok=True)
     (out / f"{name}.json").write_text(json.dumps(data) + "\n")
     (out / f"{name}.md").write_text(report(data))
+    draw(data, out, figures)
+
+
+def draw(data: Any, out: Path, figures: Callable[[Any], dict[str, Figure]] | None) -> None:
+    """Write the figures of a benchmark by their names; `readme.py --figures` does it again."""
     for title, drawing in (figures(data) if figures else {}).items():
         drawing.savefig(out / f"{title}.png", dpi=110)
 
@@ -213,7 +220,34 @@ def legend(drawing: Figure, columns: int | None = None, where: str = "upper") ->
     """Draw one legend for all panels, which show the same lines as the first one."""
     handles, labels = drawing.axes[0].get_legend_handles_labels()
     columns = columns or len(labels)
-    drawing.legend(handles, labels, loc=f"outside {where} center", ncols=columns)
+    # Long enough to tell dashes apart.
+    drawing.legend(handles, labels, loc=f"outside {where} center", ncols=columns, handlelength=3.6)
+
+
+def plain_ticks(axis: Axis, sizes: Sequence[int] | None = None) -> None:
+    """Name 1, 2, 5, 10, ... of a logarithmic axis, or the sizes given, in plain numbers."""
+    if sizes is None:
+        decades = float(np.diff(np.log10(axis.get_view_interval()))[0])
+        room = 2.0 if axis.axis_name == "x" else 3.5  # numbers stand beside or above each other
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if decades < room else (1,)))
+        axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+    else:
+        axis.set_major_locator(FixedLocator(list(sizes)))
+        axis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axis.set_minor_formatter(NullFormatter())
+    if sizes is not None:
+        axis.set_minor_locator(NullLocator())
+
+
+def name_least(ax: Axes, least: float) -> None:
+    """Say on the axis that what is drawn at its least value is that or less."""
+    if min(np.min(line.get_ydata()) for line in ax.lines) > least:
+        return
+    ax.set_ylim(bottom=0.7 * least)
+    named = ax.yaxis.get_major_formatter()
+    ax.yaxis.set_major_formatter(
+        lambda y, place: f"≤ {named(y, place)}" if np.isclose(y, least) else named(y, place)
+    )
 
 
 def panels(count: int, columns: int = 3, height: float = 3.2) -> tuple[Figure, Iterator[Axes]]:

@@ -32,7 +32,7 @@ from threadpoolctl import threadpool_limits
 import daskcoreset
 from daskcoreset.constructions.sampling.final_draw import MIN_CANDIDATES, OVERSAMPLING
 from daskcoreset.core.errors import CoresetWarning
-from daskcoreset.core.looks import look_of
+from daskcoreset.core.looks import CLASSES, look_of
 from daskcoreset.datasets import load, make_svm_pathological
 from daskcoreset.metrics.costs import svm_sensitivity
 from daskcoreset.sensitivities import SVM
@@ -71,6 +71,9 @@ METHODS: dict[str, dict[str, Any]] = {
     "Algorithm 1": {"method": SVM(variant="paper"), **INDEPENDENT},
     "default": {"method": SVM()},
 }
+LEAST = 1e-4
+"""Error in % below which the figures draw no differences: that of the solver itself."""
+
 LOOKS = common.looks_of(
     {
         "uniform": "uniform",
@@ -345,18 +348,21 @@ def figure(data: dict[str, Any], kind: str) -> Figure:
                 values = [100 * (e.std(ddof=1) if len(e) > 1 else 0) for e in found]
             else:
                 values = [100 * e.mean() for e in found]
-            ax.plot(sizes, np.maximum(values, 1e-4), **look.line, label=method, ms=4)
+            ax.plot(sizes, np.maximum(values, LEAST), **look.line, label=method, ms=5)
+        level: dict[str, Any] = {"color": look_of("sgd").color, "lw": 2.5, "alpha": 0.7}
         if kind == "seconds":
-            ax.axhline(result["seconds"]["everything"], color="black", ls=(0, (5, 3)), lw=1)
-            ax.axhline(result["sgd"]["seconds"], color=look_of("sgd").color, lw=1, label=SGD)
+            ax.axhline(result["seconds"]["everything"], color="black", lw=2.5)
+            ax.axhline(result["sgd"]["seconds"], label=SGD, **level)
         elif kind == "mean":
-            ax.axhline(
-                100 * np.mean(result["sgd"]["errors"]), color=look_of("sgd").color, lw=1, label=SGD
-            )
+            ax.axhline(100 * np.mean(result["sgd"]["errors"]), label=SGD, **level)
         ax.set(xscale="log", yscale="log", title=result["set"])
+        common.plain_ticks(ax.xaxis)
+        common.plain_ticks(ax.yaxis)
+        if kind != "seconds":
+            common.name_least(ax, LEAST)
     drawing.supxlabel("size of the coreset")
     words = {"mean": "mean of", "deviation": "standard deviation of"}
-    seconds = "seconds of the processor; dashed: everything"
+    seconds = "seconds of the processor; black: everything"
     drawing.supylabel(f"{words[kind]} the relative error of F, %" if kind in words else seconds)
     common.legend(drawing)
     return drawing
@@ -368,9 +374,12 @@ def figure_of_t(data: dict[str, Any]) -> Figure:
     for i, result in enumerate(r for r in data["results"] if len(r["t"]) > 1):
         t = {int(k): value for k, value in result["t"].items() if k != "ln n"}
         shares = [value / PAPER_T[result["set"]] for value in t.values()]
-        ax.plot(list(t), shares, f"C{i}{'osv^D'[i]}-", label=result["set"], ms=4)
+        color, marker = CLASSES[i]
+        ax.plot(list(t), shares, color=color, marker=marker, label=result["set"], ms=5)
     ax.axhline(1, color="black", lw=1, ls=(0, (5, 3)))
     ax.set(xscale="log", yscale="log", xlabel="clusters of a class, k", ylabel="t over the paper's")
+    common.plain_ticks(ax.xaxis, CLUSTERS)
+    common.plain_ticks(ax.yaxis)
     ax.legend(fontsize="small")
     return drawing
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import common
 import numpy as np
-from svm_offline import SETS, cost, data_of
+from svm_offline import LEAST, SETS, cost, data_of
 from threadpoolctl import threadpool_limits
 
 from daskcoreset import SVM, CoresetStream
@@ -183,7 +183,7 @@ def readme(data: dict[str, Any]) -> str:
 
 def figure(data: dict[str, Any], value: str) -> Figure:
     """Draw mean errors or seconds against the size, one panel a set."""
-    drawing, axes = common.panels(len(data["results"]))
+    drawing, axes = common.panels(len(data["results"]), 2)
     for ax, result in zip(axes, data["results"], strict=True):
         sizes = common.sizes_of(result["cells"])
         for method, look in LOOKS.items():
@@ -191,8 +191,12 @@ def figure(data: dict[str, Any], value: str) -> Figure:
             values = [100 * np.mean(one["errors"]) for one in found]
             if value == "seconds":
                 values = [one["seconds"] for one in found]
-            ax.plot(sizes, np.maximum(values, 1e-4), **look.line, label=method, ms=4)
+            ax.plot(sizes, np.maximum(values, LEAST), **look.line, label=method, ms=5)
         ax.set(xscale="log", yscale="log", title=result["set"])
+        common.plain_ticks(ax.xaxis, sizes)
+        common.plain_ticks(ax.yaxis)
+        if value == "errors":
+            common.name_least(ax, LEAST)
     drawing.supxlabel("size of the coreset")
     seconds = "seconds of the processor for all rows"
     drawing.supylabel(seconds if value == "seconds" else "relative error of F, %")

@@ -54,7 +54,7 @@ LOOKS = common.looks_of(
         "LWCS": "lightweight, paper",
         "CS": "kmeans, paper",
         "CS, pilot": "kmeans, pilot",
-        "default": "lightweight",
+        "default": "kmeans",
     }
 )
 

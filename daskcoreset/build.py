@@ -629,12 +629,22 @@ def _members(method: Any) -> dict[str, Any] | None:
                 )
             members[name] = one
     for name, one in members.items():
-        if isinstance(one, Coverage) or is_choice(one, ("coverage",)):
-            raise InvalidInputError(
-                f'member {name!r}: method="coverage" decides after each read whether to go on, '
-                f"and shares none; build it by itself."
-            )
+        _check_shares(name, one)
     return members
+
+
+def _check_shares(name: str, method: Any) -> None:
+    """Refuse a member that shares no read."""
+    if is_choice(method, ("auto",)):
+        raise InvalidInputError(
+            f'member {name!r}: method="auto" compares constructions by reads of its own, and '
+            f"shares none; build it by itself, or pass the method that daskcoreset.advise names."
+        )
+    if isinstance(method, Coverage) or is_choice(method, ("coverage",)):
+        raise InvalidInputError(
+            f'member {name!r}: method="coverage" decides after each read whether to go on, '
+            f"and shares none; build it by itself."
+        )
 
 
 def _beside(summaries: Any, methods: Any) -> tuple[str, ...]:
@@ -654,6 +664,11 @@ def _sizes(size: Any, methods: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidInputError(
             'size="auto" decides after each read whether to go on, and shares none with other '
             "members; pass a number of rows, or build the coreset by itself."
+        )
+    if isinstance(size, list | tuple):
+        raise InvalidTypeError(
+            f"size is {shown(size)}; pass one number of rows for all members, or a mapping of "
+            f"their names, such as {{{next(iter(methods))!r}: 1000}}."
         )
     if not isinstance(size, Mapping):
         return dict.fromkeys(methods, size)

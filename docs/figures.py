@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
+from daskcoreset.plotting import plot_coresets
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 from daskcoreset import build
 from daskcoreset.core.looks import BLUE, GREEN, GROUNDS, ORANGE, SKY, look_of
+from daskcoreset.datasets import make_imbalanced
 from daskcoreset.estimators import CoresetKMeans
 
 if TYPE_CHECKING:
@@ -62,6 +64,8 @@ def front(theme: Theme) -> Figure:
     right.set_title(f"{len(coreset)} weighted rows", color=theme.ink)
     for ax in (left, right):
         ax.spines[:].set_color(theme.ink)
+        if ax is left:  # a rim, for the density behind is as dark or light as the ink
+            ax.plot(*centers.T, "x", color=theme.ground, markersize=11, markeredgewidth=5.6)
         ax.plot(*centers.T, "x", color=theme.ink, markersize=11, markeredgewidth=2.6)
         ax.set(xticks=[], yticks=[], xlim=(-4, 12.5), ylim=(-4, 6.5))
     return figure
@@ -129,7 +133,22 @@ def choose(theme: Theme) -> Figure:
     return figure
 
 
-FIGURES: dict[str, Callable[[Theme], Figure]] = {"front": front, "how": how, "choose": choose}
+def beside(_theme: Theme) -> Figure:
+    """Two coresets of the same data, as `plot_coresets` draws them."""
+    X, _ = make_imbalanced(100_000, 6, random_state=0)
+    methods = ["lightweight", "uniform"]
+    found = {one: build(X, size=400, method=one, random_state=0) for one in methods}
+    figure = Figure(figsize=(9, 4.2), layout="constrained")
+    plot_coresets(found, X, axes=figure.subplots(1, 2, sharex=True, sharey=True))
+    return figure
+
+
+FIGURES: dict[str, Callable[[Theme], Figure]] = {
+    "front": front, "how": how, "choose": choose, "beside": beside,
+}  # fmt: skip
+
+# What takes the ink of a theme where a figure names none.
+_INKED = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
 
 
 def write(folder: Path) -> None:
@@ -138,7 +157,9 @@ def write(folder: Path) -> None:
     for (name, draw), (kind, theme) in product(FIGURES.items(), THEMES.items()):
         path = folder / f"{name}-{kind}.svg"
         if not path.exists() or path.stat().st_mtime < Path(__file__).stat().st_mtime:
-            with mpl.rc_context({"svg.hashsalt": name, "font.size": 11}):
+            ink = dict.fromkeys(_INKED, theme.ink)
+            clear = {"axes.facecolor": "none", "svg.hashsalt": name, "font.size": 11}
+            with mpl.rc_context({**ink, **clear}):
                 draw(theme).savefig(path, metadata={"Date": None}, transparent=True)
 
 

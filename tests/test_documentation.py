@@ -52,7 +52,7 @@ site = pytest.mark.skipif(
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 PAGES = (
     "index", "choose", "guide/streams", "reference/generated/daskcoreset.build",
-    "notebooks/quickstart",
+    "reference/generated/daskcoreset.estimators.CoresetKMeans", "notebooks/quickstart",
 )  # fmt: skip
 
 
@@ -105,7 +105,7 @@ def browser() -> Iterator[Any]:
 
 
 @site
-@pytest.mark.parametrize("width", [420, 1300])
+@pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("name", PAGES)
 def test_site__page_in_a_browser(name: str, width: int, browser: Any, tmp_path: Path) -> None:
     from matplotlib.image import imread
@@ -116,7 +116,11 @@ def test_site__page_in_a_browser(name: str, width: int, browser: Any, tmp_path: 
 
     page.goto((SITE / f"{name}.html").resolve().as_uri())
     # A page that is wider than the window has to be pushed sideways to be read.
-    wide = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+    # The theme lets the article scroll instead, which is no better.
+    wide = page.evaluate(
+        "Math.max(...[document.documentElement, document.querySelector('.bd-article-container')]"
+        ".map(part => part.scrollWidth - part.clientWidth))"
+    )
     broken = page.evaluate("[...document.images].filter(i => !i.naturalWidth).map(i => i.src)")
     page.screenshot(path=tmp_path / "page.png")
     page.close()

@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,6 +55,44 @@ def test_tables__differ_when_a_result_changes(readme: Callable[..., None], tmp_p
     shutil.copy(README, tmp_path)
     readme("--results", tmp_path / "results", "--readme", tmp_path / "README.md")
     readme("--check", "--results", tmp_path / "results", "--readme", tmp_path / "README.md")
+
+
+@pytest.mark.slow
+def test_figures__are_drawn_from_the_results(
+    readme: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All but those that a benchmark draws from a run; and a method looks the same in all."""
+    drawn: dict[str, Any] = {}
+    common: Any = importlib.import_module("common")
+
+    def keep(data: Any, _out: Path, figures: Callable[[Any], dict[str, Any]]) -> None:
+        drawn.update(figures(data))
+
+    monkeypatch.setattr(common, "draw", keep)
+    readme("--figures", "--check")
+    assert set(drawn) == {path.stem for path in RESULTS.glob("*.png")} - {"max_margin"}
+    for figure in drawn.values():
+        figure.draw_without_rendering()
+        for legend in figure.legends:
+            box = legend.get_window_extent()
+            assert figure.bbox.x0 <= box.x0
+            assert box.x1 <= figure.bbox.x1
+        for ax in figure.axes:
+            own = [line for line in ax.get_lines() if line.get_label()[0] != "_"]
+            own += [one[0] for one in ax.containers if getattr(one, "has_yerr", False) and one[0]]
+            looks = [(line.get_color(), line.get_marker(), line.get_linestyle()) for line in own]
+            marked = [look for look in looks if look[1] != "None"]
+            # Told apart without colours: by markers, and by dashes where there are few.
+            assert len({look[1:] for look in marked}) == len(marked)
+    bars = drawn["active_cover"].axes[0].containers
+    hatches = [one[0].get_hatch() for one in bars if not hasattr(one, "has_yerr")]
+    assert len(set(hatches)) == len(hatches) == 6
+    strong = set()
+    for name, label in (("quality", "CoresetKMeans"), ("table1", "default")):
+        bars = drawn[name].axes[0].containers
+        (line,) = [one[0] for one in bars if one.get_label() == label]
+        strong.add((line.get_color(), line.get_marker()))
+    assert len(strong) == 1
 
 
 def test_results__say_which_run_made_them() -> None:

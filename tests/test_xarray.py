@@ -514,6 +514,15 @@ def test_messages__say_what_to_do_with_what_a_user_holds(tmp_path: Path) -> None
         build(tmp_path / "cube.zarr")
 
 
+def test_build__takes_no_bounds_of_times_for_the_rows_of_a_stored_cube(tmp_path: Path) -> None:
+    """They are the only array of two dimensions in many stores."""
+    cube = weather()
+    cube["time_bounds"] = (("time", "bounds"), np.zeros((cube.sizes["time"], 2)))
+    cube.to_zarr(tmp_path / "cube.zarr", consolidated=False)
+    with pytest.raises(InvalidInputError, match=r"a group of .*or a cube as xarray.open_zarr"):
+        build(tmp_path / "cube.zarr")
+
+
 # --- workers -------------------------------------------------------------------------------
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -24,15 +25,18 @@ from daskcoreset.cli.parameters import (
     MissingChunks,
     OnInvalid,
     Out,
+    Overwrite,
     Progress,
     Rows,
     Seed,
     StorageOptions,
+    Store,
     Timeout,
     Weights,
     absolute,
     choice,
     facts_of,
+    free_file,
     mapping,
     names_of,
     report,
@@ -51,7 +55,7 @@ from daskcoreset.core.secrets import without_secrets
 from daskcoreset.execution.cluster import cluster_for
 from daskcoreset.execution.progress import show_progress
 from daskcoreset.inputs.options import ReadOptions, reading
-from daskcoreset.sensitivities import CONSTRUCTIONS, resolve_method
+from daskcoreset.sensitivities import CONSTRUCTIONS
 
 # Of what a coreset says about itself: far more than provenance takes.
 _HEADER_BYTES = 2**24
@@ -119,20 +123,17 @@ def build(
         int | None, typer.Option(min=1, help="Run on so many processes of this machine.")
     ] = None,
     timeout: Timeout = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a coreset.")] = False,
+    overwrite: Overwrite = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan; do nothing.")] = False,
     progress: Progress = None,
 ) -> None:
     """Build a coreset of IN and save it as OUT."""
     if scheduler is not None and workers is not None:
         raise typer.BadParameter("--scheduler and --workers exclude each other; give one.")
-    rows = size_of(size)
+    wanted = size_of(size)
     _check_target(out, overwrite=overwrite)
-    options: dict[str, Any] = {"size": rows, "method": method, "random_state": seed}
-    if rows == "auto":
-        options["n_clusters"] = clusters
-    else:
-        options["method"] = resolve_method(method, n_clusters=clusters)
+    options: dict[str, Any] = {"size": wanted, "method": method, "random_state": seed}
+    options["n_clusters"] = clusters
     options |= {"sampling": sampling, "passes": passes, "on_invalid": on_invalid}
     options["metric"] = metric
     options |= {"sample_weight": weights, "chunks": chunks or "auto"}
@@ -148,7 +149,7 @@ def build(
         return
     start = time.perf_counter()
     with time_limit(timeout):
-        if rows == "auto":  # which decides after every read whether to go on
+        if wanted == "auto":  # which decides after every read whether to go on
             with cluster_for(scheduler, workers):
                 coreset = daskcoreset.build(source, labels, progress=progress, **options)
         else:
@@ -197,7 +198,7 @@ def store(
 
 @app.command()
 def info(
-    path: Annotated[str, typer.Argument(metavar="STORE", help="A coreset made by build.")],
+    path: Store,
     *,
     storage_option: StorageOptions = None,
     as_json: Json = False,
@@ -209,8 +210,28 @@ def info(
 
 
 @app.command()
+def rows(
+    path: Store,
+    out: Annotated[str, typer.Argument(metavar="OUT", help="Table: .parquet or .csv.")],
+    *,
+    overwrite: Overwrite = False,
+    storage_option: StorageOptions = None,
+) -> None:
+    """Write the rows of the coreset STORE as a table, with weights, numbers and labels."""
+    target = free_file(out, ".parquet", ".csv", overwrite=overwrite)
+    coreset = Coreset.from_zarr(path, storage_options=mapping(storage_option))
+    table = coreset.to_dataframe()
+    write = table.to_parquet if target.suffix == ".parquet" else table.to_csv
+    try:
+        write(target, index=False)
+    except OSError as error:
+        raise StoreError(f"{out}: {error.strerror}; choose another path") from error
+    show("table", {"table": out, "rows": len(table), "columns": [*map(str, table.columns)]})
+
+
+@app.command()
 def audit(
-    path: Annotated[str, typer.Argument(metavar="STORE", help="A coreset made by build.")],
+    path: Store,
     source: In,
     *,
     labels: Labels = None,
@@ -247,12 +268,15 @@ def audit(
     facts: dict[str, Any] = {"distortion": found.distortion, "confidence": found.confidence}
     for name, ours, true in zip(found.names, found.on_coreset, found.on_data, strict=True):
         facts[name] = {"on coreset": float(ours), "on data": float(true)}
-    report("audit", {**facts, "rows": found.n_rows, "seed": found.seed}, as_json=as_json)
+    if sys.stdout.isatty() and not as_json:
+        typer.echo(repr(found))
+    else:
+        report("audit", {**facts, "rows": found.n_rows, "seed": found.seed}, as_json=as_json)
 
 
 @app.command()
 def plot(
-    path: Annotated[str, typer.Argument(metavar="STORE", help="A coreset made by build.")],
+    path: Store,
     out: Annotated[str, typer.Argument(metavar="OUT", help="Picture: .png, .svg or .pdf.")],
     source: Annotated[
         str | None, typer.Argument(metavar="[IN]", help="Its data, drawn behind it.")
@@ -263,14 +287,10 @@ def plot(
     columns: Columns = None,
     storage_option: StorageOptions = None,
     missing_chunks: MissingChunks = "raise",
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a picture.")] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Draw the rows of the coreset STORE, sized by weight."""
-    target = Path(out).expanduser()
-    if target.suffix not in (".png", ".svg", ".pdf"):
-        raise typer.BadParameter(f"OUT is {out!r}; end it with .png, .svg or .pdf.")
-    if target.exists() and not overwrite:
-        raise StoreError(f"{out} exists; pass --overwrite or choose another path")
+    target = free_file(out, ".png", ".svg", ".pdf", overwrite=overwrite)
     need_matplotlib().use("agg")  # no window is wanted, and none may be possible
     told = mapping(storage_option)
     coreset = Coreset.from_zarr(path, storage_options=told if "://" in path else None)

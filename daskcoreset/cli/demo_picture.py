@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskcoreset.core.looks import INK, ORANGE, Look, add_legend, look_of
+from daskcoreset.core.looks import Look, add_legend, look_of
 from daskcoreset.core.typing import FloatArray
-from daskcoreset.metrics.plot_density import area_scale, draw_rows, rows_frame
+from daskcoreset.metrics.plot_density import draw_rows, rows_frame, shades_of
 from daskcoreset.metrics.plot_errors import label_errors
 
 if TYPE_CHECKING:
@@ -55,14 +55,14 @@ def _draw_example(ax: Axes, comparison: Comparison, name: str) -> None:
     coreset, centers = comparison.examples[name]
     best = comparison.best_centers
     frame = rows_frame(best, np.ones(len(best)))
-    scale = min(area_scale(one.weights) for one, _ in comparison.examples.values())
-    draw_rows(ax, frame.of(coreset.points), coreset, {}, scale)
+    shades = shades_of([one for one, _ in comparison.examples.values()])
+    draw_rows(ax, frame.of(coreset.points), coreset, {}, shades)
     found, places = found_of(best, centers), frame.of(best)
     ways: tuple[tuple[bool, dict[str, Any], str], ...] = (
         (True, {"marker": "+", "s": 90, "color": "black", "lw": 1.8}, "cluster, found"),
         (
             False,
-            {"marker": "o", "s": 260, "ec": ORANGE, "fc": "none", "lw": 2.2},
+            {"marker": "o", "s": 260, "ec": "black", "fc": "none", "lw": 2.2},
             "cluster, missed",
         ),
     )
@@ -99,7 +99,6 @@ def _draw_errors(ax: Axes, comparison: Comparison) -> None:
     scale = comparison.scale
     ax.set_title(f"{scale.n_clusters} clusters, {scale.n_seeds} seeds")
     add_legend(ax, fontsize="small")
-    ax.tick_params(colors=INK)
 
 
 def _line(look: Look) -> dict[str, Any]:

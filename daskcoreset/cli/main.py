@@ -8,7 +8,6 @@ is the traceback.
 from __future__ import annotations
 
 import os
-import re
 import sys
 import traceback
 import warnings
@@ -17,48 +16,13 @@ from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from typing import Any
 
+from daskcoreset.cli.flags import in_flags
 from daskcoreset.core.errors import CoresetError, CoresetWarning, MissingDependencyError
 
 FAILURE = 1
 INTERRUPTED = 130  # 128 + SIGINT, as shells say it
 
 _DEBUG = "--debug"
-
-# Arguments of functions as they stand in messages, and what a user of the program types.
-_FLAGS = (
-    (r", or an object, for example \w+\(.*?\)", ""),
-    (
-        r'on_invalid="drop" of build, of estimators.*? are made',
-        "`daskcoreset build --on-invalid drop`",
-    ),
-    (r'\bon_invalid="?(\w+)"?', r"--on-invalid \1"),
-    (r'\bsize="auto"', "--size auto"),
-    (r'\bmetric="?(\w+)"?', r"--metric \1"),
-    (r'\bmissing_chunks="?(\w+)"?', r"--missing-chunks \1"),
-    (r'\bsampling="?(\w+)"?', r"--sampling \1"),
-    (r"\bpasses=(\d)", r"--passes \1"),
-    (r"\boverwrite=True", "--overwrite"),
-    (r"\bn_clusters=", "--clusters "),
-    (r"\bn_clusters\b", "--clusters"),
-    (r"\brandom_state\b", "--seed"),
-    (r"\bsample_weight\b", "--weights"),
-    (r"\bstorage_options\b", "--storage-option"),
-    (r"(?<![\w'\"/.-])(?:y)(?= (?:is|are|has|holds|and|must)\b)", "--labels"),
-    (r"\bpass y\b", "pass --labels"),
-    (r"\bname one of them as y\b", "name one of them by --labels"),
-    (r"\bcolumns=\[\.\.\.\]", "--columns"),
-    (r"\bCoresetTree\.open opens a tree that is there", "`daskcoreset tree append` takes it"),
-    (r"(?<=pass another name), or call replace", ""),
-    (r"^columns (?=has|is|names)", "--columns "),
-    (r"\bleave columns out, and pass the columns of the array.*", "leave --columns out."),
-    (r"; pass it, or pass solutions", "; pass it"),
-    (r"\bunless a size is given\b", "unless --size is given"),
-    (r"\ba smaller size\b", "a smaller --size"),
-    (r"\bthose in tree\.leaves\b", "those that `daskcoreset tree list` shows"),
-    (r"\bthe times of tree\.leaves say\b", "`daskcoreset tree list` says"),
-    (r"\bof X\b", "of IN"),
-    (r"(?<![\w'\"/.-])X(?= (?:is|has|holds|must|names)\b)", "IN"),
-)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -135,21 +99,6 @@ def _message(error: BaseException) -> str:
         return in_flags(str(error))
     # An error from elsewhere may say little without its name: KeyError('X') is "'X'".
     return f"{type(error).__name__}: {error} (--debug shows the traceback)"
-
-
-def in_flags(message: str) -> str:
-    """Say an error of the library by the flags of the program.
-
-    Examples
-    --------
-    >>> in_flags("method 'kmeans' needs n_clusters; pass n_clusters.")
-    "method 'kmeans' needs --clusters; pass --clusters."
-    >>> in_flags('clean the data, or pass on_invalid="drop", which leaves such rows out.')
-    'clean the data, or pass --on-invalid drop, which leaves such rows out.'
-    """
-    for pattern, flag in _FLAGS:
-        message = re.sub(pattern, flag, message)
-    return message
 
 
 def _typers_message(error: BaseException) -> str | None:

@@ -14,21 +14,36 @@ from rich.table import Table
 from rich.text import Text
 
 from daskcoreset.core.coreset import Coreset, thaw
+from daskcoreset.core.errors import StoreError
+from daskcoreset.core.tables import short_seed
 
 
 def choice(*names: str, text: str) -> Any:
     """Return an option whose value is one of `names`."""
 
-    def check(value: str) -> str:
-        if value not in names:
+    def check(value: str | None) -> str | None:
+        if value is not None and value not in names:
             raise typer.BadParameter(f"{value!r} is not one of {', '.join(names)}.")
         return value
 
     return typer.Option(metavar="|".join(names), callback=check, help=text)
 
 
+def _check_store(out: str) -> str:
+    if Path(out).suffix in (".parquet", ".csv", ".npy", ".npz", ".h5"):
+        raise typer.BadParameter(
+            f"{out!r} would be a Zarr store, which is none of these files; choose another name. "
+            f"`daskcoreset rows` writes the rows of a coreset as Parquet or CSV."
+        )
+    return out
+
+
 In = Annotated[str, typer.Argument(metavar="IN", help="Zarr, Parquet, HDF5, .npy or .npz.")]
-Out = Annotated[str, typer.Argument(metavar="OUT", help="Zarr store to make.")]
+Out = Annotated[
+    str, typer.Argument(metavar="OUT", help="Zarr store to make.", callback=_check_store)
+]
+Store = Annotated[str, typer.Argument(metavar="STORE", help="A coreset made by build.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
 Labels = Annotated[str | None, typer.Option(metavar="KEY", help="Member of IN to keep as labels.")]
 Weights = Annotated[str | None, typer.Option(metavar="KEY", help="Member of IN that weighs rows.")]
 StorageOptions = Annotated[
@@ -74,6 +89,17 @@ def absolute(source: str) -> str:
     # For workers in another folder, and for the provenance, which outlives this one.
     path = Path(source).expanduser()
     return str(path.resolve()) if "://" not in source and path.exists() else source
+
+
+def free_file(out: str, *suffixes: str, overwrite: bool) -> Path:
+    """Return the path of a file to write, of one of these kinds; check that nothing is lost."""
+    target = Path(out).expanduser()
+    if target.suffix not in suffixes:
+        *others, last = suffixes
+        raise typer.BadParameter(f"OUT is {out!r}; end it with {', '.join(others)} or {last}.")
+    if target.exists() and not overwrite:
+        raise StoreError(f"{out} exists; pass --overwrite or choose another path")
+    return target
 
 
 def names_of(column: list[str] | None, columns: str | None) -> list[str] | None:
@@ -149,6 +175,6 @@ def _readable(value: Any) -> str:
     if isinstance(value, bool | str):
         return str(value)
     if isinstance(value, int):
-        # A seed may have 39 digits, which commas would not make easier to copy.
-        return f"{value:,}" if value < 10**15 else str(value)
+        # A seed may have 39 digits: a pipe and --json have them all.
+        return f"{value:,}" if value < 10**15 else short_seed(value)
     return f"{value:,.10g}" if isinstance(value, float) else json.dumps(value)

@@ -15,7 +15,9 @@ from daskcoreset.cli.parameters import (
     Labels,
     Metric,
     MissingChunks,
+    OnInvalid,
     Out,
+    Overwrite,
     Progress,
     Seed,
     StorageOptions,
@@ -37,6 +39,14 @@ trees = typer.Typer(
 )
 
 Tree = Annotated[str, typer.Argument(metavar="TREE", help="Folder or URL of the tree.")]
+LeafOnInvalid = Annotated[
+    str | None,
+    choice(
+        "raise",
+        "drop",
+        text="What becomes of rows with NaN or infinity; by default as create was told.",
+    ),
+]
 Leaf = Annotated[str, typer.Argument(metavar="LEAF", help="Name of a leaf.")]
 
 
@@ -49,6 +59,7 @@ def create(
     clusters: Clusters = None,
     metric: Metric = "euclidean",
     seed: Seed = None,
+    on_invalid: OnInvalid = "raise",
     storage_option: StorageOptions = None,
 ) -> None:
     """Make an empty tree."""
@@ -59,6 +70,7 @@ def create(
         n_clusters=clusters,
         metric=metric,  # type: ignore[arg-type] # one of the choices
         random_state=seed,
+        on_invalid=on_invalid,  # type: ignore[arg-type] # one of the choices
         storage_options=mapping(storage_option),
     )
     show("tree", {"tree": without_secrets(tree, tree), "method": method, "size": size})
@@ -77,6 +89,7 @@ def append(
     columns: Columns = None,
     storage_option: StorageOptions = None,
     missing_chunks: MissingChunks = "raise",
+    on_invalid: LeafOnInvalid = None,
     timeout: Timeout = None,
     progress: Progress = None,
 ) -> None:
@@ -91,6 +104,7 @@ def append(
         weights,
         name=name,
         time=time,
+        on_invalid=on_invalid,  # type: ignore[arg-type] # one of the choices
         progress=progress,
         timeout=timeout,
         **reading,
@@ -119,7 +133,7 @@ def window(
     first: Annotated[str | None, typer.Option("--from", help="First leaf of the window.")] = None,
     last: Annotated[str | None, typer.Option("--to", help="Last leaf, included.")] = None,
     leaf: Annotated[list[str] | None, typer.Option(help="A leaf; may be repeated.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a coreset.")] = False,
+    overwrite: Overwrite = False,
     storage_option: StorageOptions = None,
 ) -> None:
     """Save a coreset of all leaves, or of some, as OUT."""

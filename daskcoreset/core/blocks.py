@@ -13,7 +13,7 @@ import numpy as np
 
 from daskcoreset.core.boxes import Box
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.core.linalg import first_nonfinite_row, row_sums, unit_rows
+from daskcoreset.core.linalg import first_nonfinite_row, row_sums, rows_at, unit_rows
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Metric, Points
 from daskcoreset.core.validation import is_real
 
@@ -65,7 +65,7 @@ class Block:
     def take(self, positions: IndexArray) -> Block:
         """Return the rows at `positions`, numbered as in the block they came from."""
         return Block(
-            self.points[positions],
+            rows_at(self.points, positions),
             self.weights[positions],
             None if self.labels is None else plain_labels(self.labels[positions]),
             positions if self.rows is None else self.rows[positions],
@@ -264,7 +264,7 @@ def validate_block(
         if sample_weight is not None:
             weights = _plain(sample_weight, np.dtype(np.float64))
         points = _as_points(X, schema.dtype)
-        problem = _bad_weight(weights)
+        problem = None if sample_weight is None else _bad_weight(weights)
         if problem is not None and schema.on_invalid == "drop":
             # Rows that are left out need no weight: masks of land are often in the weights, too.
             weights = np.where(_rows_with(points, np.isfinite), weights, 0.0)
@@ -401,6 +401,13 @@ def _as_points(X: Any, dtype: np.dtype[Any]) -> Points:
 
 def _plain(array: Any, dtype: np.dtype[Any]) -> AnyArray:
     """Return numbers in plain memory; masked ones become NaN, which is found and reported."""
+    if (
+        type(array) is np.ndarray
+        and array.dtype == dtype
+        and array.flags.c_contiguous
+        and array.flags.aligned
+    ):
+        return array
     if isinstance(array, np.ma.MaskedArray):
         masked: Any = array.astype(dtype)
         array = masked.filled(np.nan)

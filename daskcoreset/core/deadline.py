@@ -49,6 +49,8 @@ class Deadline:
         )
 
 
+_LONGEST = 1e9
+
 _DEADLINE: ContextVar[Deadline | None] = ContextVar("daskcoreset-deadline", default=None)
 
 
@@ -87,7 +89,9 @@ def time_limit(timeout: float | None) -> Iterator[None]:
     if timeout is None:
         yield
         return
-    new, outer = Deadline(float(check_timeout(timeout)), time.monotonic() + timeout), deadline()
+    seconds = float(check_timeout(timeout))
+    # Clocks and locks take no more than some centuries.
+    new, outer = Deadline(seconds, time.monotonic() + min(seconds, _LONGEST)), deadline()
     token = _DEADLINE.set(new if outer is None or new.at < outer.at else outer)
     try:
         yield

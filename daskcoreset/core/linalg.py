@@ -46,6 +46,18 @@ def dense(points: Any) -> FloatArray:
     return rows.astype(np.float64, copy=False)
 
 
+def rows_at(points: Any, positions: Any) -> Any:
+    """Return the rows at positions; of an array in half the time that indexing takes.
+
+    Examples
+    --------
+    >>> rows_at(np.eye(3), np.array([2, 0]))
+    array([[0., 0., 1.],
+           [1., 0., 0.]])
+    """
+    return points.take(positions, axis=0) if isinstance(points, np.ndarray) else points[positions]
+
+
 def product(left: FloatArray, right: FloatArray) -> FloatArray:
     """Matrix product whose bits do not depend on the number of threads.
 
@@ -286,8 +298,10 @@ def row_sums(points: sp.csr_array, values: FloatArray) -> FloatArray:
     return np.bincount(rows, weights=values, minlength=points.shape[0]).astype(np.float64)
 
 
-# Numbers that are looked at together.
-_LOOKED_AT = 2**17
+# The bits of a number but for its sign.
+_MAGNITUDE: dict[Any, Any] = {
+    whole: whole(np.iinfo(whole).max // 2) for whole in (np.uint32, np.uint64)
+}
 
 
 def first_nonfinite_row(points: AnyArray, limit: float = np.inf) -> int:
@@ -304,16 +318,11 @@ def first_nonfinite_row(points: AnyArray, limit: float = np.inf) -> int:
 
     largest = points.dtype.type(min(limit, float(np.finfo(points.dtype).max)))
     values = points.reshape(-1)
-    # NumPy's extremes of a vector take a quarter of the time of the loop, and clear the usual case;
-    # both are taken of what fits into the cache.
-    with np.errstate(invalid="ignore"):
-        for start in range(0, len(values), _LOOKED_AT):
-            part = values[start : start + _LOOKED_AT]
-            if not (-largest <= part.min() and part.max() <= largest):
-                break
-        else:
-            return -1
-    position = start + int(loops.first_beyond(values[start:], largest))
+    # As whole numbers the bits are sorted as the lengths are; that clears the usual case.
+    whole = np.uint32 if values.dtype.itemsize == 4 else np.uint64
+    if loops.largest_bits(values.view(whole), _MAGNITUDE[whole]) <= largest.view(whole):
+        return -1
+    position = int(loops.first_beyond(values, largest))
     return position // points.shape[1] if position >= 0 else -1
 
 

@@ -38,6 +38,9 @@ BLUE, ORANGE, GREEN, PINK, YELLOW, SKY, OLIVE, GREY = (
 # Read on white and on black alike: a contrast of 4.5 to one.
 INK = "#767676"
 
+# Of audits, which are of any method, and so have the colour of none.
+AUDITED = "#8C564B"
+
 GROUNDS = {"light": ("#ffffff", "#555555"), "dark": ("#14181e", "#b4b9c2")}
 """Ground of the pages in both themes, and what is read best on it."""
 
@@ -59,8 +62,8 @@ LOOKS: dict[str, Look] = {
     "quantile": Look(OLIVE, "v", "-."),
     "mixture": Look(YELLOW, "h", "-"),
     "coverage": Look(SKY, "<", "-"),
-    "lightweight_bregman": Look(YELLOW, ">", "--"),
-    "strong_bregman": Look(YELLOW, "P", "-."),
+    "lightweight_bregman": Look(BLUE, ">", "-"),
+    "strong_bregman": Look(ORANGE, "D", "-."),
     "margin": Look(SKY, "s", "-"),
     "active": Look(SKY, "^", "-."),
     "csvrg": Look(SKY, "D", "--"),
@@ -72,7 +75,7 @@ LOOKS: dict[str, Look] = {
     "fourier": Look(PINK, "^", "--"),
     "fourier, same rows": Look(PINK, "d", "-."),
     "lightgbm": Look(GREY, "*", "-"),
-    "boosting": Look(GREY, "P", "-"),
+    "boosting": Look(GREY, "P", ":"),
     "sgd": Look(GREY, "o", "-"),
     "random": Look(PINK, "o", ":"),
     "uncertainty": Look(YELLOW, "o", "--"),
@@ -88,7 +91,7 @@ _MORE = (
 
 CLASSES: tuple[tuple[str, str], ...] = (
     (BLUE, "o"), (ORANGE, "^"), (GREEN, "s"), (PINK, "D"), (YELLOW, "v"),
-    (SKY, "P"), (GREY, "X"), ("#8C564B", "*"), (OLIVE, "<"), ("#6A4C93", ">"),
+    (SKY, "P"), (GREY, "X"), (AUDITED, "*"), (OLIVE, "<"), ("#6A4C93", ">"),
 )  # fmt: skip
 """Colour and marker of the first, second, ... label or cluster."""
 
@@ -113,7 +116,11 @@ def look_of(method: object, position: int = 0) -> Look:
     """
     name = str(method).lower()
     known = LOOKS.get(name) or LOOKS.get(name.partition(",")[0].strip())
-    return known or _MORE[position % len(_MORE)]
+    if known:
+        return known
+    # Beyond the first ones a colour comes again, beside another marker.
+    turn, place = divmod(position, len(_MORE))
+    return _MORE[place]._replace(marker=_MORE[(place + turn) % len(_MORE)].marker)
 
 
 def axes_for(ax: Axes | None) -> Axes:

@@ -21,6 +21,9 @@ _MAX_GATHERED = 128
 _SAMPLE = 64
 _GOLDEN_RATIO = 0.6180339887498949
 
+# Rows that are added to the sums of columns between a load of these and a store.
+_AT_ONCE = 4
+
 # Rows of a range up to which they are sorted along its axis.
 _MAX_SORTED = 24
 
@@ -31,9 +34,11 @@ _NEAR_DRAWS = 0.75
 _WIDER = 3.0
 _MAX_LOOKS = 6
 
-# Rows that are sorted there at most, and how far apart they are compared (Ciura 2001).
+# Rows that are sorted there at most, and how far apart they are compared (Ciura 2001), where there
+# are so many times as many of them.
 _MAX_NEAR = 1024
 _STRIDES = (301, 132, 57, 23, 10, 4, 1)
+_PER_STRIDE = 16
 
 
 @jit(IN_ORDER)
@@ -51,16 +56,16 @@ def _gather(  # noqa: PLR0917 - numba takes arguments by position
     All of few; of many a sample, at multiples of the golden ratio, which no period of the rows
     meets.
     """
-    first = order[start]
+    first = points[order[start]]
     is_sample = count > gaps.shape[0]
     size = _SAMPLE if is_sample else count
     for i in range(size):
         turns = 0.5 + i * _GOLDEN_RATIO
         place = int((turns - np.floor(turns)) * count) if is_sample else i
-        row = order[start + place]
-        weight[i] = mass[row]
+        row, gap = points[order[start + place]], gaps[i]
+        weight[i] = mass[order[start + place]]
         for j in range(points.shape[1]):
-            gaps[i, j] = np.float64(points[row, j]) - points[first, j]
+            gap[j] = np.float64(row[j]) - first[j]
     return size
 
 
@@ -73,19 +78,46 @@ def _spread(
     total = 0.0
     for j in range(d):
         mean[j] = variance[j] = 0.0
-    for i in range(count):
-        u = weight[i]
-        total += u
+    several = count - count % _AT_ONCE
+    for i in range(0, several, _AT_ONCE):
         for j in range(d):
-            gap = gaps[i, j]
-            mean[j] += u * gap
-            variance[j] += u * gap * gap
+            first, second = mean[j], variance[j]
+            for k in range(_AT_ONCE):
+                first += weight[i + k] * gaps[i + k, j]
+                second += weight[i + k] * gaps[i + k, j] * gaps[i + k, j]
+            mean[j], variance[j] = first, second
+    for i in range(several, count):
+        for j in range(d):
+            mean[j] += weight[i] * gaps[i, j]
+            variance[j] += weight[i] * gaps[i, j] * gaps[i, j]
+    for i in range(count):
+        total += weight[i]
     share = 1.0 / total if total > 0.0 else 0.0
     for j in range(d):
         mean[j] *= share
         square = variance[j] * share
         spread = square - mean[j] * mean[j]
         variance[j] = spread if spread > 1e-12 * square else 0.0
+
+
+@jit(IN_ORDER)
+def _add_covariances(
+    gaps: FloatArray, along: FloatArray, count: int, mean: FloatArray, axis: FloatArray
+) -> None:
+    """Add up the products of weighted gaps of a column, `along`, with those of every column."""
+    d = gaps.shape[1]
+    several = count - count % _AT_ONCE
+    for j in range(d):
+        axis[j] = 0.0
+    for i in range(0, several, _AT_ONCE):
+        for j in range(d):
+            covariance = axis[j]
+            for k in range(_AT_ONCE):
+                covariance += along[i + k] * (gaps[i + k, j] - mean[j])
+            axis[j] = covariance
+    for i in range(several, count):
+        for j in range(d):
+            axis[j] += along[i] * (gaps[i, j] - mean[j])
 
 
 @jit(IN_ORDER)
@@ -96,20 +128,22 @@ def _principal_axis(  # noqa: PLR0917 - numba takes arguments by position
     mean: FloatArray,
     axis: FloatArray,
     variance: FloatArray,
+    along: FloatArray,
 ) -> float:
-    """Fill `mean` and `axis`, the covariances with the widest column; return its variance."""
+    """Fill `mean` and `axis`, the covariances with the widest column; return its variance.
+
+    Also `along`, the weighted gaps of the rows in this column.
+    """
     _spread(gaps, weight, count, mean, variance)
     d = gaps.shape[1]
     widest, most = 0, 0.0
     for j in range(d):
-        axis[j] = 0.0
         if variance[j] > most:
             widest, most = j, variance[j]
     middle = mean[widest]
     for i in range(count):
-        u = weight[i] * (gaps[i, widest] - middle)
-        for j in range(d):
-            axis[j] += u * (gaps[i, j] - mean[j])
+        along[i] = weight[i] * (gaps[i, widest] - middle)
+    _add_covariances(gaps, along, count, mean, axis)
     largest = 0.0
     for j in range(d):
         largest = max(largest, abs(axis[j]))
@@ -257,6 +291,9 @@ def _below_mean(value: FloatArray, weight: FloatArray, count: int) -> tuple[floa
 @jit(IN_ORDER)
 def _sort(values: FloatArray, weights: FloatArray, count: int) -> None:
     for stride in _STRIDES:
+        # Equal values may end in any order: sums of masses, which are float32, are exact.
+        if stride > 1 and count < _PER_STRIDE * stride:
+            continue
         for i in range(stride, count):
             v, u = values[i], weights[i]
             k = i
@@ -282,13 +319,14 @@ def _cut_within(  # noqa: PLR0917 - numba takes arguments by position
     Looked for within `width` of the mean, before which the mass is `before`; and the factor by
     which to look farther (above 1) or nearer (below 1), where it is not found there.
     """
-    k, most = 0, values.shape[0] - 1
+    most = values.shape[0] - 1
+    free = np.uint64(0)
     for i in range(count):
-        values[k], weights[k] = value[i], weight[i]
-        k = min(k + (abs(value[i]) <= width), most)
-    running = before
+        values[free], weights[free] = value[i], weight[i]
+        free = min(free + np.uint64(abs(value[i]) <= width), np.uint64(most))
+    k, running = np.int64(free), before
     for i in range(k):
-        running -= weights[i] if values[i] <= 0.0 else 0.0
+        running -= weights[i] * (values[i] <= 0.0)
     _sort(values, weights, k)
     cut, smallest_gap, lowest = 0.0, np.inf, running
     for i in range(k):
@@ -312,17 +350,16 @@ def _part(  # noqa: PLR0917 - numba takes arguments by position
     spare: IndexArray,
 ) -> tuple[int, float]:
     """Move the rows up to the cut to the front; return how many they are, and what they weigh."""
-    near = far = 0
-    before = 0.0
+    near, before = np.uint64(0), 0.0
     for i in range(count):
-        row, is_near = order[start + i], value[i] <= cut
-        order[start + near] = spare[far] = row  # both, without a branch
+        row, is_near = order[start + i], np.uint64(value[i] <= cut)
+        order[np.uint64(start) + near] = spare[np.uint64(i) - near] = row  # both, without a branch
         near += is_near
-        far += not is_near
-        before += weight[i] if is_near else 0.0
-    for i in range(far):
-        order[start + near + i] = spare[i]
-    return near, before
+        before += weight[i] * is_near
+    kept = int(np.int64(near))
+    for i in range(kept, count):
+        order[start + i] = spare[i - kept]
+    return kept, before
 
 
 @jit(IN_ORDER)
@@ -402,7 +439,7 @@ def bisection_order(points: AnyArray, mass: FloatArray, max_aligned: float) -> I
         near, before = 0, 0.0
         if count > 1 and total > _ONE_DRAW:
             size = _gather(points, mass, order, start, count, gaps, weight)
-            varies = _principal_axis(gaps, weight, size, mean, axis, variance) > 0.0
+            varies = _principal_axis(gaps, weight, size, mean, axis, variance, value) > 0.0
             if not varies and size < count:
                 varies = _axis_between_two(points, mass, order, start, count, mean, axis)
             if varies:

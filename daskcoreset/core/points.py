@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.linalg import first_nonfinite_row
+from daskcoreset.core.linalg import first_nonfinite_row, rows_at
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.core.validation import shown
 
@@ -122,7 +122,9 @@ class WeightedPoints:
             # An empty list is float64 to NumPy, which then refuses it as an index.
             rows = slice(0)
         labels = None if self.labels is None else self.labels[rows]
-        return from_checked(self.points[rows], self.weights[rows], self.indices[rows], labels)
+        is_index = isinstance(rows, np.ndarray) and rows.dtype.kind == "i" and rows.ndim == 1
+        points = rows_at(self.points, rows) if is_index else self.points[rows]
+        return from_checked(points, self.weights[rows], self.indices[rows], labels)
 
     def copied(self) -> WeightedPoints:
         """Return the same rows in memory of their own."""
@@ -217,9 +219,12 @@ def from_checked(
     if not isinstance(points, np.ndarray) or points.ndim != 2:
         return WeightedPoints(points, weights, indices, labels)
     made = object.__new__(WeightedPoints)
-    values = (points, weights, indices, labels)
-    for name, value in zip(("points", "weights", "indices", "labels"), values, strict=True):
-        object.__setattr__(made, name, None if value is None else _read_only(value))
+    made.__dict__.update(
+        points=_read_only(points),
+        weights=_read_only(weights),
+        indices=_read_only(indices),
+        labels=None if labels is None else _read_only(labels),
+    )
     return made
 
 
@@ -342,7 +347,7 @@ def _as_array(name: str, value: Any) -> AnyArray:
 
 def _read_only(array: AnyArray) -> AnyArray:
     view = array.view()
-    view.flags.writeable = False
+    view.setflags(write=False)
     return view
 
 

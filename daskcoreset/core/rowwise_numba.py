@@ -25,6 +25,11 @@ ROW_SUMS = {"reassoc", "contract", "nsz"}  # the sum along a row may be vectoris
 
 IN_ORDER = {"contract"}  # sums along columns are vectorised as they stand
 
+# Rows that are added to the sums of columns between a load of these and a store, where there are
+# more columns than few: the sums are the same, in less time.
+_AT_ONCE = 4
+_FEW_COLUMNS = 16
+
 # Rounding of a sum of inclusion probabilities: so near to a whole number it is one.
 WHOLE_UNIT = 1e-7
 
@@ -73,6 +78,61 @@ def _first_weighted(weights: FloatArray, start: int, stop: int) -> int:
 
 
 @jit(IN_ORDER)
+def _add_gaps(  # noqa: PLR0917 - numba takes arguments by position
+    points: AnyArray,
+    weights: FloatArray,
+    start: int,
+    stop: int,
+    center: FloatArray,
+    out: FloatArray,
+) -> float:
+    """Add weighted gaps between rows and a center to `out`; return the weight of the rows."""
+    d = points.shape[1]
+    weight = 0.0
+    several = start if d <= _FEW_COLUMNS else stop - (stop - start) % _AT_ONCE
+    for i in range(start, several, _AT_ONCE):
+        for k in range(_AT_ONCE):
+            weight += weights[i + k]
+        for j in range(d):
+            total = out[j]
+            for k in range(_AT_ONCE):
+                total += weights[i + k] * (points[i + k, j] - center[j])
+            out[j] = total
+    for i in range(several, stop):
+        u = weights[i]
+        weight += u
+        for j in range(d):
+            out[j] += u * (points[i, j] - center[j])
+    return weight
+
+
+@jit(IN_ORDER)
+def _add_squares(  # noqa: PLR0917 - numba takes arguments by position
+    points: AnyArray,
+    weights: FloatArray,
+    start: int,
+    stop: int,
+    center: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Add weighted squares of the gaps to `out`."""
+    d = points.shape[1]
+    several = start if d <= _FEW_COLUMNS else stop - (stop - start) % _AT_ONCE
+    for i in range(start, several, _AT_ONCE):
+        for j in range(d):
+            total = out[j]
+            for k in range(_AT_ONCE):
+                gap = points[i + k, j] - center[j]
+                total += weights[i + k] * gap * gap
+            out[j] = total
+    for i in range(several, stop):
+        u = weights[i]
+        for j in range(d):
+            gap = points[i, j] - center[j]
+            out[j] += u * gap * gap
+
+
+@jit(IN_ORDER)
 def column_moments(
     points: AnyArray, weights: FloatArray, tile_rows: int, mean: FloatArray, m2: FloatArray
 ) -> float:
@@ -84,24 +144,15 @@ def column_moments(
     spread = np.empty(d)
     for start in range(0, n, tile_rows):
         stop = min(n, start + tile_rows)
-        weight = 0.0
         first = _first_weighted(weights, start, stop)
         for j in range(d):
             center[j], shift[j], spread[j] = points[first, j], 0.0, 0.0
-        for i in range(start, stop):
-            u = weights[i]
-            weight += u
-            for j in range(d):
-                shift[j] += u * (points[i, j] - center[j])
+        weight = _add_gaps(points, weights, start, stop, center, shift)
         if weight == 0.0:
             continue
         for j in range(d):
             center[j] += shift[j] / weight
-        for i in range(start, stop):
-            u = weights[i]
-            for j in range(d):
-                gap = points[i, j] - center[j]
-                spread[j] += u * gap * gap
+        _add_squares(points, weights, start, stop, center, spread)
         share = weight / (total + weight)
         for j in range(d):
             delta = center[j] - mean[j]
@@ -121,6 +172,15 @@ def squared_distances(points: AnyArray, center: FloatArray, out: FloatArray) -> 
             gap = points[i, j] - center[j]
             total += gap * gap
         out[i] = total
+
+
+@jit(IN_ORDER)
+def largest_bits(bits: AnyArray, magnitude: Any) -> Any:
+    """Return the largest of the bits of numbers but for their signs; NaN has the largest."""
+    most = magnitude & ~magnitude
+    for i in range(bits.shape[0]):
+        most = max(most, bits[i] & magnitude)
+    return most
 
 
 @jit(IN_ORDER)

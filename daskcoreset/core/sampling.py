@@ -106,7 +106,7 @@ def inclusion_probabilities(scores: FloatArray, size: float) -> FloatArray:
     Tillé (2006), Sampling Algorithms, section 2.10.
     """
     positive = scores > 0.0
-    if int(positive.sum()) <= size:
+    if np.count_nonzero(positive) <= size:
         return positive.astype(np.float64)
     total = float(scores.sum())
     # The usual case, in which no row is certain and nothing has to be sorted.

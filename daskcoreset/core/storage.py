@@ -99,7 +99,8 @@ def write_group(
     contents = GroupContents(arrays, dims, attributes, kind, schema_version).checked()
     target, path = resolve(store, storage_options)
     if target.read_only or not target.store.supports_deletes:
-        msg = f"store {target} is read-only or cannot delete; write to a directory and copy that"
+        what = f"store {place_name(target)} is read-only or cannot delete"
+        msg = f"{what}; write to a directory and copy that"
         raise InvalidInputError(msg)
     refuse_inside(store if path is None else path, storage_options)
     with clear_place_errors(target, "written"):

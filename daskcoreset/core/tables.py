@@ -47,14 +47,29 @@ def short_seed(seed: object) -> str:
 def brief(name: object, most: int = 30) -> str:
     """Return a name as text that a picture has room for, and that matplotlib reads as it is.
 
+    What is too long loses its middle: long names often differ in their last letters only.
+
     Examples
     --------
-    >>> brief("the age"), len(brief("long" * 99))
-    ('the age', 30)
+    >>> brief("the age"), brief("temperature of sensor 17", 16)
+    ('the age', 'temperatur…or 17')
     """
     text = " ".join(str(name).split())
-    text = text if len(text) <= most else f"{text[: most - 1]}…"
+    if len(text) > most:
+        tail = (most - 1) // 3
+        text = f"{text[: most - 1 - tail]}…{text[-tail:]}"
     return text.replace("$", r"\$")
+
+
+def percent(share: float) -> str:
+    """Return a share as text: whole per cents, and of less than one two digits that count.
+
+    Examples
+    --------
+    >>> percent(0.342), percent(0.0041), percent(0.0)
+    ('34 %', '0.41 %', '0 %')
+    """
+    return f"{100 * share:.0f} %" if abs(share) >= 0.01 else f"{100 * share:.2g} %"
 
 
 def html_table(rows: Iterable[Sequence[str]], heads: Sequence[str] = (), caption: str = "") -> str:

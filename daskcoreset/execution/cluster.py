@@ -41,7 +41,7 @@ def cluster_for(scheduler: str | None, workers: int | None) -> Iterator[None]:
     if scheduler is not None:
         try:
             client = distributed.Client(scheduler)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, AssertionError) as error:  # the last one of addresses like [1
             raise InvalidInputError(
                 f"no scheduler answers at {scheduler!r} ({error}); check the address."
             ) from error

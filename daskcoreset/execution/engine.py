@@ -417,6 +417,7 @@ def tree_reduce(
     from dask.highlevelgraph import HighLevelGraph
 
     from daskcoreset.execution.fold import FoldLayer
+    from daskcoreset.execution.unfused import unfused
 
     if part is None:
         part = range(blocks.n_blocks)
@@ -443,7 +444,11 @@ def tree_reduce(
     )
     name = f"{OURS}fold-{token}"
     layer = FoldLayer(name, leaves.name, len(axes), part, combine, split_every, levels)
-    return Lazy(HighLevelGraph.from_collections(name, layer, dependencies=[leaves]), layer.root)
+    below = unfused(leaves.__dask_graph__(), leaves.name)
+    graph = HighLevelGraph(
+        {**below.layers, name: layer}, {**below.dependencies, name: {leaves.name}}
+    )
+    return Lazy(graph, layer.root)
 
 
 def tree_reduce_in_memory(
@@ -532,13 +537,15 @@ def apply(function: Callable[..., T], *values: Any) -> Lazy[T]:
     from dask._task_spec import Task, TaskRef
     from dask.highlevelgraph import HighLevelGraph
 
+    from daskcoreset.execution.unfused import unfused
+
     name = f"{OURS}root-{uuid.uuid4().hex}"
     key = (name,)
     above: list[Any] = [value for value in values if isinstance(value, Lazy)]
     arguments = [TaskRef(v.__dask_keys__()[0]) if isinstance(v, Lazy) else v for v in values]
     task = Task(key, _applied, function, *arguments)
     graph = HighLevelGraph.from_collections(name, {key: task}, dependencies=above)
-    return Lazy(graph, key)
+    return Lazy(unfused(graph, name), key)
 
 
 @one_thread()

@@ -177,7 +177,9 @@ class Alone(Lazy[T]):
         """Fuse tasks as arrays do, without the aliases that this leaves."""
         from dask.array.core import Array
 
-        return _named_by_last_part(Array.__dask_optimize__(graph, keys))
+        from daskcoreset.execution.unfused import fusible
+
+        return _named_by_last_part(Array.__dask_optimize__(fusible(graph), keys))
 
 
 def _computes_on(client: Any, scheduler: Any, value: Any) -> bool:
@@ -196,13 +198,19 @@ class Apart(Alone[T]):
 
     @staticmethod
     def optimize(graph: Any, keys: Any, **_: Any) -> Any:
-        """Fuse tasks, and rename those that are ours."""
+        """Fuse tasks, and rename those that are ours, and all that need them."""
         from dask._task_spec import convert_legacy_graph
+        from dask.core import reverse_dict
 
         plain = [(key[0].removesuffix(APART), *key[1:]) for key in keys]
-        found = Alone.optimize(graph, plain)
-        names = {key: _apart(key) for key in found if layer_of(key).startswith(OURS)}
-        nodes = convert_legacy_graph(dict(found))
+        nodes = convert_legacy_graph(dict(Alone.optimize(graph, plain)))
+        above = reverse_dict({key: node.dependencies for key, node in nodes.items()})
+        waiting = [key for key in nodes if layer_of(key).startswith(OURS)]
+        names: dict[Any, Key] = {}
+        while waiting:
+            if (key := waiting.pop()) not in names:
+                names[key] = _apart(key)
+                waiting.extend(above[key])
         return {
             names.get(key, key): node.substitute(names, key=names.get(key, key))
             for key, node in nodes.items()
@@ -210,14 +218,16 @@ class Apart(Alone[T]):
 
 
 def _apart(key: Any) -> Key:
-    """Return the name of a task of ours in a graph that stands apart.
+    """Return the name of a task in a graph that stands apart.
 
     Examples
     --------
     >>> _apart(("coreset-leaf-1-0123", 7))
     ('coreset-leaf-1-0123-alone', 7)
+    >>> _apart("checkpoint-4567")
+    'checkpoint-4567-alone'
     """
-    return f"{key[0]}{APART}", *key[1:]
+    return (f"{key[0]}{APART}", *key[1:]) if isinstance(key, tuple) else f"{key}{APART}"
 
 
 def _one_after_other(first: Callable[[Any], Any], second: Callable[[Any], U], value: Any) -> U:

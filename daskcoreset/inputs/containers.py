@@ -269,13 +269,20 @@ def _select_array(group: Any, name: str, names: tuple[str, ...]) -> Any:
         return sp.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
     n_dims = 2 if name == "X" else 1
     fitting = [candidate for candidate in names if len(_member(group, candidate).shape) == n_dims]
-    if len(fitting) != 1:
+    if len(fitting) != 1 or (name == "X" and _is_cube(group, names)):
         cube = ", or a cube as xarray.open_zarr opens it" if name == "X" else ""
         raise InvalidInputError(
             f"{name} is a group of the arrays {list(names)}; name one of them {name!r}, or pass "
             f"the array itself{cube}."
         )
     return _member(group, fitting[0])
+
+
+def _is_cube(group: Any, names: tuple[str, ...]) -> bool:
+    """Whether variables of more dimensions are stored, beside which bounds of times are no data."""
+    if type(group).__module__[:4] != "zarr":
+        return False
+    return any(len(group[name].shape) > 2 and _dims_of(group[name]) for name in names)
 
 
 def _member(group: Any, name: str) -> Any:

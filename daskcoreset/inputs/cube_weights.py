@@ -89,11 +89,11 @@ def area_weights(layout: Layout) -> Any:
     latitude = _coordinate("latitude", layout)
     if latitude is None:
         names = [str(name) for name in layout.data.coords]
-        near = next((name for name in names if name.lower().startswith("lat")), "lat")
+        near = next((name for name in names if name.lower().startswith("lat")), "LATITUDE")
         raise InvalidInputError(
             f'sample_weight is "area", and of the coordinates of X, {names}, none says that it is '
-            f'latitude; set X["{near}"].attrs["units"] = "degrees_north", or pass the areas as a '
-            f"DataArray."
+            f'latitude; set X["{near}"].attrs["units"] = "degrees_north" of the one that is, or '
+            f"pass the areas as a DataArray."
         )
     longitude = _coordinate("longitude", layout)
     shared = longitude is not None and set(longitude.dims) & set(latitude.dims)

@@ -18,6 +18,8 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
+import numpy as np
+
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.validation import as_int, check_choice, is_choice
 from daskcoreset.inputs.containers import is_web_store, split_container
@@ -76,12 +78,15 @@ class SourceState:
         In the order of the rows.
     mark : str or None
         Snapshot of Icechunk, or version of a Delta table.
+    dtypes : mapping of str to str
+        Of the arrays that all parts are cut from; none of files, each of which has its own.
     """
 
     kind: str
     name: str
     parts: tuple[SourcePart, ...]
     mark: str | None = None
+    dtypes: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -367,8 +372,10 @@ def _array_state(
     name = _array_name(X)
     if commit is not None:
         name = commit.name(X.path)
+    snapshot = None if commit is None else commit.snapshot
+    dtypes = {part: np.dtype(array.dtype).name for part, array in arrays.items()}
     if len(X.shape) == 2 and X.shape[0] == 0:
-        return SourceState("array", name, (), None if commit is None else commit.snapshot)
+        return SourceState("array", name, (), snapshot, dtypes)
     missing = ReadOptions(missing_chunks=options.reading.missing_chunks)
     opened = open_all(Reading(X, missing), arrays.get("y"), arrays.get("sample_weight"))
     rows = _block_rows(opened.X, options.chunks)
@@ -384,7 +391,7 @@ def _array_state(
         SourcePart(block_name(i), stamp, partial(_rows_of_block, opened.sources, start, stop))
         for i, ((start, stop), stamp) in enumerate(zip(blocks, stamps, strict=True))
     )
-    return SourceState("array", name, parts, None if commit is None else commit.snapshot)
+    return SourceState("array", name, parts, snapshot, dtypes)
 
 
 def _array_name(array: Any) -> str:

@@ -217,6 +217,8 @@ class Audit:
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the relative difference of every audited solution, and of the total weight.
 
+        Where the sample of a `Portfolio` stood for all data, whiskers are two standard errors.
+
         Parameters
         ----------
         ax : matplotlib.axes.Axes or None, default=None
@@ -243,9 +245,11 @@ class Audit:
         """
         weight = self.coreset_weight / self.data_weight - 1
         title = f"{self.objective.name}, over {self.n_rows:,} rows"
-        return plot_audit(
-            [*self.names, "total weight"], np.append(self.differences, weight), title, ax
-        )
+        errors = None
+        if self.sample_errors is not None:
+            errors = np.append(2 * _quotient(self.sample_errors, self.on_data), 0.0)
+        names, differences = [*self.names, "total weight"], np.append(self.differences, weight)
+        return plot_audit(names, differences, title, ax, errors=errors)
 
     def _cells(self) -> list[tuple[str, str, str, str]]:
         costs = zip(self.names, self.on_coreset, self.on_data, self.differences, strict=True)

@@ -10,12 +10,15 @@ const own = data[`k${count}`] ?? data.k1;
 const xs = data[`v${x.value}`], ys = data[`v${y.value}`];
 const n = xs.length;
 const tone = (code) => config.palette[code % config.palette.length];
-const sign = (code) => config.markers[code % config.markers.length];
+// Beyond the last colour the first comes again, beside another marker.
+const sign = (code) => config.markers[(code + Math.floor(code / config.palette.length)) % config.markers.length];
+// An axis has room for so many letters; long names often differ in their last ones only.
+const brief = (text) => text.length > 44 ? `${text.slice(0, 29)}…${text.slice(-14)}` : text;
 
 // Colours of many values: dark to light, but never the colour of a page.
 const ramp = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [222, 200, 37]];
 const blend = (share) => {
-  if (!isFinite(share)) return "#767676";
+  if (!isFinite(share)) return config.ink;
   const place = Math.min(Math.max(share, 0), 1) * (ramp.length - 1), i = Math.min(Math.floor(place), ramp.length - 2);
   return "rgb(" + ramp[i].map((c, j) => Math.round(c + (place - i) * (ramp[i + 1][j] - c))).join(",") + ")";
 };
@@ -28,8 +31,10 @@ const colors = new Array(n), markers = new Array(n), sizes = new Array(n);
 for (let i = 0; i < n; i++) {
   colors[i] = codes ? tone(codes[i]) : blend(high > low ? (numbers[i] - low) / (high - low) : 0.5);
   markers[i] = codes ? sign(codes[i]) : "circle";
-  sizes[i] = 3 + 12 * Math.sqrt(data.weight[i] / config.largest);
+  sizes[i] = 4 + 11 * Math.sqrt(data.weight[i] / config.largest);
 }
+// Clusters have colours only where these are not taken by something else.
+const ofCluster = (code) => kind === "cluster" ? tone(code) : config.ink;
 if (cb_obj !== shown.selected) {
   shown.data = {x: xs, y: ys, color: colors, marker: markers, size: sizes, row: data.index, weight: data.weight};
   const mean = (i, axis) => found[`v${axis}`][i], off = (i, axis) => found[`e${axis}`][i];
@@ -37,14 +42,15 @@ if (cb_obj !== shown.selected) {
     x: at.map((i) => mean(i, x.value)), y: at.map((i) => mean(i, y.value)),
     x0: at.map((i) => mean(i, x.value) - off(i, x.value)), x1: at.map((i) => mean(i, x.value) + off(i, x.value)),
     y0: at.map((i) => mean(i, y.value) - off(i, y.value)), y1: at.map((i) => mean(i, y.value) + off(i, y.value)),
-    color: at.map((_, j) => tone(j)), name: at.map((_, j) => `${j + 1}`),
+    color: at.map((_, j) => ofCluster(j)), name: at.map((_, j) => `${j + 1}`),
   };
   shares.data = {
-    x: at.map((_, j) => j + 1), top: at.map((i) => found.share[i]), color: at.map((_, j) => tone(j)),
+    x: at.map((_, j) => j + 1), top: at.map((i) => found.share[i]),
+    color: at.map((_, j) => kind === "cluster" ? tone(j) : "#b8b8b8"),
     low: at.map((i) => Math.max(0, found.share[i] - found.share_error[i])), high: at.map((i) => found.share[i] + found.share_error[i]),
   };
-  across.axis_label = plain(config.names[x.value]);
-  up.axis_label = plain(config.names[y.value]);
+  across.axis_label = plain(brief(config.names[x.value]));
+  up.axis_label = plain(brief(config.names[y.value]));
 }
 
 const glyphs = {circle: "●", triangle: "▲", square: "■", diamond: "◆", inverted_triangle: "▼", plus: "✚", x: "✖", star: "★", hex: "⬢", square_pin: "▣"};
@@ -53,6 +59,7 @@ if (codes) {
   legend.text = names.map((name, j) => `<span style="color:${tone(j)}">${glyphs[sign(j)]}</span> ${safe(name)}`).join("<br>");
 } else {
   legend.text = high >= low ? `<div style="height:10px;background:linear-gradient(90deg,${ramp.map((c) => `rgb(${c})`)})"></div>${short(low)} … ${short(high)}` : "";
+  if (numbers.some((value) => !isFinite(value))) legend.text += `<br><span style="color:${config.ink}">●</span> no number`;
 }
 
 const chosen = shown.selected.indices;

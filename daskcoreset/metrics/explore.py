@@ -15,6 +15,7 @@ from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.core.linalg import dense
 from daskcoreset.core.random import RandomState, resolve_seed
+from daskcoreset.core.tables import percent
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.core.validation import as_int, is_int, shown
 from daskcoreset.metrics.explore_contents import Clusters, Contents
@@ -34,8 +35,8 @@ _MAX_COLUMNS = 30
 # Categories that colours and markers tell apart.
 _MAX_CLASSES = 10
 
-# Numbers of clusters at most.
-_MAX_CLUSTERS = 20
+# Numbers of clusters to choose from, and at most; and at first where the coreset says none.
+_CLUSTERS, _MAX_CLUSTERS, _FIRST = 10, 20, 4
 
 # Numbers in the rows up to which k-means starts several times, and runs to its end.
 _FEW = 1_000_000
@@ -86,7 +87,7 @@ def explore(
     coreset: Coreset,
     path: str | os.PathLike[str] | None = None,
     *,
-    max_clusters: int = 10,
+    max_clusters: int | None = None,
     columns: Sequence[str | int] | None = None,
     title: str = "",
     random_state: RandomState = 0,
@@ -98,8 +99,10 @@ def explore(
     coreset : Coreset
     path : path or None, default=None
         Where to write it; None writes nothing.
-    max_clusters : int, default=10
-        The page shows k-means for every number of clusters from 1 to this one; 20 at most.
+    max_clusters : int or None, default=None
+        The page shows k-means for every number of clusters from 1 to this one; 20 at most. None
+        takes 10, or as many as the coreset was built for where these are more. The page opens
+        with as many as it was built for, or with four where it does not say.
     columns : sequence of str or int, or None, default=None
         Columns to choose from, by name or number; None takes those with most variance, as many
         as two megabytes have room for, thirty at most.
@@ -132,12 +135,13 @@ def explore(
         raise InvalidTypeError(f"coreset is {shown(coreset)}; pass a Coreset.")
     if not isinstance(title, str):
         raise InvalidTypeError(f"title is {shown(title)}; pass text.")
-    most = as_int("max_clusters", max_clusters)
+    wanted = _clusters_wanted(coreset)
+    most = max(_CLUSTERS, wanted) if max_clusters is None else as_int("max_clusters", max_clusters)
     if most > _MAX_CLUSTERS:
         raise InvalidInputError(f"max_clusters is {most}; the page has room for {_MAX_CLUSTERS}.")
     seed = resolve_seed(random_state)
     need_bokeh()
-    contents = _contents(coreset, most, columns, seed)
+    contents = _contents(coreset, most, columns, seed, wanted)
     exploration = Exploration(page_of(contents, title or _title(coreset)))
     if path is not None:
         exploration.save(path)
@@ -203,8 +207,19 @@ def clusters_of(
     return Clusters(labels, shares, factor * share_errors, means, factor * mean_errors)
 
 
+def _clusters_wanted(coreset: Coreset) -> int:
+    """Return the number of clusters that a coreset was built for, or a usual one."""
+    record = coreset.provenance.get("objective") or {}
+    known = record.get("n_clusters") or record.get("n_components") or _FIRST
+    return min(int(known), _MAX_CLUSTERS)
+
+
 def _contents(
-    coreset: Coreset, most: int, columns: Sequence[str | int] | None, seed: int
+    coreset: Coreset,
+    most: int,
+    columns: Sequence[str | int] | None,
+    seed: int,
+    first: int = _FIRST,
 ) -> Contents:
     points, weights = coreset.points, coreset.weights
     if not (weights > 0).any():
@@ -219,7 +234,9 @@ def _contents(
     frame = rows_frame(points, weights)
     if frame.shares is not None:
         values = np.hstack([frame.of(points), values])
-        shares = [f"principal axis {i} ({share:.0%})" for i, share in enumerate(frame.shares, 1)]
+        shares = [
+            f"principal axis {i} ({percent(share)})" for i, share in enumerate(frame.shares, 1)
+        ]
         names = [*shares, *names]
     whole = bool(coreset.provenance.get("complete"))
     clusters = [
@@ -237,6 +254,7 @@ def _contents(
         "weight": coreset.total_weight,
         "method": str(coreset.provenance.get("method", "")),
         "whole": whole,
+        "k": min(first, len(clusters)),
     }
     return Contents(
         names,

@@ -47,7 +47,7 @@ class Contents(NamedTuple):
     clusters : list of Clusters
         For 1, 2, ... of them; labels of the rows that are drawn.
     facts : dict of str to object
-        n, m, total weight.
+        n, m, total weight, method, whether all rows are there, and clusters to begin with.
     """
 
     names: list[str]

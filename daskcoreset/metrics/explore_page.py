@@ -67,6 +67,7 @@ def _document(contents: Contents) -> Any:
         "classes": contents.classes,
         "hasLabels": contents.labels is not None,
         "where": contents.where,
+        "ink": INK,
         "palette": [color for color, _ in CLASSES],
         "markers": [_MARKERS[marker] for _, marker in CLASSES],
         "weight": contents.facts["weight"],
@@ -92,7 +93,7 @@ def _widgets(contents: Contents) -> dict[str, Any]:
     if contents.labels is not None:
         colors.insert(1, ("label", "label"))
     most = len(contents.clusters)
-    steps = {"start": 1, "end": max(2, most), "step": 1, "value": min(4, most)}
+    steps = {"start": 1, "end": max(2, most), "step": 1, "value": contents.facts["k"]}
     return {
         "k": models.Slider(title="clusters", name="k", disabled=most < 2, **steps, **_WIDE),
         "x": _choice("across", "x", "0", values),

@@ -15,7 +15,7 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.looks import axes_for, new_axes
 from daskcoreset.core.optional import need_matplotlib
 from daskcoreset.core.portfolio import Portfolio
-from daskcoreset.core.tables import brief
+from daskcoreset.core.tables import brief, percent
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import check_flag, is_int, shown
 from daskcoreset.inputs.options import takes_reading
@@ -24,7 +24,7 @@ from daskcoreset.metrics.explore import Exploration, explore
 from daskcoreset.metrics.plot_density import (
     MAX_COLUMNS,
     Frame,
-    area_scale,
+    Shades,
     data_frame,
     draw_density,
     draw_line,
@@ -34,6 +34,7 @@ from daskcoreset.metrics.plot_density import (
     histogram,
     histogram_of_rows,
     rows_frame,
+    shades_of,
 )
 from daskcoreset.metrics.plot_errors import plot_audit, plot_error
 
@@ -54,6 +55,9 @@ _MAX_BINS = 120
 
 # Of a user: pictures have fewer points, and a square of cells takes a gigabyte.
 _MOST_BINS = 10_000
+
+# Width of a letter, as a share of the size of the font.
+_LETTER = 0.55
 
 # Side by side, before a new row begins.
 _PANELS = 3
@@ -128,7 +132,8 @@ def plot_coreset(
         raise InvalidTypeError(f"coreset is {shown(coreset)}; pass a Coreset.")
     need_matplotlib()
     behind = _behind([coreset], X, sample_weight, bins, on_invalid)
-    return _draw(axes_for(ax), coreset, behind, None, legend=legend, style=style)
+    shades = shades_of([coreset])
+    return _draw(axes_for(ax), coreset, behind, shades, legend=legend, style=style)
 
 
 @takes_reading
@@ -215,15 +220,18 @@ def plot_coresets(
         grid = new_axes(shape, **size).ravel()
         for unused in grid[len(parts) :]:
             unused.set_visible(False)
+        for lowest in grid[max(0, len(parts) - wide) : len(parts)]:
+            lowest.xaxis.set_tick_params(labelbottom=True)
         axes = grid[: len(parts)]
     panels = np.array(axes, dtype=object).ravel()
     if len(panels) != len(parts):
         raise InvalidInputError(f"axes has {len(panels)} axes for {len(parts)} coresets.")
-    scale = min(area_scale(part.weights) for part in parts)
+    shades = shades_of(parts)
     for i, (ax, name, part) in enumerate(zip(panels, coresets, parts, strict=True)):
         shows = legend and i == 0
-        _draw(axes_for(ax), part, behind, scale, legend=shows, style=style)
-        ax.set_title(f"{brief(name)}: {len(part):,} row{'s' * (len(part) != 1)}", fontsize="medium")
+        _draw(axes_for(ax), part, behind, shades, legend=shows, style=style)
+        rows = f"{len(part):,} row{'s' * (len(part) != 1)}"
+        ax.set_title(f"{brief(name, 24)}: {rows}", fontsize="medium")
         if i % _PANELS:
             ax.set_ylabel("")
     return panels
@@ -277,7 +285,7 @@ def _draw(
     ax: Axes,
     coreset: Coreset,
     behind: _Behind,
-    scale: float | None,
+    shades: Shades,
     *,
     legend: bool,
     style: dict[str, Any],
@@ -285,12 +293,12 @@ def _draw(
     frame, edges, counts = behind
     placed = frame.of(coreset.points)
     if placed.shape[1] == 1:
-        line: dict[str, Any] = {"style": style, "scale": scale}
+        line: dict[str, Any] = {"style": style, "shades": shades}
         handles = draw_line(ax, placed[:, 0], coreset, counts, edges[0], **line)
     else:
         if counts is not None:
             draw_density(ax, counts, edges)
-        handles = draw_rows(ax, placed, coreset, style, scale)
+        handles = draw_rows(ax, placed, coreset, style, shades)
     _name_axes(ax, coreset, frame)
     if legend:
         explain(ax, handles)
@@ -300,14 +308,20 @@ def _draw(
 def _name_axes(ax: Axes, coreset: Coreset, frame: Frame) -> None:
     if frame.shares is not None:
         names = [
-            f"principal axis {i} ({share:.0%} of variance)".replace("%", " %")
+            f"principal axis {i} ({percent(share)} of variance)"
             for i, share in enumerate(frame.shares, 1)
         ]
     else:
         d = coreset.n_features
         names = list(coreset.provenance.get("columns") or (f"x{j}" for j in range(d)))
-    ax.set_xlabel(brief(names[0], 60))
-    ax.set_ylabel(brief(names[1], 60) if len(names) > 1 else "density")
+    room = (ax.bbox.width, ax.xaxis), (ax.bbox.height, ax.yaxis)
+    for name, (length, axis) in zip([*names, "density"], room, strict=False):
+        points = length / ax.figure.dpi * 72
+        size = axis.label.get_fontproperties().get_size_in_points()
+        letters = max(12, min(60, int(points / (_LETTER * size))))
+        # Words of our own take two lines where they are short, names lose their middle.
+        two_lines = frame.shares is not None and len(name) > letters
+        axis.set_label_text(name.replace(" (", "\n(") if two_lines else brief(name, letters))
 
 
 def _check_bins(bins: Any) -> None:
@@ -333,6 +347,8 @@ def _edges(shown: FloatArray, weights: FloatArray, bins: int) -> list[FloatArray
         mean = np.average(column, weights=weights)
         sigma = np.sqrt(np.average((column - mean) ** 2, weights=weights))
         low, high = min(column.min(), mean - 3 * sigma), max(column.max(), mean + 3 * sigma)
-        pad = 0.03 * (high - low) or max(1.0, abs(mean)) * 1e-3
-        edges.append(np.linspace(low - pad, high + pad, bins + 1))
+        # Equal rows lie in the middle of a cell, and of axes whose ticks have room.
+        pad = 0.03 * (high - low) or max(0.5, abs(mean) * 1e-3)
+        off = 0.0 if high > low or bins % 2 else pad / bins
+        edges.append(np.linspace(low - pad, high + pad, bins + 1) + off)
     return edges

@@ -33,11 +33,55 @@ _SMALLEST, _LARGEST = 2.0, 350.0
 # The least diameter of a marker in the legend, and the area above which markers have a rim.
 _SMALLEST_IN_LEGEND, _RIM = 3.0, 16.0
 
+# Times the median that the mean weight counts at most: one huge weight makes no specks of others.
+_MEAN_OVER_MEDIAN = 4.0
+
 # Rows whose inner products are faster than iterations without a gap between the axes.
 _FEW_ROWS = 2048
 
-# Entries that some corner of a picture has room for.
-_SHORT_LEGEND = 6
+# Entries that some corner of a picture has room for, and letters of one where there are more.
+_SHORT_LEGEND, _SHORT_NAME = 6, 16
+
+# Weights that a legend explains at most, and what marks the handles of these.
+_SIZES, _SIZED = 3, "weight"
+
+
+@dataclass(frozen=True, eq=False)
+class Shades:
+    """What labels look like in all panels of a picture, and whose weights its legend explains.
+
+    Attributes
+    ----------
+    classes : ndarray or None
+        Few different labels, sorted; None where there are none, or many.
+    low, high : float
+        Of labels that are many numbers.
+    weights : ndarray of shape (m,), float64
+        Of the rows of all panels.
+    scale : float
+        Area of a marker of weight one, in square points.
+    """
+
+    classes: AnyArray | None
+    low: float
+    high: float
+    weights: FloatArray
+    scale: float
+
+
+def shades_of(coresets: Sequence[Coreset]) -> Shades:
+    """Return one look for the labels and sizes of coresets that are drawn beside each other."""
+    weights = np.concatenate([one.weights for one in coresets])
+    scale = min(area_scale(one.weights) for one in coresets)
+    labels = [one.labels for one in coresets if one.labels is not None]
+    if not labels:
+        return Shades(None, 0.0, 1.0, weights, scale)
+    values = np.unique(np.concatenate(labels))
+    if len(values) <= len(CLASSES):
+        return Shades(values, 0.0, 1.0, weights, scale)
+    known = values[np.isfinite(values)] if values.dtype.kind in "fiu" else np.zeros(1)
+    low, high = (float(known[0]), float(known[-1])) if len(known) else (0.0, 1.0)
+    return Shades(None, low, high, weights, scale)
 
 
 def draw_density(ax: Axes, counts: FloatArray, edges: Sequence[FloatArray]) -> None:
@@ -61,11 +105,11 @@ def draw_rows(
     shown: FloatArray,
     coreset: Coreset,
     style: dict[str, Any],
-    scale: float | None = None,
+    shades: Shades | None = None,
 ) -> list[Any]:
     """Draw rows as markers whose area is their weight; return what a legend needs."""
-    scale = area_scale(coreset.weights) if scale is None else scale
-    areas: FloatArray = np.clip(coreset.weights * scale, _SMALLEST, _LARGEST)
+    shades = shades_of([coreset]) if shades is None else shades
+    areas = _areas(coreset.weights, shades.scale)
     order = np.argsort(-areas, kind="stable")  # large ones first, small ones on top of them
     options: dict[str, Any] = {
         "alpha": 0.75,
@@ -75,7 +119,9 @@ def draw_rows(
         "zorder": 2,
     }
     look = look_of(coreset.provenance.get("method", "lightweight"))
-    colors, markers, handles = _colors(coreset.labels, look)
+    colors, markers, handles = _colors(coreset.labels, look, shades)
+    if "norm" in style:  # which has limits of its own
+        colors = {name: value for name, value in colors.items() if name not in {"vmin", "vmax"}}
     if style.keys() & {"c", "color"}:
         colors, handles = {}, []
     if style.keys() & {"c", "color", "marker"}:
@@ -94,7 +140,7 @@ def draw_rows(
         bar = ax.figure.colorbar(drawn, ax=ax)
         bar.set_label("label", color=ink_of(ax))
         bar.ax.tick_params(colors=ink_of(ax))
-    return handles + _sizes(coreset.weights, areas)
+    return handles + _sizes(shades)
 
 
 def draw_line(
@@ -105,7 +151,7 @@ def draw_line(
     edge: FloatArray,
     *,
     style: dict[str, Any],
-    scale: float | None = None,
+    shades: Shades | None = None,
 ) -> list[Any]:
     """Draw one column: the density of the data, that of the coreset, and its rows below."""
     handles: list[Any] = []
@@ -122,7 +168,7 @@ def draw_line(
     handles.append(ax.stairs(density, coarse, color=color, lw=1.5, label="coreset"))
     top = ax.get_ylim()[1]
     below = np.stack([shown, np.full(len(shown), -0.07 * top)], axis=1)
-    handles += draw_rows(ax, below, coreset, style, scale)
+    handles += draw_rows(ax, below, coreset, style, shades)
     ax.set_ylim(-0.14 * top, top)
     ax.axhline(0.0, color="0.6", lw=0.8)
     return handles
@@ -130,39 +176,77 @@ def draw_line(
 
 def explain(ax: Axes, handles: list[Any]) -> None:
     """Draw the legend; a long one is placed beside the axes."""
+    from matplotlib.font_manager import FontProperties
+
     corner: Literal["best", "upper right"] = "best"
     if len(handles) > _SHORT_LEGEND:
         low, high = ax.get_xlim()
         ax.set_xlim(low, high + 0.3 * (high - low))
         corner = "upper right"
-    add_legend(ax, handles=handles, loc=corner, framealpha=0.85, fontsize="small")
+    look: dict[str, Any] = {"loc": corner, "framealpha": 0.85, "fontsize": "small"}
+    # Markers as large as in the picture need rows as high as they are, and as wide a column.
+    sized = [handle for handle in handles if handle.get_gid() == _SIZED]
+    if sized:
+        look["handler_map"] = dict.fromkeys(sized, _SizedHandler())
+        letters = float(FontProperties(size=look["fontsize"]).get_size_in_points())
+        look["handlelength"] = max(2.0, *(one.get_markersize() / letters for one in sized))
+    add_legend(ax, handles=handles, **look)
+
+
+class _SizedHandler:
+    """Draws a marker in a row of a legend that is as high as the marker."""
+
+    def legend_artist(self, _legend: Any, handle: Any, fontsize: float, box: Any) -> Any:
+        diameter, middle = handle.get_markersize(), 0.35 * fontsize
+        box.height = max(box.height, diameter)
+        box.ydescent = max(box.ydescent, diameter / 2 - middle)
+        marker = _dot(diameter, "", handle.get_markerfacecolor())
+        marker.set_data([box.width / 2], [middle])
+        box.add_artist(marker)
+        return marker
 
 
 def area_scale(weights: FloatArray) -> float:
     """Return the area, in square points, of a marker of weight one."""
     positive = weights[weights > 0]
-    mean = float(positive.mean()) if len(positive) else 1.0
-    return min(60.0, max(6.0, _INK / len(weights))) / mean
+    typical = 1.0
+    if len(positive):
+        typical = min(float(positive.mean()), _MEAN_OVER_MEDIAN * float(np.median(positive)))
+    return min(60.0, max(6.0, _INK / len(weights))) / typical
+
+
+def _areas(weights: FloatArray, scale: float) -> FloatArray:
+    areas: FloatArray = np.clip(weights * scale, _SMALLEST, _LARGEST)
+    return areas
 
 
 def _colors(
-    labels: AnyArray | None, look: Look
+    labels: AnyArray | None, look: Look, shades: Shades
 ) -> tuple[dict[str, Any], AnyArray | None, list[Any]]:
     """Colours of the rows, as options of a scatter, their markers, and what names them."""
     if labels is None:
         return {"color": look.color}, None, []
-    classes, codes = np.unique(labels, return_inverse=True)
-    if len(classes) <= len(CLASSES):
+    if shades.classes is not None:
         from matplotlib.colors import to_rgba_array
 
-        colors, markers = zip(*CLASSES[: len(classes)], strict=True)
+        # NaN is the last class, and after all numbers in a search too.
+        codes = np.searchsorted(shades.classes, labels)
+        colors, markers = zip(*CLASSES[: len(shades.classes)], strict=True)
+        most = 30 if len(colors) + _SIZES <= _SHORT_LEGEND else _SHORT_NAME
         handles = [
-            _dot(7.0, brief(name), color, marker)
-            for name, color, marker in zip(classes, colors, markers, strict=True)
+            _dot(7.0, brief(name, most), color, marker)
+            for name, color, marker in zip(shades.classes, colors, markers, strict=True)
         ]
         return {"c": to_rgba_array(colors)[codes]}, np.array(markers)[codes], handles
     if labels.dtype.kind in "fiu":
-        return {"c": labels.astype(np.float64), "cmap": "viridis"}, None, []
+        from matplotlib import colormaps
+
+        values = labels.astype(np.float64)
+        # Rows without a number are drawn, too.
+        scale = {"vmin": shades.low, "vmax": shades.high, "plotnonfinite": True}
+        unknown = [] if np.isfinite(values).all() else [_dot(7.0, "no number", "0.5")]
+        cmap = colormaps["viridis"].with_extremes(bad="0.5")
+        return {"c": values, "cmap": cmap, **scale}, None, unknown
     return {"color": look.color}, None, []  # text of many values: nothing tells them apart
 
 
@@ -174,22 +258,28 @@ def _outline(marker: str) -> Any:
     return style.get_path().transformed(style.get_transform())
 
 
-def _sizes(weights: FloatArray, areas: FloatArray) -> list[Any]:
-    """Return legend handles for a light, a median and a heavy row, of sizes that differ."""
-    rows = np.argsort(weights, kind="stable")[[len(weights) // 20, len(weights) // 2, -1]]
-    diameters = np.sqrt(areas[rows])
-    # All larger by one factor where the smallest would be a speck.
-    scale = max(1.0, _SMALLEST_IN_LEGEND / float(diameters[0]))
+def _sizes(shades: Shades) -> list[Any]:
+    """Return legend handles for a light row, a heavy one, and one between, of sizes that differ.
+
+    They are as large as in the picture, but for specks, which nobody would see alone.
+    """
+    weights = np.sort(shades.weights)
+    diameters = np.maximum(np.sqrt(_areas(weights, shades.scale)), _SMALLEST_IN_LEGEND)
+    light = len(weights) // 20
+    between = np.searchsorted(diameters, (diameters[light] + diameters[-1]) / 2)
+    rows = np.sort([light, min(int(between), len(weights) - 1), len(weights) - 1])
+    shown, diameters = weights[rows], diameters[rows]
     handles: list[Any] = []
-    for i, diameter in zip(rows, diameters * scale, strict=True):
+    for weight, diameter in zip(shown, diameters, strict=True):
         if handles and diameter < 1.15 * handles[-1].get_markersize():
-            handles.pop()
-        handles.append(_dot(float(diameter), f"weight {_short(weights[i])}", INK))
+            handles.pop()  # the heavier one stays
+        handles.append(_dot(float(diameter), f"weight {_short(weight)}", INK))
+        handles[-1].set_gid(_SIZED)
     return handles
 
 
 def _short(weight: float) -> str:
-    return f"{weight:,.0f}" if weight >= 100 else f"{weight:.3g}"
+    return f"{weight:,.0f}" if 100 <= weight < 1e7 else f"{weight:.3g}"
 
 
 def _dot(diameter: float, label: str, color: Any, marker: str = "o") -> Any:

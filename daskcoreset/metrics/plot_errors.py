@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.looks import add_legend, axes_for, ink_of, look_of
+from daskcoreset.core.looks import AUDITED, add_legend, axes_for, ink_of, look_of, new_axes
 from daskcoreset.core.optional import need_matplotlib
 from daskcoreset.core.tables import brief
 from daskcoreset.core.typing import FloatArray
@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 
 # Sizes named on the axis; more would run into each other.
 _MAX_TICKS = 8
+
+# Names that a corner of a picture has room for; a longer legend hides what is behind it.
+_FEW_NAMES = 6
+
+# Names of an audit that usual axes have room for, and height of a further one in inches.
+_FEW_SOLUTIONS, _LINE = 16, 0.25
 
 
 def plot_error(
@@ -87,12 +93,17 @@ def plot_error(
             ax.annotate("≤ 0", (x_zero, 0), (0, 7), edge, "offset points", color=color, ha="center")
     label_errors(ax, sizes)
     ax.set_ylabel("relative error")
-    add_legend(ax, frameon=False)
+    add_legend(ax, frameon=len(lines) > _FEW_NAMES)
     return ax
 
 
 def plot_audit(
-    names: Sequence[str], differences: FloatArray, title: str, ax: Axes | None = None
+    names: Sequence[str],
+    differences: FloatArray,
+    title: str,
+    ax: Axes | None = None,
+    *,
+    errors: FloatArray | None = None,
 ) -> Axes:
     """Draw how far costs on a coreset are from those on all data; see `daskcoreset.Audit.plot`.
 
@@ -101,46 +112,92 @@ def plot_audit(
     names : sequence of str
     differences : ndarray of shape (n,), float64
         Relative ones, with a sign; infinite ones, of a cost of zero on all data, are shown at
-        the edge.
+        the edge, and those that are not known by a cross.
     title : str
     ax : matplotlib.axes.Axes or None, default=None
+    errors : ndarray of shape (n,), float64, or None, default=None
+        Half the widths of intervals for the differences; infinite ones cross the picture.
 
     Returns
     -------
     matplotlib.axes.Axes
     """
     need_matplotlib()
-    ax = axes_for(ax)
     differences = as_numbers("differences", differences)
     if isinstance(names, str) or differences.shape != (np.size(np.asarray(names, object)),):
         raise InvalidInputError(
             f"names is {shown(names)} beside differences of shape {differences.shape}; pass a name "
             f"for each."
         )
-    finite = np.isfinite(differences)
-    widest = float(np.abs(differences[finite]).max(initial=1e-3))
-    placed = np.where(finite, differences, 1.15 * widest)
+    widths = np.zeros(len(differences)) if errors is None else as_numbers("errors", errors)
+    if widths.shape != differences.shape:
+        raise InvalidInputError(
+            f"errors has shape {widths.shape} beside differences of shape {differences.shape}; "
+            f"pass one for each."
+        )
+    if ax is None and len(names) > _FEW_SOLUTIONS:
+        height = 0.8 + _LINE * len(names)
+        ax = new_axes((1, 1), figsize=(6.4, height))[0, 0]
+    ax = axes_for(ax)
+    known, sure = np.isfinite(differences), np.isfinite(widths)
+    ends = np.abs(differences[known & sure]) + widths[known & sure]
+    widest = float(max(ends.max(initial=1e-3), np.abs(differences[known]).max(initial=0.0)))
+    placed = np.where(known, differences, 1.15 * widest * np.nan_to_num(np.sign(differences)))
     heights = np.arange(len(names))[::-1]
+    letters = _letters(ax, len(names))
     ax.axvline(0.0, color="0.6", lw=0.8)
-    color = look_of("kmeans").color
+    color = AUDITED
     ax.hlines(heights, 0.0, placed, color=color, lw=1.5)
-    for y, x, value in zip(heights, placed, differences, strict=True):
-        marker = "o" if np.isfinite(value) else ">"
-        ax.plot(x, y, marker=marker, color=color, ms=6, ls="none", clip_on=False)
-        side = "left" if x >= 0 else "right"
-        text = f"{value:+.2%}".replace("%", " %") if np.isfinite(value) else "∞"
-        away = 7 if x >= 0 else -7
-        place: dict[str, Any] = {"textcoords": "offset points", "ha": side, "va": "center"}
-        ax.annotate(text, (x, y), (away, 0), color=ink_of(ax), **place)
-    ax.set_yticks(heights, labels=[brief(name) for name in names])
+    reach = np.where(sure, widths, 4 * widest)
+    drawn = known & (reach > 0)
+    ax.errorbar(
+        placed[drawn], heights[drawn], xerr=reach[drawn], ls="none", color=ink_of(ax), capsize=3
+    )
+    for y, x, value, width in zip(heights, placed, differences, widths, strict=True):
+        ax.plot(x, y, marker=_marker(value), color=color, ms=min(6.0, letters), ls="none")
+        text = _difference(value)
+        away = -7.0 if x < 0 and text != "0.00 %" else 7.0
+        place: dict[str, Any] = {"textcoords": "offset points", "fontsize": letters}
+        place |= {"ha": "left" if away > 0 else "right", "va": "center"}
+        beyond, above = x + np.copysign(width, away), 0.0
+        if np.isinf(width):  # above the whisker, which crosses the picture
+            beyond, above = x, 0.9 * letters
+        ax.annotate(text, (beyond, y), (away, above), color=ink_of(ax), **place)
+    ax.set_yticks(heights, labels=[brief(name) for name in names], fontsize=letters)
     ax.set_ylim(-0.6, len(names) - 0.4)
     ax.set_xlim(-1.8 * widest, 1.8 * widest)  # with room for the words
+    ax.locator_params(axis="x", nbins=6)
     ax.xaxis.set_major_formatter(lambda x, _: f"{100 * x:.3g} %")
     ax.grid(visible=True, which="major", axis="x", color="0.5", alpha=0.2)
     ax.set_axisbelow(True)
     ax.set_xlabel("cost on the coreset, against that on all data")
-    ax.set_title(title, fontsize="medium")
+    ax.set_title(brief(title, 60), fontsize="medium")
     return ax
+
+
+def _letters(ax: Axes, lines: int) -> float:
+    """Return the size of letters, in points, of which so many lines fit beside axes."""
+    usual = ax.yaxis.label.get_fontproperties().get_size_in_points()
+    room = 0.8 * ax.bbox.height / ax.figure.dpi * 72 / lines
+    return max(3.0, min(usual, room))
+
+
+def _marker(difference: float) -> str:
+    if np.isnan(difference):
+        return "x"
+    return "o" if np.isfinite(difference) else (">" if difference > 0 else "<")
+
+
+def _difference(value: float) -> str:
+    """Say a difference in few letters."""
+    if np.isnan(value):
+        return "unknown"
+    if np.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    if abs(value) >= 100:
+        return f"{100 * value:+.3g} %"
+    text = f"{100 * value:+.2f} %"
+    return "0.00 %" if text[1:] == "0.00 %" else text
 
 
 def _means(name: str, by_size: Any, confidence: float) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -182,6 +239,9 @@ def label_errors(ax: Axes, sizes: FloatArray) -> None:
     ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_formatter("{x:,.0f}")
     low, high = ax.get_ylim()
+    if high <= 0 or low <= 0:  # nothing above zero, which has a logarithm
+        low, high = 1e-3, 1.0
+        ax.set_ylim(low, high)
     # Over few decades 1, 2 and 5 are named; over many they would run into each other.
     few = np.log10(high / low) < 3.5
     ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1,)))

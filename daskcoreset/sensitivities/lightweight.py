@@ -81,6 +81,20 @@ class Lightweight(Representable, Sensitivity[Moments]):
         distances = distances_to(block.points, summary.mean)
         return half_uniform(block.weights, distances, summary.weight, summary.quantization_error)
 
+    def row_scores(self, block: Block, summary: Moments) -> FloatArray:
+        """Return the sums of `scores`, in a third of the time."""
+        if summary.weight == 0.0:
+            return np.zeros(len(block))
+        distances, phi = distances_to(block.points, summary.mean), summary.quantization_error
+        scores = block.weights * ((1.0 if phi == 0.0 else 0.5) / summary.weight)
+        if phi > 0.0:
+            if not block.weights.min(initial=1.0) > 0.0:
+                distances[block.weights == 0.0] = 0.0  # where they may overflow
+            distances *= block.weights
+            distances /= 2.0 * phi
+            scores += distances
+        return scores
+
     def total_scores(self, local: Moments, summary: Moments) -> FloatArray:
         """Return U_i / 2U and phi_i({mu}) / 2 phi, as the center of section 4.2 does."""
         cost = local.quantization_error_about(summary.mean) if local.weight else 0.0

@@ -214,6 +214,15 @@ class SensitivityContract(ABC):
         _assert_close(scores, np.array(sums))
 
     @_for_all_blocks
+    def test_row_scores__sums_of_scores(self, blocks: list[Block]) -> None:
+        """Where they are made in another way than by adding up, the bits are the same."""
+        construction = self.construction()
+        _, summary = self.summaries(blocks)
+        for block in blocks:
+            found = construction.row_scores(block, summary)
+            np.testing.assert_array_equal(found, self.scores(block, summary).sum(axis=0))
+
+    @_for_all_blocks
     def test_proposal_bound__holds_for_every_row(self, blocks: list[Block]) -> None:
         """No row's q exceeds the bound times its block's share times its local score."""
         construction = self.construction()

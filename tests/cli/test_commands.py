@@ -97,7 +97,7 @@ def test_build__warns_in_one_line_when_nothing_is_reduced(
 ) -> None:
     assert call_main("build", npz, out, "--size", ROWS) == 0
     error = capsys.readouterr().err
-    assert error.startswith(f"warning: size={ROWS} is not below")
+    assert error.startswith(f"warning: --size {ROWS} is not below")
     assert error.count("\n") == 1
 
 
@@ -173,11 +173,11 @@ def test_build__a_header_without_an_end_is_no_coreset(
 
 def test_build__ends_when_its_time_has_passed(npz: Path, out: Path, capsys: Capture) -> None:
     assert call_main("build", npz, out, "--size", 20, "--timeout", 1e-9) == 1
-    assert "timeout=1e-09 seconds have passed" in error_line(capsys)
+    assert "the 1e-09 seconds of --timeout have passed" in error_line(capsys)
     assert not out.exists()
     for wrong in (0, -1, "nan"):
         assert call_main("build", npz, out, "--size", 20, "--timeout", wrong) == 1
-        assert "timeout must be positive and finite" in error_line(capsys)
+        assert "--timeout must be positive and finite" in error_line(capsys)
     assert call_main("build", npz, out, "--size", 20, "--timeout", 60, "--dry-run") == 1
     assert "nothing is computed now" in error_line(capsys)
     assert call_main("build", npz, out, "--size", 20, "--timeout", 600) == 0
@@ -348,7 +348,7 @@ def test_build__ends_processes_quietly_when_interrupted(tmp_path: Path, out: Pat
     assert not out.exists()
 
 
-@pytest.mark.parametrize("command", ["", "build", "store", "info", "demo"])
+@pytest.mark.parametrize("command", ["", "build", "store", "info", "rows", "demo"])
 def test_app__explains_every_command(command: str) -> None:
     result = CliRunner().invoke(commands.app, [*command.split(), "--help"])
     assert result.exit_code == 0
@@ -417,6 +417,42 @@ def test_info__is_a_table_on_a_terminal(
     text = capsys.readouterr().out
     assert "total weight" in text
     assert "none" in text
+
+
+def test_seeds__are_short_on_a_terminal_and_whole_elsewhere(
+    npz: Path, out: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seed = 10**38 + 7
+    assert call_main("build", npz, out, "--size", 50, "--seed", seed) == 0
+    assert facts_of(capsys.readouterr().out)["seed"] == str(seed)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "200")
+    assert call_main("info", out) == 0
+    text = capsys.readouterr().out
+    assert "100000…000007" in text
+    assert str(seed) not in text
+    assert call_main("info", out, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["seed"] == seed
+
+
+def test_audit__is_its_table_on_a_terminal(
+    npz: Path, out: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert call_main("build", npz, out, "--size", 50, "--seed", 0, "--clusters", 2) == 0
+    capsys.readouterr()
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert call_main("audit", out, npz, "--seed", 0) == 0
+    report = Coreset.from_zarr(out).audit(npz, random_state=0)
+    assert capsys.readouterr().out == f"{report!r}\n"
+    assert call_main("audit", out, npz, "--seed", 0, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["distortion"] == report.distortion
+
+
+def test_build__clusters_are_what_audits_judge_by(npz: Path, out: Path) -> None:
+    assert call_main("build", npz, out, "--size", 50, "--seed", 0, "--clusters", 2) == 0
+    expected = daskcoreset.build(npz, size=50, n_clusters=2, random_state=0)
+    assert Coreset.from_zarr(out).equals(expected)
+    assert Coreset.from_zarr(out).provenance["objective"]["n_clusters"] == 2
 
 
 @pytest.mark.parametrize("made", [False, True])
@@ -498,6 +534,38 @@ def test_plot__writes_a_picture(npz: Path, out: Path, tmp_path: Path, capsys: Ca
     assert ".png" in error_line(capsys)
     assert call_main("plot", out, tmp_path / "none" / "rows.png") == 1
     assert "choose another path" in error_line(capsys)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_rows__are_those_of_the_data_frame(
+    npz: Path, out: Path, tmp_path: Path, capsys: Capture, kind: str
+) -> None:
+    pd = pytest.importorskip("pandas")
+    assert call_main("build", npz, out, "--size", 50, "--labels", "y") == 0
+    table = tmp_path / f"rows.{kind}"
+    assert call_main("rows", out, table) == 0
+    found = pd.read_parquet(table) if kind == "parquet" else pd.read_csv(table)
+    expected = Coreset.from_zarr(out).to_dataframe()
+    assert list(found) == list(expected)
+    np.testing.assert_allclose(found.to_numpy(), expected.to_numpy(), rtol=1e-6)
+    capsys.readouterr()
+    assert call_main("rows", out, table) == 1
+    assert "--overwrite" in error_line(capsys)
+    assert call_main("rows", out, table, "--overwrite") == 0
+    capsys.readouterr()
+    assert call_main("rows", out, tmp_path / "rows.txt") == 2
+    assert ".parquet or .csv" in error_line(capsys)
+    assert call_main("rows", out, tmp_path / "none" / f"rows.{kind}") == 1
+    assert "choose another path" in error_line(capsys)
+
+
+@pytest.mark.parametrize("name", ["rows.parquet", "rows.npz"])
+def test_build__makes_no_store_that_is_called_a_file(
+    npz: Path, tmp_path: Path, capsys: Capture, name: str
+) -> None:
+    assert call_main("build", npz, tmp_path / name, "--size", 50) == 2
+    assert "`daskcoreset rows` writes" in error_line(capsys)
+    assert not (tmp_path / name).exists()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import daskcoreset
-from daskcoreset.cli.main import in_flags, main
+from daskcoreset.cli.flags import in_flags
+from daskcoreset.cli.main import main
 from tests.tools.command_line import Capture, call_main, error_line, facts_of, run_main
 
 
@@ -164,7 +165,7 @@ def test_module__does_nothing_when_a_worker_imports_it() -> None:
         ("nothing was reduced: X has 5 rows", "nothing was reduced: IN has 5 rows"),
         (
             'on_invalid="drop" of build, of estimators when they fit, of trees when they are made.',
-            "`daskcoreset build --on-invalid drop`.",
+            "--on-invalid drop.",
         ),
         (
             "name one of them as y, or choose others by columns=[...].",
@@ -175,6 +176,26 @@ def test_module__does_nothing_when_a_worker_imports_it() -> None:
         (
             "CoresetTree.open opens a tree that is there, or choose another path",
             "`daskcoreset tree append` takes it, or choose another path",
+        ),
+        (
+            "sample_weight is text; convert it, for example with sample_weight.astype('float32').",
+            "--weights is text; name another array or column of IN.",
+        ),
+        (
+            "y must have 1 dimension, found shape (2, 3); pass a vector, for example y.ravel().",
+            "--labels must have 1 dimension, found shape (2, 3); name another array or column",
+        ),
+        (
+            "y is 'a', which is no file, and X has no columns or arrays by name; pass the array.",
+            "--labels is 'a', which is no file, and IN has no columns or arrays by name.",
+        ),
+        (
+            "X must have 2 dimensions; pass one row per sample, for example X.reshape(len(X), -1).",
+            "IN must have 2 dimensions; pass one row per sample.",
+        ),
+        (
+            "size='auto': too few. Pass a larger epsilon, or a size.",
+            "--size auto: too few. Pass a --size.",
         ),
         ("unless a size is given. Pass a smaller size", "unless --size is given. Pass a smaller"),
     ],

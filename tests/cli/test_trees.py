@@ -65,3 +65,30 @@ def test_tree__refusals(tree: Path, npz: Path, out: Path, capsys: Capture) -> No
     assert call_main("tree", "window", tree, out, "--leaf", "a", "--to", "b") == 1
     assert "exclude each other" in error_line(capsys)
     assert not out.exists()
+
+
+def _with_nan(folder: Path) -> Path:
+    rows = np.random.default_rng(0).normal(size=(300, 3))
+    rows[7, 1] = np.nan
+    np.save(folder / "nan.npy", rows)
+    return folder / "nan.npy"
+
+
+def test_append__drops_rows_that_are_not_finite_where_told(tmp_path: Path, capsys: Capture) -> None:
+    rows, strict, lax = _with_nan(tmp_path), tmp_path / "strict", tmp_path / "lax"
+    assert call_main("tree", "create", strict, "--seed", 0) == 0
+    assert call_main("tree", "create", lax, "--seed", 0, "--on-invalid", "drop") == 0
+    capsys.readouterr()
+    assert call_main("tree", "append", strict, rows, "--name", "a") == 1
+    line = error_line(capsys)
+    assert "IN is nan in column 1 at row 7" in line
+    assert line.endswith("--on-invalid drop.")
+    assert call_main("tree", "append", strict, rows, "--name", "a", "--on-invalid", "drop") == 0
+    assert call_main("tree", "append", lax, rows, "--name", "a") == 0
+    first, second = (CoresetTree.open(path).coreset() for path in (strict, lax))
+    np.testing.assert_array_equal(first.indices, second.indices)
+    assert first.provenance["n_dropped"] == second.provenance["n_dropped"] == 1
+    capsys.readouterr()
+    assert call_main("tree", "append", lax, rows, "--name", "b", "--on-invalid", "raise") == 1
+    assert "row 7" in error_line(capsys)
+    assert len(CoresetTree.open(lax)) == 1

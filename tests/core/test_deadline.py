@@ -104,6 +104,12 @@ def test_timeout__with_nothing_to_wait_for(options: Any) -> None:
         daskcoreset.build(np.zeros((5, 1)), size=2, timeout=1.0, **options)
 
 
+def test_timeout__of_more_time_than_clocks_know() -> None:
+    rows = SlowRows()
+    assert len(daskcoreset.build(rows, size=5, timeout=1e40)) == 5
+    assert rows.reads
+
+
 def test_time_limit__the_earliest_of_several_counts() -> None:
     with time_limit(LONG):
         outer = deadline()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -63,5 +64,25 @@ def test_pictures__name_no_colours_of_their_own() -> None:
     files = [*(ROOT / "daskcoreset").rglob("*plot*.py"), *(ROOT / "benchmarks").glob("*.py")]
     files.append(ROOT / "docs/figures.py")
     for path in files:
-        found = re.findall(r"[\"']C\d[^\"'=]{0,4}[\"']|[\"']#[0-9a-fA-F]{6}[\"']", path.read_text())
+        found = re.findall(_OWN, path.read_text())
         assert not found, (path.name, found)
+
+
+# C0 and C1, also as f"C{i}", and #0a7d91.
+_OWN = r"[\"']C(?:\d|\{)[^\"'=]{0,20}[\"']|[\"']#[0-9a-fA-F]{6}[\"']"
+
+
+def test_notebooks__draw_methods_as_the_project_does() -> None:
+    """By `plot_error`, which takes looks from the table, and without styles of their own."""
+    for path in (ROOT / "notebooks").glob("*.ipynb"):
+        cells = [cell for cell in json.loads(path.read_text())["cells"] if "outputs" in cell]
+        # Stored outputs are shown in place of new ones, however old.
+        assert not any(cell["outputs"] for cell in cells), path.name
+        code = "\n".join("".join(cell["source"]) for cell in cells)
+        assert not re.findall(r"[\"']#[0-9a-fA-F]{6}[\"']", code), path.name
+        assert not re.findall(r"[\"'][ovsx^][-:][-.]?[\"']|\.loglog\(", code), path.name
+
+
+def test_look_of__unknown_methods_stay_apart() -> None:
+    many = [look_of(f"method {i}", i) for i in range(40)]
+    assert len({look[:2] for look in many}) == len(many)

@@ -10,6 +10,8 @@ import re
 import subprocess
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -63,14 +65,10 @@ def test_compute__alone_after_others_while_their_futures_are_held(
 ) -> None:
     from distributed import Client, wait
 
-    said: list[str] = []
-    handler = logging.Handler()
-    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
-    scheduler = logging.getLogger("distributed.scheduler")
     array = zarr.create_array(tmp_path / "a", shape=(800, 3), chunks=(100, 3), dtype="f8")
     array[:] = np.random.default_rng(0).normal(size=(800, 3))
     options: dict[str, Any] = {"size": 50, "chunks": 100, "passes": passes, "random_state": 0}
-    with Client(cluster) as client, mock.patch.object(scheduler, "handlers", [handler]):
+    with Client(cluster) as client, scheduler_records() as said:
         first = build(array, compute=False, **options)
         others = [first, build(array, method="uniform", compute=False, **options)]
         held = getattr(client, hold)(others)
@@ -82,6 +80,46 @@ def test_compute__alone_after_others_while_their_futures_are_held(
         del held
         assert first.compute().equals(found)
     assert not [one for one in said if "run_spec" in one]
+
+
+@pytest.mark.distributed
+@pytest.mark.parametrize("passes", [1, 2])
+@pytest.mark.parametrize("source", ["zarr", "random", "sums", "one block"])
+def test_dask_compute__of_one_after_several_while_their_futures_are_held(
+    source: str, passes: Any, cluster: Any, tmp_path: Path
+) -> None:
+    from distributed import Client, wait
+
+    rows = np.random.default_rng(0).normal(size=(800, 3))
+    stored = zarr.create_array(tmp_path / "a", shape=(800, 3), chunks=(100, 3), dtype="f8")
+    stored[:] = rows
+    random = da.random.default_rng(0).normal(size=(800, 3), chunks=(100, 3))
+    one = da.from_array(rows, chunks=(800, 3))
+    X = {"zarr": stored, "random": random, "sums": (random + 1) * 2, "one block": one}[source]
+    options: dict[str, Any] = {"size": 50, "passes": passes, "random_state": 0, "compute": False}
+    with Client(cluster) as client, scheduler_records() as said:
+        first, second = (build(X, method=m, **options) for m in ("lightweight", "uniform"))
+        held = client.compute([first, second])
+        wait(held)
+        (alone,) = dask.compute(first)
+        turned = dask.compute(second, first)
+        (kept,) = dask.persist(second)
+        wait(kept)
+        again = dask.compute(first, kept, second)
+        assert alone.equals(held[0].result())
+        assert all(found.equals(alone) for found in (turned[1], again[0], first.compute()))
+        del held, kept
+    assert not [one for one in said if "run_spec" in one]
+
+
+@contextmanager
+def scheduler_records() -> Iterator[list[str]]:
+    """Yield what the scheduler of a cluster says in its log."""
+    said: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    with mock.patch.object(logging.getLogger("distributed.scheduler"), "handlers", [handler]):
+        yield said
 
 
 def lazy_sum() -> Lazy[float]:
@@ -235,7 +273,7 @@ def test_private_modules_of_dask_are_imported_by_the_plumbing_alone() -> None:
         if (names := private_imports(path.read_text(encoding="utf-8")))
     }
     assert set(users) == {
-        f"execution/{name}.py" for name in ("clone", "engine", "fold", "lazy", "waiting")
+        f"execution/{name}.py" for name in ("clone", "engine", "fold", "lazy", "unfused", "waiting")
     }
     modules = {name.rpartition(".")[0] for names in users.values() for name in names}
     assert modules == {"dask._task_spec", "distributed.client"}

@@ -77,6 +77,11 @@ def changed(name: str, values: Any, **attrs: str) -> xr.Dataset:
             "area",
             r'none says that it is latitude; set X\["lat"\].attrs',
         ),
+        (
+            weather().drop_vars(["lat"]).assign_coords(y0=("lat", np.arange(8.0))),
+            "area",
+            r'none says that it is latitude; set X\["LATITUDE"\].* of the one that is',
+        ),
         (changed("lat", np.arange(8) * 1e5, axis="Y"), "area", "which are no degrees of latitude"),
         (weather(), "areas", "sample_weight is 'areas', but X has the variables"),
         (weather(), xr.DataArray(np.ones(3), dims="lat"), "3 cells along 'lat', and X has 8"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -145,6 +146,19 @@ def test_explore__shows_the_columns_asked_for() -> None:
     light = Coreset(X[:2], np.zeros(2), np.arange(2))
     with pytest.raises(InvalidInputError, match="no row of positive weight"):
         light.explore()
+
+
+@pytest.mark.parametrize(
+    ("built_for", "most", "shown", "opens"),
+    [(3, None, 10, 3), (None, None, 10, 4), (12, None, 12, 12), (12, 6, 6, 6), (50, None, 20, 20)],
+)
+def test_explore__opens_with_the_clusters_asked_for(
+    built_for: int | None, most: int | None, shown: int, opens: int
+) -> None:
+    coreset = daskcoreset.build(X, size=60, n_clusters=built_for, random_state=0)
+    page = coreset.explore(max_clusters=most).html
+    found = re.findall(r'"title":"clusters","start":1,"end":(\d+),"value":(\d+)', page)
+    assert found == [(str(shown), str(opens))]
 
 
 def test_explore__names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,10 @@ import scipy.sparse as sp
 from matplotlib import pyplot as plt
 from matplotlib.collections import PathCollection, QuadMesh
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 import daskcoreset
+from daskcoreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, MissingDependencyError
 from daskcoreset.metrics import plot_density as marks
 from daskcoreset.metrics.plot import plot_coreset, plot_coresets
@@ -222,6 +224,98 @@ def test_plot_coresets__share_axes_density_and_sizes() -> None:
     ]
     assert factors[0] == pytest.approx(factors[1])
     assert axes[1].get_legend() is None
+
+
+def test_plot_coresets__one_look_for_a_label_in_all_panels() -> None:
+    def labelled(names: str) -> Coreset:
+        return Coreset(X[:4], np.ones(4), np.arange(4), np.array(list(names)))
+
+    axes: Any = plot_coresets({"a": labelled("xyxy"), "b": labelled("yzyz")})
+    assert texts_of(axes[0])[:3] == ["x", "y", "z"]
+    (x, y, *_), (again, z, *_) = (rows_of(ax).get_facecolors() for ax in axes)
+    np.testing.assert_array_equal(y, again)
+    assert len({tuple(color) for color in (x, y, z)}) == 3
+    numbers = [Coreset(X[:20], np.ones(20), np.arange(20), np.arange(20.0) + i) for i in (0, 5)]
+    limits = [rows_of(ax).get_clim() for ax in plot_coresets(dict(zip("ab", numbers, strict=True)))]
+    assert limits == [(0.0, 24.0), (0.0, 24.0)]
+
+
+@pytest.mark.parametrize("heavy", [1.0, 50.0, 1e12])
+def test_plot_coresets__legend_is_of_all_panels_and_as_large_as_the_markers(heavy: float) -> None:
+    few = Coreset(X[:30], np.append(np.ones(29), heavy) * 40, np.arange(30))
+    many = Coreset(X[:900], np.ones(900), np.arange(900))
+    axes: Any = plot_coresets({"few": few, "many": many})
+    legend = axes[0].get_legend()
+    drawn = np.concatenate([rows_of(ax).get_sizes() for ax in axes])
+    # The largest are drawn first.
+    weights = np.concatenate([np.sort(one.weights)[::-1] for one in (few, many)])
+    legend.figure.canvas.draw()
+    box, scale = legend.get_window_extent(), 72 / legend.figure.dpi
+    named = [text.get_text() for text in legend.get_texts()]
+    assert named[0] == "weight 1"  # of the other panel
+    marks = [mark for mark in legend.findobj(Line2D) if mark.get_marker() == "o"]
+    assert len(marks) == len(named) >= 2
+    for mark, name in zip(marks, named, strict=True):
+        weight = float(name.removeprefix("weight ").replace(",", ""))
+        area = drawn[np.argmin(abs(weights - weight))]
+        assert mark.get_markersize() == pytest.approx(max(3.0, np.sqrt(area)), rel=0.05)
+        # Within the frame, and beside the words.
+        center = mark.get_transform().transform(np.transpose(mark.get_data()))[0]
+        reach = mark.get_markersize() / scale / 2
+        assert box.x0 <= center[0] - reach
+        assert box.y0 <= center[1] - reach
+        assert center[1] + reach <= box.y1
+        assert center[0] + reach <= min(one.get_window_extent().x0 for one in legend.get_texts())
+
+
+def test_plot_coresets__lowest_panels_name_the_axis() -> None:
+    axes: Any = plot_coresets({str(i): CORESET for i in range(5)})
+    axes[0].figure.canvas.draw()
+    shown = [any(one.label1.get_visible() for one in ax.xaxis.get_major_ticks()) for ax in axes]
+    assert shown == [False, False, True, True, True]
+
+
+def test_plot__rows_whose_label_is_no_number_are_drawn() -> None:
+    labels = np.where(np.arange(60) % 3, np.arange(60.0), np.nan)
+    coreset = Coreset(X[:60], np.ones(60), np.arange(60), labels)
+    ax: Any = coreset.plot(ax=new_axes())
+    ax.figure.canvas.draw()
+    assert "no number" in texts_of(ax)
+    assert len(rows_of(ax).get_offsets()) == 60
+    assert (np.asarray(rows_of(ax).get_facecolors())[:, 3] > 0).all()
+    own: Any = coreset.plot(ax=new_axes(), norm=mpl.colors.Normalize(0, 9))
+    assert rows_of(own).get_clim() == (0, 9)
+
+
+def test_plot__one_huge_weight_leaves_the_others_visible() -> None:
+    weights = np.append(np.ones(199), 1e12)
+    ax: Any = Coreset(X[:200], weights, np.arange(200)).plot(ax=new_axes())
+    assert np.median(rows_of(ax).get_sizes()) > 3 * marks._SMALLEST
+
+
+def test_plot__equal_rows_lie_in_the_middle_of_a_cell() -> None:
+    ones = np.ones((20, 2))
+    ax: Any = Coreset(ones, np.ones(20), np.arange(20)).plot(ones, ax=new_axes())
+    corners = mesh_of(ax).get_coordinates()[:, :, 0][0]
+    cell = np.searchsorted(corners, 1.0)
+    assert corners[cell - 1 : cell + 1].mean() == pytest.approx(1.0)
+
+
+def test_plot__words_fit_small_axes(tmp_path: Any) -> None:
+    names = [f"a_name_of_sixty_letters_{'x' * 30}_{i:05}" for i in range(2)]
+    small = pd.DataFrame(X[:, :2], columns=names)
+    for coreset in (CORESET, daskcoreset.build(small, size=50, random_state=0)):
+        figure = Figure(figsize=(3.2, 2.6), layout="constrained")
+        ax: Any = coreset.plot(ax=figure.add_subplot())
+        figure.savefig(tmp_path / "small.png")
+        for word in (ax.xaxis.label, ax.yaxis.label):
+            box = word.get_window_extent()
+            assert figure.bbox.x0 <= box.x0
+            assert box.x1 <= figure.bbox.x1
+            assert figure.bbox.y0 <= box.y0
+            assert box.y1 <= figure.bbox.y1
+    assert ax.get_xlabel().endswith("00000")  # what tells the names apart
+    assert ax.get_ylabel().endswith("00001")
 
 
 def test_plot_coresets__of_a_portfolio_without_a_read() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
+import daskcoreset
 from daskcoreset.core.errors import InvalidInputError, MissingDependencyError
 from daskcoreset.metrics.plot_errors import plot_audit, plot_error
 
@@ -91,3 +93,58 @@ def test_plot_audit__words_stay_within_the_axes() -> None:
         words = text.get_window_extent()
         assert box.x0 <= words.x0
         assert words.x1 <= box.x1
+
+
+def test_plot_audit__what_is_infinite_or_unknown_is_said() -> None:
+    differences = np.array([np.inf, -np.inf, np.nan, 1e14, -0.0, 0.1])
+    errors = np.array([np.inf, 0.0, 0.0, 0.0, 0.0, np.inf])
+    ax: Any = plot_audit(list("abcdef"), differences, "t" * 200, new_axes(), errors=errors)
+    words = [text.get_text() for text in ax.texts]
+    assert words == ["∞", "-∞", "unknown", "+1e+16 %", "0.00 %", "+10.00 %"]
+    assert len(ax.get_title()) <= 60
+    ax.figure.canvas.draw()
+    box = ax.get_window_extent()
+    assert all(text.get_window_extent().x1 <= box.x1 for text in ax.texts)
+    whiskers = next(c for one in ax.containers for c in one[2])
+    (segment,) = whiskers.get_segments()  # of what is infinite itself there is none
+    low, high = ax.get_xlim()
+    assert segment[0, 0] <= low
+    assert segment[1, 0] >= high
+    with pytest.raises(InvalidInputError, match="errors has shape"):
+        plot_audit(["a"], np.zeros(1), "", new_axes(), errors=np.zeros(2))
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_plot_audit__many_solutions_do_not_run_into_each_other(given: bool) -> None:
+    names = [f"solution {'n' * 50} {i}" for i in range(40)]
+    differences = np.random.default_rng(0).normal(size=40)
+    ax: Any = plot_audit(names, differences, "costs", new_axes() if given else None)
+    ax.figure.canvas.draw()
+    for words in (ax.get_yticklabels(), ax.texts):
+        boxes = [word.get_window_extent() for word in words]
+        boxes.sort(key=lambda box: box.y0)
+        assert all(a.y1 <= b.y0 + 1 for a, b in pairwise(boxes))
+    assert len({word.get_text() for word in ax.get_yticklabels()}) == 40
+
+
+def test_audit_plot__of_a_sample_has_whiskers() -> None:
+    X = np.random.default_rng(0).normal(size=(60_000, 3))
+    methods = ["lightweight"]
+    found = daskcoreset.build(X, size=200, method=methods, summaries=["sample"], random_state=0)
+    audit = found["lightweight"].audit(found, n_clusters=2, random_state=0)
+    with_sample: Any = audit.plot(new_axes())
+    assert with_sample.containers
+    ends = next(c.get_segments() for one in with_sample.containers for c in one[2])
+    assert audit.sample_errors is not None
+    widths = 2 * audit.sample_errors / audit.on_data
+    assert (widths > 0).all()
+    np.testing.assert_allclose([end[1, 0] - end[0, 0] for end in ends], 2 * widths)
+    exact = found["lightweight"].audit(X, n_clusters=2, random_state=0)
+    plain: Any = exact.plot(new_axes())
+    assert not [c for one in plain.containers for c in one[2] if c.get_segments()]
+
+
+def test_plot_error__nothing_above_zero_is_drawn_on_the_edge(tmp_path: Any) -> None:
+    ax: Any = plot_error({"uniform": {100: [-0.1, -0.2], 200: [-1.0]}}, new_axes())
+    ax.figure.savefig(tmp_path / "picture.png")
+    assert [text.get_text() for text in ax.texts] == ["≤ 0", "≤ 0"]

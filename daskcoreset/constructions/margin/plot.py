@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 # More would cover the line.
 _MAX_MARKERS = 40
 
+# Inches that two columns of a legend need.
+_NARROW = 3.2
+
 
 def plot_margins(found: MarginCoreset, ax: Axes | None = None) -> Axes:
     """Draw the margin on the core set and on the data against the reads of the data.
@@ -136,10 +139,21 @@ def plot_gap(
     ax.set_ylabel("margin")
     ax.grid(visible=True, color="0.5", alpha=0.2)
     ax.set_axisbelow(True)
-    # Above the axes, where no curve runs; in two columns, which narrow axes have room for.
-    above: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": 2}
-    add_legend(ax, frameon=False, fontsize="small", **above)
+    if len(np.unique(at)) == 1:
+        ax.set_xlim(at[0] - 1, at[0] + 1)
+    _explain(ax)
     return ax
+
+
+def _explain(ax: Axes, above: float = 1.0, **named: Any) -> None:
+    """Draw the legend above the axes, where no curve runs, in two columns."""
+    place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, above), "ncols": 2}
+    if ax.bbox.width / ax.figure.dpi < _NARROW:
+        # Two columns would be wider than these axes, and several lines as high.
+        place = {"loc": "best", "framealpha": 0.6, "labelspacing": 0.2}
+        add_legend(ax, fontsize="xx-small", **place, **named)
+    else:
+        add_legend(ax, fontsize="small", frameon=False, **place, **named)
 
 
 # Opacity of the grey behind each phase.
@@ -219,9 +233,7 @@ def plot_labels(
         right.spines[:].set_visible(False)  # those of the left axis are there
         more = right.get_legend_handles_labels()
         handles = (handles[0] + more[0], handles[1] + more[1])
-    named: dict[str, Any] = {"handles": handles[0], "labels": handles[1], "fontsize": "small"}
-    above: dict[str, Any] = {"bbox_to_anchor": (0.0, 1.05), "ncols": 2, "frameon": False}
-    add_legend(ax, loc="lower left", **named, **above)
+    _explain(ax, 1.05, handles=handles[0], labels=handles[1])
     return ax
 
 

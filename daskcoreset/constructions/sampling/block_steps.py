@@ -215,7 +215,9 @@ def _candidates(  # noqa: PLR0917 - all of them are always given
     if len(block) and inclusion.min() == 1.0:  # all rows, of which no copy is needed
         return Candidates(block_index, block.numbered(), inclusion, target=np.inf)
     chosen = draw_candidates(construction, summary, block, scores, inclusion, rng)
-    if not ((inclusion > 0.0) & (inclusion < 1.0)).any():
+    # One look clears the usual case, in which no row is certain.
+    is_partial = 0.0 < inclusion.max(initial=0.0) < 1.0
+    if not is_partial and not ((inclusion > 0.0) & (inclusion < 1.0)).any():
         target = np.inf  # all rows with a score are here: reading the block again would add none
     return Candidates(block_index, block.take(chosen), inclusion[chosen], target=target)
 

@@ -413,7 +413,7 @@ def draw_systematically(  # noqa: PLR0917 - all of them are always given
     InvalidInputError
         If `size` is below two rows for every class that must have some.
     """
-    scores = construction.scores(rows, summary).sum(axis=0)
+    scores = construction.row_scores(rows, summary)
     second = _inclusion(construction, summary, rows, scores / first, size)
     order = construction.design.order(rows, summary, second)
     # With every row certain all draws are the same.

@@ -172,6 +172,11 @@ def _judged(
     kept_cost = float((block.weights * old).sum()) + constant
     new_cost = float((block.weights * unseen).sum()) + float(np.mean(penalties))
     seen_cost = float((block.weights * seen).sum()) + objective.constant(best)
+    if not np.isfinite(kept_cost):
+        raise InvalidInputError(
+            f"kept costs {kept_cost}, for it is so far from the rows that the cost overflows; pass "
+            f"a solution of these columns, in their units."
+        )
     if not kept_cost > 0.0:
         return Drift(0.0, 0.0, 0.0, kept_cost, new_cost)
     lowest = 1.0 - new_cost / kept_cost

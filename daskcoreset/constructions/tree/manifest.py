@@ -200,7 +200,7 @@ class Manifest:
         return self.digests.get(name) or self._read_group(name).digest
 
     @classmethod
-    def newest(cls, place: Place, origin: Origin, most_rows: int) -> Manifest:
+    def newest(cls, place: Place, origin: Origin, most_rows: int | None) -> Manifest:
         """Read the newest version, and check that its nodes are there.
 
         Raises
@@ -247,7 +247,7 @@ class Manifest:
             )
         found, link = self, self._read_kept(self.version)[1]
         for number in range(self.version - 1, version - 1, -1):
-            if not self._keeps(number):
+            if self._is_first(link) or not self._keeps(number):
                 raise InvalidInputError(
                     f"version {version} is not kept: the oldest one there is {number + 1}; pass a "
                     f"later one, and keep more with CoresetTree.follow(..., keep=...)."
@@ -259,6 +259,10 @@ class Manifest:
             link = link_before
         found.check_nodes()
         return found
+
+    def _is_first(self, link: Mapping[str, str] | None) -> bool:
+        """Whether a version follows no other; its number goes on where it replaced a place."""
+        return link is not None and link.get("previous") == self.head.settings
 
     def _keeps(self, version: int) -> bool:
         try:
@@ -365,7 +369,7 @@ class Manifest:
         if contents.digest != self.head.digest:
             where = place.where(self.version, MAIN)
             raise StoreError(f"{where}: replaced since it was opened; restore it from a copy")
-        if link is not None and self.version > 1:
+        if link is not None and self.version > 1 and not self._is_first(link):
             before = place.read(self.version - 1, MAIN, _MANIFEST)
             if before.digest != link.get("previous"):
                 where = place.where(self.version - 1, MAIN)

@@ -140,6 +140,11 @@ class Origin(NamedTuple):
     chained: bool
 
 
+def origin_of(contents: GroupContents) -> Origin:
+    """Return what the versions of a store begin from, by its settings."""
+    return Origin(contents.digest, chained=contents.schema_version > 1)
+
+
 def settings_from(contents: GroupContents, path: str, method: Any) -> tuple[Settings, Origin]:
     """Return the settings that were written, with the method passed or the stored one.
 
@@ -157,8 +162,7 @@ def settings_from(contents: GroupContents, path: str, method: Any) -> tuple[Sett
         values = {name: attributes[name] for name in names}
         check_choice("metric", values["metric"], "euclidean", "cosine")
         made_with = (attributes["method"], attributes["parameters"], attributes["sampling"])
-    origin = Origin(contents.digest, chained=contents.schema_version > 1)
-    return Settings(_stored_reducer(path, *made_with, method), **values), origin
+    return Settings(_stored_reducer(path, *made_with, method), **values), origin_of(contents)
 
 
 def _stored_reducer(path: str, name: str, parameters: Any, sampling: Any, method: Any) -> Reducer:

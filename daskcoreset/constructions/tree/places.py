@@ -8,8 +8,10 @@ one of an object store.
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias, TypeVar
@@ -79,6 +81,7 @@ class Place(ABC):
         remedy: str,
         *,
         overwrite: bool,
+        replaced: Head | None = None,
     ) -> Head:
         """Make it, whole or not at all.
 
@@ -92,6 +95,8 @@ class Place(ABC):
             What to do where something is there.
         overwrite : bool
             Whether to replace a place of this kind that is there.
+        replaced : Head, optional
+            The newest version of the place that is there; another one is not replaced.
 
         Returns
         -------
@@ -102,6 +107,20 @@ class Place(ABC):
         StoreError
             Something is there, or it cannot be written. What was there is unchanged.
         """
+
+    @abstractmethod
+    def check_writable(self, remedy: str) -> None:
+        """Check, before the work of a first version, that it could be made here.
+
+        Raises
+        ------
+        StoreError
+            It could not; `remedy` says what to do where something else is there.
+        """
+
+    @abstractmethod
+    def head_before(self, settings: GroupContents, replaced: Head | None = None) -> Head:
+        """Return what the first version follows that `create` makes."""
 
     @abstractmethod
     def is_free(self) -> bool:
@@ -215,6 +234,7 @@ class LocalPlace(Place):
         remedy: str,
         *,
         overwrite: bool,
+        replaced: Head | None = None,
     ) -> Head:
         """Make the folder under another name, and rename it when all of it is there."""
 
@@ -225,9 +245,33 @@ class LocalPlace(Place):
             versions.write_head(place.root, head)
             return head
 
-        return persistence.create_store(
-            self.path, settings, fill, remedy, overwrite, self._refuse_others
-        )
+        with ExitStack() as turn:
+
+            def refuse_others() -> None:
+                self._refuse_others()
+                if replaced is not None:  # and nobody follows it until this one stands there
+                    turn.close()  # of the call before the work of writing
+                    turn.enter_context(versions.locked(self.root))
+                    versions.check_current(self.root, replaced)
+
+            return persistence.create_store(
+                self.path, settings, fill, remedy, overwrite, refuse_others
+            )
+
+    def check_writable(self, remedy: str) -> None:  # noqa: ARG002 - `is_free` looks for others
+        """Look at the folder above it, or the first one above that which is there."""
+        above = next(folder for folder in self.path.absolute().parents if folder.exists())
+        if not (above.is_dir() and os.access(above, os.W_OK | os.X_OK)):
+            what = "cannot be written" if above.is_dir() else "is no folder"
+            raise StoreError(f"{self.path} cannot be made: {above} {what}; choose another path")
+
+    def head_before(
+        self,
+        settings: GroupContents,
+        replaced: Head | None = None,  # noqa: ARG002 - of object stores numbers go on
+    ) -> Head:
+        """Begin from the settings."""
+        return Head.before_first(settings.digest)
 
     def is_free(self) -> bool:
         """Look for a folder with anything in it."""

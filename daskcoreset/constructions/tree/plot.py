@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from daskcoreset.constructions.tree.leaf_table import LeafTable
 from daskcoreset.constructions.tree.shape import Part
-from daskcoreset.core.looks import BLUE, INK, ORANGE, axes_for, ink_of
+from daskcoreset.core.looks import BLUE, INK, ORANGE, axes_for
 from daskcoreset.core.optional import need_matplotlib
 from daskcoreset.core.tables import brief
 
@@ -58,10 +58,12 @@ def plot_tree(
     colors[:, 3] = _NEW - (_NEW - _OLD) * age / max(1.0, float(age.max()))
     ax.add_collection(PolyCollection(boxes, facecolors=colors, edgecolors="none"))
     if len(leaves) <= _MAX_NUMBERED:
-        for part, changes, (*_, opacity) in zip(parts, age, colors, strict=True):
+        # On a ground of their own: the boxes are light or dark, and hatched.
+        ground = {"boxstyle": "round,pad=0.2", "facecolor": BLUE, "edgecolor": "none"}
+        number: dict[str, Any] = {"ha": "center", "va": "center", "color": "white", "bbox": ground}
+        for part, changes in zip(parts, age, strict=True):
             place = (part.start + part.stop) / 2, heights[part.name] + 0.5
-            color = "white" if opacity > 0.5 else ink_of(ax)
-            ax.text(*place, f"{changes:.0f}", ha="center", va="center", color=color, zorder=4)
+            ax.text(*place, f"{changes:.0f}", zorder=4, **number)
     chosen = [_corners(part, heights[part.name]) for part in window]
     if chosen:
         marked = PolyCollection(chosen, facecolors="none", edgecolors=ORANGE, hatch="///", lw=1.5)
@@ -70,7 +72,7 @@ def plot_tree(
     deep = 0.15 + 0.7 * rows / max(1.0, float(rows.max()))
     ax.bar(np.arange(len(leaves)) + 0.5, -deep, width=0.7, color=INK, alpha=0.6)
     _name_axes(ax, leaves, max(heights.values()))
-    title = "changes since a node was made; the darker, the newer"
+    title = "changes since a node was made; the stronger the colour, the newer"
     ax.set_title(f"{title}\nhatched: read for the window" if chosen else title, fontsize=9)
     return ax
 

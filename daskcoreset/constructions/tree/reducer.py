@@ -248,18 +248,20 @@ class SensitivityReducer(Reducer):
         with ignore_overflow():
             summary = self._summary(rows, rng)
             scores = self._scores(rows, summary)
-            if self.sampling == "systematic" and min_candidates is None:
+            if self.sampling == "systematic" and min_candidates is not None:
+                count = max(OVERSAMPLING * size, min_candidates)
+                chosen, weights = self._drawn(rows, summary, scores, size, count, rng)
+                return replace(points.take(chosen), weights=weights)
+            if self.sampling == "systematic":
                 inclusion = inclusion_probabilities(scores, size)
                 chosen = draw_candidates(self.construction, summary, rows, scores, inclusion, rng)
                 weights = rows.weights[chosen] / inclusion[chosen]
-                # Totals that are exact in a reduction, as those of classes, are so here too.
-                weights = self._calibrated(rows, chosen, weights, summary)
-            elif self.sampling == "systematic":
-                count = max(OVERSAMPLING * size, min_candidates or 0)
-                chosen, weights = self._drawn(rows, summary, scores, size, count, rng)
             else:
-                chosen, weights = self._drawn_independently(rows, summary, scores, size, rng)
-        return replace(points.take(chosen), weights=weights)
+                chosen, weights = self._drawn_independently(rows, scores, size, rng)
+            # Totals that are exact in a reduction, as those of classes, are so of candidates too.
+            kept, design = points.take(chosen), self.construction.design
+            weights = design.calibrate(as_block(kept), weights, summary).weights
+            return replace(kept, weights=weights)
 
     def describe(self, points: WeightedPoints, rng: Generator) -> dict[str, Any]:
         """Facts that the construction states of the rows, after its own check of them."""
@@ -280,7 +282,7 @@ class SensitivityReducer(Reducer):
         return summary
 
     def _scores(self, rows: Block, summary: Any) -> FloatArray:
-        scores: FloatArray = self.construction.scores(rows, summary).sum(axis=0)
+        scores: FloatArray = self.construction.row_scores(rows, summary)
         total = scores.sum()
         if not np.isfinite(total):
             raise overflow_error()
@@ -300,19 +302,13 @@ class SensitivityReducer(Reducer):
         return positions[draw.chosen], draw.weights
 
     def _drawn_independently(
-        self, rows: Block, summary: Any, scores: FloatArray, size: int, rng: Generator
+        self, rows: Block, scores: FloatArray, size: int, rng: Generator
     ) -> tuple[IndexArray, FloatArray]:
         draws = draw_with_replacement(scores, size, rng)
         q = scores[draws] / scores.sum()
         # By position, not by row number: the same row may stand twice in a union.
         first, weights = merge_duplicates(draws, rows.weights[draws] / (size * q))
-        chosen = draws[first]
-        return chosen, self._calibrated(rows, chosen, weights, summary)
-
-    def _calibrated(
-        self, rows: Block, chosen: IndexArray, weights: FloatArray, summary: Any
-    ) -> FloatArray:
-        return self.construction.design.calibrate(rows.take(chosen), weights, summary).weights
+        return draws[first], weights
 
 
 def as_block(points: WeightedPoints) -> Block:

@@ -290,6 +290,7 @@ class RemotePlace(Place):
         remedy: str,
         *,
         overwrite: bool,
+        replaced: Head | None = None,
     ) -> Head:
         """Write the first members, and then the root where none is, or in place of the old one."""
         self._refuse_read_only()
@@ -297,7 +298,35 @@ class RemotePlace(Place):
         before = self._find_root()
         if before is not None and not overwrite:
             raise StoreError(f"{self.name} exists; {remedy}")
-        if before is None:
+        head_before = None if before is None else before.head
+        if replaced is not None and head_before != replaced:
+            there = 0 if head_before is None else head_before.version
+            raise overtaken_error(self.name, there, replaced)
+        self._refuse_others(before, remedy)
+        start = self.head_before(settings, head_before)
+        head = self._write(settings, start, first(start) if first else {}, before)
+        if head is None:
+            raise StoreError(f"{self.name} exists since a moment ago; {remedy}")
+        return head
+
+    def head_before(self, settings: GroupContents, replaced: Head | None = None) -> Head:
+        """Go on with the numbers, so that a version is never made twice in a place."""
+        return Head(settings.digest, replaced.version if replaced else 0, settings.digest)
+
+    def check_writable(self, remedy: str) -> None:
+        """Look for what is no member, and write what no writer knows on a condition."""
+        self._refuse_read_only()
+        self._refuse_others(self._find_root(), remedy)
+        self._check_conditions(self._name_of(1, "probe", uuid4().hex))
+
+    def _check_conditions(self, key: str) -> None:
+        if not self._has_conditions:
+            self.folder.check_conditions(key)
+            self._has_conditions = True
+
+    def _refuse_others(self, root: Root | None, remedy: str) -> None:
+        """Refuse a folder without a root that holds more than a killed writer leaves."""
+        if root is None:
             for key in self.folder.keys(most=_PAGE):
                 member = self._parse(key)
                 if member is None:
@@ -307,12 +336,6 @@ class RemotePlace(Place):
                         f"{self.name}: its root is missing, and members of version {member[0]} are "
                         f"there; restore it from a copy, or choose another path"
                     )
-        # Numbers go on, so that a version is never made twice in a place.
-        start = Head(settings.digest, before.head.version if before else 0, settings.digest)
-        head = self._write(settings, start, first(start) if first else {}, before)
-        if head is None:
-            raise StoreError(f"{self.name} exists since a moment ago; {remedy}")
-        return head
 
     def commit(self, head: Head, members: Members) -> Head:
         """Write members, and then the root in place of the one before."""
@@ -338,9 +361,7 @@ class RemotePlace(Place):
         root = Root(settings, after, tokens)
         written: list[str] = []
         try:
-            if not self._has_conditions:
-                self.folder.check_conditions(self._name_of(after.version, "probe", token))
-                self._has_conditions = True
+            self._check_conditions(self._name_of(after.version, "probe", token))
             for member, contents in members.items():
                 key = self._name_of(after.version, member, token if member == MAIN else None)
                 written.append(key)

@@ -19,7 +19,7 @@ class SourceRecord:
     kind, name : str
         Of `SourceState`.
     options : mapping
-        ``FollowOptions.record``: a source is followed in one way.
+        ``FollowOptions.record``: a source is followed in one way. Of an array also its dtypes.
     keep : int or None
         Versions of the tree that are kept; None for all.
     mark : str or None
@@ -69,6 +69,7 @@ class SourceRecord:
                     f"{name} is {value!r}, and {where} follows {self.name!r} with {known!r}; "
                     f"{remedy}."
                 )
+        self._check_dtypes(where, state)
         self._check_detect(where, state, options)
         names = {part.name for part in state.parts}
         if self.stamps and names.isdisjoint(self.stamps):
@@ -77,6 +78,22 @@ class SourceRecord:
                 raise InvalidInputError(
                     f"source lists {min(names)!r} and no file that {where} follows, such as "
                     f"{min(self.stamps)!r}; {remedy}."
+                )
+
+    @staticmethod
+    def options_of(state: SourceState, options: FollowOptions) -> dict[str, Any]:
+        """Return what is remembered of how a source is read."""
+        return {**options.record, "dtypes": dict(state.dtypes)}
+
+    def _check_dtypes(self, where: str, state: SourceState) -> None:
+        """Refuse an array that was written anew with another dtype, whatever its rows count as."""
+        known: Mapping[str, str] = self.options.get("dtypes", {})  # which earlier views have not
+        for name, dtype in state.dtypes.items():
+            before = known.get(name, dtype)
+            if dtype != before:
+                raise InvalidInputError(
+                    f"{name} is {dtype}, and {where} follows {self.name!r} with {before}; the view "
+                    f"is as it was. Write the array with {before}, or follow it from another path."
                 )
 
     def _check_detect(self, where: str, state: SourceState, options: FollowOptions) -> None:

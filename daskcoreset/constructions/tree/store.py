@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
 from daskcoreset.constructions.tree import persistence
 from daskcoreset.constructions.tree.answers import coreset_of, parts_of
-from daskcoreset.constructions.tree.chain import OvertakenError
+from daskcoreset.constructions.tree.chain import Head, OvertakenError
 from daskcoreset.constructions.tree.changes import Needed, write_version
 from daskcoreset.constructions.tree.drift import Drift, drift_of, solution_of
 from daskcoreset.constructions.tree.following import Plan, Refresh, Refreshing
@@ -23,17 +23,18 @@ from daskcoreset.constructions.tree.plot import plot_tree
 from daskcoreset.constructions.tree.reducer import Reducer
 from daskcoreset.constructions.tree.remote import place_at
 from daskcoreset.constructions.tree.shape import cover
+from daskcoreset.constructions.tree.unmade import UnmadePlace
 from daskcoreset.constructions.tree.view import SourceView
 from daskcoreset.constructions.tree.windows import TreeWindow
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.deadline import time_limit
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.inside import refuse_inside
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.tables import short_seed
 from daskcoreset.core.typing import IndexArray, Metric, Sampling
-from daskcoreset.core.validation import as_int, check_count, check_flag
+from daskcoreset.core.validation import as_int, check_choice, check_count, check_flag
 from daskcoreset.core.zarr_places import Location
 from daskcoreset.execution.progress import count_reads
 from daskcoreset.inputs.followed import FollowOptions
@@ -53,29 +54,26 @@ _N_TURNS = 3
 _LAYOUT = Layout("coreset-tree", "versions", flat=False)
 
 
-def _created(
-    place: Place, settings: Settings, *, follows: bool = False, overwrite: bool = False
-) -> Manifest:
-    """Make an empty tree; one that follows a source is opened by `CoresetTree.follow` too."""
-    opens = "CoresetTree.follow" if follows else "CoresetTree.open"
-    contents = persistence.settings_contents(settings, _LAYOUT.kind, follows=follows)
-    remedy = f"{opens} opens a tree that is there, or choose another path"
-    head = place.create(contents, None, remedy, overwrite=overwrite)
-    return Manifest(place, head, most_rows=settings.most_rows)
-
-
-def _made_by_one(place: Place, settings: Settings) -> None:
-    """Make an empty view, unless another process has just done so."""
-    try:
-        _created(place, settings, follows=True)
-    except StoreError:
-        if place.is_free():
-            raise
+def _unmade(place: Place, settings: Settings, replaced: Head | None = None) -> Manifest:
+    """Return an empty view, which its first version makes."""
+    contents = persistence.settings_contents(settings, _LAYOUT.kind, follows=True)
+    remedy = "CoresetTree.follow opens a view that is there, or choose another path"
+    unmade = UnmadePlace(place, contents, remedy, replaced)
+    head = unmade.first_head
+    return Manifest(unmade, head, head.version, most_rows=settings.most_rows)
 
 
 def _opened(place: Place, method: Any) -> tuple[Settings, Manifest]:
     settings, origin = persistence.settings_from(place.settings(), place.name, method)
     return settings, Manifest.newest(place, origin, settings.most_rows)
+
+
+def _find_unused(place: Place) -> Head | None:
+    """Return the newest version of a view that has never had a leaf; None of any other."""
+    contents = place.settings()
+    manifest = Manifest.newest(place, persistence.origin_of(contents), None)
+    is_view = manifest.source is not None or persistence.is_view(contents)
+    return manifest.head if is_view and not manifest.next_uid else None
 
 
 class CoresetTree:
@@ -194,7 +192,10 @@ class CoresetTree:
         )
         place = place_at("path", path, _LAYOUT, storage_options)
         refuse_inside(path, storage_options)
-        return cls(settings, _created(place, settings))
+        contents = persistence.settings_contents(settings, _LAYOUT.kind)
+        remedy = "CoresetTree.open opens a tree that is there, or choose another path"
+        head = place.create(contents, None, remedy, overwrite=False)
+        return cls(settings, Manifest(place, head, most_rows=settings.most_rows))
 
     @classmethod
     def open(
@@ -376,34 +377,42 @@ class CoresetTree:
         )
         place = place_at("path", path, _LAYOUT, storage_options)
         with time_limit(timeout):
-            if place.is_free():
-                refuse_inside(path, storage_options)
-                view.look(None)  # what cannot be opened leaves nothing behind
-                _made_by_one(place, wanted)
-            for left in reversed(range(_N_TURNS)):
-                tree = cls._reopened(place, view, wanted, method, random_state)
+            for turn in range(_N_TURNS):
+                if place.is_free():
+                    refuse_inside(path, storage_options)
+                    view.refuse_listed(place)
+                    tree = cls(wanted, _unmade(place, wanted), view)
+                else:
+                    args = (place, view, wanted, method, random_state)
+                    tree = cls._reopened(*args, may_replace=not turn)
                 try:
                     tree.refresh(allow_shrink=allow_shrink, progress=progress)
                     break
                 except OvertakenError:  # what the other one has read is there now
-                    if not left:
+                    if turn + 1 == _N_TURNS:
                         raise
         return tree
 
     @classmethod
     def _reopened(
-        cls, place: Place, view: SourceView, wanted: Settings, method: Any, random_state: Any
+        cls,
+        place: Place,
+        view: SourceView,
+        wanted: Settings,
+        method: Any,
+        random_state: Any,
+        *,
+        may_replace: bool,
     ) -> CoresetTree:
-        """Open a view that is there; one that has never been read is made anew where it differs."""
+        """Open a view that is there; one that never had a leaf takes other settings."""
         try:
             settings, manifest = _opened(place, method)
             view.check_settings(place, settings, wanted, random_state)
         except InvalidInputError:
-            if place.newest() or not persistence.is_view(place.settings()):
+            unused = _find_unused(place) if may_replace else None
+            if unused is None:
                 raise
-            # The first refresh was refused or killed, often for the sake of what differs.
-            view.look(None)
-            return cls(wanted, _created(place, wanted, follows=True, overwrite=True), view)
+            return cls(wanted, _unmade(place, wanted, unused), view)
         return cls(settings, manifest, view)
 
     def refresh(
@@ -559,6 +568,7 @@ class CoresetTree:
         *,
         name: str | None = None,
         time: Any = None,
+        on_invalid: Literal["raise", "drop"] | None = None,
         progress: bool | None = False,
         timeout: float | None = None,
         **_reading: Unpack[ReadKeywords],
@@ -573,6 +583,10 @@ class CoresetTree:
             Name of the leaf; None takes `time`, if that is given, or "leaf-" and a number.
         time : str, date, datetime or number, optional
             Kept with it, as text.
+        on_invalid : {"raise", "drop"} or None, default=None
+            What becomes of rows with NaN or infinity in this leaf; None does as the tree was told
+            when it was made. Rows left out are counted in the table, and in the provenance of
+            coresets.
         progress : bool or None, default=False
             As in `daskcoreset.build`.
         storage_options, columns, missing_chunks, sample_dims, feature_dims
@@ -595,7 +609,7 @@ class CoresetTree:
         """
         leaf = self._manifest.next_leaf(name, time)
         with time_limit(timeout):
-            return self._put(leaf, (X, y, sample_weight), progress)
+            return self._put(leaf, (X, y, sample_weight), progress, on_invalid)
 
     @takes_reading
     def partial_fit(
@@ -636,6 +650,7 @@ class CoresetTree:
         sample_weight: Any = None,
         *,
         time: Any = None,
+        on_invalid: Literal["raise", "drop"] | None = None,
         progress: bool | None = False,
         timeout: float | None = None,
         **_reading: Unpack[ReadKeywords],
@@ -646,7 +661,7 @@ class CoresetTree:
         ----------
         leaf : str
             Its name, which it keeps.
-        X, y, sample_weight, progress, timeout
+        X, y, sample_weight, on_invalid, progress, timeout
             As in `append`.
         time : str, date, datetime or number, optional
             The new time; None keeps the old one.
@@ -664,11 +679,20 @@ class CoresetTree:
         """
         old = self.leaves[self.leaves.position(leaf)]
         with time_limit(timeout):
-            return self._put(old.revised(time), (X, y, sample_weight), progress)
+            return self._put(old.revised(time), (X, y, sample_weight), progress, on_invalid)
 
-    def _put(self, leaf: Leaf, data: tuple[Any, Any, Any], progress: bool | None) -> Leaf:
+    def _put(
+        self,
+        leaf: Leaf,
+        data: tuple[Any, Any, Any],
+        progress: bool | None,
+        on_invalid: Literal["raise", "drop"] | None,
+    ) -> Leaf:
         """Read the rows of a leaf once, and put it where it belongs."""
         manifest, settings = self._manifest, self._settings
+        if on_invalid is not None:
+            check_choice("on_invalid", on_invalid, "raise", "drop")
+            settings = replace(settings, on_invalid=on_invalid)
         self._refuse_followed()
         manifest.check_current()  # before the data are read
         check = (lambda _: None) if manifest.schema is None else manifest.schema.check

@@ -123,14 +123,18 @@ class StreamState:
 
         `points` are those that were not left out.
         """
-        known = schema if self.schema is None else replace(self.schema, columns=schema.columns)
+        known = schema
+        if self.schema is not None and self.schema is not schema:
+            known = replace(self.schema, columns=schema.columns)
         points, schema = known.fit(points)
         points = points.moved(self.n_rows)
         state, start = self, 0
-        while sum(map(len, state.waiting)) + len(points) - start >= settings.leaf_rows:
-            stop = start + settings.leaf_rows - sum(map(len, state.waiting))
+        # All rows that came wait, but for those that were left out and those of the leaves.
+        waiting = self.n_rows - self.n_dropped - self.n_leaves * settings.leaf_rows
+        while waiting + len(points) - start >= settings.leaf_rows:
+            stop = start + settings.leaf_rows - waiting
             leaf = concatenate_parts([*state.waiting, points.take(slice(start, stop))])
-            state, start = state._with_leaf(leaf, settings), stop
+            state, start, waiting = state._with_leaf(leaf, settings), stop, 0
         return replace(
             state,
             waiting=add_waiting(state.waiting, points.take(slice(start, None))),
@@ -178,8 +182,9 @@ class StreamState:
 
 _COUNTERS = ("n_leaves", "weight", "n_rows", "n_dropped")
 
-# Parts of waiting rows that become one, where the first of them is not twice as long as the last.
-_SIMILAR_PARTS = 16
+# Parts of waiting rows that become one, where the first of them is not twice as long as the last:
+# batches of a thirty-second of a leaf, and larger ones, are copied once more only as a leaf.
+_SIMILAR_PARTS = 32
 
 
 def add_waiting(
@@ -187,7 +192,7 @@ def add_waiting(
 ) -> tuple[WeightedPoints, ...]:
     """Return rows that wait and further ones, in order.
 
-    Sixteen of about one size become one, so that rows which come one by one are copied a
+    So many of about one size become one, so that rows which come one by one are copied a
     logarithmic number of times and held in few arrays.
     """
     if not len(points):
@@ -468,8 +473,7 @@ class CoresetStream:
             and X.ndim == 2
             and X.shape[0] > 0
             and X.shape[1] == schema.n_features
-            and X.dtype.name in {"float32", schema.dtype}
-            and X.dtype.isnative
+            and X.dtype in (np.float32, schema.dtype)
         )
 
     def _take_array(self, X: AnyArray) -> None:

@@ -224,7 +224,7 @@ def commit(root: Path, head: Head, fill: Callable[[Path], str]) -> Head:
     with ExitStack() as turn:
 
         def nothing_there() -> bool:
-            turn.enter_context(_locked(root))
+            turn.enter_context(locked(root))
             check_current(root, head)
             if read_head(root) != head:  # whose writer was killed before it recorded it
                 write_head(root, head)
@@ -245,7 +245,7 @@ def commit(root: Path, head: Head, fill: Callable[[Path], str]) -> Head:
 
 
 @contextmanager
-def _locked(root: Path) -> Iterator[None]:
+def locked(root: Path) -> Iterator[None]:
     """Hold a lock, so that one process at a time finds the highest version and adds the next.
 
     Without it a writer that was stopped between the two for so long that its number was

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from daskcoreset.constructions.tree.job import Settings
@@ -11,6 +12,8 @@ from daskcoreset.constructions.tree.source_record import SourceRecord
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.validation import as_int
 from daskcoreset.inputs.followed import FollowOptions, SourceState, look
+from daskcoreset.inputs.options import is_path
+from daskcoreset.inputs.places import is_glob
 
 if TYPE_CHECKING:
     from daskcoreset.constructions.tree.manifest import Manifest
@@ -59,12 +62,37 @@ class SourceView:
         if manifest is not None:
             if before is not None:
                 before.check(manifest.place.name, state, self.options)
-            elif manifest.version:
+            elif manifest.next_uid:
                 raise InvalidInputError(
                     f"{manifest.place.name} is a tree that follows no source; choose another path."
                 )
         keep = None if self.keep is None else int(self.keep)
-        return state, SourceRecord(state.kind, state.name, self.options.record, keep)
+        options = SourceRecord.options_of(state, self.options)
+        return state, SourceRecord(state.kind, state.name, options, keep)
+
+    def refuse_listed(self, place: Place) -> None:
+        """Refuse a place that the source would list, once it is there, as one of its parts.
+
+        Raises
+        ------
+        InvalidInputError
+            A glob matches it.
+        """
+        sources = self.source if isinstance(self.source, (list, tuple)) else [self.source]
+        if not isinstance(place.path, Path):
+            return
+        path = place.path.absolute()
+        for source in sources:
+            if (
+                is_path(source)
+                and is_glob(source)
+                and path.match(os.path.normpath(Path(source).absolute()))
+            ):
+                raise InvalidInputError(
+                    f"path {place.name!r} matches source {os.fspath(source)!r}, which would list "
+                    f"the view as a file; choose a path outside of it, or a narrower glob, such as "
+                    f'"*.npy".'
+                )
 
     def check_settings(
         self, place: Place, settings: Settings, wanted: Settings, random_state: Any

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,3 +47,21 @@ def test_plot__needs_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(MissingDependencyError, match="daskcoreset\\[plot\\]"):
         plot_gap([1], [1.0], [1.0])
+
+
+@pytest.mark.parametrize("width", [3.0, 6.4])
+def test_plot_gap__legend_leaves_room_for_the_curves(width: float) -> None:
+    figure = Figure(figsize=(width, 0.75 * width), layout="constrained")
+    ax = figure.add_subplot()
+    plot_gap([1, 2, 3], [3.0, 2.0, 1.5], [-1.0, 0.5, 1.0], epsilon=0.1, ax=ax)
+    figure.canvas.draw()
+    legend: Any = ax.get_legend()
+    box = legend.get_window_extent()
+    assert figure.bbox.x0 <= box.x0
+    assert box.x1 <= figure.bbox.x1
+    assert ax.get_window_extent().width > 0.6 * figure.bbox.width
+
+
+def test_plot_gap__of_one_read() -> None:
+    ax: Any = plot_gap([4], [1.0], [0.5], ax=Figure().add_subplot())
+    assert ax.get_xlim() == (3.0, 5.0)

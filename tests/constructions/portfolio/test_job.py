@@ -238,6 +238,13 @@ def test_build__sizes_by_name_leave_others_at_the_default() -> None:
     assert [len(coreset) for coreset in portfolio.values()] == [20, 1000]
 
 
+def test_build__refuses_a_list_of_sizes() -> None:
+    X, _ = make_data(100)
+    sizes: Any = [10]
+    with pytest.raises(InvalidTypeError, match=r"size is \[10\]; .*'uniform': 1000"):
+        daskcoreset.build(X, size=sizes, method=["uniform"])
+
+
 @pytest.mark.parametrize(
     ("method", "options", "message"),
     [
@@ -249,6 +256,7 @@ def test_build__sizes_by_name_leave_others_at_the_default() -> None:
         ({"a": "uniform", "b": SVM()}, {}, "member 'b': y is missing"),
         ({"a": "uniform", "b": SVM()}, {"strategy": "tree"}, "member 'b': .*pass y"),
         ({"a": "uniform"}, {"size": {"b": 3}}, "size names 'b'"),
+        ({"a": "auto"}, {}, "member 'a': method=\"auto\" compares constructions"),
         ({"a": "uniform"}, {"size": {"a": 0}}, "member 'a': size must be at least 1"),
         ({"a": "uniform"}, {"size": "auto"}, 'size="auto"'),
         ({"a": "uniform"}, {"size": {"a": "auto"}}, 'size="auto"'),

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import shutil
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,7 +17,9 @@ from zarr.storage import LocalStore, MemoryStore
 from daskcoreset import CoresetTree
 from daskcoreset.constructions.tree import following, store
 from daskcoreset.constructions.tree.job import Settings
+from daskcoreset.constructions.tree.source_record import SourceRecord
 from daskcoreset.core.errors import CoresetError, InvalidInputError, InvalidTypeError, StoreError
+from daskcoreset.core.points import WeightedPoints
 from tests.tools.light_groups import light_groups
 from tests.tools.stored_rows import WrappedStore
 from tests.tools.view_histories import assert_alike, run_history
@@ -217,7 +222,7 @@ def test_refresh__by_two_processes_is_refused_to_the_second(tmp_path: Path) -> N
         two.refresh()
 
 
-@pytest.mark.parametrize("turn", ["_created", "_opened"])
+@pytest.mark.parametrize("turn", ["_unmade", "write_version"])
 @pytest.mark.parametrize("seed", [0, None])
 def test_follow__by_two_processes_ends_with_one_view(
     turn: str, seed: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -228,7 +233,7 @@ def test_follow__by_two_processes_ends_with_one_view(
 
     def second(*arguments: Any, **options: Any) -> Any:
         # The other process comes between two steps of this one.
-        made = right(*arguments, **options) if turn == "_opened" else None
+        made = right(*arguments, **options) if turn == "_unmade" else None
         monkeypatch.setattr(store, turn, right)
         first.append(CoresetTree.follow(source, path, size=20, random_state=seed))
         return made or right(*arguments, **options)
@@ -238,6 +243,96 @@ def test_follow__by_two_processes_ends_with_one_view(
     assert_alike(loser, first[0])
     assert loser.last_refresh is not None
     assert not loser.last_refresh.read
+
+
+@pytest.mark.parametrize("turn", ["_unmade", "write_version"])
+@pytest.mark.parametrize("had_view", [False, True])
+def test_follow__by_two_processes_with_other_settings_tells_the_loser(
+    turn: str, had_view: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, path = make_days(tmp_path / "days"), tmp_path / "view"
+    if had_view:  # which never had a leaf
+        (tmp_path / "days").rename(tmp_path / "later")
+        (tmp_path / "days").mkdir()
+        CoresetTree.follow(source, path, size=10, metric="cosine")
+        (tmp_path / "days").rmdir()
+        (tmp_path / "later").rename(tmp_path / "days")
+    first: list[CoresetTree] = []
+    right = getattr(store, turn)
+
+    def second(*arguments: Any, **options: Any) -> Any:
+        made = right(*arguments, **options) if turn == "_unmade" else None
+        monkeypatch.setattr(store, turn, right)
+        first.append(CoresetTree.follow(source, path, size=30, random_state=0))
+        return made or right(*arguments, **options)
+
+    monkeypatch.setattr(store, turn, second)
+    with pytest.raises(InvalidInputError, match=r"size is 20, and the view at .* made with 30"):
+        CoresetTree.follow(source, path, size=20, random_state=0)
+    assert_alike(CoresetTree.open(path), first[0])
+    first[0].verify()
+    assert not first[0].refresh()
+
+
+_RIVALS = """
+import os, sys, time
+from pathlib import Path
+import numpy as np
+from daskcoreset import CoresetTree
+
+folder = Path(sys.argv[1])
+files = folder / "files"
+files.mkdir()
+source = f"{files}/*.npy"
+CoresetTree.follow(lambda: source, folder / "warm", size=5, random_state=0)
+for turn in range(int(sys.argv[2])):
+    path = folder / f"view-{turn}"
+    for file in files.iterdir():
+        file.unlink()
+    if turn % 2:  # a view that never had a leaf is there
+        CoresetTree.follow(source, path, size=5, random_state=0)
+    for i in range(3):
+        np.save(files / f"{i}.npy", np.random.default_rng(i).normal(size=(200, 2)))
+    begin = time.monotonic() + 0.05
+    pids = []
+    for size in (20, 30):
+        pid = os.fork()
+        if not pid:
+            time.sleep(max(0.0, begin + 0.002 * (turn % 5) * (size == 20) - time.monotonic()))
+            try:
+                tree = CoresetTree.follow(source, path, size=size, random_state=0)
+                said = f"made {len(tree.coreset())} {len(tree)}"
+            except Exception as error:
+                said = f"{type(error).__name__}: {error}"
+            (folder / f"said-{turn}-{size}").write_text(said)
+            os._exit(0)
+        pids.append(pid)
+    for pid in pids:
+        os.waitpid(pid, 0)
+    tree = CoresetTree.open(path)
+    tree.verify()
+    print(len(tree.coreset()), len(tree), tree.version)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are copies of one another")
+def test_follow__by_rivals_with_other_settings_in_a_loop(tmp_path: Path) -> None:
+    n_turns = 8
+    done = subprocess.run(
+        [sys.executable, "-c", _RIVALS, str(tmp_path), str(n_turns)],
+        capture_output=True, text=True, check=False, timeout=600,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    for turn, line in enumerate(done.stdout.splitlines()):
+        size, n_leaves, version = map(int, line.split())
+        assert (n_leaves, version) == (3, 1)
+        winner, loser = (size, 50 - size)
+        assert (tmp_path / f"said-{turn}-{winner}").read_text() == f"made {winner} 3"
+        said = (tmp_path / f"said-{turn}-{loser}").read_text()
+        assert f"InvalidInputError: size is {loser}, and the view at" in said
+        assert f"was made with {winner}; pass that, or another path" in said
+    assert turn + 1 == n_turns
 
 
 def test_follow__that_is_overtaken_again_and_again_says_so(
@@ -493,7 +588,7 @@ def test_refresh__bad_sources_leave_the_view_as_it_was(tmp_path: Path) -> None:
         view.refresh()
     for width, dtype, message in (
         (3, "f8", "block-0: X has 3 features, and the rows before it have 2"),
-        (2, "f4", "block-0: X is float32, and the rows before it are float64"),
+        (2, "f4", "X is float32, and .* follows .* with float64; the view is as it was"),
     ):
         replaced(width, dtype)
         with pytest.raises(InvalidInputError, match=message):
@@ -572,6 +667,7 @@ def test_follow__whose_first_read_was_refused_may_be_told_better(tmp_path: Path)
     np.save(tmp_path / "days" / "2026-03-09.npy", np.full((5, 2), np.nan))
     with pytest.raises(InvalidInputError, match=r"2026-03-09\.npy: X is nan"):
         CoresetTree.follow(source, path, **OPTIONS)
+    assert not path.exists()
     better: dict[str, Any] = {"method": "uniform", "size": 30, "on_invalid": "drop"}
     view = CoresetTree.follow(source, path, random_state=1, **better)
     fresh = CoresetTree.follow(source, tmp_path / "fresh", random_state=1, **better)
@@ -582,6 +678,26 @@ def test_follow__whose_first_read_was_refused_may_be_told_better(tmp_path: Path)
     with pytest.raises(InvalidInputError, match="size is 20"):
         CoresetTree.follow(source, tmp_path / "tree", **OPTIONS)  # no view, and kept
     tree.append(rows(5))
+
+
+def test_follow__without_a_leaf_takes_other_settings(tmp_path: Path) -> None:
+    source, path = f"{tmp_path}/days/*.npy", tmp_path / "view"
+    (tmp_path / "days").mkdir()
+    assert CoresetTree.follow(source, path, metric="cosine", **OPTIONS).version == 1
+    for metric in ("euclidean", "cosine", "euclidean"):
+        view = CoresetTree.follow(source, path, "uniform", 30, metric=metric, random_state=1)
+        assert (len(view), view.version) == (0, 1)
+    make_days(tmp_path / "days")
+    assert view.refresh()
+    for other in ({"metric": "cosine"}, {"size": 20}, {"method": "lightweight"}):
+        options: dict[str, Any] = {"method": "uniform", "size": 30, "random_state": 1, **other}
+        with pytest.raises(InvalidInputError, match=f"{next(iter(other))} is .*"):
+            CoresetTree.follow(source, path, **options)
+    for file in (tmp_path / "days").iterdir():
+        file.unlink()
+    view.refresh(allow_shrink=True)
+    with pytest.raises(InvalidInputError, match="size is 20"):  # there are versions with leaves
+        CoresetTree.follow(source, path, "uniform", 20)
 
 
 def test_refresh__names_how_dtypes_count(tmp_path: Path) -> None:
@@ -596,6 +712,87 @@ def test_refresh__names_how_dtypes_count(tmp_path: Path) -> None:
         view.refresh()
     with pytest.raises(InvalidInputError, match="source is an empty list"):
         view.refresh([])
+
+
+@pytest.mark.parametrize("pattern", ["*", "v*", "days/../*"])
+def test_follow__into_what_the_source_lists_is_refused(pattern: str, tmp_path: Path) -> None:
+    np.save(tmp_path / "v.npy", rows(20))
+    (tmp_path / "days").mkdir()
+    source = f"{tmp_path}/{pattern}"
+    with pytest.raises(InvalidInputError, match=r"matches source .* list the view as a file"):
+        CoresetTree.follow([source], tmp_path / "view", **OPTIONS)
+    assert not (tmp_path / "view").exists()
+    view = CoresetTree.follow(f"{tmp_path}/*.npy", tmp_path / "view", **OPTIONS)
+    assert not view.refresh()
+
+
+def test_drift__of_a_solution_whose_cost_overflows_is_refused(tmp_path: Path) -> None:
+    view = CoresetTree.follow(make_days(tmp_path / "days"), tmp_path / "view", **OPTIONS)
+    drift = view.drift(np.full((2, 2), 1e100))
+    assert 0.99 < drift.low <= drift.saving <= drift.high <= 1.0
+    with pytest.raises(InvalidInputError, match=r"kept costs inf, .* cost overflows"):
+        view.drift(np.full((2, 2), 1e200))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("f8", "f4"), ("f4", "f8"), ("f8", "i8"), ("i8", "f8"), ("i4", "i2"), ("f4", "f2"),
+     ("i2", "u1"), ("i8", "i4"), ("u2", "i2"), ("f4", "i2"), ("?", "u1")],
+)  # fmt: skip
+@pytest.mark.parametrize("detect", ["stat", "content"])
+def test_refresh__of_an_array_of_another_dtype_is_refused(
+    before: str, after: str, detect: Any, tmp_path: Path
+) -> None:
+    values = np.arange(60).reshape(30, 2) % 50
+
+    def write(dtype: str) -> None:
+        array = zarr.create_array(
+            tmp_path / "rows", shape=(30, 2), chunks=(10, 2), dtype=dtype, overwrite=True
+        )
+        array[:] = values
+
+    write(before)
+    view = CoresetTree.follow(tmp_path / "rows", tmp_path / "view", detect=detect, **OPTIONS)
+    coreset = view.coreset()
+    write(after)
+    names = [np.dtype(dtype).name for dtype in (after, before)]
+    message = rf"X is {names[0]}, and .* with {names[1]}; the view is as it was\. Write the array"
+    with pytest.raises(InvalidInputError, match=message):
+        view.refresh(allow_shrink=True)
+    with pytest.raises(InvalidInputError, match=message):
+        CoresetTree.follow(tmp_path / "rows", tmp_path / "view", detect=detect, **OPTIONS)
+    assert CoresetTree.open(tmp_path / "view").coreset().equals(coreset)
+    write(f">{before}" if before != "?" else before)
+    view.refresh()  # the same numbers, in the other order of bytes
+    assert WeightedPoints.equals(view.coreset(), coreset)
+
+
+def test_refresh__of_a_view_that_remembers_no_dtypes_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    array = make_array(tmp_path / "rows", 30)
+    with monkeypatch.context() as earlier:
+        earlier.setattr(SourceRecord, "options_of", lambda _, options: options.record)
+        CoresetTree.follow(array, tmp_path / "view", **OPTIONS)
+    view = CoresetTree.follow(array, tmp_path / "view", **OPTIONS)
+    assert view.last_refresh is not None
+    assert not view.last_refresh.read
+    assert not view.refresh().read
+
+
+@pytest.mark.parametrize("part", ["y", "sample_weight"])
+def test_refresh__of_a_group_with_an_array_of_another_dtype_is_refused(
+    part: str, tmp_path: Path
+) -> None:
+    group = zarr.open_group(tmp_path / "rows", mode="w")
+    for name, dtype, shape in (("X", "f8", (30, 2)), (part, "f8", (30,))):
+        group.create_array(name, shape=shape, chunks=(10, *shape[1:]), dtype=dtype)[:] = 1
+    options: dict[str, Any] = {part: part, "method": "uniform", "size": 10, "random_state": 0}
+    view = CoresetTree.follow(tmp_path / "rows", tmp_path / "view", **options)
+    group.create_array(part, shape=(30,), chunks=(10,), dtype="f4", overwrite=True)[:] = 1
+    with pytest.raises(InvalidInputError, match=f"{part} is float32, and .* with float64"):
+        view.refresh()
+    assert view.version == 1
 
 
 def test_refresh__of_a_list_that_grows(tmp_path: Path) -> None:

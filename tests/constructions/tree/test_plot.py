@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from daskcoreset import CoresetTree
@@ -47,3 +48,14 @@ def test_plot_tree__names_few_of_many_leaves() -> None:
     many: Any = plot_tree(top, leaves, {part.name: 0 for part in top}, ax=Figure().add_subplot())
     assert not many.texts
     assert len(many.get_xticks()) <= 12
+
+
+def test_plot__numbers_lie_on_a_ground_of_their_own(tmp_path: Path) -> None:
+    """The boxes behind them are light, dark or hatched, and the page is any colour."""
+    tree = CoresetTree.create(tmp_path / "tree", size=5, random_state=0)
+    for name in "abc":
+        tree.append(np.random.default_rng(0).normal(size=(20, 2)), name=name)
+    ax: Any = tree.plot("b", ax=Figure().add_subplot())
+    for text in ax.texts:
+        assert to_rgb(text.get_color()) == (1.0, 1.0, 1.0)
+        assert max(to_rgb(text.get_bbox_patch().get_facecolor())) < 0.75

@@ -732,5 +732,28 @@ def test_follow__whose_first_read_was_refused_may_be_told_better(
     options: dict[str, Any] = {"storage_options": objects.options}
     with pytest.raises(InvalidInputError, match="X is nan"):
         CoresetTree.follow(source, url, size=5, **options)
+    assert not objects.folder(url).keys()
     view = CoresetTree.follow(source, url, size=6, on_invalid="drop", **options)
     assert view.coreset().points.tolist() == [[1.0, 2.0]]
+
+
+def test_follow__without_a_leaf_takes_other_settings(
+    objects: ObjectServer, url: str, tmp_path: Path
+) -> None:
+    source = f"{tmp_path}/*.npy"
+    options: dict[str, Any] = {"storage_options": objects.options}
+    stale = CoresetTree.follow(source, url, size=5, metric="cosine", **options)
+    assert CoresetTree.follow(source, url, size=5, metric="cosine", **options).version == 1
+    np.save(tmp_path / "a.npy", day(0))
+    view = CoresetTree.follow(source, url, size=6, random_state=0, **options)
+    assert (len(view.coreset()), view.version) == (6, 2)  # numbers go on
+    with pytest.raises(StoreError, match="another writer has changed it"):
+        stale.refresh()
+    np.save(tmp_path / "b.npy", day(1))
+    view.refresh()
+    for tree in (view, CoresetTree.open(url, **options)):
+        tree.verify()
+        assert len(tree.as_of(2)) == 1
+        tree.as_of(2).verify()
+        with pytest.raises(InvalidInputError, match=r"version 1 is not kept: .* is 2"):
+            tree.as_of(1)

@@ -51,7 +51,7 @@ def test_commit__a_number_that_was_swept_away_is_not_free(tmp_path: Path) -> Non
 def test_locked__one_at_a_time(tmp_path: Path) -> None:
     fcntl = pytest.importorskip("fcntl")
     with (
-        versions._locked(tmp_path),
+        versions.locked(tmp_path),
         (tmp_path / ".lock").open("r+") as file,
         pytest.raises(BlockingIOError),
     ):
