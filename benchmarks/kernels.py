@@ -36,11 +36,13 @@ from daskcoreset.estimators import CSVRGClassifier
 NAME = "kernels"
 SETS = ("covtype", "ijcnn1", "cod_rna", "magic04")
 WIDTHS, PENALTIES = (0.5, 2.0, 8.0), (1.0, 10.0, 100.0)
-FEW, MANY, MORE, HUGE = (400, 20_000), (800, 20_000), (800, 40_000), (1200, 40_000)
+FEW, LEAN, MANY = (400, 20_000), (800, 16_000), (800, 20_000)
+MORE, HUGE = (800, 40_000), (1200, 40_000)
 TUNING_ROWS = 10_000
 OURS = {
     "ours, 400 points": (FEW, "euclidean"),
     "ours, 400 points, learned metric": (FEW, "learned"),
+    "ours, 800 points, fewer rows, learned metric": (LEAN, "learned"),
     "ours, 800 points, learned metric": (MANY, "learned"),
     "ours, 800 points, more rows, learned metric": (MORE, "learned"),
     "ours, 1,200 points, learned metric": (HUGE, "learned"),

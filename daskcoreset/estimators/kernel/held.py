@@ -34,7 +34,22 @@ _PANEL_ROWS = 1024
 
 # Rows over those of the problem that is solved before, for its solution has a smaller Hessian; rows
 # of the first one at least, for every core point and in all, and its tolerance at least.
-_MORE, _MIN_ROWS_OF_POINT, _MIN_ROWS, _ROUGH = 4, 4, 1000, 3e-3
+_MORE, _MIN_ROWS_OF_POINT, _MIN_ROWS, _ROUGH = 4, 4, 1000, 3e-2
+
+
+class HessianSum(NamedTuple):
+    """The Hessian in coefficients, and the second derivatives that it was added up with.
+
+    Attributes
+    ----------
+    matrix : ndarray of shape (r, r), float64
+        Its lower triangle.
+    curvature : ndarray of shape (n,), float64
+        Of the losses at every row, with its weight.
+    """
+
+    matrix: FloatArray
+    curvature: FloatArray
 
 
 class HeldSolution(NamedTuple):
@@ -43,15 +58,16 @@ class HeldSolution(NamedTuple):
     Attributes
     ----------
     beta : ndarray of shape (r,), float64
-    margins, curvature : ndarray of shape (n,), float64
-        At every row; the curvature with its weight.
+    margins : ndarray of shape (n,), float64
+        At every row.
+    sums : HessianSum
     factor : tuple
-        Cholesky factor of the Hessian in coefficients, for `scipy.linalg.cho_solve`.
+        Its Cholesky factor, for `scipy.linalg.cho_solve`.
     """
 
     beta: FloatArray
     margins: FloatArray
-    curvature: FloatArray
+    sums: HessianSum
     factor: Any
 
 
@@ -95,21 +111,15 @@ class HeldRows:
     def solve(self, k: int, beta: FloatArray, tol: float) -> HeldSolution:
         """Solve problem k, until a step promises less than half of `tol` of the objective."""
         gram, weights, loss = self.gram, self.weights, self.loss
-        if not beta.any() and len(weights) >= _MORE * max(
-            _MIN_ROWS, _MIN_ROWS_OF_POINT * len(gram)
-        ):
-            beta = self._every(_MORE).solve(k, beta, max(tol, _ROUGH)).beta
-        hessian = np.asfortranarray(gram + _RIDGE * np.eye(len(gram)))
-        margins, curvature = self.signs[:, k] * self._sums(beta), np.zeros(len(weights))
+        beta, sums = self._begun(k, beta, tol)
+        margins = self.signs[:, k] * self._sums(beta)
 
         def objective(beta: FloatArray, margins: FloatArray) -> float:
             return float(0.5 * beta @ (gram @ beta) + weights @ loss.value(margins))
 
         value = objective(beta, margins)
         for _ in range(_MAX_STEPS):
-            before, curvature = curvature, weights * loss.curvature(margins)
-            self._add_products(hessian, curvature - before)
-            factor = _factor(hessian)
+            factor = self._added(sums, weights * loss.curvature(margins))
             gradient = gram @ beta + self.products(self.slopes(k, margins))
             move = -scipy.linalg.cho_solve(factor, gradient)
             slope = float(gradient @ move)
@@ -123,7 +133,26 @@ class HeldRows:
             else:
                 break  # lost in rounding
             beta, margins, value = beta + t * move, margins + t * moved, shorter
-        return HeldSolution(beta, margins, curvature, factor)
+        return HeldSolution(beta, margins, sums, factor)
+
+    def _begun(self, k: int, beta: FloatArray, tol: float) -> tuple[FloatArray, HessianSum]:
+        """Return where to begin, by fewer rows if nowhere else, and what those add up."""
+        prior = self.gram + _RIDGE * np.eye(len(self.gram))
+        sums = HessianSum(prior.copy(order="F"), np.zeros(len(self.weights)))
+        if beta.any() or len(self.weights) < _MORE * max(
+            _MIN_ROWS, _MIN_ROWS_OF_POINT * len(prior)
+        ):
+            return beta, sums
+        rough = self._every(_MORE).solve(k, beta, max(tol, _ROUGH))
+        sums.matrix[:] += (rough.sums.matrix - prior) / _MORE
+        sums.curvature[::_MORE] = rough.sums.curvature / _MORE
+        return rough.beta, sums
+
+    def _added(self, sums: HessianSum, curvature: FloatArray) -> Any:
+        """Make the sum one with these second derivatives, and return its Cholesky factor."""
+        self._add_products(sums.matrix, curvature - sums.curvature)
+        sums.curvature[:] = curvature
+        return _factor(sums.matrix)
 
     def _every(self, step: int) -> HeldRows:
         """Return every so many rows, in whose order there is none of what they say."""

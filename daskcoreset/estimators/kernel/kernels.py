@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.linalg
 
 from daskcoreset.constructions.class_summary import ClassSummary
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
@@ -359,6 +360,25 @@ class KernelMap:
 # rounding errors of kernel values, and nearly equal core points make many.
 _CUT = 1e-11
 
+# Reciprocal of the condition of K, estimated, from which its Cholesky factor is accurate.
+_WELL = 1e-6
+
+
+def _triangular(gram: FloatArray) -> FloatArray | None:
+    """Coefficients of an orthonormal basis by the Cholesky factor; None where they lose digits.
+
+    It takes a fraction of the time of eigenvectors.
+    """
+    lapack = scipy.linalg.lapack
+    factor, failed = lapack.dpotrf(gram, lower=0, clean=1)
+    if failed:
+        return None
+    well, _ = lapack.dpocon(factor, float(np.abs(gram).sum(axis=0).max()))
+    if not well > _WELL:
+        return None
+    inverse, _ = lapack.dtrtri(factor)
+    return np.ascontiguousarray(inverse)
+
 
 @dataclass(frozen=True, eq=False)
 class Span:
@@ -385,6 +405,9 @@ class Span:
         """
         gram = core.gram()
         with one_thread():
+            into = _triangular(gram)
+            if into is not None:
+                return cls(gram, into)
             values, vectors = np.linalg.eigh(gram)
         if values[0] < -1e-8 * values[-1]:
             raise InvalidInputError(

@@ -124,7 +124,7 @@ class Newton:
         problem = self.problem
         held = HeldRows.of(problem.core, sample, rows.classes, problem.loss, problem.factor)
         found = [held.solve(k, column, tol) for k, column in enumerate(beta.T)]
-        bent = [np.count_nonzero(one.curvature) / len(sample) for one in found]
+        bent = [np.count_nonzero(one.sums.curvature) / len(sample) for one in found]
         beta = np.stack([one.beta for one in found], axis=1)
         return beta, np.array(bent), [one.factor for one in found]
 

@@ -36,6 +36,10 @@ def test_solve__least_objective(
     best = solve_exact(KernelProblem(rows, CORE, loss, 500.0), beta=np.zeros((40, 1)), tol=1e-9)
     assert objective(found.beta, CORE, loss, 500.0) == pytest.approx(best.objectives[0], rel=1e-4)
     np.testing.assert_allclose(found.margins, Y * (CORE.held(X) @ found.beta), atol=1e-3)
+    # What the levels before have added is a part of the Hessian of all rows.
+    values = CORE.held(X).astype(np.float64)
+    hessian = CORE.gram() + (values.T * (factor * U * loss.curvature(found.margins))) @ values
+    np.testing.assert_allclose(np.tril(found.sums.matrix), np.tril(hessian), rtol=1e-5, atol=1e-5)
     assert rows.reads > 1
 
 

@@ -102,6 +102,19 @@ def test_span__equal_core_points_and_false_kernels() -> None:
         Span.of(KernelMap(Isotropic("callable", profile=cosine), X[:30]))
 
 
+@pytest.mark.parametrize(("gamma", "triangular"), [(500.0, True), (0.05, False)])
+def test_span__orthonormal(gamma: float, triangular: bool) -> None:
+    # By the Cholesky factor where K is well-conditioned, by eigenvectors elsewhere.
+    core = KernelMap(Isotropic("rbf", gamma), X[:30])
+    span = Span.of(core)
+    assert (np.abs(np.tril(span.into, -1)).max() == 0.0) == triangular
+    inner = span.into.T @ core.gram() @ span.into
+    np.testing.assert_allclose(inner, np.eye(span.into.shape[1]), atol=1e-4)
+    beta = np.linspace(-1.0, 1.0, 30)[:, np.newaxis]
+    norm = float(np.square(span.coordinates(beta)).sum())
+    assert norm == pytest.approx((beta.T @ core.gram() @ beta).item(), rel=1e-6)
+
+
 def test_span__what_is_rounding_is_a_part_of_the_largest_eigenvalue() -> None:
     class Told(KernelMap):
         def gram(self) -> FloatArray:
