@@ -310,7 +310,8 @@ class Sensitivity(ABC, Generic[S]):
 
         To be overridden where they are there in less time; the same to the bit.
         """
-        return self.scores(block, summary).sum(axis=0)
+        scores: FloatArray = self.scores(block, summary).sum(axis=0)
+        return scores
 
     def proposal(
         self, block: Block, previous: Any, rng: np.random.Generator
