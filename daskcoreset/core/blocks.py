@@ -549,7 +549,16 @@ def first_of(one: InvalidRow | None, other: InvalidRow | None) -> InvalidRow | N
     return min(one, other, key=lambda problem: problem.row or 0)
 
 
-def find_unusable_row(points: Points, weights: FloatArray) -> InvalidRow | None:
+# What to do with rows that are not finite, for callers of every kind: a task knows none of them.
+_REMEDY = (
+    'clean the data, or leave such rows out: on_invalid="drop" of build, of estimators when they '
+    "fit (predictions have a row for each of X), of trees and streams when they are made."
+)
+
+
+def find_unusable_row(
+    points: Points, weights: FloatArray, *, remedy: str = _REMEDY
+) -> InvalidRow | None:
     r"""Return the first row whose squared distances overflow or are no numbers, or None.
 
     That is a row with NaN or infinity; or one of positive weight with a value x such that
@@ -560,6 +569,8 @@ def find_unusable_row(points: Points, weights: FloatArray) -> InvalidRow | None:
     ----------
     points : ndarray of shape (n, d) or csr_array
     weights : ndarray of shape (n,), float64
+    remedy : str
+        What to do with a row that is not finite, where the caller is known.
 
     Examples
     --------
@@ -583,11 +594,10 @@ def find_unusable_row(points: Points, weights: FloatArray) -> InvalidRow | None:
     column = int((~(abs(row) <= limit)).argmax())
     value = f"X is {row[column]} in column {column}"
     if not np.isfinite(row[column]):
-        remedy = (
-            '; clean the data, or leave such rows out: on_invalid="drop" of build, of estimators '
-            "when they fit (predictions have a row for each of X), of trees and streams when they "
-            "are made."
-        )
+        # The words of scikit-learn, which others look for.
+        found = "NaN" if np.isnan(row[column]) else f"infinity ({row[column]})"
+        value = f"Input X contains {found} in column {column}"
+        remedy = f"; {remedy}"
     elif abs(row[column]) > _LARGEST_VALUE:
         remedy = (
             ", and of values so large squared distances overflow; scale the columns, for example "

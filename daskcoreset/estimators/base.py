@@ -23,7 +23,6 @@ from sklearn.utils import get_tags
 from sklearn.utils._param_validation import Interval, InvalidParameterError, StrOptions
 from sklearn.utils.validation import (
     _check_sample_weight,
-    assert_all_finite,
     check_is_fitted,
     has_fit_parameter,
     validate_data,
@@ -344,6 +343,10 @@ class InMemoryData:
     numbers: IndexArray | None = None
     n_given: int = 0
 
+    def numbers_of(self, positions: IndexArray) -> IndexArray:
+        """Return the numbers, in what was given, of the rows at positions."""
+        return positions if self.numbers is None else self.numbers[positions]
+
     @property
     def weights(self) -> FloatArray:
         """Weights of the rows, ones where none were passed."""
@@ -357,7 +360,7 @@ class InMemoryData:
         labels, weights = (
             None if part is None else part[positions] for part in (self.y, self.sample_weight)
         )
-        numbers = positions if self.numbers is None else self.numbers[positions]
+        numbers = self.numbers_of(positions)
         return InMemoryData(self.X[positions], labels, weights, numbers, self.n_given or n_rows)
 
     def as_given(self, labels: AnyArray) -> AnyArray:
@@ -410,7 +413,14 @@ class CheckedParameters:
 
 
 def validate_rows(
-    estimator: Any, X: Any, y: Any = None, sample_weight: Any = None, **checks: Any
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    fits: bool | None = None,
+    finite: bool = True,
+    **checks: Any,
 ) -> InMemoryData:
     """Check data in memory as scikit-learn does, by the tags of the estimator.
 
@@ -419,24 +429,33 @@ def validate_rows(
     estimator : estimator object
     X, y, sample_weight
         As its ``fit`` has them.
+    fits : bool, optional
+        Whether rows may be left out, since the estimator is fitted to them; by default where its
+        features are set.
+    finite : bool, default=True
+        Whether rows with NaN or infinity are errors, or left out as `on_invalid` says; without, it
+        is for what reads the rows later.
     **checks
         For scikit-learn's ``validate_data``.
     """
     tags = estimator.__sklearn_tags__()
-    fits = checks.get("reset", True)
+    fits = checks.get("reset", True) if fits is None else fits
     target = {} if y is None and not (fits and tags.target_tags.required) else {"y": y}
     sparse = "csr" if tags.input_tags.sparse else False
     drops = fits and getattr(estimator, "on_invalid", None) == "drop"
-    if drops:
-        checks = {**checks, "ensure_all_finite": False}
     with refuse_as("y"):
         labels = np.asarray(y)
-    if labels.dtype.kind == "O" and labels.ndim == 1:
-        # Before scikit-learn compares labels: those missing in pandas' way compare with nothing.
+    if labels.ndim == 2 and labels.dtype.kind == "f":
+        labels = np.where(np.isfinite(labels).all(axis=1), 0.0, np.nan)
+    if labels.ndim == 1:
+        # Before scikit-learn looks, which names no row: those missing in pandas' way compare with
+        # nothing.
         refuse(find_missing_label(labels))
     # The first is what all other dtypes become: float16 needs no float64, as out of core.
     floats = FLOATS[::-1] if getattr(X, "dtype", None) == np.float16 else FLOATS
     with refuse_as("X" if y is None else "X or y"):
+        # Rows that are not finite are found below, by their number and column.
+        checks = {**checks, "ensure_all_finite": False}
         checked = validate_data(
             estimator, X, **target, dtype=floats, accept_sparse=sparse, **checks
         )
@@ -452,18 +471,24 @@ def validate_rows(
                 sample_weight, X, dtype=np.float64, ensure_non_negative=True
             )
     data = InMemoryData(X, y, sample_weight)
+    if not finite:
+        return data
     if drops:
         data = _without_invalid(data)
-    refuse(find_unusable_row(data.X, data.weights))
+    remedy = "clean the data, for an answer has a value for every row of X."
+    if fits:
+        remedy = "clean the data"
+        if "on_invalid" in estimator.get_params(deep=False):
+            remedy += f', or pass on_invalid="drop" to {type(estimator).__name__}, which leaves'
+            remedy += " such rows out"
+        remedy += "."
+    refuse(find_unusable_row(data.X, data.weights, remedy=remedy))
     return data
 
 
 def _without_invalid(data: InMemoryData) -> InMemoryData:
     """Leave out rows with NaN or infinity."""
     numbers = finite_rows(data.X)
-    if data.y is not None:
-        with refuse_as("y"):  # scikit-learn did not look, since it was not to look at X
-            assert_all_finite(data.y, input_name="y")
     if not len(numbers):
         raise InvalidInputError("X has no row without NaN or infinity; clean the data.")
     return data.take(numbers)
@@ -605,7 +630,7 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
             coreset = replace(coreset, provenance={**coreset.provenance, "columns": columns})
         if isinstance(rows, InMemoryData) and rows.numbers is not None:
             record = {**coreset.provenance, "n_dropped": rows.n_given - len(rows.numbers)}
-            indices = rows.numbers[coreset.indices]
+            indices = rows.numbers_of(coreset.indices)
             coreset = replace(coreset, indices=indices, provenance=record)
         return coreset
 
@@ -768,7 +793,14 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
 
     def _open(self, X: Any, y: Any = None, sample_weight: Any = None) -> RowBlocks:
         """Open data out of core, and check its columns against those of the fit."""
-        blocks = row_blocks(self._as_fitted(X), y, sample_weight)
+        return self._checked(row_blocks(self._as_fitted(X), y, sample_weight))
+
+    def _open_more(self, X: Any, y: Any = None, sample_weight: Any = None) -> RowBlocks:
+        """Open further data to be fitted to: rows are dropped where `on_invalid` says so."""
+        given = self._as_fitted(X)
+        return self._checked(row_blocks(given, y, sample_weight, on_invalid=self.on_invalid))
+
+    def _checked(self, blocks: RowBlocks) -> RowBlocks:
         n_features, expected = blocks.schema.n_features, self.n_features_in_
         name = type(self).__name__
         if n_features != expected:

@@ -218,7 +218,7 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
         stream = getattr(self, "_stream", None)
         fresh = stream is None and not hasattr(self, "coreset_")
         announced = _two_announced_classes(classes, getattr(self, "_announced", None))
-        data = self._validate_in_memory(X, y, sample_weight, reset=fresh)
+        data = self._validate_in_memory(X, y, sample_weight, reset=fresh, fits=True)
         if data is not None:
             with refuse_as("y"):
                 check_classification_targets(data.y)

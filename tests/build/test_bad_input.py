@@ -95,7 +95,10 @@ def test_build__first_bad_row_is_named(
 ) -> None:
     bad = X.copy()
     bad[[47, 48, 99], [1, 0, 2]] = np.inf, np.nan, np.nan
-    with pytest.raises(ValueError, match=r"^X is inf in column 1 at row 47; clean .*on_invalid="):
+    with pytest.raises(
+        ValueError,
+        match=r"^Input X contains infinity \(inf\) in column 1 at row 47; clean .*on_invalid=",
+    ):
         build(form(bad), size=10, passes=passes, sampling=sampling)
 
 
@@ -132,7 +135,7 @@ def test_build__no_finite_row(
 def test_build__bad_row_of_sparse() -> None:
     bad = sp.lil_array((N, 50))
     bad[33, 7] = np.nan
-    with pytest.raises(InvalidInputError, match="X is nan in column 7 at row 33"):
+    with pytest.raises(InvalidInputError, match="X contains NaN in column 7 at row 33"):
         build(bad.tocsc(), size=10, chunks=CHUNK)
 
 
@@ -286,7 +289,7 @@ def test_build__first_problem_is_named_whatever_it_is() -> None:
     with pytest.raises(InvalidInputError, match=r"sample_weight is -1\.0 at row 60; weights"):
         build(unknown(bad), sample_weight=unknown(weight), size=10)
     bad[30] = np.nan
-    with pytest.raises(InvalidInputError, match="X is nan in column 0 at row 30"):
+    with pytest.raises(InvalidInputError, match="X contains NaN in column 0 at row 30"):
         build(unknown(bad), sample_weight=unknown(weight), size=10)
 
 

@@ -137,6 +137,8 @@ class CSVRGClassifier(CorePointModel):
         As in `daskcoreset.build`; None shows a bar in a terminal or notebook.
     random_state : int, Generator, RandomState or None, default=None
         With an int, the same data, chunks and versions give the same result.
+    on_invalid : {"raise", "drop"} or None, default=None
+        What becomes of rows with NaN or infinity when `fit` reads them, as in `daskcoreset.build`.
     timeout : float or None, default=None
         Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
         `daskcoreset.build`.
@@ -261,6 +263,7 @@ class CSVRGClassifier(CorePointModel):
         verbose: bool | int = False,
         progress: bool | None = False,
         random_state: RandomState = None,
+        on_invalid: Literal["raise", "drop"] | None = None,
         timeout: float | None = None,
     ) -> None:
         self.loss = loss
@@ -288,6 +291,7 @@ class CSVRGClassifier(CorePointModel):
         self.verbose = verbose
         self.progress = progress
         self.random_state = random_state
+        self.on_invalid = on_invalid
         self.timeout = timeout
 
     @takes_reading

@@ -133,6 +133,8 @@ class ODMClassifier(KernelModel):
         Sweeps over the rows at most.
     random_state : int, Generator, RandomState or None, default=None
         Of the order of the rows.
+    on_invalid : {"raise", "drop"} or None, default=None
+        What becomes of rows with NaN or infinity when `fit` reads them, as in `daskcoreset.build`.
     timeout : float or None, default=None
         Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
         `daskcoreset.build`.
@@ -191,6 +193,7 @@ class ODMClassifier(KernelModel):
         tol: float = 1e-4,
         max_iter: int = 2000,
         random_state: RandomState = None,
+        on_invalid: Literal["raise", "drop"] | None = None,
         timeout: float | None = None,
     ) -> None:
         self.kernel = kernel
@@ -202,6 +205,7 @@ class ODMClassifier(KernelModel):
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
+        self.on_invalid = on_invalid
         self.timeout = timeout
 
     @takes_reading
