@@ -58,6 +58,7 @@ from daskcoreset.execution.waiting import compute_all
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.cubes import Cube, dataset_of, is_xarray
 from daskcoreset.inputs.options import ReadKeywords, is_path, takes_reading
+from daskcoreset.objectives import Objective, QuantizationError
 from daskcoreset.sensitivities import Sensitivity, resolve_method, takes_parts
 
 FLOATS = [np.float64, np.float32]
@@ -146,6 +147,11 @@ def resolve_for(
         return resolve_method(method, n_clusters)
     except InvalidInputError:  # it has no such parameter, or is unknown
         return resolve_method(method)
+
+
+def is_for_any_k(coreset: Coreset) -> bool:
+    """Whether a coreset is by a construction for any number of clusters, none of a loss."""
+    return bool(coreset.provenance.get("objective") == QuantizationError().record())
 
 
 def require_weighted_fit(estimator: Any, remedy: str) -> None:
@@ -679,8 +685,14 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
         """
         check_is_fitted(self, "coreset_")
         known = {"on_invalid": self.on_invalid, "timeout": self.timeout}
+        if not {"n_clusters", "objective"} & options.keys():
+            known["objective"] = self._judged_by()
         X = X if {"sample_dims", "feature_dims"} & options.keys() else self._as_fitted(X)
         return self.coreset_.audit(X, y, **{"sample_weight": sample_weight, **known, **options})
+
+    def _judged_by(self) -> Objective[Any] | None:
+        """Return the cost that audits compare; None for that of the construction."""
+        return None
 
     def _as_fitted(self, X: Any) -> Any:
         """Return a cube with the dimensions that were features in the fit, else X."""

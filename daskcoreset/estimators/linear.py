@@ -36,6 +36,7 @@ from daskcoreset.estimators.base import (
     Rows,
     SparseInput,
     coreset_is_all,
+    is_for_any_k,
     refuse_as,
     resolve_for,
     validate_rows,
@@ -57,6 +58,7 @@ from daskcoreset.estimators.solving import (
 )
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.inputs.options import ReadKeywords, ReadOptions, reading, takes_reading
+from daskcoreset.objectives import Objective
 from daskcoreset.sensitivities import SVM, Logistic, Sensitivity
 from daskcoreset.sensitivities.svm_calibration import Variant
 from daskcoreset.solvers.linear import LinearFit, solve_svm
@@ -108,6 +110,9 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
     def _method(self) -> Sensitivity[Any]:
         """Return the construction."""
         return resolve_for(self.method, getattr(self, "n_clusters", None), self._own_method())
+
+    def _judged_by(self) -> Objective[Any] | None:
+        return self._own_method().objective if is_for_any_k(self.coreset_) else None
 
     @abstractmethod
     def _default_solver(self) -> Any:

@@ -30,6 +30,7 @@ from daskcoreset.estimators.base import (
     CoresetModel,
     InMemoryData,
     coreset_for,
+    is_for_any_k,
     refuse_as,
     require_weighted_fit,
     resolve_for,
@@ -41,6 +42,7 @@ from daskcoreset.estimators.labelled import is_frame, series_in_memory
 from daskcoreset.estimators.scoring import accuracy, r_squared
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
+from daskcoreset.objectives import LeastSquaresCost, LinearCost, Objective
 from daskcoreset.sensitivities import Sensitivity
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -190,6 +192,11 @@ class CoresetEstimator(CoresetModel):
         tags.input_tags.positive_only = inner.input_tags.positive_only
         tags.non_deterministic = inner.non_deterministic
         return tags
+
+    def _judged_by(self) -> Objective[Any] | None:
+        if not is_for_any_k(self.coreset_) or self.coreset_.labels is None:
+            return None
+        return LinearCost("logistic") if is_classifier(self) else LeastSquaresCost()
 
     @takes_reading
     def fit(

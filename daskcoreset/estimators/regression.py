@@ -30,6 +30,7 @@ from daskcoreset.estimators.base import (
     Rows,
     SparseInput,
     apply_method,
+    is_for_any_k,
     refuse,
     refuse_as,
     resolve_for,
@@ -40,6 +41,7 @@ from daskcoreset.estimators.scoring import r_squared
 from daskcoreset.estimators.solving import check_solver, handed_on, solve_with, solver_of
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
+from daskcoreset.objectives import Objective
 from daskcoreset.sensitivities import LeastSquares, QuantileRegression, Sensitivity
 
 RidgeSolver: TypeAlias = Literal[
@@ -97,6 +99,9 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type
     def _wants_moments(self) -> bool:
         """Whether the solution is to be that of the moments, where they are known."""
         return False
+
+    def _judged_by(self) -> Objective[Any] | None:
+        return self._own_method().objective if is_for_any_k(self.coreset_) else None
 
     @takes_reading
     def fit(
