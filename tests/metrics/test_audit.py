@@ -162,9 +162,9 @@ def test_audit__drops_rows_if_the_build_did() -> None:
     rows[7] = np.nan
     coreset = daskcoreset.build(rows, size=200, on_invalid="drop", random_state=0)
     assert coreset.audit(rows, n_clusters=3, random_state=0).n_rows == len(X) - 1
-    with pytest.raises(InvalidInputError, match=r"nan .* at row 7"):
+    with pytest.raises(InvalidInputError, match=r"NaN .* at row 7"):
         coreset.audit(rows, n_clusters=3, on_invalid="raise")
-    with pytest.raises(InvalidInputError, match=r"nan .* at row 7"):
+    with pytest.raises(InvalidInputError, match=r"NaN .* at row 7"):
         CORESET.audit(da.from_array(rows, chunks=(5, 3)))
 
 
@@ -205,9 +205,7 @@ def test_audit__refuses_what_does_not_fit() -> None:
     with pytest.raises(InvalidInputError, match="X has 2 columns and the coreset 3"):
         CORESET.audit(X[:, :2])
     coreset = daskcoreset.build(X, size=50, random_state=0)
-    with pytest.raises(
-        InvalidInputError, match=r"needed, as the method 'lightweight' .*solutions\.$"
-    ):
+    with pytest.raises(InvalidInputError, match="needed, as the method 'lightweight' is"):
         coreset.audit(X)
     own = Coreset(coreset.points, coreset.weights, coreset.indices)
     with pytest.raises(InvalidInputError, match=r"does not say what cost .* pass objective"):
@@ -525,7 +523,7 @@ def test_audit__of_labels(labels: Any, objective: Any) -> None:
     # Who names clusters, or passes no labels, asks for these.
     found = coreset.audit(X, labels, n_clusters=3, random_state=0)
     assert found.objective == QuantizationError(3)
-    with pytest.raises(InvalidInputError, match="n_clusters is needed.*, or y to judge by models"):
+    with pytest.raises(InvalidInputError, match=r"needed, .* or y to judge by models"):
         coreset.audit(X)
 
 
