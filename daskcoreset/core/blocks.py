@@ -15,7 +15,7 @@ from daskcoreset.core.boxes import Box
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import first_nonfinite_row, row_sums, unit_rows
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Metric, Points
-from daskcoreset.core.validation import is_real
+from daskcoreset.core.validation import a_type, is_real
 
 # What weighted squared distances of one block may add up to: a hundred million blocks, and four
 # times as much about a far center, still have a sum that float64 holds.
@@ -332,7 +332,7 @@ def find_no_array(parts: Mapping[str, Any], index: int) -> InvalidRow | None:
         shape = getattr(part, "shape", None)
         if not isinstance(shape, tuple) or (name == "X" and not shape):
             return InvalidRow(
-                f"{name} has a {type(part).__name__} in place of an array in block {index}; return "
+                f"{name} has {a_type(part)} in place of an array in block {index}; return "
                 f"numpy.asarray of it there."
             )
     return None

@@ -50,7 +50,7 @@ from daskcoreset.core.errors import (
 from daskcoreset.core.portfolio import Portfolio
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
-from daskcoreset.core.validation import is_real, shown
+from daskcoreset.core.validation import a_type, is_real, shown
 from daskcoreset.estimators.labelled import is_frame, lazy_series, series_in_memory
 from daskcoreset.estimators.scoring import accuracy
 from daskcoreset.execution.engine import map_rows
@@ -158,7 +158,7 @@ def require_weighted_fit(estimator: Any, remedy: str) -> None:
     """Check that an estimator can be fitted on rows with weights, such as a coreset."""
     if not has_fit_parameter(estimator, "sample_weight"):
         raise InvalidTypeError(
-            f"estimator is a {type(estimator).__name__}, whose fit takes no sample_weight, so that "
+            f"estimator is {a_type(estimator)}, whose fit takes no sample_weight, so that "
             f"it cannot be fitted on a coreset; {remedy}."
         )
 
@@ -219,7 +219,7 @@ def _within_timeout(method: Callable[..., Any]) -> Callable[..., Any]:
                 X = coreset_for(self, given)
             elif isinstance(given, (Coreset, Portfolio, CoresetTree, TreeWindow)):
                 raise InvalidInputError(
-                    f"X is a {type(given).__name__}, and {type(self).__name__} {self._no_coreset}"
+                    f"X is {a_type(given)}, and {type(self).__name__} {self._no_coreset}"
                 )
             if not isinstance(X, Coreset):
                 return method(self, *args, **kwargs)

@@ -23,7 +23,7 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray, Points, Sampling
-from daskcoreset.core.validation import is_int
+from daskcoreset.core.validation import a_type, is_int
 from daskcoreset.estimators.base import (
     AUTO_SIZE,
     BUILD_CONSTRAINTS,
@@ -502,7 +502,7 @@ class CoresetEstimator(CoresetModel):
         if is_regressor(self):
             return r_squared(self.estimator_, self._open(X, y, sample_weight))
         raise InvalidTypeError(
-            f"X is out of core, where the score of a {type(self.estimator_).__name__} is not "
+            f"X is out of core, where the score of {a_type(self.estimator_)} is not "
             f"known; pass rows in memory."
         )
 

@@ -23,6 +23,7 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, resolve_seed
+from daskcoreset.core.validation import a_type
 from daskcoreset.estimators.base import (
     AUTO_SIZE,
     BUILD_CONSTRAINTS,
@@ -181,7 +182,7 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type
 
         if not (isinstance(X, da.Array) and hasattr(y, "__array__")):
             raise InvalidInputError(
-                f"y has several columns, and X is a {type(X).__name__}; pass both in memory or as "
+                f"y has several columns, and X is {a_type(X)}; pass both in memory or as "
                 f"Dask arrays, or fit one target at a time."
             )
         self._n_targets = int(y.shape[1])

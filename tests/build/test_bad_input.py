@@ -662,3 +662,27 @@ def test_build__what_stands_in_the_place_of_the_labels() -> None:
 def test_build__of_a_stream_names_its_coreset() -> None:
     with pytest.raises(InvalidTypeError, match=r"X is a CoresetStream; pass X.coreset\(\)"):
         build(CoresetStream(size=10))
+
+
+# --- what users pass in the wrong place ----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: build(X, X[:, 0], 100), InvalidTypeError, r"got 100 .*: pass size=100\.$"),
+        (lambda: build(X, None, "uniform"), InvalidTypeError, r"pass method='uniform'\.$"),
+        (lambda: build(X, 100), InvalidTypeError, r"size is a keyword: pass size=100\.$"),
+        (lambda: build(X, size=9).merge(5), InvalidTypeError, r"others has an int; pass Coreset"),
+        (lambda: build(X, method=3), InvalidTypeError, "got 3; .*'uniform', and 'auto' and 'cov"),
+        (lambda: build(object()), InvalidTypeError, "X is an object; .*polars.*pyarrow.*path"),
+    ],
+)
+def test_call__names_the_argument(call: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_build__shows_its_own_signature() -> None:
+    assert next(iter(inspect.signature(build).parameters)) == "X"
+    assert "args" not in inspect.signature(build).parameters

@@ -18,6 +18,7 @@ from daskcoreset.core.moments import moments_of
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.core.validation import a_type
 from daskcoreset.estimators.base import refuse_as
 from daskcoreset.estimators.kernel.base import KERNEL_CONSTRAINTS, KernelModel, check_two_classes
 from daskcoreset.estimators.kernel.kernels import KernelMap, Profile, resolve_gamma, resolve_kernel
@@ -246,7 +247,7 @@ class ODMClassifier(KernelModel):
         data = self._validate_in_memory(X, y, sample_weight)
         if data is None:
             raise InvalidTypeError(
-                f"X is a {type(X).__name__} out of core, but the exact machine needs a matrix of "
+                f"X is {a_type(X)} out of core, but the exact machine needs a matrix of "
                 f"n x n numbers; use CSVRGClassifier, or pass a sample in memory."
             )
         row_blocks(data.X).refuse_zeros()
