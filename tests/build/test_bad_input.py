@@ -666,15 +666,18 @@ def test_build__of_a_stream_names_its_coreset() -> None:
 
 # --- what users pass in the wrong place ----------------------------------------------------
 
+# As a user without a type checker calls it.
+WRONGLY: Any = build
+
 
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: build(X, X[:, 0], 100), InvalidTypeError, r"got 100 .*: pass size=100\.$"),
-        (lambda: build(X, None, "uniform"), InvalidTypeError, r"pass method='uniform'\.$"),
+        (lambda: WRONGLY(X, X[:, 0], 100), InvalidTypeError, r"got 100 .*: pass size=100\.$"),
+        (lambda: WRONGLY(X, None, "uniform"), InvalidTypeError, r"pass method='uniform'\.$"),
         (lambda: build(X, 100), InvalidTypeError, r"size is a keyword: pass size=100\.$"),
-        (lambda: build(X, size=9).merge(5), InvalidTypeError, r"others has an int; pass Coreset"),
-        (lambda: build(X, method=3), InvalidTypeError, "got 3; .*'uniform', and 'auto' and 'cov"),
+        (lambda: WRONGLY(X, size=9).merge(5), InvalidTypeError, r"others has an int; pass Coreset"),
+        (lambda: WRONGLY(X, method=3), InvalidTypeError, "got 3; .*'uniform', and 'auto' and 'cov"),
         (lambda: build(object()), InvalidTypeError, "X is an object; .*polars.*pyarrow.*path"),
     ],
 )
