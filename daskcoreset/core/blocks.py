@@ -264,11 +264,11 @@ def validate_block(
         if sample_weight is not None:
             weights = _plain(sample_weight, np.dtype(np.float64))
         points = _as_points(X, schema.dtype)
-        problem = _bad_weight(weights)
+        problem = find_bad_weight(weights)
         if problem is not None and schema.on_invalid == "drop":
             # Rows that are left out need no weight: masks of land are often in the weights, too.
             weights = np.where(_rows_with(points, np.isfinite), weights, 0.0)
-            problem = _bad_weight(weights)
+            problem = find_bad_weight(weights)
     labels = None if y is None else np.asarray(y)
     if schema.class_weight and labels is not None:
         weights = weights * _of_classes(labels, schema.class_weight)
@@ -478,7 +478,8 @@ def _text(label: Any) -> str:
     return label.decode("utf-8", "backslashreplace") if isinstance(label, bytes) else str(label)
 
 
-def _bad_weight(weights: FloatArray) -> InvalidRow | None:
+def find_bad_weight(weights: FloatArray) -> InvalidRow | None:
+    """Return the first weight that is negative or no number, or None."""
     # One sum clears the usual case; NaN fails every comparison.
     if not len(weights) or (np.isfinite(weights.sum()) and weights.min() >= 0):
         return None

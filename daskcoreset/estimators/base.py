@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial, wraps
 from inspect import isfunction
 from numbers import Integral
+from types import NoneType
 from typing import Any, ClassVar, Literal, Self, TypeAlias, Unpack
 
 import numpy as np
@@ -34,6 +35,7 @@ from daskcoreset.constructions.tree.windows import TreeWindow
 from daskcoreset.core.blocks import (
     Block,
     InvalidRow,
+    find_bad_weight,
     find_missing_label,
     find_unusable_row,
     finite_rows,
@@ -387,6 +389,25 @@ def count_features(rows: Rows) -> int:
     return int(rows.X.shape[1]) if isinstance(rows, InMemoryData) else rows.schema.n_features
 
 
+# What to do about what scikit-learn's checks, and NumPy, say of an argument.
+_REMEDIES = {
+    "Found array with dim": "pass one row per sample, for example X.reshape(len(X), -1)",
+    "Complex data": "pass real numbers, for example the real and the imaginary part as columns",
+    "sample(s)": "pass more rows",
+    "feature(s)": "pass at least one column",
+    "is expecting": "pass the columns it was fitted on",
+    "could not convert": "pass numbers, for example of sklearn.preprocessing.OrdinalEncoder",
+    "must be a string or a real": "pass numbers only",
+    "inhomogeneous": "pass rows of equal length",
+    "inconsistent numbers": "pass one entry of y for every row of X",
+    "should be a 1d array": "pass a vector, one entry for every row",
+    "Sample weights must be 1D": "pass a vector, one weight for every row",
+    "expected (": "pass one weight for every row",
+    "non-zero": "give some row a positive weight",
+    "Unknown label type": "pass classes, for example y > y.mean()",
+}
+
+
 @contextmanager
 def refuse_as(name: str) -> Iterator[None]:
     """Turn errors of scikit-learn's checks of an argument into ours, which name it."""
@@ -394,10 +415,17 @@ def refuse_as(name: str) -> Iterator[None]:
         yield
     except CoresetError:
         raise
-    except TypeError as error:
-        raise InvalidTypeError(f"{name} cannot be used: {error}") from error
-    except ValueError as error:
-        raise InvalidInputError(f"{name} cannot be used: {error}") from error
+    except (TypeError, ValueError) as error:
+        kind = InvalidTypeError if isinstance(error, TypeError) else InvalidInputError
+        # Without the array that scikit-learn prints.
+        lines = str(error).splitlines()
+        said = " ".join(line for line in lines if not line.startswith(("[", " ", "array=")))
+        said = said.replace("instead: ", "instead. ").rstrip(".")
+        if name == "X or y" and "inconsistent" not in said:
+            name = "y" if re.search(r"\by should|\binput y|label", said, re.IGNORECASE) else "X"
+        remedies = [remedy for found, remedy in _REMEDIES.items() if found in said]
+        remedy = f"; {remedies[0]}." if remedies else "."
+        raise kind(f"{name} cannot be used: {said}{remedy}") from error
 
 
 class CheckedParameters:
@@ -410,12 +438,23 @@ class CheckedParameters:
             is_span = isinstance(value, np.timedelta64)
             if isinstance(value, numbers.Real) and (is_span or not is_plain):
                 raise InvalidTypeError(f"{name} is {shown(value)}; pass a plain number.")
+            constraints = self._parameter_constraints.get(name, ())  # type: ignore[attr-defined]
+            if Sensitivity in constraints and not isinstance(value, (str, Sensitivity, NoneType)):
+                resolve_method(value)  # says what a method may be
         try:
             super()._validate_params()  # type: ignore[misc] # of the base estimator
         except InvalidParameterError as error:
             # Scikit-learn names classes with the module they lie in.
             message = re.sub(r"'daskcoreset(?:\.\w+)+\.(\w+)'", r"\1", str(error))
             raise InvalidInputError(message) from error
+
+
+def require_y(estimator: Any) -> InvalidInputError:
+    """Return the error of labels that are missing, in the words of scikit-learn."""
+    return InvalidInputError(
+        f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is "
+        f"None; pass the labels."
+    )
 
 
 def validate_rows(
@@ -449,14 +488,9 @@ def validate_rows(
     target = {} if y is None and not (fits and tags.target_tags.required) else {"y": y}
     sparse = "csr" if tags.input_tags.sparse else False
     drops = fits and getattr(estimator, "on_invalid", None) == "drop"
-    with refuse_as("y"):
-        labels = np.asarray(y)
-    if labels.ndim == 2 and labels.dtype.kind == "f":
-        labels = np.where(np.isfinite(labels).all(axis=1), 0.0, np.nan)
-    if labels.ndim == 1:
-        # Before scikit-learn looks, which names no row: those missing in pandas' way compare with
-        # nothing.
-        refuse(find_missing_label(labels))
+    _check_rows(X)
+    if target:
+        _check_labels(estimator, y)
     # The first is what all other dtypes become: float16 needs no float64, as out of core.
     floats = FLOATS[::-1] if getattr(X, "dtype", None) == np.float16 else FLOATS
     with refuse_as("X" if y is None else "X or y"):
@@ -471,25 +505,70 @@ def validate_rows(
             f"X holds {X.shape[1]} features, where it says that it has "
             f"{estimator.n_features_in_}; pass an array."
         )
-    if sample_weight is not None:
-        with refuse_as("sample_weight"):
-            sample_weight = _check_sample_weight(
-                sample_weight, X, dtype=np.float64, ensure_non_negative=True
-            )
+    sample_weight = _checked_weights(sample_weight, X)
     data = InMemoryData(X, y, sample_weight)
     if not finite:
         return data
     if drops:
         data = _without_invalid(data)
-    remedy = "clean the data, for an answer has a value for every row of X."
-    if fits:
-        remedy = "clean the data"
-        if "on_invalid" in estimator.get_params(deep=False):
-            remedy += f', or pass on_invalid="drop" to {type(estimator).__name__}, which leaves'
-            remedy += " such rows out"
-        remedy += "."
-    refuse(find_unusable_row(data.X, data.weights, remedy=remedy))
+    refuse(find_unusable_row(data.X, data.weights, remedy=_remedy_for(estimator, fits=fits)))
     return data
+
+
+def _check_rows(X: Any) -> None:
+    """Check what scikit-learn turns into numbers that nobody meant."""
+    if X is None or isinstance(X, (numbers.Number, np.generic)):
+        raise InvalidTypeError(
+            f"X is {shown(X)}: Expected 2D array; pass an array, a data frame, or the path of a "
+            f"file or store."
+        )
+    if getattr(getattr(X, "dtype", None), "kind", None) in {"m", "M"}:
+        raise InvalidTypeError(
+            f"X must hold real numbers, found dtype {X.dtype}; convert it, for example with "
+            f"X.astype('float64')."
+        )
+
+
+def _check_labels(estimator: Any, y: Any) -> None:
+    """Check labels before scikit-learn does, whose errors name no row."""
+    if y is None:
+        raise require_y(estimator)
+    with refuse_as("y"):
+        labels = np.asarray(y)
+    if labels.dtype.kind == "c":
+        raise InvalidTypeError(
+            f"y must hold numbers or text, found dtype {labels.dtype}; convert it, for example "
+            f"with y.real."
+        )
+    if labels.ndim == 2 and labels.dtype.kind == "f":
+        labels = np.where(np.isfinite(labels).all(axis=1), 0.0, np.nan)
+    if labels.ndim == 1:
+        # Before scikit-learn looks, which names no row: those missing in pandas' way compare with
+        # nothing.
+        refuse(find_missing_label(labels))
+
+
+def _checked_weights(sample_weight: Any, X: Any) -> FloatArray | None:
+    if sample_weight is None:
+        return None
+    with refuse_as("sample_weight"):
+        given = np.asarray(sample_weight, dtype=np.float64)
+        if given.shape == (X.shape[0],):
+            refuse(find_bad_weight(given))
+        checked: FloatArray = _check_sample_weight(
+            sample_weight, X, dtype=np.float64, ensure_non_negative=True
+        )
+    return checked
+
+
+def _remedy_for(estimator: Any, *, fits: bool) -> str:
+    """Say what to do with rows that are not finite, in a fit or for an answer."""
+    if not fits:
+        return "clean the data, for an answer has a value for every row of X."
+    if "on_invalid" not in estimator.get_params(deep=False):
+        return "clean the data."
+    name = type(estimator).__name__
+    return f'clean the data, or pass on_invalid="drop" to {name}, which leaves such rows out.'
 
 
 def _without_invalid(data: InMemoryData) -> InMemoryData:
@@ -578,10 +657,7 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
     def _require_labels(self, y: Any) -> None:
         """Check that data out of core have labels, as scikit-learn does in memory."""
         if y is None:
-            raise InvalidInputError(
-                f"This {type(self).__name__} estimator requires y to be passed, but the target y "
-                f"is None; pass the labels."
-            )
+            raise require_y(self)
 
     def _coreset_of(
         self,
@@ -615,7 +691,7 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
         )
         with warnings.catch_warnings():
             # To users of an estimator it is no surprise that all of few rows are taken.
-            all_rows = r"(member 'rows': )?size=.* is not below"
+            all_rows = r"size=.* is not below"
             warnings.filterwarnings("ignore", all_rows, CoresetWarning)
             # Classifiers say it themselves, by the names of the classes.
             warnings.filterwarnings("ignore", r"the coreset has no row of", CoresetWarning)

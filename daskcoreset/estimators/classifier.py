@@ -226,6 +226,7 @@ class MarginModel(DecisionModel):
             used = np.flatnonzero(data.sample_weight)
             self._used = used
             return self._blocks(data.X[used], codes[used], data.sample_weight[used]), names
+        self._require_labels(y)
         blocks = self._blocks(X, y, sample_weight)
         self._set_features(X, blocks.schema.n_features, blocks.columns, blocks.cube)
         return blocks, None

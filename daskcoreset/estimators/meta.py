@@ -18,6 +18,7 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
+from daskcoreset.core.blocks import find_missing_label
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.points import deduplicate
@@ -31,6 +32,7 @@ from daskcoreset.estimators.base import (
     InMemoryData,
     coreset_for,
     is_for_any_k,
+    refuse,
     refuse_as,
     require_weighted_fit,
     resolve_for,
@@ -254,6 +256,8 @@ class CoresetEstimator(CoresetModel):
         self.coreset_ = self._coreset_of(
             rows, X, size=self.size, method=method, seed=seed, n_clusters=n_clusters
         )
+        if self.coreset_.labels is not None:
+            refuse(find_missing_label(self.coreset_.labels, self.coreset_.indices))
         labels = self._labels_as_given(data)
         all_rows = self.coreset_.points, self.coreset_.weights, labels
         distinct = deduplicate(*all_rows)

@@ -19,7 +19,7 @@ from daskcoreset.build import build
 from daskcoreset.core.blocks import find_missing_label
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.data_summary import MAX_COLUMNS, DataSummary
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.errors import InvalidInputError, about_no_member
 from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, resolve_seed
@@ -200,7 +200,8 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type
             return super()._built(blocks, **options)
         method = {"rows": options.pop("method")}
         options = {name: value for name, value in options.items() if value is not None}
-        portfolio = build(blocks, method=method, summaries=["moments"], **options)
+        with about_no_member("rows"):
+            portfolio = build(blocks, method=method, summaries=["moments"], **options)
         self._summary = portfolio.summary
         member: Coreset = portfolio["rows"]
         return member

@@ -187,8 +187,8 @@ GOOD = np.ones((4, 2))
         (xr.Dataset({"a": ("n", [1.0])}), TypeError, r'X is an xarray Dataset; .*X\["variable"\]'),
         (dask.delayed(GOOD), TypeError, r"X is a Delayed\w*; pass a Dask array"),
         (dask.bag.from_sequence([1]), TypeError, "X is a Bag; pass a Dask array"),
-        (None, TypeError, "X is a NoneType; pass a Dask, NumPy"),
-        ({"a": 1}, TypeError, "X is a dict; pass a Dask, NumPy"),
+        (None, TypeError, "X is a NoneType; pass an array of NumPy"),
+        ({"a": 1}, TypeError, "X is a dict; pass an array of NumPy"),
         (
             pa.table({"a": ["x"]}),
             TypeError,
@@ -225,7 +225,7 @@ def test_build__x_that_cannot_be_used(
         (sp.coo_array(np.ones(4)), TypeError, "{} is sparse; pass a dense vector.*toarray"),
         ("target", ValueError, "{} is 'target', which is no file, and X has no columns"),
         (da.ones(4)[da.ones(4) > 0], ValueError, "{} has unknown chunk sizes but X has known"),
-        (5, TypeError, "{} is a int; pass a Dask"),
+        (5, TypeError, "{} is an int; pass an array of NumPy"),
         ([1, [2]], ValueError, "{} is a list that makes no array"),
     ],
 )

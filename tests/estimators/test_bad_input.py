@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from daskcoreset import estimators
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.errors import CoresetError, InvalidInputError
 from daskcoreset.core.typing import AnyArray
 
 N, D, CHUNK = 240, 3, 40
@@ -181,3 +181,90 @@ def test_fit__label_missing(name: str) -> None:
     y[7] = np.nan
     with pytest.raises(InvalidInputError, match="y is missing or not finite at row 7; drop"):
         fit(made(name), X, y, "memory")
+
+
+# --- what no estimator can use -----------------------------------------------------------
+
+RAGGED: Any = [[1.0, 2.0], [3.0]]
+BAD_ROWS: dict[str, tuple[Any, str]] = {
+    "none": (None, "X is (a )?None.*pass an array"),
+    "number": (5, "X is (an int|5).*pass an array"),
+    "object": (object(), "X is an object; pass an array"),
+    "vector": (X[:, 0], r"X .*(1D|2 dimensions).*reshape\(-1, 1\)|X .*2 dimensions.*reshape"),
+    "cube": (X.reshape(-1, 2, 3), r"X .*(dim 3|2 dimensions).*X\.reshape\(len\(X\), -1\)"),
+    "empty": (X[:0], r"X .*(0 sample|no rows).*; pass (more rows|at least one)"),
+    "no columns": (X[:, :0], "X .*(0 feature|no columns).*; pass at least one"),
+    "text": (np.full((N, D), "a", dtype=object), "X .*(string|dtype object).*; (pass|convert)"),
+    "complex": (X + 1j, "X .*([Cc]omplex).*; (pass real numbers|convert)"),
+    "dates": (np.zeros((N, D), "M8[s]"), r"X must hold real numbers, .*datetime64.*; convert"),
+    "ragged": (RAGGED, "X .*inhomogeneous.*; pass rows of equal length"),
+    "large": (X * 1e200, r"X is \d.*e\+\d+ in column \d at row 0.*; scale the columns"),
+}
+BAD_WEIGHTS: dict[str, tuple[Any, str]] = {
+    "negative": (np.where(np.arange(N) == 7, -1.0, 1.0), "sample_weight is -1.0 at row 7; weights"),
+    "missing": (np.where(np.arange(N) == 7, np.nan, 1.0), "sample_weight is nan at row 7; weights"),
+    "short": (np.ones(N - 1), r"sample_weight .*119|sample_weight .*239.*; pass one"),
+    "table": (np.ones((N, 2)), r"sample_weight .*2.*; pass a vector"),
+    "zeros": (np.zeros(N), "sample_weight .*(zero).*; give (some|at least one) row"),
+}
+BAD_LABELS: dict[str, tuple[Any, str]] = {
+    "none": (None, "requires y to be passed, but the target y is None; pass"),
+    "short": (CLASSES[:-1], r"y .*239.*; pass one entry"),
+    "complex": (CLASSES + 1j, "y must hold numbers or text, found dtype complex128; convert"),
+    "missing": (
+        np.where(np.arange(N) == 7, np.nan, CLASSES),
+        "y is .* at row 7; (drop|leave|give)",
+    ),
+}
+
+# Of every kind one; the others share what checks their input, which `test_fit__not_finite` shows.
+SOME = ["CSVRGClassifier", "CoresetKMeans", "CoresetRidge", "CoresetSVC", "MaxMarginClassifier"]
+
+# Names of modules and of classes that users do not meet.
+INTERNAL = r"daskcoreset\.\w+\.\w|InMemory|RowBlocks|\b_[A-Z]|<locals>|member '|np\.\w+\d+\("
+
+
+def refused(call: Any, message: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(CoresetError) as caught:
+            call()
+    text = str(caught.value)
+    assert re.search(message, text), text
+    assert not re.search(INTERNAL, text), text
+    assert len(text) < 400
+
+
+@pytest.mark.parametrize("form", ["memory", "dask"])
+@pytest.mark.parametrize("case", BAD_ROWS)
+@pytest.mark.parametrize("name", SOME)
+def test_fit__rows_that_cannot_be_used(name: str, case: str, form: str) -> None:
+    rows, message = BAD_ROWS[case]
+    y = target_of(name)
+    if y is not None and isinstance(rows, np.ndarray):
+        y = y[: len(rows)]
+    rows = in_form(rows, form) if isinstance(rows, np.ndarray) else rows
+    refused(lambda: made(name).fit(rows, in_form(y, form)), message)
+
+
+@pytest.mark.parametrize("form", ["memory", "dask"])
+@pytest.mark.parametrize("case", BAD_WEIGHTS)
+@pytest.mark.parametrize("name", SOME)
+def test_fit__weights_that_cannot_be_used(name: str, case: str, form: str) -> None:
+    weights, message = BAD_WEIGHTS[case]
+    data = [in_form(part, form) for part in (X, target_of(name), weights)]
+    refused(lambda: made(name).fit(*data), message)
+
+
+@pytest.mark.parametrize("form", ["memory", "dask"])
+@pytest.mark.parametrize("case", BAD_LABELS)
+@pytest.mark.parametrize("name", [name for name in SOME if name not in UNLABELLED])
+def test_fit__labels_that_cannot_be_used(name: str, case: str, form: str) -> None:
+    labels, message = BAD_LABELS[case]
+    refused(lambda: made(name).fit(in_form(X, form), in_form(labels, form)), message)
+
+
+@pytest.mark.parametrize("name", ["CoresetKMeans", "CoresetRidge", "CoresetSVC"])
+def test_fit__method_of_a_wrong_type(name: str) -> None:
+    message = "method must be a name .*got 3; the known names are .*'uniform'"
+    refused(lambda: made(name, method=3).fit(X, target_of(name)), message)

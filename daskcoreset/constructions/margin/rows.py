@@ -252,7 +252,7 @@ def find_classes(
     classes = first.classes
     if len(classes) < 2:
         raise InvalidInputError(
-            f"y has one class, {classes[0]!r}; a margin needs rows of two classes."
+            f"y has one class, {classes[:1].tolist()[0]!r}; a margin needs rows of two classes."
         )
     if len(classes) > max_classes:
         raise InvalidInputError(_too_many(classes, max_classes))
