@@ -101,7 +101,9 @@ def test_rows_from__float16_is_widened_before_it_is_squared() -> None:
 def test_rows_from__first_row_that_is_not_finite(form: Any) -> None:
     X = np.ones((6, 2), np.float32)
     X[4, 0], X[3, 1], X[5] = np.nan, -np.inf, np.inf
-    assert problem_of(form(X)).startswith("X is -inf in column 1 at row 103; clean the data, or")
+    assert problem_of(form(X)).startswith(
+        "Input X contains infinity (-inf) in column 1 at row 103; clean the data, or"
+    )
     block = usable(form(X), np.arange(6), np.arange(6.0), DROP)
     assert block.rows is not None
     np.testing.assert_array_equal(block.rows, [0, 1, 2])
