@@ -536,9 +536,9 @@ def _check_labels(estimator: Any, y: Any) -> None:
     with refuse_as("y"):
         labels = np.asarray(y)
     if labels.dtype.kind == "c":
-        raise InvalidTypeError(
-            f"y must hold numbers or text, found dtype {labels.dtype}; convert it, for example "
-            f"with y.real."
+        raise InvalidInputError(
+            f"y must hold numbers or text, found dtype {labels.dtype} (Complex data not supported "
+            f"by scikit-learn either); convert it, for example with y.real."
         )
     if labels.ndim == 2 and labels.dtype.kind == "f":
         labels = np.where(np.isfinite(labels).all(axis=1), 0.0, np.nan)

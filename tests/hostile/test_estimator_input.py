@@ -210,7 +210,7 @@ BAD_WEIGHTS: dict[str, tuple[Any, str]] = {
 BAD_LABELS: dict[str, tuple[Any, str]] = {
     "none": (None, "requires y to be passed, but the target y is None; pass"),
     "short": (CLASSES[:-1], r"y .*239.*; pass one entry"),
-    "complex": (CLASSES + 1j, "y must hold numbers or text, found dtype complex128; convert"),
+    "complex": (CLASSES + 1j, "y must hold numbers or text, found dtype complex128.*; convert"),
     "missing": (
         np.where(np.arange(N) == 7, np.nan, CLASSES),
         "y is .* at row 7; (drop|leave|give)",
