@@ -122,4 +122,7 @@ def __getattr__(name: str) -> ModuleType:
     if name in ("datasets", "estimators", "testing"):
         return importlib.import_module(f"daskcoreset.{name}")
     msg = f"module {__name__!r} has no attribute {name!r}"
+    for folder in ("estimators", "datasets") if name[:1].isalpha() else ():
+        if name in importlib.import_module(f"daskcoreset.{folder}").__all__:
+            msg += f": from daskcoreset.{folder} import {name}"
     raise AttributeError(msg)

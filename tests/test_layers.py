@@ -266,6 +266,8 @@ def test_package__shows_its_public_names_alone() -> None:
     assert daskcoreset.errors.InvalidInputError.__module__ == "daskcoreset.errors"
     with pytest.raises(AttributeError, match="no attribute 'census'"):
         daskcoreset.census  # noqa: B018
+    with pytest.raises(AttributeError, match=r"from daskcoreset\.estimators import CoresetKMeans"):
+        daskcoreset.CoresetKMeans  # noqa: B018
 
 
 SLOW = ("sklearn", "zarr", "numba", "scipy", "dask.array", "distributed", "pandas", "matplotlib")
