@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, wraps
 from importlib import import_module
 from inspect import signature
-from typing import Any, Literal, TypeAlias, TypedDict, Unpack, overload
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
 from daskcoreset.constructions.coverage.cover import (
     Coverage,
@@ -112,6 +112,25 @@ class _Options(_Shared, total=False):
     method: Method
 
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _data_by_position(function: F) -> F:
+    """Let what is passed by position beside X and y be an error that names the keyword."""
+
+    @wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        if len(args) > 2:
+            name = "size" if is_int(args[2]) else "method" if isinstance(args[2], str) else "name"
+            raise InvalidTypeError(
+                f"X and y are all that build takes by position, got {shown(args[2])} after them; "
+                f"size, method and all else are keywords: pass {name}={shown(args[2])}."
+            )
+        return function(*args, **kwargs)
+
+    return checked  # type: ignore[return-value] # it has the signature of the function
+
+
 @overload
 def build(
     X: Any,
@@ -184,6 +203,7 @@ def build(
 ) -> BuildPlan: ...
 
 
+@_data_by_position
 def build(
     X: Any,
     y: Any = None,

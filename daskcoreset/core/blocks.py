@@ -15,7 +15,7 @@ from daskcoreset.core.boxes import Box
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import first_nonfinite_row, row_sums, rows_at, unit_rows
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Metric, Points
-from daskcoreset.core.validation import is_real
+from daskcoreset.core.validation import a_type, is_real
 
 # What weighted squared distances of one block may add up to: a hundred million blocks, and four
 # times as much about a far center, still have a sum that float64 holds.
@@ -264,11 +264,11 @@ def validate_block(
         if sample_weight is not None:
             weights = _plain(sample_weight, np.dtype(np.float64))
         points = _as_points(X, schema.dtype)
-        problem = None if sample_weight is None else _bad_weight(weights)
+        problem = None if sample_weight is None else find_bad_weight(weights)
         if problem is not None and schema.on_invalid == "drop":
             # Rows that are left out need no weight: masks of land are often in the weights, too.
             weights = np.where(_rows_with(points, np.isfinite), weights, 0.0)
-            problem = _bad_weight(weights)
+            problem = find_bad_weight(weights)
     labels = None if y is None else np.asarray(y)
     if schema.class_weight and labels is not None:
         weights = weights * _of_classes(labels, schema.class_weight)
@@ -332,7 +332,7 @@ def find_no_array(parts: Mapping[str, Any], index: int) -> InvalidRow | None:
         shape = getattr(part, "shape", None)
         if not isinstance(shape, tuple) or (name == "X" and not shape):
             return InvalidRow(
-                f"{name} has a {type(part).__name__} in place of an array in block {index}; return "
+                f"{name} has {a_type(part)} in place of an array in block {index}; return "
                 f"numpy.asarray of it there."
             )
     return None
@@ -485,7 +485,8 @@ def _text(label: Any) -> str:
     return label.decode("utf-8", "backslashreplace") if isinstance(label, bytes) else str(label)
 
 
-def _bad_weight(weights: FloatArray) -> InvalidRow | None:
+def find_bad_weight(weights: FloatArray) -> InvalidRow | None:
+    """Return the first weight that is negative or no number, or None."""
     # One sum clears the usual case; NaN fails every comparison.
     if not len(weights) or (np.isfinite(weights.sum()) and weights.min() >= 0):
         return None
@@ -556,7 +557,16 @@ def first_of(one: InvalidRow | None, other: InvalidRow | None) -> InvalidRow | N
     return min(one, other, key=lambda problem: problem.row or 0)
 
 
-def find_unusable_row(points: Points, weights: FloatArray) -> InvalidRow | None:
+# What to do with rows that are not finite, for callers of every kind: a task knows none of them.
+_REMEDY = (
+    'clean the data, or leave such rows out: on_invalid="drop" of build, of estimators when they '
+    "fit (predictions have a row for each of X), of trees and streams when they are made."
+)
+
+
+def find_unusable_row(
+    points: Points, weights: FloatArray, *, remedy: str = _REMEDY
+) -> InvalidRow | None:
     r"""Return the first row whose squared distances overflow or are no numbers, or None.
 
     That is a row with NaN or infinity; or one of positive weight with a value x such that
@@ -567,6 +577,8 @@ def find_unusable_row(points: Points, weights: FloatArray) -> InvalidRow | None:
     ----------
     points : ndarray of shape (n, d) or csr_array
     weights : ndarray of shape (n,), float64
+    remedy : str
+        What to do with a row that is not finite, where the caller is known.
 
     Examples
     --------
@@ -590,11 +602,10 @@ def find_unusable_row(points: Points, weights: FloatArray) -> InvalidRow | None:
     column = int((~(abs(row) <= limit)).argmax())
     value = f"X is {row[column]} in column {column}"
     if not np.isfinite(row[column]):
-        remedy = (
-            '; clean the data, or leave such rows out: on_invalid="drop" of build, of estimators '
-            "when they fit (predictions have a row for each of X), of trees and streams when they "
-            "are made."
-        )
+        # The words of scikit-learn, which others look for.
+        found = "NaN" if np.isnan(row[column]) else f"infinity ({row[column]})"
+        value = f"Input X contains {found} in column {column}"
+        remedy = f"; {remedy}"
     elif abs(row[column]) > _LARGEST_VALUE:
         remedy = (
             ", and of values so large squared distances overflow; scale the columns, for example "

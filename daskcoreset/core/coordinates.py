@@ -13,6 +13,7 @@ from daskcoreset.core.contents import NAME
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.typing import AnyArray
+from daskcoreset.core.validation import a_type
 
 _PREFIX = "coordinate_"
 
@@ -35,7 +36,7 @@ def check_coordinates(coordinates: Any, m: int) -> Mapping[str, AnyArray]:
     daskcoreset.errors.InvalidInputError: coordinates['lat'] has shape (2,) for 3 rows; pass one ...
     """
     if not isinstance(coordinates, Mapping):
-        raise InvalidTypeError(f"coordinates is a {type(coordinates).__name__}; pass a mapping")
+        raise InvalidTypeError(f"coordinates is {a_type(coordinates)}; pass a mapping")
     checked = {}
     for name, values in coordinates.items():
         array = np.asarray(values)

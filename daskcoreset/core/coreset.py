@@ -26,7 +26,7 @@ from daskcoreset.core.points import WeightedPoints, concatenate, from_arrays, to
 from daskcoreset.core.storage import read_group, write_group
 from daskcoreset.core.tables import html_table, short_seed
 from daskcoreset.core.typing import AnyArray, Metric
-from daskcoreset.core.validation import is_int, is_number, shown
+from daskcoreset.core.validation import a_type, is_int, is_number, shown
 from daskcoreset.core.zarr_places import Location, location_name
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def freeze(value: Any, name: str = "provenance") -> Any:
             frozen = {str(key): freeze(item, f"{name}[{key!r}]") for key, item in value.items()}
             return MappingProxyType(frozen)
         name, value = f"a key of {name}", wrong[0]
-    msg = f"{name} is a {type(value).__name__}; use text, numbers, lists and mappings of these"
+    msg = f"{name} is {a_type(value)}; use text, numbers, lists and mappings of these"
     raise InvalidTypeError(msg)
 
 
@@ -282,7 +282,7 @@ class Coreset(WeightedPoints):
         except RecursionError:
             raise InvalidTypeError("provenance holds itself, or is nested too deep") from None
         if not isinstance(frozen, Mapping):
-            msg = f"provenance is a {type(self.provenance).__name__}; pass a mapping"
+            msg = f"provenance is {a_type(self.provenance)}; pass a mapping"
             raise InvalidTypeError(msg)
         check_provenance(frozen, len(self), self.n_features)
         object.__setattr__(self, "provenance", frozen)
@@ -391,6 +391,11 @@ class Coreset(WeightedPoints):
         array([3, 8])
         """
         parts = (self, *others)
+        for other in others:
+            if not isinstance(other, Coreset):
+                raise InvalidTypeError(
+                    f"others has {a_type(other)}; pass Coreset objects, of other data."
+                )
         if offsets is not None and not isinstance(offsets, Iterable):
             raise InvalidTypeError(f"offsets is {shown(offsets)}; pass a number for each coreset.")
         try:

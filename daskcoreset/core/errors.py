@@ -156,7 +156,7 @@ def about_member(name: str | None) -> Iterator[None]:
     ...
     daskcoreset.errors.InvalidInputError: member 'svm': y is missing.
     """
-    if name is None or _member.get() is not None:  # said by who called
+    if name is None or _member.get() is not None:  # said by who called, or not to be said
         yield
         return
     token = _member.set(name)
@@ -168,9 +168,33 @@ def about_member(name: str | None) -> Iterator[None]:
         _member.reset(token)
 
 
+@contextmanager
+def about_no_member(name: str) -> Iterator[None]:
+    """Let errors and warnings not name a member, of a portfolio that the caller did not ask for.
+
+    Examples
+    --------
+    >>> with about_no_member("rows"), about_member("rows"):
+    ...     raise InvalidInputError("y is missing.")
+    Traceback (most recent call last):
+    ...
+    daskcoreset.errors.InvalidInputError: y is missing.
+    """
+    token = _member.set("")
+    try:
+        yield
+    except CoresetError as error:  # of a task, which knows nothing of this
+        text, said = str(error), f"member {name!r}: "
+        if not text.startswith(said):
+            raise
+        raise type(error)(text.removeprefix(said)) from error
+    finally:
+        _member.reset(token)
+
+
 def warn_user(message: str) -> None:
     """Give a `CoresetWarning` that points at the first caller outside this package."""
-    if (name := _member.get()) is not None:
+    if name := _member.get():
         message = f"member {name!r}: {message}"
     warnings.warn(without_secrets(message), CoresetWarning, stacklevel=caller_level())
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.validation import a_type
 
 # One letter is a drive of Windows; one slash is what `pathlib.Path` leaves of the two of a URL.
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):/")
@@ -48,7 +49,7 @@ def locate(name: str, location: Any) -> Path | str:
     """
     if not isinstance(location, (str, os.PathLike)):
         raise InvalidTypeError(
-            f"{name} is a {type(location).__name__}; pass the path of a folder, as text or as a "
+            f"{name} is {a_type(location)}; pass the path of a folder, as text or as a "
             f"pathlib.Path."
         )
     text = os.fspath(location)

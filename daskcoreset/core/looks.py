@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from daskcoreset.core.errors import InvalidTypeError
 from daskcoreset.core.optional import need_matplotlib
+from daskcoreset.core.validation import a_type
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -129,7 +130,7 @@ def axes_for(ax: Axes | None) -> Axes:
         created: Axes = new_axes((1, 1))[0, 0]
         return created
     if not callable(getattr(ax, "errorbar", None)):
-        raise InvalidTypeError(f"ax is a {type(ax).__name__}; pass matplotlib's Axes, or None.")
+        raise InvalidTypeError(f"ax is {a_type(ax)}; pass matplotlib's Axes, or None.")
     return ax
 
 

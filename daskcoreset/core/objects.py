@@ -24,7 +24,7 @@ from daskcoreset.core.locations import locate, scheme_of
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.stored_arrays import check_length
-from daskcoreset.core.validation import check_options
+from daskcoreset.core.validation import a_type, check_options
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -462,7 +462,7 @@ def find_folder(
         location = location.root
     if isinstance(location, Store):
         raise InvalidTypeError(
-            f"{argument} is a {type(location).__name__} of Zarr, which cannot write on a "
+            f"{argument} is {a_type(location)} of Zarr, which cannot write on a "
             f"condition, by which one of two writers is refused; pass a path, a URL, or a "
             f"zarr.storage.ObjectStore."
         )

@@ -82,9 +82,21 @@ def shown(value: Any) -> str:
     try:
         text = repr(value)
     except Exception:  # noqa: BLE001 - of an object that does not print
-        return f"a {type(value).__name__}"
+        return f"{a_type(value)}"
     text = " ".join(text.split())
     return text if len(text) <= 100 else f"{text[:97]}..."
+
+
+def a_type(value: Any) -> str:
+    """Name the type of a value, with an article.
+
+    Examples
+    --------
+    >>> a_type([]), a_type(1), a_type(np.ones(2))
+    ('a list', 'an int', 'an ndarray')
+    """
+    name = type(value).__name__
+    return f"an {name}" if name.startswith((*"aeioAEIO", "nd")) else f"a {name}"
 
 
 def n_dims(name: str, value: Any) -> int:
@@ -148,7 +160,7 @@ def check_options(storage_options: Any) -> None:
     """Check that the options of a file system are a mapping or None; their values are not shown."""
     if not isinstance(storage_options, (Mapping, NoneType)):
         raise InvalidTypeError(
-            f"storage_options is a {type(storage_options).__name__}; pass a dict of the names and "
+            f"storage_options is {a_type(storage_options)}; pass a dict of the names and "
             f'values that the file system takes, such as {{"anon": True}}.'
         )
 

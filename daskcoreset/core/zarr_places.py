@@ -28,7 +28,7 @@ from daskcoreset.core.objects import (
     name_of,
 )
 from daskcoreset.core.secrets import without_secrets
-from daskcoreset.core.validation import check_options
+from daskcoreset.core.validation import a_type, check_options
 
 if TYPE_CHECKING:
     from zarr.abc.store import Store
@@ -129,7 +129,7 @@ def resolve(
     if isinstance(store, Store):
         store = StorePath(store)
     if not isinstance(store, StorePath):
-        msg = f"store is a {type(store).__name__}; pass a path, a URL or a Zarr store"
+        msg = f"store is {a_type(store)}; pass a path, a URL or a Zarr store"
         raise InvalidTypeError(msg)
     if not isinstance(store.store, LocalStore):
         return _timed(store), None

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial, wraps
 from inspect import isfunction
 from numbers import Integral
+from types import NoneType
 from typing import Any, ClassVar, Literal, Self, TypeAlias, Unpack
 
 import numpy as np
@@ -23,7 +24,6 @@ from sklearn.utils import get_tags
 from sklearn.utils._param_validation import Interval, InvalidParameterError, StrOptions
 from sklearn.utils.validation import (
     _check_sample_weight,
-    assert_all_finite,
     check_is_fitted,
     has_fit_parameter,
     validate_data,
@@ -35,6 +35,7 @@ from daskcoreset.constructions.tree.windows import TreeWindow
 from daskcoreset.core.blocks import (
     Block,
     InvalidRow,
+    find_bad_weight,
     find_missing_label,
     find_unusable_row,
     finite_rows,
@@ -51,7 +52,7 @@ from daskcoreset.core.errors import (
 from daskcoreset.core.portfolio import Portfolio
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
-from daskcoreset.core.validation import is_real, shown
+from daskcoreset.core.validation import a_type, is_real, shown
 from daskcoreset.estimators.labelled import is_frame, lazy_series, series_in_memory
 from daskcoreset.estimators.scoring import accuracy
 from daskcoreset.execution.engine import map_rows
@@ -59,6 +60,7 @@ from daskcoreset.execution.waiting import compute_all
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.cubes import Cube, dataset_of, is_xarray
 from daskcoreset.inputs.options import ReadKeywords, is_path, takes_reading
+from daskcoreset.objectives import Objective, QuantizationError
 from daskcoreset.sensitivities import Sensitivity, resolve_method, takes_parts
 
 FLOATS = [np.float64, np.float32]
@@ -149,11 +151,16 @@ def resolve_for(
         return resolve_method(method)
 
 
+def is_for_any_k(coreset: Coreset) -> bool:
+    """Whether a coreset is by a construction for any number of clusters, none of a loss."""
+    return bool(coreset.provenance.get("objective") == QuantizationError().record())
+
+
 def require_weighted_fit(estimator: Any, remedy: str) -> None:
     """Check that an estimator can be fitted on rows with weights, such as a coreset."""
     if not has_fit_parameter(estimator, "sample_weight"):
         raise InvalidTypeError(
-            f"estimator is a {type(estimator).__name__}, whose fit takes no sample_weight, so that "
+            f"estimator is {a_type(estimator)}, whose fit takes no sample_weight, so that "
             f"it cannot be fitted on a coreset; {remedy}."
         )
 
@@ -214,7 +221,7 @@ def _within_timeout(method: Callable[..., Any]) -> Callable[..., Any]:
                 X = coreset_for(self, given)
             elif isinstance(given, (Coreset, Portfolio, CoresetTree, TreeWindow)):
                 raise InvalidInputError(
-                    f"X is a {type(given).__name__}, and {type(self).__name__} {self._no_coreset}"
+                    f"X is {a_type(given)}, and {type(self).__name__} {self._no_coreset}"
                 )
             if not isinstance(X, Coreset):
                 return method(self, *args, **kwargs)
@@ -344,6 +351,10 @@ class InMemoryData:
     numbers: IndexArray | None = None
     n_given: int = 0
 
+    def numbers_of(self, positions: IndexArray) -> IndexArray:
+        """Return the numbers, in what was given, of the rows at positions."""
+        return positions if self.numbers is None else self.numbers[positions]
+
     @property
     def weights(self) -> FloatArray:
         """Weights of the rows, ones where none were passed."""
@@ -357,7 +368,7 @@ class InMemoryData:
         labels, weights = (
             None if part is None else part[positions] for part in (self.y, self.sample_weight)
         )
-        numbers = positions if self.numbers is None else self.numbers[positions]
+        numbers = self.numbers_of(positions)
         return InMemoryData(self.X[positions], labels, weights, numbers, self.n_given or n_rows)
 
     def as_given(self, labels: AnyArray) -> AnyArray:
@@ -378,6 +389,25 @@ def count_features(rows: Rows) -> int:
     return int(rows.X.shape[1]) if isinstance(rows, InMemoryData) else rows.schema.n_features
 
 
+# What to do about what scikit-learn's checks, and NumPy, say of an argument.
+_REMEDIES = {
+    "Found array with dim": "pass one row per sample, for example X.reshape(len(X), -1)",
+    "Complex data": "pass real numbers, for example the real and the imaginary part as columns",
+    "sample(s)": "pass more rows",
+    "feature(s)": "pass at least one column",
+    "is expecting": "pass the columns it was fitted on",
+    "could not convert": "pass numbers, for example of sklearn.preprocessing.OrdinalEncoder",
+    "must be a string or a real": "pass numbers only",
+    "inhomogeneous": "pass rows of equal length",
+    "inconsistent numbers": "pass one entry of y for every row of X",
+    "should be a 1d array": "pass a vector, one entry for every row",
+    "Sample weights must be 1D": "pass a vector, one weight for every row",
+    "expected (": "pass one weight for every row",
+    "non-zero": "give some row a positive weight",
+    "Unknown label type": "pass classes, for example y > y.mean()",
+}
+
+
 @contextmanager
 def refuse_as(name: str) -> Iterator[None]:
     """Turn errors of scikit-learn's checks of an argument into ours, which name it."""
@@ -385,10 +415,17 @@ def refuse_as(name: str) -> Iterator[None]:
         yield
     except CoresetError:
         raise
-    except TypeError as error:
-        raise InvalidTypeError(f"{name} cannot be used: {error}") from error
-    except ValueError as error:
-        raise InvalidInputError(f"{name} cannot be used: {error}") from error
+    except (TypeError, ValueError) as error:
+        kind = InvalidTypeError if isinstance(error, TypeError) else InvalidInputError
+        # Without the array that scikit-learn prints.
+        lines = str(error).splitlines()
+        said = " ".join(line for line in lines if not line.startswith(("[", " ", "array=")))
+        said = said.replace("instead: ", "instead. ").rstrip(".")
+        if name == "X or y" and "inconsistent" not in said:
+            name = "y" if re.search(r"\by should|\binput y|label", said, re.IGNORECASE) else "X"
+        remedies = [remedy for found, remedy in _REMEDIES.items() if found in said]
+        remedy = f"; {remedies[0]}." if remedies else "."
+        raise kind(f"{name} cannot be used: {said}{remedy}") from error
 
 
 class CheckedParameters:
@@ -401,6 +438,9 @@ class CheckedParameters:
             is_span = isinstance(value, np.timedelta64)
             if isinstance(value, numbers.Real) and (is_span or not is_plain):
                 raise InvalidTypeError(f"{name} is {shown(value)}; pass a plain number.")
+            constraints = self._parameter_constraints.get(name, ())  # type: ignore[attr-defined]
+            if Sensitivity in constraints and not isinstance(value, (str, Sensitivity, NoneType)):
+                resolve_method(value)  # says what a method may be
         try:
             super()._validate_params()  # type: ignore[misc] # of the base estimator
         except InvalidParameterError as error:
@@ -409,8 +449,23 @@ class CheckedParameters:
             raise InvalidInputError(message) from error
 
 
+def require_y(estimator: Any) -> InvalidInputError:
+    """Return the error of labels that are missing, in the words of scikit-learn."""
+    return InvalidInputError(
+        f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is "
+        f"None; pass the labels."
+    )
+
+
 def validate_rows(
-    estimator: Any, X: Any, y: Any = None, sample_weight: Any = None, **checks: Any
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    fits: bool | None = None,
+    finite: bool = True,
+    **checks: Any,
 ) -> InMemoryData:
     """Check data in memory as scikit-learn does, by the tags of the estimator.
 
@@ -419,24 +474,28 @@ def validate_rows(
     estimator : estimator object
     X, y, sample_weight
         As its ``fit`` has them.
+    fits : bool, optional
+        Whether rows may be left out, since the estimator is fitted to them; by default where its
+        features are set.
+    finite : bool, default=True
+        Whether rows with NaN or infinity are errors, or left out as `on_invalid` says; without, it
+        is for what reads the rows later.
     **checks
         For scikit-learn's ``validate_data``.
     """
     tags = estimator.__sklearn_tags__()
-    fits = checks.get("reset", True)
+    fits = checks.get("reset", True) if fits is None else fits
     target = {} if y is None and not (fits and tags.target_tags.required) else {"y": y}
     sparse = "csr" if tags.input_tags.sparse else False
     drops = fits and getattr(estimator, "on_invalid", None) == "drop"
-    if drops:
-        checks = {**checks, "ensure_all_finite": False}
-    with refuse_as("y"):
-        labels = np.asarray(y)
-    if labels.dtype.kind == "O" and labels.ndim == 1:
-        # Before scikit-learn compares labels: those missing in pandas' way compare with nothing.
-        refuse(find_missing_label(labels))
+    _check_rows(X)
+    if target:
+        _check_labels(estimator, y)
     # The first is what all other dtypes become: float16 needs no float64, as out of core.
     floats = FLOATS[::-1] if getattr(X, "dtype", None) == np.float16 else FLOATS
     with refuse_as("X" if y is None else "X or y"):
+        # Rows that are not finite are found below, by their number and column.
+        checks = {**checks, "ensure_all_finite": False}
         checked = validate_data(
             estimator, X, **target, dtype=floats, accept_sparse=sparse, **checks
         )
@@ -446,24 +505,75 @@ def validate_rows(
             f"X holds {X.shape[1]} features, where it says that it has "
             f"{estimator.n_features_in_}; pass an array."
         )
-    if sample_weight is not None:
-        with refuse_as("sample_weight"):
-            sample_weight = _check_sample_weight(
-                sample_weight, X, dtype=np.float64, ensure_non_negative=True
-            )
+    sample_weight = _checked_weights(sample_weight, X)
     data = InMemoryData(X, y, sample_weight)
+    if not finite:
+        return data
     if drops:
         data = _without_invalid(data)
-    refuse(find_unusable_row(data.X, data.weights))
+    refuse(find_unusable_row(data.X, data.weights, remedy=_remedy_for(estimator, fits=fits)))
     return data
+
+
+def _check_rows(X: Any) -> None:
+    """Check what scikit-learn turns into numbers that nobody meant."""
+    if X is None or isinstance(X, (numbers.Number, np.generic)):
+        raise InvalidTypeError(
+            f"X is {shown(X)}: Expected 2D array; pass an array, a data frame, or the path of a "
+            f"file or store."
+        )
+    if getattr(getattr(X, "dtype", None), "kind", None) in {"m", "M"}:
+        raise InvalidTypeError(
+            f"X must hold real numbers, found dtype {X.dtype}; convert it, for example with "
+            f"X.astype('float64')."
+        )
+
+
+def _check_labels(estimator: Any, y: Any) -> None:
+    """Check labels before scikit-learn does, whose errors name no row."""
+    if y is None:
+        raise require_y(estimator)
+    with refuse_as("y"):
+        labels = np.asarray(y)
+    if labels.dtype.kind == "c":
+        raise InvalidInputError(
+            f"y must hold numbers or text, found dtype {labels.dtype} (Complex data not supported "
+            f"by scikit-learn either); convert it, for example with y.real."
+        )
+    if labels.ndim == 2 and labels.dtype.kind == "f":
+        labels = np.where(np.isfinite(labels).all(axis=1), 0.0, np.nan)
+    if labels.ndim == 1:
+        # Before scikit-learn looks, which names no row: those missing in pandas' way compare with
+        # nothing.
+        refuse(find_missing_label(labels))
+
+
+def _checked_weights(sample_weight: Any, X: Any) -> FloatArray | None:
+    if sample_weight is None:
+        return None
+    with refuse_as("sample_weight"):
+        given = np.asarray(sample_weight, dtype=np.float64)
+        if given.shape == (X.shape[0],):
+            refuse(find_bad_weight(given))
+        checked: FloatArray = _check_sample_weight(
+            sample_weight, X, dtype=np.float64, ensure_non_negative=True
+        )
+    return checked
+
+
+def _remedy_for(estimator: Any, *, fits: bool) -> str:
+    """Say what to do with rows that are not finite, in a fit or for an answer."""
+    if not fits:
+        return "clean the data, for an answer has a value for every row of X."
+    if "on_invalid" not in estimator.get_params(deep=False):
+        return "clean the data."
+    name = type(estimator).__name__
+    return f'clean the data, or pass on_invalid="drop" to {name}, which leaves such rows out.'
 
 
 def _without_invalid(data: InMemoryData) -> InMemoryData:
     """Leave out rows with NaN or infinity."""
     numbers = finite_rows(data.X)
-    if data.y is not None:
-        with refuse_as("y"):  # scikit-learn did not look, since it was not to look at X
-            assert_all_finite(data.y, input_name="y")
     if not len(numbers):
         raise InvalidInputError("X has no row without NaN or infinity; clean the data.")
     return data.take(numbers)
@@ -547,10 +657,7 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
     def _require_labels(self, y: Any) -> None:
         """Check that data out of core have labels, as scikit-learn does in memory."""
         if y is None:
-            raise InvalidInputError(
-                f"This {type(self).__name__} estimator requires y to be passed, but the target y "
-                f"is None; pass the labels."
-            )
+            raise require_y(self)
 
     def _coreset_of(
         self,
@@ -584,7 +691,7 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
         )
         with warnings.catch_warnings():
             # To users of an estimator it is no surprise that all of few rows are taken.
-            all_rows = r"(member 'rows': )?size=.* is not below"
+            all_rows = r"size=.* is not below"
             warnings.filterwarnings("ignore", all_rows, CoresetWarning)
             # Classifiers say it themselves, by the names of the classes.
             warnings.filterwarnings("ignore", r"the coreset has no row of", CoresetWarning)
@@ -605,7 +712,7 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
             coreset = replace(coreset, provenance={**coreset.provenance, "columns": columns})
         if isinstance(rows, InMemoryData) and rows.numbers is not None:
             record = {**coreset.provenance, "n_dropped": rows.n_given - len(rows.numbers)}
-            indices = rows.numbers[coreset.indices]
+            indices = rows.numbers_of(coreset.indices)
             coreset = replace(coreset, indices=indices, provenance=record)
         return coreset
 
@@ -654,8 +761,14 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
         """
         check_is_fitted(self, "coreset_")
         known = {"on_invalid": self.on_invalid, "timeout": self.timeout}
+        if not {"n_clusters", "objective"} & options.keys():
+            known["objective"] = self._judged_by()
         X = X if {"sample_dims", "feature_dims"} & options.keys() else self._as_fitted(X)
         return self.coreset_.audit(X, y, **{"sample_weight": sample_weight, **known, **options})
+
+    def _judged_by(self) -> Objective[Any] | None:
+        """Return the cost that audits compare; None for that of the construction."""
+        return None
 
     def _as_fitted(self, X: Any) -> Any:
         """Return a cube with the dimensions that were features in the fit, else X."""
@@ -768,7 +881,14 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
 
     def _open(self, X: Any, y: Any = None, sample_weight: Any = None) -> RowBlocks:
         """Open data out of core, and check its columns against those of the fit."""
-        blocks = row_blocks(self._as_fitted(X), y, sample_weight)
+        return self._checked(row_blocks(self._as_fitted(X), y, sample_weight))
+
+    def _open_more(self, X: Any, y: Any = None, sample_weight: Any = None) -> RowBlocks:
+        """Open further data to be fitted to: rows are dropped where `on_invalid` says so."""
+        given = self._as_fitted(X)
+        return self._checked(row_blocks(given, y, sample_weight, on_invalid=self.on_invalid))
+
+    def _checked(self, blocks: RowBlocks) -> RowBlocks:
         n_features, expected = blocks.schema.n_features, self.n_features_in_
         name = type(self).__name__
         if n_features != expected:

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Literal, Unpack
 
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.build import default_size
@@ -21,6 +20,7 @@ from daskcoreset.core.moments import merge_scatters, scatter_of, scatter_of_bloc
 from daskcoreset.core.points import deduplicate, spread_out
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import AnyArray, FloatArray, Points, Sampling
+from daskcoreset.estimators.available import available_where
 from daskcoreset.estimators.base import (
     InMemoryData,
     Rows,
@@ -82,10 +82,8 @@ def _repeated(solution: Any, n_clusters: int) -> Any:
     return replace(solution, centers=solution.centers[rows], mixing=mixing)
 
 
-def _is_soft(model: Any) -> bool:
-    if not model.soft:
-        raise AttributeError("predict_proba is there only with soft=True; set it, or use predict.")
-    return True
+def _if_hard(model: Any) -> str | None:
+    return None if model.soft else "pass soft=True to the estimator, before fit, or use predict."
 
 
 class CoresetBregman(ClusteringModel):
@@ -350,7 +348,7 @@ class CoresetBregman(ClusteringModel):
         called = ("cluster", "output")
         return self._apply_in_domain(X, labels, np.int32, predicts=True, called=called)
 
-    @available_if(_is_soft)  # type: ignore[untyped-decorator] # of scikit-learn
+    @available_where(_if_hard)
     @takes_reading
     def predict_proba(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
         """Probability of every component for every row, with ``soft=True``.

@@ -19,7 +19,13 @@ from daskcoreset.core.blocks import find_missing_label, plain_labels
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import inner_products
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
-from daskcoreset.estimators.base import CoresetModel, SparseInput, apply_method, refuse_as
+from daskcoreset.estimators.base import (
+    BUILD_CONSTRAINTS,
+    CoresetModel,
+    SparseInput,
+    apply_method,
+    refuse_as,
+)
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
@@ -62,6 +68,7 @@ MARGIN_CONSTRAINTS: dict[str, list[Any]] = {
     "fit_intercept": ["boolean"],
     "on_inseparable": [StrOptions({"soft", "raise"})],
     "C": [Interval(Real, 0, None, closed="neither")],
+    "on_invalid": BUILD_CONSTRAINTS["on_invalid"],
 }
 
 
@@ -207,20 +214,25 @@ class MarginModel(DecisionModel):
         self, X: Any, y: Any, sample_weight: Any
     ) -> tuple[RowBlocks, AnyArray | None]:
         """Open the data; those in memory have codes for labels, whose names come along."""
-        data = self._validate_in_memory(X, y, sample_weight)
+        # What reads the rows drops those that are not finite, and numbers the others as they were.
+        data = self._validate_in_memory(X, y, sample_weight, finite=False)
         self._used = None
         if data is not None:
             with refuse_as("y"):
                 check_classification_targets(data.y)
             names, codes = np.unique(np.asarray(data.y), return_inverse=True)
             if data.sample_weight is None or data.sample_weight.all():
-                return row_blocks(data.X, codes, data.sample_weight), names
+                return self._blocks(data.X, codes, data.sample_weight), names
             used = np.flatnonzero(data.sample_weight)
             self._used = used
-            return row_blocks(data.X[used], codes[used], data.sample_weight[used]), names
-        blocks = row_blocks(X, y, sample_weight)
+            return self._blocks(data.X[used], codes[used], data.sample_weight[used]), names
+        self._require_labels(y)
+        blocks = self._blocks(X, y, sample_weight)
         self._set_features(X, blocks.schema.n_features, blocks.columns, blocks.cube)
         return blocks, None
+
+    def _blocks(self, X: Any, y: Any, sample_weight: Any) -> RowBlocks:
+        return row_blocks(X, y, sample_weight, on_invalid=self.on_invalid)
 
 
 def announced_classes(

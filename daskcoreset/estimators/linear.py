@@ -36,6 +36,7 @@ from daskcoreset.estimators.base import (
     Rows,
     SparseInput,
     coreset_is_all,
+    is_for_any_k,
     refuse_as,
     resolve_for,
     validate_rows,
@@ -57,6 +58,7 @@ from daskcoreset.estimators.solving import (
 )
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.inputs.options import ReadKeywords, ReadOptions, reading, takes_reading
+from daskcoreset.objectives import Objective
 from daskcoreset.sensitivities import SVM, Logistic, Sensitivity
 from daskcoreset.sensitivities.svm_calibration import Variant
 from daskcoreset.solvers.linear import LinearFit, solve_svm
@@ -108,6 +110,9 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
     def _method(self) -> Sensitivity[Any]:
         """Return the construction."""
         return resolve_for(self.method, getattr(self, "n_clusters", None), self._own_method())
+
+    def _judged_by(self) -> Objective[Any] | None:
+        return self._own_method().objective if is_for_any_k(self.coreset_) else None
 
     @abstractmethod
     def _default_solver(self) -> Any:
@@ -218,7 +223,7 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
         stream = getattr(self, "_stream", None)
         fresh = stream is None and not hasattr(self, "coreset_")
         announced = _two_announced_classes(classes, getattr(self, "_announced", None))
-        data = self._validate_in_memory(X, y, sample_weight, reset=fresh)
+        data = self._validate_in_memory(X, y, sample_weight, reset=fresh, fits=True)
         if data is not None:
             with refuse_as("y"):
                 check_classification_targets(data.y)

@@ -18,18 +18,21 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
+from daskcoreset.core.blocks import find_missing_label
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray, Points, Sampling
-from daskcoreset.core.validation import is_int
+from daskcoreset.core.validation import a_type, is_int
 from daskcoreset.estimators.base import (
     AUTO_SIZE,
     BUILD_CONSTRAINTS,
     CoresetModel,
     InMemoryData,
     coreset_for,
+    is_for_any_k,
+    refuse,
     refuse_as,
     require_weighted_fit,
     resolve_for,
@@ -41,6 +44,7 @@ from daskcoreset.estimators.labelled import is_frame, series_in_memory
 from daskcoreset.estimators.scoring import accuracy, r_squared
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
+from daskcoreset.objectives import LeastSquaresCost, LinearCost, Objective
 from daskcoreset.sensitivities import Sensitivity
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -191,6 +195,11 @@ class CoresetEstimator(CoresetModel):
         tags.non_deterministic = inner.non_deterministic
         return tags
 
+    def _judged_by(self) -> Objective[Any] | None:
+        if not is_for_any_k(self.coreset_) or self.coreset_.labels is None:
+            return None
+        return LinearCost("logistic") if is_classifier(self) else LeastSquaresCost()
+
     @takes_reading
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
@@ -247,6 +256,8 @@ class CoresetEstimator(CoresetModel):
         self.coreset_ = self._coreset_of(
             rows, X, size=self.size, method=method, seed=seed, n_clusters=n_clusters
         )
+        if self.coreset_.labels is not None:
+            refuse(find_missing_label(self.coreset_.labels, self.coreset_.indices))
         labels = self._labels_as_given(data)
         all_rows = self.coreset_.points, self.coreset_.weights, labels
         distinct = deduplicate(*all_rows)
@@ -495,7 +506,7 @@ class CoresetEstimator(CoresetModel):
         if is_regressor(self):
             return r_squared(self.estimator_, self._open(X, y, sample_weight))
         raise InvalidTypeError(
-            f"X is out of core, where the score of a {type(self.estimator_).__name__} is not "
+            f"X is out of core, where the score of {a_type(self.estimator_)} is not "
             f"known; pass rows in memory."
         )
 

@@ -19,10 +19,11 @@ from daskcoreset.build import build
 from daskcoreset.core.blocks import find_missing_label
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.data_summary import MAX_COLUMNS, DataSummary
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.errors import InvalidInputError, about_no_member
 from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, resolve_seed
+from daskcoreset.core.validation import a_type
 from daskcoreset.estimators.base import (
     AUTO_SIZE,
     BUILD_CONSTRAINTS,
@@ -30,6 +31,7 @@ from daskcoreset.estimators.base import (
     Rows,
     SparseInput,
     apply_method,
+    is_for_any_k,
     refuse,
     refuse_as,
     resolve_for,
@@ -40,6 +42,7 @@ from daskcoreset.estimators.scoring import r_squared
 from daskcoreset.estimators.solving import check_solver, handed_on, solve_with, solver_of
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
+from daskcoreset.objectives import Objective
 from daskcoreset.sensitivities import LeastSquares, QuantileRegression, Sensitivity
 
 RidgeSolver: TypeAlias = Literal[
@@ -97,6 +100,9 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type
     def _wants_moments(self) -> bool:
         """Whether the solution is to be that of the moments, where they are known."""
         return False
+
+    def _judged_by(self) -> Objective[Any] | None:
+        return self._own_method().objective if is_for_any_k(self.coreset_) else None
 
     @takes_reading
     def fit(
@@ -176,7 +182,7 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type
 
         if not (isinstance(X, da.Array) and hasattr(y, "__array__")):
             raise InvalidInputError(
-                f"y has several columns, and X is a {type(X).__name__}; pass both in memory or as "
+                f"y has several columns, and X is {a_type(X)}; pass both in memory or as "
                 f"Dask arrays, or fit one target at a time."
             )
         self._n_targets = int(y.shape[1])
@@ -194,7 +200,8 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type
             return super()._built(blocks, **options)
         method = {"rows": options.pop("method")}
         options = {name: value for name, value in options.items() if value is not None}
-        portfolio = build(blocks, method=method, summaries=["moments"], **options)
+        with about_no_member("rows"):
+            portfolio = build(blocks, method=method, summaries=["moments"], **options)
         self._summary = portfolio.summary
         member: Coreset = portfolio["rows"]
         return member

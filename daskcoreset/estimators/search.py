@@ -15,7 +15,7 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.tables import html_table, text_table
 from daskcoreset.core.typing import FloatArray, IndexArray
-from daskcoreset.core.validation import as_int, check_choice, shown
+from daskcoreset.core.validation import a_type, as_int, check_choice, shown
 from daskcoreset.estimators.base import (
     CoresetModel,
     coreset_for,
@@ -292,7 +292,7 @@ def _bic(model: Any, coreset: Coreset) -> float:
 def _labels(model: Any, coreset: Coreset) -> IndexArray:
     if is_classifier(model) or not hasattr(model, "predict"):
         raise InvalidInputError(
-            f"the criterion compares clusters, and estimator is a {type(model).__name__}; choose "
+            f"the criterion compares clusters, and estimator is {a_type(model)}; choose "
             f'criterion="cross_validation".'
         )
     return np.asarray(model.predict(coreset.points), dtype=np.int64)

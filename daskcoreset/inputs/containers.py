@@ -15,6 +15,7 @@ import numpy as np
 from daskcoreset.core.contents import HEADER
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.secrets import without_secrets
+from daskcoreset.core.validation import a_type
 from daskcoreset.core.validation import shown as briefly
 from daskcoreset.inputs.dataframes import arrays_of_dask, split_columns
 from daskcoreset.inputs.files import open_numpy
@@ -307,7 +308,7 @@ class _Paths:
         """Check that there is a URL that the storage options can be for."""
         if self.options.storage_options is not None and not any(map(is_path, parts)):
             raise InvalidInputError(
-                f"storage_options are for URLs, and X is a {type(parts[0]).__name__}; leave them "
+                f"storage_options are for URLs, and X is {a_type(parts[0])}; leave them "
                 f"out, or pass a URL."
             )
 

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.validation import a_type
 
 
 def with_declared_shapes(array: Any, name: str) -> Any:
@@ -36,7 +37,7 @@ def _declared_shape(
     shape = getattr(block, "shape", None)
     if not isinstance(shape, tuple):
         raise InvalidInputError(
-            f"{name} has a {type(block).__name__} in place of an array in its block {position}; "
+            f"{name} has {a_type(block)} in place of an array in its block {position}; "
             f"return numpy.asarray of it there."
         )
     if shape != tuple(declared):

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.validation import as_int, check_choice, is_choice
+from daskcoreset.core.validation import a_type, as_int, check_choice, is_choice
 from daskcoreset.inputs.containers import is_web_store, split_container
 from daskcoreset.inputs.opening import open_all
 from daskcoreset.inputs.options import Reading, ReadOptions, is_path
@@ -118,11 +118,11 @@ class FollowOptions:
             value = getattr(self, name)
             if value is not None and (not isinstance(value, str) or not value):
                 raise InvalidTypeError(
-                    f"{name} is a {type(value).__name__}; of a source that is followed, pass the "
+                    f"{name} is {a_type(value)}; of a source that is followed, pass the "
                     f"name of a column or array in it."
                 )
         if not isinstance(self.branch, str):
-            raise InvalidTypeError(f"branch is a {type(self.branch).__name__}; pass its name.")
+            raise InvalidTypeError(f"branch is {a_type(self.branch)}; pass its name.")
         if not is_choice(self.chunks, ("auto",)):
             as_int("chunks", self.chunks, remedy='pass a larger int, or "auto"')
 
@@ -196,7 +196,7 @@ def look(
     if is_store(source) or hasattr(source, "store_path"):
         return _array_state(_again(source), options)
     raise InvalidTypeError(
-        f"source is a {type(source).__name__}; pass a path, URL, glob or list of paths, a Zarr "
+        f"source is {a_type(source)}; pass a path, URL, glob or list of paths, a Zarr "
         f"array, group or store, an Icechunk repository, a DeltaTable, or a function that returns "
         f"one of these."
     )

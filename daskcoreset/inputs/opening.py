@@ -13,7 +13,7 @@ from daskcoreset.core.deadline import NO_ANSWER, in_time
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.typing import AnyArray
-from daskcoreset.core.validation import is_real
+from daskcoreset.core.validation import a_type, is_real
 from daskcoreset.inputs.containers import Rows, shown_location, split_container
 from daskcoreset.inputs.dataframes import arrays_of_dask, frame_source
 from daskcoreset.inputs.expressions import as_tasks
@@ -173,10 +173,11 @@ def _open_memory(part: Any, name: str) -> Source:
     if all(hasattr(part, attribute) for attribute in ("shape", "dtype", "__getitem__")):
         return indexed_source(part)
     if hasattr(part, "partial_fit") and hasattr(part, "coreset"):
-        raise InvalidTypeError(f"{name} is a {type(part).__name__}; pass {name}.coreset().")
+        raise InvalidTypeError(f"{name} is {a_type(part)}; pass {name}.coreset().")
     raise InvalidTypeError(
-        f"{name} is a {type(part).__name__}; pass a Dask, NumPy, Zarr, HDF5, xarray, SciPy "
-        f"sparse or pandas object, or a path."
+        f"{name} is {a_type(part)}; pass an array of NumPy, Dask, Zarr, HDF5 or xarray, a data "
+        f"frame of pandas, polars or Dask, a table of pyarrow, a sparse matrix of SciPy, or the "
+        f"path of a file or store."
     )
 
 
@@ -190,7 +191,7 @@ def _as_array(part: Any, name: str) -> AnyArray:
         return part if isinstance(part, np.ndarray) else np.asarray(part)
     except (TypeError, ValueError, RuntimeError) as error:
         raise InvalidInputError(
-            f"{name} is a {type(part).__name__} that makes no array ({error}); pass rows of "
+            f"{name} is {a_type(part)} that makes no array ({error}); pass rows of "
             f"equal length, as an array."
         ) from error
 
@@ -250,9 +251,7 @@ def _open_dask_frame(part: Any, name: str) -> Any:
 
     # They look at the class: a Delayed object claims to have every attribute.
     if not (is_dataframe_like(part) or is_series_like(part) or is_index_like(part)):
-        raise InvalidTypeError(
-            f"{name} is a {type(part).__name__}; pass a Dask array or a Dask DataFrame."
-        )
+        raise InvalidTypeError(f"{name} is {a_type(part)}; pass a Dask array or a Dask DataFrame.")
     return arrays_of_dask(part, {})["X"]
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from daskcoreset.core.errors import InvalidInputError, StoreError
+from daskcoreset.core.validation import a_type
 from daskcoreset.inputs.places import Place, read_clearly
 from daskcoreset.inputs.zarr_stores import store_name
 
@@ -187,7 +188,7 @@ def chunk_stamper(array: Any, detect: Detect) -> Callable[[Sequence[str]], list[
     if isinstance(store, ObjectStore):
         return _listing(lambda: _obstore_objects(store.store, prefix), store_name(place))
     raise InvalidInputError(
-        f"{store_name(place)}: a {type(store).__name__} does not tell when chunks were written; "
+        f"{store_name(place)}: {a_type(store)} does not tell when chunks were written; "
         f'pass detect="content", which reads them all, or, of Icechunk, the repository.'
     )
 

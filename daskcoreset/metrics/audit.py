@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block, find_unusable_row
+from daskcoreset.core.blocks import MAX_CLASSES, Block, find_unusable_row
 from daskcoreset.core.coreset import CLASS_WEIGHT, Coreset
 from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.errors import (
@@ -34,7 +35,14 @@ from daskcoreset.metrics.poisson_sample import (
     sample_costs,
 )
 from daskcoreset.metrics.sample_interval import SampleIntervals
-from daskcoreset.objectives import LinearCost, Objective, constant_of, objective_for
+from daskcoreset.objectives import (
+    LeastSquaresCost,
+    LinearCost,
+    Objective,
+    QuantizationError,
+    constant_of,
+    objective_for,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -352,7 +360,9 @@ def audit(
         The cost to compare, of `daskcoreset.objectives`; None takes what the construction is
         made for: the divergence for Bregman coresets, the cost of a mixture for those of
         mixtures, that of linear classifiers for "svm" and "logistic", and the quantization
-        error for all others.
+        error for all others. Where these know no number of clusters and y is passed, it is
+        logistic regression of the labels, or least squares where they are floats, or more than
+        256 different numbers.
     sample_weight : array-like of shape (n,), or str, optional
         Input weights u of the data, if the coreset was built with any; without the
         ``class_weight`` of the estimator that it is of, which it knows.
@@ -386,7 +396,8 @@ def audit(
     Raises
     ------
     InvalidInputError, InvalidTypeError
-        As `build`; also if neither `solutions` nor a number of clusters is known.
+        As `build`; also if neither `solutions` nor a number of clusters is known, nor y is
+        passed.
     OutOfTimeError, ClusterError
         As `build`.
 
@@ -433,15 +444,16 @@ def audit(
         check_flag("progress", progress)
     rows = Block(coreset.points, coreset.weights, coreset.labels)
     _check_usable(rows)
+    labelled = y is not None or getattr(X, "has_labels", False)  # blocks that were opened before
     if objective is None:
         objective = objective_for(coreset.provenance, n_clusters, rows)
+        objective = objective if solutions is not None else _judging(objective, coreset, labelled)
     names, candidates = candidate_solutions(objective, rows, solutions, seed)
     constant = constant_of(coreset, objective)
     on_coreset = np.array([objective.cost(rows, solution) for solution in candidates]) + constant
     if sample_size is None:
         sample_size = max(_MIN_SAMPLE, len(coreset))
     size = as_int("sample_size", sample_size)
-    labelled = y is not None or getattr(X, "has_labels", False)  # blocks that were opened before
     if coreset.labels is not None and not labelled and isinstance(objective, LinearCost):
         raise InvalidInputError(
             f"y is missing, and the {objective.name} is about labels; pass those of X."
@@ -480,6 +492,28 @@ def audit(
         _estimates=CostEstimates(sample, design, rows),
         sample_errors=errors,
         _of_sample=of_sample,
+    )
+
+
+def _judging(objective: Objective[Any], coreset: Coreset, labelled: bool) -> Objective[Any]:
+    """Return a cost of known solutions: where it is of any number of clusters, of the labels.
+
+    Raises
+    ------
+    InvalidInputError
+        Neither is known.
+    """
+    labels = coreset.labels
+    if objective != QuantizationError():
+        return objective
+    if labelled and labels is not None:
+        many = labels.dtype.kind in "iu" and len(np.unique(labels)) > MAX_CLASSES
+        return LeastSquaresCost() if labels.dtype.kind == "f" or many else LinearCost("logistic")
+    by_labels = "" if labels is None else ", or y to judge by models of the labels"
+    raise InvalidInputError(
+        f"n_clusters is needed, as the method {coreset.provenance.get('method')!r} is for any "
+        f"number of clusters; pass that of your model, such as n_clusters=10, or "
+        f"solutions{by_labels}."
     )
 
 
@@ -556,7 +590,7 @@ def _check_usable(rows: Block, name: str = "coreset.points") -> None:
     """Check that no square overflows; coresets made by hand may have such values."""
     problem = find_unusable_row(rows.points, rows.weights)
     if problem is not None:
-        message = problem.message.replace("X is", f"{name} is", 1)
+        message = re.sub(r"^(Input )?X (?=is|contains)", f"{name} ", problem.message)
         raise replace(problem, message=message).error(0)
 
 

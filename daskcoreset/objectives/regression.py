@@ -188,7 +188,7 @@ def find_bad_number(block: Block) -> InvalidRow | None:
     else:
         invalid = find_unusable_row(targets_of(block)[:, np.newaxis], block.weights)
         if invalid is not None:
-            message = invalid.message.replace("X is", "y is").replace(" in column 0", "")
+            message = invalid.message.replace("X ", "y ", 1).replace(" in column 0", "")
             invalid = replace(invalid, message=message)
     if invalid is None or block.rows is None:
         return invalid

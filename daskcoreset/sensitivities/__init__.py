@@ -6,7 +6,7 @@ from dataclasses import MISSING
 from typing import Any
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.validation import is_choice
+from daskcoreset.core.validation import is_choice, shown
 from daskcoreset.sensitivities.base import SamplingDesign, Sensitivity
 from daskcoreset.sensitivities.bregman import BregmanLightweight
 from daskcoreset.sensitivities.bregman_strong import StrongBregman
@@ -83,16 +83,14 @@ def resolve_method(
     if isinstance(method, Sensitivity):
         return method
     names = ", ".join(repr(name) for name in CONSTRUCTIONS)
+    names += ", and 'auto' and 'coverage' in daskcoreset.build"
     if isinstance(method, str):
         if not is_choice(method, CONSTRUCTIONS):
-            raise InvalidInputError(
-                f"method {method!r} is unknown; the known ones are {names}, and 'auto' and "
-                "'coverage' in daskcoreset.build."
-            )
+            raise InvalidInputError(f"method {method!r} is unknown; the known ones are {names}.")
         return _construct(CONSTRUCTIONS[method], n_clusters)
     raise InvalidTypeError(
-        f"method must be a name or a construction such as Lightweight(), got {method!r}; the "
-        f"known names are {names}."
+        f"method must be a name or a construction such as Lightweight(), got "
+        f"{shown(method)}; the known names are {names}."
     )
 
 

@@ -95,7 +95,10 @@ def test_build__first_bad_row_is_named(
 ) -> None:
     bad = X.copy()
     bad[[47, 48, 99], [1, 0, 2]] = np.inf, np.nan, np.nan
-    with pytest.raises(ValueError, match=r"^X is inf in column 1 at row 47; clean .*on_invalid="):
+    with pytest.raises(
+        ValueError,
+        match=r"^Input X contains infinity \(inf\) in column 1 at row 47; clean .*on_invalid=",
+    ):
         build(form(bad), size=10, passes=passes, sampling=sampling)
 
 
@@ -132,7 +135,7 @@ def test_build__no_finite_row(
 def test_build__bad_row_of_sparse() -> None:
     bad = sp.lil_array((N, 50))
     bad[33, 7] = np.nan
-    with pytest.raises(InvalidInputError, match="X is nan in column 7 at row 33"):
+    with pytest.raises(InvalidInputError, match="X contains NaN in column 7 at row 33"):
         build(bad.tocsc(), size=10, chunks=CHUNK)
 
 
@@ -184,8 +187,8 @@ GOOD = np.ones((4, 2))
         (xr.Dataset({"a": ("n", [1.0])}), TypeError, r'X is an xarray Dataset; .*X\["variable"\]'),
         (dask.delayed(GOOD), TypeError, r"X is a Delayed\w*; pass a Dask array"),
         (dask.bag.from_sequence([1]), TypeError, "X is a Bag; pass a Dask array"),
-        (None, TypeError, "X is a NoneType; pass a Dask, NumPy"),
-        ({"a": 1}, TypeError, "X is a dict; pass a Dask, NumPy"),
+        (None, TypeError, "X is a NoneType; pass an array of NumPy"),
+        ({"a": 1}, TypeError, "X is a dict; pass an array of NumPy"),
         (
             pa.table({"a": ["x"]}),
             TypeError,
@@ -222,7 +225,7 @@ def test_build__x_that_cannot_be_used(
         (sp.coo_array(np.ones(4)), TypeError, "{} is sparse; pass a dense vector.*toarray"),
         ("target", ValueError, "{} is 'target', which is no file, and X has no columns"),
         (da.ones(4)[da.ones(4) > 0], ValueError, "{} has unknown chunk sizes but X has known"),
-        (5, TypeError, "{} is a int; pass a Dask"),
+        (5, TypeError, "{} is an int; pass an array of NumPy"),
         ([1, [2]], ValueError, "{} is a list that makes no array"),
     ],
 )
@@ -286,7 +289,7 @@ def test_build__first_problem_is_named_whatever_it_is() -> None:
     with pytest.raises(InvalidInputError, match=r"sample_weight is -1\.0 at row 60; weights"):
         build(unknown(bad), sample_weight=unknown(weight), size=10)
     bad[30] = np.nan
-    with pytest.raises(InvalidInputError, match="X is nan in column 0 at row 30"):
+    with pytest.raises(InvalidInputError, match="X contains NaN in column 0 at row 30"):
         build(unknown(bad), sample_weight=unknown(weight), size=10)
 
 
@@ -659,3 +662,30 @@ def test_build__what_stands_in_the_place_of_the_labels() -> None:
 def test_build__of_a_stream_names_its_coreset() -> None:
     with pytest.raises(InvalidTypeError, match=r"X is a CoresetStream; pass X.coreset\(\)"):
         build(CoresetStream(size=10))
+
+
+# --- what users pass in the wrong place ----------------------------------------------------
+
+# As a user without a type checker calls it.
+WRONGLY: Any = build
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: WRONGLY(X, X[:, 0], 100), InvalidTypeError, r"got 100 .*: pass size=100\.$"),
+        (lambda: WRONGLY(X, None, "uniform"), InvalidTypeError, r"pass method='uniform'\.$"),
+        (lambda: build(X, 100), InvalidTypeError, r"size is a keyword: pass size=100\.$"),
+        (lambda: WRONGLY(X, size=9).merge(5), InvalidTypeError, r"others has an int; pass Coreset"),
+        (lambda: WRONGLY(X, method=3), InvalidTypeError, "got 3; .*'uniform', and 'auto' and 'cov"),
+        (lambda: build(object()), InvalidTypeError, "X is an object; .*polars.*pyarrow.*path"),
+    ],
+)
+def test_call__names_the_argument(call: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_build__shows_its_own_signature() -> None:
+    assert next(iter(inspect.signature(build).parameters)) == "X"
+    assert "args" not in inspect.signature(build).parameters

@@ -247,7 +247,9 @@ def test_build__by_cosine_names_the_first_row_that_cannot_be_used() -> None:
     with pytest.raises(InvalidInputError, match="zero in all columns at row 9"):
         build(X, metric="cosine")
     X[5, 3] = np.inf
-    with pytest.raises(InvalidInputError, match="X is inf in column 3 at row 5"):
+    with pytest.raises(
+        InvalidInputError, match=r"X contains infinity \(inf\) in column 3 at row 5"
+    ):
         build(X, metric="cosine")
     assert build(X, size=50, metric="cosine", on_invalid="drop").provenance["n_dropped"] == 3
 

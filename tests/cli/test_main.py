@@ -158,6 +158,12 @@ def test_module__does_nothing_when_a_worker_imports_it() -> None:
             "--columns names some; leave --columns out.",
         ),
         ("n_clusters is needed; pass it, or pass solutions.", "--clusters is needed; pass it."),
+        ("pass n_clusters=10, or solutions.", "pass --clusters 10."),
+        (
+            "such as n_clusters=10, or solutions, or y to judge by models of the labels.",
+            "such as --clusters 10, or --labels to judge by models of the labels.",
+        ),
+        ("Input X contains NaN in column 0 at row 7.", "IN contains NaN in column 0 at row 7."),
         (
             "there is no leaf 'a'; pass one of those in tree.leaves, such as 'b'.",
             "there is no leaf 'a'; pass one of those that `daskcoreset tree list` shows",

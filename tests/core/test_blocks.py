@@ -87,7 +87,7 @@ def test_rows_from__no_copy_where_none_is_needed() -> None:
 def test_rows_from__wide_floats_that_do_not_fit() -> None:
     X = np.array([[0, 0], [1, np.longdouble("1e4000")]], dtype=np.longdouble)
     schema = BlockSchema(2, np.dtype(np.float64))
-    assert "X is inf in column 1 at row 101" in problem_of(X, schema=schema)
+    assert "X contains infinity (inf) in column 1 at row 101" in problem_of(X, schema=schema)
 
 
 def test_rows_from__float16_is_widened_before_it_is_squared() -> None:
@@ -101,7 +101,9 @@ def test_rows_from__float16_is_widened_before_it_is_squared() -> None:
 def test_rows_from__first_row_that_is_not_finite(form: Any) -> None:
     X = np.ones((6, 2), np.float32)
     X[4, 0], X[3, 1], X[5] = np.nan, -np.inf, np.inf
-    assert problem_of(form(X)).startswith("X is -inf in column 1 at row 103; clean the data, or")
+    assert problem_of(form(X)).startswith(
+        "Input X contains infinity (-inf) in column 1 at row 103; clean the data, or"
+    )
     block = usable(form(X), np.arange(6), np.arange(6.0), DROP)
     assert block.rows is not None
     np.testing.assert_array_equal(block.rows, [0, 1, 2])
@@ -118,7 +120,7 @@ def test_rows_from__all_rows_dropped() -> None:
 
 def test_rows_from__masked_entries_are_missing() -> None:
     X = np.ma.masked_array(np.ones((4, 2), np.int16), np.arange(8).reshape(4, 2) == 5)
-    assert "X is nan in column 1 at row 102" in problem_of(X)
+    assert "X contains NaN in column 1 at row 102" in problem_of(X)
     w = np.ma.masked_array(np.ones(4), np.arange(4) == 1)
     assert "sample_weight is nan at row 101" in problem_of(np.ones((4, 2)), None, w)
     y = np.ma.masked_array(np.arange(4), np.arange(4) == 3)

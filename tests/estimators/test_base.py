@@ -7,7 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import dask
 import dask.array as da
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
@@ -21,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import daskcoreset
-from daskcoreset import SVM, Coreset, CoresetTree, StrongKMeans, build
+from daskcoreset import SVM, Coreset, CoresetTree, StrongKMeans, build, estimators
 from daskcoreset.build import default_size
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.estimators import (
@@ -117,6 +119,55 @@ def test_fit__methods_that_an_estimator_cannot_use(lazy: bool) -> None:
             model.fit(data)
     with pytest.raises(InvalidInputError, match="needs n_clusters; pass an object, for example"):
         CoresetLogisticRegression(method="kmeans").fit(rows, rows[:, 0] > 0)
+
+
+class _Counted:
+    """Loads partitions of a data frame, and counts how often."""
+
+    def __init__(self, frame: pd.DataFrame, partitions: int) -> None:
+        self.parts = np.array_split(np.arange(len(frame)), partitions)
+        self.frame, self.loads = frame, 0
+
+    def __call__(self, part: int) -> pd.DataFrame:
+        self.loads += 1
+        return self.frame.iloc[self.parts[part]]
+
+    def __dask_tokenize__(self) -> str:
+        return "counted"
+
+
+@pytest.mark.parametrize(
+    ("name", "y", "size"),
+    [
+        ("CoresetBregman", None, 10_000),
+        ("CoresetElasticNet", "target", 10_000),
+        ("CoresetKMeans", None, 500),
+        ("CoresetKMeans", None, 10_000),
+        ("CoresetLogisticRegression", "label", 10_000),
+        ("CoresetSVC", "label", 10_000),
+    ],
+)
+def test_fit__reads_a_frame_of_unknown_lengths_as_often_as_it_says(
+    name: str, y: str | None, size: int
+) -> None:
+    rows = np.abs(np.random.default_rng(0).normal(size=(1500, 3)))
+    frame = pd.DataFrame(rows, columns=["a", "b", "c"])
+    frame["label"], frame["target"] = (rows[:, 0] > rows[:, 1]) * 1.0, rows[:, 0]
+    frame = frame[["a", "b", "c", *([] if y is None else [y])]]
+    counted = _Counted(frame, 5)
+    lazy = dd.from_map(counted, range(5), meta=frame.iloc[:0])
+    model = getattr(estimators, name)(size=size, random_state=0)
+    with dask.config.set(scheduler="sync"):
+        model.fit(lazy, **({} if y is None else {"y": y}))
+    record = model.coreset_.provenance
+    assert counted.loads == 5 * record["passes"] + record["blocks_read_again"]
+    assert not record["blocks_read_again"]
+    if y is None:  # the same rows as of known lengths
+        known = getattr(estimators, name)(size=size, random_state=0)
+        with dask.config.set(scheduler="sync"):
+            known.fit(lazy.to_dask_array(lengths=True))
+        np.testing.assert_array_equal(model.coreset_.points, known.coreset_.points)
+        np.testing.assert_array_equal(model.coreset_.weights, known.coreset_.weights)
 
 
 # --- a coreset, a member of a portfolio or a tree, in place of X ---

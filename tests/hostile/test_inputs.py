@@ -552,10 +552,10 @@ def test_stream__arguments_of_another_kind(tmp_path: Path) -> None:
         with pytest.raises(InvalidTypeError, match="save_every must be an integer, got 'x'"):
             CoresetStream(save_every="x", store=store)  # type: ignore[arg-type]
     number: Any = 5
-    with pytest.raises(InvalidTypeError, match="store is a int; pass the path of a folder"):
+    with pytest.raises(InvalidTypeError, match="store is an int; pass the path of a folder"):
         CoresetStream(store=number)
     for ask in (CoresetStream().save, CoresetStream.load, CoresetTree.create, CoresetTree.open):
-        with pytest.raises(InvalidTypeError, match="path is a int; pass the path of a folder"):
+        with pytest.raises(InvalidTypeError, match="path is an int; pass the path of a folder"):
             ask(number)
     # Where nobody gave a store, `save` makes one that is not saved by itself.
     stream = CoresetStream(size=10, save_every=1)

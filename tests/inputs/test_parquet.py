@@ -299,7 +299,7 @@ def test_columns__of_decimals(stored: bool, tmp_path: Path) -> None:
     assert np.array_equal(found.weights, expected.weights)
     assert np.array_equal(found.labels, expected.labels)
     null = pa.table({"a": pa.array([Decimal(1), None] * 10), "b": np.ones(20)})
-    with pytest.raises(InvalidInputError, match="X is nan in column 0 at row 1"):
+    with pytest.raises(InvalidInputError, match="X contains NaN in column 0 at row 1"):
         build(null, size=5)
 
 

@@ -15,7 +15,8 @@ import pytest
 import scipy.sparse as sp
 import scipy.stats
 from matplotlib.figure import Figure
-from sklearn.linear_model import LogisticRegression
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.mixture import GaussianMixture
 
 import daskcoreset
@@ -23,9 +24,24 @@ from daskcoreset.core.blocks import Block
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import FloatArray
+from daskcoreset.estimators import (
+    CoresetEstimator,
+    CoresetLogisticRegression,
+    CoresetQuantileRegressor,
+    CoresetRidge,
+    CoresetSVC,
+)
 from daskcoreset.metrics.audit import Audit, audit
 from daskcoreset.metrics.costs import distortion, kmeans_cost
-from daskcoreset.objectives import Distortion, LinearCost, MixtureCost, Objective, QuantizationError
+from daskcoreset.objectives import (
+    Distortion,
+    LeastSquaresCost,
+    LinearCost,
+    MixtureCost,
+    Objective,
+    PinballCost,
+    QuantizationError,
+)
 from daskcoreset.sensitivities import (
     BregmanLightweight,
     Lightweight,
@@ -146,9 +162,9 @@ def test_audit__drops_rows_if_the_build_did() -> None:
     rows[7] = np.nan
     coreset = daskcoreset.build(rows, size=200, on_invalid="drop", random_state=0)
     assert coreset.audit(rows, n_clusters=3, random_state=0).n_rows == len(X) - 1
-    with pytest.raises(InvalidInputError, match=r"nan .* at row 7"):
+    with pytest.raises(InvalidInputError, match=r"NaN .* at row 7"):
         coreset.audit(rows, n_clusters=3, on_invalid="raise")
-    with pytest.raises(InvalidInputError, match=r"nan .* at row 7"):
+    with pytest.raises(InvalidInputError, match=r"NaN .* at row 7"):
         CORESET.audit(da.from_array(rows, chunks=(5, 3)))
 
 
@@ -189,7 +205,7 @@ def test_audit__refuses_what_does_not_fit() -> None:
     with pytest.raises(InvalidInputError, match="X has 2 columns and the coreset 3"):
         CORESET.audit(X[:, :2])
     coreset = daskcoreset.build(X, size=50, random_state=0)
-    with pytest.raises(InvalidInputError, match="n_clusters is needed"):
+    with pytest.raises(InvalidInputError, match="needed, as the method 'lightweight' is"):
         coreset.audit(X)
     own = Coreset(coreset.points, coreset.weights, coreset.indices)
     with pytest.raises(InvalidInputError, match=r"does not say what cost .* pass objective"):
@@ -487,3 +503,47 @@ def test_audit__of_a_portfolio_estimates_costs_from_its_sample() -> None:
         assert 0.8 * cost < interval.low < cost < interval.high < 1.2 * cost
     with pytest.raises(InvalidInputError, match="leave out y and sample_weight"):
         coreset.audit(portfolio, sample_weight=np.ones(3))
+
+
+# --- what a coreset for any number of clusters is judged by ---
+
+
+@pytest.mark.parametrize(
+    ("labels", "objective"),
+    [
+        (X[:, 0] > 0, LinearCost("logistic")),
+        (np.where(X[:, 0] > 0, "yes", "no"), LinearCost("logistic")),
+        (X @ [1.0, 2.0, 3.0], LeastSquaresCost()),
+        (np.arange(6000), LeastSquaresCost()),
+    ],
+)
+def test_audit__of_labels(labels: Any, objective: Any) -> None:
+    coreset = daskcoreset.build(X, labels, size=500, method="uniform", random_state=0)
+    assert coreset.audit(X, labels, random_state=0).objective == objective
+    # Who names clusters, or passes no labels, asks for these.
+    found = coreset.audit(X, labels, n_clusters=3, random_state=0)
+    assert found.objective == QuantizationError(3)
+    with pytest.raises(InvalidInputError, match=r"needed, .* or y to judge by models"):
+        coreset.audit(X)
+
+
+@pytest.mark.parametrize(
+    ("model", "objective"),
+    [
+        (CoresetSVC(), LinearCost("hinge")),
+        (CoresetLogisticRegression(C=2.0), LinearCost("logistic", 2.0)),
+        (CoresetRidge(), LeastSquaresCost()),
+        (CoresetQuantileRegressor(), PinballCost()),
+        (CoresetEstimator(LogisticRegression()), LinearCost("logistic")),
+        (CoresetEstimator(LinearRegression()), LeastSquaresCost()),
+    ],
+)
+@pytest.mark.parametrize("method", ["lightweight", "uniform"])
+def test_audit__of_the_loss_of_an_estimator(model: Any, objective: Any, method: str) -> None:
+    y = (X[:, 0] + 0.1 * X[:, 1] ** 2 > 0).astype(int)  # whole numbers, for regressions as well
+    model = clone(model).set_params(size=500, method=method, random_state=0).fit(X, y)
+    found = model.audit(X, y, random_state=0).objective
+    assert type(found) is type(objective)
+    assert getattr(found, "loss", None) == getattr(objective, "loss", None)
+    assert getattr(found, "lam", None) == getattr(objective, "lam", None)
+    assert model.audit(X, y, n_clusters=2, random_state=0).objective == QuantizationError(2)

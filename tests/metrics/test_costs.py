@@ -165,7 +165,7 @@ def test_kmeans_cost__first_bad_row_is_named(chunks: int) -> None:
     X = np.zeros((20, 2))
     X[[9, 15], 1] = np.nan
 
-    with pytest.raises(InvalidInputError, match="X is nan in column 1 at row 9"):
+    with pytest.raises(InvalidInputError, match="X contains NaN in column 1 at row 9"):
         kmeans_cost(da.from_array(X, chunks=(chunks, 2)), np.zeros((1, 2)))
 
 

@@ -22,6 +22,7 @@ from daskcoreset.constructions.margin.query_strategy import add_labels
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.validation import (
+    a_type,
     check_choice,
     check_count,
     check_flag,
@@ -141,7 +142,7 @@ class ActiveMaxMargin:
         check_positive("C", self.C)
         if self.oracle is not None and not callable(self.oracle):
             raise InvalidTypeError(
-                f"oracle is a {type(self.oracle).__name__}, which cannot be called; pass a "
+                f"oracle is {a_type(self.oracle)}, which cannot be called; pass a "
                 f"function of rows, or use start() with ask() and tell()."
             )
         if self.classes is not None:

@@ -459,6 +459,7 @@ def survey(blocks: RowBlocks, *, grouped: bool = False) -> ClassSurvey:
     merged: ClassSurvey = map_reduce(blocks, work, _merge_surveys).value
     if len(merged.classes) < 2:
         raise InvalidInputError(
-            f"y has one class, {merged.classes[0]!r}, and a margin needs two; pass rows of another."
+            f"y has one class, {merged.classes[:1].tolist()[0]!r}, and a margin needs two; pass "
+            f"rows of another."
         )
     return merged

@@ -179,7 +179,8 @@ def _first_read_of_block(
     if labels.dtype.kind in "fc" and not np.isfinite(labels[used]).all():
         row = int(used[~np.isfinite(labels[used])][0])
         label = f"y is {labels[row]}"
-        return InvalidRow(label + "{row}; give every row a label, or drop such rows.", row)
+        number = row if block.rows is None else int(block.rows[row])
+        return InvalidRow(label + "{row}; give every row a label, or drop such rows.", number)
     classes, codes = np.unique(labels[used], return_inverse=True)
     if len(classes) > max_classes:
         return InvalidRow(_too_many(classes, max_classes).replace("{", "{{").replace("}", "}}"))
@@ -251,7 +252,7 @@ def find_classes(
     classes = first.classes
     if len(classes) < 2:
         raise InvalidInputError(
-            f"y has one class, {classes[0]!r}; a margin needs rows of two classes."
+            f"y has one class, {classes[:1].tolist()[0]!r}; a margin needs rows of two classes."
         )
     if len(classes) > max_classes:
         raise InvalidInputError(_too_many(classes, max_classes))

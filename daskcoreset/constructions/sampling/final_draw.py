@@ -213,11 +213,24 @@ class FinalDraw:
         results = self.finalize(results, self.construction.n_folds - 1)
         if results.n_kept <= self.n_drawn:
             # Known only now, where Dask does not know the number of rows before reading.
-            every = yield self._again(self.request_chunk(), DrawRequest(None, None), results.sizes)
-            return self._everything(every, rereads=len(results.sizes))
+            return (yield from self._completed(results))
         if self.sampling == "systematic":
             return (yield from self._refined(results))
         return (yield from self._rejected(results))
+
+    def _completed(self, results: Results) -> Steps[Selection]:
+        """Take all rows: read blocks again that did not propose each of theirs."""
+        candidates = CandidatesOfBlocks.joined(results.value.candidates)
+        lacking = candidates.counts < np.array([results.kept[i] for i in candidates.blocks])
+        if self.sampling == "multinomial":  # some rows more than once
+            lacking[:] = True
+        again = candidates.blocks[lacking].tolist()
+        if again:
+            every = yield self._again(self.request_chunk(), DrawRequest(None, None), again)
+            check_report(every)
+            candidates = candidates.replaced(every.value.candidates)
+        report = BlockReport(results.value.weights, candidates=candidates)
+        return self._everything(replace(results, value=report), rereads=len(again))
 
     def _again(self, chunk: DrawRequested, request: DrawRequest, blocks: Iterable[int]) -> Request:
         return Request(self.reduction(chunk), request, sorted(blocks))
@@ -353,6 +366,8 @@ class FinalDraw:
         check_report(results)
         candidates = CandidatesOfBlocks.joined(results.value.candidates)
         rows, indices = _gather(candidates, results.offsets())
+        if len(candidates) == 1:  # perhaps views of a block, which a coreset must not be
+            rows = rows.take(np.arange(len(rows)))
         return Selection(rows, rows.weights, indices, results, rereads, complete=True)
 
 

@@ -15,7 +15,7 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.tables import html_table, text_table
 from daskcoreset.core.typing import IndexArray
-from daskcoreset.core.validation import is_int, shown
+from daskcoreset.core.validation import a_type, is_int, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -242,9 +242,7 @@ def time_text(time: Any) -> str | None:
         return time.isoformat()
     if isinstance(time, (np.datetime64, int, float)) and not isinstance(time, bool):
         return str(time)
-    raise InvalidTypeError(
-        f"time is a {type(time).__name__}; pass text, a date, a datetime or a number."
-    )
+    raise InvalidTypeError(f"time is {a_type(time)}; pass text, a date, a datetime or a number.")
 
 
 def _listed(leaves: Any) -> list[Any]:

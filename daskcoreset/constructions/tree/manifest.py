@@ -19,6 +19,7 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreEr
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.stored_arrays import MOST_METADATA
 from daskcoreset.core.trust import REMEDY, are_trusted
+from daskcoreset.core.validation import a_type
 
 _MANIFEST = "coreset-tree-manifest"
 
@@ -94,7 +95,7 @@ class Manifest:
         """
         time = time_text(time)
         if name is not None and not isinstance(name, str):
-            raise InvalidTypeError(f"name is a {type(name).__name__}; pass text.")
+            raise InvalidTypeError(f"name is {a_type(name)}; pass text.")
         title: str = name if name is not None else time or f"leaf-{self.next_uid}"
         if not title:
             raise InvalidInputError("name is empty; pass text, or leave it out.")

@@ -41,9 +41,9 @@ from daskcoreset.core.sampling import (
     merge_duplicates,
 )
 from daskcoreset.core.typing import FloatArray, IndexArray, Sampling
-from daskcoreset.core.validation import check_choice
+from daskcoreset.core.validation import check_choice, shown
 from daskcoreset.objectives import Objective
-from daskcoreset.sensitivities import Sensitivity, construction_for
+from daskcoreset.sensitivities import CONSTRUCTIONS, Sensitivity, construction_for
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -351,7 +351,8 @@ def resolve_reducer(
     if not isinstance(method, (str, Sensitivity)):
         raise InvalidTypeError(
             f"method must be a name, a construction such as Lightweight() or a Reducer, got "
-            f"{method!r}; pass one of these."
+            f"{shown(method)}; pass one of these, of which the names are "
+            f"{', '.join(map(repr, CONSTRUCTIONS))}."
         )
     construction = construction_for(method, n_clusters)
     if getattr(construction, "representatives", "rows") != "rows":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.validation import is_int
+from daskcoreset.core.validation import a_type, is_int
 
 if TYPE_CHECKING:
     from daskcoreset.core.coreset import Coreset
@@ -99,7 +99,7 @@ def _instant(what: str, value: Any, *, end: bool) -> dt.datetime:
                 f"{what} is {value!r}, which is no date; pass one, or name leaves."
             ) from error
     if not isinstance(value, dt.date):
-        raise InvalidTypeError(f"{what} is a {type(value).__name__}; pass a date or a time.")
+        raise InvalidTypeError(f"{what} is {a_type(value)}; pass a date or a time.")
     if not isinstance(value, dt.datetime):
         return dt.datetime.combine(value, dt.time.max if end else dt.time.min)
     return value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)

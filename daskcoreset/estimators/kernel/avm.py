@@ -36,6 +36,8 @@ class AVMClassifier(CorePointModel):
         least.
     verbose, progress, random_state
         As in `CSVRGClassifier`.
+    on_invalid : {"raise", "drop"} or None, default=None
+        What becomes of rows with NaN or infinity when `fit` reads them, as in `daskcoreset.build`.
     timeout : float or None, default=None
         Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
         `daskcoreset.build`.
@@ -97,6 +99,7 @@ class AVMClassifier(CorePointModel):
         verbose: bool | int = False,
         progress: bool | None = False,
         random_state: RandomState = None,
+        on_invalid: Literal["raise", "drop"] | None = None,
         timeout: float | None = None,
     ) -> None:
         self.loss = loss
@@ -114,6 +117,7 @@ class AVMClassifier(CorePointModel):
         self.verbose = verbose
         self.progress = progress
         self.random_state = random_state
+        self.on_invalid = on_invalid
         self.timeout = timeout
 
     @takes_reading

@@ -25,7 +25,7 @@ from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
-from daskcoreset.estimators.base import InMemoryData, refuse_as
+from daskcoreset.estimators.base import BUILD_CONSTRAINTS, InMemoryData, refuse_as
 from daskcoreset.estimators.classifier import DecisionModel, announced_classes
 from daskcoreset.estimators.kernel.cost import KernelCost
 from daskcoreset.estimators.kernel.decision import KernelDecision
@@ -72,6 +72,7 @@ KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
     "C": [Interval(Real, 0, None, closed="neither"), None],
     "mu": [Real],
     "theta": [Real],
+    "on_invalid": BUILD_CONSTRAINTS["on_invalid"],
 }
 
 # What the parameters of all kernel classifiers on core points may be.
@@ -227,7 +228,7 @@ class CorePointModel(KernelModel):
         self._check_parameters()
         seed = resolve_seed(self.random_state)
         names = announced_classes(classes, self.classes_ if resume else None)
-        given = self._validate_in_memory(X, y, sample_weight, reset=not resume)
+        given = self._validate_in_memory(X, y, sample_weight, reset=not resume, fits=True)
         if given is None:
             blocks, code_names = self._opened(X, y, sample_weight, reset=not resume), None
         else:
@@ -274,6 +275,7 @@ class CorePointModel(KernelModel):
             n = given.X.shape[0]
             if n <= _SMALL:
                 indices = _first_equal(given, drawn.points, labels)
+            indices = given.numbers_of(indices)
         record: dict[str, Any] = {
             "method": "drawn by class",
             "m": len(drawn),
@@ -371,8 +373,8 @@ class CorePointModel(KernelModel):
         """Open data out of core."""
         self._require_labels(y)
         if not reset:
-            return self._open(X, y, sample_weight)
-        blocks = row_blocks(X, y, sample_weight)
+            return self._open_more(X, y, sample_weight)
+        blocks = row_blocks(X, y, sample_weight, on_invalid=self.on_invalid)
         self._set_features(X, blocks.schema.n_features, blocks.columns, blocks.cube)
         return blocks
 

@@ -9,13 +9,13 @@ from typing import Any, ClassVar, Literal, Self, Unpack
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import check_flag
+from daskcoreset.estimators.available import available_where
 from daskcoreset.estimators.kernel.base import CORE_POINT_CONSTRAINTS, CorePointModel
 from daskcoreset.estimators.kernel.kernels import Profile
 from daskcoreset.estimators.kernel.newton import solve_exact
@@ -37,12 +37,8 @@ _MAX_HESSIAN_NUMBERS = 2**27
 _MIN_ROWS, _ROWS_PER_POINT = 10_000, 100
 
 
-def _has_probability(model: Any) -> bool:
-    if not model.probability:
-        raise AttributeError(
-            "predict_proba is there only with probability=True; set it before fit."
-        )
-    return True
+def _without_probability(model: Any) -> str | None:
+    return None if model.probability else "pass probability=True to the estimator, before fit."
 
 
 class CSVRGClassifier(CorePointModel):
@@ -137,6 +133,8 @@ class CSVRGClassifier(CorePointModel):
         As in `daskcoreset.build`; None shows a bar in a terminal or notebook.
     random_state : int, Generator, RandomState or None, default=None
         With an int, the same data, chunks and versions give the same result.
+    on_invalid : {"raise", "drop"} or None, default=None
+        What becomes of rows with NaN or infinity when `fit` reads them, as in `daskcoreset.build`.
     timeout : float or None, default=None
         Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
         `daskcoreset.build`.
@@ -261,6 +259,7 @@ class CSVRGClassifier(CorePointModel):
         verbose: bool | int = False,
         progress: bool | None = False,
         random_state: RandomState = None,
+        on_invalid: Literal["raise", "drop"] | None = None,
         timeout: float | None = None,
     ) -> None:
         self.loss = loss
@@ -288,6 +287,7 @@ class CSVRGClassifier(CorePointModel):
         self.verbose = verbose
         self.progress = progress
         self.random_state = random_state
+        self.on_invalid = on_invalid
         self.timeout = timeout
 
     @takes_reading
@@ -367,7 +367,7 @@ class CSVRGClassifier(CorePointModel):
             )
         return self._fit(X, y, sample_weight, classes=classes, resume=hasattr(self, "_table"))
 
-    @available_if(_has_probability)  # type: ignore[untyped-decorator] # of scikit-learn
+    @available_where(_without_probability)
     @takes_reading
     def predict_proba(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
         """Probability of every class, for every row, with ``probability=True``.

@@ -18,6 +18,7 @@ from daskcoreset.core.moments import moments_of
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.core.validation import a_type
 from daskcoreset.estimators.base import refuse_as
 from daskcoreset.estimators.kernel.base import KERNEL_CONSTRAINTS, KernelModel, check_two_classes
 from daskcoreset.estimators.kernel.kernels import KernelMap, Profile, resolve_gamma, resolve_kernel
@@ -133,6 +134,8 @@ class ODMClassifier(KernelModel):
         Sweeps over the rows at most.
     random_state : int, Generator, RandomState or None, default=None
         Of the order of the rows.
+    on_invalid : {"raise", "drop"} or None, default=None
+        What becomes of rows with NaN or infinity when `fit` reads them, as in `daskcoreset.build`.
     timeout : float or None, default=None
         Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
         `daskcoreset.build`.
@@ -191,6 +194,7 @@ class ODMClassifier(KernelModel):
         tol: float = 1e-4,
         max_iter: int = 2000,
         random_state: RandomState = None,
+        on_invalid: Literal["raise", "drop"] | None = None,
         timeout: float | None = None,
     ) -> None:
         self.kernel = kernel
@@ -202,6 +206,7 @@ class ODMClassifier(KernelModel):
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
+        self.on_invalid = on_invalid
         self.timeout = timeout
 
     @takes_reading
@@ -242,7 +247,7 @@ class ODMClassifier(KernelModel):
         data = self._validate_in_memory(X, y, sample_weight)
         if data is None:
             raise InvalidTypeError(
-                f"X is a {type(X).__name__} out of core, but the exact machine needs a matrix of "
+                f"X is {a_type(X)} out of core, but the exact machine needs a matrix of "
                 f"n x n numbers; use CSVRGClassifier, or pass a sample in memory."
             )
         row_blocks(data.X).refuse_zeros()

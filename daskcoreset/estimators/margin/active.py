@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Literal, Self, Unpack
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import validate_data
 
 from daskcoreset.constructions.margin.active import ActiveMaxMargin
 from daskcoreset.constructions.margin.active_run import ActiveRun, Oracle, OracleError
@@ -19,7 +18,7 @@ from daskcoreset.constructions.margin.separators import InseparableError
 from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import AnyArray, IndexArray
-from daskcoreset.estimators.base import FLOATS, is_in_memory, refuse_as
+from daskcoreset.estimators.base import refuse_as
 from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, NO_MARGIN, DecisionModel
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
@@ -51,6 +50,8 @@ class ActiveMaxMarginClassifier(DecisionModel):
         Of that loss.
     random_state : int, Generator, RandomState or None, default=None
         Determines the random rows.
+    on_invalid : {"raise", "drop"} or None, default=None
+        What becomes of rows with NaN or infinity when `fit` reads them, as in `daskcoreset.build`.
     timeout : float or None, default=None
         Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
         `daskcoreset.build`.
@@ -124,6 +125,7 @@ class ActiveMaxMarginClassifier(DecisionModel):
         on_inseparable: Literal["soft", "raise"] = "soft",
         C: float = 1.0,
         random_state: RandomState = None,
+        on_invalid: Literal["raise", "drop"] | None = None,
         timeout: float | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -136,6 +138,7 @@ class ActiveMaxMarginClassifier(DecisionModel):
         self.on_inseparable = on_inseparable
         self.C = C
         self.random_state = random_state
+        self.on_invalid = on_invalid
         self.timeout = timeout
 
     def __sklearn_tags__(self) -> Any:
@@ -190,18 +193,19 @@ class ActiveMaxMarginClassifier(DecisionModel):
         self, X: Any, y: Any, oracle: Oracle | None
     ) -> tuple[Pool, AnyArray | None, Oracle]:
         """Return the pool, the classes where they are known, and the oracle."""
-        if oracle is not None and is_in_memory(X):
-            rows = validate_data(self, X, dtype=FLOATS, accept_sparse="csr")
-            return open_pool(rows), None, oracle
-        data = None if oracle is not None else self._validate_in_memory(X, y, None)
+        # What reads the rows drops those that are not finite, and numbers the others as they were.
+        data = self._validate_in_memory(X, y, None, fits=oracle is None, finite=False)
         if data is not None:
-            return open_pool(data.X), _two_classes(data.y), partial(_look_up, data.y)
+            pool = open_pool(data.X, on_invalid=self.on_invalid)
+            if oracle is not None:
+                return pool, None, oracle
+            return pool, _two_classes(data.y), partial(_look_up, data.y)
         if oracle is None and y is None:
             raise InvalidInputError(
                 "this estimator requires y to be passed, but the target y is None; pass y or an "
                 "oracle."
             )
-        pool = open_pool(X, y)
+        pool = open_pool(X, y, on_invalid=self.on_invalid)
         self._set_features(X, pool.blocks.schema.n_features, pool.blocks.columns)
         return pool, None, oracle or partial(_labels_of_pool, pool)
 

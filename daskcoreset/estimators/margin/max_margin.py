@@ -120,6 +120,8 @@ class MaxMarginClassifier(HardMarginModel):
     random_state : int, Generator, RandomState or None, default=None
         For the soft margin alone, of more than 10,000 rows, of which it takes so many. The
         largest margin is found without chance.
+    on_invalid : {"raise", "drop"} or None, default=None
+        What becomes of rows with NaN or infinity when `fit` reads them, as in `daskcoreset.build`.
     timeout : float or None, default=None
         Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
         `daskcoreset.build`.
@@ -212,6 +214,7 @@ class MaxMarginClassifier(HardMarginModel):
         max_passes: int = 200,
         verbose: bool | int = False,
         random_state: RandomState = None,
+        on_invalid: Literal["raise", "drop"] | None = None,
         timeout: float | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -226,6 +229,7 @@ class MaxMarginClassifier(HardMarginModel):
         self.max_passes = max_passes
         self.verbose = verbose
         self.random_state = random_state
+        self.on_invalid = on_invalid
         self.timeout = timeout
 
     @takes_reading
@@ -264,7 +268,7 @@ class MaxMarginClassifier(HardMarginModel):
         epsilon = min(self.epsilon, _EXACT) if exact else self.epsilon
         several = len(self.classes_) > 2
         if several and self.kernel == "linear":
-            if first.value.n_used < first.n_rows:
+            if first.value.n_used < first.n_kept:
                 raise InvalidInputError(
                     "sample_weight is zero for some rows out of core, which only two classes or "
                     "a kernel can take; leave such rows out."
@@ -372,6 +376,8 @@ class OutlierMaxMarginClassifier(HardMarginModel):
     random_state : int, Generator, RandomState or None, default=None
         For "random", and for the soft margin of more than 10,000 rows, of which it takes so
         many.
+    on_invalid : {"raise", "drop"} or None, default=None
+        What becomes of rows with NaN or infinity when `fit` reads them, as in `daskcoreset.build`.
     timeout : float or None, default=None
         Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
         `daskcoreset.build`.
@@ -450,6 +456,7 @@ class OutlierMaxMarginClassifier(HardMarginModel):
         on_inseparable: Literal["soft", "raise"] = "soft",
         C: float = 1.0,
         random_state: RandomState = None,
+        on_invalid: Literal["raise", "drop"] | None = None,
         timeout: float | None = None,
     ) -> None:
         self.k = k
@@ -462,6 +469,7 @@ class OutlierMaxMarginClassifier(HardMarginModel):
         self.on_inseparable = on_inseparable
         self.C = C
         self.random_state = random_state
+        self.on_invalid = on_invalid
         self.timeout = timeout
 
     def __sklearn_tags__(self) -> Any:

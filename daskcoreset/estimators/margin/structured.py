@@ -63,6 +63,8 @@ class StructuredMaxMargin(DecisionModel):
         Wrong answers that a block may add to the core set in a read.
     max_passes : int or None, default=None
         Reads of the data at most; None for as many as the certificate takes.
+    on_invalid : {"raise", "drop"} or None, default=None
+        What becomes of rows with NaN or infinity when `fit` reads them, as in `daskcoreset.build`.
     timeout : float or None, default=None
         Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
         `daskcoreset.build`.
@@ -131,6 +133,7 @@ class StructuredMaxMargin(DecisionModel):
         C: float = 1.0,
         per_block: int = 10,
         max_passes: int | None = None,
+        on_invalid: Literal["raise", "drop"] | None = None,
         timeout: float | None = None,
     ) -> None:
         self.problem = problem
@@ -140,6 +143,7 @@ class StructuredMaxMargin(DecisionModel):
         self.C = C
         self.per_block = per_block
         self.max_passes = max_passes
+        self.on_invalid = on_invalid
         self.timeout = timeout
 
     @takes_reading
@@ -177,7 +181,9 @@ class StructuredMaxMargin(DecisionModel):
                 'groups is None, and problem="sequence" needs them; pass the number of the '
                 "sequence of every row."
             )
-        data = self._validate_in_memory(X, y, None) if is_in_memory(groups) else None
+        data = None
+        if is_in_memory(groups):
+            data = self._validate_in_memory(X, y, None, finite=False)
         if data is not None:
             with refuse_as("y"):
                 check_classification_targets(data.y)
@@ -187,7 +193,7 @@ class StructuredMaxMargin(DecisionModel):
             raise InvalidInputError(
                 "this estimator requires y to be passed, but the target y is None; pass it."
             )
-        blocks = row_blocks(X, y, groups)
+        blocks = row_blocks(X, y, groups, on_invalid=self.on_invalid)
         blocks.refuse_cube(type(self).__name__)
         if data is None:
             self._set_features(X, blocks.schema.n_features, blocks.columns)

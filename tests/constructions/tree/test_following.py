@@ -665,7 +665,7 @@ def test_follow__refuses_what_it_cannot_follow(tmp_path: Path) -> None:
 def test_follow__whose_first_read_was_refused_may_be_told_better(tmp_path: Path) -> None:
     source, path = make_days(tmp_path / "days"), tmp_path / "view"
     np.save(tmp_path / "days" / "2026-03-09.npy", np.full((5, 2), np.nan))
-    with pytest.raises(InvalidInputError, match=r"2026-03-09\.npy: X is nan"):
+    with pytest.raises(InvalidInputError, match=r"2026-03-09\.npy: Input X contains NaN"):
         CoresetTree.follow(source, path, **OPTIONS)
     assert not path.exists()
     better: dict[str, Any] = {"method": "uniform", "size": 30, "on_invalid": "drop"}

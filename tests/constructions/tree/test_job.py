@@ -185,7 +185,7 @@ def test_build__sparse_unknown_chunks_and_stores(tmp_path: Any) -> None:
 def test_build__invalid_rows() -> None:
     X, _, _ = data()
     X[2100, 2] = np.nan
-    with pytest.raises(InvalidInputError, match="X is nan in column 2 at row 2100"):
+    with pytest.raises(InvalidInputError, match="X contains NaN in column 2 at row 2100"):
         build(X, size=SIZE, strategy="tree", chunks=500, split_every=2)
     c = build(X, size=SIZE, strategy="tree", chunks=500, on_invalid="drop")
     assert c.provenance["n_dropped"] == 1

@@ -730,7 +730,7 @@ def test_follow__whose_first_read_was_refused_may_be_told_better(
     np.save(tmp_path / "a.npy", np.array([[1.0, 2.0], [np.nan, 3.0]]))
     source = f"{tmp_path}/*.npy"
     options: dict[str, Any] = {"storage_options": objects.options}
-    with pytest.raises(InvalidInputError, match="X is nan"):
+    with pytest.raises(InvalidInputError, match="X contains NaN"):
         CoresetTree.follow(source, url, size=5, **options)
     assert not objects.folder(url).keys()
     view = CoresetTree.follow(source, url, size=6, on_invalid="drop", **options)

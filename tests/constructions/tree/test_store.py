@@ -222,7 +222,7 @@ def test_changes__bad_input_changes_nothing(tmp_path: Path) -> None:
         (lambda: tree.append(day(1), time=[1]), InvalidTypeError, "time is a list"),
         (lambda: tree.append(np.ones((9, 3))), InvalidInputError, "X has 3 features"),
         (lambda: tree.append(day(1), np.ones(60)), InvalidInputError, "y is given"),
-        (lambda: tree.append(bad), InvalidInputError, "X is nan"),
+        (lambda: tree.append(bad), InvalidInputError, "X contains NaN"),
         (lambda: tree.append(np.empty((0, 3))), InvalidInputError, "X has 3 features"),
         (lambda: tree.replace("day 9", day(1)), InvalidInputError, "there is no leaf 'day 9'"),
         (lambda: tree.delete("day 9"), InvalidInputError, "there is no leaf 'day 9'"),

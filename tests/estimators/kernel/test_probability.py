@@ -51,7 +51,10 @@ def test_predict_proba__honest_where_labels_are_noise() -> None:
 
 def test_predict_proba__only_on_request_and_in_partial_fit() -> None:
     X, y, _ = noisy(500)
-    assert not hasattr(CSVRGClassifier().fit(X, y), "predict_proba")
+    without = CSVRGClassifier().fit(X, y)
+    assert not hasattr(without, "predict_proba")
+    with pytest.raises(AttributeError, match="no attribute 'predict_proba': pass probability=True"):
+        without.predict_proba(X)
     model = CSVRGClassifier(max_points=30, probability=True, random_state=0)
     model.partial_fit(X, y, classes=[0, 1]).partial_fit(X, y)
     assert model.predict_proba(X).shape == (500, 2)

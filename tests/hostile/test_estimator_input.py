@@ -1,0 +1,270 @@
+"""What bad input gets from every estimator, in memory and as Dask arrays."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+
+from daskcoreset import estimators
+from daskcoreset.core.errors import CoresetError, InvalidInputError
+from daskcoreset.core.typing import AnyArray
+
+N, D, CHUNK = 240, 3, 40
+RNG = np.random.default_rng(0)
+X = np.abs(RNG.normal(size=(N, D))) + 0.1
+CLASSES = (X[:, 0] > X[:, 1]).astype(int)
+X[CLASSES == 1, 0] += 0.3  # kinds that nothing separates would be warned of
+TARGET = X @ [1.0, -2.0, 0.5]
+
+LABELLED: dict[str, dict[str, Any]] = {
+    "AVMClassifier": {},
+    "ActiveMaxMarginClassifier": {},
+    "CSVRGClassifier": {},
+    "CoresetLogisticRegression": {},
+    "CoresetSVC": {},
+    "LinearSVM": {},
+    "MaxMarginClassifier": {},
+    "ODMClassifier": {},
+    "OutlierMaxMarginClassifier": {},
+    "StructuredMaxMargin": {},
+}
+NUMERIC: dict[str, dict[str, Any]] = {
+    "CoresetElasticNet": {},
+    "CoresetQuantileRegressor": {},
+    "CoresetRidge": {},
+}
+UNLABELLED: dict[str, dict[str, Any]] = {
+    "CoresetBregman": {"n_clusters": 3},
+    "CoresetGaussianMixture": {"n_components": 2},
+    "CoresetKMeans": {"n_clusters": 3},
+}
+SETTINGS: dict[str, dict[str, Any]] = {**LABELLED, **NUMERIC, **UNLABELLED}
+
+# The exact machines hold all rows.
+IN_MEMORY_ONLY = {"LinearSVM", "ODMClassifier"}
+
+NAMES = sorted(SETTINGS)
+CASES = [(name, "memory") for name in NAMES]
+CASES += [(name, "dask") for name in NAMES if name not in IN_MEMORY_ONLY]
+
+
+def made(name: str, **more: Any) -> Any:
+    settings = {**SETTINGS[name], **more}
+    if name not in {"StructuredMaxMargin", "LinearSVM"}:
+        settings["random_state"] = 0
+    return getattr(estimators, name)(**settings)
+
+
+def target_of(name: str) -> Any:
+    if name in UNLABELLED:
+        return None
+    return TARGET if name in NUMERIC else CLASSES
+
+
+def in_form(part: Any, form: str) -> Any:
+    if part is None or form == "memory":
+        return part
+    return da.from_array(part, chunks=(CHUNK, *part.shape[1:]))
+
+
+def fit(model: Any, rows: Any, y: Any, form: str) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return model.fit(in_form(rows, form), in_form(y, form))
+
+
+def test_names__all_estimators() -> None:
+    public = {name for name in estimators.__all__ if isinstance(getattr(estimators, name), type)}
+    assert set(NAMES) == public - {"CoresetEstimator", "SearchResult"}
+
+
+@pytest.mark.parametrize(
+    ("value", "found"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")]
+)
+@pytest.mark.parametrize(("name", "form"), CASES)
+def test_fit__not_finite(name: str, form: str, value: float, found: str) -> None:
+    bad = X.copy()
+    bad[[83, 99], [2, 0]] = value
+    with pytest.raises(InvalidInputError) as caught:
+        fit(made(name), bad, target_of(name), form)
+    text = str(caught.value)
+    assert re.search(rf"X contains {found}.* in column 2 at row 83; clean the data", text), text
+    # The remedy is offered where there is such a parameter, and by its name.
+    assert ("on_invalid" in text) == ("on_invalid" in made(name).get_params())
+
+
+@pytest.mark.parametrize(("name", "form"), CASES)
+def test_predict__not_finite(name: str, form: str) -> None:
+    bad = X.copy()
+    bad[83, 2] = np.nan
+    model = fit(made(name), X, target_of(name), form)
+    with pytest.raises(InvalidInputError, match="X contains NaN in column 2 at row 83; clean"):
+        np.asarray(model.predict(in_form(bad, form)))
+
+
+def with_gaps(labels: Any) -> tuple[AnyArray, Any]:
+    """Rows and labels with three rows of NaN between them."""
+    places = [10, 50, 200]
+    gaps = None if labels is None else np.insert(labels, places, labels[:3])
+    return np.insert(X, places, np.nan, axis=0), gaps
+
+
+@pytest.mark.parametrize(("name", "form"), [case for case in CASES if case[0] != "LinearSVM"])
+def test_fit__drop(name: str, form: str) -> None:
+    model = fit(made(name, on_invalid="drop"), *with_gaps(target_of(name)), form)
+    if name in UNLABELLED:
+        assert model.coreset_.provenance["n_dropped"] == 3
+    else:
+        expected = fit(made(name), X, target_of(name), form).score(X, target_of(name))
+        assert model.score(X, target_of(name)) == pytest.approx(expected, abs=0.03)
+
+
+@pytest.mark.parametrize("name", ["CSVRGClassifier", "MaxMarginClassifier"])
+@pytest.mark.parametrize("form", ["memory", "dask"])
+def test_fit__drop_numbers_rows_as_given(name: str, form: str) -> None:
+    rows, y = with_gaps(CLASSES)
+    more = {"size": 60} if name == "CSVRGClassifier" else {}
+    coreset = fit(made(name, on_invalid="drop", **more), rows, y, form).coreset_
+    np.testing.assert_array_equal(rows[coreset.indices], coreset.points)
+    np.testing.assert_array_equal(y[coreset.indices], coreset.labels)
+
+
+@pytest.mark.parametrize("form", ["memory", "dask"])
+def test_fit__drop_asks_for_rows_as_given(form: str) -> None:
+    rows, y = with_gaps(CLASSES)
+
+    def oracle(asked: AnyArray, indices: AnyArray) -> Any:
+        np.testing.assert_array_equal(asked, rows[indices])
+        return y[indices]
+
+    model = made("ActiveMaxMarginClassifier", on_invalid="drop")
+    model.fit(in_form(rows, form), oracle=oracle)
+    assert model.score(X, CLASSES) > 0.9
+
+
+def test_fit__drop_several_classes_out_of_core() -> None:
+    rows, y = with_gaps(CLASSES + 2 * (X[:, 2] > 5.0) + (X[:, 0] + X[:, 1] > 3.0))
+    model = made("MaxMarginClassifier", on_invalid="drop")
+    assert len(fit(model, rows, y, "dask").classes_) > 2
+
+
+@pytest.mark.parametrize("form", ["memory", "dask"])
+def test_fit__drop_within_groups(form: str) -> None:
+    rows, y = with_gaps(CLASSES)
+    groups = np.arange(len(y)) // 4
+    model = made("StructuredMaxMargin", problem="sequence", on_invalid="drop")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(in_form(rows, form), in_form(y, form), groups=in_form(groups, form))
+    assert (np.asarray(model.predict(X, groups=np.arange(N))) == CLASSES).mean() > 0.8
+
+
+@pytest.mark.parametrize("name", ["CSVRGClassifier", "CoresetLogisticRegression", "CoresetSVC"])
+@pytest.mark.parametrize("form", ["memory", "dask"])
+def test_partial_fit__drop(name: str, form: str) -> None:
+    bad = X.copy()
+    bad[5] = np.nan
+    model = made(name, on_invalid="drop")
+    model.partial_fit(in_form(X, form), in_form(CLASSES, form))
+    model.partial_fit(in_form(bad, form), in_form(CLASSES, form))
+    assert model.score(X, CLASSES) > 0.9
+
+
+@pytest.mark.parametrize("name", sorted({**LABELLED, **NUMERIC}))
+def test_fit__label_missing(name: str) -> None:
+    y = target_of(name).astype(float)
+    y[7] = np.nan
+    with pytest.raises(InvalidInputError, match="y is missing or not finite at row 7; drop"):
+        fit(made(name), X, y, "memory")
+
+
+# --- what no estimator can use -----------------------------------------------------------
+
+RAGGED: Any = [[1.0, 2.0], [3.0]]
+BAD_ROWS: dict[str, tuple[Any, str]] = {
+    "none": (None, "X is (a )?None.*pass an array"),
+    "number": (5, "X is (an int|5).*pass an array"),
+    "object": (object(), "X is an object; pass an array"),
+    "vector": (X[:, 0], r"X .*(1D|2 dimensions).*reshape\(-1, 1\)|X .*2 dimensions.*reshape"),
+    "cube": (X.reshape(-1, 2, 3), r"X .*(dim 3|2 dimensions).*X\.reshape\(len\(X\), -1\)"),
+    "empty": (X[:0], r"X .*(0 sample|no rows).*; pass (more rows|at least one)"),
+    "no columns": (X[:, :0], "X .*(0 feature|no columns).*; pass at least one"),
+    "text": (np.full((N, D), "a", dtype=object), "X .*(string|dtype object).*; (pass|convert)"),
+    "complex": (X + 1j, "X .*([Cc]omplex).*; (pass real numbers|convert)"),
+    "dates": (np.zeros((N, D), "M8[s]"), r"X must hold real numbers, .*datetime64.*; convert"),
+    "ragged": (RAGGED, "X .*inhomogeneous.*; pass rows of equal length"),
+    "large": (X * 1e200, r"X is \d.*e\+\d+ in column \d at row 0.*; scale the columns"),
+}
+BAD_WEIGHTS: dict[str, tuple[Any, str]] = {
+    "negative": (np.where(np.arange(N) == 7, -1.0, 1.0), "sample_weight is -1.0 at row 7; weights"),
+    "missing": (np.where(np.arange(N) == 7, np.nan, 1.0), "sample_weight is nan at row 7; weights"),
+    "short": (np.ones(N - 1), r"sample_weight .*119|sample_weight .*239.*; pass one"),
+    "table": (np.ones((N, 2)), r"sample_weight .*2.*; pass a vector"),
+    "zeros": (np.zeros(N), "sample_weight .*(zero).*; give (some|at least one) row"),
+}
+BAD_LABELS: dict[str, tuple[Any, str]] = {
+    "none": (None, "requires y to be passed, but the target y is None; pass"),
+    "short": (CLASSES[:-1], r"y .*239.*; pass one entry"),
+    "complex": (CLASSES + 1j, "y must hold numbers or text, found dtype complex128.*; convert"),
+    "missing": (
+        np.where(np.arange(N) == 7, np.nan, CLASSES),
+        "y is .* at row 7; (drop|leave|give)",
+    ),
+}
+
+# Of every kind one; the others share what checks their input, which `test_fit__not_finite` shows.
+SOME = ["CSVRGClassifier", "CoresetKMeans", "CoresetRidge", "CoresetSVC", "MaxMarginClassifier"]
+
+# Names of modules and of classes that users do not meet.
+INTERNAL = r"daskcoreset\.\w+\.\w|InMemory|RowBlocks|\b_[A-Z]|<locals>|member '|np\.\w+\d+\("
+
+
+def refused(call: Any, message: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(CoresetError) as caught:
+            call()
+    text = str(caught.value)
+    assert re.search(message, text), text
+    assert not re.search(INTERNAL, text), text
+    assert len(text) < 400
+
+
+@pytest.mark.parametrize("form", ["memory", "dask"])
+@pytest.mark.parametrize("case", BAD_ROWS)
+@pytest.mark.parametrize("name", SOME)
+def test_fit__rows_that_cannot_be_used(name: str, case: str, form: str) -> None:
+    rows, message = BAD_ROWS[case]
+    y = target_of(name)
+    if y is not None and isinstance(rows, np.ndarray):
+        y = y[: len(rows)]
+    rows = in_form(rows, form) if isinstance(rows, np.ndarray) else rows
+    refused(lambda: made(name).fit(rows, in_form(y, form)), message)
+
+
+@pytest.mark.parametrize("form", ["memory", "dask"])
+@pytest.mark.parametrize("case", BAD_WEIGHTS)
+@pytest.mark.parametrize("name", SOME)
+def test_fit__weights_that_cannot_be_used(name: str, case: str, form: str) -> None:
+    weights, message = BAD_WEIGHTS[case]
+    data = [in_form(part, form) for part in (X, target_of(name), weights)]
+    refused(lambda: made(name).fit(*data), message)
+
+
+@pytest.mark.parametrize("form", ["memory", "dask"])
+@pytest.mark.parametrize("case", BAD_LABELS)
+@pytest.mark.parametrize("name", [name for name in SOME if name not in UNLABELLED])
+def test_fit__labels_that_cannot_be_used(name: str, case: str, form: str) -> None:
+    labels, message = BAD_LABELS[case]
+    refused(lambda: made(name).fit(in_form(X, form), in_form(labels, form)), message)
+
+
+@pytest.mark.parametrize("name", ["CoresetKMeans", "CoresetRidge", "CoresetSVC"])
+def test_fit__method_of_a_wrong_type(name: str) -> None:
+    message = "method must be a name .*got 3; the known names are .*'uniform'"
+    refused(lambda: made(name, method=3).fit(X, target_of(name)), message)
