@@ -12,6 +12,7 @@ from daskcoreset.constructions.tree.job import Settings
 from daskcoreset.constructions.tree.leaf_table import ROW_BITS, LeafTable
 from daskcoreset.constructions.tree.manifest import Manifest
 from daskcoreset.constructions.tree.shape import Part, cover, digest_of, finer
+from daskcoreset.constructions.tree.windows import no_leaves
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import IndexArray
@@ -26,7 +27,7 @@ def parts_of(manifest: Manifest, flags: list[bool]) -> list[Part]:
         The tree has no leaves.
     """
     if manifest.top is None:
-        raise InvalidInputError("the tree has no leaves; append some first.")
+        raise no_leaves()
     return cover(manifest.top, flags)
 
 

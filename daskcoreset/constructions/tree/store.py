@@ -25,7 +25,7 @@ from daskcoreset.constructions.tree.remote import place_at
 from daskcoreset.constructions.tree.shape import cover
 from daskcoreset.constructions.tree.unmade import UnmadePlace
 from daskcoreset.constructions.tree.view import SourceView
-from daskcoreset.constructions.tree.windows import TreeWindow
+from daskcoreset.constructions.tree.windows import TreeWindow, no_leaves
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
@@ -380,7 +380,7 @@ class CoresetTree:
             for turn in range(_N_TURNS):
                 if place.is_free():
                     refuse_inside(path, storage_options)
-                    view.refuse_listed(place)
+                    view.refuse_among_data(place)
                     tree = cls(wanted, _unmade(place, wanted), view)
                 else:
                     args = (place, view, wanted, method, random_state)
@@ -550,7 +550,7 @@ class CoresetTree:
         flags = self.leaves.select(window)
         names = [leaf.name for leaf, flag in zip(self.leaves, flags, strict=True) if flag]
         if not names:
-            raise InvalidInputError("the tree has no leaves; append some first.")
+            raise no_leaves()
         return TreeWindow(self, names)
 
     def __iter__(self) -> Iterator[str]:
@@ -831,7 +831,7 @@ class CoresetTree:
         """
         manifest = self._manifest
         if manifest.top is None:
-            raise InvalidInputError("the tree has no leaves; append some first.")
+            raise no_leaves()
         window = () if leaves is None else cover(manifest.top, self.leaves.select(leaves))
         ages = {name: self.version - made_in for name, (made_in, _) in manifest.nodes.items()}
         return plot_tree(manifest.top, self.leaves, ages, window, ax)

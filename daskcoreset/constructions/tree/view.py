@@ -70,28 +70,30 @@ class SourceView:
         options = SourceRecord.options_of(state, self.options)
         return state, SourceRecord(state.kind, state.name, options, keep)
 
-    def refuse_listed(self, place: Place) -> None:
-        """Refuse a place that the source would list, once it is there, as one of its parts.
+    def refuse_among_data(self, place: Place) -> None:
+        """Refuse a place among the data, where the view would be read, or be lost with them.
 
         Raises
         ------
         InvalidInputError
-            A glob matches it.
+            A glob matches it, or it is inside the store or folder that is followed.
         """
         sources = self.source if isinstance(self.source, (list, tuple)) else [self.source]
         if not isinstance(place.path, Path):
             return
         path = place.path.absolute()
-        for source in sources:
-            if (
-                is_path(source)
-                and is_glob(source)
-                and path.match(os.path.normpath(Path(source).absolute()))
-            ):
+        for source in filter(is_path, sources):
+            given = Path(os.path.normpath(Path(source).absolute()))
+            if is_glob(source) and path.match(str(given)):
                 raise InvalidInputError(
                     f"path {place.name!r} matches source {os.fspath(source)!r}, which would list "
                     f"the view as a file; choose a path outside of it, or a narrower glob, such as "
                     f'"*.npy".'
+                )
+            if path.is_relative_to(given):
+                raise InvalidInputError(
+                    f"path {place.name!r} is inside source {os.fspath(source)!r}, and would be "
+                    f"lost when that is written anew; choose a path outside of it."
                 )
 
     def check_settings(

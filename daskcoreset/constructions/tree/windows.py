@@ -105,6 +105,11 @@ def _instant(what: str, value: Any, *, end: bool) -> dt.datetime:
     return value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
 
 
+def no_leaves() -> InvalidInputError:
+    """Return the error of a question to a tree without leaves."""
+    return InvalidInputError("the tree has no leaves; append some, or refresh the view, first.")
+
+
 def select(leaves: Sequence[_Leaf], window: slice, position: Callable[[str], int]) -> list[bool]:
     """Return a mask of the leaves in a slice of names, positions or dates.
 
@@ -129,7 +134,7 @@ def select(leaves: Sequence[_Leaf], window: slice, position: Callable[[str], int
     if any(map(is_date, bounds)) or _are_dates_only(bounds, leaves):
         return by_date(leaves, window.start, window.stop)
     if not leaves:
-        raise InvalidInputError("leaves is a slice, and there are none; append some first.")
+        raise no_leaves()
     start = 0 if window.start is None else position(window.start)
     stop = len(leaves) - 1 if window.stop is None else position(window.stop)
     if start > stop:

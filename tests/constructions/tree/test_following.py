@@ -726,6 +726,16 @@ def test_follow__into_what_the_source_lists_is_refused(pattern: str, tmp_path: P
     assert not view.refresh()
 
 
+def test_follow__into_the_store_that_it_follows_is_refused(tmp_path: Path) -> None:
+    zarr.create_array(tmp_path / "X.zarr", data=rows(20))
+    with pytest.raises(InvalidInputError, match=r"is inside source .*X\.zarr.* written anew"):
+        CoresetTree.follow(tmp_path / "X.zarr", tmp_path / "X.zarr" / "view", **OPTIONS)
+    assert not (tmp_path / "X.zarr" / "view").exists()
+    assert not CoresetTree.follow(
+        tmp_path / "X.zarr", tmp_path / "X.zarr.view", **OPTIONS
+    ).refresh()
+
+
 def test_drift__of_a_solution_whose_cost_overflows_is_refused(tmp_path: Path) -> None:
     view = CoresetTree.follow(make_days(tmp_path / "days"), tmp_path / "view", **OPTIONS)
     drift = view.drift(np.full((2, 2), 1e100))
