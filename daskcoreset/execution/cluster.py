@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -10,6 +11,9 @@ from contextlib import contextmanager
 
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.optional import import_optional
+
+# More processes than that for each processor only take memory.
+_WORKERS_PER_PROCESSOR = 16
 
 
 @contextmanager
@@ -26,7 +30,8 @@ def cluster_for(scheduler: str | None, workers: int | None) -> Iterator[None]:
     Raises
     ------
     InvalidInputError
-        If no scheduler answers.
+        If no scheduler answers, or there would be so many workers that their processes alone
+        would fill the memory.
     MissingDependencyError
         If a cluster is asked for and distributed is not installed.
     """
@@ -48,6 +53,12 @@ def cluster_for(scheduler: str | None, workers: int | None) -> Iterator[None]:
         with _without_unread_ends(), client:
             yield
         return
+    processors = os.cpu_count() or 1
+    if workers is not None and workers > _WORKERS_PER_PROCESSOR * processors:
+        raise InvalidInputError(
+            f"--workers is {workers}, and this machine has {processors} processors; pass "
+            f"{processors}, or {_WORKERS_PER_PROCESSOR * processors} at most."
+        )
     with _deaf_to_interrupts():
         cluster = distributed.LocalCluster(
             n_workers=workers,

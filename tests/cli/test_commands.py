@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -534,6 +535,12 @@ def test_plot__writes_a_picture(npz: Path, out: Path, tmp_path: Path, capsys: Ca
     assert ".png" in error_line(capsys)
     assert call_main("plot", out, tmp_path / "none" / "rows.png") == 1
     assert "choose another path" in error_line(capsys)
+
+
+def test_build__more_workers_than_any_machine_has(npz: Path, out: Path, capsys: Capture) -> None:
+    assert call_main("build", npz, out, "--size", 20, "--workers", 10**9) == 1
+    assert re.search(r"--workers is 1000000000, and this machine has \d+", error_line(capsys))
+    assert not out.exists()
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
