@@ -82,7 +82,7 @@ class Lightweight(Representable, Sensitivity[Moments]):
         return half_uniform(block.weights, distances, summary.weight, summary.quantization_error)
 
     def row_scores(self, block: Block, summary: Moments) -> FloatArray:
-        """Return the sums of `scores`, in a third of the time."""
+        """Return the sums of `scores`, without a row for each family."""
         if summary.weight == 0.0:
             return np.zeros(len(block))
         distances, phi = distances_to(block.points, summary.mean), summary.quantization_error

@@ -382,9 +382,7 @@ def test_draw_systematically__first_of_equal_tries_and_one_where_all_is_certain(
         calibrate=lambda _, weights, __, draw_index: Calibrated(weights, part=draw_index),
         draw_loss=loss,
     )
-    construction: Any = SimpleNamespace(
-        scores=lambda rows, _: rows.weights[np.newaxis], design=design
-    )
+    construction: Any = SimpleNamespace(row_scores=lambda rows, _: rows.weights, design=design)
     rows = Block(np.eye(3), np.array([0.0, 1.0, 1.0]))
     found = draw_systematically(
         construction, None, rows, np.ones(3), size, np.random.default_rng(0)

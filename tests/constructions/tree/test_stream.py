@@ -68,7 +68,7 @@ def test_partial_fit__row_by_row() -> None:
     stream = made()
     for i in range(400):
         stream.partial_fit(X[i : i + 1], y[i : i + 1], w[i : i + 1])
-        assert len(stream._state.waiting) <= 20
+        assert len(stream._state.waiting) <= 33  # 31 of one row, two of 32
     assert stream.coreset().equals(made().partial_fit(X, y, w).coreset())
 
 
@@ -127,9 +127,9 @@ def test_waiting__holds_few_parts() -> None:
     for i in range(1000):
         row = WeightedPoints(np.ones((1, 2)), np.ones(1), np.array([i]))
         waiting = add_waiting(waiting, row)
-        assert len(waiting) <= 45  # fifteen of one row, of sixteen and of 256
+        assert len(waiting) <= 62  # 31 of one row and of 32
     assert sum(map(len, waiting)) == 1000
-    assert waiting[0].indices.tolist() == [*range(256)]
+    assert waiting[0].indices.tolist() == [*range(32)]
 
 
 # --- what it promises ----------------------------------------------------------------------
