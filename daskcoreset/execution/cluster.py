@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -44,12 +45,18 @@ def cluster_for(scheduler: str | None, workers: int | None) -> Iterator[None]:
         'pip install "daskcoreset[distributed]" brings it.',
     )
     if scheduler is not None:
+        reason = None
         try:
             client = distributed.Client(scheduler)
         except (OSError, ValueError, AssertionError) as error:  # the last one of addresses like [1
+            reason = str(error)
+        if reason is not None:
+            # A half-made client stops its loop when it is collected: while another one starts, that
+            # waits for ever.
+            gc.collect()
             raise InvalidInputError(
-                f"no scheduler answers at {scheduler!r} ({error}); check the address."
-            ) from error
+                f"no scheduler answers at {scheduler!r} ({reason}); check the address."
+            )
         with _without_unread_ends(), client:
             yield
         return

@@ -81,7 +81,7 @@ def test_append__drops_rows_that_are_not_finite_where_told(tmp_path: Path, capsy
     capsys.readouterr()
     assert call_main("tree", "append", strict, rows, "--name", "a") == 1
     line = error_line(capsys)
-    assert "IN is nan in column 1 at row 7" in line
+    assert "IN contains NaN in column 1 at row 7" in line
     assert line.endswith("--on-invalid drop.")
     assert call_main("tree", "append", strict, rows, "--name", "a", "--on-invalid", "drop") == 0
     assert call_main("tree", "append", lax, rows, "--name", "a") == 0

@@ -224,8 +224,8 @@ def test_provenance__is_a_frozen_copy() -> None:
         ({"columns": "abc"}, InvalidInputError, r"provenance\['columns'\]"),
         ({"columns": [1, 2, 3]}, InvalidInputError, r"provenance\['columns'\]"),
         ({"a": [0, float("inf")]}, InvalidInputError, r"provenance\['a'\]\[1\] is inf"),
-        ({"a": {"b": np.ones(2)}}, InvalidTypeError, r"provenance\['a'\]\['b'\] is a ndarray"),
-        ({"a": {1: 2}}, InvalidTypeError, r"a key of provenance\['a'\] is a int"),
+        ({"a": {"b": np.ones(2)}}, InvalidTypeError, r"provenance\['a'\]\['b'\] is an ndarray"),
+        ({"a": {1: 2}}, InvalidTypeError, r"a key of provenance\['a'\] is an int"),
         ([1], InvalidTypeError, "provenance is a list"),
     ],
 )

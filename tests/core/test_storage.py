@@ -393,7 +393,7 @@ def test_write_group__reports_a_full_or_forbidden_disk(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("store", [7, None, b"s", {}])
 def test_read_group__refuses_other_types(store: Any) -> None:
-    with pytest.raises(InvalidTypeError, match=f"store is a {type(store).__name__}"):
+    with pytest.raises(InvalidTypeError, match=f"store is an? {type(store).__name__}"):
         read(store)
 
 

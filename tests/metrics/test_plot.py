@@ -163,7 +163,7 @@ def test_plot__sparse_rows_rows_dropped_and_equal_rows() -> None:
     dropped = daskcoreset.build(holed, size=60, on_invalid="drop", random_state=0)
     assert dropped.plot(holed, ax=new_axes()) is not None
     assert CORESET.plot(holed, ax=new_axes(), on_invalid="drop") is not None
-    with pytest.raises(InvalidInputError, match=r"nan .* row 5"):
+    with pytest.raises(InvalidInputError, match=r"NaN .* row 5"):
         CORESET.plot(holed, ax=new_axes())
     equal = daskcoreset.build(np.ones((50, 3)), size=5, random_state=0)
     assert equal.plot(np.ones((50, 3)), ax=new_axes()) is not None

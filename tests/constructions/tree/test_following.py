@@ -621,9 +621,9 @@ def test_follow__refuses_what_it_cannot_follow(tmp_path: Path) -> None:
     wrong: Any = {"detect": "guess"}
     cases: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
         (source, wrong, InvalidInputError, "detect"),
-        (source, {"y": 3}, InvalidTypeError, "y is a int"),
+        (source, {"y": 3}, InvalidTypeError, "y is an int"),
         (source, {"keep": 0}, InvalidInputError, "keep"),
-        (source, {"branch": 3}, InvalidTypeError, "branch is a int"),
+        (source, {"branch": 3}, InvalidTypeError, "branch is an int"),
         (source, {"chunks": 0}, InvalidInputError, "chunks"),
         (np.ones((5, 2)), {}, InvalidTypeError, "source is a ndarray"),
         (str(tmp_path / "nowhere"), {}, InvalidInputError, "names no file or folder"),

@@ -218,7 +218,7 @@ def test_changes__bad_input_changes_nothing(tmp_path: Path) -> None:
     for call, error, match in (
         (lambda: tree.append(day(1), name="day 1"), InvalidInputError, "a leaf 'day 1' already"),
         (lambda: tree.append(day(1), name=""), InvalidInputError, "name is empty"),
-        (lambda: tree.append(day(1), name=wrong), InvalidTypeError, "name is a int"),
+        (lambda: tree.append(day(1), name=wrong), InvalidTypeError, "name is an int"),
         (lambda: tree.append(day(1), time=[1]), InvalidTypeError, "time is a list"),
         (lambda: tree.append(np.ones((9, 3))), InvalidInputError, "X has 3 features"),
         (lambda: tree.append(day(1), np.ones(60)), InvalidInputError, "y is given"),

@@ -161,7 +161,7 @@ def test_fit__sparse_rows() -> None:
 
 def test_fit__refuses_y_that_is_missing() -> None:
     X, _ = rows()
-    with pytest.raises(InvalidInputError, match="y is missing"):
+    with pytest.raises(InvalidInputError, match="requires y to be passed"):
         MaxMarginClassifier().fit(da.from_array(X, chunks=(100, -1)))
 
 
