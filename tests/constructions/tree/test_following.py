@@ -625,7 +625,7 @@ def test_follow__refuses_what_it_cannot_follow(tmp_path: Path) -> None:
         (source, {"keep": 0}, InvalidInputError, "keep"),
         (source, {"branch": 3}, InvalidTypeError, "branch is an int"),
         (source, {"chunks": 0}, InvalidInputError, "chunks"),
-        (np.ones((5, 2)), {}, InvalidTypeError, "source is a ndarray"),
+        (np.ones((5, 2)), {}, InvalidTypeError, "source is an ndarray"),
         (str(tmp_path / "nowhere"), {}, InvalidInputError, "names no file or folder"),
         (tmp_path / "days", {}, InvalidInputError, "folder without Parquet files"),
         ([f"{tmp_path}/days/2026-03-01.npy"] * 2, {}, InvalidInputError, "twice"),
