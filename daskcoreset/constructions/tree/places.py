@@ -74,59 +74,6 @@ class Place(ABC):
         return self.path == other.path
 
     @abstractmethod
-    def create(
-        self,
-        settings: GroupContents,
-        first: Callable[[Head], Members] | None,
-        remedy: str,
-        *,
-        overwrite: bool,
-        replaced: Head | None = None,
-    ) -> Head:
-        """Make it, whole or not at all.
-
-        Parameters
-        ----------
-        settings : GroupContents
-        first : callable, optional
-            Returns the members of the first version, which follows the head that it gets; without
-            it there is no version yet.
-        remedy : str
-            What to do where something is there.
-        overwrite : bool
-            Whether to replace a place of this kind that is there.
-        replaced : Head, optional
-            The newest version of the place that is there; another one is not replaced.
-
-        Returns
-        -------
-        Head
-
-        Raises
-        ------
-        StoreError
-            Something is there, or it cannot be written. What was there is unchanged.
-        """
-
-    @abstractmethod
-    def check_writable(self, remedy: str) -> None:
-        """Check, before the work of a first version, that it could be made here.
-
-        Raises
-        ------
-        StoreError
-            It could not; `remedy` says what to do where something else is there.
-        """
-
-    @abstractmethod
-    def head_before(self, settings: GroupContents, replaced: Head | None = None) -> Head:
-        """Return what the first version follows that `create` makes."""
-
-    @abstractmethod
-    def is_free(self) -> bool:
-        """Whether nothing is there."""
-
-    @abstractmethod
     def settings(self) -> GroupContents:
         """Return the settings; an error where there are none of this layout's kind."""
 
@@ -203,7 +150,64 @@ class Place(ABC):
         return 0
 
 
-class LocalPlace(Place):
+class NewPlace(Place):
+    """A place that can be made."""
+
+    @abstractmethod
+    def create(
+        self,
+        settings: GroupContents,
+        first: Callable[[Head], Members] | None,
+        remedy: str,
+        *,
+        overwrite: bool,
+        replaced: Head | None = None,
+    ) -> Head:
+        """Make it, whole or not at all.
+
+        Parameters
+        ----------
+        settings : GroupContents
+        first : callable, optional
+            Returns the members of the first version, which follows the head that it gets; without
+            it there is no version yet.
+        remedy : str
+            What to do where something is there.
+        overwrite : bool
+            Whether to replace a place of this kind that is there.
+        replaced : Head, optional
+            The newest version of the place that is there; another one is not replaced.
+
+        Returns
+        -------
+        Head
+
+        Raises
+        ------
+        StoreError
+            Something is there, or it cannot be written. What was there is unchanged.
+        """
+
+    @abstractmethod
+    def check_writable(self, remedy: str) -> None:
+        """Check, before the work of a first version, that it could be made here.
+
+        Raises
+        ------
+        StoreError
+            It could not; `remedy` says what to do where something else is there.
+        """
+
+    @abstractmethod
+    def head_before(self, settings: GroupContents, replaced: Head | None = None) -> Head:
+        """Return what the first version follows that `create` makes."""
+
+    @abstractmethod
+    def is_free(self) -> bool:
+        """Whether nothing is there."""
+
+
+class LocalPlace(NewPlace):
     """A folder on a disk, in which a version is a folder that is renamed when it is complete.
 
     Parameters

@@ -41,6 +41,7 @@ from daskcoreset.constructions.tree.places import (
     Layout,
     LocalPlace,
     Members,
+    NewPlace,
     Place,
     ReadVersion,
     T,
@@ -126,7 +127,7 @@ class Root:
         return self.tokens[age] if 0 <= age < len(self.tokens) else None
 
 
-class RemotePlace(Place):
+class RemotePlace(NewPlace):
     """A folder of an object store, whose versions are objects that its root refers to.
 
     Parameters
@@ -479,7 +480,7 @@ def _is_token(value: Any) -> bool:
 
 def place_at(
     argument: str, location: Any, layout: Layout, storage_options: Mapping[str, Any] | None = None
-) -> Place:
+) -> NewPlace:
     """Return the place of a path, a URL, or a Zarr store that wraps an object store.
 
     Parameters

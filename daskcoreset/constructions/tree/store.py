@@ -18,7 +18,7 @@ from daskcoreset.constructions.tree.job import Settings
 from daskcoreset.constructions.tree.leaf_table import ROW_BITS, Leaf, LeafTable
 from daskcoreset.constructions.tree.leaves import read_leaf
 from daskcoreset.constructions.tree.manifest import Manifest
-from daskcoreset.constructions.tree.places import Layout, Place
+from daskcoreset.constructions.tree.places import Layout, NewPlace, Place
 from daskcoreset.constructions.tree.plot import plot_tree
 from daskcoreset.constructions.tree.reducer import Reducer
 from daskcoreset.constructions.tree.remote import place_at
@@ -54,7 +54,7 @@ _N_TURNS = 3
 _LAYOUT = Layout("coreset-tree", "versions", flat=False)
 
 
-def _unmade(place: Place, settings: Settings, replaced: Head | None = None) -> Manifest:
+def _unmade(place: NewPlace, settings: Settings, replaced: Head | None = None) -> Manifest:
     """Return an empty view, which its first version makes."""
     contents = persistence.settings_contents(settings, _LAYOUT.kind, follows=True)
     remedy = "CoresetTree.follow opens a view that is there, or choose another path"
@@ -311,7 +311,8 @@ class CoresetTree:
             given by its path. A function is called whenever the source is looked at, and returns
             one of these.
         path : path, URL or zarr.storage.ObjectStore
-            Of the view; made where nothing is there.
+            Of the view; made where nothing is there. Not inside the store or folder that is
+            followed, with which it would be lost.
         method, size, inner_size, random_state, sampling, on_invalid, n_clusters, metric,
         storage_options
             As in `create`; of a view that is there the same as when it was made, but for a
@@ -396,7 +397,7 @@ class CoresetTree:
     @classmethod
     def _reopened(
         cls,
-        place: Place,
+        place: NewPlace,
         view: SourceView,
         wanted: Settings,
         method: Any,

@@ -34,7 +34,7 @@ from daskcoreset.constructions.tree import persistence
 from daskcoreset.constructions.tree.chain import Head
 from daskcoreset.constructions.tree.job import Settings, concatenate_parts, valid_points
 from daskcoreset.constructions.tree.persistence import RowSchema
-from daskcoreset.constructions.tree.places import MAIN, Layout, Members, Place
+from daskcoreset.constructions.tree.places import MAIN, Layout, Members, NewPlace
 from daskcoreset.constructions.tree.reducer import Reducer
 from daskcoreset.constructions.tree.remote import place_at
 from daskcoreset.core.blocks import BlockSchema, InvalidRow, validate_block
@@ -339,7 +339,7 @@ class CoresetStream:
         self,
         settings: Settings,
         state: StreamState,
-        place: Place | None = None,
+        place: NewPlace | None = None,
         head: Head | None = None,
     ) -> None:
         self._settings = settings
@@ -586,7 +586,7 @@ class CoresetStream:
         refuse_inside(path, storage_options)
         self._save_new(place, overwrite=overwrite)
 
-    def _save_new(self, place: Place, *, overwrite: bool) -> None:
+    def _save_new(self, place: NewPlace, *, overwrite: bool) -> None:
         remedy = "CoresetStream.load goes on with a stream that is there, or choose another path, "
         head = place.create(
             persistence.settings_contents(self._settings, _LAYOUT.kind),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from daskcoreset.constructions.tree.chain import Head, overtaken_error
 from daskcoreset.constructions.tree.persistence import Origin
-from daskcoreset.constructions.tree.places import Members, Place, ReadVersion, T
+from daskcoreset.constructions.tree.places import Members, NewPlace, Place, ReadVersion, T
 from daskcoreset.core.contents import FindProblem, GroupContents
 from daskcoreset.core.errors import StoreError
 
@@ -22,7 +22,7 @@ class UnmadePlace(Place):
 
     Parameters
     ----------
-    place : Place
+    place : NewPlace
         Where nothing is, or what is to be replaced.
     contents : GroupContents
         The settings.
@@ -33,7 +33,7 @@ class UnmadePlace(Place):
     """
 
     def __init__(
-        self, place: Place, contents: GroupContents, remedy: str, replaced: Head | None = None
+        self, place: NewPlace, contents: GroupContents, remedy: str, replaced: Head | None = None
     ) -> None:
         self._place = place
         self._contents = contents
@@ -56,30 +56,6 @@ class UnmadePlace(Place):
     def is_same(self, other: Place) -> bool:
         """Compare what it stands for."""
         return self._place.is_same(other)
-
-    def create(
-        self,
-        settings: GroupContents,
-        first: Callable[[Head], Members] | None,
-        remedy: str,
-        *,
-        overwrite: bool,
-        replaced: Head | None = None,
-    ) -> Head:
-        """Make the place itself."""
-        return self._place.create(settings, first, remedy, overwrite=overwrite, replaced=replaced)
-
-    def check_writable(self, remedy: str) -> None:
-        """Ask the place itself."""
-        self._place.check_writable(remedy)
-
-    def head_before(self, settings: GroupContents, replaced: Head | None = None) -> Head:
-        """Ask the place itself."""
-        return self._place.head_before(settings, replaced)
-
-    def is_free(self) -> bool:
-        """Look at the place itself."""
-        return self._place.is_free()
 
     def settings(self) -> GroupContents:
         """Return what will be written, or was."""
