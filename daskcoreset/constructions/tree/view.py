@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from daskcoreset.constructions.tree.job import Settings
 from daskcoreset.constructions.tree.source_record import SourceRecord
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.locations import locate
 from daskcoreset.core.validation import as_int
 from daskcoreset.inputs.followed import FollowOptions, SourceState, look
 from daskcoreset.inputs.options import is_path
@@ -81,9 +82,11 @@ class SourceView:
         sources = self.source if isinstance(self.source, (list, tuple)) else [self.source]
         if not isinstance(place.path, Path):
             return
-        path = place.path.absolute()
+        path = Path(os.path.realpath(place.path))
         for source in filter(is_path, sources):
-            given = Path(os.path.normpath(Path(source).absolute()))
+            given = locate("source", source)
+            if not isinstance(given, Path):  # a URL
+                continue
             if is_glob(source) and path.match(str(given)):
                 raise InvalidInputError(
                     f"path {place.name!r} matches source {os.fspath(source)!r}, which would list "

@@ -736,6 +736,17 @@ def test_follow__into_the_store_that_it_follows_is_refused(tmp_path: Path) -> No
     ).refresh()
 
 
+@pytest.mark.parametrize("way", ["url", "link to the source", "link to the view"])
+def test_follow__into_the_store_by_another_name_is_refused(way: str, tmp_path: Path) -> None:
+    zarr.create_array(tmp_path / "X.zarr", data=rows(20))
+    (tmp_path / "link").symlink_to(tmp_path / "X.zarr")
+    sources = {"url": f"file://{tmp_path}/X.zarr", "link to the source": tmp_path / "link"}
+    path = tmp_path / ("link" if way == "link to the view" else "X.zarr") / "view"
+    with pytest.raises(InvalidInputError, match="is inside source"):
+        CoresetTree.follow(sources.get(way, tmp_path / "X.zarr"), path, **OPTIONS)
+    assert not path.exists()
+
+
 def test_drift__of_a_solution_whose_cost_overflows_is_refused(tmp_path: Path) -> None:
     view = CoresetTree.follow(make_days(tmp_path / "days"), tmp_path / "view", **OPTIONS)
     drift = view.drift(np.full((2, 2), 1e100))
