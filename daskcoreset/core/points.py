@@ -122,8 +122,7 @@ class WeightedPoints:
             # An empty list is float64 to NumPy, which then refuses it as an index.
             rows = slice(0)
         labels = None if self.labels is None else self.labels[rows]
-        is_index = isinstance(rows, np.ndarray) and rows.dtype.kind == "i" and rows.ndim == 1
-        points = rows_at(self.points, rows) if is_index else self.points[rows]
+        points = rows_at(self.points, rows)
         return from_checked(points, self.weights[rows], self.indices[rows], labels)
 
     def copied(self) -> WeightedPoints:
