@@ -100,8 +100,8 @@ def _of_block(block: Block, block_index: int, _: object) -> ClassSummary | Inval
     labels = labels_of(block)
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         bad = int(np.flatnonzero(~np.isfinite(labels))[0])
-        number = bad if block.rows is None else int(block.rows[bad])
-        return InvalidRow(f"y is {labels[bad]}" + "{row}; leave such rows out.", number)
+        reason = f"y is {labels[bad]}" + "{row}; leave such rows out."
+        return InvalidRow(reason, block.number_of(bad))
     used = block.weights > 0
     classes, codes = np.unique(labels[used], return_inverse=True)
     if len(classes) > MAX_LABELS:

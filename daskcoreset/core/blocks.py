@@ -62,6 +62,10 @@ class Block:
         labels = labels_of(self)
         return labels, *_classes_of(labels)
 
+    def number_of(self, position: int) -> int:
+        """Return the number of a row in the block that the rows came from."""
+        return int(position if self.rows is None else self.rows[position])
+
     def take(self, positions: IndexArray) -> Block:
         """Return the rows at `positions`, numbered as in the block they came from."""
         return Block(
@@ -718,7 +722,7 @@ def find_bad_target(block: Block) -> InvalidRow | None:
     return InvalidRow(
         f"y is {labels[row]}" + "{row}, a number and no class: a regression target has no labels; "
         "pass classes, for example y > y.mean(), or a method without labels.",
-        row if block.rows is None else int(block.rows[row]),
+        block.number_of(row),
     )
 
 

@@ -82,7 +82,7 @@ def shown(value: Any) -> str:
     try:
         text = repr(value)
     except Exception:  # noqa: BLE001 - of an object that does not print
-        return f"{a_type(value)}"
+        return a_type(value)
     text = " ".join(text.split())
     return text if len(text) <= 100 else f"{text[:97]}..."
 

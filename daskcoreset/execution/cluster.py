@@ -7,8 +7,9 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.optional import import_optional
@@ -45,18 +46,7 @@ def cluster_for(scheduler: str | None, workers: int | None) -> Iterator[None]:
         'pip install "daskcoreset[distributed]" brings it.',
     )
     if scheduler is not None:
-        reason = None
-        try:
-            client = distributed.Client(scheduler)
-        except (OSError, ValueError, AssertionError) as error:  # the last one of addresses like [1
-            reason = str(error)
-        if reason is not None:
-            # A half-made client stops its loop when it is collected: while another one starts, that
-            # waits for ever.
-            gc.collect()
-            raise InvalidInputError(
-                f"no scheduler answers at {scheduler!r} ({reason}); check the address."
-            )
+        client = _connected(distributed.Client, scheduler)
         with _without_unread_ends(), client:
             yield
         return
@@ -77,6 +67,18 @@ def cluster_for(scheduler: str | None, workers: int | None) -> Iterator[None]:
         )
     with _without_unread_ends(), cluster, distributed.Client(cluster):
         yield
+
+
+def _connected(client: Callable[[str], Any], scheduler: str) -> Any:
+    """Return a client of a running scheduler."""
+    try:
+        return client(scheduler)
+    except (OSError, ValueError, AssertionError) as error:  # the last one of addresses like [1
+        reason = str(error)
+    # A half-made client stops its loop when it is collected: while another one starts, that waits
+    # for ever. So it is collected here, where no error holds it any more.
+    gc.collect()
+    raise InvalidInputError(f"no scheduler answers at {scheduler!r} ({reason}); check the address.")
 
 
 @contextmanager

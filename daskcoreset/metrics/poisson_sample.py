@@ -177,7 +177,7 @@ def _other_labels(cells: Cells, block: Block) -> InvalidRow | None:
         f"y is {labels[0].item()!r}" + "{row}, and the labels of the coreset are "
         f"{cells.labels[:3].tolist()}: text for text, and numbers for numbers; pass the labels "
         f"that it was built with.",
-        0 if block.rows is None else int(block.rows[0]),
+        block.number_of(0),
     )
 
 

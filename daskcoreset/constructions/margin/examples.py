@@ -417,8 +417,8 @@ def _survey_block(
     labels = labels_of(block)
     if labels.dtype.kind == "f" and np.isnan(labels).any():
         row = int(np.isnan(labels).argmax())
-        row = row if block.rows is None else int(block.rows[row])
-        return InvalidRow("y is NaN{row}; label such rows, or leave them out.", row)
+        reason = "y is NaN{row}; label such rows, or leave them out."
+        return InvalidRow(reason, block.number_of(row))
     classes = np.unique(labels)
     if len(classes) > MAX_LABELS:
         return InvalidRow(

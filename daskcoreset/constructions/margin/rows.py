@@ -179,8 +179,8 @@ def _first_read_of_block(
     if labels.dtype.kind in "fc" and not np.isfinite(labels[used]).all():
         row = int(used[~np.isfinite(labels[used])][0])
         label = f"y is {labels[row]}"
-        number = row if block.rows is None else int(block.rows[row])
-        return InvalidRow(label + "{row}; give every row a label, or drop such rows.", number)
+        reason = label + "{row}; give every row a label, or drop such rows."
+        return InvalidRow(reason, block.number_of(row))
     classes, codes = np.unique(labels[used], return_inverse=True)
     if len(classes) > max_classes:
         return InvalidRow(_too_many(classes, max_classes).replace("{", "{{").replace("}", "}}"))

@@ -30,7 +30,7 @@ from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import shown
-from daskcoreset.estimators.base import is_in_memory, refuse_as
+from daskcoreset.estimators.base import is_in_memory, refuse_as, require_y
 from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, NO_MARGIN, DecisionModel
 from daskcoreset.execution.engine import map_rows
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
@@ -190,9 +190,7 @@ class StructuredMaxMargin(DecisionModel):
             X, y = data.X, data.y
             groups = None if groups is None else run_numbers(groups, X.shape[0])
         elif y is None:
-            raise InvalidInputError(
-                "this estimator requires y to be passed, but the target y is None; pass it."
-            )
+            raise require_y(self)
         blocks = row_blocks(X, y, groups, on_invalid=self.on_invalid)
         blocks.refuse_cube(type(self).__name__)
         if data is None:

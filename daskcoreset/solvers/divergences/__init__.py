@@ -145,8 +145,7 @@ def domain_problem(divergence: Divergence, block: Block) -> InvalidRow | None:
     invalid = divergence.find_invalid_row(block.points if everything else block.points[counted])
     if invalid is None or invalid.row is None:
         return invalid
-    row = counted[invalid.row]
-    return replace(invalid, row=int(row if block.rows is None else block.rows[row]))
+    return replace(invalid, row=block.number_of(counted[invalid.row]))
 
 
 class DivergenceParameter:
