@@ -36,12 +36,13 @@ from daskcoreset.estimators import CSVRGClassifier
 NAME = "kernels"
 SETS = ("covtype", "ijcnn1", "cod_rna", "magic04")
 WIDTHS, PENALTIES = (0.5, 2.0, 8.0), (1.0, 10.0, 100.0)
-FEW, LEAN, MANY = (400, 20_000), (800, 16_000), (800, 20_000)
+FEW, SOME, LEAN, MANY = (400, 20_000), (700, 20_000), (800, 16_000), (800, 20_000)
 MORE, HUGE = (800, 40_000), (1200, 40_000)
 TUNING_ROWS = 10_000
 OURS = {
     "ours, 400 points": (FEW, "euclidean"),
     "ours, 400 points, learned metric": (FEW, "learned"),
+    "ours, 700 points, learned metric": (SOME, "learned"),
     "ours, 800 points, fewer rows, learned metric": (LEAN, "learned"),
     "ours, 800 points, learned metric": (MANY, "learned"),
     "ours, 800 points, more rows, learned metric": (MORE, "learned"),
@@ -108,11 +109,15 @@ def ceilings(name: str, seeds: int, limit: float) -> dict[str, Any]:
             if sum(run[1] for run in done) > limit:
                 continue
             rows = PEERS.get(method, len(train))
-            start = time.process_time()
-            model = make(method, *choice[key], seed).fit(train[:rows], labels[:rows])
-            middle = time.process_time()
-            accuracy = float(np.mean(model.predict(test[:10_000]) == truth[:10_000]))
-            done.append([accuracy, middle - start, time.process_time() - middle])
+            fits, predictions = [], []
+            while len(fits) < 3 and sum(fits) < 1.0:  # the quick ones are timed several times
+                start = time.process_time()
+                model = make(method, *choice[key], seed).fit(train[:rows], labels[:rows])
+                middle = time.process_time()
+                accuracy = float(np.mean(model.predict(test[:10_000]) == truth[:10_000]))
+                fits.append(middle - start)
+                predictions.append(time.process_time() - middle)
+            done.append([accuracy, float(np.median(fits)), float(np.median(predictions))])
     for method, several in runs.items():
         found[method] = {"median": np.median(several, axis=0).tolist(), "runs": len(several)}
         print(name, method, found[method], flush=True)
@@ -152,9 +157,9 @@ def covers(name: str) -> dict[str, Any]:
 def report(data: dict[str, Any]) -> str:
     """Return the Markdown text."""
     lines = [
-        "Medians of seeds; seconds of the processor, one thread; prediction of 10,000 rows. Ours",
-        "read all training rows twice and train on those that they draw, the peers take random",
-        f"rows that are in memory. {common.stamped(data)}",
+        "Medians of seeds, and of up to three fits of quick ones; seconds of the processor, one",
+        "thread; prediction of 10,000 rows. Ours read all training rows twice and train on those",
+        f"that they draw, the peers take random rows that are in memory. {common.stamped(data)}",
         "",
     ]
     rows = []

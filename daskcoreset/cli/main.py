@@ -80,7 +80,7 @@ def _run(arguments: list[str]) -> int:
 def _report(error: BaseException, *, debug: bool) -> int:
     if debug:
         traceback.print_exception(error)
-    else:
+    elif _typers_message(error) != "":  # which it is where no command was given: that was the help
         _say(f"error: {_message(error)}")
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED

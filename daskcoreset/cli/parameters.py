@@ -26,7 +26,10 @@ def choice(*names: str, text: str) -> Any:
             raise typer.BadParameter(f"{value!r} is not one of {', '.join(names)}.")
         return value
 
-    return typer.Option(metavar="|".join(names), callback=check, help=text)
+    def begin(incomplete: str) -> list[str]:
+        return [name for name in names if name.startswith(incomplete)]
+
+    return typer.Option(metavar="|".join(names), callback=check, help=text, autocompletion=begin)
 
 
 def _check_store(out: str) -> str:
@@ -51,7 +54,7 @@ StorageOptions = Annotated[
     typer.Option(
         "--storage-option",
         metavar="KEY=VALUE",
-        help="For IN and OUT that are URLs; may be repeated. Values that are JSON are read so.",
+        help="For what is a URL; may be repeated. Values that are JSON are read so.",
     ),
 ]
 Column = Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -12,6 +13,7 @@ from daskcoreset.cli.parameters import (
     Column,
     Columns,
     In,
+    Json,
     Labels,
     Metric,
     MissingChunks,
@@ -27,9 +29,11 @@ from daskcoreset.cli.parameters import (
     choice,
     mapping,
     names_of,
+    report,
     show,
 )
 from daskcoreset.constructions.tree.store import CoresetTree
+from daskcoreset.constructions.tree.windows import read_date
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.secrets import without_secrets
 from daskcoreset.sensitivities import CONSTRUCTIONS
@@ -82,7 +86,9 @@ def append(
     source: In,
     *,
     name: Annotated[str | None, typer.Option(help="Name of the leaf.")] = None,
-    time: Annotated[str | None, typer.Option(help="Kept with it, as text.")] = None,
+    time: Annotated[
+        str | None, typer.Option(metavar="DATE", help="Kept with it, as text; for windows by date.")
+    ] = None,
     labels: Labels = None,
     weights: Weights = None,
     column: Column = None,
@@ -130,17 +136,33 @@ def window(
     tree: Tree,
     out: Out,
     *,
-    first: Annotated[str | None, typer.Option("--from", help="First leaf of the window.")] = None,
+    first: Annotated[
+        str | None,
+        typer.Option("--from", help="First leaf of the window, in the order of the list."),
+    ] = None,
     last: Annotated[str | None, typer.Option("--to", help="Last leaf, included.")] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="DATE", help="First day or time, by those of the leaves.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="DATE", help="Last day or time, included.")
+    ] = None,
     leaf: Annotated[list[str] | None, typer.Option(help="A leaf; may be repeated.")] = None,
     overwrite: Overwrite = False,
     storage_option: StorageOptions = None,
 ) -> None:
     """Save a coreset of all leaves, or of some, as OUT."""
-    if leaf and (first is not None or last is not None):
+    by_name, by_date = first is not None or last is not None, since is not None or until is not None
+    if leaf and by_name:
         raise InvalidInputError("--leaf and --from or --to exclude each other; give one of them.")
+    if by_date and (leaf or by_name):
+        raise InvalidInputError(
+            "--since and --until exclude --leaf, --from and --to; give dates or names."
+        )
+    dates = slice(_date("--since", since), _date("--until", until))
     told = mapping(storage_option)
-    coreset = _open(tree, storage_option).coreset(leaf or slice(first, last))
+    wanted = leaf or (dates if by_date else slice(first, last))
+    coreset = _open(tree, storage_option).coreset(wanted)
     coreset.to_zarr(out, overwrite=overwrite, storage_options=told if "://" in out else None)
     facts = {"store": without_secrets(out, out), "rows": len(coreset)}
     names = [one["name"] for one in coreset.provenance["leaves"]]
@@ -156,9 +178,25 @@ def verify(tree: Tree, *, storage_option: StorageOptions = None) -> None:
 
 
 @trees.command("list")
-def leaves(tree: Tree, *, storage_option: StorageOptions = None) -> None:
+def leaves(tree: Tree, *, storage_option: StorageOptions = None, as_json: Json = False) -> None:
     """Print the table of the leaves."""
-    typer.echo(repr(_open(tree, storage_option).leaves))
+    table = _open(tree, storage_option).leaves
+    if as_json:
+        shown = ("rows", "time", "weight")
+        facts = {leaf.name: {key: asdict(leaf)[key] for key in shown} for leaf in table}
+        report("leaves", facts, as_json=True)
+    else:
+        typer.echo(repr(table))
+
+
+def _date(flag: str, text: str | None) -> dt.date | None:
+    """Return the day, or the time of a day, that a flag names."""
+    try:
+        return None if text is None else read_date(text)
+    except ValueError as error:
+        raise typer.BadParameter(
+            f"{flag} is {text!r}, which is no date; give one, such as 2026-03-02."
+        ) from error
 
 
 def _open(tree: str, storage_option: list[str] | None) -> CoresetTree:

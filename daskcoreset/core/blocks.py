@@ -186,6 +186,10 @@ class ReadBlock:
         return self.block
 
 
+# Columns that messages know by name.
+_MAX_NAMED = 100
+
+
 @dataclass(frozen=True, slots=True)  # slots pickle without the names of the fields
 class BlockSchema:
     """Columns, dtype and treatment of invalid rows that all blocks share.
@@ -204,6 +208,8 @@ class BlockSchema:
     metric : {"euclidean", "cosine"}
         By "cosine" rows are divided by their lengths when they are read, and those of zeros, which
         have no direction, are invalid.
+    columns : tuple of str or None
+        Names for messages, where there are some and not too many to go with every task.
     """
 
     n_features: int
@@ -212,8 +218,11 @@ class BlockSchema:
     class_weight: tuple[tuple[Any, float], ...] = ()
     text_labels: bool | None = None
     metric: Metric = "euclidean"
+    columns: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
+        if self.columns is not None and len(self.columns) > _MAX_NAMED:
+            object.__setattr__(self, "columns", None)
         object.__setattr__(self, "dtype", promoted_dtype(self.dtype))
 
 
@@ -502,6 +511,13 @@ def find_bad_weight(weights: FloatArray) -> InvalidRow | None:
     return InvalidRow(value + "{row}" + remedy, int(bad[0]))
 
 
+def no_weight_error() -> InvalidInputError:
+    """Say that no row has a weight."""
+    return InvalidInputError(
+        "sample_weight is zero on every row; give at least one row a positive weight."
+    )
+
+
 def _missing_values(points: Points) -> IndexArray:
     """Values that are NaN, by column."""
     if isinstance(points, np.ndarray):
@@ -514,7 +530,7 @@ def _missing_values(points: Points) -> IndexArray:
 def _usable_rows(
     block: Block, schema: BlockSchema, lengths: FloatArray | None
 ) -> tuple[Block, InvalidRow | None]:
-    invalid = find_unusable_row(block.points, block.weights)
+    invalid = find_unusable_row(block.points, block.weights, columns=schema.columns)
     if lengths is not None:
         invalid = first_of(invalid, find_zero_row(lengths, block.weights))
     if invalid is None or schema.on_invalid == "raise":
@@ -525,7 +541,7 @@ def _usable_rows(
     if len(kept) == len(block):
         return block, invalid
     block = block.take(kept)
-    invalid = find_unusable_row(block.points, block.weights)
+    invalid = find_unusable_row(block.points, block.weights, columns=schema.columns)
     # Of the rows that are left: numbered as in the block that was read.
     return block, None if invalid is None else replace(invalid, row=int(kept[invalid.row or 0]))
 
@@ -569,7 +585,11 @@ _REMEDY = (
 
 
 def find_unusable_row(
-    points: Points, weights: FloatArray, *, remedy: str = _REMEDY
+    points: Points,
+    weights: FloatArray,
+    *,
+    remedy: str = _REMEDY,
+    columns: Sequence[str] | None = None,
 ) -> InvalidRow | None:
     r"""Return the first row whose squared distances overflow or are no numbers, or None.
 
@@ -583,6 +603,8 @@ def find_unusable_row(
     weights : ndarray of shape (n,), float64
     remedy : str
         What to do with a row that is not finite, where the caller is known.
+    columns : sequence of str or None, default=None
+        Names of the columns.
 
     Examples
     --------
@@ -620,7 +642,12 @@ def find_unusable_row(
             f", where sample_weight sums to {weight:g}, and weighted squared distances overflow; "
             f"scale sample_weight down."
         )
-    return InvalidRow(value + "{row}" + remedy, first)
+    name = ""
+    if columns is not None and columns[column] != str(column):
+        name = f" (column {columns[column]!r})"
+    # The message is a format: what is in the name stands for itself.
+    name = name.replace("{", "{{").replace("}", "}}")
+    return InvalidRow(value + "{row}" + name + remedy, first)
 
 
 def _rows_with(points: Any, holds: Callable[[Any], Any]) -> Any:

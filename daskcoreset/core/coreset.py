@@ -319,8 +319,9 @@ class Coreset(WeightedPoints):
             if key in ("m", "d"):
                 continue
             text = value if isinstance(value, str) else json.dumps(thaw(value))
-            text = short_seed(text) if key == "seed" else text
-            shown[key] = text if len(text) <= 200 else f"{text[:200]} …"
+            text = {"null": "none"}.get(text, short_seed(text) if key == "seed" else text)
+            name = "weight of the data" if key == "total_weight" else key  # beside that of the rows
+            shown[name] = text if len(text) <= 200 else f"{text[:200]} …"
         return html_table(shown.items(), caption=type(self).__name__)
 
     def equals(self, other: WeightedPoints) -> bool:

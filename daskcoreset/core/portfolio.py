@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -158,7 +157,7 @@ class Portfolio(Mapping[str, Coreset]):
         return "\n".join([self._title(), *(f"  {line}".rstrip() for line in lines)])
 
     def _repr_html_(self) -> str:
-        return html_table(self._table(), heads=_HEADS, caption=html.escape(self._title()))
+        return html_table(self._table(), heads=_HEADS, caption=self._title())
 
     def describe(self, percentiles: Sequence[float] = (0.25, 0.5, 0.75)) -> pd.DataFrame:
         """Return the table of pandas' `describe` for all rows: exact but for the percentiles.

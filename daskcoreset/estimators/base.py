@@ -39,6 +39,7 @@ from daskcoreset.core.blocks import (
     find_missing_label,
     find_unusable_row,
     finite_rows,
+    no_weight_error,
 )
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.deadline import time_limit
@@ -511,7 +512,9 @@ def validate_rows(
         return data
     if drops:
         data = _without_invalid(data)
-    refuse(find_unusable_row(data.X, data.weights, remedy=_remedy_for(estimator, fits=fits)))
+    names = getattr(estimator, "feature_names_in_", None)
+    told: dict[str, Any] = {"remedy": _remedy_for(estimator, fits=fits), "columns": names}
+    refuse(find_unusable_row(data.X, data.weights, **told))
     return data
 
 
@@ -558,6 +561,8 @@ def _checked_weights(sample_weight: Any, X: Any) -> FloatArray | None:
         checked: FloatArray = _check_sample_weight(
             sample_weight, X, dtype=np.float64, ensure_non_negative=True
         )
+    if not checked.any():  # which older versions of scikit-learn let pass
+        raise no_weight_error()
     return checked
 
 
@@ -612,7 +617,8 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
     passes: Any
     on_invalid: Any = None
     timeout: float | None = None
-    # Why `fit` takes no coreset in place of X, and what to do; None where it does.
+    # Why `fit` takes no coreset in place of X, and what to do; None where it does. Of the largest
+    # margin alone, which is no sum over rows either that an audit could compare.
     _no_coreset: ClassVar[str | None] = None
     # What `fit` was given in place of X, while it runs.
     _given: Coreset | None = None
@@ -751,6 +757,11 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
         Audit
             Costs, the largest relative difference, and intervals for any other solution.
 
+        Raises
+        ------
+        InvalidInputError
+            As `daskcoreset.audit`; of an estimator of the largest margin without `objective`.
+
         Examples
         --------
         >>> from daskcoreset.estimators import CoresetKMeans
@@ -759,6 +770,15 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
         >>> model.audit(X, random_state=0).distortion < 0.2
         True
         """
+        check_is_fitted(self)
+        if self._no_coreset is not None and not (
+            "objective" in options and hasattr(self, "coreset_")
+        ):
+            raise InvalidInputError(
+                f"{type(self).__name__} finds the largest margin, which is no sum of costs that an "
+                f"audit could compare: see margin_ and what stands beside it for what fit has "
+                f"found, and score(X, y) for the share of rows that are right."
+            )
         check_is_fitted(self, "coreset_")
         known = {"on_invalid": self.on_invalid, "timeout": self.timeout}
         if not {"n_clusters", "objective"} & options.keys():

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.build import default_size
-from daskcoreset.core.blocks import Block, InvalidRow
+from daskcoreset.core.blocks import Block, InvalidRow, no_weight_error
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import tiles
@@ -301,6 +301,9 @@ class CoresetBregman(ClusteringModel):
         self.coreset_inertia_ = solution.cost + constant
         self.n_iter_, self.converged_ = solution.n_iter, solution.converged
 
+    def _judged_by(self) -> Distortion:
+        return Distortion(self.n_clusters, self.divergence_)
+
     def _labels_and_cost(self, data: InMemoryData) -> tuple[AnyArray, float]:
         return _labels(self._solution, data.X), self._cost_in_memory(data)
 
@@ -412,7 +415,5 @@ def _with_precision(divergence: Divergence, rows: Rows) -> Divergence:
     else:
         scatter = map_reduce(rows, scatter_of_block, merge_scatters).value
     if scatter.weight == 0.0:
-        raise InvalidInputError(
-            "sample_weight is zero on every row; give at least one row a positive weight."
-        )
+        raise no_weight_error()
     return SquaredMahalanobis.estimated(scatter.covariance)

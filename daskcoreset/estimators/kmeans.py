@@ -566,8 +566,10 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         variance = moments_of(points, weights).m2 / weights.sum()
         widest, total = int(variance.argmax()), float(variance.sum())
         if np.isfinite(total) and variance[widest] > _WIDE * total:
+            names = getattr(self, "feature_names_in_", None)
+            name = "" if names is None or names[widest] == str(widest) else f" ({names[widest]!r})"
             warn_user(
-                f"column {widest} holds more than {100 * _WIDE:g} % of the variance, so that "
+                f"column {widest}{name} holds more than {100 * _WIDE:g} % of the variance, so that "
                 f"the clusters are those of this column; scale the columns, for example with "
                 f"sklearn.preprocessing.StandardScaler, unless their units are the same."
             )

@@ -162,7 +162,8 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
             if len(classes) > 2:
                 check_solver(self, len(classes))
             weights = weigh_rows(self.class_weight, data.y, data.sample_weight)
-            if weights is not None and len(used := np.unique(codes[weights > 0.0])) == 1:
+            used = np.unique(codes if weights is None else codes[weights > 0.0])
+            if len(used) == 1:
                 check_classes(classes[used], len(codes))  # with the label of y, not its place
             rows: Rows = replace(data, y=codes, sample_weight=weights)
             labels: RowBlocks | tuple[Any, Any] = (data.y, data.sample_weight)

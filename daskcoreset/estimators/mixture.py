@@ -34,6 +34,7 @@ from daskcoreset.estimators.base import (
 from daskcoreset.estimators.scoring import weighted_sum
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
+from daskcoreset.objectives import MixtureCost
 from daskcoreset.sensitivities import MixtureCoreset, Sensitivity
 from daskcoreset.solvers.mixture.cross_fit import expected_score
 from daskcoreset.solvers.mixture.em import MixtureFit, fit_mixture
@@ -276,6 +277,9 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         count = max(options["size"], min(_MAX_JUDGES, _JUDGED_NUMBERS // blocks.schema.n_features))
         coreset, self._held_out = build_and_hold_out(blocks, count, **options)
         return coreset
+
+    def _judged_by(self) -> MixtureCost:
+        return MixtureCost(self.n_components)
 
     def _judge(self, coreset: Coreset) -> Callable[[Mixture], tuple[float, float]] | None:
         """Return what estimates the score of all rows, with its error, from rows held out."""

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias, Unpack, get_args
 
 import numpy as np
 from sklearn.base import clone, is_classifier
+from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.model_selection import KFold, ParameterGrid, StratifiedKFold
 
 from daskcoreset.core.coreset import Coreset
@@ -99,7 +100,7 @@ def coreset_search(
     sample_weight: Any = None,
     n_folds: int = 5,
     n_repeats: int = 10,
-    scoring: Callable[[Any, Any, Any, FloatArray], float] | None = None,
+    scoring: str | Callable[[Any, Any, Any, FloatArray], float] | None = None,
     random_state: RandomState = None,
     **_reading: Unpack[ReadKeywords],
 ) -> SearchResult:
@@ -139,9 +140,10 @@ def coreset_search(
         Of the cross-validation; with classes each fold has its part of each.
     n_repeats : int, default=10
         Of "stability".
-    scoring : callable, optional
-        ``scoring(model, points, labels, weights)`` for the cross-validation, the higher the
-        better; by default the ``score`` of the estimator, with weights.
+    scoring : str or callable, optional
+        For the cross-validation: the name of a scorer of scikit-learn that takes weights, such as
+        "roc_auc", or ``scoring(model, points, labels, weights)``, the higher the better; by default
+        the ``score`` of the estimator, with weights.
     random_state : int, Generator, RandomState or None, default=None
         Of folds and halves, and of fits whose own is None.
     storage_options, columns, missing_chunks
@@ -184,6 +186,7 @@ def coreset_search(
     candidates = _candidates(estimator, parameters)
     n_folds = as_int("n_folds", n_folds, 2)
     n_repeats = as_int("n_repeats", n_repeats, 1)
+    scorer = _scorer(scoring)
     seed = resolve_seed(random_state)
     model = clone(estimator)
     if model.random_state is None:
@@ -194,7 +197,7 @@ def coreset_search(
     models = [clone(model).set_params(**candidate) for candidate in candidates]
     with of_known_names():
         if criterion == "cross_validation":
-            values = _cross_validated(models, coreset, n_folds, seed, scoring)
+            values = _cross_validated(models, coreset, n_folds, seed, scorer)
         elif criterion == "stability":
             values = _stabilities(models, coreset, n_repeats, seed)
         else:
@@ -310,6 +313,20 @@ def _stabilities(models: Sequence[Any], coreset: Coreset, n_repeats: int, seed: 
             )
             values[i, j] = agreement(first, second, coreset.weights)
     return values
+
+
+def _scorer(scoring: Any) -> Callable[[Any, Any, Any, FloatArray], float] | None:
+    if isinstance(scoring, str):
+        check_choice("scoring", scoring, *get_scorer_names())
+        scoring = get_scorer(scoring)
+    if hasattr(scoring, "_score_func"):  # a scorer of scikit-learn, which takes weights by name
+        return lambda model, *rows: scoring(model, *rows[:-1], sample_weight=rows[-1])
+    if scoring is None or callable(scoring):
+        return scoring  # type: ignore[no-any-return] # as it was given
+    raise InvalidTypeError(
+        f"scoring is {shown(scoring)}; pass the name of a scorer of scikit-learn, such as "
+        f'"roc_auc", or a function of model, points, labels and weights.'
+    )
 
 
 def _cross_validated(

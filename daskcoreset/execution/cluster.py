@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from daskcoreset.core.deadline import check_time, deadline
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.optional import import_optional
 
@@ -69,15 +70,19 @@ def cluster_for(scheduler: str | None, workers: int | None) -> Iterator[None]:
         yield
 
 
-def _connected(client: Callable[[str], Any], scheduler: str) -> Any:
+def _connected(client: Callable[..., Any], scheduler: str) -> Any:
     """Return a client of a running scheduler."""
     try:
-        return client(scheduler)
+        limit = deadline()
+        if limit is None:
+            return client(scheduler)
+        return client(scheduler, timeout=max(limit.left, 0.0))
     except (OSError, ValueError, AssertionError) as error:  # the last one of addresses like [1
         reason = str(error)
     # A half-made client stops its loop when it is collected: while another one starts, that waits
     # for ever. So it is collected here, where no error holds it any more.
     gc.collect()
+    check_time(f"no scheduler had answered at {scheduler!r}", "check the address")
     raise InvalidInputError(f"no scheduler answers at {scheduler!r} ({reason}); check the address.")
 
 

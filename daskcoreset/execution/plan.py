@@ -110,7 +110,8 @@ class BuildPlan:
             shown["cut from chunks of"] = _size(self.cut_bytes)
         shown["peak of a worker"] = _size(self.peak_bytes)
         shown["threads of a worker"] = f"{self.threads:,}"
-        shown["runs"] = "here, for the data are in memory" if self.here else "on the scheduler"
+        if self.here or self.tasks:
+            shown["runs"] = "here, for the data are in memory" if self.here else "on the scheduler"
         return html_table(shown.items(), caption=type(self).__name__)
 
 

@@ -142,6 +142,7 @@ class _Bar:
 
     def __init__(self, total: int, unit: str) -> None:
         self._total, self._done = total, 0
+        self._failed = False
         self._bar: Any = None
         self._quietly(lambda: self._open(unit))
 
@@ -154,6 +155,17 @@ class _Bar:
             self._bar = tqdm(
                 total=self._total, desc="daskcoreset", unit=unit, delay=_DELAY, leave=False
             )
+        draw = self._bar.display
+
+        def display(*args: Any, **options: Any) -> Any:
+            # tqdm would keep its lock, for which bars of other threads wait, and the program's end.
+            try:
+                return draw(*args, **options)
+            except Exception:  # noqa: BLE001 - `_quietly` looks whether there was one
+                self._failed = True
+                return False
+
+        self._bar.display = display
 
     def advance(self, steps: int) -> None:
         """Move forward, to the end at most."""
@@ -175,14 +187,15 @@ class _Bar:
             self._quietly(self._bar.close)
 
     def _quietly(self, action: Callable[[], object]) -> None:
-        try:
+        with suppress(Exception):  # a bar must never end the work it shows
             action()
-        except Exception:  # noqa: BLE001 - a bar must never end the work it shows
-            if self._bar is not None:
-                with suppress(Exception):
-                    self._bar.close()  # tqdm would keep a line for it, above all later bars
-                self._bar.disable = True  # from now on its methods, __del__ too, do nothing
-            self._bar = None
+            if not self._failed:
+                return
+        if self._bar is not None:
+            with suppress(Exception):
+                self._bar.close()  # tqdm would keep a line for it, above all later bars
+            self._bar.disable = True  # from now on its methods, __del__ too, do nothing
+        self._bar = None
 
 
 @contextmanager

@@ -210,6 +210,9 @@ def _wait(client: Any, layers: Sequence[str], results: Any) -> Any:
                 with suppress(Exception):  # a scheduler that says nothing
                     watch.hear(answer.result(_LAST_WORD))
                 raise limit.error(watch.where)
+            # Work that came while the client looks for its scheduler is not given up by the loss.
+            if client.status == "connecting" and watch.silent:
+                raise _lost("no connection")
             watch.tell()
     finally:
         results.cancel()
@@ -245,9 +248,12 @@ def _explained(error: BaseException) -> ClusterError | None:
     if isinstance(error, lost):
         groups = getattr(error, "error_groups", None)
         reason = groups[0].errors[0].reason if groups else type(error).__name__
-        return ClusterError(
-            f"the cluster has lost the build ({reason}): its scheduler was ended or restarted, or "
-            f"cannot be reached, or the build was cancelled there; see that it runs, and build "
-            f"again."
-        )
+        return _lost(reason)
     return None
+
+
+def _lost(reason: str) -> ClusterError:
+    return ClusterError(
+        f"the cluster has lost the build ({reason}): its scheduler was ended or restarted, or "
+        f"cannot be reached, or the build was cancelled there; see that it runs, and build again."
+    )

@@ -187,13 +187,17 @@ class Watch:
         return min(max(min(self.stalled, self.lost) / 6, 0.05), 10.0)
 
     @property
+    def silent(self) -> bool:
+        """Whether the scheduler has not answered for longer than it takes."""
+        return time.monotonic() - self._heard > min(_SILENT, self.lost)
+
+    @property
     def where(self) -> str:
         """Where the build stands, as far as is known."""
-        silence = time.monotonic() - self._heard
-        said = f"the scheduler has not answered for {silence:.0f} s"
+        said = f"the scheduler has not answered for {time.monotonic() - self._heard:.0f} s"
         if self.standing is None:
             return said
-        if silence > min(_SILENT, self.lost):
+        if self.silent:
             return f"{said}; before, {self.standing}"
         return str(self.standing)
 

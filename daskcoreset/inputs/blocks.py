@@ -306,7 +306,11 @@ def row_blocks(
     if allow_empty and opened.X.shape[0] == 0:
         opened = _without_reads(opened)
     schema = BlockSchema(
-        int(opened.X.shape[1]), opened.X.dtype, on_invalid, text_labels=opened.text_labels
+        int(opened.X.shape[1]),
+        opened.X.dtype,
+        on_invalid,
+        text_labels=opened.text_labels,
+        columns=opened.columns,
     )
     sizes = _block_sizes(opened, schema, None if chunks == "auto" else int(chunks))
     arrays = _rechunked(opened.arrays, sizes)
@@ -361,7 +365,11 @@ def _cube_blocks(
     starts = np.cumsum([0, *sizes]).tolist()
     return RowBlocks(
         schema=BlockSchema(
-            opened.n_features, opened.dtype, on_invalid, text_labels=opened.text_labels
+            opened.n_features,
+            opened.dtype,
+            on_invalid,
+            text_labels=opened.text_labels,
+            columns=opened.columns,
         ),
         specs=tuple(
             BlockSpec(index, opened.loaders(box), starts[index], len(box), box)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -90,7 +91,7 @@ def split_container(
     paths = _Paths(stack, options)
     paths.check_needed(X, y, sample_weight)
     container = paths.opened(X, "X", tuple(keys.values()))
-    members = _members_of(container, keys, options.columns)
+    members = _members_of(container, keys, options.columns, arguments)
     parts = {
         part: _single(value, part, paths)
         for part, value in arguments.items()
@@ -119,7 +120,18 @@ def opened_container(X: Any, stack: ExitStack, options: ReadOptions) -> Any:
     return _Paths(stack, options).opened(X, "X")
 
 
-def _members_of(X: Any, keys: dict[str, str], chosen: Sequence[str] | None = None) -> NamedArrays:
+# What the library keeps in a Zarr group, and what loads a coreset of it, by the kind it is of.
+_OWN_STORES = {
+    "coreset": ("a stored coreset", "Coreset.from_zarr"),
+    "portfolio": ("a stored portfolio", "Portfolio.from_zarr, take a member"),
+    "coreset-tree": ("a stored tree", "CoresetTree.open, take its coreset()"),
+    "coreset-stream": ("a stored stream", "CoresetStream.load, take its coreset()"),
+}
+
+
+def _members_of(
+    X: Any, keys: dict[str, str], chosen: Sequence[str] | None, beside: Mapping[str, Any]
+) -> NamedArrays:
     """Return X and the members that `keys` name; X alone where it is one array."""
     if isinstance(X, Files) and chosen is None:
         return X.members(keys)
@@ -128,7 +140,7 @@ def _members_of(X: Any, keys: dict[str, str], chosen: Sequence[str] | None = Non
         _check_keys(keys, list(X.columns), "the data frame X has the columns")
         if hasattr(X, "__dask_graph__"):
             features = tuple(str(column) for column in X.columns if column not in keys.values())
-            return NamedArrays(arrays_of_dask(X, keys), features)
+            return NamedArrays(arrays_of_dask(X, keys, _of_partitions(X, beside)), features)
         return NamedArrays(split_columns(X, keys))
     if isinstance(X, Table):
         _check_keys(keys, X.names, f"{X.path!r} has the columns")
@@ -139,17 +151,33 @@ def _members_of(X: Any, keys: dict[str, str], chosen: Sequence[str] | None = Non
     if chosen is not None:
         _refuse_columns(X, chosen)
     if _is_group(X):
-        names = _array_names(X)
-        if HEADER in getattr(X, "attrs", {}):
+        header = getattr(X, "attrs", {}).get(HEADER)
+        if header is not None:
+            kind = str(header.get("kind")) if isinstance(header, dict) else ""
+            what, load = _OWN_STORES.get(kind, _OWN_STORES["coreset"])
             raise InvalidInputError(
-                "X is a stored coreset, whose rows have weights of their own; load it with "
-                "Coreset.from_zarr and pass its points, labels and, as sample_weight, its weights."
+                f"X is {what}, whose rows have weights of their own; load it with {load} and pass "
+                f"its points, labels and, as sample_weight, its weights."
             )
+        names = _array_names(X)
         _check_keys(keys, names, "the group X has the arrays")
         features = tuple(name for name in names if name not in keys.values())
         members = {name: _member(X, key) for name, key in keys.items()}
         return NamedArrays({"X": _select_array(X, "X", features), **members})
     return NamedArrays({"X": X})
+
+
+def _of_partitions(X: Any, beside: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the Dask series that may be read in one task with a partition of X."""
+    from dask.utils import is_series_like
+
+    return {
+        name: part
+        for name, part in beside.items()
+        if is_series_like(part)
+        and hasattr(part, "__dask_graph__")
+        and part.npartitions == X.npartitions
+    }
 
 
 def _refuse_columns(X: Any, chosen: Sequence[str]) -> NoReturn:
@@ -250,7 +278,10 @@ def _is_group(X: Any) -> bool:
 
 def _array_names(group: Any) -> list[str]:
     if hasattr(group, "array_keys"):
-        return sorted(group.array_keys())
+        with warnings.catch_warnings():
+            # Of other files, which hold no data: stores of this library have some.
+            warnings.filterwarnings("ignore", message=".* not recognized as a component")
+            return sorted(group.array_keys())
     if hasattr(group, "visititems"):
         names: list[str] = []
         # The visitor goes on for as long as it gets None.
@@ -377,7 +408,7 @@ class Files:
 
     def members(self, keys: dict[str, str]) -> NamedArrays:
         """Return X of all files, and the members that `keys` name."""
-        found = [_members_of(one, keys) for one in self.opened]
+        found = [_members_of(one, keys, None, {}) for one in self.opened]
         parts = {
             part: Rows([members.parts[part] for members in found], self.places, part)
             for part in found[0].parts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -86,8 +87,17 @@ def area_weights(layout: Layout) -> Any:
     ``standard_name`` or ``axis``. Its units are degrees or radians; those that have none are
     degrees, if there are values that cannot be radians.
     """
-    latitude = _coordinate("latitude", layout)
+    rows = set(layout.sample_dims)
+    coords = list(layout.data.coords.values())
+    of_rows = [coord for coord in coords if coord.dims and rows.issuperset(coord.dims)]
+    latitude = _coordinate("latitude", of_rows)
     if latitude is None:
+        if (other := _coordinate("latitude", coords)) is not None:
+            raise InvalidInputError(
+                f'sample_weight is "area", and {other.name!r} has the dimensions '
+                f"{list(other.dims)}, and rows lie along {list(layout.sample_dims)}, so that it is "
+                f"not of the rows; leave sample_weight out, or pass weights as a DataArray."
+            )
         names = [str(name) for name in layout.data.coords]
         near = next((name for name in names if name.lower().startswith("lat")), "LATITUDE")
         raise InvalidInputError(
@@ -95,7 +105,7 @@ def area_weights(layout: Layout) -> Any:
             f'latitude; set X["{near}"].attrs["units"] = "degrees_north" of the one that is, or '
             f"pass the areas as a DataArray."
         )
-    longitude = _coordinate("longitude", layout)
+    longitude = _coordinate("longitude", of_rows)
     shared = longitude is not None and set(longitude.dims) & set(latitude.dims)
     if latitude.ndim != 1 or shared:
         raise InvalidInputError(
@@ -130,12 +140,8 @@ def area_weights(layout: Layout) -> Any:
     return latitude.copy(data=np.maximum(np.cos(np.deg2rad(degrees)), 0.0))
 
 
-def _coordinate(kind: str, layout: Layout) -> Any:
-    """Return the coordinate of the rows that is latitude or longitude, or None."""
-    rows = set(layout.sample_dims)
-    coords = [
-        coord for coord in layout.data.coords.values() if coord.dims and rows.issuperset(coord.dims)
-    ]
+def _coordinate(kind: str, coords: Sequence[Any]) -> Any:
+    """Return the coordinate that is latitude or longitude, or None."""
     # An axis alone may be that of a map in metres.
     for attribute, values in (
         ("units", _UNITS[kind]),

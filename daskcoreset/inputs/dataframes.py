@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
 from typing import Any
@@ -44,7 +44,9 @@ def split_columns(frame: Any, keys: Mapping[str, str]) -> dict[str, Any]:
     return {"X": features, **{name: frame[key] for name, key in keys.items()}}
 
 
-def arrays_of_dask(frame: Any, keys: Mapping[str, str]) -> dict[str, Any]:
+def arrays_of_dask(
+    frame: Any, keys: Mapping[str, str], beside: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Turn a Dask DataFrame or Series into arrays that share one read of each partition.
 
     Parameters
@@ -52,6 +54,8 @@ def arrays_of_dask(frame: Any, keys: Mapping[str, str]) -> dict[str, Any]:
     frame : dask.dataframe.DataFrame or Series
     keys : dict of str to str
         Columns that are parts of their own, by the name of the part.
+    beside : dict of str to dask.dataframe.Series, optional
+        Parts of as many partitions, which are most often columns of one frame with X.
 
     Returns
     -------
@@ -64,14 +68,19 @@ def arrays_of_dask(frame: Any, keys: Mapping[str, str]) -> dict[str, Any]:
     from dask.dataframe.dispatch import make_meta
 
     meta = make_meta(frame)  # a frame without rows
-    dtypes = {name: _frame_dtype(part) for name, part in split_columns(meta, keys).items()}
+    beside = beside or {}
+    metas = {name: make_meta(part) for name, part in beside.items()}
+    columns = split_columns(meta, keys) | metas
+    dtypes = {name: _frame_dtype(part) for name, part in columns.items()}
     # One task a partition makes all parts; what picks a part fuses with the work on it.
-    split = partial(_split, keys=dict(keys), dtypes=dtypes)
+    split = partial(_split, names=tuple(beside), keys=dict(keys), dtypes=dtypes)
     nothing = np.empty(0, OBJECT)
     # Else Dask unites partitions of Parquet of which few columns are read: X and y, picked from one
     # frame, would have other rows in a block.
     with dask.config.set({"optimization.tune.active": False}):
-        parts = frame.map_partitions(split, meta=nothing, enforce_metadata=False)
+        parts = frame.map_partitions(
+            split, *beside.values(), meta=nothing, enforce_metadata=False, align_dataframes=False
+        )
     shared = array_of(parts, ((np.nan,) * frame.npartitions,), nothing)
     arrays = {}
     for name, dtype in dtypes.items():
@@ -88,10 +97,14 @@ def arrays_of_dask(frame: Any, keys: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _split(
-    frame: Any, keys: Mapping[str, str], dtypes: Mapping[str, np.dtype[Any]]
+    frame: Any,
+    *beside: Any,
+    names: Sequence[str],
+    keys: Mapping[str, str],
+    dtypes: Mapping[str, np.dtype[Any]],
 ) -> dict[str, AnyArray]:
     """Bring the parts of a partition to arrays."""
-    parts = split_columns(frame, keys)
+    parts = split_columns(frame, keys) | dict(zip(names, beside, strict=True))
     return {name: to_numpy(part, dtypes[name]) for name, part in parts.items()}
 
 

@@ -25,6 +25,9 @@ from daskcoreset.inputs.sources import Loader, Source, Table, import_reader
 
 SUFFIXES = (".parquet", ".parq", ".pq")
 
+# The name of a folder of rows without a value.
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+
 # Footers of remote files are waited for, not worked for.
 _FOOTERS_AT_A_TIME = 16
 
@@ -406,6 +409,7 @@ class ParquetFiles(ArrowTable):
         self.names = list(self.types) or list(source.schema.names)
 
     def _add_file(self, fragment: Any, footer: str, schema: Any) -> None:
+        import pyarrow as pa
         import pyarrow.dataset as ds
 
         folders = ds.get_partition_keys(fragment.partition_expression)
@@ -413,6 +417,8 @@ class ParquetFiles(ArrowTable):
         types = {field.name: field.type for field in fragment.physical_schema}
         constants = {key: folders[key] for key in schema.names if key in folders.keys() - types}
         types |= {key: schema.field(key).type for key in constants}
+        for key in (key for key, value in constants.items() if value == _NO_VALUE):
+            folders[key], constants[key], types[key] = None, None, pa.float64()
         name = self._named(fragment)
         self._add_columns(name, types)
         self.nulls |= {key for key in self._keys if key in folders and folders[key] is None}
@@ -488,16 +494,18 @@ def _dataset_of(files: Sequence[Place], root: Place | None) -> Any:
     import pyarrow as pa
     import pyarrow.dataset as ds
 
-    filesystem = files[0].filesystem if files else None
+    dataset = partial(
+        ds.dataset,
+        [file.path for file in files],
+        format="parquet",
+        filesystem=files[0].filesystem if files else None,
+        partition_base_dir=None if root is None else root.path,
+    )
     try:
-        return ds.dataset(
-            [file.path for file in files],
-            format="parquet",
-            filesystem=filesystem,
-            partitioning="hive",
-            partition_base_dir=None if root is None else root.path,
-        )
+        return dataset(partitioning="hive")
     except pa.ArrowInvalid as error:
+        if "No non-null segments" in str(error):  # Arrow does not guess a type of no value
+            return dataset(partitioning=ds.HivePartitioning.discover(null_fallback=""))
         if "duplicate field names" not in str(error):
             raise
     raise InvalidInputError(

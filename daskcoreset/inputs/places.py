@@ -57,8 +57,7 @@ class Place:
                 raise InvalidInputError(
                     f"storage_options are for URLs, and {text!r} is a local path; leave them out."
                 )
-            # Workers may run in other folders; links stay as they are.
-            return cls(str(Path(text).expanduser().absolute()))
+            return cls(from_root(text))
         import fsspec
 
         filesystem, path = fsspec.url_to_fs(text, **(options_for(text, options) or {}))
@@ -153,6 +152,19 @@ def options_for(url: str, options: Mapping[str, Any] | None) -> Mapping[str, Any
     given = dict(options or {})
     retries = {"retries": {"total_max_attempts": _ATTEMPTS}}
     return {**given, "config_kwargs": {**retries, **(given.get("config_kwargs") or {})}}
+
+
+def from_root(text: str) -> str:
+    """Return a local path as one from the root: workers may run in other folders.
+
+    Links stay as they are, and a path need not be there.
+
+    Examples
+    --------
+    >>> from_root("/data/../x.npy")
+    '/data/../x.npy'
+    """
+    return str(Path(text).expanduser().absolute())
 
 
 def is_glob(location: Any) -> bool:

@@ -31,12 +31,15 @@ class Commit:
     branch, snapshot : str
     changes : object or None
         Icechunk's diff; None where all is to be taken for changed.
+    before : icechunk.Session or None
+        Of the snapshot that the diff begins with.
     """
 
     store: Any
     branch: str
     snapshot: str
     changes: Any
+    before: Any = None
 
     def name(self, path: str) -> str:
         """Return what the array is told from others by; a repository has no name of its own."""
@@ -49,7 +52,12 @@ class Commit:
         path = f"/{path.strip('/')}"
         if path in self.changes.new_arrays | self.changes.deleted_arrays:
             return None
-        return frozenset(int(number[0]) for number in self.changes.updated_chunks.get(path, ()))
+        rows = {int(number[0]) for number in self.changes.updated_chunks.get(path, ())}
+        if path in self.changes.updated_arrays:
+            # What was cut off by one commit and is empty since the next is not in the diff.
+            stored = _chunk_numbers(self.store.session, path)
+            rows.update(number[0] for number in _chunk_numbers(self.before, path) - stored)
+        return frozenset(rows)
 
 
 def opened_commit(repository: Any, branch: str, since: str | None) -> Commit:
@@ -64,17 +72,28 @@ def opened_commit(repository: Any, branch: str, since: str | None) -> Commit:
     """
     with clear_errors("source", "the repository", f"the branch {branch!r} of Icechunk"):
         session = repository.readonly_session(branch=branch)
-    snapshot, changes = str(session.snapshot_id), None
+    snapshot, changes, before = str(session.snapshot_id), None, None
     if since is not None and since != snapshot:
         changes = _changes(repository, since, snapshot)
+        before = None if changes is None else repository.readonly_session(snapshot_id=since)
     elif since is not None:
-        changes = _Nothing(frozenset(), frozenset(), {})
-    return Commit(session.store, branch, snapshot, changes)
+        changes = _Nothing(frozenset(), frozenset(), frozenset(), {})
+    return Commit(session.store, branch, snapshot, changes, before)
+
+
+def _chunk_numbers(session: Any, path: str) -> set[tuple[int, ...]]:
+    from zarr.core.sync import sync
+
+    async def listed() -> set[tuple[int, ...]]:
+        return {tuple(number) async for number in session.chunk_coordinates(path)}
+
+    return sync(listed())
 
 
 class _Nothing(NamedTuple):
     new_arrays: frozenset[str]
     deleted_arrays: frozenset[str]
+    updated_arrays: frozenset[str]
     updated_chunks: Mapping[str, Any]
 
 

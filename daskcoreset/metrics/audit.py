@@ -349,8 +349,9 @@ def audit(
     y : array-like of shape (n,), or str, optional
         Labels, where the cost is about labels.
     solutions : array-like of shape (k, d), sequence or mapping of such, or None, default=None
-        Solutions to compare; the keys of a mapping name them. For mixtures, fitted estimators
-        or `Mixture` objects, for classifiers fitted estimators of two classes. By default
+        Solutions to compare; the keys of a mapping name them. Centers, or fitted estimators that
+        have them; for mixtures, fitted estimators or `Mixture` objects, for classifiers fitted
+        estimators of two classes. By default
         those where a coreset is most likely to be wrong, and some where it is not: a solution
         fitted to the coreset, some fitted to little of it, and some at random.
     n_clusters : int or None, default=None
@@ -447,7 +448,7 @@ def audit(
     labelled = y is not None or getattr(X, "has_labels", False)  # blocks that were opened before
     if objective is None:
         objective = objective_for(coreset.provenance, n_clusters, rows)
-        objective = objective if solutions is not None else _judging(objective, coreset, labelled)
+        objective = _judging(objective, coreset, labelled, solutions)
     names, candidates = candidate_solutions(objective, rows, solutions, seed)
     constant = constant_of(coreset, objective)
     on_coreset = np.array([objective.cost(rows, solution) for solution in candidates]) + constant
@@ -495,7 +496,16 @@ def audit(
     )
 
 
-def _judging(objective: Objective[Any], coreset: Coreset, labelled: bool) -> Objective[Any]:
+def _are_linear(solutions: Any) -> bool:
+    """Whether solutions are fitted models with coefficients, rather than centers."""
+    several = list(solutions.values()) if isinstance(solutions, Mapping) else solutions
+    several = several if isinstance(several, (list, tuple)) else [several]
+    return any(hasattr(solution, "coef_") for solution in several)
+
+
+def _judging(
+    objective: Objective[Any], coreset: Coreset, labelled: bool, solutions: Any
+) -> Objective[Any]:
     """Return a cost of known solutions: where it is of any number of clusters, of the labels.
 
     Raises
@@ -504,7 +514,8 @@ def _judging(objective: Objective[Any], coreset: Coreset, labelled: bool) -> Obj
         Neither is known.
     """
     labels = coreset.labels
-    if objective != QuantizationError():
+    centers = solutions is not None and not _are_linear(solutions)
+    if centers or objective != QuantizationError():
         return objective
     if labelled and labels is not None:
         many = labels.dtype.kind in "iu" and len(np.unique(labels)) > MAX_CLASSES

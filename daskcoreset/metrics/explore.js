@@ -9,9 +9,12 @@ const at = [...found.k.keys()].filter((i) => found.k[i] === count);
 const own = data[`k${count}`] ?? data.k1;
 const xs = data[`v${x.value}`], ys = data[`v${y.value}`];
 const n = xs.length;
-const tone = (code) => config.palette[code % config.palette.length];
+const kind = color.value;
+// Labels that share one name are many, and stand back.
+const rest = (code) => kind === "label" && code === config.others;
+const tone = (code) => rest(code) ? "#b8b8b8" : config.palette[code % config.palette.length];
 // Beyond the last colour the first comes again, beside another marker.
-const sign = (code) => config.markers[(code + Math.floor(code / config.palette.length)) % config.markers.length];
+const sign = (code) => rest(code) ? "circle" : config.markers[(code + Math.floor(code / config.palette.length)) % config.markers.length];
 // An axis has room for so many letters; long names often differ in their last ones only.
 const brief = (text) => text.length > 44 ? `${text.slice(0, 29)}…${text.slice(-14)}` : text;
 
@@ -22,7 +25,6 @@ const blend = (share) => {
   const place = Math.min(Math.max(share, 0), 1) * (ramp.length - 1), i = Math.min(Math.floor(place), ramp.length - 2);
   return "rgb(" + ramp[i].map((c, j) => Math.round(c + (place - i) * (ramp[i + 1][j] - c))).join(",") + ")";
 };
-const kind = color.value;
 const codes = kind === "cluster" ? own : kind === "label" && config.classes.length ? data.label : null;
 const numbers = codes ? null : kind === "label" ? data.label : kind === "weight" ? data.weight : data[`v${kind}`];
 let low = Infinity, high = -Infinity;
@@ -31,7 +33,7 @@ const colors = new Array(n), markers = new Array(n), sizes = new Array(n);
 for (let i = 0; i < n; i++) {
   colors[i] = codes ? tone(codes[i]) : blend(high > low ? (numbers[i] - low) / (high - low) : 0.5);
   markers[i] = codes ? sign(codes[i]) : "circle";
-  sizes[i] = 4 + 11 * Math.sqrt(data.weight[i] / config.largest);
+  sizes[i] = (4 + 11 * Math.sqrt(data.weight[i] / config.largest)) * (codes && rest(codes[i]) ? 0.6 : 1);
 }
 // Clusters have colours only where these are not taken by something else.
 const ofCluster = (code) => kind === "cluster" ? tone(code) : config.ink;

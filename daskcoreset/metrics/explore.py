@@ -19,7 +19,7 @@ from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.tables import percent
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.core.validation import as_int, is_int, shown
-from daskcoreset.metrics.explore_contents import Clusters, Contents
+from daskcoreset.metrics.explore_contents import OTHERS, Clusters, Contents
 from daskcoreset.metrics.explore_page import need_bokeh, page_of
 from daskcoreset.metrics.plot_density import rows_frame
 from daskcoreset.solvers import kmeans
@@ -315,7 +315,7 @@ def _classes(labels: AnyArray | None) -> tuple[list[str], AnyArray | None]:
     place[order] = np.arange(len(values))
     names = [str(values[i])[:80] for i in order]
     if len(names) > _MAX_CLASSES:
-        names = [*names[: _MAX_CLASSES - 1], "others"]
+        names = [*names[: _MAX_CLASSES - 1], OTHERS]
     return names, np.minimum(place[codes], len(names) - 1).astype(np.uint8)
 
 

@@ -6,6 +6,9 @@ from typing import Any, NamedTuple
 
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
+# The name that rare labels share, the last one where there are too many for colours.
+OTHERS = "others"
+
 
 class Clusters(NamedTuple):
     """Clusters for one number of them, with what a further coreset may differ by.

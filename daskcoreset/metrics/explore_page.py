@@ -9,7 +9,7 @@ import numpy as np
 
 from daskcoreset.core.looks import CLASSES, INK
 from daskcoreset.core.optional import import_optional
-from daskcoreset.metrics.explore_contents import Contents
+from daskcoreset.metrics.explore_contents import OTHERS, Contents
 
 # The markers of matplotlib by the names of bokeh.
 _MARKERS = {
@@ -65,6 +65,7 @@ def _document(contents: Contents) -> Any:
     config = {
         "names": contents.names,
         "classes": contents.classes,
+        "others": len(contents.classes) - 1 if contents.classes[-1:] == [OTHERS] else None,
         "hasLabels": contents.labels is not None,
         "where": contents.where,
         "ink": INK,

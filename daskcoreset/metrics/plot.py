@@ -56,6 +56,9 @@ _MAX_BINS = 120
 # Of a user: pictures have fewer points, and a square of cells takes a gigabyte.
 _MOST_BINS = 10_000
 
+# Rows of a coreset below which the data say where they lie.
+_FEW = 10
+
 # Width of a letter, as a share of the size of the font.
 _LETTER = 0.55
 
@@ -95,7 +98,8 @@ def plot_coreset(
     bins : int or None, default=None
         Cells of the histogram along each axis; between 30 and 120 by the number of rows.
     legend : bool, default=True
-        Whether to explain sizes, and the colours of labels.
+        Whether to explain sizes, and the colours of labels: of more than ten words those of the
+        nine heaviest, and one for all others.
     on_invalid : {"raise", "drop"} or None, default=None
         As in `daskcoreset.audit`.
     storage_options, columns, missing_chunks, sample_dims, feature_dims
@@ -275,9 +279,11 @@ def _behind(
     if X is None:
         return _Behind(frame, _edges(frame.of(points), weights, bins or _MAX_BINS), None)
     blocks = data_of(coresets[0], X, None, sample_weight, on_invalid=on_invalid)
-    if 2 < coresets[0].n_features <= MAX_COLUMNS:
+    few = len(weights) < _FEW  # which do not know where the data lie
+    if coresets[0].n_features <= MAX_COLUMNS and (few or coresets[0].n_features > 2):
         frame = data_frame(blocks)
-    edges = _edges(frame.of(points), weights, bins or _auto_bins(blocks.n_rows))
+    cells = bins or _auto_bins(blocks.n_rows)
+    edges = _edges(frame.of(points), weights, cells, frame.reach if few else None)
     return _Behind(frame, edges, histogram(blocks, frame, edges))
 
 
@@ -340,13 +346,17 @@ def _auto_bins(n_rows: int | None) -> int:
     return _MAX_BINS if n_rows is None else int(np.clip(np.sqrt(n_rows) / 2, 30, _MAX_BINS))
 
 
-def _edges(shown: FloatArray, weights: FloatArray, bins: int) -> list[FloatArray]:
+def _edges(
+    shown: FloatArray, weights: FloatArray, bins: int, reach: FloatArray | None = None
+) -> list[FloatArray]:
     """Cells that hold all rows of the coreset, and nearly all of the data."""
     edges = []
-    for column in shown.T:
+    for j, column in enumerate(shown.T):
         mean = np.average(column, weights=weights)
         sigma = np.sqrt(np.average((column - mean) ** 2, weights=weights))
         low, high = min(column.min(), mean - 3 * sigma), max(column.max(), mean + 3 * sigma)
+        if reach is not None and np.isfinite(reach).all():
+            low, high = min(low, reach[0, j]), max(high, reach[1, j])
         # Equal rows lie in the middle of a cell, and of axes whose ticks have room.
         pad = 0.03 * (high - low) or max(0.5, abs(mean) * 1e-3)
         off = 0.0 if high > low or bins % 2 else pad / bins

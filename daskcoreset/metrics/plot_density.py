@@ -36,6 +36,9 @@ _SMALLEST_IN_LEGEND, _RIM = 3.0, 16.0
 # Times the median that the mean weight counts at most: one huge weight makes no specks of others.
 _MEAN_OVER_MEDIAN = 4.0
 
+# Of all labels beside those that are named.
+_OTHERS = ("0.5", ".")
+
 # Rows whose inner products are faster than iterations without a gap between the axes.
 _FEW_ROWS = 2048
 
@@ -53,7 +56,10 @@ class Shades:
     Attributes
     ----------
     classes : ndarray or None
-        Few different labels, sorted; None where there are none, or many.
+        Few different labels, sorted; of many that are no numbers the heaviest. None where there
+        are none, or many numbers.
+    others : int
+        Different labels beside `classes`.
     low, high : float
         Of labels that are many numbers.
     weights : ndarray of shape (m,), float64
@@ -63,6 +69,7 @@ class Shades:
     """
 
     classes: AnyArray | None
+    others: int
     low: float
     high: float
     weights: FloatArray
@@ -75,13 +82,18 @@ def shades_of(coresets: Sequence[Coreset]) -> Shades:
     scale = min(area_scale(one.weights) for one in coresets)
     labels = [one.labels for one in coresets if one.labels is not None]
     if not labels:
-        return Shades(None, 0.0, 1.0, weights, scale)
-    values = np.unique(np.concatenate(labels))
+        return Shades(None, 0, 0.0, 1.0, weights, scale)
+    values, codes = np.unique(np.concatenate(labels), return_inverse=True)
     if len(values) <= len(CLASSES):
-        return Shades(values, 0.0, 1.0, weights, scale)
-    known = values[np.isfinite(values)] if values.dtype.kind in "fiu" else np.zeros(1)
+        return Shades(values, 0, 0.0, 1.0, weights, scale)
+    if values.dtype.kind not in "fiu":
+        labelled = np.concatenate([one.weights for one in coresets if one.labels is not None])
+        heaviest = np.argsort(-np.bincount(codes, labelled), kind="stable")[: len(CLASSES) - 1]
+        classes = values[np.sort(heaviest)]
+        return Shades(classes, len(values) - len(classes), 0.0, 1.0, weights, scale)
+    known = values[np.isfinite(values)]
     low, high = (float(known[0]), float(known[-1])) if len(known) else (0.0, 1.0)
-    return Shades(None, low, high, weights, scale)
+    return Shades(None, 0, low, high, weights, scale)
 
 
 def draw_density(ax: Axes, counts: FloatArray, edges: Sequence[FloatArray]) -> None:
@@ -231,23 +243,26 @@ def _colors(
 
         # NaN is the last class, and after all numbers in a search too.
         codes = np.searchsorted(shades.classes, labels)
-        colors, markers = zip(*CLASSES[: len(shades.classes)], strict=True)
+        names, looks = list(shades.classes), list(CLASSES[: len(shades.classes)])
+        if shades.others:
+            codes[~np.isin(labels, shades.classes)] = len(names)
+            names.append(f"{shades.others:,} others")
+            looks.append(_OTHERS)
+        colors, markers = zip(*looks, strict=True)
         most = 30 if len(colors) + _SIZES <= _SHORT_LEGEND else _SHORT_NAME
         handles = [
             _dot(7.0, brief(name, most), color, marker)
-            for name, color, marker in zip(shades.classes, colors, markers, strict=True)
+            for name, color, marker in zip(names, colors, markers, strict=True)
         ]
         return {"c": to_rgba_array(colors)[codes]}, np.array(markers)[codes], handles
-    if labels.dtype.kind in "fiu":
-        from matplotlib import colormaps
+    from matplotlib import colormaps
 
-        values = labels.astype(np.float64)
-        # Rows without a number are drawn, too.
-        scale = {"vmin": shades.low, "vmax": shades.high, "plotnonfinite": True}
-        unknown = [] if np.isfinite(values).all() else [_dot(7.0, "no number", "0.5")]
-        cmap = colormaps["viridis"].with_extremes(bad="0.5")
-        return {"c": values, "cmap": cmap, **scale}, None, unknown
-    return {"color": look.color}, None, []  # text of many values: nothing tells them apart
+    values = labels.astype(np.float64)
+    # Rows without a number are drawn, too.
+    scale = {"vmin": shades.low, "vmax": shades.high, "plotnonfinite": True}
+    unknown = [] if np.isfinite(values).all() else [_dot(7.0, "no number", "0.5")]
+    cmap = colormaps["viridis"].with_extremes(bad="0.5")
+    return {"c": values, "cmap": cmap, **scale}, None, unknown
 
 
 @cache
@@ -303,11 +318,14 @@ class Frame:
         Orthonormal columns.
     shares : tuple of float or None
         Share of the variance along each axis; None for data shown as they are.
+    reach : ndarray of shape (2, 1 or 2), float64, or None
+        Coordinates between which nearly all of the data lie, where their scatter is known.
     """
 
     center: FloatArray
     axes: FloatArray
     shares: tuple[float, ...] | None = None
+    reach: FloatArray | None = None
 
     def of(self, points: Any) -> FloatArray:
         """Return the coordinates of rows, float64 of shape (n, 1 or 2)."""
@@ -354,15 +372,17 @@ def rows_frame(points: Any, weights: FloatArray) -> Frame:
 
 
 def data_frame(blocks: RowBlocks) -> Frame:
-    """Two principal axes of all rows, of three columns or more, in one read."""
+    """Two principal axes of all rows, in one read; none for at most two columns."""
     return frame_of(map_reduce(blocks, scatter_of_block, merge_scatters).value)
 
 
 def frame_of(scatter: Scatter) -> Frame:
     """Two principal axes of rows of this scatter; none for at most two columns."""
     d = len(scatter.mean)
+    signs = np.array([[-3.0], [3.0]])
     if d <= 2:
-        return Frame(np.zeros(d), np.eye(d))
+        around = scatter.mean + signs * np.sqrt(np.diag(scatter.covariance))
+        return Frame(np.zeros(d), np.eye(d), reach=around)
     if not np.isfinite(scatter.covariance).all():
         raise InvalidInputError(
             "X has no axes to be shown: sample_weight sums to zero, or X has values too large; "
@@ -370,7 +390,7 @@ def frame_of(scatter: Scatter) -> Frame:
         )
     values, vectors = np.linalg.eigh(scatter.covariance)
     axes, shares = _upright(vectors[:, [-1, -2]], values[[-1, -2]], float(values.sum()))
-    return Frame(scatter.mean, axes, shares)
+    return Frame(scatter.mean, axes, shares, signs * np.sqrt(np.maximum(values[[-1, -2]], 0.0)))
 
 
 def histogram(blocks: RowBlocks, frame: Frame, edges: Sequence[FloatArray]) -> FloatArray:

@@ -281,7 +281,7 @@ class CostEstimates:
         fixed = objective.constant(solution)
         for audited, cost in zip(self.design.solutions, sample.costs, strict=True):
             if _same(audited, solution):
-                return Interval(fixed + cost, fixed + cost, fixed + cost)
+                return Interval(*3 * (fixed + float(cost),))
         losses = objective.losses(rows, solution)
         certain = float((rows.weights * losses).sum())
         if len(rows) == sample.n_weighed:

@@ -58,7 +58,8 @@ def objective_for(
         Of the coreset; ``provenance["objective"]`` is the `Objective.record` of the cost that
         its construction names.
     n_clusters : int or None
-        Centers or components of solutions; by default those of the record, where it has any.
+        Centers or components of solutions; by default those of the record, where it has any. Of
+        a coreset that names no cost, such as one of coverage, centers of the quantization error.
     block : Block
         Rows of the coreset, from which a precision that is left open is estimated.
 
@@ -69,8 +70,8 @@ def objective_for(
     Raises
     ------
     InvalidInputError, InvalidTypeError
-        If the coreset names no cost, or one that is not of the library: no other is taken in
-        its place. Or if `n_clusters` is no number of clusters.
+        If the coreset names no cost, and `n_clusters` is not given, or one that is not of the
+        library: no other is taken in its place. Or if `n_clusters` is no number of clusters.
 
     Examples
     --------
@@ -81,17 +82,20 @@ def objective_for(
     MixtureCost(n_components=3)
     """
     record = provenance.get("objective")
-    remedy = "pass objective, for example daskcoreset.objectives.QuantizationError(10)."
+    remedy = "objective, for example daskcoreset.objectives.QuantizationError(10)."
+    if record is None and n_clusters is not None:
+        return QuantizationError(n_clusters)
     if record is None:
         raise InvalidInputError(
             f"the coreset (method {provenance.get('method')!r}) does not say what cost it is "
-            f"made for; {remedy}"
+            f"made for; pass n_clusters to judge by centers, or {remedy}"
         )
     parameters = dict(record)
     name = parameters.pop("name", None)
     if not is_choice(name, OBJECTIVES):
         raise InvalidInputError(
-            f"the coreset is made for the cost {name!r}, which is not one of the library; {remedy}"
+            f"the coreset is made for the cost {name!r}, which is not one of the library; pass "
+            f"{remedy}"
         )
     objective = OBJECTIVES[name](**parameters)
     if n_clusters is not None:

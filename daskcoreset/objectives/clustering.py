@@ -227,8 +227,8 @@ class Distortion(DivergenceParameter, _OfCenters):
 
 
 def as_centers(centers: Any, n_features: int, name: str = "centers") -> FloatArray:
-    """Return the centers of one solution as float64 of shape (k, d), after checks."""
-    array = _as_numbers(centers, name)
+    """Return the centers of one solution, or of a fitted model, as float64 of shape (k, d)."""
+    array = _as_numbers(getattr(centers, "cluster_centers_", centers), name)
     if array.ndim != 2 or array.shape[1] != n_features or not len(array):
         raise InvalidInputError(
             f"{name} has shape {array.shape}; pass at least one center with the {n_features} "
@@ -253,6 +253,6 @@ def _as_numbers(centers: Any, name: str) -> FloatArray:
     if array.dtype.kind not in "biuf":
         raise InvalidTypeError(
             f"{name} is {type(centers).__name__} of no real numbers; pass centers as an array of "
-            f"shape (k, d)."
+            f"shape (k, d), or a fitted model that has cluster_centers_."
         )
     return np.array(array, dtype=np.float64)

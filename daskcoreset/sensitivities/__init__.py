@@ -6,7 +6,7 @@ from dataclasses import MISSING
 from typing import Any
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.validation import is_choice, shown
+from daskcoreset.core.validation import a_type, is_choice, shown
 from daskcoreset.sensitivities.base import SamplingDesign, Sensitivity
 from daskcoreset.sensitivities.bregman import BregmanLightweight
 from daskcoreset.sensitivities.bregman_strong import StrongBregman
@@ -88,7 +88,17 @@ def resolve_method(
         if not is_choice(method, CONSTRUCTIONS):
             raise InvalidInputError(f"method {method!r} is unknown; the known ones are {names}.")
         return _construct(CONSTRUCTIONS[method], n_clusters)
-    raise InvalidTypeError(
+    raise _no_construction(method, names)
+
+
+def _no_construction(method: Any, names: str) -> InvalidTypeError:
+    """Say what may be passed in place of an object; those of the largest margin draw no rows."""
+    if callable(getattr(method, "run", None)) and not isinstance(method, type):
+        return InvalidTypeError(
+            f"method is {a_type(method)}, which reads the data itself; call "
+            f"{type(method).__name__}(...).run(X, y)."
+        )
+    return InvalidTypeError(
         f"method must be a name or a construction such as Lightweight(), got "
         f"{shown(method)}; the known names are {names}."
     )

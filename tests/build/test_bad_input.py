@@ -28,7 +28,7 @@ import scipy.sparse as sp
 import xarray as xr
 import zarr
 
-from daskcoreset import Coreset, CoresetStream, build
+from daskcoreset import Coreset, CoresetStream, CoresetTree, MaxMarginCoreset, build
 from daskcoreset.core.errors import (
     CoresetError,
     CoresetWarning,
@@ -640,6 +640,10 @@ def test_build__stored_coreset_is_refused_for_its_weights_would_be_lost(tmp_path
 
     with pytest.raises(InvalidInputError, match=r"X is a stored coreset.*Coreset\.from_zarr"):
         build(tmp_path / "coreset.zarr", size=2)
+    tree = CoresetTree.create(tmp_path / "tree", "lightweight", 5)
+    tree.append(coreset.points)
+    with pytest.raises(InvalidInputError, match=r"X is a stored tree.*CoresetTree\.open"):
+        build(tmp_path / "tree", size=2)
 
 
 def test_overloads__have_every_option_of_build() -> None:
@@ -689,3 +693,8 @@ def test_call__names_the_argument(call: Any, error: Any, message: str) -> None:
 def test_build__shows_its_own_signature() -> None:
     assert next(iter(inspect.signature(build).parameters)) == "X"
     assert "args" not in inspect.signature(build).parameters
+
+
+def test_build__a_construction_of_the_largest_margin_reads_the_data_itself() -> None:
+    with pytest.raises(InvalidTypeError, match=r"call MaxMarginCoreset\(\.\.\.\)\.run\(X, y\)"):
+        build(np.eye(4), [0, 1, 0, 1], method=MaxMarginCoreset())  # type: ignore[call-overload] # the case

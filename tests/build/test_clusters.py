@@ -18,6 +18,8 @@ import pytest
 
 import daskcoreset
 from daskcoreset.core.errors import ClusterError, OutOfTimeError
+from daskcoreset.execution.engine import apply
+from daskcoreset.execution.waiting import _get_on_cluster
 from tests.tools.cluster_harness import (
     PATIENCE,
     Certificates,
@@ -192,6 +194,14 @@ def test_scheduler__stopped_then_killed_then_started_again(
             scheduler.kill()
             with pytest.raises(ClusterError, match="its scheduler was ended or restarted"):
                 result.result(PATIENCE)
+        # Work that comes while the client tries to connect again, as between two reads.
+        until(lambda: client.status == "connecting", "the loss is noticed")
+        one = apply(abs, -3)
+        with (
+            dask.config.set(short),
+            pytest.raises(ClusterError, match="its scheduler was ended or restarted"),
+        ):
+            _get_on_cluster(client, (), one.__dask_graph__(), one.__dask_keys__())
         cluster.nodes["worker-0"].kill()
         cluster.scheduler(cluster.address)
         cluster.worker("worker-1")

@@ -280,6 +280,9 @@ def test_build__says_which_scheduler_does_not_answer(npz: Path, out: Path, capsy
     with dask.config.set({"distributed.comm.timeouts.connect": "200ms"}):
         assert call_main("build", npz, out, "--size", 5, "--scheduler", address) == 1
     assert error_line(capsys).startswith(f"error: no scheduler answers at {address!r}")
+    asked = ("--scheduler", address, "--timeout", 0.5)  # far less than the client would wait
+    assert call_main("build", npz, out, "--size", 5, *asked) == 1
+    assert f"no scheduler had answered at {address!r}" in error_line(capsys)
 
 
 def test_build__names_the_extra_for_a_cluster(
@@ -611,6 +614,7 @@ def test_completion__of_commands_and_options(
 
     assert command in complete("tr")
     assert option in complete("build --meth")
+    assert "kmeans" in complete("build --method km")
     env = {"_DASKCORESET_COMPLETE": f"source_{shell}"}
     script = CliRunner().invoke(commands.app, prog_name="daskcoreset", env=env).stdout
     assert f"_DASKCORESET_COMPLETE=complete_{shell}" in script

@@ -170,6 +170,12 @@ def test_store__refuses_what_exists(npz: Path, out: Path, capsys: Capture) -> No
     assert error_line(capsys) == f"error: {out} exists; remove it or choose another path"
 
 
+def test_find_members__passes_over_other_files_in_silence(tmp_path: Path) -> None:
+    zarr.create_group(tmp_path / "rows.zarr").create_array("X", data=np.zeros((3, 2)))
+    (tmp_path / "rows.zarr" / "notes.txt").write_text("not Zarr")
+    assert convert.find_members(tmp_path / "rows.zarr") == ("X",)
+
+
 def test_find_members__finds_none_in_what_has_no_names(tmp_path: Path) -> None:
     zarr.create_array(tmp_path / "array.zarr", shape=(3,), dtype="f4")
     (tmp_path / "damaged.npz").write_text("no archive")

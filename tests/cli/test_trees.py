@@ -56,6 +56,38 @@ def test_tree__window_delete_verify_list(tree: Path, out: Path, capsys: Capture)
     assert capsys.readouterr().out.splitlines()[1].split()[:2] == ["c", "600"]
 
 
+def test_window__by_date_finds_leaves_wherever_they_stand(
+    npz: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    tree, out = tmp_path / "days", tmp_path / "days.zarr"
+    assert call_main("tree", "create", tree, "--size", 50, "--seed", 0) == 0
+    for day in ("2026-03-02", "2026-03-04", "2026-03-03"):
+        assert call_main("tree", "append", tree, npz, "--name", day, "--time", day) == 0
+    capsys.readouterr()
+    window = ("tree", "window", tree, out, "--overwrite")
+    assert call_main(*window, "--since", "2026-03-02", "--until", "2026-03-03") == 0
+    assert _leaves(capsys) == ["2026-03-02", "2026-03-03"]
+    assert call_main(*window, "--since", "2026-03-03T12:00") == 0
+    assert _leaves(capsys) == ["2026-03-04"]
+    assert call_main(*window, "--since", "march") == 2
+    assert "--since is 'march'" in error_line(capsys)
+    assert call_main(*window, "--since", "2026-03-02", "--from", "2026-03-02") == 1
+    assert "--since and --until exclude" in error_line(capsys)
+    assert call_main(*window, "--since", "2027-01-01") == 1
+    assert "between 2027-01-01 and the end" in error_line(capsys)
+    assert call_main("tree", "list", tree, "--json") == 0
+    table = json.loads(capsys.readouterr().out)
+    assert list(table) == ["2026-03-02", "2026-03-04", "2026-03-03"]
+    assert table["2026-03-03"]["rows"] == 600
+
+
+def test_tree__without_a_command_is_its_help(capsys: Capture) -> None:
+    assert call_main("tree") == 2
+    said = capsys.readouterr()
+    assert "window" in said.out
+    assert not said.err
+
+
 def test_tree__refusals(tree: Path, npz: Path, out: Path, capsys: Capture) -> None:
     capsys.readouterr()
     assert call_main("tree", "delete", tree, "d") == 1

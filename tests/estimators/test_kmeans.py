@@ -470,6 +470,9 @@ def test_fit__warns_once_of_a_column_that_decides_alone() -> None:
     wide = X / X.std(axis=0) * [1.0, 100.0, 1.0]
     with pytest.warns(CoresetWarning, match="column 1 holds more than 99.8 %") as caught:
         small().fit(wide)
+    named = pd.DataFrame(wide, columns=["a", "b", "c"])
+    with pytest.warns(CoresetWarning, match=r"column 1 \('b'\) holds more"):
+        small().fit(named)
     assert len(caught) == 1
     assert caught[0].filename == __file__
     small().fit(X / X.std(axis=0) * [1.0, 20.0, 1.0])

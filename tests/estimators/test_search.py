@@ -9,6 +9,7 @@ import dask.array as da
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import log_loss, make_scorer
 
 import daskcoreset
 from daskcoreset import SVM, Coreset, MixtureCoreset, StrongKMeans
@@ -139,9 +140,33 @@ def test_search__of_regressions_uses_the_scoring_that_is_given() -> None:
     assert found.best_parameters == {"estimator__alpha": 1e-6}
 
 
+def test_search__by_a_scorer_of_scikit_learn() -> None:
+    X, y = make_classes()
+    coreset = daskcoreset.build(X, y, size=400, method="logistic", random_state=0)
+
+    def loss(model: Any, points: Any, y: Any, weights: Any) -> float:
+        return -float(log_loss(y, model.predict_proba(points), sample_weight=weights))
+
+    by_name = make_scorer(log_loss, greater_is_better=False, response_method="predict_proba")
+    named, made, called = (
+        coreset_search(
+            CoresetLogisticRegression(),
+            coreset,
+            parameters={"C": [1e-6, 1.0]},
+            scoring=scoring,
+            random_state=0,
+        )
+        for scoring in ("neg_log_loss", by_name, loss)
+    )
+    np.testing.assert_allclose(named.scores, called.scores)
+    np.testing.assert_array_equal(named.scores, made.scores)
+
+
 @pytest.mark.parametrize(
     ("change", "kind", "words"),
     [
+        ({"scoring": "acuracy"}, InvalidInputError, 'scoring must be "accuracy"'),
+        ({"scoring": 3}, InvalidTypeError, 'scoring is 3; pass the name .* "roc_auc"'),
         ({"estimator": Ridge()}, InvalidTypeError, "CoresetEstimator around"),
         ({"parameters": {}}, InvalidTypeError, "parameters is"),
         ({"parameters": {"n_cluster": [2]}}, InvalidInputError, "no such parameter"),

@@ -105,6 +105,8 @@ def test_svc__all_rows_give_the_twin(options: dict[str, Any]) -> None:
     assert type(CoresetSVC().fit(X, Y).estimator_) is LinearSVM
 
 
+# scikit-learn 1.7 counts no steps of this solver: their number is whatever the memory held.
+@pytest.mark.filterwarnings("ignore:Liblinear failed to converge")
 def test_svc__all_classes_at_once() -> None:
     three = Y + (X[:, 2] > 0.5)
     options: dict[str, Any] = {

@@ -9,6 +9,8 @@ import struct
 import subprocess
 import sys
 import time
+from io import StringIO
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import dask
@@ -286,6 +288,13 @@ def test_showing__never_ends_the_build(stream: Callable[..., Stream], failure: E
     _build(0.03, progress=True)
     assert seen.attempts >= 1
 
+    # tqdm's lock is free: for bars of other threads, and for the thread that it joins at the end.
+    tqdm = pytest.importorskip("tqdm").tqdm
+    other = Thread(target=lambda: tqdm(total=1, file=StringIO()).close(), daemon=True)
+    other.start()
+    other.join(timeout=30)
+    assert not other.is_alive()
+
 
 def test_showing__works_without_tqdm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
@@ -316,6 +325,8 @@ def test_showing__survives_a_scheduler_that_does_not_answer(
 
 SCRIPT = """
 import time
+from io import StringIO
+from threading import Thread
 import dask.array as da, numpy as np
 import daskcoreset
 from daskcoreset.execution import progress

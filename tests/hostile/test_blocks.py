@@ -56,15 +56,15 @@ def cost(X: AnyArray, centers: AnyArray) -> float:
     return float(sum(squares(X[part], centers).min(axis=1).sum() for part in parts))
 
 
-def solution(coreset: Any, k: int) -> FloatArray:
-    """Centers of the best of five runs of greedy k-means++ and Lloyd on a coreset.
+def solution(coreset: Any, k: int, runs: int = 5) -> FloatArray:
+    """Centers of the best of some runs of greedy k-means++ and Lloyd on a coreset.
 
     scikit-learn expands squares and measures its tolerance by the variance of all rows: beside
     a giant it tells no clusters apart.
     """
     X, weights = np.asarray(coreset.points, dtype=np.float64), coreset.weights
     rng, best, least = np.random.default_rng(0), X[:k], np.inf
-    for _ in range(5):
+    for _ in range(runs):
         centers = X[rng.choice(len(X), 1, p=weights / weights.sum())]
         near = squares(X, centers)[:, 0]
         while len(centers) < k:
@@ -134,7 +134,8 @@ def test_hidden_clusters__are_kept(mode: str, hidden: tuple[AnyArray, IndexArray
     whole = sum(len(np.unique(y[coreset.indices])) == K for coreset in found)
     assert whole >= 0.95 * seeds
     assert {len(coreset) for coreset in found} == {SIZE} or "independent" in mode
-    assert cost(X, solution(found[0], K)) < 1.05 * cost(X, planted)
+    # Of single runs three in four end in worse solutions of the coreset itself: not its fault.
+    assert cost(X, solution(found[0], K, runs=50)) < 1.05 * cost(X, planted)
 
 
 def test_hidden_clusters__in_a_leaf_of_a_tree(
@@ -147,7 +148,8 @@ def test_hidden_clusters__in_a_leaf_of_a_tree(
     coreset = tree.coreset()
 
     assert len(np.unique(y[coreset.indices])) == K
-    assert cost(X, solution(coreset, K)) < 1.05 * cost(X, solution(built(StrongKMeans(K))(X, 0), K))
+    whole = solution(built(StrongKMeans(K))(X, 0), K, runs=50)
+    assert cost(X, solution(coreset, K, runs=50)) < 1.05 * cost(X, whole)
 
 
 @pytest.mark.parametrize("size", [SIZE, "auto"])

@@ -204,7 +204,7 @@ BAD_WEIGHTS: dict[str, tuple[Any, str]] = {
     "negative": (np.where(np.arange(N) == 7, -1.0, 1.0), "sample_weight is -1.0 at row 7; weights"),
     "missing": (np.where(np.arange(N) == 7, np.nan, 1.0), "sample_weight is nan at row 7; weights"),
     "short": (np.ones(N - 1), r"sample_weight .*119|sample_weight .*239.*; pass one"),
-    "table": (np.ones((N, 2)), r"sample_weight .*2.*; pass a vector"),
+    "table": (np.ones((N, 2)), r"sample_weight .*(2|1D).*; pass a vector"),
     "zeros": (np.zeros(N), "sample_weight .*(zero).*; give (some|at least one) row"),
 }
 BAD_LABELS: dict[str, tuple[Any, str]] = {

@@ -447,7 +447,7 @@ def test_build__labels_of_every_kind(labels: Any, expected: AnyArray) -> None:
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("beside", ["names", "none"])
+@pytest.mark.parametrize("beside", ["names", "series", "none"])
 def test_build__partition_read_once_with_one_pass(beside: str) -> None:
     reads: list[int] = []
     partitions = 6
@@ -461,8 +461,11 @@ def test_build__partition_read_once_with_one_pass(beside: str) -> None:
     with dask.config.set(scheduler="synchronous"):
         frame = dd.from_map(load, range(partitions), meta=load(0))
         reads.clear()
-        named: dict[str, Any] = {"y": "y", "sample_weight": "w"} if beside == "names" else {}
-        lazy = build(frame, size=SIZE, random_state=0, compute=False, **named)
+        named: dict[str, Any] = {} if beside == "none" else {"y": "y", "sample_weight": "w"}
+        rows = frame
+        if beside == "series":
+            rows, named = frame[["a", "b"]], {name: frame[key] for name, key in named.items()}
+        lazy = build(rows, size=SIZE, random_state=0, compute=False, **named)
         assert reads == []
         coreset = lazy.compute()
     assert sorted(reads) == list(range(partitions))

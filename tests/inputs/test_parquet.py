@@ -104,6 +104,10 @@ def test_parquet__folders_without_a_value_are_missing(tmp_path: Path) -> None:
         write(tmp_path / f"y={value}" / "a.parquet", a=[1.0])
     source = ParquetFiles(str(tmp_path), ("y",)).column("y")
     np.testing.assert_array_equal(read(source, 0, 2), [1, np.nan])
+    # Of one file, as a view reads it.
+    root = Place.of(str(tmp_path), None)
+    alone = ParquetFiles([root.at(f"{tmp_path}/y=__HIVE_DEFAULT_PARTITION__/a.parquet")], (), root)
+    np.testing.assert_array_equal(read(alone.table(["a", "y"]), 0, 1), [[1, np.nan]])
 
 
 def test_parquet__numbers_in_one_file_and_text_in_another(tmp_path: Path) -> None:
@@ -299,7 +303,9 @@ def test_columns__of_decimals(stored: bool, tmp_path: Path) -> None:
     assert np.array_equal(found.weights, expected.weights)
     assert np.array_equal(found.labels, expected.labels)
     null = pa.table({"a": pa.array([Decimal(1), None] * 10), "b": np.ones(20)})
-    with pytest.raises(InvalidInputError, match="X contains NaN in column 0 at row 1"):
+    with pytest.raises(
+        InvalidInputError, match=r"X contains NaN in column 0 at row 1 \(column 'a'\)"
+    ):
         build(null, size=5)
 
 

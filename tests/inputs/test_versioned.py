@@ -67,6 +67,16 @@ def test_icechunk__reads_what_the_snapshots_differ_in(tmp_path: Path) -> None:
     assert CoresetTree.open(tmp_path / "view").version == version
 
 
+def test_icechunk__of_rows_that_were_cut_off_in_between(tmp_path: Path) -> None:
+    made = repository()
+    options = {**OPTIONS, "y": "y", "missing_chunks": "fill"}
+    view = CoresetTree.follow(made, tmp_path / "view", **options)
+    edit(made, lambda group: group["X"].resize((35, 2)))
+    edit(made, lambda group: group["X"].resize((60, 2)))
+    assert view.refresh().read == ("block-4", "block-5")
+    assert_alike(view, CoresetTree.follow(made, tmp_path / "fresh", **options))
+
+
 def test_icechunk__of_a_session_by_content(tmp_path: Path) -> None:
     made = repository()
 

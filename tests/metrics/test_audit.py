@@ -16,6 +16,8 @@ import scipy.sparse as sp
 import scipy.stats
 from matplotlib.figure import Figure
 from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.mixture import GaussianMixture
 
@@ -25,11 +27,15 @@ from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.estimators import (
+    CoresetBregman,
     CoresetEstimator,
+    CoresetGaussianMixture,
     CoresetLogisticRegression,
     CoresetQuantileRegressor,
     CoresetRidge,
     CoresetSVC,
+    MaxMarginClassifier,
+    OutlierMaxMarginClassifier,
 )
 from daskcoreset.metrics.audit import Audit, audit
 from daskcoreset.metrics.costs import distortion, kmeans_cost
@@ -208,8 +214,8 @@ def test_audit__refuses_what_does_not_fit() -> None:
     with pytest.raises(InvalidInputError, match="needed, as the method 'lightweight' is"):
         coreset.audit(X)
     own = Coreset(coreset.points, coreset.weights, coreset.indices)
-    with pytest.raises(InvalidInputError, match=r"does not say what cost .* pass objective"):
-        own.audit(X, n_clusters=3)
+    with pytest.raises(InvalidInputError, match=r"does not say what cost .* or objective"):
+        own.audit(X)
     other = replace(own, provenance={"objective": {"name": "of my own"}})
     with pytest.raises(InvalidInputError, match="'of my own', which is not one of the library"):
         other.audit(X)
@@ -547,3 +553,50 @@ def test_audit__of_the_loss_of_an_estimator(model: Any, objective: Any, method: 
     assert getattr(found, "loss", None) == getattr(objective, "loss", None)
     assert getattr(found, "lam", None) == getattr(objective, "lam", None)
     assert model.audit(X, y, n_clusters=2, random_state=0).objective == QuantizationError(2)
+
+
+@pytest.mark.parametrize("method", ["lightweight", "uniform"])
+def test_audit__of_clusters_of_another_kind(method: str) -> None:
+    options: dict[str, Any] = {"size": 500, "method": method, "random_state": 0}
+    rows = np.abs(X) + 0.1
+    hard = CoresetBregman(2, divergence="kl", **options).fit(rows)
+    found = hard.audit(rows, random_state=0)
+    assert found.objective.name == "distortion"
+    interval = found.interval(hard.cluster_centers_)
+    assert interval.low < -hard.score(rows) < interval.high
+    soft = CoresetGaussianMixture(2, **options).fit(X).audit(X, random_state=0)
+    assert soft.objective == MixtureCost(2)
+
+
+def test_audit__of_fitted_models() -> None:
+    y = (X[:, 0] > 0).astype(int)
+    coreset = daskcoreset.build(X, y, size=500, method="uniform", random_state=0)
+    clusters = KMeans(3, n_init=1, random_state=0).fit(X)
+    found = coreset.audit(X, solutions={"mine": clusters}, random_state=0)
+    assert found.objective == QuantizationError()
+    np.testing.assert_allclose(found.on_data, [kmeans_cost(X, clusters.cluster_centers_)])
+    model = LogisticRegression().fit(X, y)
+    for solutions in (model, [model], {"mine": model}):
+        assert coreset.audit(X, y, solutions=solutions).objective == LinearCost("logistic")
+    with pytest.raises(InvalidInputError, match=r"or y to judge by models"):
+        coreset.audit(X, solutions=[model])
+
+
+def test_audit__of_a_cover_is_by_centers_where_their_number_is_told() -> None:
+    cover = daskcoreset.build(X, size=200, method="coverage")
+    assert cover.audit(X, n_clusters=2, random_state=0).objective == QuantizationError(2)
+    with pytest.raises(InvalidInputError, match=r"pass n_clusters to judge by centers"):
+        cover.audit(X)
+
+
+def test_audit__of_a_largest_margin_says_what_measures_it() -> None:
+    y = (X[:, 0] > 0).astype(int)
+    hard, soft = MaxMarginClassifier(0.5).fit(X, y), MaxMarginClassifier()
+    with pytest.warns(CoresetWarning, match="soft margin"):
+        soft.fit(X, 1 - (X[:, 0] > X[:, 1] ** 2))
+    for model in (hard, soft, OutlierMaxMarginClassifier(1, epsilon=0.5).fit(X, y)):
+        with pytest.raises(InvalidInputError, match=rf"{type(model).__name__} .* see margin_"):
+            model.audit(X, y)
+    assert hard.audit(X, y, objective=LinearCost("hinge"), random_state=0).on_data.all()
+    with pytest.raises(NotFittedError):
+        MaxMarginClassifier().audit(X, y)

@@ -217,3 +217,9 @@ def test_explore__works_in_a_browser_without_a_network(tmp_path: Path, width: in
             assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
         finally:
             opened.close()
+
+
+def test_explore__knows_which_label_stands_for_many() -> None:
+    for n_labels, known in ((30, '["others",9]'), (3, '["others",null]')):
+        coreset = coreset_of(200, 2, np.array([f"label {i % n_labels}" for i in range(200)]))
+        assert known in coreset.explore(max_clusters=2).html

@@ -130,14 +130,17 @@ def test_plot__few_labels_are_named_in_colours() -> None:
     assert (colors[right][0] != colors[~right][0]).any()
 
 
-def test_plot__many_numbers_get_a_scale_and_many_words_none() -> None:
+def test_plot__many_numbers_get_a_scale_and_of_many_words_the_heaviest_a_colour() -> None:
     coreset = daskcoreset.build(X, X[:, 1], size=100, random_state=0)
     ax: Any = coreset.plot(ax=new_axes())
     assert [one.get_ylabel() for one in ax.figure.axes[1:]] == ["label"]
     coreset = daskcoreset.build(X, np.arange(len(X)).astype(str), size=100, random_state=0)
     ax = coreset.plot(ax=new_axes())
     assert len(ax.figure.axes) == 1
-    assert len(rows_of(ax).get_facecolors()) == 1
+    heaviest = np.asarray(coreset.labels)[np.argsort(-coreset.weights, kind="stable")[:9]]
+    assert texts_of(ax)[:10] == [*sorted(heaviest), "91 others"]
+    colors, counts = np.unique(rows_of(ax).get_facecolors(), axis=0, return_counts=True)
+    assert sorted(counts) == [1] * 9 + [91], colors
 
 
 def test_plot__style_of_the_user_wins() -> None:
@@ -172,6 +175,14 @@ def test_plot__sparse_rows_rows_dropped_and_equal_rows() -> None:
 def test_plot__data_outside_the_picture_are_left_out() -> None:
     ax: Any = CORESET.plot(X + np.array([1e6, 0, 0, 0]), ax=new_axes())
     assert not [one for one in ax.collections if isinstance(one, QuadMesh)]
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 4])
+def test_plot__a_single_row_lies_over_all_of_the_data(n_features: int) -> None:
+    rows = np.random.default_rng(0).normal(5.0, 20.0, (2000, n_features))
+    ax = daskcoreset.build(rows, size=1, random_state=0).plot(rows, ax=Figure().add_subplot())
+    low, high = ax.get_xlim()
+    assert high - low > 100.0
 
 
 def test_plot_coreset__refuses() -> None:

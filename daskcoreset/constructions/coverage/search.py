@@ -20,6 +20,7 @@ from daskcoreset.constructions.coverage.farthest_first import (
 from daskcoreset.constructions.coverage.metric import Cells, Metric, Sorted, metric_of
 from daskcoreset.constructions.coverage.online import DoublingRule, OnlineRule, Opened
 from daskcoreset.constructions.coverage.result import Cover, CoverRows, join
+from daskcoreset.core.blocks import no_weight_error
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.execution.engine import BlockResults, map_reduce
 from daskcoreset.inputs.blocks import RowBlocks
@@ -254,9 +255,7 @@ class Search:
                 "example with sklearn.preprocessing.MinMaxScaler."
             )
         if not summary.weights.sum() > 0.0:
-            raise InvalidInputError(
-                "sample_weight is zero on every row; give at least one row a positive weight."
-            )
+            raise no_weight_error()
         farthest = self.metric.distance(summary.farthest)
         diameter = self.diameter
         if diameter is None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.core.block_values import BlockValues, merge_values, values_of
-from daskcoreset.core.blocks import Block, concatenate
+from daskcoreset.core.blocks import Block, concatenate, no_weight_error
 from daskcoreset.core.errors import InvalidInputError, ignore_overflow
 from daskcoreset.core.typing import FloatArray, IndexArray
 from daskcoreset.execution.engine import BlockResults
@@ -170,9 +170,7 @@ def check_report(results: BlockResults[Any]) -> None:
     if not np.isfinite(weight):
         raise InvalidInputError("sample_weight sums to infinity; scale it down.")
     if weight == 0.0:
-        raise InvalidInputError(
-            "sample_weight is zero on every row; give at least one row a positive weight."
-        )
+        raise no_weight_error()
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,6 +25,9 @@ ROW_BITS = 40
 
 _COLUMNS = ("name", "rows", "time", "weight")
 
+# Leaves at either end of a table in a notebook.
+_SHOWN = 15
+
 
 @dataclass(frozen=True)
 class Leaf:
@@ -112,8 +115,23 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
         return "\n".join(text_table([_COLUMNS, *rows], left_columns=(0, 2)))
 
     def _repr_html_(self) -> str:
+        return self.to_html()
+
+    def to_html(self, caption: str = "") -> str:
+        """Return the table as HTML; of many leaves the first and the last.
+
+        Parameters
+        ----------
+        caption : str, default=""
+
+        Returns
+        -------
+        str
+        """
         rows = [(x.name, f"{x.rows:,}", x.time or "", f"{x.weight:.6g}") for x in self]
-        return html_table(rows, _COLUMNS)
+        if len(rows) > 2 * _SHOWN:
+            rows[_SHOWN:-_SHOWN] = [(f"{len(rows) - 2 * _SHOWN:,} more", "…", "…", "…")]
+        return html_table(rows, _COLUMNS, caption)
 
     @property
     def names(self) -> list[str]:

@@ -237,6 +237,9 @@ class CoresetTree:
             f"{settings.size:,}, seed {short_seed(settings.seed)}, version {self.version})"
         )
 
+    def _repr_html_(self) -> str:
+        return self.leaves.to_html(repr(self))
+
     def __len__(self) -> int:
         return len(self.leaves)
 

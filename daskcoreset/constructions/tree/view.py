@@ -14,7 +14,7 @@ from daskcoreset.core.locations import locate
 from daskcoreset.core.validation import as_int
 from daskcoreset.inputs.followed import FollowOptions, SourceState, look
 from daskcoreset.inputs.options import is_path
-from daskcoreset.inputs.places import is_glob
+from daskcoreset.inputs.places import from_root, is_glob
 
 if TYPE_CHECKING:
     from daskcoreset.constructions.tree.manifest import Manifest
@@ -43,6 +43,7 @@ class SourceView:
     def __post_init__(self) -> None:
         if self.keep is not None:
             as_int("keep", self.keep, remedy="pass a larger int, or None to keep all versions")
+        object.__setattr__(self, "source", _from_here(self.source))
 
     @property
     def n_threads(self) -> int:
@@ -125,3 +126,13 @@ class SourceView:
                 f"sampling is {asked!r}, and the view at {place.name} was made with {known!r}; "
                 f"pass that, or another path."
             )
+
+
+def _from_here(source: Any) -> Any:
+    """Return a source whose relative paths mean the same when the process goes elsewhere."""
+    if not is_path(source):
+        return source
+    if isinstance(source, (list, tuple)):
+        return [_from_here(one) for one in source]
+    text = os.fspath(source)
+    return source if "://" in text else from_root(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from calendar import monthrange
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -26,6 +27,18 @@ class _Leaf(Protocol):
 def is_date(value: Any) -> bool:
     """Whether a bound of a window is a date or time."""
     return isinstance(value, (dt.date, np.datetime64))
+
+
+def read_date(text: str) -> dt.date:
+    """Return a day, or a time of one, that ISO 8601 text names; a ValueError where it names none.
+
+    Examples
+    --------
+    >>> read_date("2026-03-02"), read_date("2026-03-02T12:00")
+    (datetime.date(2026, 3, 2), datetime.datetime(2026, 3, 2, 12, 0))
+    """
+    is_day = len(text) == len("2026-03-02")
+    return dt.date.fromisoformat(text) if is_day else dt.datetime.fromisoformat(text)
 
 
 def by_position(n_leaves: int, window: slice | int) -> list[bool]:
@@ -56,8 +69,8 @@ def by_position(n_leaves: int, window: slice | int) -> list[bool]:
 def by_date(leaves: Sequence[_Leaf], first: Any, last: Any) -> list[bool]:
     """Return a mask of the leaves from one date or time to another, both included.
 
-    A date stands for the whole day. A time with a zone is compared in UTC; one without is taken as
-    it is.
+    A date stands for the whole day, and a month for all of its days. A time with a zone is compared
+    in UTC; one without is taken as it is.
 
     Raises
     ------
@@ -78,8 +91,10 @@ def by_date(leaves: Sequence[_Leaf], first: Any, last: Any) -> list[bool]:
         time = _instant(f"the time of leaf {leaf.name!r}", leaf.time, end=False)
         chosen.append((start is None or start <= time) and (stop is None or time <= stop))
     if not any(chosen):
+        ends = ("the start" if first is None else first, "the end" if last is None else last)
         raise InvalidInputError(
-            f"no leaf lies between {first} and {last}: the times of tree.leaves say where they lie."
+            f"no leaf lies between {ends[0]} and {ends[1]}: the times of tree.leaves say where "
+            f"they lie."
         )
     return chosen
 
@@ -90,10 +105,10 @@ def _instant(what: str, value: Any, *, end: bool) -> dt.datetime:
         value = str(value)
     if isinstance(value, str):
         try:
-            text = value if len(value) != len("2026-03") else f"{value}-01"
-            value = (
-                dt.date.fromisoformat(text) if len(text) == 10 else dt.datetime.fromisoformat(text)
-            )
+            is_month = len(value) == len("2026-03")
+            value = read_date(f"{value}-01" if is_month else value)
+            if is_month and end:
+                value = value.replace(day=monthrange(value.year, value.month)[1])
         except ValueError as error:
             raise InvalidInputError(
                 f"{what} is {value!r}, which is no date; pass one, or name leaves."

@@ -57,6 +57,11 @@ class AVMClassifier(CorePointModel):
     feature_names_in_ : ndarray of shape (d,), object
         Where the columns of X have names.
 
+    Warns
+    -----
+    CoresetWarning
+        As `CSVRGClassifier`, about features that do not fit the kernel.
+
     Notes
     -----
     The authors' code takes `delta` for a radius, and drops rows in silence once `max_size` core

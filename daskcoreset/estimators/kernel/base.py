@@ -34,6 +34,7 @@ from daskcoreset.estimators.kernel.kernels import (
     KernelMap,
     resolve_gamma,
     resolve_kernel,
+    warn_alike,
     warn_unscaled,
 )
 from daskcoreset.estimators.kernel.losses import LOSSES, MarginLoss, resolve_lambda, resolve_loss
@@ -256,6 +257,9 @@ class CorePointModel(KernelModel):
             else:
                 self.__dict__.pop("scales_", None)  # of an earlier fit
                 core_points = self._covered(data, seed)
+                if isinstance(self.gamma, str) and isinstance(self.kernel, str):
+                    scales = getattr(self, "scales_", None)
+                    warn_alike(KernelMap(self._kernel, core_points.points, scales))
         drawn = self._train(data, core_points, seed)
         self._keep_rows(drawn, data, given, seed)
         self._calibrate(data, seed)

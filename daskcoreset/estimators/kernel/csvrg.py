@@ -178,7 +178,8 @@ class CSVRGClassifier(CorePointModel):
     -----
     CoresetWarning
         When features are not scaled: the widest columns then dominate distances. The paper
-        scales to [0, 1].
+        scales to [0, 1]. When few far rows, or columns far from zero, make `gamma` so small that
+        the kernel hardly tells rows apart.
     sklearn.exceptions.ConvergenceWarning
         When `converged_` is False.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +29,9 @@ _UNEVEN = 100.0
 
 # Kernel value at the root mean square distance below which the kernel matrix is diagonal.
 _VANISHED = 1e-12
+
+# Kernel value above which two rows are hardly told apart, and core points that are looked at.
+_ALIKE, _LOOKED_AT = 0.99, 256
 
 # Unit of rounding in float32, and the relative error of values from which float64 is taken.
 UNIT, _SINGLE = 2.0**-24, 1e-3
@@ -191,6 +194,23 @@ def warn_unscaled(summary: ClassSummary, kernel: Isotropic) -> None:
         warn_user(
             f"features are not scaled to the kernel, which is {usual:.1e} at the root mean square "
             f"distance of two rows: no row sees another one. Lower gamma, or {advice}"
+        )
+
+
+def warn_alike(machine: KernelMap) -> None:
+    """Warn where the kernel hardly tells most core points apart."""
+    from scipy.spatial.distance import pdist
+
+    step = -(-len(machine) // _LOOKED_AT)
+    some = replace(machine, points=machine.points[::step])
+    values = some.gram()[np.triu_indices(len(some), 1)]
+    values = values[pdist(some.points, "sqeuclidean") > 0.0]
+    if len(values) and (usual := float(np.median(values))) > _ALIKE:
+        warn_user(
+            f"the kernel is {usual:.6f} between half of the core points, so that it hardly tells "
+            f"rows apart: few far rows, columns far from zero or small units make gamma too small. "
+            f"Drop or clip far rows, scale the features, for example with sklearn.preprocessing."
+            f"RobustScaler, raise gamma, or let metric and gamma be learned."
         )
 
 

@@ -37,6 +37,8 @@ class Divergence(ABC):
         Key of the source in ``references.bib``, and the place in it.
     domain : str
         What every entry of a row must be, for messages.
+    remedy : str
+        What to do with rows that are not, for messages.
     translation_invariant : bool
         Whether :math:`d(x + t, y + t) = d(x, y)` for all t, so that rows may be shifted
         before sums are formed.
@@ -51,6 +53,7 @@ class Divergence(ABC):
     title: ClassVar[str]
     citation: ClassVar[str]
     domain: ClassVar[str]
+    remedy: ClassVar[str] = "leave such rows out"
     translation_invariant: ClassVar[bool] = False
 
     @abstractmethod
@@ -141,8 +144,8 @@ class Divergence(ABC):
         column = int((~self.valid(values[0])).argmax())
         finding = f"{name} is {values[0, column]} in column {column}"
         remedy = (
-            f"; the {self.title} is for {self.domain} entries: leave such rows out, or take "
-            f"another divergence."
+            f"; the {self.title} is for {self.domain} entries: {self.remedy}, or take another "
+            f"divergence."
         )
         return InvalidRow(finding + "{row}" + remedy, row)
 

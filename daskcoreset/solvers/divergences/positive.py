@@ -27,6 +27,9 @@ class _Positive(Divergence):
     """Base of the divergences of positive data."""
 
     domain: ClassVar[str] = "positive, finite"
+    remedy: ClassVar[str] = (
+        "add a constant to data with zeros, such as half a count, leave such rows out"
+    )
 
     @abstractmethod
     def _slopes(self, centers: FloatArray, origin: FloatArray) -> FloatArray:

@@ -52,6 +52,24 @@ def grow(array: Any, n: int, value: float = 1.5) -> None:
     array[before:] = value
 
 
+def test_follow__relative_paths_stay_where_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("here", "there"):
+        make_days(tmp_path / folder, range(1, 3))
+    monkeypatch.chdir(tmp_path / "here")
+    days = ["2026-03-01.npy", "2026-03-02.npy"]
+    views = [
+        CoresetTree.follow(source, tmp_path / str(i), **OPTIONS)
+        for i, source in enumerate((days, "*.npy", Path(days[0])))
+    ]
+    np.save(days[0], rows(30))
+    monkeypatch.chdir(tmp_path / "there")
+    for view in views:
+        done = view.refresh()
+        assert (len(done.changed), len(done.added), done.rows) == (1, 0, 30)
+
+
 # --- what is read -------------------------------------------------------------------------
 
 
@@ -452,6 +470,7 @@ def test_windows__by_date_and_position(tmp_path: Path) -> None:
     ):
         assert list(view[window].names) == names
         assert view.coreset(window).equals(view[names].coreset())
+    assert len(view["2026-03":"2026-03"]) == 5  # all days of the month
     assert view[day].names == (names[0],)
     assert view[-1].names == ("2026-03-05.npy",)
     assert view[::3].names == ("2026-03-01.npy", "2026-03-04.npy")

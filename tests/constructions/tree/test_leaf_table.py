@@ -26,6 +26,10 @@ def test_leaves__table(tmp_path: Path) -> None:
     assert isinstance(tree.leaves[:2], LeafTable)
     assert hash(tree.leaves) == hash(LeafTable(list(tree.leaves)))
     assert "&lt;b&gt;" in tree.leaves._repr_html_()
+    assert tree._repr_html_().startswith("<table><caption>CoresetTree(")
+    many = LeafTable([tree.leaves[0]] * 100)
+    assert many._repr_html_().count("<tr>") == 1 + 15 + 1 + 15
+    assert "70 more" in many._repr_html_()
     assert "name" in repr(tree.leaves)
     frame = tree.leaves.to_dataframe()
     assert isinstance(frame, pd.DataFrame)

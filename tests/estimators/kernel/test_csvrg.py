@@ -394,6 +394,22 @@ def test_fit__warns_when_features_are_not_scaled() -> None:
         CSVRGClassifier(max_points=10).fit(ROWS * 1000, TWO_CLASSES)
 
 
+@pytest.mark.parametrize("data", ["one far row", "Cauchy", "far from zero", "no rows are alike"])
+def test_fit__warns_when_the_kernel_hardly_tells_rows_apart(data: str) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_cauchy((20_000, 3)) if data == "Cauchy" else rng.normal(size=(4_000, 3))
+    y = (X[:, 0] > X[:, 1]).astype(int)
+    if data == "one far row":
+        X[7] = 1e5
+    elif data == "far from zero":
+        X[:, 2] += 100.0
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        CSVRGClassifier(max_points=100, size=1000, random_state=0).fit(X, y)
+    told = any("hardly tells rows apart" in str(warning.message) for warning in caught)
+    assert told == (data != "no rows are alike")
+
+
 def test_fit__warns_when_it_stops_early() -> None:
     with pytest.warns(ConvergenceWarning, match="stopped after 1 iterations"):
         CSVRGClassifier(max_points=40, max_iter=1, lam=1e4, gamma=5.0).fit(ROWS, TWO_CLASSES)

@@ -54,6 +54,7 @@ def test_check_domain__counts_the_zeros_of_sparse_rows() -> None:
     problem = KullbackLeibler().find_invalid_row(points, "points")
     assert problem is not None
     assert str(problem.error(0)).startswith("points is 0.0 in column 1 at row 1; ")
+    assert "add a constant to data with zeros" in str(problem.error(0))
 
 
 def test_check_domain__of_no_rows() -> None:
