@@ -37,7 +37,7 @@ from daskcoreset.inputs.places import (
     read_clearly,
     shortened,
 )
-from daskcoreset.inputs.sources import Table, import_reader
+from daskcoreset.inputs.sources import Table, import_reader, read_npy
 from daskcoreset.inputs.zarr_stores import is_store, open_store, open_zarr, store_name
 
 _CSR = ("data", "indices", "indptr", "shape")  # a sparse X in an .npz file, with y beside it
@@ -322,7 +322,8 @@ def _member(group: Any, name: str) -> Any:
     if not isinstance(group, np.lib.npyio.NpzFile):
         return group[name]
     file = getattr(group.zip, "filename", None)
-    return read_clearly(lambda: f"the array {name!r} of {file!r}", lambda: group[name])
+    what = f"the array {name!r} of {file!r}"
+    return read_clearly(lambda: what, lambda: read_npy(lambda: group[name]))
 
 
 # --- paths -------------------------------------------------------------------------------

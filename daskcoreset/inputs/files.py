@@ -10,7 +10,7 @@ import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.inputs.places import Place, clear_errors
-from daskcoreset.inputs.sources import Source, file_source, npy_layout
+from daskcoreset.inputs.sources import Source, file_source, npy_layout, read_npy
 
 # Bytes of a .npy file that hold its header, unless its dtype has thousands of fields.
 _HEADER = 4096
@@ -22,7 +22,7 @@ def open_numpy(place: Place, name: str, stack: ExitStack, _keys: Sequence[str]) 
         if place.filesystem is not None and place.suffix == ".npy":
             return _remote_array(place, name)
         file = place.path if place.filesystem is None else stack.enter_context(place.open())
-        loaded: Any = np.load(file, mmap_mode="r", allow_pickle=False)
+        loaded: Any = read_npy(lambda: np.load(file, mmap_mode="r", allow_pickle=False))
         if not isinstance(loaded, np.lib.npyio.NpzFile):
             return loaded
         stack.enter_context(loaded)

@@ -13,10 +13,11 @@ import os
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -27,6 +28,13 @@ from daskcoreset.inputs.places import Place, read_clearly
 from daskcoreset.inputs.seen import Layout, check_seen
 from daskcoreset.inputs.travel import RowsInMemory
 from daskcoreset.inputs.zarr_stores import damaged_chunk
+
+T = TypeVar("T")
+
+# Bytes before the header of a .npy file, and how often it is read again; a read fails once in some
+# hundred where eight threads do nothing else.
+_AFTER_MAGIC = np.lib.format.MAGIC_LEN
+_READS = 9
 
 # Reads one range of rows when called, an ndarray or SciPy sparse; picklable, cheap to make.
 Loader: TypeAlias = Callable[[], Any]
@@ -236,6 +244,24 @@ def _npy_header(path: str, offset: int) -> bytes:
     return header if header.startswith(np.lib.format.MAGIC_PREFIX) else b""
 
 
+def read_npy(read: Callable[[], T]) -> T:
+    """Return what NumPy reads of a .npy file, asked again where Python miscounts.
+
+    NumPy parses headers with `ast.literal_eval`, whose count of depths is shared by all threads
+    in Python 3.11 and 3.12: where one parses while another does, `SystemError` is raised, and
+    nothing is wrong with the file (https://github.com/python/cpython/issues/106905).
+
+    Parameters
+    ----------
+    read : callable of no arguments
+        Reads from the start of the header whenever it is called.
+    """
+    for _ in range(_READS):
+        with suppress(SystemError):
+            return read()
+    return read()
+
+
 def npy_layout(header: bytes) -> Layout:
     """Return what the header of a .npy file says; its rest are the order and the first byte.
 
@@ -249,7 +275,7 @@ def npy_layout(header: bytes) -> Layout:
     read = {(1, 0): np.lib.format.read_array_header_1_0}.get(
         version, np.lib.format.read_array_header_2_0
     )
-    shape, fortran, dtype = read(file)
+    shape, fortran, dtype = read_npy(lambda: (file.seek(_AFTER_MAGIC), read(file))[1])
     # The columns of a longer array lie elsewhere, where it is stored by columns.
     by_columns = shape if fortran and len(shape) > 1 else None
     return Layout(shape, dtype, (by_columns, file.tell()))
