@@ -3,10 +3,12 @@
 Five constructions of a mixture with labels: bytes and reads of the store as counted by a wrapper
 around it, and the largest peak of memory, each build in a process of its own; seconds, the median
 of several turns of all builds in one process, which has compiled its loops. The rows come from a
-local disk, which the cache of the system holds; from a store that waits as an object store does,
-30 ms and 50 MB/s a request; and from one that gives 100 MB/s in all, as a slow disk or network. The
-members of the portfolio are compared with the coresets of their own builds, bit by bit, and the
-cost of ten random solutions on each with that on all rows. Writes ``results/one_read.json`` and
+local disk, which the cache of the system holds; from the same disk, each chunk dropped from that
+cache before it is read, as if the data were larger than memory (where there is
+``posix_fadvise``); from a store that waits as an object store does, 30 ms and 50 MB/s a request;
+and from one that gives 100 MB/s in all, as a slow disk or network. The members of the portfolio
+are compared with the coresets of their own builds, bit by bit, and the cost of ten random
+solutions on each with that on all rows. Writes ``results/one_read.json`` and
 ``results/one_read.md``.
 
     python benchmarks/one_read.py
@@ -17,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 import tempfile
 import time
@@ -38,8 +41,10 @@ METHODS: dict[str, Any] = {
     "plain": daskcoreset.Uniform(),
 }
 ALL = "all together"
-DISK, REMOTE = "local disk", "30 ms and 50 MB/s a request"
+DISK, REMOTE = "local disk, in the cache of the system", "30 ms and 50 MB/s a request"
+COLD = "local disk, not in the cache of the system"
 SLOW = "100 MB/s in all"
+PLACES = (DISK, *([COLD] if hasattr(os, "posix_fadvise") else []), REMOTE, SLOW)
 LATENCY, RATE, RATE_IN_ALL = 0.03, 50e6, 100e6
 
 
@@ -71,6 +76,8 @@ def open_data(store: str, place: str) -> tuple[Any, Any, Any]:
         free = 0.0  # when it has sent what was asked of it
 
         async def get(self, key: str, *args: Any, **kwargs: Any) -> Any:
+            if place == COLD and key.startswith("c/"):
+                _forget(Path(store) / "X" / key)
             value = await super().get(key, *args, **kwargs)
             if value is not None and key.startswith("c/"):
                 self.chunks += 1
@@ -86,6 +93,15 @@ def open_data(store: str, place: str) -> tuple[Any, Any, Any]:
     stored = Counting(LocalStore(Path(store) / "X", read_only=True))
     X, y = zarr.open_array(stored, mode="r"), zarr.open_array(Path(store) / "y", mode="r")[:]
     return stored, X, y
+
+
+def _forget(path: Path) -> None:
+    """Drop a file, which is on the disk, from the cache of the system."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(file)
 
 
 def build(X: Any, y: Any, name: str, size: int = SIZE) -> Any:
@@ -219,7 +235,8 @@ def main() -> None:
     results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         write_data(Path(folder), options.rows)
-        for place in (DISK, REMOTE, SLOW):
+        os.sync()  # what is not written yet cannot be dropped
+        for place in PLACES:
             for name in (*METHODS, ALL):
                 made = common.in_child(__file__, "--build", folder, name, place)
                 results.setdefault(place, {})[name] = made

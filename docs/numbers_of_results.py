@@ -24,7 +24,7 @@ def _one_read() -> dict[str, str]:
     """Seconds and peak memory of a portfolio over those of its dearest member."""
     found = {}
     for name, ratios in zip(
-        ("disk", "remote", "slow"), _read("one_read")["ratios"].values(), strict=True
+        ("disk", "cold", "remote", "slow"), _read("one_read")["ratios"].values(), strict=True
     ):
         found[f"one_read_{name}_time"] = f"{statistics.median(ratios['seconds']):.1f}"
         found[f"one_read_{name}_memory"] = f"{ratios['peak']:.1f}"
