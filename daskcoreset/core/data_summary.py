@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.linalg import flat_directions, ridge_coefficients, scatter_root
 from daskcoreset.core.moments import Scatter
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.tables import html_table, text_table
@@ -211,11 +212,11 @@ class DataSummary:
         if k > d:
             raise InvalidInputError(f"n_components={k} is above the {d} columns; pass at most {d}.")
         self._check_rows()
-        values, vectors = np.linalg.eigh(self.covariance)
-        values, vectors = values[::-1].clip(0.0), vectors[:, ::-1]
+        _, spreads, vectors = np.linalg.svd(scatter_root(self.covariance))
+        values = np.square(spreads)
         # As scikit-learn: the largest loading of every component is positive.
-        largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(d)]
-        components = (vectors * np.where(largest < 0, -1.0, 1.0)).T
+        largest = vectors[np.arange(d), np.abs(vectors).argmax(axis=1)]
+        components = vectors * np.where(largest < 0, -1.0, 1.0)[:, np.newaxis]
         model = PCA(n_components=n_components, svd_solver="covariance_eigh")
         total = values.sum()
         model.mean_, model.components_ = self.mean.copy(), components[:k].copy()
@@ -280,11 +281,11 @@ class DataSummary:
             model = Ridge(alpha=penalty, fit_intercept=False, positive=True, **options)
             return self._named(self._fitted(model, matrix, 1.0, fit_intercept=fit_intercept))
         d = len(self.mean)
-        system = matrix[:d, :d] + penalty * np.eye(d)
-        # Columns that say the same have one solution of least length, as in scikit-learn.
-        coefficients: FloatArray = np.asarray(
-            np.linalg.lstsq(system, matrix[:d, d], rcond=None)[0], dtype=np.float64
-        )
+        coefficients = ridge_coefficients(matrix, penalty)
+        if not penalty:
+            # Columns that say the same have one solution of least length, as in scikit-learn.
+            flat = flat_directions(matrix[:d, :d])
+            coefficients = coefficients - flat @ (flat.T @ coefficients)
         model = Ridge(alpha=penalty, fit_intercept=fit_intercept)
         model.coef_ = coefficients
         model.intercept_ = self._intercept(coefficients) if fit_intercept else 0.0
@@ -348,8 +349,7 @@ class DataSummary:
 
     def _fitted(self, model: Any, matrix: FloatArray, scale: float, *, fit_intercept: bool) -> Any:
         """Fit a linear model to the rows of a root of a scatter matrix, times the scale."""
-        values, vectors = np.linalg.eigh(matrix)
-        rows = np.sqrt(scale * values.clip(0.0))[:, np.newaxis] * vectors.T
+        rows = np.sqrt(scale) * scatter_root(matrix)
         model.fit(np.asfortranarray(rows[:, :-1]), rows[:, -1])
         model.fit_intercept = fit_intercept
         if fit_intercept:

@@ -483,3 +483,94 @@ def spread_directions(matrix: FloatArray) -> FloatArray:
     kept = values > _FLAT * max(1.0, float(values.max(initial=0.0)))
     root: FloatArray = inverse[:, np.newaxis] * vectors[:, kept] / np.sqrt(values[kept])
     return root
+
+
+def scatter_root(matrix: FloatArray) -> FloatArray:
+    r"""Return R with :math:`R^T R = S`, as accurate in columns of small spread as in others.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (d, d), float64
+        S, symmetric with no negative eigenvalue but by rounding.
+
+    Examples
+    --------
+    >>> root = scatter_root(np.diag([1e40, 1e-40]))
+    >>> np.linalg.svd(root)[1]
+    array([1.e+20, 1.e-20])
+    """
+    scale = np.sqrt(np.diagonal(matrix))
+    values, vectors = np.linalg.eigh(_of_one_scale(matrix, scale))
+    root: FloatArray = np.sqrt(values.clip(0.0))[:, np.newaxis] * vectors.T * scale
+    return root
+
+
+def ridge_coefficients(
+    matrix: FloatArray, alpha: float, *, rcond: float | None = None
+) -> FloatArray:
+    r"""Return the coefficients of the least penalised cost.
+
+    Columns may be of any units, and depend on one another.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (d + 1, d + 1), float64
+        Scatter of the columns and the target, which is the last.
+    alpha : float
+        Weight of the squared length of the coefficients.
+    rcond : float or None, default=None
+        Share of the largest eigenvalue of the scaled columns below which one is rounding; None is
+        that of `numpy.linalg.lstsq`.
+
+    Returns
+    -------
+    ndarray of shape (d,), float64
+
+    Examples
+    --------
+    >>> spread = np.array([1e18, 1.0])
+    >>> ridge_coefficients(np.block([[np.diag(spread**2), spread[:, None]], [spread, 2.0]]), 0.0)
+    array([1.e-18, 1.e+00])
+    """
+    d = len(matrix) - 1
+    system = matrix[:d, :d] + alpha * np.eye(d)
+    scale = np.sqrt(np.diagonal(system))
+    inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0)
+    scaled = _of_one_scale(system, scale)
+    solution: Any = np.linalg.lstsq(scaled, inverse * matrix[:d, d], rcond=rcond)
+    coef: FloatArray = inverse * solution[0]
+    return coef
+
+
+def flat_directions(matrix: FloatArray) -> FloatArray:
+    """Return an orthonormal basis of the directions along which columns that vary say the same.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (d, d), float64
+        A scatter matrix.
+
+    Returns
+    -------
+    ndarray of shape (d, r), float64
+
+    Examples
+    --------
+    >>> abs(flat_directions(np.array([[1.0, 1.0], [1.0, 1.0]]))).round(3)
+    array([[0.707],
+           [0.707]])
+    """
+    scale = np.sqrt(np.diagonal(matrix))
+    varies = scale > 0.0
+    values, vectors = np.linalg.eigh(_of_one_scale(matrix, scale)[np.ix_(varies, varies)])
+    rounding = len(values) * np.finfo(np.float64).eps * values.max(initial=0.0)
+    flat = vectors[:, values <= rounding] / scale[varies, np.newaxis]
+    basis = np.zeros((len(matrix), flat.shape[1]))
+    basis[varies] = np.linalg.qr(flat)[0]
+    return basis
+
+
+def _of_one_scale(matrix: FloatArray, scale: FloatArray) -> FloatArray:
+    """Divide rows and columns by the scale; those whose scale is zero are zero."""
+    inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0)
+    return np.asarray(matrix * inverse[:, np.newaxis] * inverse)

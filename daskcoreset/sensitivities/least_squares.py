@@ -14,6 +14,7 @@ from daskcoreset.core.linalg import (
     inverse_root,
     is_narrow,
     product,
+    ridge_coefficients,
     spread_directions,
     thin_product,
     tiles,
@@ -40,6 +41,9 @@ _MAX_WORK = 3e8
 # Draws of which the best is kept, at most, and products of a Newton step of the raking of them all.
 _MAX_DRAWS = 4
 _MAX_TRIED = 2e7
+
+# Share of the spread of scaled columns below which a direction is rounding.
+_FLAT = 1e-12
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,7 @@ class LeastSquaresDesign(SamplingDesign[Scatter]):
         values = dense(with_targets(rows))
         own = _about(scatter_of(values, weights), intercept=self.intercept)
         every = _about(summary, intercept=self.intercept)
-        coef = _ridge(own.matrix, self.alpha)
+        coef = ridge_coefficients(own.matrix, self.alpha, rcond=_FLAT)
         shift = own.mean - every.mean if self.intercept else np.zeros(len(own.mean))
         # Residuals of all the data are those about their own mean, and a shift.
         offset = float(shift[-1] - shift[:-1] @ coef)
@@ -93,7 +97,7 @@ class LeastSquaresDesign(SamplingDesign[Scatter]):
         every = _about(summary, intercept=self.intercept)
         d, scatter = len(every.mean) - 1, every.matrix
         gaps = dense(with_targets(rows)) - every.mean
-        coef = _ridge(scatter, self.alpha)
+        coef = ridge_coefficients(scatter, self.alpha, rcond=_FLAT)
         residuals = gaps[:, d] - gaps[:, :d] @ coef
         # So that no square of a square overflows.
         unit = float(np.abs(residuals).max()) or 1.0
@@ -168,19 +172,6 @@ def _about(scatter: Scatter, *, intercept: bool) -> Scatter:
         return scatter
     matrix = scatter.matrix + scatter.weight * np.outer(scatter.mean, scatter.mean)
     return Scatter(scatter.weight, np.zeros_like(scatter.mean), matrix)
-
-
-def _ridge(matrix: FloatArray, alpha: float) -> FloatArray:
-    """Coefficients of the least penalised cost, from the scatter of the columns and y."""
-    d = len(matrix) - 1
-    system = matrix[:d, :d] + alpha * np.eye(d)
-    # Columns may be of any units, and depend on one another.
-    scale = np.sqrt(np.diagonal(system))
-    inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0)
-    scaled = system * inverse[:, np.newaxis] * inverse
-    solution: Any = np.linalg.lstsq(scaled, inverse * matrix[:d, d], rcond=1e-12)
-    coef: FloatArray = inverse * solution[0]
-    return coef
 
 
 def _residual(matrix: FloatArray, coef: FloatArray) -> float:

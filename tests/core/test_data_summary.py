@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import ElasticNet, Ridge
 
 import daskcoreset
 from daskcoreset import DataSummary
@@ -63,6 +63,60 @@ def test_ridge__of_columns_that_say_the_same_has_a_solution() -> None:
     X = np.random.default_rng(0).normal(size=(500, 1)) @ [[1.0, 1.0]]
     portfolio = daskcoreset.build(X, X[:, 0], size=100, method=["uniform"], summaries=["moments"])
     np.testing.assert_allclose(portfolio.all_rows.ridge(0.0).coef_, [0.5, 0.5])
+
+
+def make_units() -> tuple[Any, Any, DataSummary]:
+    """Rows of a time in nanoseconds, a share and a mass in kilograms of what weighs micrograms."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(ROWS, 3)) * [3e16, 0.3, 1e-9] + [1.6e18, 0.5, 0.0]
+    y = 3 * X[:, 1] + 1e9 * X[:, 2] + 0.1 * rng.normal(size=ROWS)
+    portfolio = daskcoreset.build(
+        X, y, size=100, method=["uniform"], chunks=1000, summaries=["moments"]
+    )
+    return X, y, portfolio.all_rows
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("alpha", [0.0, 1e-9, 1.0])
+@pytest.mark.filterwarnings("ignore::scipy.linalg.LinAlgWarning")
+def test_ridge__leaves_out_no_column_of_small_units(alpha: float, fit_intercept: bool) -> None:
+    X, y, summary = make_units()
+    found = summary.ridge(alpha, fit_intercept=fit_intercept)
+    # The cholesky solver of scikit-learn is the one that no units confuse.
+    expected = Ridge(alpha, solver="cholesky", fit_intercept=fit_intercept).fit(X, y)
+    np.testing.assert_allclose(found.coef_[1:], expected.coef_[1:], rtol=1e-5)
+    assert abs(found.score(X, y) - expected.score(X, y)) < 1e-3
+
+
+@pytest.mark.parametrize("times", [2.0, 1e6])
+def test_ridge__without_a_penalty_is_the_shortest_solution(times: float) -> None:
+    x, z = np.random.default_rng(0).normal(size=(2, 500))
+    X = np.column_stack([x, np.full(500, 7.0), times * x, 1e9 * z])
+    y = x + z
+    portfolio = daskcoreset.build(X, y, size=100, method=["uniform"], summaries=["moments"])
+    found = portfolio.all_rows.ridge(0.0).coef_
+    expected = [1 / (1 + times**2), 0.0, times / (1 + times**2), 1e-9]
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-14)
+
+
+def test_elastic_net__leaves_out_no_column_of_small_units() -> None:
+    X, y, summary = make_units()
+    found = summary.elastic_net(1e-9, tol=1e-8).coef_
+    np.testing.assert_allclose(found[1:], ElasticNet(1e-9, tol=1e-8).fit(X, y).coef_[1:], rtol=1e-4)
+
+
+def test_pca__is_exact_for_columns_of_small_units() -> None:
+    X, _, _ = make_units()
+    X = np.column_stack([X[:, 0] / 1e10, X[:, 1:]])
+    portfolio = daskcoreset.build(
+        X, size=100, method=["uniform"], chunks=1000, summaries=["moments"]
+    )
+    found, expected = portfolio.all_rows.pca(), PCA(svd_solver="full").fit(X)
+    np.testing.assert_allclose(found.explained_variance_, np.var(X, axis=0, ddof=1), rtol=1e-2)
+    np.testing.assert_allclose(
+        found.explained_variance_[:2], expected.explained_variance_[:2], rtol=1e-6
+    )
+    np.testing.assert_allclose(abs(found.components_), np.eye(3), atol=1e-3)
 
 
 @pytest.mark.parametrize("k", [None, 1, 3])
