@@ -25,7 +25,7 @@ from daskcoreset.core.validation import a_type, as_int, check_choice, is_choice
 from daskcoreset.inputs.containers import is_web_store, split_container
 from daskcoreset.inputs.opening import open_all
 from daskcoreset.inputs.options import Reading, ReadOptions, is_path
-from daskcoreset.inputs.parquet import SUFFIXES, ParquetFiles, parquet_files
+from daskcoreset.inputs.parquet import SUFFIXES, ParquetFiles, data_files, parquet_files
 from daskcoreset.inputs.places import Place, clear_errors, is_glob
 from daskcoreset.inputs.sources import Source, import_reader
 from daskcoreset.inputs.stamps import Detect, chunk_stamper, digest_of, stamps_of_files
@@ -80,6 +80,8 @@ class SourceState:
         Snapshot of Icechunk, or version of a Delta table.
     dtypes : mapping of str to str
         Of the arrays that all parts are cut from; none of files, each of which has its own.
+    n_rows : int or None
+        Of an array; files are counted when they are read.
     """
 
     kind: str
@@ -87,6 +89,7 @@ class SourceState:
     parts: tuple[SourcePart, ...]
     mark: str | None = None
     dtypes: Mapping[str, str] = field(default_factory=dict)
+    n_rows: int | None = None
 
 
 @dataclass(frozen=True)
@@ -234,7 +237,7 @@ def _place_state(place: Place, options: FollowOptions) -> SourceState:
         return _array_state(place.url or place.path, options)
     with clear_errors("source", place.url or place.path, "a folder of Parquet files"):
         files = parquet_files(place)
-        if not files and (others := place.files()):
+        if not files and (others := data_files(place)):
             raise InvalidInputError(
                 f"source is a folder without Parquet files: {place.name!r} holds "
                 f"{PurePosixPath(others[0].path).name!r}; pass a glob of its files, such as "
@@ -375,7 +378,7 @@ def _array_state(
     snapshot = None if commit is None else commit.snapshot
     dtypes = {part: np.dtype(array.dtype).name for part, array in arrays.items()}
     if len(X.shape) == 2 and X.shape[0] == 0:
-        return SourceState("array", name, (), snapshot, dtypes)
+        return SourceState("array", name, (), snapshot, dtypes, 0)
     missing = ReadOptions(missing_chunks=options.reading.missing_chunks)
     opened = open_all(Reading(X, missing), arrays.get("y"), arrays.get("sample_weight"))
     rows = _block_rows(opened.X, options.chunks)
@@ -391,7 +394,7 @@ def _array_state(
         SourcePart(block_name(i), stamp, partial(_rows_of_block, opened.sources, start, stop))
         for i, ((start, stop), stamp) in enumerate(zip(blocks, stamps, strict=True))
     )
-    return SourceState("array", name, parts, snapshot, dtypes)
+    return SourceState("array", name, parts, snapshot, dtypes, n_rows)
 
 
 def _array_name(array: Any) -> str:

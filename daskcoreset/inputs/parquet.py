@@ -522,14 +522,17 @@ def parquet_files(root: Place) -> list[Place]:
         is_file = root.is_file
     if is_file:
         return [root] if root.suffix in SUFFIXES else []
-    return [file for file in root.files() if _is_data(file, root)]
+    return [file for file in data_files(root) if file.suffix in SUFFIXES]
 
 
-def _is_data(file: Place, root: Place) -> bool:
+def data_files(root: Place) -> list[Place]:
+    """Return the files in a folder, without logs, marks and unfinished writes of other tools."""
+    return [file for file in root.files() if not _is_hidden(file, root)]
+
+
+def _is_hidden(file: Place, root: Place) -> bool:
     below = PurePosixPath(file.path[len(root.path) :].lstrip("/"))
-    # Logs and unfinished writes of other tools are hidden so.
-    hidden = any(part.startswith((".", "_")) for part in below.parts)
-    return file.suffix in SUFFIXES and not hidden
+    return any(part.startswith((".", "_")) for part in below.parts)
 
 
 def open_parquet(place: Place, name: str, stack: ExitStack, keys: Sequence[str] = ()) -> Any:

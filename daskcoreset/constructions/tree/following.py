@@ -125,13 +125,18 @@ class Plan:
 
 def _refuse_shrunk(state: SourceState, manifest: Manifest, removed: Sequence[str]) -> None:
     remedy = "the view is as it was. If that is meant, pass allow_shrink=True"
-    if state.kind == "array":
-        leaf = manifest.leaves[removed[0]]
-        start = manifest.leaves.offsets[manifest.leaves.position(leaf.name)]
+    if state.n_rows is not None:
+        leaves = manifest.leaves
+        starts = {name: leaves.offsets[leaves.position(name)] for name in removed}
+        # Rows of larger chunks are in fewer leaves, and none is gone.
+        below = [name for name, start in starts.items() if start >= state.n_rows]
+        if not below:
+            return
+        leaf = leaves[below[0]]
         raise InvalidInputError(
-            f"source {state.name!r} ends before row {start:,}, where leaf {leaf.name!r} of "
-            f"{leaf.rows:,} rows begins: it has shrunk below {len(removed)} of the "
-            f"{len(manifest.leaves)} leaves; {remedy}."
+            f"source {state.name!r} ends before row {starts[leaf.name]:,}, where leaf "
+            f"{leaf.name!r} of {leaf.rows:,} rows begins: it has shrunk below {len(below)} of the "
+            f"{len(leaves)} leaves; {remedy}."
         )
     if not state.parts:
         raise InvalidInputError(

@@ -625,11 +625,40 @@ def test_refresh__bad_sources_leave_the_view_as_it_was(tmp_path: Path) -> None:
     assert_alike(view, CoresetTree.follow(array, tmp_path / "fresh", **OPTIONS))
 
 
+@pytest.mark.parametrize("chunk", [5, 30, 70, 500])
+def test_refresh__of_an_array_written_anew_in_other_chunks(tmp_path: Path, chunk: int) -> None:
+    view = CoresetTree.follow(make_array(tmp_path / "rows", 100), tmp_path / "view", **OPTIONS)
+    shutil.rmtree(tmp_path / "rows")
+    made = zarr.create_array(tmp_path / "rows", shape=(100, 2), chunks=(chunk, 2), dtype="f8")
+    made[:] = rows(100)
+    view.refresh()
+    assert_alike(view, CoresetTree.follow(made, tmp_path / "fresh", **OPTIONS))
+    made.resize((25, 2))
+    if chunk == 5:
+        with pytest.raises(InvalidInputError, match=r"ends before row 25, .* below 15 of the 20 "):
+            view.refresh()
+
+
 def test_refresh__of_files_that_are_all_gone(tmp_path: Path) -> None:
     source = make_days(tmp_path / "days", range(1, 3))
     view = CoresetTree.follow(source, tmp_path / "view", **OPTIONS)
     shutil.rmtree(tmp_path / "days")
     with pytest.raises(InvalidInputError, match="look whether its disk is there"):
+        view.refresh()
+    assert view.refresh(allow_shrink=True).n_leaves == 0
+
+
+def test_refresh__of_a_folder_where_marks_of_its_writer_are_left(tmp_path: Path) -> None:
+    folder = tmp_path / "days"
+    folder.mkdir()
+    (folder / "_SUCCESS").touch()
+    view = CoresetTree.follow(folder, tmp_path / "view", **OPTIONS)  # and no data yet
+    assert len(view) == 0
+    pandas = pytest.importorskip("pandas")
+    pandas.DataFrame(rows(5), columns=["a", "b"]).to_parquet(folder / "1.parquet")
+    assert view.refresh().added == ("1.parquet",)
+    (folder / "1.parquet").unlink()
+    with pytest.raises(InvalidInputError, match="holds none of the 1 files any more"):
         view.refresh()
     assert view.refresh(allow_shrink=True).n_leaves == 0
 
