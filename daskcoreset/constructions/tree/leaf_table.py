@@ -256,6 +256,8 @@ def time_text(time: Any) -> str | None:
     """
     if time is None or isinstance(time, str):
         return time
+    if str(time) in ("NaT", "nan"):
+        raise InvalidInputError(f"time is {time}, which is no time; pass one, or leave it out.")
     if isinstance(time, dt.date):  # a datetime is one too
         return time.isoformat()
     if isinstance(time, (np.datetime64, int, float)) and not isinstance(time, bool):

@@ -220,6 +220,8 @@ def test_changes__bad_input_changes_nothing(tmp_path: Path) -> None:
         (lambda: tree.append(day(1), name=""), InvalidInputError, "name is empty"),
         (lambda: tree.append(day(1), name=wrong), InvalidTypeError, "name is an int"),
         (lambda: tree.append(day(1), time=[1]), InvalidTypeError, "time is a list"),
+        (lambda: tree.append(day(1), time=np.datetime64("NaT")), InvalidInputError, "time is NaT"),
+        (lambda: tree.append(day(1), time=float("nan")), InvalidInputError, "time is nan"),
         (lambda: tree.append(np.ones((9, 3))), InvalidInputError, "X has 3 features"),
         (lambda: tree.append(day(1), np.ones(60)), InvalidInputError, "y is given"),
         (lambda: tree.append(bad), InvalidInputError, "X contains NaN"),
