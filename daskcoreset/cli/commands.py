@@ -14,6 +14,7 @@ import typer
 
 import daskcoreset
 from daskcoreset.cli.convert import find_members, write_store
+from daskcoreset.cli.labels import FILES, KIND, labels_of, write_labels
 from daskcoreset.cli.parameters import (
     Clusters,
     Column,
@@ -46,20 +47,25 @@ from daskcoreset.cli.parameters import (
 from daskcoreset.cli.trees import trees
 from daskcoreset.core.atomic import new_file
 from daskcoreset.core.contents import HEADER
-from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.coreset import Coreset, n_clusters_of
 from daskcoreset.core.deadline import time_limit
-from daskcoreset.core.errors import StoreError
-from daskcoreset.core.locations import locate
+from daskcoreset.core.errors import InvalidInputError, StoreError
+from daskcoreset.core.inside import refuse_inside
+from daskcoreset.core.locations import local_path, locate
 from daskcoreset.core.optional import need_matplotlib
 from daskcoreset.core.plain_files import hold_folder
 from daskcoreset.core.secrets import without_secrets
 from daskcoreset.execution.cluster import cluster_for
 from daskcoreset.execution.progress import show_progress
 from daskcoreset.inputs.options import ReadOptions, reading
+from daskcoreset.metrics.costs import data_of
 from daskcoreset.sensitivities import CONSTRUCTIONS
 
 # Of what a coreset says about itself: far more than provenance takes.
 _HEADER_BYTES = 2**24
+
+# What the program makes as Zarr stores and may replace, in words.
+_KINDS = {"coreset": "a coreset", KIND: "an array of labels"}
 
 app = typer.Typer(
     pretty_exceptions_enable=False,
@@ -229,6 +235,68 @@ def rows(
 
 
 @app.command()
+def predict(
+    path: Store,
+    source: In,
+    out: Annotated[
+        str, typer.Argument(metavar="OUT", help="Labels: .parquet, .csv, .npy or .zarr.")
+    ],
+    *,
+    clusters: Annotated[
+        int | None,
+        typer.Option(min=1, help="Clusters k; by default those that STORE was built for."),
+    ] = None,
+    seed: Seed = None,
+    column: Column = None,
+    columns: Columns = None,
+    storage_option: StorageOptions = None,
+    missing_chunks: MissingChunks = "raise",
+    on_invalid: Annotated[
+        str | None,
+        choice(
+            "raise",
+            "drop",
+            text="Rows with NaN or infinity: an error, or -1; by default as STORE was built.",
+        ),
+    ] = None,
+    chunks: Rows = None,
+    overwrite: Overwrite = False,
+    timeout: Timeout = None,
+    progress: Progress = None,
+) -> None:
+    """Solve k-means on the coreset STORE, and write the cluster of every row of IN.
+
+    OUT has one number a row, from 0, in the order of IN: a column "cluster", or an array.
+    """
+    from daskcoreset.estimators.kmeans import CoresetKMeans
+
+    target = _labels_target(out, source, overwrite=overwrite)
+    start = time.perf_counter()
+    told = mapping(storage_option)
+    read = ReadOptions(
+        told if "://" in source else None,
+        names_of(column, columns),
+        missing_chunks,  # type: ignore[arg-type] # one of the choices
+    )
+    rule: Any = on_invalid
+    with time_limit(timeout):
+        coreset = Coreset.from_zarr(path, storage_options=told if "://" in path else None)
+        k = _clusters_for(coreset, clusters)
+        # Opened before the clusters are sought, for this is where wrong input shows.
+        data = reading(absolute(source), read)
+        blocks = data_of(coreset, data, None, None, chunks=chunks or "auto", on_invalid=rule)
+        model = CoresetKMeans(k, metric=coreset.metric, random_state=seed).fit(coreset)
+        made = write_labels(
+            labels_of(model, blocks),
+            target,
+            may_replace=lambda: _check_target(out, overwrite=overwrite, kind=KIND),
+            progress=progress,
+        )
+    facts = {"labels": out, **made, "clusters": k, "cost on coreset": model.coreset_inertia_}
+    show("labels", {**facts, "seconds": round(time.perf_counter() - start, 2)})
+
+
+@app.command()
 def audit(
     path: Store,
     source: In,
@@ -332,21 +400,51 @@ def demo(
     run_demo(data, folder=folder, seed=seed, quick=quick, progress=progress)
 
 
-def _check_target(out: str, *, overwrite: bool) -> None:
-    """Check, before the work, that the result can be saved."""
+def _clusters_for(coreset: Coreset, clusters: int | None) -> int:
+    """Return the number of clusters to find: the one asked for, or that of the coreset."""
+    known = n_clusters_of(coreset) if clusters is None else clusters
+    if known is None:
+        raise InvalidInputError("STORE was built for any number of clusters; pass --clusters.")
+    if known > len(coreset):
+        raise InvalidInputError(
+            f"--clusters is {known}, and STORE has {len(coreset)} rows; pass fewer clusters, or "
+            f"build a larger coreset."
+        )
+    return known
+
+
+def _labels_target(out: str, source: str, *, overwrite: bool) -> Path:
+    """Check, before the work, that labels can be saved; return where."""
+    place = local_path("OUT", out)
+    if place.suffix == ".zarr":
+        refuse_inside(place)
+        _check_target(out, overwrite=overwrite, kind=KIND)
+    else:
+        free_file(out, *FILES, ".zarr", overwrite=overwrite)
+    data = locate("IN", source)
+    if data == place or data in place.parents:
+        raise StoreError(f"{out} is a part of IN, which is only read; choose another path")
+    return place
+
+
+def _check_target(out: str, *, overwrite: bool, kind: str = "coreset") -> bool:
+    """Check, before the work, that the result can be saved; return whether it replaces one."""
     path = locate("out", out)
     if isinstance(path, str):
-        return  # asked when saving: a question to a remote store may cost as much
+        return False  # asked when saving: a question to a remote store may cost as much
     if path.is_dir() and not any(path.iterdir()):
-        return
+        return False
     if path.exists():
         if not overwrite:
             raise StoreError(f"{out} exists; pass --overwrite or choose another path")
-        if _kind_of(path) != "coreset":
-            raise StoreError(f"{out} is not a coreset, so it is never overwritten; choose another")
+        if _kind_of(path) != kind:
+            what = _KINDS[kind]
+            raise StoreError(f"{out} is not {what}, so it is never overwritten; choose another")
+        return True
     parent = next(parent for parent in path.parents if parent.exists())
     if not (parent.is_dir() and os.access(parent, os.W_OK)):
         raise StoreError(f"{out}: nothing can be written in {parent}; choose another path")
+    return False
 
 
 def _kind_of(path: Path) -> str | None:

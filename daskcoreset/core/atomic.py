@@ -25,7 +25,7 @@ from functools import cache
 from operator import itemgetter
 from pathlib import Path
 
-from daskcoreset.core.errors import StoreError
+from daskcoreset.core.errors import CoresetError, StoreError
 
 _LEFTOVER = re.compile(
     r"\.(?P<name>.+)\.(?P<number>[0-9a-f]{32})\.daskcoreset-(?P<role>partial|previous)"
@@ -126,6 +126,8 @@ def new_file(path: Path) -> Iterator[Path]:
     try:
         yield scratch
         scratch.replace(target)
+    except CoresetError:  # of what the body reads, though some are errors of the system as well
+        raise
     except OSError as error:
         reason = error.strerror or error
         raise StoreError(f"{path} cannot be written: {reason}; choose another path.") from error

@@ -206,6 +206,20 @@ def _common_cost(costs: Sequence[Mapping[str, Any] | None]) -> Mapping[str, Any]
     return costs[0] if all(cost == costs[0] for cost in costs) else kinds[0]  # type: ignore[return-value]
 
 
+def n_clusters_of(coreset: Coreset) -> int | None:
+    """Return the number of clusters, or components, that a coreset was built for; None for any.
+
+    Examples
+    --------
+    >>> record = {"objective": {"n_clusters": 3}}
+    >>> n_clusters_of(Coreset([[0.0], [1.0]], [1.0, 1.0], [0, 1], provenance=record))
+    3
+    """
+    record = coreset.provenance.get("objective") or {}
+    known = record.get("n_clusters") or record.get("n_components")
+    return None if known is None else int(known)
+
+
 # Version of the layout of a stored coreset; one higher whenever an older reader would fail.
 SCHEMA_VERSION = 1
 

@@ -554,7 +554,12 @@ def _applied(function: Callable[..., T], *values: Any) -> T:
 
 
 def map_rows(
-    blocks: RowBlocks, function: Callable[[Block], Any], *, dtype: Any, columns: int | None = None
+    blocks: RowBlocks,
+    function: Callable[[Block], Any],
+    *,
+    dtype: Any,
+    columns: int | None = None,
+    missing: float | None = None,
 ) -> Any:
     """Define `function` of every block, as a Dask array with a row for every row of the data.
 
@@ -562,7 +567,8 @@ def map_rows(
     ----------
     blocks : RowBlocks
         Rows that no cost can be broadcast to are an error when their block runs, whatever the
-        schema says: a row left out would leave the result shorter than the data.
+        schema says, unless there is a value for them: a row left out would leave the result
+        shorter than the data.
     function : callable
         ``function(block)`` gives an array of as many rows as the block, or the `InvalidRow` of
         one of them. Picklable, with a deterministic token.
@@ -570,6 +576,8 @@ def map_rows(
         What `function` returns.
     columns : int or None, default=None
         Columns of what `function` returns; None for a vector.
+    missing : float or None, default=None
+        Value of rows that ``on_invalid="drop"`` leaves out.
 
     Returns
     -------
@@ -580,7 +588,8 @@ def map_rows(
     """
     masked = blocks.cube is not None
     if masked:
-        dtype = masked_dtype(dtype)
+        dtype, missing = masked_dtype(dtype), np.nan
+    drops = masked or (missing is not None and blocks.schema.on_invalid == "drop")
     chunks: dict[str, Any] = {"i": blocks.sizes or (np.nan,) * blocks.n_blocks}
     new_axes: dict[str, int] = {}
     if columns is not None and "X" in blocks.arrays:
@@ -590,10 +599,10 @@ def map_rows(
     values = _map_blocks(
         replace(
             blocks,
-            schema=replace(blocks.schema, on_invalid="drop" if masked else "raise"),
+            schema=replace(blocks.schema, on_invalid="drop" if drops else "raise"),
         ),
-        partial(_masked_values, function, np.dtype(dtype), columns)
-        if masked
+        partial(_masked_values, function, missing, np.dtype(dtype), columns)
+        if drops
         else partial(_row_values, function),
         name=f"{OURS}rows-{uuid.uuid4().hex}",
         axes="i" if columns is None else "ij",
@@ -618,22 +627,23 @@ def masked_dtype(dtype: Any) -> np.dtype[Any]:
     return np.result_type(plain, np.float32) if plain.kind != "f" else plain
 
 
-def _masked_values(
+def _masked_values(  # noqa: PLR0917 - bound by position
     function: Callable[[Block], Any],
+    missing: float | None,
     dtype: np.dtype[Any],
     columns: int | None,
     rows: ReadBlock,
     broadcast: None,
 ) -> Any:
-    """Return the values of a block of a cube, NaN where its rows were dropped."""
+    """Return the values of a block, `missing` where its rows were dropped."""
     shape = (rows.read,) if columns is None else (rows.read, columns)
     if rows.problem is None and not len(rows.valid_block):
-        return np.full(shape, np.nan, dtype)
+        return np.full(shape, missing, dtype)
     found = _row_values(function, rows, broadcast)
     kept = rows.valid_block.rows
     if kept is None:
         return np.asarray(found).astype(dtype, copy=False)
-    values = np.full(shape, np.nan, dtype)
+    values = np.full(shape, missing, dtype)
     values[kept] = found
     return values
 

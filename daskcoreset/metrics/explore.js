@@ -71,7 +71,7 @@ if (!chosen.length) {
   let weight = 0;
   for (const i of chosen) weight += data.weight[i];
   const most = chosen.slice(0, 50), cell = 'style="padding:2px 9px;text-align:right;white-space:nowrap"';
-  const label = (i) => config.classes.length ? config.classes[data.label[i]] : short(data.label[i]);
+  const label = (i) => config.rare[i] ?? (config.classes.length ? config.classes[data.label[i]] : short(data.label[i]));
   const heads = ["row of the data", "weight", "cluster", ...(config.hasLabels ? ["label"] : []), ...(config.where.length ? ["where"] : []), ...config.names];
   const line = (i) => [short(data.index[i]), short(data.weight[i]), own[i] + 1, ...(config.hasLabels ? [label(i)] : []), ...(config.where.length ? [config.where[i]] : []), ...config.names.map((_, j) => short(data[`v${j}`][i]))];
   const table = most.map((i) => `<tr>${line(i).map((text) => `<td ${cell}>${safe(text)}</td>`).join("")}</tr>`).join("");

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.core.atomic import new_file
-from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.coreset import Coreset, n_clusters_of
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense
 from daskcoreset.core.random import RandomState, resolve_seed
@@ -206,9 +207,7 @@ def clusters_of(
 
 def _clusters_wanted(coreset: Coreset) -> int:
     """Return the number of clusters that a coreset was built for, or a usual one."""
-    record = coreset.provenance.get("objective") or {}
-    known = record.get("n_clusters") or record.get("n_components") or _FIRST
-    return min(int(known), _MAX_CLUSTERS)
+    return min(n_clusters_of(coreset) or _FIRST, _MAX_CLUSTERS)
 
 
 def _contents(
@@ -222,8 +221,12 @@ def _contents(
     if not (weights > 0).any():
         raise InvalidInputError("coreset has no row of positive weight; there is nothing to show.")
     n_rows = min(len(coreset), _MAX_ROWS)
-    # Index, position, weight, label, principal axes, clusters, and the text of coordinates.
+    classes, labels = _classes(coreset.labels)
+    rare = _rare(coreset.labels, classes, labels)
+    # Index, position, weight, label, principal axes, clusters, and the text of coordinates and of
+    # rare labels.
     beside = 8 + 4 + 4 + 4 + 8 + most + 24 * len(coreset.coordinates)
+    beside += sum(len(json.dumps(label)) for label in rare) // len(coreset)
     room = int(np.clip(_DATA_BYTES // (4 * n_rows) - beside // 4, 2, _MAX_COLUMNS))
     chosen = _chosen_columns(coreset, columns, room)
     n_rows = min(n_rows, max(100, _DATA_BYTES // (beside + 4 * len(chosen))))
@@ -244,7 +247,6 @@ def _contents(
     if n_rows < len(coreset):
         rng = np.random.default_rng(seed)
         positions = np.sort(rng.choice(len(coreset), n_rows, replace=False))
-    classes, labels = _classes(coreset.labels)
     facts = {
         "n": coreset.provenance.get("n"),
         "m": len(coreset),
@@ -263,6 +265,7 @@ def _contents(
         None if labels is None else labels[positions],
         [one._replace(labels=one.labels[positions]) for one in clusters],
         _places(coreset, positions),
+        [rare[i] for i in positions] if rare else [],
         facts,
     )
 
@@ -317,6 +320,15 @@ def _classes(labels: AnyArray | None) -> tuple[list[str], AnyArray | None]:
     if len(names) > _MAX_CLASSES:
         names = [*names[: _MAX_CLASSES - 1], OTHERS]
     return names, np.minimum(place[codes], len(names) - 1).astype(np.uint8)
+
+
+def _rare(labels: AnyArray | None, classes: list[str], codes: AnyArray | None) -> list[str | None]:
+    """Return the labels of rows whose class is of many labels, None for other rows."""
+    if labels is None or codes is None or classes[-1:] != [OTHERS]:
+        return []
+    last = len(classes) - 1
+    pairs = zip(labels.tolist(), codes.tolist(), strict=True)
+    return [str(label)[:80] if code == last else None for label, code in pairs]
 
 
 def _places(coreset: Coreset, positions: IndexArray) -> list[str]:

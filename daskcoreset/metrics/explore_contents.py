@@ -47,6 +47,8 @@ class Contents(NamedTuple):
         Positions in `classes`, or the numbers themselves.
     where : list of str
         Coordinates of the rows, where they have some.
+    rare : list of str or None
+        Labels of the rows whose class is `OTHERS`, None for other rows; empty without that class.
     clusters : list of Clusters
         For 1, 2, ... of them; labels of the rows that are drawn.
     facts : dict of str to object
@@ -62,4 +64,5 @@ class Contents(NamedTuple):
     labels: AnyArray | None
     clusters: list[Clusters]
     where: list[str]
+    rare: list[str | None]
     facts: dict[str, Any]

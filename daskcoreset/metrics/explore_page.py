@@ -66,6 +66,7 @@ def _document(contents: Contents) -> Any:
         "names": contents.names,
         "classes": contents.classes,
         "others": len(contents.classes) - 1 if contents.classes[-1:] == [OTHERS] else None,
+        "rare": contents.rare,
         "hasLabels": contents.labels is not None,
         "where": contents.where,
         "ink": INK,

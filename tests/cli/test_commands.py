@@ -15,13 +15,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dask
+import dask.array as da
 import numpy as np
 import pytest
+import zarr
 from typer.testing import CliRunner
 
 import daskcoreset
 from daskcoreset import Coreset, datasets
-from daskcoreset.cli import commands, convert
+from daskcoreset.cli import commands, convert, labels
+from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.execution.cluster import cluster_for
 from daskcoreset.execution.lazy import active_client
 from tests.tools.command_line import Capture, call_main, error_line, facts_of, run_main
@@ -585,6 +588,130 @@ def test_rows__are_written_whole_or_not_at_all(
     assert call_main("rows", out, table, "--overwrite") == 1
     assert table.read_text() == "what was there"
     assert not list(tmp_path.glob(".rows*"))
+
+
+def _read_labels(path: Path) -> Any:
+    pd = pytest.importorskip("pandas")
+    if path.suffix == ".npy":
+        return np.load(path)
+    if path.suffix == ".zarr":
+        return zarr.open_array(path, mode="r")[:]
+    table = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+    assert list(table) == ["cluster"]
+    return table["cluster"].to_numpy()
+
+
+@pytest.mark.parametrize("name", ["rows.parquet", "rows.csv", "rows.npy", "rows.zarr"])
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_predict__as_the_model(
+    npz: Path, arrays: Mapping[str, Any], capsys: Capture, name: str, metric: Any
+) -> None:
+    out, target = npz.with_name("out.zarr"), npz.with_name(name)
+    assert call_main("build", npz, out, "--size", 90, "--seed", 0, "--metric", metric) == 0
+    capsys.readouterr()
+    words = ["predict", out, npz, target, "--clusters", 3, "--seed", 1, "--chunks", 50]
+    assert call_main(*words) == 0
+    facts = facts_of(capsys.readouterr().out)
+    assert (facts["rows"], facts["without_cluster"], facts["clusters"]) == ("600", "0", "3")
+    model = CoresetKMeans(3, metric=metric, random_state=1).fit(Coreset.from_zarr(out))
+    assert float(facts["cost on coreset"]) == model.coreset_inertia_
+    found = _read_labels(target)
+    np.testing.assert_array_equal(found, model.predict(arrays["X"]))
+    assert call_main(*words) == 1
+    assert "--overwrite" in error_line(capsys)
+    words[words.index("--clusters") + 1] = 2
+    assert call_main(*words, "--overwrite") == 0
+    assert _read_labels(target).max() == 1
+
+
+def test_predict__rows_without_values(
+    arrays: Mapping[str, Any], out: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    holes = arrays["X"].copy()
+    holes[[5, 333], [0, 2]] = np.nan, np.inf
+    data, target = tmp_path / "holes.npy", tmp_path / "labels.npy"
+    np.save(data, holes)
+    built = ["build", data, out, "--size", 90, "--method", "kmeans", "--clusters", 4]
+    assert call_main(*built, "--on-invalid", "drop") == 0
+    capsys.readouterr()
+    assert call_main("predict", out, data, target) == 0
+    facts = facts_of(capsys.readouterr().out)
+    assert (facts["without_cluster"], facts["clusters"]) == ("2", "4")
+    found = np.load(target)
+    assert np.flatnonzero(found == -1).tolist() == [5, 333]
+    assert sorted(set(found)) == [-1, 0, 1, 2, 3]
+    target.unlink()
+    assert call_main("predict", out, data, target, "--on-invalid", "raise") == 1
+    assert "NaN in column 0 at row 5;" in (said := error_line(capsys))
+    assert "--on-invalid drop" in said
+    assert not list(tmp_path.glob("*labels*"))
+
+
+def test_predict__what_it_refuses(npz: Path, out: Path, tmp_path: Path, capsys: Capture) -> None:
+    assert call_main("build", npz, out, "--size", 50, "--seed", 0) == 0
+    target = tmp_path / "labels.zarr"
+
+    def refused(*words: object, code: int = 1) -> str:
+        capsys.readouterr()
+        assert call_main("predict", *words) == code
+        return error_line(capsys)
+
+    assert "pass --clusters" in refused(out, npz, target)
+    assert "STORE has 50 rows" in refused(out, npz, target, "--clusters", 51)
+    assert ".npy or .zarr" in refused(out, npz, tmp_path / "labels.txt", "--clusters", 2, code=2)
+    assert "not an array of labels" in refused(out, npz, out, "--clusters", 2, "--overwrite")
+    assert "is a coreset of" in refused(out, npz, out / "labels.zarr", "--clusters", 2)
+    assert "local disk" in refused(out, npz, "s3://bucket/labels.npy", "--clusters", 2)
+    narrow = tmp_path / "narrow.npy"
+    np.save(narrow, np.ones((30, 2)))
+    assert "2 columns and the coreset 3" in refused(out, narrow, target, "--clusters", 2)
+    words = [out, narrow, narrow, "--clusters", 2, "--overwrite"]
+    assert "part of IN" in refused(*words)
+    assert np.load(narrow).shape == (30, 2)
+    assert not target.exists()
+
+
+@pytest.mark.parametrize("name", ["rows.parquet", "rows.csv", "rows.npy", "rows.zarr"])
+def test_predict__writes_whole_or_not_at_all(
+    npz: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    assert call_main("build", npz, out, "--size", 50) == 0
+    words = ["predict", out, npz, tmp_path / name, "--clusters", 2, "--chunks", 50]
+    assert call_main(*words) == 0
+    before = _read_labels(tmp_path / name)
+    computed = labels.compute_all
+    calls = []
+
+    def full_disk(lazy: Any) -> Any:
+        calls.append(lazy)
+        if len(calls) == 2:
+            raise OSError(28, "No space left on device")
+        return computed(lazy)
+
+    monkeypatch.setattr(labels, "_ROWS", 7)
+    monkeypatch.setattr(labels, "threads_of_a_worker", lambda **_: 1)
+    monkeypatch.setattr(labels, "compute_all", full_disk)
+    assert call_main(*words, "--overwrite") == 1
+    assert len(calls) == 2
+    np.testing.assert_array_equal(_read_labels(tmp_path / name), before)
+    assert {one.name for one in tmp_path.iterdir()} == {"data.npz", "out.zarr", name}
+
+
+def test_predict__holds_a_few_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Parquet table of many blocks is never asked for as a whole."""
+    lazy = da.arange(100, chunks=3, dtype=np.int32)
+    asked = []
+
+    def computed(some: Any) -> Any:
+        asked.append(some.numblocks[0])
+        return dask.compute(some)
+
+    monkeypatch.setattr(labels, "compute_all", computed)
+    monkeypatch.setattr(labels, "threads_of_a_worker", lambda **_: 2)
+    pieces = list(labels._pieces(labels._computed(lazy, False), 10))
+    assert max(asked) == 8
+    assert [len(piece) for piece in pieces] == [10] * 10
+    np.testing.assert_array_equal(np.concatenate(pieces), np.arange(100))
 
 
 @pytest.mark.parametrize("name", ["rows.parquet", "rows.npz"])

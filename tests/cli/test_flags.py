@@ -63,6 +63,7 @@ _DATA: dict[str, list[str]] = {
     "store": ["{data}", "{free}"],
     "info": ["{coreset}"],
     "rows": ["{coreset}", "{rows.csv}"],
+    "predict": ["{coreset}", "{data}", "{rows.csv}", "--clusters", "2"],
     "audit": ["{coreset}", "{data}", "--clusters", "2"],
     "plot": ["{coreset}", "{rows.png}", "{data}"],
     "tree create": ["{free}"],

@@ -265,6 +265,13 @@ def test_map_rows__names_the_bad_row() -> None:
     with pytest.raises(InvalidInputError, match="column 1 at row 777"):
         mapped.compute()
     np.testing.assert_array_equal(mapped[:300].compute(), X[:300, 0])
+    filled = map_rows(
+        row_blocks(lazy, on_invalid="drop"), first, dtype=X.dtype, missing=-1
+    ).compute()
+    np.testing.assert_array_equal(filled, np.where(np.arange(len(X)) == 777, -1, X[:, 0]))
+    strict = map_rows(row_blocks(lazy, on_invalid="raise"), first, dtype=X.dtype, missing=-1)
+    with pytest.raises(InvalidInputError, match="column 1 at row 777"):
+        strict.compute()
     unknown = map_rows(row_blocks(lazy[lazy[:, 0] > -99]), first, dtype=X.dtype)
     with pytest.raises(InvalidInputError, match="column 1 at row 77 of block 7"):
         unknown.compute()

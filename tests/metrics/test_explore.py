@@ -223,3 +223,23 @@ def test_explore__knows_which_label_stands_for_many() -> None:
     for n_labels, known in ((30, '["others",9]'), (3, '["others",null]')):
         coreset = coreset_of(200, 2, np.array([f"label {i % n_labels}" for i in range(200)]))
         assert known in coreset.explore(max_clusters=2).html
+
+
+def test_explore__rows_of_rare_labels_keep_their_own() -> None:
+    names = np.array(["a"] * 60 + [f"frequent {i % 8}" for i in range(120)] + ["rare", "no one's"])
+    coreset = coreset_of(182, 2, names)
+    contents = _contents(coreset, 2, None, 0)
+    assert contents.classes == ["a", *(f"frequent {i}" for i in range(8)), "others"]
+    assert contents.rare == [None] * 180 + ["rare", "no one's"]
+    html = coreset.explore(max_clusters=2).html
+    assert '"rare"' in html
+    assert "config.rare[i] ??" in html
+    few = _contents(coreset_of(30, 2, names[:30]), 2, None, 0)
+    assert few.rare == []
+
+
+def test_explore__has_room_for_long_rare_labels() -> None:
+    names = np.array([f"{i:06d}" + 90 * "n" for i in range(6000)])
+    html = coreset_of(6000, 4, names).explore(max_clusters=2).html
+    assert len(html) < 2_000_000
+    assert "0" * 3 in html
