@@ -28,7 +28,8 @@ from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocat
 from scipy import stats
 
 import daskcoreset
-from daskcoreset.core.looks import Look, look_of
+from daskcoreset.core import looks
+from daskcoreset.core.looks import Look
 from daskcoreset.datasets import available
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ RESULTS = Path(__file__).parent / "results"
 
 def looks_of(methods: Mapping[str, str]) -> dict[str, Look]:
     """Return how methods look, by the names that the table of looks has for them."""
-    return {method: look_of(name, i) for i, (method, name) in enumerate(methods.items())}
+    return dict(zip(methods, looks.looks_of(methods.values()), strict=True))
 
 
 def arguments(doc: str | None, sets: Sequence[str] = ()) -> argparse.ArgumentParser:

@@ -92,7 +92,7 @@ def _draw_errors(ax: Axes, comparison: Comparison) -> None:
         # Side by side, so that the bars of one method do not hide those of another.
         sizes = np.array([cell.size for cell in cells]) * 1.04 ** (i - 1)
         # A logarithm has no place for zero: the best solution of all may be one of these.
-        shown, look = np.maximum(mean, 1e-6), look_of(name, i)
+        shown, look = np.maximum(mean, 1e-6), look_of(name)
         ax.errorbar(sizes, shown, spread, label=name, capsize=3, **_line(look))
     label_errors(ax, np.array(comparison.scale.sizes))
     ax.set_ylabel("cost above that of the best solution")

@@ -8,6 +8,10 @@ are colour-blind tell apart.
 
 from __future__ import annotations
 
+import colorsys
+import hashlib
+from collections import Counter
+from collections.abc import Iterable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -85,10 +89,14 @@ LOOKS: dict[str, Look] = {
 }
 """By the name of a method, and for some by a variant behind a comma."""
 
-_MORE = (
-    Look(BLUE, "*", "-"), Look(ORANGE, "P", "--"), Look(GREEN, "X", "-."), Look(PINK, "v", ":"),
-    Look(YELLOW, "D", "-"), Look(SKY, "o", "--"), Look(GREY, "^", "-."),
-)  # fmt: skip
+# Of methods that the table does not know.
+_MARKERS, _DASHES = "os^vD<>pPX*h", ("-", "--", "-.", ":")
+
+# Of their colours, in degrees: eyes tell fewer greens and blues apart than reds and violets.
+_HUES = (0, 22, 48, 95, 165, 190, 228, 265, 295, 330)
+
+# Of their colours, by the measure of WCAG: as far from white as from black, 4.6 to one.
+_LUMINANCE, _SATURATION = 0.18, 0.75
 
 CLASSES: tuple[tuple[str, str], ...] = (
     (BLUE, "o"), (ORANGE, "^"), (GREEN, "s"), (PINK, "D"), (YELLOW, "v"),
@@ -97,14 +105,13 @@ CLASSES: tuple[tuple[str, str], ...] = (
 """Colour and marker of the first, second, ... label or cluster."""
 
 
-def look_of(method: object, position: int = 0) -> Look:
-    """Return how a method looks; one that is unknown by its position among others.
+def look_of(method: object) -> Look:
+    """Return how a method looks; one that the table does not know, by its name.
 
     Parameters
     ----------
     method : str
         A key of `LOOKS`, in any case; ``"kmeans, 5 clusters"`` looks like ``"kmeans"``.
-    position : int, default=0
 
     Returns
     -------
@@ -114,14 +121,54 @@ def look_of(method: object, position: int = 0) -> Look:
     --------
     >>> look_of("uniform").color, look_of("Lightweight, default") == look_of("lightweight")
     ('#CC79A7', True)
+    >>> look_of("my own") == look_of("My own")
+    True
     """
-    name = str(method).lower()
-    known = LOOKS.get(name) or LOOKS.get(name.partition(",")[0].strip())
-    if known:
-        return known
-    # Beyond the first ones a colour comes again, beside another marker.
-    turn, place = divmod(position, len(_MORE))
-    return _MORE[place]._replace(marker=_MORE[(place + turn) % len(_MORE)].marker)
+    return looks_of([method])[0]
+
+
+def looks_of(methods: Iterable[object]) -> list[Look]:
+    """Return how the methods of one picture look.
+
+    Those that the table does not know have the look of their name in every picture, whatever
+    their order, unless two of one picture would share a colour: then the one whose name comes
+    later in the alphabet takes the next colour that is free.
+
+    Examples
+    --------
+    >>> looks_of(["my own", "uniform"]) == [look_of("my own"), look_of("uniform")]
+    True
+    """
+    names = [str(method).lower() for method in methods]
+    found = {name: look for name in names if (look := _known(name))}
+    n_hues = len(_HUES)
+    hues, taken = Counter[int](), set[int]()
+    for name in sorted(set(names) - set(found)):
+        digest = hashlib.sha256(name.encode(errors="surrogatepass")).digest()
+        own = int.from_bytes(digest[:8], "big")
+        turned = ((own + i) % (n_hues * len(_MARKERS)) for i in range(n_hues * len(_MARKERS)))
+        place = min(turned, key=lambda place: (hues[place % n_hues], place in taken))
+        hues[place % n_hues] += 1
+        taken.add(place)
+        color, marker = _color(_HUES[place % n_hues]), _MARKERS[place // n_hues]
+        found[name] = Look(color, marker, _DASHES[digest[8] % len(_DASHES)])
+    return [found[name] for name in names]
+
+
+def _known(name: str) -> Look | None:
+    return LOOKS.get(name) or LOOKS.get(name.partition(",")[0].strip())
+
+
+def _color(hue: float) -> str:
+    """Return the colour of a hue, in degrees, that is seen on white and on black alike."""
+    low, high = 0.0, 1.0
+    for _ in range(20):
+        middle = (low + high) / 2
+        rgb = colorsys.hls_to_rgb(hue / 360, middle, _SATURATION)
+        parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb]
+        dark = 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2] < _LUMINANCE
+        low, high = (middle, high) if dark else (low, middle)
+    return "#" + "".join(f"{round(255 * c):02X}" for c in rgb)
 
 
 def axes_for(ax: Axes | None) -> Axes:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.looks import AUDITED, add_legend, axes_for, ink_of, look_of, new_axes
+from daskcoreset.core.looks import AUDITED, add_legend, axes_for, ink_of, looks_of, new_axes
 from daskcoreset.core.optional import need_matplotlib
 from daskcoreset.core.tables import brief
 from daskcoreset.core.typing import FloatArray
@@ -76,8 +76,9 @@ def plot_error(
     need_matplotlib()
     ax = axes_for(ax)
     sizes = np.unique(np.concatenate([line[0] for line in lines.values()]))
+    looks = looks_of(lines)
     for i, (name, (size, mean, width)) in enumerate(lines.items()):
-        look = look_of(name, i)
+        look = looks[i]
         # Side by side, so that the bars of one method do not hide those of another.
         x = size * 1.03 ** (i - (len(lines) - 1) / 2)
         above = np.where(mean > 0, mean, np.nan)

@@ -29,6 +29,8 @@ import xarray as xr
 import zarr
 
 from daskcoreset import Coreset, CoresetStream, CoresetTree, MaxMarginCoreset, build
+from daskcoreset.constructions.margin.active import ActiveMaxMargin
+from daskcoreset.constructions.margin.active_run import KIND
 from daskcoreset.core.errors import (
     CoresetError,
     CoresetWarning,
@@ -40,6 +42,7 @@ from daskcoreset.core.moments import merge_moments, moments_of
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.execution.engine import read_block
 from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.inputs.containers import _ACTIVE
 from daskcoreset.sensitivities import Uniform
 from tests.tools.plain_loops import use_plain_loops
 
@@ -644,6 +647,10 @@ def test_build__stored_coreset_is_refused_for_its_weights_would_be_lost(tmp_path
     tree.append(coreset.points)
     with pytest.raises(InvalidInputError, match=r"X is a stored tree.*CoresetTree\.open"):
         build(tmp_path / "tree", size=2)
+    ActiveMaxMargin(random_state=0).start(coreset.points, store=tmp_path / "run")
+    with pytest.raises(InvalidInputError, match=r"X is a stored run.*ActiveMaxMargin\.resume"):
+        build(tmp_path / "run", size=2)
+    assert _ACTIVE == KIND  # of another layer
 
 
 def test_overloads__have_every_option_of_build() -> None:

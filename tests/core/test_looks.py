@@ -12,7 +12,8 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from daskcoreset.core.errors import InvalidTypeError
-from daskcoreset.core.looks import CLASSES, INK, LOOKS, axes_for, ink_of, look_of
+from daskcoreset.core.looks import CLASSES, INK, LOOKS, axes_for, ink_of, look_of, looks_of
+from daskcoreset.metrics.plot_errors import plot_error
 from daskcoreset.sensitivities import CONSTRUCTIONS
 
 ROOT = Path(__file__).parents[2]
@@ -43,8 +44,7 @@ def test_looks__are_seen_on_white_and_on_black() -> None:
 
 def test_look_of__every_method_has_one_and_keeps_it() -> None:
     assert set(CONSTRUCTIONS) <= set(LOOKS)
-    assert look_of("Uniform, default", 5) == LOOKS["uniform"]
-    assert look_of("nobody's", 1) != look_of("nobody's", 2)
+    assert look_of("Uniform, default") == LOOKS["uniform"]
 
 
 def test_axes_for__makes_axes_for_light_and_dark_pages() -> None:
@@ -84,5 +84,28 @@ def test_notebooks__draw_methods_as_the_project_does() -> None:
 
 
 def test_look_of__unknown_methods_stay_apart() -> None:
-    many = [look_of(f"method {i}", i) for i in range(40)]
+    many = looks_of(f"method {i}" for i in range(40))
     assert len({look[:2] for look in many}) == len(many)
+    few = ["my own", "stratified", "theirs", "leverage scores", "k-medoids", "another"]
+    assert len({look.color for look in looks_of(few)}) == len(few)
+    assert looks_of(few) == looks_of(few[::-1])[::-1]
+    assert not {look.color for look in many} & {look.color for look in LOOKS.values()}
+    for look in many:
+        assert min(contrast(look.color, 1.0), contrast(look.color, 0.0)) > 4.4, look.color
+
+
+def test_plot_error__one_look_for_one_name_wherever_it_stands() -> None:
+    errors = {1000: [0.5, 0.6], 5000: [0.2, 0.25]}
+    alone = plot_error({"my own": errors})
+    among = plot_error(dict.fromkeys(["uniform", "theirs", "lightweight", "my own"], errors))
+    first, *_, last = [line for ax in (alone, among) for line in _named(ax)]
+    assert first.get_label() == last.get_label() == "my own"
+    assert (first.get_color(), first.get_marker()) == (last.get_color(), last.get_marker())
+    assert len({line.get_color() for line in _named(among)}) == 4
+
+
+def _named(ax: Any) -> list[Any]:
+    """Return the lines of the methods, in their order, with their names."""
+    for box in ax.containers:
+        box.lines[0].set_label(box.get_label())
+    return [box.lines[0] for box in ax.containers]

@@ -251,7 +251,7 @@ class CorePointModel(KernelModel):
             # A gamma that is learned takes the place of this one.
             gamma = "scale" if self.gamma == "learned" else self.gamma
             self._set_kernel(resolve_gamma(gamma, self.n_features_in_, summary.variance))
-            warn_unscaled(summary, self._kernel)
+            warn_unscaled(summary.low, summary.high, summary.total_variance, self._kernel)
             if warm and self.core_points_.shape[1] == self.n_features_in_:
                 core_points = self._earlier()
             else:
@@ -259,7 +259,8 @@ class CorePointModel(KernelModel):
                 core_points = self._covered(data, seed)
                 if isinstance(self.gamma, str) and isinstance(self.kernel, str):
                     scales = getattr(self, "scales_", None)
-                    warn_alike(KernelMap(self._kernel, core_points.points, scales))
+                    machine = KernelMap(self._kernel, core_points.points, scales)
+                    warn_alike(machine, may_learn=True)
         drawn = self._train(data, core_points, seed)
         self._keep_rows(drawn, data, given, seed)
         self._calibrate(data, seed)

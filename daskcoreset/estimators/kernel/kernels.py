@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.linalg
 
-from daskcoreset.constructions.class_summary import ClassSummary
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
 from daskcoreset.core.linalg import dense, one_thread, product
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
@@ -176,9 +175,11 @@ def resolve_kernel(kernel: Any, gamma: float) -> Isotropic:
     return Isotropic("callable", profile=kernel)
 
 
-def warn_unscaled(summary: ClassSummary, kernel: Isotropic) -> None:
+def warn_unscaled(
+    low: FloatArray, high: FloatArray, total_variance: float, kernel: Isotropic
+) -> None:
     """Warn where few columns dominate the distance, or the kernel vanishes between most rows."""
-    ranges = (summary.high - summary.low)[summary.high > summary.low]
+    ranges = (high - low)[high > low]
     advice = (
         "scale the features to [0, 1] as the authors do, for example with "
         "sklearn.preprocessing.MinMaxScaler."
@@ -189,7 +190,7 @@ def warn_unscaled(summary: ClassSummary, kernel: Isotropic) -> None:
             f"{ranges.min():.3g}, and only the wide ones count in a distance; {advice}"
         )
         return
-    usual = float(kernel(np.array([2.0 * summary.total_variance]))[0])
+    usual = float(kernel(np.array([2.0 * total_variance]))[0])
     if usual < _VANISHED:
         warn_user(
             f"features are not scaled to the kernel, which is {usual:.1e} at the root mean square "
@@ -197,8 +198,8 @@ def warn_unscaled(summary: ClassSummary, kernel: Isotropic) -> None:
         )
 
 
-def warn_alike(machine: KernelMap) -> None:
-    """Warn where the kernel hardly tells most core points apart."""
+def warn_alike(machine: KernelMap, *, may_learn: bool) -> None:
+    """Warn where the kernel hardly tells most core points apart; some machines learn a better."""
     from scipy.spatial.distance import pdist
 
     step = -(-len(machine) // _LOOKED_AT)
@@ -206,11 +207,14 @@ def warn_alike(machine: KernelMap) -> None:
     values = some.gram()[np.triu_indices(len(some), 1)]
     values = values[pdist(some.points, "sqeuclidean") > 0.0]
     if len(values) and (usual := float(np.median(values))) > _ALIKE:
+        remedy = (
+            "raise gamma, or let metric and gamma be learned" if may_learn else "or raise gamma"
+        )
         warn_user(
             f"the kernel is {usual:.6f} between half of the core points, so that it hardly tells "
             f"rows apart: few far rows, columns far from zero or small units make gamma too small. "
             f"Drop or clip far rows, scale the features, for example with sklearn.preprocessing."
-            f"RobustScaler, raise gamma, or let metric and gamma be learned."
+            f"RobustScaler, {remedy}."
         )
 
 

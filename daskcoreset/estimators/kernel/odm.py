@@ -21,7 +21,14 @@ from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import a_type
 from daskcoreset.estimators.base import refuse_as
 from daskcoreset.estimators.kernel.base import KERNEL_CONSTRAINTS, KernelModel, check_two_classes
-from daskcoreset.estimators.kernel.kernels import KernelMap, Profile, resolve_gamma, resolve_kernel
+from daskcoreset.estimators.kernel.kernels import (
+    KernelMap,
+    Profile,
+    resolve_gamma,
+    resolve_kernel,
+    warn_alike,
+    warn_unscaled,
+)
 from daskcoreset.estimators.kernel.losses import MarginLoss, resolve_lambda, resolve_loss
 from daskcoreset.estimators.kernel.objective import signs_of
 from daskcoreset.estimators.kernel.rows import Solution
@@ -159,6 +166,9 @@ class ODMClassifier(KernelModel):
     -----
     sklearn.exceptions.ConvergenceWarning
         When `max_iter` ends the work.
+    CoresetWarning
+        When features are not scaled, or the kernel hardly tells rows apart, as in
+        `CSVRGClassifier`.
 
     Examples
     --------
@@ -270,8 +280,13 @@ class ODMClassifier(KernelModel):
         self.gamma_ = resolve_gamma(self.gamma, self.n_features_in_, variance)
         self.lam_ = resolve_lambda(self.lam, self.C, moments.weight)
         kernel = resolve_kernel(self.kernel, self.gamma_)
+        machine = KernelMap(kernel, rows)
+        total_variance = float(moments.m2.sum() / moments.weight)
+        warn_unscaled(rows.min(axis=0), rows.max(axis=0), total_variance, kernel)
+        if isinstance(self.gamma, str) and isinstance(self.kernel, str):
+            warn_alike(machine, may_learn=False)
         solution = solve_dual(
-            KernelMap(kernel, rows).gram(),
+            machine.gram(),
             signs_of(labels, self.classes_),
             weights,
             loss,

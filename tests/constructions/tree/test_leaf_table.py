@@ -30,6 +30,12 @@ def test_leaves__table(tmp_path: Path) -> None:
     many = LeafTable([tree.leaves[0]] * 100)
     assert many._repr_html_().count("<tr>") == 1 + 15 + 1 + 15
     assert "70 more" in many._repr_html_()
+    window = tree[-2:]._repr_html_()
+    assert window.startswith("<table><caption>TreeWindow(2 of 3 leaves: ")
+    assert window.count("<tr>") == 1 + 2
+    assert "<td>30</td>" in window
+    assert "&lt;b&gt;" in window.partition("</caption>")[2]
+    assert "2026-03-01" not in window
     assert "name" in repr(tree.leaves)
     frame = tree.leaves.to_dataframe()
     assert isinstance(frame, pd.DataFrame)
