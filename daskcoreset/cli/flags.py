@@ -23,6 +23,7 @@ _ADVICE = (
         r"; convert it to \1",
     ),
     (r"; load it with \w+\.\w+.*? and pass its points.*", "; give the data instead."),
+    (r", or continue it by ActiveMaxMargin\.resume", ""),
     (
         r", or pass the array itself(?:, or a cube as xarray\.open_zarr opens it)?\.",
         ", or give the path of an array of the store.",

@@ -138,7 +138,7 @@ def find_header_problem(
     version = header.get("schema_version")
     problem = None
     if header.get("kind") != kind:
-        problem = f"holds a {header.get('kind')!r}, not a {kind!r}; check the path"
+        problem = f"holds {_a(str(header.get('kind')))}, not {_a(kind)}; check the path"
     elif isinstance(version, int) and version > schema_version:
         newer = f"schema version {version} is newer than {schema_version}, the newest known"
         problem = f"{newer}; upgrade daskcoreset"
@@ -200,3 +200,7 @@ def refuse_inconsistent(subject: str, remedy: str = "restore it from a copy") ->
     # The digest was right, so this is a writer that does not keep to the layout.
     except (CoresetError, AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise StoreError(f"{subject} ({error!r}); {remedy}") from error
+
+
+def _a(kind: str) -> str:
+    return f"{'an' if kind[:1] in 'aeiou' else 'a'} {kind!r}"

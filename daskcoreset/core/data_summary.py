@@ -151,8 +151,8 @@ class DataSummary:
         Parameters
         ----------
         percentiles : sequence of float, default=(0.25, 0.5, 0.75)
-            As in pandas, but that the median is not added; not used where the build was not asked
-            for quantiles.
+            As in pandas, with its labels, but that the median is not added; not used where the
+            build was not asked for quantiles.
 
         Raises
         ------
@@ -171,8 +171,7 @@ class DataSummary:
         }
         if self.centroids is not None:
             at = np.unique(as_numbers("percentiles", percentiles))
-            for share, values in zip(at, self.quantile(at), strict=True):
-                rows[f"{100 * share:.6g}%"] = values
+            rows |= dict(zip(_percent_labels(pandas, at), self.quantile(at), strict=True))
         rows |= {"max": self.high, "missing": self.missing.astype(np.float64)}
         table: pd.DataFrame = pandas.DataFrame.from_dict(
             rows, orient="index", columns=list(self._names)
@@ -453,3 +452,13 @@ class DataSummary:
 
 
 _HEADS = ("column", "mean", "std", "min", "max")
+
+
+def _percent_labels(pandas: Any, at: FloatArray) -> list[str]:
+    """Return what the table of pandas' `describe` calls sorted percentiles."""
+    if not len(at):
+        return []
+    labels = list(pandas.Series([0.0]).describe(percentiles=at.tolist()).index[4:-1])
+    if len(labels) > len(at):  # earlier versions add the median
+        del labels[int(np.searchsorted(at, 0.5))]
+    return labels

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 from types import NoneType
 from typing import Any, TypeGuard
 
@@ -23,6 +24,9 @@ _MAX_COLUMNS = 2**14
 
 # Numbers of a block, zeros included, from which sparse rows count as many.
 _MAX_ZEROS = 2**28
+
+# Names that a message lists at most, and those that it lists of longer lists.
+_MAX_NAMES, _FEW_NAMES = 50, 3
 
 
 def too_wide(rows: float, columns: float, matrix: str, remedy: str) -> str | None:
@@ -85,6 +89,27 @@ def shown(value: Any) -> str:
         return a_type(value)
     text = " ".join(text.split())
     return text if len(text) <= 100 else f"{text[:97]}..."
+
+
+def names_apart(found: Sequence[str], expected: Sequence[str]) -> tuple[str, str]:
+    """Write down two lists of names that differ: whole, or of long ones where they begin to.
+
+    Examples
+    --------
+    >>> names_apart(["a"], ["b"])
+    ("['a']", "['b']")
+    >>> names_apart([*map(str, range(100))], [*map(str, range(1, 101))])[0]
+    "['0', '1', '2', ...] from position 0 on"
+    """
+    if max(len(found), len(expected)) <= _MAX_NAMES:
+        return str([*found]), str([*expected])
+    pairs = enumerate(zip_longest(found, expected))
+    start = next((i for i, (one, other) in pairs if one != other), 0)
+    few = (names[start : start + _FEW_NAMES] for names in (found, expected))
+    first, second = (
+        f"[{', '.join([*map(repr, names), '...'])}] from position {start} on" for names in few
+    )
+    return first, second
 
 
 def a_type(value: Any) -> str:

@@ -53,7 +53,7 @@ from daskcoreset.core.errors import (
 from daskcoreset.core.portfolio import Portfolio
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
-from daskcoreset.core.validation import a_type, is_real, shown
+from daskcoreset.core.validation import a_type, is_real, names_apart, shown
 from daskcoreset.estimators.labelled import is_frame, lazy_series, series_in_memory
 from daskcoreset.estimators.scoring import accuracy
 from daskcoreset.execution.engine import map_rows
@@ -923,10 +923,11 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
         """Check names of columns, where there are any, against those of the fit."""
         fitted = getattr(self, "feature_names_in_", None)
         if fitted is not None and columns is not None and list(fitted) != [*columns]:
+            found, expected = names_apart(columns, fitted)
             raise InvalidInputError(
                 f"The feature names should match those that were passed during fit: X has the "
-                f"columns {list(columns)}, and {type(self).__name__} was fitted on "
-                f"{list(fitted)}; select these, in this order."
+                f"columns {found}, and {type(self).__name__} was fitted on {expected}; select "
+                f"these, in this order."
             )
 
     @staticmethod

@@ -381,7 +381,7 @@ def layout_of(X: Any, options: ReadOptions, keys: Mapping[str, str]) -> Layout:
     variables = {one: data[one] for one in chosen}
     # By the variable with most dimensions, since stores hand variables out in any order.
     largest_first = sorted(variables.values(), key=lambda variable: -variable.ndim)
-    order = tuple(dict.fromkeys(str(dim) for one in largest_first for dim in one.dims))
+    order = tuple(dict.fromkeys(dim for one in largest_first for dim in one.dims))
     sample_dims, feature_dims = _dims(order, options)
     _check_variables(variables, sample_dims, feature_dims)
     samples = tuple(dim for dim in order if dim in sample_dims)
@@ -398,9 +398,14 @@ def _check_keys(data: Any, keys: Mapping[str, str]) -> None:
 
 
 def _dims(
-    present: tuple[str, ...], options: ReadOptions
+    present: tuple[Any, ...], options: ReadOptions
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return sample and feature dimensions; where one is not given, it is all others."""
+    if strange := [dim for dim in present if not isinstance(dim, str)]:
+        raise InvalidTypeError(
+            f"X has the dimension {strange[0]!r}, and names of dimensions must be text; rename it, "
+            f"for example with X.rename({{{strange[0]!r}: 'cell'}})."
+        )
     given = {"sample_dims": options.sample_dims, "feature_dims": options.feature_dims}
     for name, dims in given.items():
         if unknown := [dim for dim in dims or () if dim not in present]:

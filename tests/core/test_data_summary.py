@@ -42,6 +42,9 @@ def test_describe__is_the_table_of_pandas() -> None:
         abs(found.loc[["25%", "50%", "75%"]] - expected.loc[["25%", "50%", "75%"]]) < 0.02 * spread
     ).all(axis=None)
     assert list(portfolio.describe([0.1]).index[4:5]) == ["10%"]
+    thirds = pandas.Series([0.0, 1.0]).describe(percentiles=[1 / 3, 0.5, 2 / 3])
+    assert list(portfolio.describe([2 / 3, 1 / 3, 0.5]).index) == [*thirds.index, "missing"]
+    assert list(portfolio.describe([1 / 3]).index[4:6]) == [thirds.index[4], "max"]
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1e-3, 10, 1e6])

@@ -440,6 +440,7 @@ def test_read_group__refuses_the_work_of_others(
     ("kind", "version", "message"),
     [
         ("tree", 3, "holds a 'demo', not a 'tree'"),
+        ("active-max-margin", 3, "holds a 'demo', not an 'active-max-margin'"),
         ("demo", 2, "schema version 3 is newer than 2, the newest known; upgrade daskcoreset"),
         ("demo", 4, "schema version 3 instead of 4; build it again"),
     ],

@@ -278,6 +278,16 @@ def test_coresets__in_place_of_rows_have_names_that_are_checked(method: str) -> 
         getattr(model, method)(other)
 
 
+def test_names__of_thousands_of_columns_are_told_where_they_differ() -> None:
+    names = [f"x{i}" for i in range(2_000)]
+    frame = pd.DataFrame(np.eye(20, 2_000), columns=names)
+    model = CoresetKMeans(2, random_state=0).fit(frame)
+    renamed = frame.rename(columns={"x1500": "other"})
+    with pytest.raises(InvalidInputError, match=r"'other'.*from position 1500.*'x1500'") as caught:
+        model.predict(dd.from_pandas(renamed, npartitions=2))
+    assert len(str(caught.value)) < 500
+
+
 @pytest.mark.parametrize("criterion", ["silhouette", "bic", "stability"])
 def test_search__on_rows_with_names_does_not_warn(criterion: Any) -> None:
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(500, 2)), columns=["a", "b"])

@@ -126,6 +126,13 @@ def test_dims__of_a_dataset_are_asked_for() -> None:
         build(LEVELS, size=3, sample_dims="time", columns=["z"])
 
 
+def test_dims__whose_name_is_no_text() -> None:
+    cube = xr.DataArray(np.zeros((3, 2, 2)), dims=("a", ("q", "r"), "z"))
+    with pytest.raises(InvalidTypeError, match=r"\('q', 'r'\), and .*X\.rename\(\{\('q', 'r'\)"):
+        build(cube, sample_dims="a")
+    assert build(cube.rename({("q", "r"): "cell"}), size=2, sample_dims="a").n_features == 4
+
+
 def test_nothing_left__is_an_error() -> None:
     cube = weather() * np.float32(np.nan)
     with pytest.raises(InvalidInputError, match="none of the 960 rows of X is finite"):

@@ -27,7 +27,7 @@ from daskcoreset.core.errors import CoresetError, InvalidInputError, StoreError,
 from daskcoreset.core.linalg import csr_rows
 from daskcoreset.core.points import WeightedPoints, from_arrays, to_arrays
 from daskcoreset.core.typing import AnyArray
-from daskcoreset.core.validation import check_choice, check_flag
+from daskcoreset.core.validation import check_choice, check_flag, names_apart
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.sensitivities import CONSTRUCTIONS
 
@@ -270,9 +270,10 @@ class RowSchema:
                 f"{self.n_features}; pass the same columns."
             )
         if self.columns and other.columns and self.columns != other.columns:
+            found, expected = names_apart(other.columns, self.columns)
             raise InvalidInputError(
-                f"X has the columns {list(other.columns)}, and the rows before it have "
-                f"{list(self.columns)}; select these, in this order."
+                f"X has the columns {found}, and the rows before it have {expected}; select "
+                f"these, in this order."
             )
         if other.sparse != self.sparse:
             words = {True: "sparse", False: "dense"}
