@@ -55,6 +55,7 @@ from daskcoreset.core.locations import local_path, locate
 from daskcoreset.core.optional import need_matplotlib
 from daskcoreset.core.plain_files import hold_folder
 from daskcoreset.core.secrets import without_secrets
+from daskcoreset.core.validation import unused_name
 from daskcoreset.execution.cluster import cluster_for
 from daskcoreset.execution.progress import show_progress
 from daskcoreset.inputs.options import ReadOptions, reading
@@ -224,10 +225,18 @@ def rows(
     overwrite: Overwrite = False,
     storage_option: StorageOptions = None,
 ) -> None:
-    """Write the rows of the coreset STORE as a table, with weights, numbers and labels."""
+    """Write the rows of the coreset STORE as a table, with columns "weight", "index" and "label".
+
+    These have underscores at the end where the data have columns of these names.
+    """
     target = free_file(out, ".parquet", ".csv", overwrite=overwrite)
     coreset = Coreset.from_zarr(path, storage_options=mapping(storage_option))
-    table = coreset.to_dataframe()
+    taken = {*(coreset.provenance.get("columns") or ())}
+    table = coreset.to_dataframe(
+        weight=unused_name("weight", taken),
+        index=unused_name("index", taken),
+        label=unused_name("label", taken),
+    )
     write = table.to_parquet if target.suffix == ".parquet" else table.to_csv
     with new_file(target) as scratch:
         write(scratch, index=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 
 # What is advised in Python, and what a user of the program does instead. These come first: the
 # names in them are those of functions.
@@ -86,8 +87,21 @@ _NAMES = (
 )
 
 
-def in_flags(message: str) -> str:
+# Advice that only commands with a flag can follow.
+_FOR_SOME = (
+    ("--labels", r" name one of them by --labels,"),
+    ("--on-invalid", r", or leave such rows out: --on-invalid drop"),
+)
+
+
+def in_flags(message: str, flags: Container[str] | None = None) -> str:
     """Say an error or warning of the library by the flags of the program.
+
+    Parameters
+    ----------
+    message : str
+    flags : container of str, optional
+        Those that the command has; None for all.
 
     Examples
     --------
@@ -98,4 +112,7 @@ def in_flags(message: str) -> str:
     """
     for pattern, said in (*_ADVICE, *_NAMES):
         message = re.sub(pattern, said, message)
+    for flag, advice in _FOR_SOME:
+        if flags is not None and flag not in flags:
+            message = re.sub(advice, "", message)
     return message

@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return FAILURE
     # Nothing but these two may leave a program as a traceback that nobody asked for.
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001
-        return _report(error, debug=_DEBUG in all_arguments)
+        return _report(error, arguments, debug=_DEBUG in all_arguments)
     return code
 
 
@@ -77,18 +77,18 @@ def _run(arguments: list[str]) -> int:
     return 0
 
 
-def _report(error: BaseException, *, debug: bool) -> int:
+def _report(error: BaseException, arguments: Sequence[str], *, debug: bool) -> int:
     if debug:
         traceback.print_exception(error)
     elif _typers_message(error) != "":  # which it is where no command was given: that was the help
-        _say(f"error: {_message(error)}")
+        _say(f"error: {_message(error, arguments)}")
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
     # Typer's own errors carry their code: 2 for wrong usage.
     return FAILURE if _typers_message(error) is None else int(getattr(error, "exit_code", FAILURE))
 
 
-def _message(error: BaseException) -> str:
+def _message(error: BaseException, arguments: Sequence[str]) -> str:
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
     if (typers_message := _typers_message(error)) is not None:
@@ -96,9 +96,26 @@ def _message(error: BaseException) -> str:
         where = "daskcoreset" if context is None else context.command_path
         return f"{typers_message.rstrip('.')}; see: {where} --help"
     if isinstance(error, CoresetError):
-        return in_flags(str(error))
+        return in_flags(str(error), _flags_of(arguments))
     # An error from elsewhere may say little without its name: KeyError('X') is "'X'".
     return f"{type(error).__name__}: {error} (--debug shows the traceback)"
+
+
+def _flags_of(arguments: Sequence[str]) -> set[str] | None:
+    """Return the flags of the command that is called; None where there is none."""
+    if find_spec("typer") is None:
+        return None
+    import typer
+
+    from daskcoreset.cli.commands import app
+
+    command: Any = typer.main.get_command(app)
+    for argument in arguments:
+        if (below := getattr(command, "commands", {}).get(argument)) is None:
+            break
+        command = below
+    flags = {flag for parameter in command.params for flag in parameter.opts}
+    return None if hasattr(command, "commands") else flags
 
 
 def _typers_message(error: BaseException) -> str | None:

@@ -26,7 +26,7 @@ from daskcoreset.core.points import WeightedPoints, concatenate, from_arrays, to
 from daskcoreset.core.storage import read_group, write_group
 from daskcoreset.core.tables import html_table, short_seed
 from daskcoreset.core.typing import AnyArray, Metric
-from daskcoreset.core.validation import a_type, is_int, is_number, shown
+from daskcoreset.core.validation import a_type, is_int, is_number, shown, unused_name
 from daskcoreset.core.zarr_places import Location, location_name
 
 if TYPE_CHECKING:
@@ -675,7 +675,7 @@ class Coreset(WeightedPoints):
         coords: dict[str, Any] = {} if columns is None else {"feature": list(columns)}
         taken = {*arrays, "feature", "row"}
         for name, values in self.coordinates.items():
-            coords[f"{name}_" if name in taken else name] = ("row", values)
+            coords[unused_name(name, taken | coords.keys())] = ("row", values)
         constant = {"constant": self.constant} if self.constant else {}
         dataset: xr.Dataset = xarray.Dataset(
             {name: (dims[name], array) for name, array in arrays.items()},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import zip_longest
 from types import NoneType
 from typing import Any, TypeGuard
@@ -110,6 +110,19 @@ def names_apart(found: Sequence[str], expected: Sequence[str]) -> tuple[str, str
         f"[{', '.join([*map(repr, names), '...'])}] from position {start} on" for names in few
     )
     return first, second
+
+
+def unused_name(name: str, taken: Container[Any]) -> str:
+    """Return a name, with underscores added as long as it is taken.
+
+    Examples
+    --------
+    >>> unused_name("weight", {"weight", "weight_"})
+    'weight__'
+    """
+    while name in taken:
+        name += "_"
+    return name
 
 
 def a_type(value: Any) -> str:

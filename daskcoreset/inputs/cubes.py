@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from daskcoreset.core.boxes import Box
 from daskcoreset.core.coordinates import calendar_of
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import AnyArray, IndexArray
+from daskcoreset.core.validation import unused_name
 from daskcoreset.inputs.dataframes import check_numeric
 from daskcoreset.inputs.options import Reading, ReadOptions, check_columns
 
@@ -242,18 +243,11 @@ class Cube:
         import xarray as xr
 
         coords = self.coords.coords
-        last = (_unused(dim, {*self.dims, *coords}),) * (array.ndim - len(self.dims))
+        last = (unused_name(dim, {*self.dims, *coords}),) * (array.ndim - len(self.dims))
         if last and called is not None:
             coords = {**coords, last[0]: called}
         made = xr.DataArray(array, coords, (*self.dims, *last), name)
         return made.transpose(*self.order, *last)
-
-
-def _unused(name: str, taken: Container[Any]) -> str:
-    """Return a name that is not taken."""
-    while name in taken:
-        name += "_"
-    return name
 
 
 def dataset_of(features: Sequence[Feature], rows: AnyArray, dim: str) -> Any:
@@ -272,7 +266,7 @@ def dataset_of(features: Sequence[Feature], rows: AnyArray, dim: str) -> Any:
     taken = {
         name for feature in features for name in (feature.name, *feature.dims, *feature.coords)
     }
-    dim = _unused(dim, taken)
+    dim = unused_name(dim, taken)
     variables, start = {}, 0
     for feature in features:
         values = rows[:, start : start + feature.width].reshape(len(rows), *feature.shape)

@@ -138,7 +138,10 @@ class Piece(ABC):
 
     @abstractmethod
     def cut(self, columns: Sequence[str], first: int, last: int) -> Callable[[], Any]:
-        """Return what reads some columns of some rows as an Arrow table; picklable."""
+        """Return what reads some columns of some rows as an Arrow table; picklable.
+
+        Columns that the piece has not, while others have, are not in the table.
+        """
 
 
 def _rows_of(
@@ -329,7 +332,6 @@ class _RowGroup(Piece):
         import pyarrow as pa
         import pyarrow.dataset as ds
 
-        stored = [name for name in columns if name not in self.keys]
         scan = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
         file_format = ds.ParquetFileFormat(default_fragment_scan_options=scan)
         what = f"row group {self.group} of {self.name!r} (its rows {first} to {last})"
@@ -344,7 +346,9 @@ class _RowGroup(Piece):
                     f"anew."
                 )
             fragment = whole.subset(row_group_ids=[self.group])
-            # The threads are those of Dask.
+            # A column that other files have is left out; the threads are those of Dask.
+            own = {*whole.physical_schema.names}.difference(self.keys)
+            stored = [name for name in columns if name in own]
             return fragment.to_table(columns=stored, use_threads=False)
 
         table = read_clearly(lambda: what, read, self.path)
@@ -354,7 +358,7 @@ class _RowGroup(Piece):
                 f"which was written anew since it was opened."
             )
         table = table.slice(first, last - first)
-        for name in set(columns) - set(stored):
+        for name in [name for name in columns if name in self.keys]:
             value = pa.scalar(self.keys[name])
             table = table.append_column(name, pa.repeat(value, table.num_rows))
         return table

@@ -12,7 +12,7 @@ from daskcoreset.core.optional import import_optional
 from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.inputs.containers import opened_container
 from daskcoreset.inputs.opening import open_all
-from daskcoreset.inputs.options import ReadOptions, takes_reading
+from daskcoreset.inputs.options import ReadOptions, check_columns, takes_reading
 from daskcoreset.inputs.parquet import ArrowTable
 from daskcoreset.inputs.sources import Source
 
@@ -105,6 +105,7 @@ def _of_table(table: ArrowTable, indices: IndexArray, columns: Any) -> Any:
     pandas = import_optional(
         "pandas", 'rows of tables are frames of pandas; pip install "daskcoreset[dataframe]".'
     )
+    check_columns(columns or (), table.names)
     ends = np.cumsum([piece.rows for piece in table.pieces])
     _check(indices, int(ends[-1]) if len(ends) else 0)
     rows, order = np.unique(indices, return_inverse=True)
@@ -115,6 +116,7 @@ def _of_table(table: ArrowTable, indices: IndexArray, columns: Any) -> Any:
         first, last = int(own[0]), int(own[-1])
         frame = piece.cut(names, first, last + 1)().to_pandas()
         frames.append(frame.iloc[own - first])
-    found = pandas.concat(frames, ignore_index=True)[names].iloc[order]
+    # Files that lack a column have no values in it.
+    found = pandas.concat(frames, ignore_index=True).reindex(columns=names).iloc[order]
     found.index = indices
     return found

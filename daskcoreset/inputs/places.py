@@ -188,7 +188,9 @@ _SLASHLESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?!//|:)")
 
 
 def check_slashes(name: str, location: str | os.PathLike[str]) -> None:
-    """Raise an error for a URL that has lost its slashes, and would be taken for a local path.
+    """Raise an error for an empty path, and for a URL that would be taken for a local one.
+
+    Such a URL has lost its slashes.
 
     Parameters
     ----------
@@ -198,6 +200,8 @@ def check_slashes(name: str, location: str | os.PathLike[str]) -> None:
         A path may have a colon in it, where there is something of that name.
     """
     text = os.fspath(location)
+    if not text:
+        raise InvalidInputError(f"{name} is an empty path; pass that of a file or folder.")
     match = _SLASHLESS.match(text)
     if match is None or "://" in text or Path(text).exists():
         return
@@ -248,6 +252,16 @@ def clear_errors(name: str, url: str, kind: str) -> Iterator[None]:
         raise _unreadable(name, url, kind, error) from None
 
 
+_TEXT = "read it with dask.dataframe.read_csv, and pass the data frame, or write it as Parquet"
+_CUBE = "open it with xarray.open_dataset(..., chunks={}), and pass that with sample_dims=[...]"
+
+# What to do with files of other formats, by their endings.
+_OTHER_FILES = {
+    **dict.fromkeys((".csv", ".tsv", ".txt"), _TEXT),
+    **dict.fromkeys((".nc", ".nc4", ".cdf", ".grib", ".grib2"), _CUBE),
+}
+
+
 def _unreadable(name: str, url: str, kind: str, error: BaseException) -> CoresetError:
     shown = without_secrets(url, url)
     remedy = remedy_for(error) if "://" in url else None
@@ -255,8 +269,13 @@ def _unreadable(name: str, url: str, kind: str, error: BaseException) -> Coreset
         return MissingDependencyError(
             f"{name}: {shown!r} needs a package for its protocol ({said(error, url)}); install it."
         )
+    if "://" not in url and (folder := Path(url)).is_dir() and not any(folder.iterdir()):
+        return InvalidInputError(f"{name} is an empty folder: {shown!r}; check the path.")
     if remedy is None:
-        remedy = "give the path of a Zarr, Parquet, HDF5, .npy or .npz file, or an array"
+        remedy = _OTHER_FILES.get(
+            PurePosixPath(url).suffix.lower(),
+            "give the path of a Zarr, Parquet, HDF5, .npy or .npz file, or an array",
+        )
     return InvalidInputError(
         f"{name} cannot be opened as {kind}: {shown!r} ({said(error, url)}); {remedy}."
     )

@@ -27,6 +27,7 @@ from daskcoreset.cli import commands, convert, labels
 from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.execution.cluster import cluster_for
 from daskcoreset.execution.lazy import active_client
+from daskcoreset.execution.waiting import compute_all
 from tests.tools.command_line import Capture, call_main, error_line, facts_of, run_main
 from tests.tools.object_stores import SECRET, ObjectServer
 
@@ -549,6 +550,43 @@ def test_build__more_workers_than_any_machine_has(npz: Path, out: Path, capsys: 
     assert not out.exists()
 
 
+def test_messages__advise_flags_that_the_command_has(
+    out: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"a": np.arange(20.0), "b": [*range(19), np.nan]})
+    frame.to_parquet(tmp_path / "nan.parquet")
+    frame.assign(c="text").to_parquet(tmp_path / "text.parquet")
+    assert call_main("build", tmp_path / "nan.parquet", out, "--column", "a", "--size", 5) == 0
+    picture, labels = tmp_path / "x.png", tmp_path / "x.csv"
+    texts, advised = tmp_path / "text.parquet", {}
+    calls: dict[str, tuple[Any, ...]] = {
+        "audit": (out, texts, "--clusters", 2),
+        "plot": (out, picture, texts),
+        "predict": (out, texts, labels, "--clusters", 2),
+    }
+    for command, arguments in calls.items():
+        capsys.readouterr()
+        assert call_main(command, *arguments) == 1
+        advised[command] = re.findall(r"--[a-z-]+", error_line(capsys))
+    assert advised == {
+        "audit": ["--labels", "--columns"], "plot": ["--columns"], "predict": ["--columns"],
+    }  # fmt: skip
+    assert call_main("plot", out, picture, tmp_path / "nan.parquet") == 1
+    assert "--on-invalid" not in error_line(capsys)
+
+
+def test_rows__of_data_with_columns_of_the_same_names(out: Path, tmp_path: Path) -> None:
+    pd = pytest.importorskip("pandas")
+    names = ["weight", "weight_", "index"]
+    pd.DataFrame(np.arange(60.0).reshape(20, 3), columns=names).to_parquet(tmp_path / "x.parquet")
+    assert call_main("build", tmp_path / "x.parquet", out, "--size", 5) == 0
+    assert call_main("rows", out, tmp_path / "rows.parquet") == 0
+    found = pd.read_parquet(tmp_path / "rows.parquet")
+    assert list(found) == [*names, "weight__", "index_"]
+    np.testing.assert_array_equal(found["weight__"], Coreset.from_zarr(out).weights)
+
+
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 def test_rows__are_those_of_the_data_frame(
     npz: Path, out: Path, tmp_path: Path, capsys: Capture, kind: str
@@ -679,7 +717,7 @@ def test_predict__writes_whole_or_not_at_all(
     words = ["predict", out, npz, tmp_path / name, "--clusters", 2, "--chunks", 50]
     assert call_main(*words) == 0
     before = _read_labels(tmp_path / name)
-    computed = labels.compute_all
+    computed = compute_all
     calls = []
 
     def full_disk(lazy: Any) -> Any:

@@ -61,6 +61,24 @@ def test_source_rows__of_tables_have_all_columns(tmp_path: Path) -> None:
         assert coreset.source_rows(1, same)["name"].tolist() == [f"n{coreset.indices[1]}"]
 
 
+def test_source_rows__of_files_of_which_one_has_a_column_more(tmp_path: Path) -> None:
+    frame = pd.DataFrame(X[:500], columns=list("abcd"))
+    frame.to_parquet(tmp_path / "1.parquet")
+    frame.assign(e=1.0, name="n").to_parquet(tmp_path / "2.parquet")
+    coreset = daskcoreset.build(tmp_path, columns=["a", "b"], size=50, random_state=0)
+    found = coreset.source_rows()
+    late = coreset.indices >= 500
+    assert 0 < late.sum() < 50
+    assert list(found.columns) == ["a", "b", "c", "d", "e", "name"]
+    assert found["e"].dtype == np.float64
+    np.testing.assert_array_equal(found["e"].notna(), late)
+    assert found["name"].dropna().tolist() == ["n"] * late.sum()
+    early = coreset.source_rows(np.flatnonzero(~late), columns=["e", "a"])
+    assert list(early.columns) == ["e", "a"] and early["e"].isna().all()  # noqa: PT018
+    with pytest.raises(InvalidInputError, match="nope"):
+        coreset.source_rows(0, columns=["nope"])
+
+
 def test_source_rows__says_what_is_missing() -> None:
     coreset = daskcoreset.build(X, size=20, random_state=0)
     with pytest.raises(InvalidInputError, match="does not remember where its data are"):
