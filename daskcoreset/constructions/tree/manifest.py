@@ -251,7 +251,8 @@ class Manifest:
             if self._is_first(link) or not self._keeps(number):
                 raise InvalidInputError(
                     f"version {version} is not kept: the oldest one there is {number + 1}; pass a "
-                    f"later one, and keep more with CoresetTree.follow(..., keep=...)."
+                    f"later one (views keep as many as keep=... of CoresetTree.follow says, other "
+                    f"trees the one before the newest)."
                 )
             found, link_before = self._read_kept(number)
             if link is not None and link.get("previous") != found.head.digest:
