@@ -224,7 +224,7 @@ def figure(data: dict[str, Any]) -> Figure:
                 wide = [scale * common.interval(c) for c in cells]
                 # Side by side, so that the bars of one method do not hide those of another.
                 places = np.array(SIZES) * 1.06 ** (i - 1)
-                line = look_of(name, i).line
+                line = look_of(name).line
                 ax.errorbar(places, means, wide, label=method, ms=5, capsize=3, **line)
             other = scale * excess(result, kind, PEERS[1], 0).mean()
             ax.axhline(other, color="0.5", lw=2.5, alpha=0.7, label=PEERS[1])

@@ -427,24 +427,29 @@ def test_build__path_of_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "what"),
+    ("name", "message"),
     [
-        ("a.csv", "a Zarr store"),
-        ("a.npy", "an array of numbers"),
-        ("a.npz", "an array of numbers"),
-        ("a.h5", "an HDF5 file"),
-        ("folder", "a Zarr store"),
+        ("a.bin", "cannot be opened as a Zarr store: .*give the path of a Zarr"),
+        ("a.npy", "cannot be opened as an array of numbers: .*give the path of a Zarr"),
+        ("a.npz", "cannot be opened as an array of numbers: .*give the path of a Zarr"),
+        ("a.h5", "cannot be opened as an HDF5 file: .*give the path of a Zarr"),
+        ("a.csv", r"cannot be opened as a Zarr store: .*with dask\.dataframe\.read_csv"),
+        ("a.nc", r"cannot be opened as a Zarr store: .*with xarray\.open_dataset"),
+        ("folder", "is an empty folder: .*folder'; check the path"),
     ],
 )
-def test_build__path_of_something_else(name: str, what: str, tmp_path: Path) -> None:
+def test_build__path_of_something_else(name: str, message: str, tmp_path: Path) -> None:
     if name == "folder":
         (tmp_path / name).mkdir()
     else:
         (tmp_path / name).write_text("a,b\n1,2\n")
-    with pytest.raises(
-        ValueError, match=f"X cannot be opened as {what}: .*give the path of a Zarr"
-    ):
+    with pytest.raises(ValueError, match=f"X {message}"):
         build(tmp_path / name, size=1)
+
+
+def test_build__empty_path() -> None:
+    with pytest.raises(InvalidInputError, match="X is an empty path; pass that of a file"):
+        build("")
 
 
 def test_build__pickled_objects_are_not_loaded(tmp_path: Path) -> None:

@@ -387,19 +387,3 @@ def test_place__whose_folder_cannot_be_listed() -> None:
             raise PermissionError(path)
 
     assert not Place("x", Denied(), "s3://b/x").is_file
-
-
-def test_files__of_other_formats_and_empty_places_say_what_to_do(tmp_path: Path) -> None:
-    for name, remedy in [
-        ("x.csv", r"dask\.dataframe\.read_csv"),
-        ("x.nc", r"xarray\.open_dataset"),
-        ("x.bin", "give the path of a Zarr"),
-    ]:
-        (tmp_path / name).write_bytes(b"a,b")
-        with pytest.raises(InvalidInputError, match=remedy):
-            build(tmp_path / name)
-    (tmp_path / "none").mkdir()
-    with pytest.raises(InvalidInputError, match=r"X is an empty folder: .*none'; check the path"):
-        build(tmp_path / "none")
-    with pytest.raises(InvalidInputError, match="X is an empty path; pass that of a file"):
-        build("")
