@@ -37,6 +37,7 @@ from daskcoreset.cli.parameters import (
     absolute,
     choice,
     facts_of,
+    for_url,
     free_file,
     mapping,
     names_of,
@@ -283,13 +284,13 @@ def predict(
     start = time.perf_counter()
     told = mapping(storage_option)
     read = ReadOptions(
-        told if "://" in source else None,
+        for_url(source, told),
         names_of(column, columns),
         missing_chunks,  # type: ignore[arg-type] # one of the choices
     )
     rule: Any = on_invalid
     with time_limit(timeout):
-        coreset = Coreset.from_zarr(path, storage_options=told if "://" in path else None)
+        coreset = Coreset.from_zarr(path, storage_options=for_url(path, told))
         k = _clusters_for(coreset, clusters)
         # Opened before the clusters are sought, for this is where wrong input shows.
         data = reading(absolute(source), read)
@@ -327,7 +328,7 @@ def audit(
 ) -> None:
     """Compare costs on the coreset STORE with those on all of IN, in one read."""
     told = mapping(storage_option)
-    coreset = Coreset.from_zarr(path, storage_options=told if "://" in path else None)
+    coreset = Coreset.from_zarr(path, storage_options=for_url(path, told))
     found = coreset.audit(
         absolute(source),
         labels,
@@ -335,7 +336,7 @@ def audit(
         sample_weight=weights,
         random_state=seed,
         on_invalid=on_invalid,
-        storage_options=told if "://" in source else None,
+        storage_options=for_url(source, told),
         columns=names_of(column, columns),
         missing_chunks=missing_chunks,
         timeout=timeout,
@@ -369,11 +370,11 @@ def plot(
     target = free_file(out, ".png", ".svg", ".pdf", overwrite=overwrite)
     need_matplotlib().use("agg")  # no window is wanted, and none may be possible
     told = mapping(storage_option)
-    coreset = Coreset.from_zarr(path, storage_options=told if "://" in path else None)
+    coreset = Coreset.from_zarr(path, storage_options=for_url(path, told))
     options: dict[str, Any] = {}
     if source is not None:
         options = {"sample_weight": weights, "columns": names_of(column, columns)}
-        options["storage_options"] = told if "://" in source else None
+        options["storage_options"] = for_url(source, told)
         options["missing_chunks"] = missing_chunks
         source = absolute(source)
     drawing: Any = coreset.plot(source, **options).figure

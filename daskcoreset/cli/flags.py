@@ -23,6 +23,8 @@ _ADVICE = (
         r"; convert it with \.astype\((.*?)\)",
         r"; convert it to \1",
     ),
+    (r"; read it with dask\.dataframe\..*", "; write it as Parquet first."),
+    (r"; open it with xarray\.open_dataset\(.*", ": cubes are read in Python alone."),
     (r"; load it with \w+\.\w+.*? and pass its points.*", "; give the data instead."),
     (r", or continue it by ActiveMaxMargin\.resume", ""),
     (

@@ -136,6 +136,11 @@ def mapping(pairs: list[str] | None) -> dict[str, Any] | None:
     return mapping
 
 
+def for_url(path: str, options: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return the storage options of a path: none, unless it is a URL."""
+    return options if "://" in path else None
+
+
 def facts_of(coreset: Coreset) -> dict[str, Any]:
     """Return size, weight and provenance of a coreset as plain JSON values."""
     provenance = thaw(coreset.provenance)

@@ -27,6 +27,7 @@ from daskcoreset.cli.parameters import (
     Weights,
     absolute,
     choice,
+    for_url,
     mapping,
     names_of,
     report,
@@ -163,7 +164,7 @@ def window(
     told = mapping(storage_option)
     wanted = leaf or (dates if by_date else slice(first, last))
     coreset = _open(tree, storage_option).coreset(wanted)
-    coreset.to_zarr(out, overwrite=overwrite, storage_options=told if "://" in out else None)
+    coreset.to_zarr(out, overwrite=overwrite, storage_options=for_url(out, told))
     facts = {"store": without_secrets(out, out), "rows": len(coreset)}
     names = [one["name"] for one in coreset.provenance["leaves"]]
     show("coreset", {**facts, "weight": coreset.total_weight, "leaves": names})

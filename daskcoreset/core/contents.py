@@ -20,6 +20,7 @@ from daskcoreset.core.errors import (
 )
 from daskcoreset.core.stored_arrays import find_padding_problem, spell_dtype
 from daskcoreset.core.typing import AnyArray
+from daskcoreset.core.validation import article
 
 # Name of the attribute that makes a Zarr group one of ours.
 HEADER = "daskcoreset"
@@ -138,7 +139,8 @@ def find_header_problem(
     version = header.get("schema_version")
     problem = None
     if header.get("kind") != kind:
-        problem = f"holds {_a(str(header.get('kind')))}, not {_a(kind)}; check the path"
+        other = str(header.get("kind"))
+        problem = f"holds {article(other)} {other!r}, not {article(kind)} {kind!r}; check the path"
     elif isinstance(version, int) and version > schema_version:
         newer = f"schema version {version} is newer than {schema_version}, the newest known"
         problem = f"{newer}; upgrade daskcoreset"
@@ -200,7 +202,3 @@ def refuse_inconsistent(subject: str, remedy: str = "restore it from a copy") ->
     # The digest was right, so this is a writer that does not keep to the layout.
     except (CoresetError, AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise StoreError(f"{subject} ({error!r}); {remedy}") from error
-
-
-def _a(kind: str) -> str:
-    return f"{'an' if kind[:1] in 'aeiou' else 'a'} {kind!r}"

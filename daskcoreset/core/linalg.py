@@ -447,9 +447,7 @@ def inverse_root(matrix: FloatArray) -> FloatArray:
     """
     from scipy.linalg import solve_triangular  # slow to import
 
-    scale = np.sqrt(np.diagonal(matrix))
-    inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0)
-    shape = matrix * inverse[:, np.newaxis] * inverse
+    shape, inverse = _of_one_scale(matrix)
     lower = np.linalg.cholesky(shape + _RIDGE * np.eye(len(shape)))
     root: FloatArray = solve_triangular(lower, np.diag(inverse), lower=True, check_finite=False).T
     return root
@@ -477,9 +475,8 @@ def spread_directions(matrix: FloatArray) -> FloatArray:
     >>> spread_directions(np.array([[4.0, 4.0], [4.0, 4.0]])).shape
     (2, 1)
     """
-    scale = np.sqrt(np.diagonal(matrix))
-    inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0)
-    values, vectors = np.linalg.eigh(matrix * inverse[:, np.newaxis] * inverse)
+    scaled, inverse = _of_one_scale(matrix)
+    values, vectors = np.linalg.eigh(scaled)
     kept = values > _FLAT * max(1.0, float(values.max(initial=0.0)))
     root: FloatArray = inverse[:, np.newaxis] * vectors[:, kept] / np.sqrt(values[kept])
     return root
@@ -499,8 +496,8 @@ def scatter_root(matrix: FloatArray) -> FloatArray:
     >>> np.linalg.svd(root)[1]
     array([1.e+20, 1.e-20])
     """
+    values, vectors = np.linalg.eigh(_of_one_scale(matrix)[0])
     scale = np.sqrt(np.diagonal(matrix))
-    values, vectors = np.linalg.eigh(_of_one_scale(matrix, scale))
     root: FloatArray = np.sqrt(values.clip(0.0))[:, np.newaxis] * vectors.T * scale
     return root
 
@@ -533,10 +530,7 @@ def ridge_coefficients(
     array([1.e-18, 1.e+00])
     """
     d = len(matrix) - 1
-    system = matrix[:d, :d] + alpha * np.eye(d)
-    scale = np.sqrt(np.diagonal(system))
-    inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0)
-    scaled = _of_one_scale(system, scale)
+    scaled, inverse = _of_one_scale(matrix[:d, :d] + alpha * np.eye(d))
     solution: Any = np.linalg.lstsq(scaled, inverse * matrix[:d, d], rcond=rcond)
     coef: FloatArray = inverse * solution[0]
     return coef
@@ -560,17 +554,21 @@ def flat_directions(matrix: FloatArray) -> FloatArray:
     array([[0.707],
            [0.707]])
     """
-    scale = np.sqrt(np.diagonal(matrix))
-    varies = scale > 0.0
-    values, vectors = np.linalg.eigh(_of_one_scale(matrix, scale)[np.ix_(varies, varies)])
+    scaled, inverse = _of_one_scale(matrix)
+    varies = inverse > 0.0
+    values, vectors = np.linalg.eigh(scaled[np.ix_(varies, varies)])
     rounding = len(values) * np.finfo(np.float64).eps * values.max(initial=0.0)
-    flat = vectors[:, values <= rounding] / scale[varies, np.newaxis]
+    flat = vectors[:, values <= rounding] * inverse[varies, np.newaxis]
     basis = np.zeros((len(matrix), flat.shape[1]))
     basis[varies] = np.linalg.qr(flat)[0]
     return basis
 
 
-def _of_one_scale(matrix: FloatArray, scale: FloatArray) -> FloatArray:
-    """Divide rows and columns by the scale; those whose scale is zero are zero."""
+def _of_one_scale(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Multiply rows and columns so that the diagonal is one; return the factors as well.
+
+    Those of a zero on the diagonal are zero.
+    """
+    scale = np.sqrt(np.diagonal(matrix))
     inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0)
-    return np.asarray(matrix * inverse[:, np.newaxis] * inverse)
+    return matrix * inverse[:, np.newaxis] * inverse, inverse

@@ -134,7 +134,18 @@ def a_type(value: Any) -> str:
     ('a list', 'an int', 'an ndarray')
     """
     name = type(value).__name__
-    return f"an {name}" if name.startswith((*"aeioAEIO", "nd")) else f"a {name}"
+    return f"{article(name)} {name}"
+
+
+def article(name: str) -> str:
+    """Return the article of a name.
+
+    Examples
+    --------
+    >>> article("ndarray"), article("list")
+    ('an', 'a')
+    """
+    return "an" if name.startswith((*"aeioAEIO", "nd")) else "a"
 
 
 def n_dims(name: str, value: Any) -> int:

@@ -31,9 +31,8 @@ from daskcoreset.inputs.zarr_stores import damaged_chunk
 
 T = TypeVar("T")
 
-# Bytes before the header of a .npy file, and how often it is read again; a read fails once in some
-# hundred where eight threads do nothing else.
-_AFTER_MAGIC = np.lib.format.MAGIC_LEN
+# How often the header of a .npy file is read again; a read fails once in some hundreds where eight
+# threads do nothing else.
 _READS = 9
 
 # Reads one range of rows when called, an ndarray or SciPy sparse; picklable, cheap to make.
@@ -248,7 +247,7 @@ def read_npy(read: Callable[[], T]) -> T:
     """Return what NumPy reads of a .npy file, asked again where Python miscounts.
 
     NumPy parses headers with `ast.literal_eval`, whose count of depths is shared by all threads
-    in Python 3.11 and 3.12: where one parses while another does, `SystemError` is raised, and
+    in Python 3.11: where one parses while another does, `SystemError` is raised, and
     nothing is wrong with the file (https://github.com/python/cpython/issues/106905).
 
     Parameters
@@ -270,15 +269,19 @@ def npy_layout(header: bytes) -> Layout:
     ValueError
         Of other files.
     """
-    file = io.BytesIO(header)
-    version = np.lib.format.read_magic(file)
-    read = {(1, 0): np.lib.format.read_array_header_1_0}.get(
-        version, np.lib.format.read_array_header_2_0
-    )
-    shape, fortran, dtype = read_npy(lambda: (file.seek(_AFTER_MAGIC), read(file))[1])
+
+    def parsed() -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+        file = io.BytesIO(header)
+        version = np.lib.format.read_magic(file)
+        read = {(1, 0): np.lib.format.read_array_header_1_0}.get(
+            version, np.lib.format.read_array_header_2_0
+        )
+        return (*read(file), file.tell())
+
+    shape, fortran, dtype, first = read_npy(parsed)
     # The columns of a longer array lie elsewhere, where it is stored by columns.
     by_columns = shape if fortran and len(shape) > 1 else None
-    return Layout(shape, dtype, (by_columns, file.tell()))
+    return Layout(shape, dtype, (by_columns, first))
 
 
 def _check_header(name: str, opened: Layout, header: bytes) -> None:

@@ -576,6 +576,20 @@ def test_messages__advise_flags_that_the_command_has(
     assert "--on-invalid" not in error_line(capsys)
 
 
+@pytest.mark.parametrize(
+    ("name", "remedy"), [("x.csv", "write it as Parquet first"), ("x.nc", "in Python alone")]
+)
+def test_build__other_formats_are_told_in_words_of_the_program(
+    out: Path, tmp_path: Path, capsys: Capture, name: str, remedy: str
+) -> None:
+    (tmp_path / name).write_text("a,b")
+    assert call_main("build", tmp_path / name, out) == 1
+    message = error_line(capsys)
+    assert remedy in message
+    assert "dask.dataframe" not in message
+    assert "xarray." not in message
+
+
 def test_rows__of_data_with_columns_of_the_same_names(out: Path, tmp_path: Path) -> None:
     pd = pytest.importorskip("pandas")
     names = ["weight", "weight_", "index"]

@@ -199,7 +199,7 @@ def warn_unscaled(
 
 
 def warn_alike(machine: KernelMap, *, may_learn: bool) -> None:
-    """Warn where the kernel hardly tells most core points apart; some machines learn a better."""
+    """Warn where the kernel hardly tells most of its points apart; some machines learn a better."""
     from scipy.spatial.distance import pdist
 
     step = -(-len(machine) // _LOOKED_AT)
@@ -211,10 +211,10 @@ def warn_alike(machine: KernelMap, *, may_learn: bool) -> None:
             "raise gamma, or let metric and gamma be learned" if may_learn else "or raise gamma"
         )
         warn_user(
-            f"the kernel is {usual:.6f} between half of the core points, so that it hardly tells "
-            f"rows apart: few far rows, columns far from zero or small units make gamma too small. "
-            f"Drop or clip far rows, scale the features, for example with sklearn.preprocessing."
-            f"RobustScaler, {remedy}."
+            f"the kernel is {usual:.6f} between half of the points of the machine, so that it "
+            f"hardly tells rows apart: few far rows, columns far from zero or small units make "
+            f"gamma too small. Drop or clip far rows, scale the features, for example with "
+            f"sklearn.preprocessing.RobustScaler, {remedy}."
         )
 
 
