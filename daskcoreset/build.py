@@ -372,8 +372,8 @@ def build(
         says. They are handed to the workers, and never kept, printed or saved.
     columns : sequence of str or None, default=None
         Features to read, in this order, of a data frame, a table or Parquet files; None takes
-        all columns. Those that `y` and `sample_weight` name are no features in either case. Also of
-        the variables of a Dataset.
+        all columns. Those that `y` and `sample_weight` name are no features in either case; that
+        `columns` names one of them is a warning. Also of the variables of a Dataset.
     missing_chunks : {"raise", "fill"}, default="raise"
         What a chunk of a Zarr array is that is not stored, be it a whole one or one inside a
         shard: a `StoreError` that names chunk and store, or, by "fill", rows of the array's fill
@@ -426,7 +426,8 @@ def build(
     -----
     CoresetWarning
         When nothing was reduced, for `size`, given or not, is not below n; when `size` is below
-        the number of clusters of the construction; when ``size="auto"`` found no agreement; when
+        the number of clusters of the construction; when `columns` names what `y` or
+        `sample_weight` does; when ``size="auto"`` found no agreement; when
         workers have too little memory for the blocks that their threads read at a time.
 
     Examples
@@ -583,7 +584,8 @@ def _advised(options: dict[str, Any]) -> Coreset:
         if kind is None and (isinstance(y, str) or not isinstance(y, Sequence)):
             raise InvalidInputError(
                 f'method="auto" cannot tell from y={shown(y)} whether it is classes or numbers; '
-                f"pass the method of daskcoreset.advise, which has task."
+                f'pass method="logistic" for classes or method="least_squares" for numbers, or the '
+                f"method of daskcoreset.advise, which has task."
             )
         floats = kind == "f" or (kind is None and any(isinstance(one, float) for one in y))
         task = "regression" if floats else "classification"

@@ -62,11 +62,13 @@ def front(theme: Theme) -> Figure:
         linewidths=0,
     )
     right.set_title(f"{len(coreset)} weighted rows", color=theme.ink)
+    # Around the centers, for a cross hides the few rows of the smallest cluster.
+    ring = {"markersize": 19, "fillstyle": "none"}
     for ax in (left, right):
         ax.spines[:].set_color(theme.ink)
         if ax is left:  # a rim, for the density behind is as dark or light as the ink
-            ax.plot(*centers.T, "x", color=theme.ground, markersize=11, markeredgewidth=5.6)
-        ax.plot(*centers.T, "x", color=theme.ink, markersize=11, markeredgewidth=2.6)
+            ax.plot(*centers.T, "o", color=theme.ground, **ring, markeredgewidth=5.6)
+        ax.plot(*centers.T, "o", color=theme.ink, **ring, markeredgewidth=2.2)
         ax.set(xticks=[], yticks=[], xlim=(-4, 12.5), ylim=(-4, 6.5))
     return figure
 

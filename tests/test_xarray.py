@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,15 @@ from sklearn.cluster import KMeans
 from sklearn.linear_model import LogisticRegression
 
 import daskcoreset.xarray
-from daskcoreset import Coreset, CoresetStream, Portfolio, build
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
+from daskcoreset import Coreset, CoresetStream, CoresetTree, Portfolio, build
+from daskcoreset.core.errors import (
+    CoresetWarning,
+    InvalidInputError,
+    InvalidTypeError,
+    StoreError,
+)
 from daskcoreset.estimators import (
+    ActiveMaxMarginClassifier,
     CoresetBregman,
     CoresetEstimator,
     CoresetGaussianMixture,
@@ -30,6 +37,9 @@ from daskcoreset.estimators import (
     CoresetLogisticRegression,
     CoresetSVC,
     CSVRGClassifier,
+    MaxMarginClassifier,
+    OutlierMaxMarginClassifier,
+    StructuredMaxMargin,
     coreset_search,
 )
 from daskcoreset.inputs.blocks import row_blocks
@@ -156,7 +166,7 @@ def test_coordinates__of_several_levels() -> None:
     levels = pd.MultiIndex.from_product([["a", "b"], [1, 2, 3]], names=("u", "v"))
     stacked = cells.assign_coords(xr.Coordinates.from_pandas_multiindex(levels, "s"))
     coreset = stacked.coreset.build(3, feature_dims="f", random_state=0)
-    assert coreset.coordinates["s"][0] == str(levels.tolist()[coreset.indices[0]])
+    assert coreset.coordinates["s"][0] == levels.tolist()[coreset.indices[0]]
     assert coreset.coordinates["u"].tolist() == [levels[i][0] for i in coreset.indices]
     model = stacked.coreset.kmeans(2, feature_dims="f", n_init=1, random_state=0)
     assert model.predict(stacked).indexes["s"].equals(levels)
@@ -484,6 +494,43 @@ def test_others__refuse_what_they_would_number_wrongly() -> None:
         cube.coreset.build(10, sample_weight="area")
 
 
+_BANDS = xr.DataArray(np.random.default_rng(0).normal(size=(6, 5, 4, 3)), dims=[*"tyxb"])
+
+
+@pytest.mark.parametrize(
+    ("cube", "dims", "n_rows"),
+    [
+        (_BANDS, {}, 120),
+        (_BANDS, {"sample_dims": ("t", "y")}, 30),
+        (_BANDS, {"sample_dims": [*"tyxb"]}, 360),
+        (_BANDS[:, 0, 0], {"feature_dims": "b"}, 6),
+        (_BANDS.to_dataset(name="a"), {}, 360),
+        (xr.Dataset({"a": _BANDS, "c": _BANDS + 1}), {"sample_dims": ("t", "y", "x")}, 120),
+    ],
+)
+def test_streams__say_how_the_rows_of_a_cube_are_passed(
+    cube: Any, dims: dict[str, Any], n_rows: int, tmp_path: Path
+) -> None:
+    tree = CoresetTree.create(tmp_path / "tree", size=10, random_state=0)
+    stream = CoresetStream(size=10, random_state=0)
+    y = np.arange(2)
+    takers: tuple[Callable[..., Any], ...] = (
+        stream.partial_fit,
+        tree.append,
+        StructuredMaxMargin().fit,
+        partial(MaxMarginClassifier().fit, y=y),
+        partial(OutlierMaxMarginClassifier(1).fit, y=y),
+        partial(ActiveMaxMarginClassifier().fit, y=y),
+    )
+    for take in takers:
+        with pytest.raises(InvalidInputError, match="numbers rows as they come") as error:
+            take(cube, **dims)
+    # What is advised is taken.
+    advice = str(error.value).partition("for example ")[2].partition(", or build")[0]
+    rows = eval(advice, {"X": cube})  # noqa: S307 - an expression of the library's own
+    assert stream.partial_fit(rows).n_rows == n_rows
+
+
 def test_audit__of_a_cube() -> None:
     cube = weather().chunk(time=5)
     coreset = cube.coreset.build(200, random_state=0)
@@ -558,3 +605,65 @@ def test_accessor__fits_estimators_of_this_library(estimator: Any) -> None:
 def test_accessor__says_what_it_does() -> None:
     shown = repr(xr.Dataset({"a": ("x", [1.0, 2.0])}).coreset)
     assert shown.startswith("coreset of a Dataset {'x': 2}: build(size), fit(estimator), kmeans(")
+
+
+def test_predict__of_a_single_cell_is_a_label() -> None:
+    cube = weather(masked=0.0)
+    cube = cube.assign(height=cube.t2m.isel(time=0, drop=True))
+    model = cube.coreset.kmeans(3, random_state=0)
+    bounds = xr.DataArray(np.zeros((SHAPE[1], 2)), dims=("lat", "bounds"))
+    cube = cube.assign(lat_bounds=bounds)
+    labels = model.predict(cube)
+    for chunks in (None, 1):
+        X = cube if chunks is None else cube.chunk(chunks)
+        one = model.predict(X.isel(time=2, lat=3, lon=4))
+        xr.testing.assert_identical(one.compute(), labels.isel(time=2, lat=3, lon=4).compute())
+        # Of a place the height is the same at all times.
+        place = model.predict(X.isel(lat=3, lon=4))
+        xr.testing.assert_identical(place.compute(), labels.isel(lat=3, lon=4).compute())
+    assert model.transform(cube.isel(time=2, lat=3, lon=4)).dims == ("cluster",)
+    assert np.isnan(float(model.predict(cube.isel(time=2, lat=3, lon=4) * np.nan)))
+    regions = cube.t2m.coreset.kmeans(3, feature_dims="time", random_state=0)
+    region = regions.predict(cube.t2m.isel(lat=3, lon=4))
+    xr.testing.assert_identical(
+        region.compute(), regions.predict(cube.t2m).isel(lat=3, lon=4).compute()
+    )
+
+
+def test_predict__of_a_single_cell_without_the_columns() -> None:
+    cube = weather(masked=0.0)
+    regions = cube.t2m.coreset.kmeans(3, feature_dims="time", random_state=0)
+    with pytest.raises(InvalidInputError, match=r"feature_dims has \['time'\], but .* \[\]"):
+        regions.predict(cube.t2m.isel(time=0, lat=0, lon=0))
+
+
+def test_kmeans__of_a_single_cell_is_an_error() -> None:
+    with pytest.raises(InvalidInputError, match="no rows; pass more than a single cell"):
+        weather().isel(time=0, lat=0, lon=0).coreset.kmeans(1)
+
+
+def test_predict__another_variable_than_was_fitted_warns() -> None:
+    cube = weather(masked=0.0)
+    regions = cube.t2m.coreset.kmeans(3, feature_dims="time", random_state=0)
+    rows = cube.t2m.coreset.build(50, feature_dims="time", random_state=0)
+    for model in (regions, CoresetKMeans(3, random_state=0).fit(rows)):
+        for X in (cube.u10, cube[["u10"]], cube.u10.chunk()):
+            with pytest.warns(CoresetWarning, match="'u10', and the model was fitted on 't2m'"):
+                model.predict(X)
+        with pytest.warns(CoresetWarning, match="'u10', and the model was fitted on 't2m'"):
+            model.score(cube.u10)
+        for X in (cube.t2m, cube, cube.u10.rename("t2m"), cube.t2m.rename(None)):
+            model.predict(X)
+    unnamed = cube.t2m.rename(None).coreset.kmeans(3, feature_dims="time", random_state=0)
+    unnamed.predict(cube.u10)
+
+
+def test_predict__an_array_without_a_name_is_taken_for_the_variable() -> None:
+    cube = weather(masked=0.0)
+    named = cube.t2m.coreset.kmeans(3, random_state=0)
+    unnamed = cube.t2m.rename(None).coreset.kmeans(3, random_state=0)
+    labels = named.predict(cube.t2m)
+    for model, X in ((named, cube.t2m.rename(None)), (unnamed, cube.t2m)):
+        xr.testing.assert_equal(model.predict(X).compute(), labels.compute())
+    with pytest.raises(InvalidInputError, match=r"columns \['u10'\], .* fitted on \['t2m'\]"):
+        named.predict(cube.u10)

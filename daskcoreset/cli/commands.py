@@ -66,6 +66,9 @@ from daskcoreset.sensitivities import CONSTRUCTIONS
 # Of what a coreset says about itself: far more than provenance takes.
 _HEADER_BYTES = 2**24
 
+# Methods of `build` that decide after a read what to do next, so that nothing can be lazy.
+_BY_SEVERAL_READS = ("auto", "coverage")
+
 # What the program makes as Zarr stores and may replace, in words.
 _KINDS = {"coreset": "a coreset", KIND: "an array of labels"}
 
@@ -109,8 +112,22 @@ def build(
             help="Rows wanted; 10,000 by default, or 100 a cluster. auto grows it until two agree.",
         ),
     ] = None,
-    method: Annotated[str, choice(*CONSTRUCTIONS, text="Construction.")] = "lightweight",
+    method: Annotated[
+        str,
+        choice(
+            *CONSTRUCTIONS,
+            *_BY_SEVERAL_READS,
+            text="Construction; auto compares some by a pilot, coverage takes core points.",
+        ),
+    ] = "lightweight",
     clusters: Clusters = None,
+    diameter: Annotated[
+        float | None,
+        typer.Option(
+            help="For --method coverage: rows lie within half of it of a core point; by default "
+            "one is found for --size."
+        ),
+    ] = None,
     seed: Seed = None,
     sampling: Annotated[
         str, choice("systematic", "multinomial", text="How rows are drawn.")
@@ -142,7 +159,7 @@ def build(
     wanted = size_of(size)
     _check_target(out, overwrite=overwrite)
     options: dict[str, Any] = {"size": wanted, "method": method, "random_state": seed}
-    options["n_clusters"] = clusters
+    options |= {"n_clusters": clusters, "diameter": diameter}
     options |= {"sampling": sampling, "passes": passes, "on_invalid": on_invalid}
     options["metric"] = metric
     options |= {"sample_weight": weights, "chunks": chunks or "auto"}
@@ -158,7 +175,8 @@ def build(
         return
     start = time.perf_counter()
     with time_limit(timeout):
-        if wanted == "auto":  # which decides after every read whether to go on
+        # A search for the size decides after every read whether to go on, too.
+        if wanted == "auto" or method in _BY_SEVERAL_READS:
             with cluster_for(scheduler, workers):
                 coreset = daskcoreset.build(source, labels, progress=progress, **options)
         else:
@@ -170,7 +188,8 @@ def build(
     made = {"store": without_secrets(out, out), **facts_of(coreset)}
     shown = ("store", "method", "rows", "n", "features", "dtype", "labels", "weight", "seed")
     seconds = round(time.perf_counter() - start, 2)
-    show("coreset", {key: made[key] for key in shown} | {"seconds": seconds})
+    # Core points are not drawn, and have no seed.
+    show("coreset", {key: made[key] for key in shown if key in made} | {"seconds": seconds})
 
 
 @app.command()
@@ -195,7 +214,8 @@ def store(
     """
     start = time.perf_counter()
     missing: Any = missing_chunks
-    X = reading(source, ReadOptions(mapping(storage_option), names_of(column, columns), missing))
+    options = ReadOptions(mapping(storage_option), names_of(column, columns), missing)
+    X = reading(source, options, (labels, weights))
     members = find_members(X)
     y = labels or ("y" if "y" in members else None)
     sample_weight = weights or ("sample_weight" if "sample_weight" in members else None)

@@ -159,7 +159,7 @@ def facts_of(coreset: Coreset) -> dict[str, Any]:
 def report(title: str, facts: Mapping[str, Any], *, as_json: bool) -> None:
     """Print facts as one JSON object, or as `show` does."""
     if as_json:
-        typer.echo(json.dumps(facts, indent=2))
+        typer.echo(_as_json(facts, indent=2))
     else:
         show(title, facts)
 
@@ -168,7 +168,7 @@ def show(title: str, facts: Mapping[str, Any]) -> None:
     """Print a table for a reader, or lines of key, tab and value for a program."""
     if not sys.stdout.isatty():
         for key, value in facts.items():
-            typer.echo(f"{key}\t{value if isinstance(value, str) else json.dumps(value)}")
+            typer.echo(f"{key}\t{value if isinstance(value, str) else _as_json(value)}")
         return
     table = Table(title=title, show_header=False, title_justify="left")
     for key, value in facts.items():
@@ -185,4 +185,14 @@ def _readable(value: Any) -> str:
     if isinstance(value, int):
         # A seed may have 39 digits: a pipe and --json have them all.
         return f"{value:,}" if value < 10**15 else short_seed(value)
-    return f"{value:,.10g}" if isinstance(value, float) else json.dumps(value)
+    return f"{value:,.10g}" if isinstance(value, float) else _as_json(value)
+
+
+def _as_json(value: Any, **options: Any) -> str:
+    """Return JSON with letters as they are, or escaped where the output has no place for them."""
+    text = json.dumps(value, ensure_ascii=False, **options)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(value, **options)
+    return text

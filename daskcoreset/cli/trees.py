@@ -88,7 +88,10 @@ def append(
     *,
     name: Annotated[str | None, typer.Option(help="Name of the leaf.")] = None,
     time: Annotated[
-        str | None, typer.Option(metavar="DATE", help="Kept with it, as text; for windows by date.")
+        str | None,
+        typer.Option(
+            metavar="DATE", help="Its day or time, for windows, such as 2026-03-02; or a number."
+        ),
     ] = None,
     labels: Labels = None,
     weights: Weights = None,

@@ -188,7 +188,7 @@ def _tag(path: Path) -> str:
     """Return what stands for a name in hidden names: itself, or its digest where it is long."""
     if len(path.name) <= _NAME_LENGTH:
         return path.name
-    return hashlib.sha256(path.name.encode()).hexdigest()[:_NAME_LENGTH]
+    return hashlib.sha256(path.name.encode(errors="surrogatepass")).hexdigest()[:_NAME_LENGTH]
 
 
 def _hidden(path: Path) -> Path:

@@ -15,7 +15,7 @@ from daskcoreset.core.boxes import Box
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import first_nonfinite_row, row_sums, rows_at, unit_rows
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Metric, Points
-from daskcoreset.core.validation import a_type, is_real
+from daskcoreset.core.validation import a_type, column_shown, is_real
 
 # What weighted squared distances of one block may add up to: a hundred million blocks, and four
 # times as much about a far center, still have a sum that float64 holds.
@@ -626,11 +626,13 @@ def find_unusable_row(
     part: Any = points[[first]]
     row = (part if isinstance(part, np.ndarray) else part.toarray())[0].astype(np.float64)
     column = int((~(abs(row) <= limit)).argmax())
-    value = f"X is {row[column]} in column {column}"
+    # The message is a format: what is in the name stands for itself.
+    where = column_shown(column, columns).replace("{", "{{").replace("}", "}}")
+    value = f"X is {row[column]} in {where}"
     if not np.isfinite(row[column]):
         # The words of scikit-learn, which others look for.
         found = "NaN" if np.isnan(row[column]) else f"infinity ({row[column]})"
-        value = f"Input X contains {found} in column {column}"
+        value = f"Input X contains {found} in {where}"
         remedy = f"; {remedy}"
     elif abs(row[column]) > _LARGEST_VALUE:
         remedy = (
@@ -642,12 +644,7 @@ def find_unusable_row(
             f", where sample_weight sums to {weight:g}, and weighted squared distances overflow; "
             f"scale sample_weight down."
         )
-    name = ""
-    if columns is not None and columns[column] != str(column):
-        name = f" (column {columns[column]!r})"
-    # The message is a format: what is in the name stands for itself.
-    name = name.replace("{", "{{").replace("}", "}}")
-    return InvalidRow(value + "{row}" + name + remedy, first)
+    return InvalidRow(value + "{row}" + remedy, first)
 
 
 def _rows_with(points: Any, holds: Callable[[Any], Any]) -> Any:

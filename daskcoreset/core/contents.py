@@ -119,6 +119,15 @@ class GroupContents:
         }
 
 
+# What opens a group that is of another kind than was asked for.
+_OPENED_BY = {
+    "coreset": "Coreset.from_zarr",
+    "portfolio": "Portfolio.from_zarr",
+    "coreset-tree": "CoresetTree.open",
+    "coreset-stream": "CoresetStream.load",
+}
+
+
 def find_header_problem(
     header: Any, kind: str, schema_version: int, oldest: int | None = None
 ) -> str | None:
@@ -140,7 +149,8 @@ def find_header_problem(
     problem = None
     if header.get("kind") != kind:
         other = str(header.get("kind"))
-        problem = f"holds {article(other)} {other!r}, not {article(kind)} {kind!r}; check the path"
+        remedy = f"open it with {_OPENED_BY[other]}" if other in _OPENED_BY else "check the path"
+        problem = f"holds {article(other)} {other!r}, not {article(kind)} {kind!r}; {remedy}"
     elif isinstance(version, int) and version > schema_version:
         newer = f"schema version {version} is newer than {schema_version}, the newest known"
         problem = f"{newer}; upgrade daskcoreset"

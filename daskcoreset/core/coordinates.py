@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from daskcoreset.core.blocks import plain_labels
 from daskcoreset.core.contents import NAME
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.optional import import_optional
+from daskcoreset.core.python_values import spelled, values_of
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import a_type
 
@@ -23,6 +25,35 @@ _TIMES = "mM"
 # count 292,000 years.
 _CALENDAR = "cftime "
 _UNITS = "microseconds since 1970-01-01"
+
+# Other objects are stored as the text of each.
+_OBJECTS = "objects"
+
+
+def kept_values(values: AnyArray) -> AnyArray | None:
+    """Return values as a coreset keeps them: text as such, and objects that can be stored.
+
+    Returns
+    -------
+    ndarray or None
+        None for objects that have no stored form.
+
+    Examples
+    --------
+    >>> kept_values(np.array(["a", "b"], dtype=object)), kept_values(np.array([1, None]))
+    (array(['a', 'b'], dtype='<U1'), array([1, None], dtype=object))
+    """
+    if values.dtype.kind in "biufcU" + _TIMES:
+        most = {"f": 8, "c": 16}.get(values.dtype.kind, values.dtype.itemsize)
+        if values.dtype.itemsize > most:
+            return values.astype(f"{values.dtype.kind}{most}")
+        # As stores hand them back: NetCDF 3, for one, has its numbers in the order of big-endian.
+        return values.astype(values.dtype.newbyteorder("="), copy=False)
+    values = values.astype(object)
+    if all(isinstance(value, str | bytes) for value in values.ravel().tolist()):
+        return plain_labels(values.ravel()).reshape(values.shape)
+    storable = calendar_of(values) is not None or spelled(values.ravel()) is not None
+    return values if storable else None
 
 
 def check_coordinates(coordinates: Any, m: int) -> Mapping[str, AnyArray]:
@@ -39,12 +70,11 @@ def check_coordinates(coordinates: Any, m: int) -> Mapping[str, AnyArray]:
         raise InvalidTypeError(f"coordinates is {a_type(coordinates)}; pass a mapping")
     checked = {}
     for name, values in coordinates.items():
-        array = np.asarray(values)
-        # As stores hand them back: NetCDF 3, for one, has its numbers in the order of big-endian.
-        array = array.astype(array.dtype.newbyteorder("="), copy=False).view()
-        if array.dtype.kind not in "biufU" + _TIMES and calendar_of(array) is None:
-            msg = f"coordinates[{name!r}] has dtype {array.dtype}; pass numbers, dates or text"
+        array = kept_values(np.asarray(values))
+        if array is None:
+            msg = f"coordinates[{name!r}] has dtype object; pass numbers, dates, text or None"
             raise InvalidTypeError(msg)
+        array = array.view()
         if array.shape != (m,):
             msg = (
                 f"coordinates[{name!r}] has shape {array.shape} for {m} rows; pass one value a row"
@@ -80,12 +110,16 @@ def calendar_of(values: AnyArray) -> str | None:
 
 
 def _form(values: AnyArray) -> str:
+    if values.dtype.kind != "O":
+        return values.dtype.str
     calendar = calendar_of(values)
-    return values.dtype.str if calendar is None else f"{_CALENDAR}{calendar}"
+    return _OBJECTS if calendar is None else f"{_CALENDAR}{calendar}"
 
 
 def _bits(values: AnyArray) -> bytes:
-    return (values if values.dtype.kind != "O" else _stored(values)).tobytes()
+    stored = values if values.dtype.kind != "O" else stored_values(values)[0]
+    # JSON has no line breaks of its own.
+    return "\n".join(stored.tolist()).encode() if stored.dtype.kind == "T" else stored.tobytes()
 
 
 def union_of_coordinates(parts: Sequence[Mapping[str, AnyArray]]) -> dict[str, AnyArray]:
@@ -99,9 +133,15 @@ def union_of_coordinates(parts: Sequence[Mapping[str, AnyArray]]) -> dict[str, A
     return {
         name: np.concatenate([part[name] for part in parts])
         for name in parts[0]
-        if all(name in part for part in parts)
-        and len({(part[name].dtype.kind, calendar_of(part[name])) for part in parts}) == 1
+        if all(name in part for part in parts) and len({_family(part[name]) for part in parts}) == 1
     }
+
+
+def _family(values: AnyArray) -> str:
+    """Return what can be put one after the other: names with gaps are objects, others text."""
+    if values.dtype.kind == "U":
+        return _OBJECTS
+    return _form(values) if values.dtype.kind == "O" else values.dtype.kind
 
 
 def _key(name: str) -> str:
@@ -123,17 +163,30 @@ def stored_coordinates(
     coordinates: Mapping[str, AnyArray],
 ) -> tuple[dict[str, AnyArray], dict[str, str]]:
     """Return arrays to store, and the dtypes or calendars by name; dates become integers."""
-    arrays = {_key(name): _stored(values) for name, values in coordinates.items()}
-    return arrays, {name: _form(values) for name, values in coordinates.items()}
+    stored = {name: stored_values(values) for name, values in coordinates.items()}
+    arrays = {_key(name): array for name, (array, _) in stored.items()}
+    return arrays, {name: form for name, (_, form) in stored.items()}
 
 
-def _stored(values: AnyArray) -> AnyArray:
+def stored_values(values: AnyArray) -> tuple[AnyArray, str]:
+    """Return what is stored of values that a coreset keeps, and their dtype, calendar or kind."""
+    form = _form(values)
     if values.dtype.kind in _TIMES:
-        return values.view(np.int64)
+        return values.view(np.int64), form
     if values.dtype.kind != "O":
-        return values
-    numbers = _cftime().date2num(values, _UNITS, **_keywords(calendar_of(values) or ""))
-    return np.asarray(numbers, dtype=np.int64)
+        return values, form
+    if form == _OBJECTS:
+        return np.array(spelled(values), dtype=np.dtypes.StringDType()), form
+    numbers = _cftime().date2num(values, _UNITS, **_keywords(form.removeprefix(_CALENDAR)))
+    return np.asarray(numbers, dtype=np.int64), form
+
+
+def stored_dtype(form: str) -> Any:
+    """Return the dtype of what `stored_values` stores under a name."""
+    if form == _OBJECTS:
+        return np.dtypes.StringDType()
+    whole = form.startswith(_CALENDAR) or np.dtype(form).kind in _TIMES
+    return np.int64 if whole else np.dtype(form)
 
 
 def loaded_coordinates(
@@ -144,12 +197,15 @@ def loaded_coordinates(
     Raises
     ------
     MissingDependencyError
-        They have dates of another calendar, and cftime is not installed.
+        They have dates of another calendar, or values of pandas, which is not installed.
     """
-    return {name: _loaded(arrays.pop(_key(name)), form) for name, form in dtypes.items()}
+    return {name: loaded_values(arrays.pop(_key(name)), form) for name, form in dtypes.items()}
 
 
-def _loaded(values: AnyArray, form: str) -> AnyArray:
+def loaded_values(values: AnyArray, form: str) -> AnyArray:
+    """Return the values of `stored_values`."""
+    if form == _OBJECTS:
+        return values_of(values.tolist())
     if form.startswith(_CALENDAR):
         keywords = _keywords(form.removeprefix(_CALENDAR))
         return np.asarray(_cftime().num2date(values, _UNITS, **keywords), dtype=object)

@@ -242,7 +242,7 @@ class Coreset(WeightedPoints):
         lists the keys.
     coordinates : mapping of str to ndarray of shape (m,), default empty
         Where each row lies in labelled data, such as its time, latitude and longitude: numbers,
-        dates, also those of cftime, or text.
+        dates, also those of cftime, text, None, and periods, intervals and times of pandas.
     constant : float, default 0
         Cost of every solution beyond that of the weighted rows: where the rows are centroids of
         cells (``representatives="centroids"`` of `daskcoreset.StrongKMeans` and others), the cost

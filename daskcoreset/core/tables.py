@@ -77,8 +77,8 @@ def html_table(rows: Iterable[Sequence[str]], heads: Sequence[str] = (), caption
 
     Examples
     --------
-    >>> html_table([("a < b", "1")], caption="facts")[:45]
-    '<table><caption>facts</caption><tbody><tr><th'
+    >>> html_table([("a < b", "1")])[:51]
+    '<table><tbody><tr><th style="text-align:left">a &lt'
     """
     first_tag = "td" if heads else "th"
     left_aligned = ' style="text-align:left"'
@@ -91,5 +91,7 @@ def html_table(rows: Iterable[Sequence[str]], heads: Sequence[str] = (), caption
         body += "</tr>"
     names = "".join(f"<th>{html.escape(name)}</th>" for name in heads)
     head = f"<thead><tr>{names}</tr></thead>" if heads else ""
-    title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
+    # Themes of notebooks have greys for captions, which are not read on every ground.
+    inherited = ' style="color:inherit"'
+    title = f"<caption{inherited}>{html.escape(caption)}</caption>" if caption else ""
     return f"<table>{title}{head}<tbody>{body}</tbody></table>"

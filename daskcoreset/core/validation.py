@@ -125,6 +125,18 @@ def unused_name(name: str, taken: Container[Any]) -> str:
     return name
 
 
+def column_shown(column: int, names: Sequence[str] | None) -> str:
+    """Return a column for a message: by its number, and its name where it has one.
+
+    Examples
+    --------
+    >>> column_shown(1, ["age", "size"]), column_shown(1, None), column_shown(1, ["0", "1"])
+    ("column 1 ('size')", 'column 1', 'column 1')
+    """
+    name = None if names is None else names[column]
+    return f"column {column}" if name in (None, str(column)) else f"column {column} ({name!r})"
+
+
 def a_type(value: Any) -> str:
     """Name the type of a value, with an article.
 

@@ -60,7 +60,8 @@ from daskcoreset.execution.engine import map_rows
 from daskcoreset.execution.waiting import compute_all
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.cubes import Cube, dataset_of, is_xarray
-from daskcoreset.inputs.options import ReadKeywords, is_path, takes_reading
+from daskcoreset.inputs.dataframes import frame_source
+from daskcoreset.inputs.options import ReadKeywords, ReadOptions, is_path, takes_reading
 from daskcoreset.objectives import Objective, QuantizationError
 from daskcoreset.sensitivities import Sensitivity, resolve_method, takes_parts
 
@@ -454,7 +455,8 @@ def require_y(estimator: Any) -> InvalidInputError:
     """Return the error of labels that are missing, in the words of scikit-learn."""
     return InvalidInputError(
         f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is "
-        f"None; pass the labels."
+        f"None; pass the labels, or where X has columns or arrays by name the name of one, such as "
+        f'y="label".'
     )
 
 
@@ -497,9 +499,14 @@ def validate_rows(
     with refuse_as("X" if y is None else "X or y"):
         # Rows that are not finite are found below, by their number and column.
         checks = {**checks, "ensure_all_finite": False}
-        checked = validate_data(
-            estimator, X, **target, dtype=floats, accept_sparse=sparse, **checks
-        )
+        try:
+            checked = validate_data(
+                estimator, X, **target, dtype=floats, accept_sparse=sparse, **checks
+            )
+        except (TypeError, ValueError) as error:
+            if re.search(r"convert|cast|argument must be|promoted", str(error)):
+                _check_columns(X)
+            raise
     X, y = checked if target else (checked, None)
     if X.shape[1] != estimator.n_features_in_:  # an array that is another one than it says
         raise InvalidInputError(
@@ -530,6 +537,12 @@ def _check_rows(X: Any) -> None:
             f"X must hold real numbers, found dtype {X.dtype}; convert it, for example with "
             f"X.astype('float64')."
         )
+
+
+def _check_columns(X: Any) -> None:
+    """Name the columns of a data frame of pandas that are no numbers, as out of core."""
+    if getattr(X, "ndim", 0) == 2 and hasattr(X, "dtypes") and hasattr(X, "iloc"):
+        frame_source(X)
 
 
 def _check_labels(estimator: Any, y: Any) -> None:
@@ -859,7 +872,10 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
         result = map_rows(blocks, work, dtype=dtype, columns=columns)
         if blocks.cube is not None:
             called = called if classes is None else (called[0], "class")
-            return blocks.cube.labelled(result, *called, classes)
+            made = blocks.cube.labelled(result, *called, classes)
+            # Of a single point, whose row was added.
+            added = [dim for dim in blocks.cube.dims if dim not in ReadOptions.of(X)[0].dims]
+            return made.isel(dict.fromkeys(added, 0), drop=True)
         if isinstance(X, np.memmap):  # an ndarray, for which an ndarray is expected
             return compute_all(result)[0]
         chunks = getattr(X, "chunks", None) if hasattr(X, "__dask_graph__") else None

@@ -24,7 +24,7 @@ from daskcoreset.core.moments import moments_of
 from daskcoreset.core.points import deduplicate, spread_out
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import AnyArray, FloatArray, Metric, Points, Sampling
-from daskcoreset.core.validation import check_choice, shown, too_many
+from daskcoreset.core.validation import check_choice, column_shown, shown, too_many
 from daskcoreset.estimators.base import (
     AUTO_SIZE,
     BUILD_CONSTRAINTS,
@@ -566,10 +566,9 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         variance = moments_of(points, weights).m2 / weights.sum()
         widest, total = int(variance.argmax()), float(variance.sum())
         if np.isfinite(total) and variance[widest] > _WIDE * total:
-            names = getattr(self, "feature_names_in_", None)
-            name = "" if names is None or names[widest] == str(widest) else f" ({names[widest]!r})"
+            named = column_shown(widest, getattr(self, "feature_names_in_", None))
             warn_user(
-                f"column {widest}{name} holds more than {100 * _WIDE:g} % of the variance, so that "
+                f"{named} holds more than {100 * _WIDE:g} % of the variance, so that "
                 f"the clusters are those of this column; scale the columns, for example with "
                 f"sklearn.preprocessing.StandardScaler, unless their units are the same."
             )

@@ -215,6 +215,17 @@ class RowBlocks:
                 f"X has {self.schema.n_features:,} columns, and with method {method!r} {reason}"
             )
 
+    def require_labels(self, method: str) -> None:
+        """Raise an error if a method needs labels, and there are none."""
+        if self.has_labels:
+            return
+        named = "" if self.name is None else ", or the name of an array beside X, or a path"
+        if self.columns is not None:
+            named = ', or the name of a column of X, such as y="label"'
+        raise InvalidInputError(
+            f"y is missing, and method {method!r} needs labels; pass one for every row of X{named}."
+        )
+
     def refuse_zeros(self, rows: int | None = None) -> None:
         """Raise an error if so many sparse rows, by default a block, have too many zeros."""
         if not self.sparse:
@@ -229,14 +240,6 @@ class RowBlocks:
         if metric == "euclidean":
             return self
         return replace(self, schema=replace(self.schema, metric=metric))
-
-    def refuse_cube(self, taker: str) -> None:
-        """Raise an error where rows must follow one another, block after block."""
-        if self.cube is not None:
-            raise InvalidInputError(
-                f"{taker} numbers rows as they come and takes no sample_dims; pass rows, for "
-                f"example X.stack(row={self.cube.dims}).transpose('row', ...), or build a coreset."
-            )
 
     def select(self, positions: list[int]) -> RowBlocks:
         """Return some of the blocks; they keep their indices."""
@@ -472,7 +475,8 @@ def _rechunked(arrays: dict[str, Any], sizes: tuple[int, ...] | None) -> dict[st
         if np.isnan(array.shape[0]):
             raise InvalidInputError(
                 f"{name} has unknown chunk sizes but X has known ones, so their rows cannot "
-                f"be paired; call {name}.compute_chunk_sizes() first."
+                f"be paired; call {name}.compute_chunk_sizes() first, or of a Dask DataFrame "
+                f"or Series {name}.to_dask_array(lengths=True)."
             )
         chunks = (sizes, *((length,) for length in array.shape[1:]))
         # Of a block that is cut or merged nobody would see that it was too long.

@@ -310,6 +310,10 @@ def _select_array(group: Any, name: str, names: tuple[str, ...]) -> Any:
     n_dims = 2 if name == "X" else 1
     fitting = [candidate for candidate in names if len(_member(group, candidate).shape) == n_dims]
     if len(fitting) != 1 or (name == "X" and _is_cube(group, names)):
+        if not names:
+            raise InvalidInputError(
+                f"the group holds no array for {name}; pass one that does, or the array itself."
+            )
         cube = ", or a cube as xarray.open_zarr opens it" if name == "X" else ""
         raise InvalidInputError(
             f"{name} is a group of the arrays {list(names)}; name one of them {name!r}, or pass "

@@ -15,17 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.blocks import plain_labels
 from daskcoreset.core.boxes import Box
-from daskcoreset.core.coordinates import calendar_of
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.coordinates import kept_values, loaded_values, stored_dtype, stored_values
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
 from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.core.validation import unused_name
 from daskcoreset.inputs.dataframes import check_numeric
 from daskcoreset.inputs.options import Reading, ReadOptions, check_columns
 
-# What a coreset keeps of its rows beside dates of cftime; other coordinates become text.
-_KEPT_KINDS = "biufmMU"
+# The variable of a DataArray without a name.
+UNNAMED = "value"
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +71,7 @@ class Feature:
     def from_json(cls, record: Mapping[str, Any]) -> Feature:
         """Return the feature of `to_json`."""
         coords = {
-            dim: np.asarray(one["values"], _word(one["dtype"])).view(one["dtype"])
+            dim: loaded_values(np.asarray(one["values"], stored_dtype(one["dtype"])), one["dtype"])
             for dim, one in record["coords"].items()
         }
         shape = tuple(map(int, record["shape"]))
@@ -82,7 +81,7 @@ class Feature:
     def columns(self, *, alone: bool) -> list[str]:
         """Return the names of the columns; `alone` where there is no other variable."""
         values = [
-            [_text(value) for value in self.coords.get(dim, np.arange(length)).tolist()]
+            _texts(self.coords.get(dim, np.arange(length)))
             for dim, length in zip(self.dims, self.shape, strict=True)
         ]
         if not self.dims:
@@ -103,22 +102,24 @@ def _plain(value: Any) -> Any:
     return value if fits else None
 
 
-def _word(dtype: str) -> Any:
-    """Return the dtype in which values are listed: integers of dates."""
-    return np.int64 if np.dtype(dtype).kind in "mM" else dtype
-
-
 def _coordinate_to_json(values: AnyArray) -> dict[str, Any] | None:
-    if values.dtype.kind not in _KEPT_KINDS:
-        values = plain_labels(values.astype(object))
-    values = values.astype(values.dtype.newbyteorder("="))
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
+    kept = kept_values(values.astype(object) if values.dtype.kind == "c" else values)
+    stored, form = stored_values(_as_text(values) if kept is None else kept)
+    if stored.dtype.kind == "f" and not np.isfinite(stored).all():
         return None
-    return {"dtype": values.dtype.str, "values": values.view(_word(values.dtype.str)).tolist()}
+    return {"dtype": form, "values": stored.tolist()}
 
 
-def _text(value: Any) -> str:
-    return f"{value:.12g}" if isinstance(value, (int, float)) else str(value)
+def _as_text(values: AnyArray) -> AnyArray:
+    return np.array([str(value) for value in values.tolist()])
+
+
+def _texts(values: AnyArray) -> list[str]:
+    """Return the names of cells: dates as in ISO 8601, decimals without digits of rounding."""
+    if values.dtype.kind == "M":
+        return [str(one) for one in np.datetime_as_string(values, unit="auto")]
+    plain = values if values.dtype.kind == "m" else values.tolist()  # which are numbers in lists
+    return [f"{one:.12g}" if isinstance(one, float) else str(one) for one in plain]
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,10 +182,16 @@ class Cube:
         for name, coord in self.coords.coords.items():
             if coord.dims and coord.chunks is None:
                 values = coord.isel({dim: at[dim] for dim in coord.dims}).to_numpy()
-                if values.dtype.kind not in _KEPT_KINDS and calendar_of(values) is None:
-                    # Tuples of several levels, for example.
-                    values = plain_labels(values.astype(object))
-                found[str(name)] = values
+                kept = kept_values(values)
+                if kept is None:
+                    kinds = sorted({type(value).__name__ for value in values.tolist()})
+                    warn_user(
+                        f"the coordinate {name!r} of X holds {', '.join(kinds)}, which a coreset "
+                        f"cannot store, and its rows have the text of these; make numbers, dates "
+                        f"or text of it to choose one."
+                    )
+                    kept = _as_text(values)
+                found[str(name)] = kept
         return found
 
     @property
@@ -214,9 +221,10 @@ class Cube:
     def asked(self, X: Any) -> Any:
         """Return an xarray object as it is to be opened by a model fitted on this one."""
         data, options = ReadOptions.of(X)
-        if not is_xarray(data):
+        if not is_xarray(data) or not hasattr(data, "coords"):
             return X
         names = [feature.name for feature in self.features]
+        data = self._with_rows(self._named(data))
         if options.columns is None and set(names) <= {*map(str, getattr(data, "data_vars", ()))}:
             # By name, for stores hand variables out in any order.
             options = replace(options, columns=tuple(names))
@@ -226,6 +234,53 @@ class Cube:
             samples = self.dims if same else None
             options = replace(options, sample_dims=samples, feature_dims=self.feature_dims)
         return Reading(data, options)
+
+    def _named(self, data: Any) -> Any:
+        """Return an array with the name of the only feature, where one of them has none."""
+        if len(self.features) != 1:
+            return data
+        feature = self.features[0]
+        names = [*getattr(data, "data_vars", [getattr(data, "name", None)])]
+        if not hasattr(data, "data_vars") and (names == [None] or feature.name == UNNAMED):
+            return data.rename(feature.name)
+        # Alone, columns are called by the coordinates of the feature dimensions, and tell no
+        # variable from another.
+        known = not feature.dims or UNNAMED in (feature.name, *names) or feature.name in names
+        if len(names) == 1 and not known:
+            warn_user(
+                f"X is {names[0]!r}, and the model was fitted on {feature.name!r}; pass this, or, "
+                f"where {names[0]!r} is meant, rename it to {feature.name!r}."
+            )
+        return data
+
+    def _with_rows(self, data: Any) -> Any:
+        """Return a selection with at least one dimension for rows in every feature.
+
+        Where a cell was selected it has none, and where a place was, what lies there does not
+        change along the others.
+        """
+        columns, names = set(self.feature_dims), {feature.name for feature in self.features}
+        every = getattr(data, "data_vars", {None: data})
+        # Bounds of times, for one, are no features and have dimensions of their own.
+        features = {name: one for name, one in every.items() if name in names} or every
+        rows = {
+            dim: length
+            for one in features.values()
+            for dim, length in one.sizes.items()
+            if dim not in columns
+        }
+        if not rows and columns.issubset(data.dims):  # without them an error names those there are
+            taken = {*map(str, (*data.coords, *data.sizes, *every)), *columns}
+            return data.expand_dims(unused_name("point", taken))
+        if not rows:
+            return data
+        dim = next(iter(rows))
+        still = {
+            name: one.expand_dims({dim: rows[dim]})
+            for name, one in features.items()
+            if columns.issuperset(one.dims)
+        }
+        return data.assign(still) if still else data
 
     def labelled(self, array: Any, name: str, dim: str, called: AnyArray | None = None) -> Any:
         """Return what was computed for every row, with the labels of the input.
@@ -329,6 +384,38 @@ def is_xarray(part: Any) -> bool:
     return type(part).__module__.split(".")[0] == "xarray" and hasattr(part, "dims")
 
 
+def refuse_cube(taker: str, X: Any) -> None:
+    """Raise an error where rows must follow one another, and X is a cube, opened as one or not.
+
+    Parameters
+    ----------
+    taker : str
+        What takes no cube, for the error.
+    X : object
+        As a caller passed it; what is no xarray object of several dimensions passes.
+    """
+    data, options = ReadOptions.of(X)
+    if not is_xarray(data) or not hasattr(data, "coords"):
+        return
+    is_dataset = hasattr(data, "data_vars")
+    if not (is_dataset or options.has_dims or data.ndim > 2):
+        return
+    dims = tuple(data.dims)
+    if not options.has_dims:
+        options = replace(options, sample_dims=dims if is_dataset else dims[:-1])
+    samples, features = map(list, _dims(dims, options))
+    rows = "X"
+    if is_dataset or not features:
+        column = unused_name("variable", dims)
+        rows += f".{'to_dataarray' if is_dataset else 'expand_dims'}({column!r})"
+        features = [column, *features]
+    columns = f", column={features}" if len(features) > 1 else ""
+    raise InvalidInputError(
+        f"{taker} numbers rows as they come and takes no sample_dims; pass rows, for example "
+        f"{rows}.stack(row={samples}{columns}).transpose('row', ...), or build a coreset."
+    )
+
+
 def layout_of(X: Any, options: ReadOptions, keys: Mapping[str, str]) -> Layout:
     """Tell rows and columns of an xarray object apart.
 
@@ -364,7 +451,7 @@ def layout_of(X: Any, options: ReadOptions, keys: Mapping[str, str]) -> Layout:
                 "columns names variables of a Dataset, and X is a DataArray; leave columns out, "
                 "and pass X.sel(...)."
             )
-        name = "value" if X.name is None else str(X.name)
+        name = UNNAMED if X.name is None else str(X.name)
         # A coordinate may have the name of the array itself; it says nothing of the columns.
         data, names = X.drop_vars(X.name, errors="ignore").to_dataset(name=name), [name]
     _check_keys(data, keys)
@@ -423,9 +510,8 @@ def _dims(
             f"add them to one of these, or select with X.isel({left[0]}=0)."
         )
     if not samples:
-        raise InvalidInputError(
-            f"sample_dims is empty, so that X has no rows; name some of {list(present)}."
-        )
+        remedy = f"name some of {list(present)}" if present else "pass more than a single cell"
+        raise InvalidInputError(f"sample_dims is empty, so that X has no rows; {remedy}.")
     return samples, features
 
 

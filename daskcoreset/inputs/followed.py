@@ -198,6 +198,11 @@ def look(
         return _path_state(source, options)
     if is_store(source) or hasattr(source, "store_path"):
         return _array_state(_again(source), options)
+    if isinstance(source, (list, tuple)):
+        strange = next(one for one in source if not isinstance(one, (str, os.PathLike)))
+        raise InvalidTypeError(
+            f"source is a list that holds {a_type(strange)}; pass paths, URLs or globs of files."
+        )
     raise InvalidTypeError(
         f"source is {a_type(source)}; pass a path, URL, glob or list of paths, a Zarr "
         f"array, group or store, an Icechunk repository, a DeltaTable, or a function that returns "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -122,8 +124,10 @@ def _open_all(X: Any, y: Any, sample_weight: Any, allow_empty: bool) -> OpenedDa
             else _opened(part, name, missing)
             for name, part in members.parts.items()
         }
+    keys = {"y": y, "sample_weight": sample_weight}
     for name, part in parts.items():
-        _check_part(part, name)
+        # A list may hold labels as well as paths.
+        _check_part(part, name, named=isinstance(keys.get(name), (str, os.PathLike)))
     _check_lengths(parts, allow_empty=allow_empty)
     sources = {name: part for name, part in parts.items() if isinstance(part, Source)}
     arrays = {name: part for name, part in parts.items() if name not in sources}
@@ -174,6 +178,11 @@ def _open_memory(part: Any, name: str) -> Source:
         return indexed_source(part)
     if hasattr(part, "partial_fit") and hasattr(part, "coreset"):
         raise InvalidTypeError(f"{name} is {a_type(part)}; pass {name}.coreset().")
+    if isinstance(part, Iterator):
+        raise InvalidTypeError(
+            f"{name} is {a_type(part)}; feed batches that come one after another to a "
+            f"CoresetStream, by stream.partial_fit(batch), or pass an array."
+        )
     raise InvalidTypeError(
         f"{name} is {a_type(part)}; pass an array of NumPy, Dask, Zarr, HDF5 or xarray, a data "
         f"frame of pandas, polars or Dask, a table of pyarrow, a sparse matrix of SciPy, or the "
@@ -273,7 +282,16 @@ def _is_sparse(part: Any) -> bool:
 # --- checks ------------------------------------------------------------------------------
 
 
-def _check_part(part: Any, name: str) -> None:
+# A column of a file, or an array of a group, is converted where it is stored alone.
+_NAME_ANOTHER = "name another column or array, or convert it where it is stored."
+
+
+def _converting(name: str) -> str:
+    drop = ", or drop the columns that are not numbers" if name == "X" else ""
+    return f"convert it, for example with {name}.astype('float32'){drop}."
+
+
+def _check_part(part: Any, name: str, *, named: bool) -> None:
     shape, dtype = tuple(part.shape), np.dtype(part.dtype)
     if name == "X" and len(shape) != 2:
         raise InvalidInputError(
@@ -291,13 +309,13 @@ def _check_part(part: Any, name: str) -> None:
         )
     if name == "y" and dtype.kind not in "biufUSOT":
         raise InvalidTypeError(
-            f"y must hold numbers or text, found dtype {dtype}; convert it, for example with "
-            f"y.astype(str)."
+            f"y must hold numbers or text, found dtype {dtype}; "
+            + (_NAME_ANOTHER if named else "convert it, for example with y.astype(str).")
         )
     if name != "y" and not is_real(dtype):
         raise InvalidTypeError(
-            f"{name} must hold real numbers, found dtype {dtype}; convert it, for example with "
-            f"{name}.astype('float32'), or drop the columns that are not numbers."
+            f"{name} must hold real numbers, found dtype {dtype}; "
+            + (_NAME_ANOTHER if named else _converting(name))
         )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import wraps
 from typing import Any, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar
 
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
 from daskcoreset.core.validation import check_choice, check_options, shown
 
 MissingChunks: TypeAlias = Literal["raise", "fill"]
@@ -128,10 +128,19 @@ def reading(X: Any, options: ReadOptions, beside: Sequence[Any] = ()) -> Any:
         return X
     if isinstance(X, Iterator):
         return _batches(X, options)
+    if both := [name for name in options.columns or () if name in _names(beside)]:
+        warn_user(
+            f"columns has {both}, which y, sample_weight or groups names, too: it is read as that, "
+            f"and is no feature. Leave it out of columns."
+        )
     is_frame = hasattr(type(X), "columns") and type(X).__name__ != "LazyFrame"
     if is_frame and options.storage_options is None and not options.has_dims:
         return select_columns(X, options.columns, beside)
     return Reading(X, options)
+
+
+def _names(beside: Sequence[Any]) -> list[str]:
+    return [one for one in beside if isinstance(one, str)]
 
 
 def _batches(batches: Iterator[Any], options: ReadOptions) -> Iterator[Any]:
@@ -153,7 +162,7 @@ def select_columns(frame: Any, columns: Sequence[str] | None, beside: Sequence[A
     if columns is None:
         return frame
     names = list(getattr(frame, "column_names", frame.columns))
-    keys = [key for key in beside if isinstance(key, str) and key in names]
+    keys = [key for key in _names(beside) if key in names]
     check_columns(columns, names)
     wanted = [name for name in columns if name not in keys] + keys
     return frame.select(wanted) if hasattr(frame, "column_names") else frame[wanted]

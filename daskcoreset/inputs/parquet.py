@@ -392,6 +392,7 @@ class ParquetFiles(ArrowTable):
                 raise InvalidInputError(
                     f"X names no Parquet file: {roots[0].name!r}; check the path."
                 )
+            _check_paths(files)
             with clear_errors("X", files[0].name, "a Parquet file"):
                 source = _dataset_of(files, base or (roots[0] if len(roots) == 1 else None))
         super().__init__(shortened([root.name for root in roots]) if self._root else "")
@@ -491,6 +492,18 @@ def _absolute(fragment: Any) -> str:
     local = fragment.filesystem.type_name == "local"
     path = os.path.abspath(fragment.path) if local else fragment.path  # noqa: PTH100 - no links
     return str(path)
+
+
+def _check_paths(files: Sequence[Place]) -> None:
+    """Check that pyarrow can be told the paths of files."""
+    for file in files:
+        try:
+            file.path.encode()
+        except UnicodeEncodeError:
+            raise InvalidInputError(
+                f"X has the Parquet file {file.name!r}, whose path is not valid UTF-8, as pyarrow "
+                f"takes paths; rename what is not, or leave the file out."
+            ) from None
 
 
 def _dataset_of(files: Sequence[Place], root: Place | None) -> Any:

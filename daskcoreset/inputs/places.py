@@ -271,11 +271,12 @@ def _unreadable(name: str, url: str, kind: str, error: BaseException) -> Coreset
         )
     if "://" not in url and (folder := Path(url)).is_dir() and not any(folder.iterdir()):
         return InvalidInputError(f"{name} is an empty folder: {shown!r}; check the path.")
-    if remedy is None:
-        remedy = _OTHER_FILES.get(
-            PurePosixPath(url).suffix.lower(),
-            "give the path of a Zarr, Parquet, HDF5, .npy or .npz file, or an array",
+    suffix = PurePosixPath(url).suffix.lower()
+    if remedy is None and suffix in _OTHER_FILES:
+        return InvalidInputError(
+            f"{name} is a {suffix} file, which is not read here: {shown!r}; {_OTHER_FILES[suffix]}."
         )
+    remedy = remedy or "give the path of a Zarr, Parquet, HDF5, .npy or .npz file, or an array"
     return InvalidInputError(
         f"{name} cannot be opened as {kind}: {shown!r} ({said(error, url)}); {remedy}."
     )

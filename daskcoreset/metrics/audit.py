@@ -273,7 +273,7 @@ class Audit:
         return [*cells, ("total weight", *weights)]
 
     def _title(self) -> str:
-        difference = f"largest difference {self.distortion:.2%}"
+        difference = f"distortion {self.distortion:.2%}"
         rows = f"{self.n_rows:,} rows"
         if self.sample_errors is not None:
             rows = f"a sample of {self.sample_size:,} of {rows}"

@@ -18,7 +18,14 @@ from daskcoreset.core.linalg import dense, tiles
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, FloatArray, Metric
-from daskcoreset.core.validation import as_numbers, check_flag, check_positive, n_dims, shown
+from daskcoreset.core.validation import (
+    as_numbers,
+    check_flag,
+    check_positive,
+    n_dims,
+    names_apart,
+    shown,
+)
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction, map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
@@ -571,5 +578,12 @@ def data_of(
         raise InvalidInputError(
             f"X has {blocks.schema.n_features} columns and the coreset {coreset.n_features}; pass "
             f"the data that it is of."
+        )
+    known = coreset.provenance.get("columns")
+    if known is not None and blocks.columns is not None and [*known] != [*blocks.columns]:
+        found, expected = names_apart(blocks.columns, known)
+        raise InvalidInputError(
+            f"X has the columns {found}, and the coreset is of {expected}; select these, in this "
+            f"order."
         )
     return blocks

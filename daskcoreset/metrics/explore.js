@@ -12,9 +12,9 @@ const n = xs.length;
 const kind = color.value;
 // Labels that share one name are many, and stand back.
 const rest = (code) => kind === "label" && code === config.others;
-const tone = (code) => rest(code) ? "#b8b8b8" : config.palette[code % config.palette.length];
-// Beyond the last colour the first comes again, beside another marker.
-const sign = (code) => rest(code) ? "circle" : config.markers[(code + Math.floor(code / config.palette.length)) % config.markers.length];
+const tone = (code) => rest(code) ? "#8a8a8a" : config.palette[code % config.palette.length];
+// A dash is no marker of a label. Beyond the last colour the first comes again, beside another marker.
+const sign = (code) => rest(code) ? "dash" : config.markers[(code + Math.floor(code / config.palette.length)) % config.markers.length];
 // An axis has room for so many letters; long names often differ in their last ones only.
 const brief = (text) => text.length > 44 ? `${text.slice(0, 29)}…${text.slice(-14)}` : text;
 
@@ -33,17 +33,23 @@ const colors = new Array(n), markers = new Array(n), sizes = new Array(n);
 for (let i = 0; i < n; i++) {
   colors[i] = codes ? tone(codes[i]) : blend(high > low ? (numbers[i] - low) / (high - low) : 0.5);
   markers[i] = codes ? sign(codes[i]) : "circle";
-  sizes[i] = (4 + 11 * Math.sqrt(data.weight[i] / config.largest)) * (codes && rest(codes[i]) ? 0.6 : 1);
+  sizes[i] = (4 + 11 * Math.sqrt(data.weight[i] / config.largest)) * (codes && rest(codes[i]) ? 0.8 : 1);
 }
 // Clusters have colours only where these are not taken by something else.
 const ofCluster = (code) => kind === "cluster" ? tone(code) : config.ink;
 if (cb_obj !== shown.selected) {
   shown.data = {x: xs, y: ys, color: colors, marker: markers, size: sizes, row: data.index, weight: data.weight};
-  const mean = (i, axis) => found[`v${axis}`][i], off = (i, axis) => found[`e${axis}`][i];
+  // Of a constant column rounding alone sets the centers apart, and would be all that the axis shows.
+  const along = (axis, values, whisker) => {
+    const only = values.every((value) => value === values[0]) ? values[0] : NaN;
+    return at.map((i) => {
+      const place = found[`v${axis}`][i] + whisker * found[`e${axis}`][i];
+      return Math.abs(place - only) <= 1e-6 * Math.max(1, Math.abs(only)) ? only : place;
+    });
+  };
   centers.data = {
-    x: at.map((i) => mean(i, x.value)), y: at.map((i) => mean(i, y.value)),
-    x0: at.map((i) => mean(i, x.value) - off(i, x.value)), x1: at.map((i) => mean(i, x.value) + off(i, x.value)),
-    y0: at.map((i) => mean(i, y.value) - off(i, y.value)), y1: at.map((i) => mean(i, y.value) + off(i, y.value)),
+    x: along(x.value, xs, 0), x0: along(x.value, xs, -1), x1: along(x.value, xs, 1),
+    y: along(y.value, ys, 0), y0: along(y.value, ys, -1), y1: along(y.value, ys, 1),
     color: at.map((_, j) => ofCluster(j)), name: at.map((_, j) => `${j + 1}`),
   };
   shares.data = {
@@ -55,7 +61,7 @@ if (cb_obj !== shown.selected) {
   up.axis_label = plain(brief(config.names[y.value]));
 }
 
-const glyphs = {circle: "●", triangle: "▲", square: "■", diamond: "◆", inverted_triangle: "▼", plus: "✚", x: "✖", star: "★", hex: "⬢", square_pin: "▣"};
+const glyphs = {circle: "●", triangle: "▲", square: "■", diamond: "◆", inverted_triangle: "▼", plus: "✚", x: "✖", star: "★", hex: "⬢", square_pin: "▣", dash: "–"};
 if (codes) {
   const names = kind === "cluster" ? at.map((i, j) => `cluster ${j + 1}: ${(100 * found.share[i]).toFixed(1)} ± ${(100 * found.share_error[i]).toFixed(1)} %`) : config.classes;
   legend.text = names.map((name, j) => `<span style="color:${tone(j)}">${glyphs[sign(j)]}</span> ${safe(name)}`).join("<br>");
@@ -75,7 +81,7 @@ if (!chosen.length) {
   const heads = ["row of the data", "weight", "cluster", ...(config.hasLabels ? ["label"] : []), ...(config.where.length ? ["where"] : []), ...config.names];
   const line = (i) => [short(data.index[i]), short(data.weight[i]), own[i] + 1, ...(config.hasLabels ? [label(i)] : []), ...(config.where.length ? [config.where[i]] : []), ...config.names.map((_, j) => short(data[`v${j}`][i]))];
   const table = most.map((i) => `<tr>${line(i).map((text) => `<td ${cell}>${safe(text)}</td>`).join("")}</tr>`).join("");
-  details.text = `<div style="max-width:min(1168px,calc(100vw - 34px))"><p>${chosen.length.toLocaleString("en")} points, which stand for ${short(weight)} rows, ${(100 * weight / config.weight).toFixed(2)} % of the weight of all.`
+  details.text = `<div style="max-width:min(1168px,calc(100vw - 34px))"><p>${chosen.length > 1 ? `${chosen.length.toLocaleString("en")} points, which stand` : "1 point, which stands"} for ${short(weight)} rows, ${(100 * weight / config.weight).toFixed(2)} % of the weight of all.`
     + ` <code>coreset.source_rows([${most.slice(0, 20).map((i) => data.position[i]).join(", ")}])</code> reads them from their source.</p>`
     + `<div style="overflow-x:auto"><table style="border-collapse:collapse;font-size:13px"><thead><tr>${heads.map((text) => `<th ${cell}>${safe(text)}</th>`).join("")}</tr></thead><tbody>${table}</tbody></table></div>`
     + (chosen.length > most.length ? `<p>… and ${chosen.length - most.length} more.</p>` : "") + "</div>";

@@ -136,8 +136,11 @@ def plot_coreset(
         raise InvalidTypeError(f"coreset is {shown(coreset)}; pass a Coreset.")
     need_matplotlib()
     behind = _behind([coreset], X, sample_weight, bins, on_invalid)
-    shades = shades_of([coreset])
-    return _draw(axes_for(ax), coreset, behind, shades, legend=legend, style=style)
+    ax = axes_for(ax)
+    drawn = _draw(ax, coreset, behind, shades_of([coreset]), style)
+    if legend:
+        explain(ax, *drawn)
+    return ax
 
 
 @takes_reading
@@ -213,32 +216,39 @@ def plot_coresets(
     if X is None and isinstance(coresets, Portfolio) and coresets.sample and coresets.summary:
         X = coresets
     behind = _behind(parts, X, sample_weight, bins, on_invalid)
-    if axes is None:
-        wide = min(len(parts), _PANELS)
-        shape = -(-len(parts) // wide), wide
-        size: dict[str, Any] = {
-            "figsize": (4.2 * wide, 3.8 * shape[0]),
-            "sharex": True,
-            "sharey": True,
-        }
-        grid = new_axes(shape, **size).ravel()
-        for unused in grid[len(parts) :]:
-            unused.set_visible(False)
-        for lowest in grid[max(0, len(parts) - wide) : len(parts)]:
-            lowest.xaxis.set_tick_params(labelbottom=True)
-        axes = grid[: len(parts)]
-    panels = np.array(axes, dtype=object).ravel()
-    if len(panels) != len(parts):
-        raise InvalidInputError(f"axes has {len(panels)} axes for {len(parts)} coresets.")
-    shades = shades_of(parts)
+    panels, wide = _panels(axes, len(parts))
+    # The ticks that an axis is about are those of the panel below; axes of users have their own.
+    lowest = 0 if axes is not None else max(0, len(parts) - wide)
+    shades, drawn = shades_of(parts), []
     for i, (ax, name, part) in enumerate(zip(panels, coresets, parts, strict=True)):
-        shows = legend and i == 0
-        _draw(axes_for(ax), part, behind, shades, legend=shows, style=style)
+        drawn.append(_draw(axes_for(ax), part, behind, shades, style))
         rows = f"{len(part):,} row{'s' * (len(part) != 1)}"
         ax.set_title(f"{brief(name, 24)}: {rows}", fontsize="medium")
-        if i % _PANELS:
+        if i % wide:
             ax.set_ylabel("")
+        if i < lowest:
+            ax.set_xlabel("")
+    if legend:
+        explain(panels[0], *drawn[0])
     return panels
+
+
+def _panels(axes: Any, n: int) -> tuple[AnyArray, int]:
+    """Return the axes of users, or new ones, for `n` coresets, and how many are in a row."""
+    if axes is not None:
+        given = np.array(axes, dtype=object).ravel()
+        if len(given) != n:
+            raise InvalidInputError(f"axes has {len(given)} axes for {n} coresets.")
+        return given, _PANELS
+    high = -(-n // _PANELS)
+    wide = -(-n // high)
+    size = {"figsize": (4.2 * wide, 3.8 * high), "sharex": True, "sharey": True}
+    grid = new_axes((high, wide), **size).ravel()
+    for unused in grid[n:]:
+        unused.set_visible(False)
+    for ax in grid[max(0, n - wide) : n]:
+        ax.xaxis.set_tick_params(labelbottom=True)
+    return grid[:n], wide
 
 
 class _Behind(NamedTuple):
@@ -288,27 +298,23 @@ def _behind(
 
 
 def _draw(
-    ax: Axes,
-    coreset: Coreset,
-    behind: _Behind,
-    shades: Shades,
-    *,
-    legend: bool,
-    style: dict[str, Any],
-) -> Axes:
+    ax: Axes, coreset: Coreset, behind: _Behind, shades: Shades, style: dict[str, Any]
+) -> tuple[list[Any], FloatArray | None]:
+    """Draw a coreset; return what a legend needs, and what it should not cover."""
     frame, edges, counts = behind
     placed = frame.of(coreset.points)
+    _name_axes(ax, coreset, frame)
     if placed.shape[1] == 1:
         line: dict[str, Any] = {"style": style, "shades": shades}
-        handles = draw_line(ax, placed[:, 0], coreset, counts, edges[0], **line)
+        return draw_line(ax, placed[:, 0], coreset, counts, edges[0], **line), None
+    if counts is not None:
+        draw_density(ax, counts, edges)
+        middles = [(edge[1:] + edge[:-1]) / 2 for edge in edges]
+        cells = [middle[at] for middle, at in zip(middles, np.nonzero(counts), strict=True)]
+        seen = np.vstack([placed, np.column_stack(cells)])
     else:
-        if counts is not None:
-            draw_density(ax, counts, edges)
-        handles = draw_rows(ax, placed, coreset, style, shades)
-    _name_axes(ax, coreset, frame)
-    if legend:
-        explain(ax, handles)
-    return ax
+        seen = placed
+    return draw_rows(ax, placed, coreset, style, shades), seen
 
 
 def _name_axes(ax: Axes, coreset: Coreset, frame: Frame) -> None:

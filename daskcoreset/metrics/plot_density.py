@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from operator import add
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,13 +37,19 @@ _SMALLEST_IN_LEGEND, _RIM = 3.0, 16.0
 _MEAN_OVER_MEDIAN = 4.0
 
 # Of all labels beside those that are named.
-_OTHERS = ("0.5", ".")
+_OTHERS = "0.5"
 
 # Rows whose inner products are faster than iterations without a gap between the axes.
 _FEW_ROWS = 2048
 
+# Shares of the variance that are rounding of a covariance matrix.
+_ROUNDING = 1e-15
+
 # Entries that some corner of a picture has room for, and letters of one where there are more.
 _SHORT_LEGEND, _SHORT_NAME = 6, 16
+
+# Share of the width of axes that a legend may have beside the rows.
+_MOST_OF_AXES = 0.5
 
 # Weights that a legend explains at most, and what marks the handles of these.
 _SIZES, _SIZED = 3, "weight"
@@ -186,23 +192,44 @@ def draw_line(
     return handles
 
 
-def explain(ax: Axes, handles: list[Any]) -> None:
-    """Draw the legend; a long one is placed beside the axes."""
+def explain(ax: Axes, handles: list[Any], seen: FloatArray | None = None) -> None:
+    """Draw the legend where it covers least of what is `seen`, of shape (n, 2), in the axes.
+
+    Where a long one would cover something in every corner, it gets room beside the rows.
+    """
     from matplotlib.font_manager import FontProperties
 
-    corner: Literal["best", "upper right"] = "best"
-    if len(handles) > _SHORT_LEGEND:
-        low, high = ax.get_xlim()
-        ax.set_xlim(low, high + 0.3 * (high - low))
-        corner = "upper right"
-    look: dict[str, Any] = {"loc": corner, "framealpha": 0.85, "fontsize": "small"}
+    look: dict[str, Any] = {"loc": "best", "framealpha": 0.85, "fontsize": "small"}
     # Markers as large as in the picture need rows as high as they are, and as wide a column.
     sized = [handle for handle in handles if handle.get_gid() == _SIZED]
     if sized:
         look["handler_map"] = dict.fromkeys(sized, _SizedHandler())
         letters = float(FontProperties(size=look["fontsize"]).get_size_in_points())
         look["handlelength"] = max(2.0, *(one.get_markersize() / letters for one in sized))
-    add_legend(ax, handles=handles, **look)
+    legend = add_legend(ax, handles=handles, **look)
+    if seen is None:
+        return
+    engine = getattr(ax.figure, "get_layout_engine", lambda: None)()
+    if engine is not None and ax.figure.get_figure() is ax.figure:
+        engine.execute(ax.figure)  # which may make the axes larger
+    box = legend.get_window_extent()
+    pad = 2 * legend.borderaxespad * legend.prop.get_size_in_points() * ax.figure.dpi / 72
+    width, height = box.width + pad, box.height + pad
+    x, y = ax.transData.transform(seen).T
+    sides = {"right": x > ax.bbox.x1 - width, "left": x < ax.bbox.x0 + width}
+    ends = {"upper": y > ax.bbox.y1 - height, "lower": y < ax.bbox.y0 + height}
+    covered = {
+        f"{end} {side}": int((below & beside).sum())
+        for end, below in ends.items()
+        for side, beside in sides.items()
+    }
+    corner = min(covered, key=lambda name: covered[name])
+    share = width / ax.bbox.width
+    if covered[corner] and len(handles) > _SHORT_LEGEND and share < _MOST_OF_AXES:
+        low, high = ax.get_xlim()
+        ax.set_xlim(low, low + (high - low) / (1 - share))
+        corner = "upper right"
+    legend.set_loc(corner)
 
 
 class _SizedHandler:
@@ -243,18 +270,19 @@ def _colors(
 
         # NaN is the last class, and after all numbers in a search too.
         codes = np.searchsorted(shades.classes, labels)
-        names, looks = list(shades.classes), list(CLASSES[: len(shades.classes)])
+        names = list(shades.classes)
+        looks: list[tuple[str, Any]] = list(CLASSES[: len(names)])
         if shades.others:
             codes[~np.isin(labels, shades.classes)] = len(names)
             names.append(f"{shades.others:,} others")
-            looks.append(_OTHERS)
+            looks.append((_OTHERS, _bar()))
         colors, markers = zip(*looks, strict=True)
         most = 30 if len(colors) + _SIZES <= _SHORT_LEGEND else _SHORT_NAME
         handles = [
             _dot(7.0, brief(name, most), color, marker)
             for name, color, marker in zip(names, colors, markers, strict=True)
         ]
-        return {"c": to_rgba_array(colors)[codes]}, np.array(markers)[codes], handles
+        return {"c": to_rgba_array(colors)[codes]}, np.array(markers, dtype=object)[codes], handles
     from matplotlib import colormaps
 
     values = labels.astype(np.float64)
@@ -266,7 +294,15 @@ def _colors(
 
 
 @cache
-def _outline(marker: str) -> Any:
+def _bar() -> Any:
+    """Return the marker of `_OTHERS`, which no class has: they are told apart without colour."""
+    from matplotlib.path import Path
+
+    return Path([(-0.25, -1.0), (0.25, -1.0), (0.25, 1.0), (-0.25, 1.0), (-0.25, -1.0)])
+
+
+@cache
+def _outline(marker: Any) -> Any:
     from matplotlib.markers import MarkerStyle
 
     style = MarkerStyle(marker)
@@ -297,7 +333,7 @@ def _short(weight: float) -> str:
     return f"{weight:,.0f}" if 100 <= weight < 1e7 else f"{weight:.3g}"
 
 
-def _dot(diameter: float, label: str, color: Any, marker: str = "o") -> Any:
+def _dot(diameter: float, label: str, color: Any, marker: Any = "o") -> Any:
     from matplotlib.lines import Line2D
 
     return Line2D([], [], ls="", marker=marker, ms=diameter, color=color, mec="none", label=label)
@@ -315,7 +351,7 @@ class Frame:
     ----------
     center : ndarray of shape (d,), float64
     axes : ndarray of shape (d, 1 or 2), float64
-        Orthonormal columns.
+        Orthonormal columns; zeros for an axis without variance.
     shares : tuple of float or None
         Share of the variance along each axis; None for data shown as they are.
     reach : ndarray of shape (2, 1 or 2), float64, or None
@@ -343,6 +379,9 @@ def rows_frame(points: Any, weights: FloatArray) -> Frame:
     mean = np.asarray(weights @ points, dtype=np.float64) / weights.sum()
     if d <= 2:
         return Frame(np.zeros(d), np.eye(d))
+    ends = dense(points.max(axis=0)), dense(points.min(axis=0))
+    if np.array_equal(*ends):  # rounding would be all that axes are of
+        return Frame(np.asarray(ends[0], np.float64).ravel(), np.eye(d, 2), (0.0, 0.0))
     root = np.sqrt(weights / weights.sum())
     if min(points.shape) <= 3:
         moved = root[:, np.newaxis] * (dense(points) - mean)
@@ -424,7 +463,9 @@ def _upright(
     """Fix the signs, so that the same data always look the same; divide the variances."""
     largest = axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])]
     shares = np.maximum(variances, 0.0) / total if total > 0 else np.zeros(len(variances))
-    return axes * np.where(largest < 0, -1.0, 1.0), tuple(float(share) for share in shares)
+    shares[shares < _ROUNDING] = 0.0
+    signs = np.where(largest < 0, -1.0, 1.0) * (shares > 0)
+    return axes * signs, tuple(float(share) for share in shares)
 
 
 def _histogram_of_block(

@@ -12,7 +12,7 @@ from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense, tiles
 from daskcoreset.core.typing import FloatArray
-from daskcoreset.core.validation import n_dims
+from daskcoreset.core.validation import a_type, n_dims
 from daskcoreset.objectives.base import Objective, check_parts, require_parts
 from daskcoreset.objectives.cells import Bracket, Cells, bracket_below, cells_by_distance
 from daskcoreset.solvers.bregman import bregman_hard, bregman_seeds, prepare
@@ -252,7 +252,7 @@ def _as_numbers(centers: Any, name: str) -> FloatArray:
         array = np.empty(0, dtype=object)
     if array.dtype.kind not in "biuf":
         raise InvalidTypeError(
-            f"{name} is {type(centers).__name__} of no real numbers; pass centers as an array of "
+            f"{name} is {a_type(centers)}, which has no centers of real numbers; pass an array of "
             f"shape (k, d), or a fitted model that has cluster_centers_."
         )
     return np.array(array, dtype=np.float64)

@@ -155,12 +155,19 @@ class LinearCost(Objective[LinearClassifier]):
         """Return a `LinearClassifier`, or that of a fitted estimator of two classes."""
         if not isinstance(solution, LinearClassifier):
             parts = [getattr(solution, part, None) for part in ("coef_", "intercept_", "classes_")]
-            if any(part is None for part in parts) or len(parts[2]) != 2:  # type: ignore[arg-type]
+            if any(part is None for part in parts):
                 raise InvalidTypeError(
                     f"{name} must be a fitted linear classifier of two classes, got "
                     f"{type(solution).__name__}; fit one, or pass a LinearClassifier."
                 )
             coef, intercept, classes = (np.ravel(np.asarray(part)) for part in parts)
+            if len(classes) != 2:
+                raise InvalidTypeError(
+                    f"{name} has {len(classes)} classes, and costs are of one class against the "
+                    f"rest; pass each by itself, for example that of {classes.tolist()[0]!r}: "
+                    f"daskcoreset.objectives.LinearClassifier(model.coef_[0], model.intercept_[0], "
+                    f"model.classes_[0])."
+                )
             w: FloatArray = coef.astype(np.float64)
             solution = LinearClassifier(w, float(intercept[0]), classes.tolist()[1])
         classifier: LinearClassifier = solution

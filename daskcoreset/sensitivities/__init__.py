@@ -10,10 +10,11 @@ from daskcoreset.core.validation import a_type, is_choice, shown
 from daskcoreset.sensitivities.base import SamplingDesign, Sensitivity
 from daskcoreset.sensitivities.bregman import BregmanLightweight
 from daskcoreset.sensitivities.bregman_strong import StrongBregman
-from daskcoreset.sensitivities.kmeans import MixtureCoreset, StrongKMeans
+from daskcoreset.sensitivities.kmeans import StrongKMeans
 from daskcoreset.sensitivities.least_squares import LeastSquares
 from daskcoreset.sensitivities.lightweight import Lightweight
 from daskcoreset.sensitivities.logistic import Logistic
+from daskcoreset.sensitivities.mixture import MixtureCoreset
 from daskcoreset.sensitivities.quantile import QuantileRegression
 from daskcoreset.sensitivities.svm import SVM
 from daskcoreset.sensitivities.uniform import Uniform

@@ -85,6 +85,30 @@ class SamplingDesign(Generic[S]):
         del summary
         return spatial_order(rows.points, inclusion)
 
+    def final_scores(
+        self, rows: Block, first: FloatArray, scores: FloatArray, summary: S
+    ) -> FloatArray:
+        """Return the scores by which rows are drawn from candidates; by default `scores`.
+
+        For what can be known only of all candidates together. Not used by independent draws.
+
+        Parameters
+        ----------
+        rows : Block
+            k candidates.
+        first : ndarray of shape (k,), float64
+            Probabilities with which they became candidates.
+        scores : ndarray of shape (k,), float64
+            Their `Sensitivity.row_scores`. A share of them is kept, or their bounds are lost.
+        summary : S
+
+        Returns
+        -------
+        ndarray of shape (k,), float64
+        """
+        del rows, first, summary
+        return scores
+
     def n_draws(self, size: int, summary: S) -> int:
         """Draws to be made for a coreset of `size` rows; that of the least `draw_loss` is kept."""
         del size, summary

@@ -228,6 +228,11 @@ def test_build__x_that_cannot_be_used(
         (sp.coo_array(np.ones(4)), TypeError, "{} is sparse; pass a dense vector.*toarray"),
         ("target", ValueError, "{} is 'target', which is no file, and X has no columns"),
         (da.ones(4)[da.ones(4) > 0], ValueError, "{} has unknown chunk sizes but X has known"),
+        (
+            dd.from_pandas(pd.Series(np.ones(4)), npartitions=2),
+            ValueError,
+            r"{}.compute_chunk_sizes\(\) first, or of a .* Series {}.to_dask_array\(lengths=True\)",
+        ),
         (5, TypeError, "{} is an int; pass an array of NumPy"),
         ([1, [2]], ValueError, "{} is a list that makes no array"),
     ],
@@ -239,6 +244,12 @@ def test_build__y_and_weights_that_cannot_be_used(
     for rows in (GOOD, known(GOOD), zarr.array(GOOD)):
         with pytest.raises(error, match=message.replace("{}", name)):
             build(rows, size=1, **{name: beside})
+
+
+def test_build__names_the_stream_for_batches_of_a_generator() -> None:
+    batches = (np.ones((10, 2)) for _ in range(3))
+    with pytest.raises(InvalidTypeError, match=r"X is a generator; feed batches .* CoresetStream"):
+        build(batches)
 
 
 def test_build__weights_of_text() -> None:
@@ -433,8 +444,8 @@ def test_build__path_of_nothing(tmp_path: Path) -> None:
         ("a.npy", "cannot be opened as an array of numbers: .*give the path of a Zarr"),
         ("a.npz", "cannot be opened as an array of numbers: .*give the path of a Zarr"),
         ("a.h5", "cannot be opened as an HDF5 file: .*give the path of a Zarr"),
-        ("a.csv", r"cannot be opened as a Zarr store: .*with dask\.dataframe\.read_csv"),
-        ("a.nc", r"cannot be opened as a Zarr store: .*with xarray\.open_dataset"),
+        ("a.csv", r"is a \.csv file, which is not read here: .*with dask\.dataframe\.read_csv"),
+        ("a.NC", r"is a \.nc file, which is not read here: .*with xarray\.open_dataset"),
         ("folder", "is an empty folder: .*folder'; check the path"),
     ],
 )

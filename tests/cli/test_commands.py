@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import dask
 import dask.array as da
 import numpy as np
+import pandas as pd
 import pytest
 import zarr
 from typer.testing import CliRunner
@@ -62,6 +64,58 @@ def test_build__saves_what_the_function_returns(
     assert saved.labels is not None
     for name, value in options.items():
         assert saved.provenance.get(name, value) == value
+
+
+@pytest.mark.parametrize(
+    "options", [{"diameter": 2.5}, {"size": 12}, {"diameter": 2.5, "size": 900}]
+)
+def test_build__coverage(npz: Path, out: Path, capsys: Capture, options: dict[str, Any]) -> None:
+    given = [f"--{name}={value}" for name, value in options.items()]
+    assert call_main("build", npz, out, "--method", "coverage", "--labels", "y", *given) == 0
+    facts = facts_of(capsys.readouterr().out)
+    cover = daskcoreset.build(npz, "y", method="coverage", **options)
+    assert Coreset.from_zarr(out).equals(cover)
+    assert (facts["method"], facts["rows"]) == ("coverage", str(len(cover)))
+    assert "seed" not in facts  # nothing is drawn
+
+
+def test_build__auto_takes_what_is_advised(npz: Path, out: Path, capsys: Capture) -> None:
+    given = ("--method", "auto", "--clusters", 2, "--size", 50, "--seed", 0)
+    assert call_main("build", npz, out, *given) == 0
+    advised = daskcoreset.build(npz, method="auto", n_clusters=2, size=50, random_state=0)
+    assert Coreset.from_zarr(out).equals(advised)
+    assert facts_of(capsys.readouterr().out)["method"] == advised.provenance["method"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("--method auto", "pass --clusters, or --labels."),
+        (
+            "--method auto --labels y",
+            "pass --method logistic for classes or --method least_squares",
+        ),
+        (
+            "--method auto --clusters 2 --dry-run",
+            "leave out --dry-run, and pass a number as --size",
+        ),
+        ("--method coverage", "neither --diameter nor --size is given; pass a diameter"),
+        ("--method coverage --diameter 1 --dry-run", "leave out --dry-run."),
+        (
+            "--method coverage --diameter 1 --sampling multinomial",
+            "--sampling multinomial has no use",
+        ),
+        ("--method coverage --diameter 1e-9 --size 5", "a larger --size, or --size alone, which"),
+        ("--method coverage --diameter -1", "--diameter must be positive and finite"),
+        ("--diameter 0.5", "--diameter 0.5 is for --method coverage; leave it out"),
+    ],
+)
+def test_build__methods_of_several_reads_say_what_they_need(
+    npz: Path, out: Path, capsys: Capture, given: str, said: str
+) -> None:
+    assert call_main("build", npz, out, *given.split()) == 1
+    assert said in error_line(capsys)
+    assert not out.exists()
 
 
 def test_build__takes_a_relative_path_and_keeps_it_absolute(
@@ -414,6 +468,44 @@ def test_info__says_what_the_store_holds(npz: Path, out: Path, capsys: Capture) 
     assert lines["seed"] == "3"
 
 
+def test_info__of_a_tree_or_portfolio_says_what_shows_it(
+    tmp_path: Path, out: Path, capsys: Capture
+) -> None:
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    daskcoreset.CoresetTree.create(out, size=10, random_state=0).append(X)
+    for command in (["info", out], ["plot", out, tmp_path / "a.png"]):
+        assert call_main(*command) == 1
+        assert error_line(capsys).endswith(
+            "holds a 'coreset-tree', not a 'coreset'; `daskcoreset tree window` makes a coreset of "
+            "it, and `daskcoreset tree list` shows it"
+        )
+    both = daskcoreset.build(X, size=10, method=["uniform", "lightweight"], random_state=0)
+    both.to_zarr(tmp_path / "both.zarr")
+    assert call_main("info", tmp_path / "both.zarr") == 1
+    assert error_line(capsys).endswith("not a 'coreset'; which is opened in Python alone")
+    both["uniform"].to_zarr(tmp_path / "one.zarr")
+    assert call_main("tree", "list", tmp_path / "one.zarr") == 1
+    assert error_line(capsys).endswith("not a 'coreset-tree'; `daskcoreset info` shows it")
+    with pytest.raises(daskcoreset.errors.StoreError, match=r"open it with Portfolio\.from_zarr$"):
+        Coreset.from_zarr(tmp_path / "both.zarr")
+
+
+def test_info__writes_letters_as_they_are(
+    tmp_path: Path, out: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), columns=["größe (m)", "λ"])
+    frame.to_parquet(tmp_path / "rows.parquet")
+    assert call_main("build", tmp_path / "rows.parquet", out, "--size", 10) == 0
+    capsys.readouterr()
+    for flags in ([], ["--json"]):
+        assert call_main("info", out, *flags) == 0
+        assert '"größe (m)"' in capsys.readouterr().out
+    narrow = io.TextIOWrapper(io.BytesIO(), encoding="ascii", write_through=True)
+    monkeypatch.setattr(sys, "stdout", narrow)
+    assert call_main("info", out) == 0
+    assert rb"gr\u00f6\u00dfe" in narrow.buffer.getvalue()
+
+
 def test_info__is_a_table_on_a_terminal(
     npz: Path, out: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -503,6 +595,38 @@ def _parquet(folder: Path) -> Path:
 def test_build__reads_some_columns(tmp_path: Path, out: Path, options: list[str]) -> None:
     assert call_main("build", _parquet(tmp_path), out, "--size", 50, *options) == 0
     assert Coreset.from_zarr(out).provenance["columns"] == ("a", "c")
+
+
+def test_build__columns_and_labels_that_cannot_be_taken(
+    tmp_path: Path, npz: Path, out: Path, capsys: Capture
+) -> None:
+    data = _parquet(tmp_path)
+    for source, given, said in (
+        (data, "--columns a,d", "name some of these, those with a comma by --column."),
+        (data, "--method svm", "--labels is missing, and method 'svm' needs labels; name a column"),
+        (npz, "--method svm", "--labels is missing, and method 'svm' needs labels; name a column"),
+        (tmp_path / "X.npy", "--method svm", "needs labels; name a column or array of IN"),
+    ):
+        np.save(tmp_path / "X.npy", np.eye(5))
+        assert call_main("build", source, out, *given.split()) == 1
+        assert said in error_line(capsys)
+    named = ("--columns", "a,b", "--labels", "b", "--size", 20)
+    assert call_main("build", data, out, *named) == 0
+    assert capsys.readouterr().err == (
+        "warning: --columns has ['b'], which --labels or --weights names, too: it is read as that, "
+        "and is no feature. Leave it out of --columns.\n"
+    )
+
+
+def test_columns__with_a_comma_in_their_name(tmp_path: Path, out: Path, capsys: Capture) -> None:
+    pd = pytest.importorskip("pandas")
+    rows = np.random.default_rng(0).normal(size=(100, 2))
+    pd.DataFrame(rows, columns=["a,b", "c"]).to_parquet(tmp_path / "data.parquet")
+    assert call_main("build", tmp_path / "data.parquet", out, "--columns", "a,b") == 1
+    assert "those with a comma by --column." in error_line(capsys)
+    named = ("--column", "a,b", "--size", 20)
+    assert call_main("build", tmp_path / "data.parquet", out, *named) == 0
+    assert Coreset.from_zarr(out).provenance["columns"] == ("a,b",)
 
 
 def test_build__size_auto(npz: Path, out: Path, capsys: Capture) -> None:
@@ -794,6 +918,7 @@ def test_completion__of_commands_and_options(
     assert command in complete("tr")
     assert option in complete("build --meth")
     assert "kmeans" in complete("build --method km")
+    assert "coverage" in complete("build --method cov")
     env = {"_DASKCORESET_COMPLETE": f"source_{shell}"}
     script = CliRunner().invoke(commands.app, prog_name="daskcoreset", env=env).stdout
     assert f"_DASKCORESET_COMPLETE=complete_{shell}" in script

@@ -218,7 +218,7 @@ def test_arguments__bad_values(
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("method", CONSTRUCTIONS)
+@pytest.mark.parametrize("method", [*CONSTRUCTIONS, "coverage"])
 def test_methods__what_they_refuse(program: _Program, method: str) -> None:
     given = ["", "--clusters=2", "--labels=y", "--labels=bad", "--labels=wide", "--weights=bad"]
     given += ["--weights=wide", "--labels=y --size=2", "--size=auto", "--size=auto --labels=y"]

@@ -184,8 +184,8 @@ def test_module__does_nothing_when_a_worker_imports_it() -> None:
             "`daskcoreset tree append` takes it, or choose another path",
         ),
         (
-            "sample_weight is text; convert it, for example with sample_weight.astype('float32').",
-            "--weights is text; name another array or column of IN.",
+            "sample_weight is sparse; pass a dense vector, for example sample_weight.toarray().",
+            "--weights is sparse; name another array or column of IN.",
         ),
         (
             "y must have 1 dimension, found shape (2, 3); pass a vector, for example y.ravel().",

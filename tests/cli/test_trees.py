@@ -81,6 +81,25 @@ def test_window__by_date_finds_leaves_wherever_they_stand(
     assert table["2026-03-03"]["rows"] == 600
 
 
+@pytest.mark.parametrize(
+    ("time", "said"),
+    [
+        ("monday", "--time is 'monday', which is no date and no number; pass a date or time"),
+        ("", "--time is '', which is no date"),
+        ("2026-03-02", "--time is '2026-03-02', a date, and that of leaf 'a' is '2026', a number"),
+    ],
+)
+def test_append__times_that_no_window_could_compare(
+    tree: Path, tmp_path: Path, capsys: Capture, time: str, said: str
+) -> None:
+    before = {path: path.read_bytes() for path in tree.rglob("*") if path.is_file()}
+    capsys.readouterr()
+    # Rows that are not there would be the first thing to be found.
+    assert call_main("tree", "append", tree, tmp_path / "none.npy", f"--time={time}") == 1
+    assert said in error_line(capsys)
+    assert before == {path: path.read_bytes() for path in tree.rglob("*") if path.is_file()}
+
+
 def test_tree__without_a_command_is_its_help(capsys: Capture) -> None:
     assert call_main("tree") == 2
     said = capsys.readouterr()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from daskcoreset import Coreset
@@ -19,6 +20,10 @@ COORDINATES: dict[str, Any] = {
     "lat": np.array([10.0, -20.0]),
     "name": np.array(["Uccle", "Trappes"]),
     "indices": np.array([True, False]),
+    "phase": np.array([1j, complex("nan")]),
+    "station": np.array(["Uccle", None]),
+    "month": np.array([pd.Period("2020-01", "M"), pd.NaT]),
+    "mixed": np.array(["a", 1], dtype=object),
 }
 
 
@@ -32,6 +37,8 @@ def test_coordinates__survive_pickles_and_stores(tmp_path: Path) -> None:
     for copy in (Coreset.from_zarr(tmp_path / "c"), pickle.loads(pickle.dumps(coreset))):
         assert copy.equals(coreset)
         assert copy.coordinates["time"].dtype == "M8[ns]"
+        for name in ("station", "month", "mixed"):
+            assert copy.coordinates[name].tolist() == COORDINATES[name].tolist()
         assert not copy.coordinates["lat"].flags.writeable
     assert not coreset.equals(make({**COORDINATES, "lat": np.zeros(2)}))
     assert not coreset.equals(make({}))
@@ -44,7 +51,7 @@ def test_coordinates__of_any_name_are_stored(name: str, tmp_path: Path) -> None:
     assert Coreset.from_zarr(tmp_path / "c").equals(coreset)
 
 
-@pytest.mark.parametrize("dtype", [">f4", ">i8", ">M8[ns]", ">m8[s]", ">U3"])
+@pytest.mark.parametrize("dtype", [">f4", ">i8", ">M8[ns]", ">m8[s]", ">U3", ">c8"])
 def test_coordinates__of_the_other_byte_order(dtype: str, tmp_path: Path) -> None:
     coreset = make({"lat": np.array([1, 2]).astype(dtype)})
     assert coreset.coordinates["lat"].dtype.isnative
@@ -63,6 +70,15 @@ def test_merge__unites_what_all_parts_have() -> None:
     merged = make(COORDINATES).merge(make({"lat": np.ones(2), "name": np.zeros(2)}))
     assert list(merged.coordinates) == ["lat"]
     assert merged.coordinates["lat"].tolist() == [10.0, -20.0, 1.0, 1.0]
+    # Whether a name is missing depends on which rows were drawn.
+    named = make({"station": ["a", "b"]}).merge(make({"station": ["c", None]}))
+    assert named.coordinates["station"].tolist() == ["a", "b", "c", None]
+
+
+def test_coordinates__of_more_bits_than_are_stored(tmp_path: Path) -> None:
+    coreset = make({"x": np.array([1, 2], np.longdouble), "z": np.array([1, 2], np.clongdouble)})
+    coreset.to_zarr(tmp_path / "c")
+    assert Coreset.from_zarr(tmp_path / "c").equals(coreset)
 
 
 def test_coordinates__of_other_calendars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +105,7 @@ def test_coordinates__of_other_calendars(tmp_path: Path, monkeypatch: pytest.Mon
     assert not dated("standard").equals(dated("standard", has_year_zero=True))
     assert coreset.merge(coreset).coordinates["time"].shape == (4,)
     assert not coreset.merge(dated("noleap")).coordinates
-    with pytest.raises(InvalidTypeError, match="numbers, dates or text"):
+    with pytest.raises(InvalidTypeError, match="numbers, dates, text or None"):
         make({"time": [coreset.coordinates["time"][0], dated("noleap").coordinates["time"][0]]})
     monkeypatch.setitem(sys.modules, "cftime", None)
     with pytest.raises(MissingDependencyError, match="pip install cftime"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -25,7 +26,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import daskcoreset
 from daskcoreset import SVM, Coreset, CoresetTree, StrongKMeans, build, estimators
 from daskcoreset.build import default_size
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.estimators import (
     ActiveMaxMarginClassifier,
     AVMClassifier,
@@ -276,6 +277,27 @@ def test_coresets__in_place_of_rows_have_names_that_are_checked(method: str) -> 
     other = build(frame[["b", "a"]], size=50, random_state=0)
     with pytest.raises(InvalidInputError, match="feature names should match"):
         getattr(model, method)(other)
+
+
+@pytest.mark.parametrize(
+    "model", [CoresetKMeans(2, size=20), CoresetSVC(size=20), CSVRGClassifier(max_points=5)]
+)
+@pytest.mark.parametrize("lazy", [False, True])
+def test_fit__names_columns_of_a_frame_that_are_no_numbers(model: Any, lazy: bool) -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a b", "ü"])
+    y = rng.integers(0, 2, 60)
+    numbers = frame.assign(flag=frame.ü > 0, code=pd.Categorical(y))
+    assert clone(model).fit(numbers, y).n_features_in_ == 4
+    bad: dict[str, Any] = {
+        "when": pd.Timestamp("2026-03-02"),
+        "größe (m)": "x",
+        "kind": pd.Categorical(["q"] * 60),
+    }
+    for name, values in bad.items():
+        X: Any = frame.assign(**{name: values})
+        with pytest.raises(InvalidTypeError, match=rf"no real numbers: '{re.escape(name)}' \("):
+            clone(model).fit(dd.from_pandas(X, npartitions=2) if lazy else X, y)
 
 
 def test_names__of_thousands_of_columns_are_told_where_they_differ() -> None:

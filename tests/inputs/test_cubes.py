@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import dask.array as da
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
-from daskcoreset import build
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset import Coreset, build
+from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.core.typing import AnyArray
 from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.inputs.cubes import dataset_of, layout_of
 from daskcoreset.inputs.options import ReadOptions
@@ -61,6 +64,23 @@ def test_variables__with_feature_dims_and_without() -> None:
     assert centers.p.values.tolist() == [3.0, 8.0]
 
 
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [
+        (np.array(["2026-02-09", "2026-02-09T12"], "M8[ns]"), ["2026-02-09", "2026-02-09T12:00"]),
+        (np.array([10**15, 10**15 + 1]), ["1000000000000000", "1000000000000001"]),
+        (np.array([0.1 + 0.2, 850.0]), ["0.3", "850"]),
+        (np.array([850.0, 500.0], np.float32), ["850", "500"]),
+        (np.array([1, 2], "m8[s]"), ["1 seconds", "2 seconds"]),
+        (np.array(["low", "high"]), ["low", "high"]),
+    ],
+)  # fmt: skip
+def test_columns__are_called_by_their_coordinates(values: AnyArray, names: list[str]) -> None:
+    cube = xr.DataArray(np.zeros((3, 2)), {"step": values}, ("x", "step"))
+    (feature,) = layout_of(cube, ReadOptions(feature_dims="step"), {}).features()
+    assert feature.columns(alone=True) == names
+
+
 def test_columns__name_variables() -> None:
     cube = weather(masked=0.0)
     coreset = build(cube, size=5, random_state=0, sample_dims=DIMS, columns=["u10"])
@@ -68,6 +88,7 @@ def test_columns__name_variables() -> None:
     np.testing.assert_array_equal(coreset.points[:, 0], rows_of(cube)[coreset.indices, 1])
 
 
+@pytest.mark.filterwarnings("ignore:columns has")  # of a column that y names, too
 @pytest.mark.parametrize(
     ("change", "options", "error", "message"),
     [
@@ -160,6 +181,51 @@ def test_coordinates__that_are_bytes_become_text() -> None:
     with pytest.warns(UserWarning, match="is not below"):
         coreset = build(cells, size=9, sample_dims="x")
     assert coreset.coordinates["x"].tolist() == ["a", "b"]
+
+
+class Place:
+    def __str__(self) -> str:
+        return "here"
+
+
+def objects(*values: Any) -> Any:
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        objects(*("a", 1, 2.5, True) * 10),
+        np.arange(40) * 1j,
+        pd.period_range("2020-01", periods=40, freq="M"),
+        pd.interval_range(0, 40),
+        pd.date_range("2020-01-01", periods=40, tz="Europe/Brussels"),
+    ],
+    ids=["mixed", "complex", "months", "bins", "zones"],
+)
+def test_coordinates__of_objects_come_back_as_they_were(labels: Any, tmp_path: Path) -> None:
+    values = np.random.default_rng(0).normal(size=(40, 3))
+    cells = xr.DataArray(values, {"x": labels}, ("x", "f"))
+    build(cells, size=9, sample_dims="x", random_state=0).to_zarr(tmp_path / "c")
+    coreset = Coreset.from_zarr(tmp_path / "c")
+    wanted = [labels[number] for number in coreset.indices]
+    assert coreset.to_xarray().x.to_numpy().tolist() == wanted
+    # Those of the columns, too, of a model that is fitted on a coreset from a store.
+    columns = cells.transpose("f", "x").isel(x=slice(4))
+    with pytest.warns(UserWarning, match="is not below"):
+        rows = build(columns, size=3, sample_dims="f", random_state=0)
+    rows.to_zarr(tmp_path / "columns")
+    model = CoresetKMeans(2, random_state=0).fit(Coreset.from_zarr(tmp_path / "columns"))
+    assert model.centers_to_xarray().x.to_numpy().tolist() == list(labels[:4])
+
+
+def test_coordinates__that_cannot_be_stored_are_text_and_the_warning_says_so() -> None:
+    cells = xr.DataArray(np.eye(9), {"x": objects(*[Place() for _ in range(9)])}, ("x", "f"))
+    with pytest.warns(CoresetWarning, match="coordinate 'x' of X holds Place, which a coreset"):
+        coreset = build(cells, size=3, sample_dims="x", random_state=0)
+    assert coreset.coordinates["x"].tolist() == ["here"] * 3
 
 
 @pytest.mark.parametrize("taken", ["dims", "coords", "features"])

@@ -31,8 +31,8 @@ from daskcoreset import (
     plotting,
     sizing,
 )
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.estimators import CoresetKMeans
+from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.estimators import CoresetKMeans, CoresetSVC
 from daskcoreset.inputs.options import ReadKeywords, ReadOptions, reading, takes_reading
 
 FRAME = pd.DataFrame(
@@ -123,13 +123,51 @@ def test_columns__are_chosen_and_keep_their_order(kind: str, tmp_path: Path) -> 
         "polars": pl.from_pandas(FRAME),
         "parquet": tmp_path / "a.parquet",
     }[kind]
-    coreset = build(X, "y", columns=["c", "a", "y"], size=20, random_state=0)
+    with pytest.warns(CoresetWarning, match=r"columns has \['y'\], which y, .* no feature") as said:
+        coreset = build(X, "y", columns=["c", "a", "y"], size=20, random_state=0)
+    assert [warning.filename for warning in said] == [__file__]
+    assert build(X, "y", columns=["c", "a"], size=20, random_state=0).equals(coreset)
     assert coreset.provenance["columns"] == ("c", "a")
     rows = FRAME.iloc[coreset.indices]
     np.testing.assert_array_equal(coreset.points, rows[["c", "a"]])
     np.testing.assert_array_equal(coreset.labels, rows["y"])
     with pytest.raises(InvalidInputError, match=r"columns has \['z'\], but X has .*'a', 'b', 'c'"):
         build(X, "y", columns=["a", "z"])
+
+
+@pytest.mark.parametrize("kind", ["frame", "parquet", "npz", "array"])
+@pytest.mark.parametrize("strategy", ["sampling", "tree"])
+def test_labels__that_are_missing_have_a_way_to_be_named(
+    kind: str, strategy: Any, tmp_path: Path
+) -> None:
+    path, frame = tmp_path / f"a.{kind}", FRAME.drop(columns="t")
+    if kind == "parquet":
+        frame.to_parquet(path)
+    elif kind == "npz":
+        np.savez(path, X=frame.to_numpy())
+    X = {"frame": frame, "array": frame.to_numpy()}.get(kind, path)
+    how = ", or the name of a column of X, such as y="
+    said = {"npz": ", or the name of an array beside X, or a path", "array": r"\."}.get(kind, how)
+    match = f"y is missing, and method 'svm' needs labels; pass one for every row of X{said}"
+    with pytest.raises(InvalidInputError, match=match):
+        build(X, method="svm", strategy=strategy, size=20)
+    with pytest.raises(InvalidInputError, match='by name the name of one, such as y="label"'):
+        CoresetSVC().fit(X)
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "npz"])
+def test_names__of_what_holds_no_numbers_are_to_be_others(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"a.{suffix}"
+    if suffix == "parquet":
+        FRAME.to_parquet(path)
+    else:
+        np.savez(path, X=np.eye(300), t=FRAME.t.to_numpy(str))
+    options: dict[str, Any] = {"columns": ["a"]} if suffix == "parquet" else {}
+    with pytest.raises(InvalidTypeError, match=r"sample_weight .* name another column or") as error:
+        build(path, sample_weight="t", **options)
+    assert "astype" not in str(error.value)
+    with pytest.raises(InvalidTypeError, match=r"sample_weight\.astype\('float32'\)\.$"):
+        build(np.eye(300), sample_weight=np.full(300, "x"))
 
 
 def test_columns__of_arrays_are_refused() -> None:

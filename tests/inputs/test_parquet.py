@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import shutil
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -303,9 +305,7 @@ def test_columns__of_decimals(stored: bool, tmp_path: Path) -> None:
     assert np.array_equal(found.weights, expected.weights)
     assert np.array_equal(found.labels, expected.labels)
     null = pa.table({"a": pa.array([Decimal(1), None] * 10), "b": np.ones(20)})
-    with pytest.raises(
-        InvalidInputError, match=r"X contains NaN in column 0 at row 1 \(column 'a'\)"
-    ):
+    with pytest.raises(InvalidInputError, match=r"X contains NaN in column 0 \('a'\) at row 1;"):
         build(null, size=5)
 
 
@@ -327,3 +327,14 @@ def test_build__columns_picked_from_a_dask_frame_of_parquet(tmp_path: Path) -> N
     labelled = frame.assign(cluster=model.predict(frame[features])).compute()
     np.testing.assert_array_equal(labelled["cluster"], model.predict(whole[features]))
     np.testing.assert_array_equal(labelled["h"], whole["h"])
+
+
+def test_parquet__whose_name_is_not_utf_8_says_which(tmp_path: Path) -> None:
+    pd.DataFrame({"a": [1.0], "b": [2.0]}).to_parquet(tmp_path / "a.parquet")
+    try:
+        shutil.copy(tmp_path / "a.parquet", tmp_path / os.fsdecode(b"b\xff.parquet"))
+    except OSError:  # of a disk that keeps none
+        pytest.skip("the disk has no such names")
+    for X in (tmp_path, f"{tmp_path}/*.parquet", f"{tmp_path}/b\udcff.parquet"):
+        with pytest.raises(InvalidInputError, match=r"b.udcff.parquet', .*not valid UTF-8.*rename"):
+            build(X)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -119,3 +120,18 @@ def test_delta__reads_the_files_that_the_log_adds(tmp_path: Path) -> None:
     put("2026-01-03", 20)
     assert again.refresh().rows == 20
     assert_alike(again, CoresetTree.follow(path, tmp_path / "fresh", **options))
+
+
+def test_icechunk__an_array_that_was_deleted(tmp_path: Path) -> None:
+    made = repository()
+    view = CoresetTree.follow(made, tmp_path / "view", **OPTIONS, y="y")
+    before = view.coreset()
+    follows = r"source does not open as .Icechunk branch 'main'/X., which .*view follows: "
+    for name, said in (
+        ("X", "the group holds no array for X"),
+        ("y", r"y is 'y', but .* arrays \[\]"),
+    ):
+        edit(made, methodcaller("__delitem__", name))
+        with pytest.raises(InvalidInputError, match=f"{follows}{said}.*; the view is as it was"):
+            view.refresh(allow_shrink=True)
+    assert view.coreset().equals(before)

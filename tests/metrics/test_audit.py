@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import dask
 import dask.array as da
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 import scipy.stats
@@ -227,10 +228,33 @@ def test_audit__refuses_what_does_not_fit() -> None:
             found.interval(wrong)
 
 
+def test_interval__of_several_classes_is_asked_for_one_by_one() -> None:
+    rng = np.random.default_rng(0)
+    y = np.array(["a", "b b", "ü"])[np.argmax(X[:, :3] + rng.normal(size=(len(X), 3)), axis=1)]
+    model = CoresetLogisticRegression(size=300, random_state=0).fit(X, y)
+    report = model.audit(X, y, random_state=0)
+    with pytest.raises(InvalidTypeError, match=r"has 3 classes.* that of 'a': (.*)\.$") as caught:
+        report.interval(model)
+    example = str(caught.value).partition("'a': ")[2].rstrip(".")
+    interval = report.interval(eval(example, {"daskcoreset": daskcoreset, "model": model}))  # noqa: S307 - of our own words
+    assert 0 < interval.low < interval.high
+
+
+def test_audit__refuses_columns_of_other_names_or_in_another_order() -> None:
+    frame = pd.DataFrame(X[:, :3], columns=["a b", "ü", "c"])
+    coreset = daskcoreset.build(frame, size=50, random_state=0)
+    assert coreset.audit(frame, n_clusters=2, random_state=0).n_rows == len(X)
+    assert coreset.audit(frame.to_numpy(), n_clusters=2, random_state=0).n_rows == len(X)
+    for other in (frame[["c", "ü", "a b"]], frame.rename(columns={"c": "d"})):
+        for call in (lambda X: coreset.audit(X, n_clusters=2), coreset.plot):
+            with pytest.raises(InvalidInputError, match=r"is of \['a b', 'ü', 'c'\]; select these"):
+                call(other)
+
+
 def test_audit__prints_as_a_table() -> None:
     found = CORESET.audit(X, random_state=0)
     lines = repr(found).splitlines()
-    assert lines[0].startswith("Audit(quantization error, largest difference ")
+    assert lines[0].startswith("Audit(quantization error, distortion ")
     assert len(lines) == 2 + len(found.names) + 1
     assert len({len(line) for line in lines[1:]}) == 1
     assert found._repr_html_().count("<tr>") == 1 + len(found.names) + 1
@@ -268,7 +292,7 @@ def test_audit__of_a_bregman_coreset_compares_divergences(name: str) -> None:
         gap += centers - coreset.points[:, None]
         assert on_coreset == pytest.approx(coreset.weights @ gap.sum(axis=2).min(axis=1), rel=1e-9)
     assert found.distortion < 0.3
-    assert repr(found).startswith("Audit(distortion, largest difference ")
+    assert repr(found).startswith("Audit(distortion, distortion ")
 
 
 def test_audit__of_a_bregman_coreset_names_a_row_outside_the_domain() -> None:
@@ -302,6 +326,10 @@ def test_audit__of_a_mixture_coreset_compares_its_part_of_the_likelihood() -> No
     assert interval.low < found.on_data[0] < interval.high
     with pytest.raises(InvalidTypeError, match="solutions must be a fitted mixture"):
         coreset.audit(rows, solutions=GaussianMixture(2))
+    with pytest.raises(
+        InvalidTypeError, match="is a GaussianMixture, which has no centers of real"
+    ):
+        CORESET.audit(X, solutions=[GaussianMixture(2)])
     with pytest.raises(InvalidInputError, match="a mixture in 1 dimensions"):
         default.interval(GaussianMixture(1).fit(rows[:, :1]))
 

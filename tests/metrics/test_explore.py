@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from daskcoreset.core.errors import (
     StoreError,
 )
 from daskcoreset.metrics.explore import _contents, clusters_of, explore
+from daskcoreset.metrics.explore_page import _MARKERS
 
 pytest.importorskip("bokeh", reason="exploring needs bokeh")
 
@@ -167,13 +170,36 @@ def test_explore__names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
         coreset_of(3).explore()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("width", [400, 1200])
-def test_explore__works_in_a_browser_without_a_network(tmp_path: Path, width: int) -> None:
+@contextmanager
+def in_browser(path: Path, width: int = 1200) -> Iterator[tuple[Any, list[str]]]:
+    """Open a page without a network; give it, and what it asked for or did wrong."""
     browser = pytest.importorskip("playwright.sync_api", reason="needs the hands of a browser")
     chromium = Path("/usr/bin/chromium")
     if not chromium.exists():
         pytest.skip("needs chromium")
+    with browser.sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        try:
+            page = opened.new_context(
+                viewport={"width": width, "height": 900}, offline=True
+            ).new_page()
+            problems: list[str] = []
+            page.on("pageerror", lambda error: problems.append(str(error)))
+            page.on("request", lambda asked: problems.append(asked.url))
+            page.goto(f"file://{path}")
+            page.wait_for_function("window.Bokeh && Bokeh.documents.length == 1")
+            page.wait_for_function(
+                "Bokeh.documents[0].get_model_by_name('scatter').renderers[0]"
+                ".data_source.data.x.length > 0"
+            )
+            yield page, problems
+        finally:
+            opened.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [400, 1200])
+def test_explore__works_in_a_browser_without_a_network(tmp_path: Path, width: int) -> None:
     evil = "<img src=x onerror=document.title='evil'>"
     frame = pd.DataFrame(X, columns=[evil, "$$b$$", "c"])
     coreset = daskcoreset.build(frame, np.array([evil, "b", "c"])[PARTS], size=200, random_state=0)
@@ -186,43 +212,43 @@ def test_explore__works_in_a_browser_without_a_network(tmp_path: Path, width: in
         drawn.selected.indices = [0, 1, 2];
         return [drawn.data.x.length, before, named("details").text, named("legend").text];
     }"""
-    with browser.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        try:
-            page = opened.new_context(
-                viewport={"width": width, "height": 900}, offline=True
-            ).new_page()
-            problems: list[str] = []
-            page.on("pageerror", lambda error: problems.append(str(error)))
-            page.on("request", lambda asked: problems.append(asked.url))
-            page.goto(f"file://{tmp_path}/page.html")
-            page.wait_for_function("window.Bokeh && Bokeh.documents.length == 1")
-            page.wait_for_function(
-                "Bokeh.documents[0].get_model_by_name('scatter').renderers[0]"
-                ".data_source.data.x.length > 0"
-            )
-            points, clusters, _, _ = page.evaluate(script)
-            page.wait_for_timeout(300)
-            details = page.evaluate("Bokeh.documents[0].get_model_by_name('details').text")
-            assert (points, clusters) == (200, 4)
-            for row in coreset.indices[:3]:
-                assert f"{row:,}" in details
-            assert "coreset.source_rows([0, 1, 2])" in details
-            assert "<img" not in details
-            assert "<img" not in page.evaluate(
-                "Bokeh.documents[0].get_model_by_name('legend').text"
-            )
-            assert page.title() != "evil"
-            assert problems == [f"file://{tmp_path}/page.html"]
-            assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-        finally:
-            opened.close()
+    with in_browser(tmp_path / "page.html", width) as (page, problems):
+        points, clusters, _, _ = page.evaluate(script)
+        page.wait_for_timeout(300)
+        details = page.evaluate("Bokeh.documents[0].get_model_by_name('details').text")
+        assert (points, clusters) == (200, 4)
+        for row in coreset.indices[:3]:
+            assert f"{row:,}" in details
+        assert "coreset.source_rows([0, 1, 2])" in details
+        assert "<img" not in details
+        assert "<img" not in page.evaluate("Bokeh.documents[0].get_model_by_name('legend').text")
+        assert page.title() != "evil"
+        assert problems == [f"file://{tmp_path}/page.html"]
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+@pytest.mark.slow
+def test_explore__axes_of_constant_columns_have_room(tmp_path: Path) -> None:
+    # With weights by which a mean of ones is not one.
+    coreset = daskcoreset.build(np.ones((500, 2)), size=30, random_state=0)
+    coreset.explore(tmp_path / "page.html")
+    ends = """() => {
+        const drawn = Bokeh.documents[0].get_model_by_name("scatter");
+        return [drawn.x_range, drawn.y_range].map((range) => range.end - range.start);
+    }"""
+    with in_browser(tmp_path / "page.html") as (page, _):
+        page.wait_for_timeout(500)
+        assert min(page.evaluate(ends)) >= 0.5
 
 
 def test_explore__knows_which_label_stands_for_many() -> None:
     for n_labels, known in ((30, '["others",9]'), (3, '["others",null]')):
         coreset = coreset_of(200, 2, np.array([f"label {i % n_labels}" for i in range(200)]))
-        assert known in coreset.explore(max_clusters=2).html
+        html = coreset.explore(max_clusters=2).html
+        assert known in html
+    # Without colours they are told apart by a marker that no label has.
+    assert 'rest(code) ? \\"dash\\"' in html
+    assert "dash" not in _MARKERS.values()
 
 
 def test_explore__rows_of_rare_labels_keep_their_own() -> None:

@@ -141,6 +141,11 @@ def test_plot__many_numbers_get_a_scale_and_of_many_words_the_heaviest_a_colour(
     assert texts_of(ax)[:10] == [*sorted(heaviest), "91 others"]
     colors, counts = np.unique(rows_of(ax).get_facecolors(), axis=0, return_counts=True)
     assert sorted(counts) == [1] * 9 + [91], colors
+    # Without colours they are told apart by their markers.
+    outlines = [path.vertices.tobytes() for path in rows_of(ax).get_paths()]
+    assert sorted(outlines.count(one) for one in set(outlines)) == [1] * 9 + [91]
+    handles = ax.get_legend().legend_handles[:10]
+    assert len({str(handle.get_marker()) for handle in handles}) == 10
 
 
 def test_plot__style_of_the_user_wins() -> None:
@@ -156,6 +161,26 @@ def test_plot__long_legend_has_room_beside_the_rows() -> None:
     ax.figure.canvas.draw()
     left = ax.transData.inverted().transform(ax.get_legend().get_window_extent().get_points())
     assert np.asarray(rows_of(ax).get_offsets())[:, 0].max() < left[0, 0]
+
+
+def test_plot__legend_covers_neither_rows_nor_the_density_of_a_rare_class() -> None:
+    rng = np.random.default_rng(0)
+    parts = rng.choice(4, 20_000, p=[0.7, 0.25, 0.045, 0.005])
+    rows = np.array([[0.0, 0], [8, 0], [0, 9], [30, 30]])[parts] + rng.normal(size=(20_000, 2))
+    labels = np.array(["often", "rare", "very rare", "seldom and called at length"])[parts]
+    options: dict[str, Any] = {"size": 100, "random_state": 0}
+    one = daskcoreset.build(rows, labels, method="logistic", **options)
+    plain = daskcoreset.build(rows, labels, method="uniform", **options)
+    assert (plain.points < 20).all()  # of the rare class the data alone are drawn
+    own: Any = plot_coresets({"plain": plain, "one": one}, rows)
+    for axes in ([one.plot(rows, ax=new_axes())], own):
+        ax = axes[0]
+        ax.figure.canvas.draw()
+        box = ax.get_legend().get_window_extent()
+        assert not box.contains(*ax.transData.transform([30, 30]))
+        places = np.vstack([rows_of(each).get_offsets() for each in axes])
+        assert not any(box.contains(*place) for place in ax.transData.transform(places))
+        assert ax.get_xlim()[1] < 40
 
 
 def test_plot__sparse_rows_rows_dropped_and_equal_rows() -> None:
@@ -277,6 +302,15 @@ def test_plot_coresets__legend_is_of_all_panels_and_as_large_as_the_markers(heav
         assert box.y0 <= center[1] - reach
         assert center[1] + reach <= box.y1
         assert center[0] + reach <= min(one.get_window_extent().x0 for one in legend.get_texts())
+
+
+@pytest.mark.parametrize(("n", "rows"), [(2, 1), (3, 1), (4, 2), (5, 2), (7, 3)])
+def test_plot_coresets__panels_fill_their_rows_and_name_axes_once(n: int, rows: int) -> None:
+    axes: Any = plot_coresets({str(i): CORESET for i in range(n)})
+    assert axes[0].get_gridspec().get_geometry() == (rows, -(-n // rows))
+    wide = -(-n // rows)
+    assert [bool(ax.get_ylabel()) for ax in axes] == [i % wide == 0 for i in range(n)]
+    assert [bool(ax.get_xlabel()) for ax in axes] == [i >= n - wide for i in range(n)]
 
 
 def test_plot_coresets__lowest_panels_name_the_axis() -> None:

@@ -37,6 +37,23 @@ def test_rows_frame__is_principal_axes_of_weighted_rows(form: Any) -> None:
     assert (frame.axes[np.abs(frame.axes).argmax(axis=0), [0, 1]] > 0).all()
 
 
+@pytest.mark.parametrize("form", [np.asarray, np.float32, sp.csr_array])
+@pytest.mark.parametrize("m", [5, 50, 3000])
+def test_rows_frame__axes_without_variance_show_no_rounding(form: Any, m: int) -> None:
+    rows, u = np.full((m, 4), 0.1), np.full(m, 0.3)
+    frame = rows_frame(form(rows), u)
+    assert frame.shares == (0.0, 0.0)
+    assert not frame.of(form(rows)).any()
+    rows[:, 0] += np.arange(m)
+    line = rows_frame(form(rows), u)
+    shown = line.of(form(rows))
+    assert np.array(line.shares) == pytest.approx([1.0, 0.0])
+    assert line.shares is not None
+    assert line.shares[1] == 0.0
+    assert np.ptp(shown[:, 0]) == pytest.approx(m - 1)
+    assert not shown[:, 1].any()
+
+
 def test_rows_frame__few_rows_and_equal_rows() -> None:
     two = rows_frame(np.array([[0.0, 0, 0], [3.0, 4, 0]]), np.ones(2))
     np.testing.assert_allclose(two.axes[:, 0], [0.6, 0.8, 0.0], atol=1e-12)

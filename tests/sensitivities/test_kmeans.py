@@ -15,7 +15,6 @@ from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.metrics.costs import distortion, kmeans_cost
-from daskcoreset.sensitivities import MixtureCoreset
 from daskcoreset.sensitivities import kmeans as rough
 from daskcoreset.sensitivities.kmeans import (
     KMeansParallelState,
@@ -25,7 +24,6 @@ from daskcoreset.sensitivities.kmeans import (
 )
 from daskcoreset.solvers.kmeans import Clusters, approach, assign
 from daskcoreset.testing import CountingArray, SensitivityContract, assert_mean, cut_rows, draw
-from tests.tools.bregman import POSITIVE, WEIGHTS, Light, settled
 
 
 def table(seed: int = 0) -> Clusters:
@@ -325,16 +323,3 @@ class TestStrongKMeans(SensitivityContract):
 class TestWelterweight(SensitivityContract):
     def construction(self) -> StrongKMeans:
         return StrongKMeans(8, n_centers=2)
-
-
-def test_mixture__scores_of_strong_kmeans() -> None:
-    block = Block(POSITIVE, WEIGHTS)
-    found, expected = MixtureCoreset(4), StrongKMeans(4)
-    for_mixture = found.scores(block, settled(found, block)[1])
-    np.testing.assert_array_equal(for_mixture, expected.scores(block, settled(expected, block)[1]))
-    assert found.provenance(settled(found, block)[1])["rough_centers"] == 4
-
-
-class TestMixture(Light):
-    def construction(self) -> MixtureCoreset:
-        return MixtureCoreset(3)

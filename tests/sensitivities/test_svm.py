@@ -322,7 +322,7 @@ def test_reducer__a_part_with_one_class_only() -> None:
 
 def test_build__bad_labels() -> None:
     X, y = two_classes(100)
-    with pytest.raises(InvalidInputError, match="y is missing, and 'svm' needs labels"):
+    with pytest.raises(InvalidInputError, match="y is missing, and method 'svm' needs labels"):
         build(X, size=10, method="svm")
     with pytest.raises(InvalidInputError, match=r"one class only, .*1"):
         build(X, np.ones(100), size=10, method="svm")

@@ -9,9 +9,10 @@ import numpy as np
 
 from daskcoreset.constructions.coverage.farthest_first import farthest_first
 from daskcoreset.constructions.coverage.metric import Cells, Sorted, metric_of
-from daskcoreset.constructions.coverage.result import Cover
+from daskcoreset.constructions.coverage.result import Cover, take_rows
 from daskcoreset.constructions.coverage.search import Search
 from daskcoreset.constructions.tree.reducer import Reducer
+from daskcoreset.core.blocks import Block
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import (
     InvalidInputError,
@@ -79,16 +80,32 @@ class Coverage:
         return asdict(self)
 
     def cover(
-        self, blocks: RowBlocks, *, split_every: int = 16, progress: bool | None = False
+        self,
+        blocks: RowBlocks,
+        *,
+        given: Block | None = None,
+        split_every: int = 16,
+        progress: bool | None = False,
     ) -> Cover:
-        """Cover all rows; see `cover`."""
+        """Cover all rows; see `cover`.
+
+        Parameters
+        ----------
+        blocks : RowBlocks
+        given : Block, optional
+            Rows of the data, numbered as in the whole, that are core points whatever is found:
+            fewer than `max_points`, and distinct. Cells are opened for rows outside theirs.
+        split_every, progress
+            As in `cover`.
+        """
         if not isinstance(blocks, RowBlocks):
             raise InvalidTypeError(f"blocks is {shown(blocks)}; pass row_blocks(X).")
         as_int("split_every", split_every, 2)
         blocks.refuse_zeros()
         max_points = MAX_POINTS if self.max_points is None else int(self.max_points)
         diameter = None if self.diameter is None else float(self.diameter)
-        search = Search(blocks, self.cells, diameter, max_points, split_every, progress)
+        rows = None if given is None else take_rows(given, 0, np.arange(len(given)))
+        search = Search(blocks, self.cells, diameter, max_points, split_every, progress, rows)
         return search.farthest() if self.strategy == "farthest" else search.online()
 
 

@@ -55,6 +55,8 @@ class Search:
         Core points at most.
     split_every : int
     progress : bool or None
+    given : CoverRows or None
+        Rows that are core points whatever is found, fewer than `max_points`.
     reads : int
         Reads so far.
     last_read : BlockResults
@@ -67,6 +69,7 @@ class Search:
     max_points: int
     split_every: int
     progress: bool | None
+    given: CoverRows | None = None
     reads: int = 0
     last_read: BlockResults[Any] = field(init=False)
 
@@ -117,6 +120,7 @@ class Search:
         self, diameter: float, core: CoverRows | None = None, *, keep: bool = False
     ) -> Opened:
         """Read once: open cells beside those there are; `keep` all, also superfluous ones."""
+        core = self.given if core is None else core
         n_core = 0 if core is None else len(core)
         room = self.max_points - n_core
         max_dropped = room if keep else int(_SPARE * n_core)
@@ -127,7 +131,7 @@ class Search:
 
     def _completed(self, diameter: float, opened: Opened) -> tuple[CoverRows, bool]:
         """Go on from a first read until all rows are covered; return whether there was room."""
-        core = opened.core
+        core = self._beside_given(opened.core)
         for extra_reads in range(_ROUNDS + 1):
             if extra_reads:
                 opened = self._opened(diameter, core, keep=extra_reads == _ROUNDS)
@@ -180,7 +184,15 @@ class Search:
                     return self._counted(core, diameter / 2, least_diameter)
                 diameter *= _CLOSE
                 opened = self._opened(diameter)
-        return self._counted(rough.core.take(farthest.rows), np.inf, least_diameter)
+        if self.given is not None:
+            measures = Sorted.of(self.given.points, self.metric).nearest(rough.core.points)[1]
+            room = self.max_points - len(self.given)
+            farthest = farthest_first(rough.core.points, room, self.metric, measures=measures)
+        core = self._beside_given(rough.core.take(farthest.rows))
+        return self._counted(core, np.inf, least_diameter)
+
+    def _beside_given(self, core: CoverRows) -> CoverRows:
+        return core if self.given is None else join([self.given, core])
 
     def _bisected(self, least_diameter: float) -> tuple[float, Opened]:
         """Bisect the diameter, by the number of core points after one read."""
@@ -210,9 +222,10 @@ class Search:
         if self.diameter is not None:
             radius = self.diameter / 2
             limit = self.metric.limit(radius, self.n_features)
-        core: CoverRows | None = None
-        core_points: Sorted | None = None
-        gap = np.inf
+        core = self.given
+        core_points = None if core is None else Sorted.of(core.points, self.metric)
+        # Those that are given may be near one another, which bounds nothing.
+        gap = np.inf if core is None else 0.0
         while True:
             n_core = 0 if core is None else len(core)
             room = self.max_points - n_core

@@ -36,6 +36,7 @@ from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import check_count, check_flag, check_share, is_choice, shown
 from daskcoreset.execution.engine import BlockResults, map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
+from daskcoreset.inputs.cubes import refuse_cube
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
 
@@ -370,6 +371,7 @@ class MaxMarginCoreset:
         CoresetWarning
             If it stops at `max_passes`, or at what double precision can tell.
         """
+        refuse_cube("a margin coreset", X)
         blocks = row_blocks(X, y, sample_weight, chunks=self.chunks, on_invalid=self.on_invalid)
         return self.run_blocks(blocks)
 
@@ -389,7 +391,6 @@ class MaxMarginCoreset:
         -------
         MarginCoreset
         """
-        blocks.refuse_cube("a margin coreset")
         if not is_choice(self.kernel, ("linear",)) and not callable(self.kernel):
             blocks.refuse_zeros()
         return Run(self, blocks, survey).result()
@@ -422,6 +423,7 @@ def build_margin(X: Any, y: Any, sample_weight: Any = None, **options: Any) -> C
     >>> coreset.provenance["factor"] >= 0.9, len(coreset) < 100
     (True, True)
     """
+    refuse_cube("a margin coreset", X)
     construction = MaxMarginCoreset(**options)
     blocks = row_blocks(
         X, y, sample_weight, chunks=construction.chunks, on_invalid=construction.on_invalid

@@ -25,6 +25,7 @@ from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.core.validation import check_count, check_flag, check_share, is_choice
 from daskcoreset.execution.engine import BlockResults
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
+from daskcoreset.inputs.cubes import refuse_cube
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
 
@@ -451,6 +452,7 @@ class OutlierMaxMargin:
         CoresetWarning
             If the probability wanted is not reached.
         """
+        refuse_cube("a margin coreset", X)
         blocks = row_blocks(X, y, sample_weight, chunks=self.chunks, on_invalid=self.on_invalid)
         return self.run_blocks(blocks)
 
@@ -470,5 +472,4 @@ class OutlierMaxMargin:
         -------
         OutlierMargin
         """
-        blocks.refuse_cube("a margin coreset")
         return Search(self, blocks, survey or find_classes(blocks, n_keep=_STARTS)).result()

@@ -11,10 +11,10 @@ import numpy as np
 from daskcoreset.constructions.margin.active_state import ActiveMargin, Trace
 from daskcoreset.constructions.margin.core_set import MarginCoreset
 from daskcoreset.constructions.margin.labels import Phase
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.looks import ORANGE, add_legend, axes_for, ink_of, look_of
 from daskcoreset.core.optional import need_matplotlib
-from daskcoreset.core.validation import as_numbers, check_number
+from daskcoreset.core.validation import a_type, as_numbers, check_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,12 +26,13 @@ _MAX_MARKERS = 40
 _NARROW = 3.2
 
 
-def plot_margins(found: MarginCoreset, ax: Axes | None = None) -> Axes:
+def plot_margins(found: Any, ax: Axes | None = None) -> Axes:
     """Draw the margin on the core set and on the data against the reads of the data.
 
     Parameters
     ----------
-    found : MarginCoreset
+    found : MarginCoreset or MaxMarginClassifier
+        What `MaxMarginCoreset.run` returned, or an estimator that was fitted to two classes.
     ax : matplotlib.axes.Axes or None, default=None
         Where to draw; None draws into a new figure of pyplot.
 
@@ -39,6 +40,13 @@ def plot_margins(found: MarginCoreset, ax: Axes | None = None) -> Axes:
     -------
     matplotlib.axes.Axes
         With the band that holds the largest margin, and the share that is promised.
+
+    Raises
+    ------
+    InvalidTypeError
+        If `found` is something else, or an estimator without one core set.
+    MissingDependencyError
+        matplotlib is not installed; the extra is "plot".
 
     Examples
     --------
@@ -49,11 +57,18 @@ def plot_margins(found: MarginCoreset, ax: Axes | None = None) -> Axes:
     >>> plot_margins(found, Figure().add_subplot()).get_xlabel()
     'reads of the data'
     """
+    core = getattr(found, "core_", found)
+    if not isinstance(core, MarginCoreset):
+        raise InvalidTypeError(
+            f"found is {a_type(found)} without one core set of two classes; pass what "
+            f"MaxMarginCoreset().run(X, y) returns, a MaxMarginClassifier that was fitted to two "
+            f"classes which a plane separates, or one of its core_ where it has several."
+        )
     return plot_gap(
-        [step.reads for step in found.trace],
-        [step.core_margin for step in found.trace],
-        [step.margin for step in found.trace],
-        epsilon=found.epsilon,
+        [step.reads for step in core.trace],
+        [step.core_margin for step in core.trace],
+        [step.margin for step in core.trace],
+        epsilon=core.epsilon,
         xlabel="reads of the data",
         ax=ax,
     )

@@ -23,6 +23,7 @@ from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.typing import FloatArray, IndexArray
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
+from daskcoreset.inputs.cubes import refuse_cube
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,8 +284,8 @@ def open_pool(X: Any, y: Any = None, sample_weight: Any = None, **options: Any) 
     InvalidInputError, InvalidTypeError
         As `daskcoreset.inputs.blocks.row_blocks`, or if no row has a weight.
     """
+    refuse_cube("active learning", X)
     blocks = row_blocks(X, y, sample_weight, **options)
-    blocks.refuse_cube("active learning")
     read = map_reduce(blocks, _weigh, or_)
     usable = [read.value[spec.block_index] for spec in blocks.specs]
     weights = np.array([weight for weight, _ in usable])

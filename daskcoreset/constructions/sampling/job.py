@@ -84,11 +84,8 @@ class SamplingJob:
                 'representatives="centroids", and means of rows have no labels; leave out y, or '
                 "representatives."
             )
-        if construction.needs_labels and not self.blocks.has_labels:
-            raise InvalidInputError(
-                f"y is missing, and {construction.name!r} needs labels; pass one for every row of "
-                f"X."
-            )
+        if construction.needs_labels:
+            self.blocks.require_labels(construction.name)
         if not self.needs_all_rows:
             rows = self.blocks.block_rows
             self.blocks.refuse(construction.name, construction.too_much(rows, d))

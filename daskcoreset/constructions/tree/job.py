@@ -127,8 +127,8 @@ class Settings:
     def check_data(self, blocks: RowBlocks, node_rows: int) -> None:
         """Check, before any read, that the method can use the data, and nodes of so many rows."""
         reducer = self.reducer
-        if reducer.needs_labels and not blocks.has_labels:
-            raise InvalidInputError(f"method {reducer.name!r} needs labels; pass y.")
+        if reducer.needs_labels:
+            blocks.require_labels(reducer.name)
         blocks.refuse(reducer.name, reducer.too_much(node_rows, blocks.schema.n_features))
 
     @property

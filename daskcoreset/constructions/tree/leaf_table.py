@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, astuple, dataclass, field, fields, replace
 from functools import cached_property
 from itertools import accumulate
@@ -74,9 +75,10 @@ class Leaf:
         """What is written of it; earlier versions know no content."""
         return list(astuple(self) if self.content else astuple(self)[:-1])
 
-    def revised(self, time: Any) -> Leaf:
-        """Return the leaf for other rows, with another time if there is one."""
-        time = self.time if time is None else time_text(time)
+    def revised(self, time: Any, leaves: Sequence[Leaf]) -> Leaf:
+        """Return the leaf, one of `leaves`, for other rows, with another time if there is one."""
+        others = (leaf for leaf in leaves if leaf.uid != self.uid)
+        time = self.time if time is None else time_text(time, others)
         return replace(self, time=time, revision=self.revision + 1)
 
 
@@ -246,23 +248,44 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
         return [names[position] for position in positions.tolist()], numbers - offsets[positions]
 
 
-def time_text(time: Any) -> str | None:
-    """Return a time as text.
+def time_text(time: Any, leaves: Iterable[Leaf] = ()) -> str | None:
+    """Return the time of a leaf as text.
+
+    Parameters
+    ----------
+    time : str, date, datetime, number or None
+    leaves : iterable of Leaf, optional
+        The others, whose times are of the same kind, so that they can be compared. Those that are
+        of none, which earlier versions took, are passed over.
 
     Examples
     --------
     >>> time_text(dt.date(2026, 3, 1)), time_text(np.datetime64("2026-03-01T12"))
     ('2026-03-01', '2026-03-01T12')
     """
-    if time is None or isinstance(time, str):
-        return time
+    if time is None:
+        return None
     if str(time) in ("NaT", "nan"):
         raise InvalidInputError(f"time is {time}, which is no time; pass one, or leave it out.")
-    if isinstance(time, dt.date):  # a datetime is one too
-        return time.isoformat()
-    if isinstance(time, (np.datetime64, int, float)) and not isinstance(time, bool):
-        return str(time)
-    raise InvalidTypeError(f"time is {a_type(time)}; pass text, a date, a datetime or a number.")
+    if isinstance(time, bool) or not isinstance(time, (str, dt.date, np.datetime64, int, float)):
+        raise InvalidTypeError(
+            f"time is {a_type(time)}; pass text, a date, a datetime or a number."
+        )
+    text = time.isoformat() if isinstance(time, dt.date) else str(time)  # a datetime is a date
+    if not (kinds := windows.kinds_of_time(text)):
+        raise InvalidInputError(
+            f"time is {shown(text)}, which is no date and no number; pass a date or time in the "
+            f'form of ISO 8601, such as "2026-03-02", or a number.'
+        )
+    for leaf in leaves:
+        others = set() if leaf.time is None else windows.kinds_of_time(leaf.time)
+        if others and not (kinds & others):
+            raise InvalidInputError(
+                f"time is {text!r}, a {min(kinds)}, and that of leaf {leaf.name!r} is "
+                f"{leaf.time!r}, a {min(others)}; pass times of one kind, so that they can be "
+                f"compared."
+            )
+    return text
 
 
 def _listed(leaves: Any) -> list[Any]:

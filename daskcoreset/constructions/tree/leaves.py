@@ -13,6 +13,7 @@ from daskcoreset.constructions.tree.job import Settings, TreeJob, with_canonical
 from daskcoreset.constructions.tree.persistence import RowSchema
 from daskcoreset.core.points import WeightedPoints, to_arrays
 from daskcoreset.core.random import Stage, stream
+from daskcoreset.inputs.cubes import refuse_cube
 
 # Coresets of blocks united at a time where a leaf's data are out of core.
 _SPLIT_EVERY = 16
@@ -63,8 +64,8 @@ def read_leaf(
         Refuses rows of another schema, before they are read.
     progress : bool or None, default=False
     """
+    refuse_cube("a stored tree", data[0])
     blocks = settings.open(*data)
-    blocks.refuse_cube("a stored tree")
     schema = RowSchema.of(blocks, None)
     check(schema)
     rng = stream(settings.seed, Stage.TREE_LEAVES, *address)
@@ -83,7 +84,9 @@ def read_leaf(
 
 def number_of(name: str) -> int:
     """Return the number that addresses the random numbers of a leaf by its name."""
-    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=16).digest())
+    return int.from_bytes(
+        hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=16).digest()
+    )
 
 
 def content_digest(name: str, points: WeightedPoints) -> str:

@@ -91,9 +91,9 @@ class Manifest:
         Raises
         ------
         InvalidInputError, InvalidTypeError
-            If the name is no text, empty or taken.
+            If the name is no text, empty or taken, or the time cannot be compared with others.
         """
-        time = time_text(time)
+        time = time_text(time, self.leaves)
         if name is not None and not isinstance(name, str):
             raise InvalidTypeError(f"name is {a_type(name)}; pass text.")
         title: str = name if name is not None else time or f"leaf-{self.next_uid}"

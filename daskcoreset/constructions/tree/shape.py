@@ -127,7 +127,9 @@ def shape_by_keys(keys: Sequence[str], names: Sequence[str]) -> Part:
 
 
 def _level(key: str) -> int:
-    number = int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest())
+    number = int.from_bytes(
+        hashlib.blake2b(key.encode(errors="surrogatepass"), digest_size=8).digest()
+    )
     level = 0
     while number and not number % (1 << _GROUP_DIGITS):
         number, level = number >> _GROUP_DIGITS, level + 1
@@ -146,7 +148,7 @@ def _united(parts: Sequence[Part]) -> Part:
 def digest_of(parts: Sequence[Part]) -> str:
     """Return 32 hexadecimal digits that stand for the names of parts."""
     names = " ".join(part.name for part in parts)
-    return hashlib.blake2b(names.encode(), digest_size=16).hexdigest()
+    return hashlib.blake2b(names.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
 def cover(top: Part, chosen: Sequence[bool]) -> list[Part]:

@@ -586,7 +586,8 @@ class CoresetTree:
         name : str or None, default=None
             Name of the leaf; None takes `time`, if that is given, or "leaf-" and a number.
         time : str, date, datetime or number, optional
-            Kept with it, as text.
+            Kept with it, as text, for windows by date. Text is a date or time of ISO 8601, a
+            month, or a number; the times of a tree are all dates or all numbers.
         on_invalid : {"raise", "drop"} or None, default=None
             What becomes of rows with NaN or infinity in this leaf; None does as the tree was told
             when it was made. Rows left out are counted in the table, and in the provenance of
@@ -606,8 +607,8 @@ class CoresetTree:
         Raises
         ------
         InvalidInputError, InvalidTypeError
-            If the rows cannot be used or do not fit those of the other leaves, or the name is
-            taken. The tree is as it was.
+            If the rows cannot be used or do not fit those of the other leaves, the name is taken,
+            or the time is none or not of the kind of the others. The tree is as it was.
         StoreError
             If another process has changed the tree, or the disk refused.
         """
@@ -683,7 +684,9 @@ class CoresetTree:
         """
         old = self.leaves[self.leaves.position(leaf)]
         with time_limit(timeout):
-            return self._put(old.revised(time), (X, y, sample_weight), progress, on_invalid)
+            return self._put(
+                old.revised(time, self.leaves), (X, y, sample_weight), progress, on_invalid
+            )
 
     def _put(
         self,

@@ -50,6 +50,7 @@ from daskcoreset.core.typing import AnyArray, Metric, Sampling
 from daskcoreset.core.zarr_places import Location
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction
 from daskcoreset.inputs.blocks import RowBlocks
+from daskcoreset.inputs.cubes import refuse_cube
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.sensitivities import Sensitivity
 
@@ -447,8 +448,8 @@ class CoresetStream:
         if y is None and sample_weight is None and self._is_as_before(X):
             self._take_array(X)
             return
+        refuse_cube("a stream", X)
         blocks = settings.open(X, y, sample_weight)
-        blocks.refuse_cube("a stream")
         if blocks.are_views and blocks.n_blocks > 1:  # one block, which is checked as a whole
             blocks = settings.open(X, y, sample_weight, chunks=blocks.n_rows or 1)
         settings.check_data(blocks, settings.leaf_rows)

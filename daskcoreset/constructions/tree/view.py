@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from daskcoreset.constructions.tree.job import Settings
 from daskcoreset.constructions.tree.source_record import SourceRecord
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.errors import InvalidInputError, StoreError
 from daskcoreset.core.locations import locate
 from daskcoreset.core.validation import as_int
 from daskcoreset.inputs.followed import FollowOptions, SourceState, look
@@ -60,7 +60,15 @@ class SourceView:
         """
         before = None if manifest is None else manifest.source
         mark, stamps = (None, None) if before is None else (before.mark, before.stamps)
-        state = look(self.source, self.options, mark, stamps)
+        try:
+            state = look(self.source, self.options, mark, stamps)
+        except (InvalidInputError, StoreError) as error:
+            # Of files the error names one.
+            if manifest and before is not None and before.kind != "files" and error.args:
+                where, said = manifest.place.name, str(error.args[0]).rstrip(".")
+                follows = f"source does not open as {before.name!r}, which {where} follows"
+                error.args = (f"{follows}: {said}; the view is as it was.", *error.args[1:])
+            raise
         if manifest is not None:
             if before is not None:
                 before.check(manifest.place.name, state, self.options)
@@ -84,7 +92,7 @@ class SourceView:
         if not isinstance(place.path, Path):
             return
         path = Path(os.path.realpath(place.path))
-        for source in filter(is_path, sources):
+        for source in (one for one in sources if isinstance(one, (str, os.PathLike))):
             given = locate("source", source)
             if not isinstance(given, Path):  # a URL
                 continue

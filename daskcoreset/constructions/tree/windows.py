@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 from calendar import monthrange
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -39,6 +41,26 @@ def read_date(text: str) -> dt.date:
     """
     is_day = len(text) == len("2026-03-02")
     return dt.date.fromisoformat(text) if is_day else dt.datetime.fromisoformat(text)
+
+
+def kinds_of_time(text: str) -> set[str]:
+    """Return what the time of a leaf may be: a date, a number, both, or neither.
+
+    Examples
+    --------
+    >>> kinds_of_time("2026-03-02"), kinds_of_time("7"), kinds_of_time("monday")
+    ({'date'}, {'number'}, set())
+    >>> sorted(kinds_of_time("20260302"))  # a day without hyphens
+    ['date', 'number']
+    """
+    kinds = set()
+    with suppress(InvalidInputError):
+        _instant("time", text, end=False)
+        kinds.add("date")
+    with suppress(ValueError):
+        if isfinite(float(text)):
+            kinds.add("number")
+    return kinds
 
 
 def by_position(n_leaves: int, window: slice | int) -> list[bool]:
@@ -164,7 +186,7 @@ def _index(value: Any) -> int | None:
 
 
 def _are_dates_only(bounds: Sequence[Any], leaves: Sequence[_Leaf]) -> bool:
-    """Whether bounds are dates as text, and no names of leaves."""
+    """Whether bounds are dates as text, of which one is no name of a leaf."""
     if not bounds or not all(isinstance(one, str) for one in bounds):
         return False
     try:
@@ -172,7 +194,8 @@ def _are_dates_only(bounds: Sequence[Any], leaves: Sequence[_Leaf]) -> bool:
             _instant("leaves", one, end=False)
     except InvalidInputError:
         return False
-    return {leaf.name for leaf in leaves}.isdisjoint(bounds) and any(leaf.time for leaf in leaves)
+    names = {leaf.name for leaf in leaves}
+    return not names.issuperset(bounds) and any(leaf.time for leaf in leaves)
 
 
 class TreeWindow:

@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.constructions.class_summary import ClassSummary, summarise_classes
-from daskcoreset.constructions.coverage.cover import cover
+from daskcoreset.constructions.coverage.cover import Coverage, cover
 from daskcoreset.core.blocks import Block, labels_of, plain_labels
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, package_versions
@@ -189,6 +189,8 @@ class CorePointModel(KernelModel):
 
     # Whether distances are learned; of estimators without the parameter they are Euclidean.
     metric: Any = "euclidean"
+    # The part of `max_points` that is drawn before the others cover; likewise none.
+    drawn_share: Any = 0.0
     loss: Any
     diameter: Any
     max_points: Any
@@ -412,23 +414,41 @@ class CorePointModel(KernelModel):
             most = max_points if pilot is None else max(max_points, PILOT_POINTS)
             strata = sample_classes(data.blocks, classes, points=most, quotas=wanted, seed=seed)
             drawn = None if quotas is None else training_rows(strata, quotas)
-            points = sample_core_points(strata, max_points)
+            points = sample_core_points(strata, max_points).points
             if pilot is not None:
                 # Fewer core points want a wider kernel.
                 learns_gamma = self.gamma == "learned"
                 count = min(max_points, PILOT_POINTS) if learns_gamma else PILOT_POINTS
-                few = sample_core_points(strata, count)
+                few = sample_core_points(strata, count).points
                 self._learn(training_rows(strata, pilot), few, data)
             return CorePoints(points, drawn=drawn)
-        covered = cover(
-            data.blocks,
-            self.diameter,
-            max_points=max_points,
-            cells=self.cells,
-            strategy=strategy,
-            progress=self.progress,
-        )
+        coverage = Coverage(self.diameter, max_points, self.cells, strategy)
+        # How many core points a diameter takes is not known before.
+        given = int(self.drawn_share * (max_points or 0)) if self.diameter is None else 0
+        if given:
+            return self._covered_beside_drawn(data, coverage, given, seed)
+        covered = coverage.cover(data.blocks, progress=self.progress)
         return CorePoints(covered.points, covered.diameter, measured=False)
+
+    def _covered_beside_drawn(
+        self, data: LabelledBlocks, coverage: Coverage, given: int, seed: int
+    ) -> CorePoints:
+        """Draw core points, cover the rows that are far from them, and draw what is left over.
+
+        A cover opens most cells for single far rows, and one for nearly all others; which class
+        rows of that one have is told by those that are drawn.
+        """
+        assert coverage.max_points is not None  # noqa: S101 - without a diameter there is one
+        max_points, classes = coverage.max_points, data.summary.classes
+        quotas = self._quotas(data.summary, max_points)
+        strata = sample_classes(data.blocks, classes, points=max_points, quotas=quotas, seed=seed)
+        first = sample_core_points(strata, given)
+        covered = coverage.cover(data.blocks, given=first, progress=self.progress)
+        core = covered.points
+        more = sample_core_points(strata, max_points - len(core), beside=core).points
+        drawn = None if quotas is None else training_rows(strata, quotas)
+        points = np.concatenate([core, more])
+        return CorePoints(points, covered.diameter, measured=False, drawn=drawn)
 
     def _pilot_quotas(self, summary: ClassSummary) -> dict[Any, int] | None:
         """Rows of every class to learn the metric from; None where it is not learned."""

@@ -50,8 +50,8 @@ class CSVRGClassifier(CorePointModel):
 
     By default this is not the algorithm that it is named after: core points are drawn at random,
     as many of every class, and the problem in their span is solved by Newton's method.
-    ``strategy="online", solver="csvrg", stand_ins="core_points"`` are the paper's cover and its
-    variance-reduced gradient.
+    ``strategy="online", solver="csvrg"`` are a cover and the paper's variance-reduced gradient, and
+    with ``stand_ins="core_points", drawn_share=0.0`` both are as in the paper.
 
     Parameters
     ----------
@@ -92,6 +92,13 @@ class CSVRGClassifier(CorePointModel):
         of which diameter. On most sets of `benchmarks/kernels.py` that is the more accurate, for
         covers put their few points at the rim of the data. "auto" is "online" with a diameter,
         and "drawn" without.
+    drawn_share : float, default=0.5
+        Of "online" and "farthest" without a diameter: the part of `max_points` that is drawn
+        first, as many rows of every class. The others open cells for rows far from all of them,
+        so that together they cover, and what these leave over is drawn as well. 0 is a cover
+        alone, of a smaller diameter: most of its cells hold single far rows, and one or a few
+        nearly all others, whose class it hardly tells where one class is rare or columns are many
+        (``docs/guide/kernels.md``).
     solver : {"auto", "exact", "csvrg"}, default="auto"
         "csvrg" is the paper's algorithm. "exact" solves the problem in the span of the core
         points by Newton's method, with the loss at the rows themselves: on the sets of the
@@ -218,6 +225,7 @@ class CSVRGClassifier(CorePointModel):
             Interval(Real, 0, None, closed="neither"),
         ],
         "metric": [StrOptions({"euclidean", "learned"})],
+        "drawn_share": [Interval(Real, 0, 1, closed="left")],
         "solver": [StrOptions({"auto", "exact", "csvrg"})],
         "size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -247,6 +255,7 @@ class CSVRGClassifier(CorePointModel):
         max_points: int | None = None,
         cells: Literal["euclidean", "chebyshev"] = "euclidean",
         strategy: Literal["auto", "drawn", "online", "farthest"] = "auto",
+        drawn_share: float = 0.5,
         solver: Literal["auto", "exact", "csvrg"] = "auto",
         size: int | Literal["auto"] | None = None,
         max_iter: int = 100,
@@ -275,6 +284,7 @@ class CSVRGClassifier(CorePointModel):
         self.max_points = max_points
         self.cells = cells
         self.strategy = strategy
+        self.drawn_share = drawn_share
         self.solver = solver
         self.size = size
         self.max_iter = max_iter

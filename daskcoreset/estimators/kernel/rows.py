@@ -417,7 +417,7 @@ def sample_classes(
     return strata
 
 
-def sample_core_points(strata: Strata, count: int) -> AnyArray:
+def sample_core_points(strata: Strata, count: int, *, beside: AnyArray | None = None) -> Block:
     """Return distinct rows, as many of every class unless one has fewer.
 
     Parameters
@@ -425,30 +425,38 @@ def sample_core_points(strata: Strata, count: int) -> AnyArray:
     strata : dict of label to StratifiedReservoir
     count : int
         Rows to return.
+    beside : ndarray of shape (s, d), optional
+        Core points that there are; no row is equal to one of them.
 
     Returns
     -------
-    ndarray of shape (r, d), float32 or float64
-        In the order of class and key; r is `count` unless fewer rows are distinct.
+    Block
+        Dense rows in the order of class and key; `count` unless fewer are distinct.
 
     Examples
     --------
     >>> from daskcoreset.inputs.blocks import row_blocks
     >>> X, classes = np.arange(100.0).reshape(-1, 1), np.array([False, True])
     >>> strata = sample_classes(row_blocks(X, X[:, 0] < 10), classes, points=8, seed=0)
-    >>> points = sample_core_points(strata, 8)
+    >>> points = sample_core_points(strata, 8).points
     >>> points.shape, int((points < 10).sum())
     ((8, 1), 4)
     """
-    few = [strata[label].smallest(_SPARE * count).rows for label in sorted(strata)]
-    points = dense_rows(concatenate(few).points)
+    n_before = 0 if beside is None else len(beside)
+    n_candidates = _SPARE * (count + n_before)
+    few = [strata[label].smallest(n_candidates).rows for label in sorted(strata)]
+    candidates = concatenate(few)
+    candidates = replace(candidates, points=dense_rows(candidates.points))
     of_class = np.repeat(np.arange(len(few)), [len(rows) for rows in few])
+    points = np.asarray(candidates.points)
+    points = points if beside is None else np.concatenate([beside, points])
     # Of equal rows, whatever their class, the first counts.
     first = np.sort(np.unique(points, axis=0, return_index=True)[1])
+    first = first[first >= n_before] - n_before
     codes = of_class[first]
     quotas = split_evenly(count, np.bincount(codes, minlength=len(few)))
     rows = [first[codes == k][:quota] for k, quota in enumerate(quotas)]
-    return np.ascontiguousarray(points[np.concatenate(rows)])
+    return candidates.take(np.concatenate(rows))
 
 
 def training_rows(strata: Strata, quotas: dict[Any, int]) -> Block:

@@ -34,6 +34,7 @@ from daskcoreset.estimators.kernel.objective import signs_of
 from daskcoreset.estimators.margin.soft import SOFT_ROWS, soft_kernel, soft_planes, uniform_rows
 from daskcoreset.execution.engine import BlockResults
 from daskcoreset.inputs.blocks import HUGE_BYTES, RowBlocks
+from daskcoreset.inputs.cubes import refuse_cube
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
 # The epsilon of data in one block of memory, where reading costs nothing.
@@ -64,6 +65,7 @@ class HardMarginModel(MarginModel):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         self._validate_params()
+        refuse_cube(type(self).__name__, X)
         blocks, names = self._labelled_blocks(X, y, sample_weight)
         first = find_classes(blocks, max_classes=MAX_LABELS, n_keep=_STARTS)
         labels = first.value.classes

@@ -34,6 +34,7 @@ from daskcoreset.estimators.base import is_in_memory, refuse_as, require_y
 from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, NO_MARGIN, DecisionModel
 from daskcoreset.execution.engine import map_rows
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
+from daskcoreset.inputs.cubes import refuse_cube
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
 # ``problem(n_features, n_classes)``.
@@ -181,6 +182,7 @@ class StructuredMaxMargin(DecisionModel):
                 'groups is None, and problem="sequence" needs them; pass the number of the '
                 "sequence of every row."
             )
+        refuse_cube(type(self).__name__, X)
         data = None
         if is_in_memory(groups):
             data = self._validate_in_memory(X, y, None, finite=False)
@@ -192,7 +194,6 @@ class StructuredMaxMargin(DecisionModel):
         elif y is None:
             raise require_y(self)
         blocks = row_blocks(X, y, groups, on_invalid=self.on_invalid)
-        blocks.refuse_cube(type(self).__name__)
         if data is None:
             self._set_features(X, blocks.schema.n_features, blocks.columns)
         grouped = groups is not None

@@ -332,6 +332,19 @@ def groups(n_components: int, tile: FloatArray) -> Iterator[slice]:
         yield slice(start, start + size)
 
 
+def whitened(mixture: Mixture, tile: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
+    r"""Slices of components with :math:`(x - \mu_k) U_k`, of shape (some, rows, d), of a tile."""
+    kind, factor = mixture.covariance_type, mixture.precisions_cholesky
+    for some in groups(len(mixture.means), tile):
+        gaps = tile - mixture.means[some, np.newaxis]
+        some_factors = factor if kind == "tied" else factor[some]
+        if kind in ("full", "tied"):
+            gaps = gaps @ some_factors
+        else:
+            gaps *= some_factors.reshape(len(some_factors), 1, -1)
+        yield some, gaps
+
+
 def posterior(mixture: Mixture, tile: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Log-densities (rows,) of a tile and responsibilities (k, rows), one row a component."""
     joint = _component_densities(mixture, tile)
@@ -356,17 +369,10 @@ def posterior(mixture: Mixture, tile: FloatArray) -> tuple[FloatArray, FloatArra
 
 def _component_densities(mixture: Mixture, tile: FloatArray) -> FloatArray:
     k, d = mixture.means.shape
-    kind, factor = mixture.covariance_type, mixture.precisions_cholesky
     out = np.empty((k, len(tile)))
     # The square of a distance may overflow: its density is zero, its logarithm -inf or NaN.
     with np.errstate(over="ignore", invalid="ignore"):
-        for some in groups(k, tile):
-            gaps = tile - mixture.means[some, np.newaxis]
-            some_factors = factor if kind == "tied" else factor[some]
-            if kind in ("full", "tied"):
-                gaps = gaps @ some_factors
-            else:
-                gaps *= some_factors.reshape(len(some_factors), 1, -1)
+        for some, gaps in whitened(mixture, tile):
             np.einsum("kri,kri->kr", gaps, gaps, out=out[some])
         out += d * _LOG_2PI
         out *= -0.5

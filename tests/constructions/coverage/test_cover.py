@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import daskcoreset
 from daskcoreset.constructions.coverage import Cover, Coverage, cover
 from daskcoreset.constructions.coverage.cover import CoverReducer
+from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.core.points import WeightedPoints, concatenate
 from daskcoreset.core.typing import AnyArray
@@ -50,6 +51,38 @@ def test_cover__keeps_its_promise_on_any_input(
         )  # fmt: skip
     assert found.diameter == share * extent
     check(found, points_as_read(held))
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("cells", CELLS)
+@pytest.mark.parametrize("chunks", [1000, 70])
+@pytest.mark.parametrize("kind", ["surface", "binary", "duplicates", "one row", "wide"])
+def test_cover__beside_given_rows(strategy: Any, cells: Any, chunks: int, kind: str) -> None:
+    rng = np.random.default_rng(0)
+    X = {
+        "surface": near_a_surface(300),
+        "binary": (rng.random((300, 40)) < rng.random((300, 1)) ** 3).astype(np.float64),
+        "duplicates": np.repeat(near_a_surface(25), 12, axis=0),
+        "one row": np.ones((300, 2)),
+        "wide": rng.random((300, 500)),
+    }[kind]
+    first = np.sort(np.unique(X, axis=0, return_index=True)[1])
+    chosen = rng.permutation(first)[:20]
+    if kind == "one row":
+        chosen = first
+    given_rows = Block(X, np.ones(len(X))).take(chosen)
+    coverage = Coverage(max_points=40, cells=cells, strategy=strategy)
+    found = coverage.cover(row_blocks(X, chunks=chunks), given=given_rows)
+    check(found, X)
+    assert len(found) <= 40
+    assert set(chosen.tolist()) <= set(found.indices.tolist())
+    assert len(np.unique(found.points, axis=0)) == len(found)
+    if kind == "surface":
+        # Others stand where rows are far from those that are given.
+        assert found.radius < 0.9 * distances(X, X[chosen], cells).min(axis=1).max()
+    if kind in {"duplicates", "one row"}:
+        assert len(found) == len(first)
+        assert found.radius == 0.0
 
 
 def points_as_read(held: AnyArray) -> AnyArray:

@@ -12,8 +12,22 @@ from matplotlib.figure import Figure
 
 from daskcoreset.constructions.margin.max_margin import MaxMarginCoreset
 from daskcoreset.constructions.margin.plot import plot_gap, plot_margins
-from daskcoreset.core.errors import InvalidInputError, MissingDependencyError
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, MissingDependencyError
+from daskcoreset.estimators import MaxMarginClassifier, StructuredMaxMargin
 from tests.tools.margins import rows
+
+
+def test_plot_margins__of_an_estimator() -> None:
+    X, y = rows(18, 2000, 20, 0.02)
+    model = MaxMarginClassifier(violators=1).fit(X, y)
+    drawn = plot_margins(model, Figure().add_subplot())
+    expected = plot_margins(model.core_, Figure().add_subplot())
+    for line, other in zip(drawn.get_lines(), expected.get_lines(), strict=True):
+        np.testing.assert_array_equal(line.get_xydata(), other.get_xydata())
+    many = StructuredMaxMargin().fit([[0.0, 0], [0, 9], [9, 0]], [0, 1, 2])
+    for wrong in (MaxMarginClassifier(), many, X):
+        with pytest.raises(InvalidTypeError, match="without one core set of two classes; pass"):
+            plot_margins(wrong)
 
 
 def test_plot_margins__draws_both_and_marks_errors() -> None:

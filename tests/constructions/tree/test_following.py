@@ -503,6 +503,18 @@ def test_windows__of_a_tree_that_follows_nothing(tmp_path: Path) -> None:
     assert tree[dt.date(2026, 1, 1)].names == ("c",)
 
 
+def test_windows__of_days_as_text_of_which_one_is_missing(tmp_path: Path) -> None:
+    tree = CoresetTree.create(tmp_path / "t", **OPTIONS)
+    for day in ("2026-03-01", "2026-03-04", "2026-03-02"):
+        tree.append(rows(50), time=day)
+    assert tree["2026-03-01":"2026-03-03"].names == ("2026-03-01", "2026-03-02")
+    assert tree["2026-02-28":"2026-03-04"].names == tuple(tree.leaves.names)
+    # Names in the order of the table, as before, where both are names.
+    assert tree["2026-03-01":"2026-03-04"].names == ("2026-03-01", "2026-03-04")
+    with pytest.raises(InvalidInputError, match="there is no leaf 'x'"):
+        tree["2026-03-01":"x"]
+
+
 def test_empty_batches__are_ordinary(tmp_path: Path) -> None:
     tree = CoresetTree.create(tmp_path / "t", **OPTIONS)
     assert tree.append(np.empty((0, 2)), name="none").rows == 0
@@ -760,6 +772,12 @@ def test_refresh__names_how_dtypes_count(tmp_path: Path) -> None:
         view.refresh()
     with pytest.raises(InvalidInputError, match="source is an empty list"):
         view.refresh([])
+
+
+def test_follow__a_list_that_holds_no_paths_says_what(tmp_path: Path) -> None:
+    for source, found in ((["a.npy", 5], "an int"), (["a.npy", ["b.npy"]], "a list")):
+        with pytest.raises(InvalidTypeError, match=f"source is a list that holds {found}; pass"):
+            CoresetTree.follow(source, tmp_path / "view", size=10)
 
 
 @pytest.mark.parametrize("pattern", ["*", "v*", "days/../*"])

@@ -655,7 +655,7 @@ def work(_):
         tree = made(url, storage_options=options)
     for number in range(tree.version, n):
         tree.append(day(number), name=f"day {{number}}")
-    tree.replace("day 1", day(50), time="now")
+    tree.replace("day 1", day(50), time=7)
     if "day 0" in tree:
         tree.delete("day 0")
     try:
@@ -708,7 +708,7 @@ def test_changes__killed_anywhere(
     assert tree.leaves.names == [f"day {number}" for number in range(1, n)]
     local = made(tmp_path / "local", n)
     for _ in range(tree.leaves["day 1"].revision):
-        local.replace("day 1", day(50), time="now")
+        local.replace("day 1", day(50), time=7)
     local.delete("day 0")
     assert WeightedPoints.equals(tree.coreset(), local.coreset())
     stream = CoresetStream(size=10, leaf_size=50, random_state=0)

@@ -222,6 +222,17 @@ def test_changes__bad_input_changes_nothing(tmp_path: Path) -> None:
         (lambda: tree.append(day(1), time=[1]), InvalidTypeError, "time is a list"),
         (lambda: tree.append(day(1), time=np.datetime64("NaT")), InvalidInputError, "time is NaT"),
         (lambda: tree.append(day(1), time=float("nan")), InvalidInputError, "time is nan"),
+        (
+            lambda: tree.append(day(1), time="monday"),
+            InvalidInputError,
+            "'monday', which is no date",
+        ),
+        (lambda: tree.append(day(1), time=np.inf), InvalidInputError, "'inf', which is no date"),
+        (
+            lambda: tree.replace("day 1", day(1), time="now"),
+            InvalidInputError,
+            "'now', which is no",
+        ),
         (lambda: tree.append(np.ones((9, 3))), InvalidInputError, "X has 3 features"),
         (lambda: tree.append(day(1), np.ones(60)), InvalidInputError, "y is given"),
         (lambda: tree.append(bad), InvalidInputError, "X contains NaN"),

@@ -18,6 +18,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import zarr
+from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
@@ -358,6 +359,81 @@ def test_fit__many_rows_in_memory_a_cover_and_names() -> None:
     model.fit(frame, codes)
     assert model.feature_names_in_.tolist() == ["a", "b"]
     assert not hasattr(model.fit(*chunked()), "feature_names_in_")
+
+
+def sparse_rows(n: int = 6000) -> tuple[Any, Any]:
+    """Binary rows like those of w8a: few ones in most, very many in some, and a rare class."""
+    rng = np.random.default_rng(0)
+    X = (rng.random((n, 120)) < np.minimum(0.6, 0.02 * (1 + rng.pareto(1.2, (n, 1))))).astype(float)
+    y = rng.random(n) < 0.04
+    X[:, :4] = (rng.random((n, 4)) < 0.05) | (y[:, None] & (rng.random((n, 4)) < 0.9))
+    return X, y
+
+
+@pytest.mark.parametrize("strategy", ["online", "farthest"])
+def test_fit__covers_tell_a_rare_class(strategy: str) -> None:
+    X, y = sparse_rows()
+    options: dict[str, Any] = {
+        "lam": 2048.0, "gamma": 2.0**-4, "max_points": 100, "strategy": strategy, "tol": 1e-3,
+        "solver": "csvrg", "max_iter": 10, "n_inner": 20_000, "random_state": 0,
+    }  # fmt: skip
+    alone = CSVRGClassifier(drawn_share=0.0, **options).fit(X[:4000], y[:4000])
+    model = CSVRGClassifier(**options).fit(X[:4000], y[:4000])
+    assert alone.n_core_points_ <= model.n_core_points_ == 100
+    right, missed = (m.predict(X[4000:]) == y[4000:] for m in (model, alone))
+    larger = 1.0 - y[4000:].mean()
+    assert missed.mean() < larger + 0.01 < right.mean() - 0.01
+    assert model.diameter_ < 1.25 * alone.diameter_
+    assert cdist(X[:4000], model.core_points_).min(axis=1).max() <= model.diameter_ / 2
+
+
+@pytest.mark.parametrize("strategy", ["online", "farthest"])
+@pytest.mark.parametrize("chunks", [600, 90])
+@pytest.mark.parametrize("kind", ["rare", "duplicates", "sorted", "constant", "wide"])
+def test_fit__covers_beside_drawn_rows_keep_their_promise(
+    strategy: Any, chunks: int, kind: str
+) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.random((600, 3)), np.arange(600) % 2
+    if kind == "rare":
+        y = np.where(np.isin(np.arange(600), [3, 100, 101, 350, 599]), "few", "many")
+    elif kind == "duplicates":
+        X, y = np.repeat(X[:30], 20, axis=0), np.repeat(np.arange(30) % 2, 20)
+    elif kind == "sorted":  # most blocks have one class only
+        y = (np.arange(600) > 550).astype(int)
+    elif kind == "constant":
+        X[:, 1:] = 7.0
+    else:
+        X = rng.random((600, 800))
+    data = da.from_array(X, chunks=(chunks, -1)), da.from_array(y, chunks=chunks)
+    model = CSVRGClassifier(
+        lam=20.0, gamma=3.0 / X.shape[1], max_points=40, strategy=strategy, random_state=0
+    ).fit(*data)
+    points = model.core_points_
+    assert len(np.unique(points, axis=0)) == len(points) == (30 if kind == "duplicates" else 40)
+    gaps = cdist(X, points)
+    assert gaps.min(axis=1).max() <= model.diameter_ / 2
+    # No class is left out, and of one with five rows all are drawn.
+    of_class = y[gaps.argmin(axis=0)]
+    assert (gaps.min(axis=0) == 0.0).all()
+    counts = [int((of_class == label).sum()) for label in np.unique(y)]
+    assert min(counts) >= (5 if kind == "rare" else 10)
+    with dask.config.set(scheduler="sync"):
+        assert clone(model).fit(*data).dual_coef_.tobytes() == model.dual_coef_.tobytes()
+
+
+def test_fit__covers_alone_are_those_of_cover() -> None:
+    alone = cover(row_blocks(*chunked()), max_points=40).points
+    models: list[Any] = [
+        CSVRGClassifier(max_points=40, strategy="online", drawn_share=0.0, random_state=0),
+        CSVRGClassifier(max_points=1, strategy="online", random_state=0),  # nothing to share
+        AVMClassifier(max_points=40, strategy="online", random_state=0),
+    ]
+    for model in models[::2]:
+        assert np.array_equal(model.fit(*chunked()).core_points_, alone)
+    assert models[1].fit(*chunked()).n_core_points_ == 1
+    with pytest.raises(ValueError, match="drawn_share"):
+        CSVRGClassifier(strategy="online", drawn_share=1.0).fit(*chunked())
 
 
 def test_warm_start__keeps_core_points_and_saves_reads() -> None:

@@ -31,9 +31,8 @@ def test_split_evenly__up_to_the_limits() -> None:
 
 
 def drawn_points(blocks: Any, count: int, seed: int = 0) -> AnyArray:
-    return sample_core_points(
-        sample_classes(blocks, np.array([0, 1]), points=count, seed=seed), count
-    )
+    strata = sample_classes(blocks, np.array([0, 1]), points=count, seed=seed)
+    return np.asarray(sample_core_points(strata, count).points)
 
 
 @pytest.mark.statistical

@@ -1,0 +1,250 @@
+"""Coresets for mixtures: bounds, leverages by the formula, and rows that bounds alone leave out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy import stats
+
+import daskcoreset
+from daskcoreset import MixtureCoreset, StrongKMeans
+from daskcoreset.core.blocks import Block
+from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.sensitivities import mixture as tested
+from daskcoreset.solvers.kmeans import Clusters
+from daskcoreset.solvers.mixture.em import fit_mixture
+from daskcoreset.solvers.mixture.model import (
+    Mixture,
+    mixture_from_covariances,
+    responsibilities,
+    score_samples,
+)
+from tests.tools.bregman import POSITIVE, WEIGHTS, Light, settled
+
+
+def test_scores__of_strong_kmeans() -> None:
+    block = Block(POSITIVE, WEIGHTS)
+    found, expected = MixtureCoreset(4), StrongKMeans(4)
+    for_mixture = found.scores(block, settled(found, block)[1])
+    np.testing.assert_array_equal(for_mixture, expected.scores(block, settled(expected, block)[1]))
+    assert found.provenance(settled(found, block)[1])["rough_centers"] == 4
+
+
+class TestMixture(Light):
+    def construction(self) -> MixtureCoreset:
+        return MixtureCoreset(3)
+
+
+# --- leverages ------------------------------------------------------------------------------
+
+
+def some_mixture(kind: Any, seed: int = 0) -> Mixture:
+    rng = np.random.default_rng(seed)
+    k, d = 3, 2
+    roots = rng.normal(size=(k, d, d))
+    matrices = roots @ roots.swapaxes(1, 2) + np.eye(d)
+    covariances = matrices if kind == "full" else np.diagonal(matrices, axis1=1, axis2=2)
+    return mixture_from_covariances(
+        kind, rng.dirichlet(np.ones(k)), 2.0 * rng.normal(size=(k, d)), covariances
+    )
+
+
+def derivatives(mixture: Mixture, rows: FloatArray) -> list[list[FloatArray]]:
+    """Derivatives of the log-density of rows by weights, means, covariances; by differences."""
+    step = 1e-5
+    found = []
+    for name in ("weights", "means", "covariances"):
+        values = getattr(mixture, name)
+        for component in range(len(values)):
+            parts = []
+            for place in np.ndindex(values[component].shape):
+                sides = []
+                for by in (step, -step):
+                    moved = values.copy()
+                    moved[(component, *place)] += by
+                    if mixture.covariance_type == "full" and len(place) == 2:
+                        # A symmetric matrix moves as one: each half of a pair by half.
+                        moved = (moved + np.where(np.eye(2), moved, moved.swapaxes(1, 2))) / 2
+                    given = {"weights": mixture.weights, "means": mixture.means}
+                    given |= {"covariances": mixture.covariances, name: moved}
+                    other = mixture_from_covariances(mixture.covariance_type, **given)
+                    sides.append(score_samples(other, rows))
+                parts.append((sides[0] - sides[1]) / (2 * step))
+            found.append(np.stack(parts, axis=-1))
+    k = len(mixture.weights)
+    return [found[:k], found[k : 2 * k], found[2 * k :]]
+
+
+@pytest.mark.parametrize("kind", ["full", "diag"])
+def test_leverages__of_derivatives_in_the_information_of_known_components(kind: Any) -> None:
+    """With known components the information is 1 / pi, pi / S, and pi S^-1 x S^-1 / 2."""
+    mixture = some_mixture(kind)
+    rows = np.random.default_rng(1).normal(scale=2.0, size=(20, 2))
+    by_weights, by_means, by_covariances = derivatives(mixture, rows)
+    expected = np.zeros(len(rows))
+    for k, share in enumerate(mixture.weights):
+        matrix = mixture.covariances[k] if kind == "full" else np.diag(mixture.covariances[k])
+        expected += share * by_weights[k][:, 0] ** 2
+        expected += np.einsum("ni,ij,nj->n", by_means[k], matrix, by_means[k]) / share
+        pulls = by_covariances[k]
+        if kind == "full":
+            pulls = pulls.reshape(-1, 2, 2)
+            # tr(S G S G), G the derivative as a symmetric matrix.
+            expected += 2.0 / share * np.einsum("nij,jk,nkl,li->n", pulls, matrix, pulls, matrix)
+        else:
+            expected += 2.0 / share * (pulls**2 @ np.diag(matrix) ** 2)
+    np.testing.assert_allclose(tested.leverages(mixture, rows), expected, rtol=1e-5)
+
+
+def test_leverages__of_one_component_add_up_to_its_parameters() -> None:
+    """Weighted by the density they are the number of parameters, 1 + d + d (d + 1) / 2."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(200_000, 3))
+    one = mixture_from_covariances("full", np.ones(1), np.zeros((1, 3)), np.eye(3)[np.newaxis])
+    found = tested.leverages(one, rows)
+    assert abs(found.mean() - 10.0) < 5 * found.std() / np.sqrt(len(rows))
+
+
+def test_leverages__far_out_and_without_weight_are_finite() -> None:
+    mixture = mixture_from_covariances(
+        "full", np.array([1.0, 0.0]), np.zeros((2, 1)), np.ones((2, 1, 1))
+    )
+    assert np.isfinite(tested.leverages(mixture, np.array([[0.0], [1e90], [1e200]]))).all()
+
+
+# --- the final draw -------------------------------------------------------------------------
+
+
+def clusters_of(points: AnyArray, weights: FloatArray, k: int) -> Clusters:
+    found = MixtureCoreset(k)
+    return settled(found, Block(points, weights))[1]  # type: ignore[no-any-return]
+
+
+def uneven(n: int, seed: int = 0) -> FloatArray:
+    rng = np.random.default_rng(seed)
+    widths = rng.uniform(0.2, 3.0, size=(6, 3))
+    which = rng.integers(6, size=n)
+    return np.asarray(
+        8.0 * rng.normal(size=(6, 3))[which] + widths[which] * rng.normal(size=(n, 3))
+    )
+
+
+def final(points: Any, k: int = 6, *, first: Any = None) -> tuple[FloatArray, FloatArray]:
+    """Bounds and final scores of candidates, each scaled to add up to one draw."""
+    n = points.shape[0]
+    weights = np.random.default_rng(3).uniform(0.5, 2.0, n)
+    first = np.full(n, 0.5) if first is None else first
+    construction, rows = MixtureCoreset(k), Block(points, weights)
+    summary = clusters_of(points, weights, k)
+    scores = construction.row_scores(rows, summary)
+    mixed = construction.design.final_scores(rows, first, scores, summary)
+    return scores / (scores / first).sum(), mixed / (mixed / first).sum()
+
+
+def test_final_scores__half_by_bounds_and_half_by_leverages() -> None:
+    points = uneven(5000)
+    first = np.random.default_rng(5).uniform(0.1, 1.0, len(points))
+    bounds, mixed = final(points, first=first)
+    by_pull = 2.0 * mixed - bounds
+    assert (by_pull > 0.0).all()  # so that no row has less than half its chance by the bounds
+    assert (by_pull / first).sum() == pytest.approx(1.0)
+    weights = np.random.default_rng(3).uniform(0.5, 2.0, len(points))
+    fit = fit_mixture(points, weights / first, n_components=6, random_state=0, n_init=4)
+    expected = weights * np.sqrt(tested.leverages(fit.mixture, points))
+    expected /= (expected / first).sum()
+    # The pilot is another mixture than that of all candidates, by chance and by its few steps.
+    assert np.corrcoef(np.log(by_pull / weights), np.log(expected / weights))[0, 1] > 0.7
+    assert responsibilities(fit.mixture, points).max(axis=1).mean() > 0.9  # or it says nothing
+
+
+def test_final_scores__neither_offsets_nor_units_nor_zeros_stored_matter() -> None:
+    points = uneven(4000)
+    scaled = (points + 1e4) * np.array([1e-3, 1.0, 1e3])
+    weights = np.random.default_rng(3).uniform(0.5, 2.0, len(points))
+    summary = clusters_of(points, weights, 6)
+    moved = Clusters(
+        (summary.centers + 1e4) * np.array([1e-3, 1.0, 1e3]), summary.weights, summary.costs
+    )
+    design, first, scores = MixtureCoreset(6).design, np.ones(4000), np.ones(4000)
+    expected = design.final_scores(Block(points, weights), first, scores, summary)
+    assert expected.std() > 0.1 * expected.mean()
+    stored = Block(sp.csr_array(points), weights)
+    found = design.final_scores(stored, first, scores, summary)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    # The pilot starts from clusters of Euclidean distances, and ends near where it would have.
+    other = design.final_scores(Block(scaled, weights), first, scores, moved)
+    assert np.corrcoef(np.log(other), np.log(expected))[0, 1] > 0.8
+
+
+@pytest.mark.parametrize(
+    ("points", "k"),
+    [
+        pytest.param(np.random.default_rng(0).normal(size=(300, 80)), 20, id="too few rows"),
+        pytest.param(np.random.default_rng(0).normal(size=(500, 1)), 300, id="too many components"),
+    ],
+)
+def test_final_scores__bounds_alone_where_no_pilot_can_be_fitted(points: AnyArray, k: int) -> None:
+    bounds, mixed = final(points, k)
+    np.testing.assert_array_equal(mixed, bounds)
+
+
+@pytest.mark.parametrize(
+    "points",
+    [
+        pytest.param(np.repeat(np.eye(3), [2998, 1, 1], axis=0), id="three distinct rows"),
+        pytest.param(np.c_[uneven(3000)[:, :2], np.full(3000, 7.0)], id="a constant column"),
+        pytest.param(np.r_[uneven(2999), [[1e9, -1e9, 1e9]]], id="one row far out"),
+        pytest.param(np.c_[uneven(3000)[:, :2], np.arange(3000) == 5], id="a column of one row"),
+        pytest.param(uneven(3000).astype(np.float32) * np.float32(1e15), id="large float32"),
+    ],
+)
+def test_final_scores__finite_and_at_least_half_the_bounds(points: AnyArray) -> None:
+    bounds, mixed = final(points, 3)
+    assert np.isfinite(mixed).all()
+    assert (mixed >= 0.4999 * bounds).all()
+
+
+@pytest.mark.statistical
+def test_build__tails_of_all_columns_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One Gaussian of 300 rows, 20 seeds, a false alarm in 1,000: bounds see one large column."""
+    rng = np.random.default_rng(0)
+    rows = rng.standard_t(5, size=(30_000, 6)) * np.array([100.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+
+    def scores() -> FloatArray:
+        found = []
+        for seed in range(20):
+            coreset = daskcoreset.build(rows, size=300, method=MixtureCoreset(1), random_state=seed)
+            fit = fit_mixture(coreset.points, coreset.weights, random_state=0)
+            found.append(score_samples(fit.mixture, rows).mean())
+        return np.array(found)
+
+    with_leverages = scores()
+    monkeypatch.setattr(MixtureCoreset, "design", StrongKMeans(1).design)
+    assert stats.ttest_rel(with_leverages, scores(), alternative="greater").pvalue < 1e-3
+
+
+def test_build__independent_draws_go_by_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    options: dict[str, Any] = {"size": 200, "random_state": 0}
+    options |= {"sampling": "multinomial", "passes": 2}
+    rows = uneven(5000)
+    expected = daskcoreset.build(rows, method=MixtureCoreset(4), **options)
+    monkeypatch.setattr(MixtureCoreset, "design", StrongKMeans(4).design)
+    by_bounds = daskcoreset.build(rows, method=MixtureCoreset(4), **options)
+    np.testing.assert_array_equal(expected.indices, by_bounds.indices)
+
+
+@pytest.mark.parametrize("options", [{}, {"strategy": "tree"}, {"passes": 2}])
+def test_build__weights_add_up_to_those_of_all_rows(options: dict[str, Any]) -> None:
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, 30_000)
+    coreset = daskcoreset.build(
+        uneven(30_000),
+        sample_weight=weights,
+        size=200,
+        method=MixtureCoreset(4),
+        random_state=0,
+        **options,
+    )
+    assert coreset.weights.sum() == pytest.approx(weights.sum(), rel=1e-12)
