@@ -51,7 +51,7 @@ def test_predict__of_a_dask_frame_names_the_bad_row() -> None:
     model = CoresetKMeans(2, random_state=0).fit(FRAME)
     broken = FRAME.copy()
     broken.loc[135, "b"] = np.nan
-    with pytest.raises(InvalidInputError, match="X contains NaN in column 1 at the index 135"):
+    with pytest.raises(InvalidInputError, match=r"column 1 \('b'\) at the index 135"):
         model.predict(dd.from_pandas(broken, npartitions=6)).compute()
 
 
