@@ -25,8 +25,9 @@ from daskcoreset.solvers.mixture.steps import expectation, maximisation, moments
 # Candidates that the pilot is fitted to: gains are the same with all 20,000 of them.
 _PILOT_ROWS = 3000
 
-# The same for every component and column, where that makes more.
-_ROWS_PER_MEAN = 4
+# The same for every number in the parameters of the pilot. A pilot with covariances in full that
+# has about as many rows as parameters fits the noise of these rows, and leverages follow it.
+_ROWS_PER_NUMBER = 4
 
 # Numbers in them at most, 32 MiB.
 _PILOT_NUMBERS = 2**22
@@ -100,10 +101,11 @@ class MixtureDesign(SamplingDesign[RoughSummary]):
         """
         assert isinstance(summary, Clusters)  # noqa: S101 - the last fold weighs
         k, d = summary.centers.shape
-        n_pilot = min(len(rows), max(_PILOT_ROWS, _ROWS_PER_MEAN * k * d), _PILOT_NUMBERS // d)
+        n_pilot = min(len(rows), max(_PILOT_ROWS, _ROWS_PER_NUMBER * k * d), _PILOT_NUMBERS // d)
         if 2 * k * d > n_pilot:
             return scores
-        kind: CovarianceType = "full" if k * d * (d + 3) // 2 <= n_pilot else "diag"
+        n_numbers = k * d * (d + 3) // 2
+        kind: CovarianceType = "full" if _ROWS_PER_NUMBER * n_numbers <= n_pilot else "diag"
         weights = rows.weights / first
         moments = moments_of(rows.points, weights)
         scale = np.sqrt(moments.m2 / moments.weight)
@@ -128,10 +130,18 @@ class MixtureDesign(SamplingDesign[RoughSummary]):
     def calibrate(
         self, rows: Block, weights: FloatArray, summary: RoughSummary, draw_index: int = 0
     ) -> Calibrated:
-        """Scale weights to that of all the data, which decides the costs of rows that are alike."""
+        """Scale weights to that of all the data, which decides the costs of rows that are alike.
+
+        Rows that were drawn for certain stand for themselves alone, as they do in the data.
+        """
         assert isinstance(summary, Clusters)  # noqa: S101
-        del rows, draw_index
-        return Calibrated(weights * (summary.weight / weights.sum()))
+        del draw_index
+        drawn = weights != rows.weights
+        left = summary.weight - weights[~drawn].sum()
+        if left <= 0.0 or not drawn.any():
+            return Calibrated(weights)
+        scale = left / weights[drawn].sum()
+        return Calibrated(np.where(drawn, weights * scale, weights))
 
 
 def _pilot(
@@ -181,11 +191,12 @@ class MixtureCoreset(RoughKMeans):
     :math:`\ell` is the squared length of the derivative of its log-density by the parameters of
     the pilot, in the pilot's information: of all draws it is the one after which the maximum of
     the likelihood lies nearest to that of all rows, to first order. The pilot is five steps of EM
-    on 3,000 candidates or more, with covariances in full where these are enough for them, else
-    with variances; where they are too few for these as well, as with hundreds of components,
-    bounds stand alone. A row is drawn with at least half the chance that the bounds give it, so
-    that their guarantee holds with twice as many rows. Weights are scaled to add up to that of all
-    the data. Independent draws (``sampling="multinomial"``) go by the bounds.
+    on 3,000 candidates or more, with covariances in full where these are four times as many as the
+    numbers in them, else with variances; where they are too few for these as well, as with hundreds
+    of components, bounds stand alone. A row is drawn with at least half the chance that the bounds
+    give it, so that their guarantee holds with twice as many rows. Weights of rows that are not
+    certain are scaled, so that all add up to that of all the data. Independent draws
+    (``sampling="multinomial"``) go by the bounds.
 
     Examples
     --------

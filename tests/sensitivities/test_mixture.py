@@ -160,6 +160,22 @@ def test_final_scores__half_by_bounds_and_half_by_leverages() -> None:
     assert responsibilities(fit.mixture, points).max(axis=1).mean() > 0.9  # or it says nothing
 
 
+@pytest.mark.parametrize(("d", "kind"), [(14, "full"), (15, "diag")])
+def test_final_scores__covariances_in_full_where_rows_are_enough(
+    d: int, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Six components of 15 columns have 810 numbers, and 3,000 rows are enough for 750."""
+    kinds, pilot = [], tested._pilot
+
+    def recorded(points: Any, weights: Any, labels: Any, given: Any) -> Mixture:
+        kinds.append(given)
+        return pilot(points, weights, labels, given)
+
+    monkeypatch.setattr(tested, "_pilot", recorded)
+    final(np.random.default_rng(0).normal(size=(4000, d)))
+    assert kinds == [kind]
+
+
 def test_final_scores__neither_offsets_nor_units_nor_zeros_stored_matter() -> None:
     points = uneven(4000)
     scaled = (points + 1e4) * np.array([1e-3, 1.0, 1e3])
@@ -248,3 +264,13 @@ def test_build__weights_add_up_to_those_of_all_rows(options: dict[str, Any]) -> 
         **options,
     )
     assert coreset.weights.sum() == pytest.approx(weights.sum(), rel=1e-12)
+
+
+def test_build__rows_that_are_certain_keep_their_weight() -> None:
+    rng = np.random.default_rng(0)
+    giants = 1e4 * rng.normal(size=(5, 3))
+    X = np.vstack([rng.normal(size=(20_000, 3)), giants])
+    coreset = daskcoreset.build(X, size=500, method=MixtureCoreset(4), random_state=0)
+    certain = coreset.weights[coreset.indices >= 20_000]
+    np.testing.assert_array_equal(certain, np.ones(5))
+    assert coreset.weights.sum() == pytest.approx(20_005, rel=1e-12)
