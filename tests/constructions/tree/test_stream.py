@@ -156,8 +156,8 @@ def test_stream__late_leaves_are_thinned_and_four_reduced_together() -> None:
         batch = slice(start, start + 130)
         other.partial_fit(X[batch], y[batch], w[batch])
 
-    # Of 23 leaves 16 and 4 were reduced to 8 rows each, the others thinned to 32 candidates each.
-    assert one.levels == (4, 2, 1, 0)
+    # Of 15 leaves 8 and 4 were reduced to 8 rows each, the others thinned to 32 candidates each.
+    assert one.levels == (3, 2, 1, 0)
     assert [len(part) for part in one._state.parts] == [8, 8, 64, 32]
     assert one.rows().equals(other.rows())
     assert one.coreset().equals(other.coreset())
