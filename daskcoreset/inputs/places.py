@@ -262,6 +262,13 @@ _OTHER_FILES = {
 }
 
 
+def _is_empty_folder(path: str) -> bool:
+    try:
+        return not any(Path(path).iterdir())
+    except OSError:  # no folder, or one that may not be read
+        return False
+
+
 def _unreadable(name: str, url: str, kind: str, error: BaseException) -> CoresetError:
     shown = without_secrets(url, url)
     remedy = remedy_for(error) if "://" in url else None
@@ -269,7 +276,7 @@ def _unreadable(name: str, url: str, kind: str, error: BaseException) -> Coreset
         return MissingDependencyError(
             f"{name}: {shown!r} needs a package for its protocol ({said(error, url)}); install it."
         )
-    if "://" not in url and (folder := Path(url)).is_dir() and not any(folder.iterdir()):
+    if "://" not in url and _is_empty_folder(url):
         return InvalidInputError(f"{name} is an empty folder: {shown!r}; check the path.")
     suffix = PurePosixPath(url).suffix.lower()
     if remedy is None and suffix in _OTHER_FILES:

@@ -191,8 +191,8 @@ class MixtureCoreset(RoughKMeans):
     :math:`\ell` is the squared length of the derivative of its log-density by the parameters of
     the pilot, in the pilot's information: of all draws it is the one after which the maximum of
     the likelihood lies nearest to that of all rows, to first order. The pilot is five steps of EM
-    on 3,000 candidates or more, with covariances in full where these are four times as many as the
-    numbers in them, else with variances; where they are too few for these as well, as with hundreds
+    on 3,000 candidates or more, with covariances in full where there are four of them for each
+    number in these, else with variances; where they are too few for these as well, as with hundreds
     of components, bounds stand alone. A row is drawn with at least half the chance that the bounds
     give it, so that their guarantee holds with twice as many rows. Weights of rows that are not
     certain are scaled, so that all add up to that of all the data. Independent draws

@@ -387,3 +387,8 @@ def test_place__whose_folder_cannot_be_listed() -> None:
             raise PermissionError(path)
 
     assert not Place("x", Denied(), "s3://b/x").is_file
+
+
+def test_build__of_a_name_that_is_too_long_names_the_argument() -> None:
+    with pytest.raises(InvalidInputError, match=r"X cannot be opened as a file or store: 'xxx"):
+        build("x" * 10_000)
