@@ -16,6 +16,7 @@ from rich.text import Text
 from daskcoreset.core.coreset import Coreset, thaw
 from daskcoreset.core.errors import StoreError
 from daskcoreset.core.tables import short_seed
+from daskcoreset.inputs.places import from_root
 
 
 def choice(*names: str, text: str) -> Any:
@@ -90,7 +91,7 @@ Progress = Annotated[
 def absolute(source: str) -> str:
     """Return a local path as one from the root, and anything else as it is."""
     # For workers in another folder, and for the provenance, which outlives this one.
-    path = Path(source).expanduser()
+    path = Path(from_root(source))
     return str(path.resolve()) if "://" not in source and path.exists() else source
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
@@ -157,14 +157,18 @@ def options_for(url: str, options: Mapping[str, Any] | None) -> Mapping[str, Any
 def from_root(text: str) -> str:
     """Return a local path as one from the root: workers may run in other folders.
 
-    Links stay as they are, and a path need not be there.
+    Links stay as they are, and a path need not be there. The sign for the home of a user who does
+    not exist is part of a name, as in a shell.
 
     Examples
     --------
     >>> from_root("/data/../x.npy")
     '/data/../x.npy'
     """
-    return str(Path(text).expanduser().absolute())
+    path = Path(text)
+    with suppress(RuntimeError):
+        path = path.expanduser()
+    return str(path.absolute())
 
 
 def is_glob(location: Any) -> bool:

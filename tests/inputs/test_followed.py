@@ -118,3 +118,8 @@ def test_follow__names_of_files_that_are_not_utf_8(tmp_path: Path) -> None:
     assert not again.last_refresh
     assert again.coreset().equals(view.coreset())
     assert [leaf.name for leaf in again.leaves] == ["a\udcff.npy", "b.npy", "c\udcfe.npy"]
+
+
+def test_follow__of_an_unknown_user_names_the_path(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match=r"source .*~nobody-of-this-name"):
+        CoresetTree.follow("~nobody-of-this-name/a.npy", tmp_path / "view", **OPTIONS)
