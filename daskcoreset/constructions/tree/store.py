@@ -358,6 +358,11 @@ class CoresetTree:
             brings it up to date at the same time, again and again. After once this one goes on
             with what the other has read.
 
+        Warns
+        -----
+        CoresetWarning
+            If a glob matches no file, and the view is empty.
+
         Examples
         --------
         >>> import tempfile
@@ -395,6 +400,8 @@ class CoresetTree:
                 except OvertakenError:  # what the other one has read is there now
                     if turn + 1 == _N_TURNS:
                         raise
+        if not len(tree):
+            view.warn_of_no_match()
         return tree
 
     @classmethod

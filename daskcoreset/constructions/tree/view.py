@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from daskcoreset.constructions.tree.job import Settings
 from daskcoreset.constructions.tree.source_record import SourceRecord
-from daskcoreset.core.errors import InvalidInputError, StoreError
+from daskcoreset.core.errors import InvalidInputError, StoreError, warn_user
 from daskcoreset.core.locations import locate
 from daskcoreset.core.validation import as_int
 from daskcoreset.inputs.followed import FollowOptions, SourceState, look
@@ -107,6 +107,16 @@ class SourceView:
                     f"path {place.name!r} is inside source {os.fspath(source)!r}, and would be "
                     f"lost when that is written anew; choose a path outside of it."
                 )
+
+    def warn_of_no_match(self) -> None:
+        """Warn that patterns match no file, of a view without leaves."""
+        sources = self.source if isinstance(self.source, (list, tuple)) else [self.source]
+        if patterns := [os.fspath(source) for source in sources if is_glob(source)]:
+            named = " and ".join(map(repr, patterns))
+            warn_user(
+                f"source matches no file: {named}; the view is empty until refresh() finds some. "
+                f"Check the pattern."
+            )
 
     def check_settings(
         self, place: Place, settings: Settings, wanted: Settings, random_state: Any

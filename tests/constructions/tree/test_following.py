@@ -18,7 +18,13 @@ from daskcoreset import CoresetTree
 from daskcoreset.constructions.tree import following, store
 from daskcoreset.constructions.tree.job import Settings
 from daskcoreset.constructions.tree.source_record import SourceRecord
-from daskcoreset.core.errors import CoresetError, InvalidInputError, InvalidTypeError, StoreError
+from daskcoreset.core.errors import (
+    CoresetError,
+    CoresetWarning,
+    InvalidInputError,
+    InvalidTypeError,
+    StoreError,
+)
 from daskcoreset.core.points import WeightedPoints
 from tests.tools.light_groups import light_groups
 from tests.tools.stored_rows import WrappedStore
@@ -272,7 +278,8 @@ def test_follow__by_two_processes_with_other_settings_tells_the_loser(
     if had_view:  # which never had a leaf
         (tmp_path / "days").rename(tmp_path / "later")
         (tmp_path / "days").mkdir()
-        CoresetTree.follow(source, path, size=10, metric="cosine")
+        with pytest.warns(CoresetWarning, match="no file"):
+            CoresetTree.follow(source, path, size=10, metric="cosine")
         (tmp_path / "days").rmdir()
         (tmp_path / "later").rename(tmp_path / "days")
     first: list[CoresetTree] = []
@@ -525,8 +532,10 @@ def test_empty_batches__are_ordinary(tmp_path: Path) -> None:
     assert tree.replace("some", np.empty((0, 2))).weight == 0.0
     tree.verify()
     source = make_days(tmp_path / "days", range(0))
-    view = CoresetTree.follow(source + "x", tmp_path / "view", **OPTIONS)
-    assert len(view) == 0
+    for pattern in (source + "x", [source + "x"]):
+        with pytest.warns(CoresetWarning, match=r"source matches no file: '.*\.npyx'.*pattern"):
+            view = CoresetTree.follow(pattern, tmp_path / type(pattern).__name__, **OPTIONS)
+        assert len(view) == 0
     (tmp_path / "parts").mkdir()
     empty = CoresetTree.follow(tmp_path / "parts", tmp_path / "empty", **OPTIONS)
     assert not empty.refresh()
@@ -743,9 +752,11 @@ def test_follow__whose_first_read_was_refused_may_be_told_better(tmp_path: Path)
 def test_follow__without_a_leaf_takes_other_settings(tmp_path: Path) -> None:
     source, path = f"{tmp_path}/days/*.npy", tmp_path / "view"
     (tmp_path / "days").mkdir()
-    assert CoresetTree.follow(source, path, metric="cosine", **OPTIONS).version == 1
+    with pytest.warns(CoresetWarning, match="no file"):
+        assert CoresetTree.follow(source, path, metric="cosine", **OPTIONS).version == 1
     for metric in ("euclidean", "cosine", "euclidean"):
-        view = CoresetTree.follow(source, path, "uniform", 30, metric=metric, random_state=1)
+        with pytest.warns(CoresetWarning, match="no file"):
+            view = CoresetTree.follow(source, path, "uniform", 30, metric=metric, random_state=1)
         assert (len(view), view.version) == (0, 1)
     make_days(tmp_path / "days")
     assert view.refresh()
