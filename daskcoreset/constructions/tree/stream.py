@@ -45,7 +45,7 @@ from daskcoreset.core.inside import refuse_inside
 from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState
-from daskcoreset.core.tables import short_seed
+from daskcoreset.core.tables import html_table, short_seed
 from daskcoreset.core.typing import AnyArray, Metric, Sampling
 from daskcoreset.core.zarr_places import Location
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction
@@ -357,6 +357,20 @@ class CoresetStream:
             f"{type(self).__name__}({settings.reducer.name}: {self.n_rows:,} rows seen, "
             f"{self.n_held:,} held, size {settings.size:,}, seed {short_seed(settings.seed)})"
         )
+
+    def _repr_html_(self) -> str:
+        settings, state = self._settings, self._state
+        facts = {
+            "method": settings.reducer.name,
+            "rows seen": f"{self.n_rows:,}",
+            "rows left out": f"{self.n_dropped:,}",
+            "total weight": f"{self.total_weight:.6g}",
+            "features": "unknown" if state.schema is None else f"{state.schema.n_features:,}",
+            "rows held": f"{self.n_held:,}",
+            "size": f"{settings.size:,}",
+            "seed": short_seed(settings.seed),
+        }
+        return html_table(facts.items(), caption=type(self).__name__)
 
     def __len__(self) -> int:
         return self.n_rows

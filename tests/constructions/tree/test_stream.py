@@ -279,6 +279,11 @@ def test_coreset__columns_and_dropped_rows() -> None:
 def test_stream__folds_repr_pickle() -> None:
     stream = made(method=StrongKMeans(3, rough="kmeans||")).partial_fit(data()[0])
     assert "kmeans: 1,500 rows seen" in repr(stream)
+    table = stream._repr_html_()
+    assert ">CoresetStream</caption>" in table
+    for fact in ("rows seen", "1,500", "features", "kmeans"):
+        assert f">{fact}</" in table
+    assert "unknown" in made()._repr_html_()
     assert pickle.loads(pickle.dumps(stream)).coreset().equals(stream.coreset())
     assert bool(made())
 
