@@ -116,9 +116,9 @@ def _choice(title: str, name: str, value: str, options: list[tuple[str, str]]) -
 def _plots() -> tuple[Any, Any, dict[str, Any]]:
     """Return the plot of rows, the plot of shares, and what the script changes in them."""
     figure = need_bokeh("bokeh.plotting").figure
-    shown = _empty("x", "y", "color", "marker", "size", "row", "weight")
-    centers = _empty("x", "y", "x0", "x1", "y0", "y1", "color", "name")
-    shares = _empty("x", "top", "low", "high", "color")
+    shown = _blank("x", "y", "color", "marker", "size", "row", "weight")
+    centers = _blank("x", "y", "x0", "x1", "y0", "y1", "color", "name")
+    shares = _blank("x", "top", "low", "high", "color")
     scatter = figure(
         name="scatter", height=480, sizing_mode="stretch_width", output_backend="canvas",
         tools="pan,wheel_zoom,box_select,lasso_select,tap,reset,save", active_drag="box_select",
@@ -155,8 +155,13 @@ def _plots() -> tuple[Any, Any, dict[str, Any]]:
     return scatter, bars, models
 
 
-def _empty(*names: str) -> Any:
-    return need_bokeh("bokeh.models").ColumnDataSource({name: [] for name in names})
+def _blank(*names: str) -> Any:
+    """Return a table of one row that is not seen, until the script has filled it.
+
+    Of no row at all bokeh finds no ranges, and warns of that again and again.
+    """
+    texts = {"color": None, "marker": "circle", "name": ""}
+    return need_bokeh("bokeh.models").ColumnDataSource({n: [texts.get(n, 0.0)] for n in names})
 
 
 def _restyle(plot: Any) -> None:

@@ -23,7 +23,7 @@ from daskcoreset.core.errors import (
     StoreError,
 )
 from daskcoreset.metrics.explore import _contents, clusters_of, explore
-from daskcoreset.metrics.explore_page import _MARKERS
+from daskcoreset.metrics.explore_page import _MARKERS, _plots
 
 pytest.importorskip("bokeh", reason="exploring needs bokeh")
 
@@ -51,6 +51,14 @@ def test_explore__is_two_megabytes_whatever_the_size(tmp_path: Path) -> None:
     assert page._repr_html_().startswith("<iframe ")
     with pytest.raises(StoreError, match="cannot be written"):
         page.save(tmp_path / "none" / "page.html")
+
+
+def test_explore__begins_with_ranges() -> None:
+    # Of plots without rows bokeh warns, in the browser, until the script has filled them.
+    _, _, models = _plots()
+    sources = [models[name].data for name in ("shown", "centers", "shares")]
+    assert all(len(column) == 1 for source in sources for column in source.values())
+    assert all(source["color"] == [None] for source in sources)
 
 
 def test_explore__escapes_names_labels_and_titles() -> None:
