@@ -14,6 +14,7 @@ import numpy as np
 from daskcoreset.core.boxes import Box
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import first_nonfinite_row, row_sums, rows_at, unit_rows
+from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Metric, Points
 from daskcoreset.core.validation import a_type, column_shown, is_real
 
@@ -311,8 +312,8 @@ def _misshapen(
         return InvalidRow(shapes + "; make its chunks agree with its shape.")
     if size is not None and n_rows != size:
         return InvalidRow(
-            f"X has {n_rows} rows in block {index}, whose chunk declares {size}; make the chunks "
-            f"of X agree with its blocks."
+            f"X has {counted(n_rows, 'row')} in block {index}, whose chunk declares {size}; make "
+            f"the chunks of X agree with its blocks."
         )
     for name, part in vectors.items():
         if part is not None and part.shape != (n_rows,):

@@ -24,7 +24,7 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.points import WeightedPoints, concatenate, from_arrays, to_arrays
 from daskcoreset.core.storage import read_group, write_group
-from daskcoreset.core.tables import html_table, short_seed
+from daskcoreset.core.tables import counted, html_table, short_seed
 from daskcoreset.core.typing import AnyArray, Metric
 from daskcoreset.core.validation import a_type, is_int, is_number, shown, unused_name
 from daskcoreset.core.zarr_places import Location, location_name
@@ -315,7 +315,7 @@ class Coreset(WeightedPoints):
         stand = " centroids" if self.of_centroids else ""
         return (
             f"{type(self).__name__}({method}{len(self):,}{stand}{of} rows, "
-            f"{self.n_features:,} features, "
+            f"{counted(self.n_features, 'feature')}, "
             f"{self.points.dtype}, total weight {self.total_weight:.6g}{seed})"
         )
 

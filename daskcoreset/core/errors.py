@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.core.secrets import without_secrets
+from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray
 
 __all__ = [
@@ -203,8 +204,9 @@ def warn_complete(size: int, rows: int, *, given: bool) -> None:
     """Warn that nothing was reduced: `size` is at least the number of rows."""
     if not given:
         warn_user(
-            f"nothing was reduced: X has {rows} rows, and up to {size} come back whole unless a "
-            f"size is given; every row has its own weight. Pass a smaller size to reduce them."
+            f"nothing was reduced: X has {counted(rows, 'row')}, and up to {size} come back whole "
+            f"unless a size is given; every row has its own weight. Pass a smaller size to reduce "
+            f"them."
         )
         return
     warn_user(

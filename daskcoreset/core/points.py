@@ -10,6 +10,7 @@ import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import first_nonfinite_row, rows_at
+from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.core.validation import shown
 
@@ -85,8 +86,9 @@ class WeightedPoints:
 
     def __repr__(self) -> str:
         return (
-            f"{type(self).__name__}({len(self):,} rows, {self.n_features:,} features, "
-            f"{self.points.dtype}, total weight {self.total_weight:.6g})"
+            f"{type(self).__name__}({counted(len(self), 'row')}, "
+            f"{counted(self.n_features, 'feature')}, {self.points.dtype}, "
+            f"total weight {self.total_weight:.6g})"
         )
 
     @property

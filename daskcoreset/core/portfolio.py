@@ -14,7 +14,7 @@ from daskcoreset.core.coreset import Coreset, freeze, loaded_coreset, stored_cor
 from daskcoreset.core.data_summary import DataSummary
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.storage import read_group, write_group
-from daskcoreset.core.tables import html_table, text_table
+from daskcoreset.core.tables import counted, html_table, text_table
 from daskcoreset.core.validation import shown
 from daskcoreset.core.zarr_places import Location, location_name
 
@@ -134,10 +134,10 @@ class Portfolio(Mapping[str, Coreset]):
     def _title(self) -> str:
         record = self.provenance
         of = f" of {record['n']:,} rows" if "n" in record else ""
-        reads = f", {_count(record['passes'], 'read')}" if "passes" in record else ""
+        reads = f", {counted(record['passes'], 'read')}" if "passes" in record else ""
         seed = f", seed {record['seed']}" if record.get("seed") is not None else ""
         features = next(iter(self.members.values())).n_features
-        coresets = _count(len(self), "coreset")
+        coresets = counted(len(self), "coreset")
         return f"{type(self).__name__}({coresets}{of}, {features:,} features{reads}{seed})"
 
     def _table(self) -> list[tuple[str, ...]]:
@@ -387,7 +387,3 @@ def _explained(attributes: Mapping[str, Any], problem: str) -> str:
         return f"{found[2]!r} of {f'member {name!r}' if name else 'the sample'}"
 
     return re.sub(rf"'{_prefix(0).replace('0', r'([0-9]+)')}(\w+)'", named, problem)
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'s' * (count != 1)}"

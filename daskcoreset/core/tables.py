@@ -32,6 +32,17 @@ def text_table(rows: Sequence[Sequence[str]], left_columns: Iterable[int] = (0,)
     ]
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a number with what it counts.
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(2000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
 def short_seed(seed: object) -> str:
     """Return a seed for a reader: of a long one, the first and the last digits.
 

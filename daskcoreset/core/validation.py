@@ -112,6 +112,45 @@ def names_apart(found: Sequence[str], expected: Sequence[str]) -> tuple[str, str
     return first, second
 
 
+def how_to_select(
+    found: Sequence[str], expected: Sequence[str], owner: str, selection: str | None
+) -> str | None:
+    """Say what columns X has more than those expected, or that they have another order.
+
+    Parameters
+    ----------
+    found, expected : sequence of str
+        Names of columns, which differ.
+    owner : str
+        What has those expected.
+    selection : str or None
+        How columns of X are selected in Python, with braces in place of the list of names; None
+        where there is no way.
+
+    Returns
+    -------
+    str or None
+        None where to select columns is no help: some are not there, or there twice.
+
+    Examples
+    --------
+    >>> how_to_select(["b", "a"], ["a", "b"], "the fit", "X[{}]")
+    "X has the columns of the fit in another order; pass X[['a', 'b']]."
+    >>> how_to_select(["a", "c"], ["a"], "the fit", "X[{}]")
+    "X has columns that the fit has not: ['c']; pass X[['a']]."
+    """
+    if selection is None or len({*found}) < len(found) or not {*expected} <= {*found}:
+        return None
+    more = [name for name in found if name not in {*expected}]
+    problem = f"the columns of {owner} in another order"
+    if more:
+        few = str(more) if len(more) <= _MAX_NAMES else f"{str(more[:_FEW_NAMES])[:-1]}, ...]"
+        problem = f"columns that {owner} has not: {few}"
+    names = str([*expected]) if len(expected) <= _MAX_NAMES else "names"
+    remedy = selection.format(names) + (f", by the names of {owner}" if names == "names" else "")
+    return f"X has {problem}; pass {remedy}."
+
+
 def unused_name(name: str, taken: Container[Any]) -> str:
     """Return a name, with underscores added as long as it is taken.
 

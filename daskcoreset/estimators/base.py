@@ -53,8 +53,8 @@ from daskcoreset.core.errors import (
 from daskcoreset.core.portfolio import Portfolio
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
-from daskcoreset.core.validation import a_type, is_real, names_apart, shown
-from daskcoreset.estimators.labelled import is_frame, lazy_series, series_in_memory
+from daskcoreset.core.validation import a_type, how_to_select, is_real, names_apart, shown
+from daskcoreset.estimators.labelled import frame_names, is_frame, lazy_series, series_in_memory
 from daskcoreset.estimators.scoring import accuracy
 from daskcoreset.execution.engine import map_rows
 from daskcoreset.execution.waiting import compute_all
@@ -654,6 +654,7 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
             return None
         if not checks.get("reset", True):
             if self._given is None:
+                self._check_names(frame_names(X), "X[{}]")
                 return validate_rows(self, X, y, sample_weight, **checks)
             self._check_names(self._given.provenance.get("columns"))
             with of_known_names():
@@ -925,6 +926,8 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
         return self._checked(row_blocks(given, y, sample_weight, on_invalid=self.on_invalid))
 
     def _checked(self, blocks: RowBlocks) -> RowBlocks:
+        if blocks.cube is None:
+            self._check_names(blocks.columns, blocks.selection)
         n_features, expected = blocks.schema.n_features, self.n_features_in_
         name = type(self).__name__
         if n_features != expected:
@@ -935,16 +938,24 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
         self._check_names(blocks.columns)
         return blocks
 
-    def _check_names(self, columns: Sequence[str] | None) -> None:
-        """Check names of columns, where there are any, against those of the fit."""
+    def _check_names(self, columns: Sequence[str] | None, selection: str | None = None) -> None:
+        """Check names of columns, where there are any, against those of the fit.
+
+        `selection` is how columns are selected, see `how_to_select`.
+        """
         fitted = getattr(self, "feature_names_in_", None)
-        if fitted is not None and columns is not None and list(fitted) != [*columns]:
+        if fitted is None or columns is None or list(fitted) == [*columns]:
+            return
+        problem = how_to_select(columns, fitted, "the fit", selection)
+        if problem is None:
             found, expected = names_apart(columns, fitted)
-            raise InvalidInputError(
-                f"The feature names should match those that were passed during fit: X has the "
-                f"columns {found}, and {type(self).__name__} was fitted on {expected}; select "
-                f"these, in this order."
+            problem = (
+                f"X has the columns {found}, and {type(self).__name__} was fitted on {expected}; "
+                f"select these, in this order."
             )
+        raise InvalidInputError(
+            f"The feature names should match those that were passed during fit: {problem}"
+        )
 
     @staticmethod
     def _refuse_frames(estimator: Any, X: Any) -> None:

@@ -19,6 +19,20 @@ def is_frame(X: Any) -> bool:
     return hasattr(type(X), "columns") and (hasattr(type(X), "iloc") or _is_polars(X))
 
 
+def frame_names(X: Any) -> list[str] | None:
+    """Return the names of the columns of a data frame; None of all else, and where one is no text.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame_names(pd.DataFrame({"a": [1.0]})), frame_names(pd.DataFrame([[1.0]]))
+    (['a'], None)
+    """
+    if not is_frame(X) or not all(isinstance(name, str) for name in X.columns):
+        return None
+    return [*X.columns]
+
+
 def _is_polars(X: Any) -> bool:
     return type(X).__module__.partition(".")[0] == "polars"
 

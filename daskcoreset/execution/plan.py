@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from daskcoreset.core.tables import html_table
+from daskcoreset.core.tables import counted, html_table
 from daskcoreset.execution.lazy import Lazy, active_client, leaf_layers
 from daskcoreset.execution.local import runs_here
 from daskcoreset.execution.room import BYTES_PER_ROW, leaf_bytes, row_bytes
@@ -77,7 +77,7 @@ class BuildPlan:
 
     def __str__(self) -> str:
         rows = "an unknown number of" if self.n_rows is None else f"{self.n_rows:,}"
-        blocks = _count(self.n_blocks, "block")
+        blocks = counted(self.n_blocks, "block")
         decoded = "" if self.decoder is None else f", decoded by {self.decoder}"
         largest = "" if self.block_bytes is None else f" of at most {_size(self.block_bytes)}"
         if self.cut_bytes:
@@ -87,13 +87,13 @@ class BuildPlan:
                 f", {self.merged_chunks} chunks of features merged in each task at the cost of a "
                 f"copy"
             )
-        tasks = _count(self.tasks, "task") if self.tasks else "no scheduler"
+        tasks = counted(self.tasks, "task") if self.tasks else "no scheduler"
         if self.waves > 1:
             tasks += f" in waves, {self.waves:,} a read"
         return (
-            f"{_count(self.reads, 'read')} of {rows} rows in {blocks}{largest}: "
+            f"{counted(self.reads, 'read')} of {rows} rows in {blocks}{largest}: "
             f"{_size(self.bytes_read)} in all{decoded}, {tasks}, "
-            f"peak {_size(self.peak_bytes)} per worker of {_count(self.threads, 'thread')}"
+            f"peak {_size(self.peak_bytes)} per worker of {counted(self.threads, 'thread')}"
             f"{', here, for the data are in memory' if self.here else ''}"
         )
 
@@ -188,10 +188,6 @@ def threads_of_a_worker(*, here: bool = False) -> int:
     from dask.system import CPU_COUNT
 
     return int(dask.config.get("num_workers", None) or CPU_COUNT)
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 def _size(count: int | None) -> str:

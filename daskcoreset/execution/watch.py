@@ -12,6 +12,7 @@ import dask
 from dask.utils import format_bytes, key_split, parse_timedelta
 
 from daskcoreset.core.errors import ClusterError
+from daskcoreset.core.tables import counted
 
 LOG = logging.getLogger("daskcoreset")
 """Of warnings that must not end the work, as a warning does where warnings are errors."""
@@ -79,7 +80,7 @@ class Standing:
         return sum(self.states.get(state, 0) for state in _DONE)
 
     def __str__(self) -> str:
-        workers = f"{len(self.workers)} worker{'s' * (len(self.workers) != 1)}"
+        workers = counted(len(self.workers), "worker")
         said = [f"{self.done} of {self.total} tasks are done, with {workers}"]
         for task, worker in self.running[:_SHOWN]:
             said.append(f"{task} is with {worker}")

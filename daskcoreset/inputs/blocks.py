@@ -17,6 +17,7 @@ import numpy as np
 from daskcoreset.core.blocks import BlockSchema
 from daskcoreset.core.boxes import Box
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.typing import IndexArray, Metric
 from daskcoreset.core.validation import check_choice, is_choice, is_int, too_many_zeros
 from daskcoreset.inputs.cube_opening import open_cube
@@ -162,6 +163,8 @@ class RowBlocks:
     cut_bytes : int
         Bytes of the largest chunk of Dask that is made whole and then cut into blocks; none where
         no chunk is cut.
+    keys : dict of str to str
+        Names that y and sample_weight were passed as, where these and X are stored.
     """
 
     schema: BlockSchema
@@ -181,6 +184,7 @@ class RowBlocks:
     held: dict[str, int] = field(default_factory=dict)
     stored: dict[str, Any] = field(default_factory=dict)
     cut_bytes: int = 0
+    keys: dict[str, str] = field(default_factory=dict)
 
     @property
     def n_blocks(self) -> int:
@@ -240,6 +244,13 @@ class RowBlocks:
         if metric == "euclidean":
             return self
         return replace(self, schema=replace(self.schema, metric=metric))
+
+    @property
+    def selection(self) -> str | None:
+        """How columns of X are selected, see `daskcoreset.core.validation.how_to_select`."""
+        if self.cube is not None:
+            return None
+        return "X[{}]" if self.name is None else "columns={}"
 
     def select(self, positions: list[int]) -> RowBlocks:
         """Return some of the blocks; they keep their indices."""
@@ -340,6 +351,11 @@ def row_blocks(
             if source.same is not None
         },
         cut_bytes=_cut_bytes(opened.arrays.get("X"), sizes),
+        keys={
+            name: without_secrets(part, part)
+            for name, part in (("y", y), ("sample_weight", sample_weight))
+            if opened.name is not None and isinstance(part, str)
+        },
     )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from daskcoreset.core.deadline import NO_ANSWER, in_time
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.secrets import without_secrets
+from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import a_type, is_real
 from daskcoreset.inputs.containers import Rows, shown_location, split_container
@@ -333,6 +334,6 @@ def _check_lengths(parts: dict[str, Any], *, allow_empty: bool) -> None:
         length = part.shape[0]
         if not np.isnan(length) and not np.isnan(n_rows) and length != n_rows:
             raise InvalidInputError(
-                f"{name} has {length} entries but X has {n_rows} rows; pass one entry for every "
-                f"row."
+                f"{name} has {length:,} entries but X has {counted(n_rows, 'row')}; pass one entry "
+                f"for every row."
             )

@@ -9,6 +9,7 @@ import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.optional import import_optional
+from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.inputs.containers import opened_container
 from daskcoreset.inputs.opening import open_all
@@ -74,8 +75,8 @@ def pick_rows(X: Any, indices: IndexArray) -> Any:
 def _check(indices: IndexArray, n_rows: int) -> None:
     if len(indices) and int(indices.max()) >= n_rows:
         raise InvalidInputError(
-            f"X has {n_rows:,} rows, and the coreset has row {int(indices.max()):,} of its data; "
-            f"pass the data that it is of."
+            f"X has {counted(n_rows, 'row')}, and the coreset has row {int(indices.max()):,} of "
+            f"its data; pass the data that it is of."
         )
 
 

@@ -15,7 +15,7 @@ from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.core.tables import html_table, text_table
+from daskcoreset.core.tables import counted, html_table, text_table
 from daskcoreset.core.typing import Metric
 from daskcoreset.core.validation import as_float, as_int, check_choice
 from daskcoreset.execution.plan import BuildPlan
@@ -144,7 +144,7 @@ class Advice:
 
     def _sentence(self) -> str:
         uniform = "; a uniform sample of this size is enough" if self.uniform_is_enough else ""
-        cost = f"{self.plan.reads} read{'s' * (self.plan.reads != 1)}, about {self.seconds:.2g} s"
+        cost = f"{counted(self.plan.reads, 'read')}, about {self.seconds:.2g} s"
         return (
             f"{self.task}: {self.name}, {self.size:,} of {self.n_rows:,} rows, expected error "
             f"{_percent(self.error)} ({_percent(self.low)} to {_percent(self.high)}), "

@@ -20,7 +20,7 @@ from daskcoreset.core.errors import (
 )
 from daskcoreset.core.portfolio import Portfolio
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
-from daskcoreset.core.tables import html_table, text_table
+from daskcoreset.core.tables import counted, html_table, text_table
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import as_float, as_int, check_flag
 from daskcoreset.inputs.blocks import RowBlocks
@@ -252,7 +252,7 @@ class Audit:
         ['k-means', 'k-means++ 1']
         """
         weight = self.coreset_weight / self.data_weight - 1
-        title = f"{self.objective.name}, over {self.n_rows:,} rows"
+        title = f"{self.objective.name}, over {counted(self.n_rows, 'row')}"
         errors = None
         if self.sample_errors is not None:
             errors = np.append(2 * _quotient(self.sample_errors, self.on_data), 0.0)
@@ -274,7 +274,7 @@ class Audit:
 
     def _title(self) -> str:
         difference = f"distortion {self.distortion:.2%}"
-        rows = f"{self.n_rows:,} rows"
+        rows = counted(self.n_rows, "row")
         if self.sample_errors is not None:
             rows = f"a sample of {self.sample_size:,} of {rows}"
         return f"{self.objective.name}, {difference}, over {rows}"
@@ -473,9 +473,9 @@ def audit(
         of_sample = SampleIntervals(seen, rows, portfolio.all_rows, n_rows)
     if coreset.provenance.get("n", n_rows) != n_rows:
         warn_user(
-            f"X has {n_rows} rows and the coreset is of {coreset.provenance['n']}: the audit "
-            f"compares it with other data than it was built from. Pass these; for rows held out "
-            f"there are score() and scikit-learn's metrics."
+            f"X has {counted(n_rows, 'row')} and the coreset is of {coreset.provenance['n']:,}: "
+            f"the audit compares it with other data than it was built from. Pass these; for rows "
+            f"held out there are score() and scikit-learn's metrics."
         )
     elif portfolio is None:
         _check_weight(sample.weight, coreset.provenance.get("total_weight", sample.weight))

@@ -17,11 +17,13 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense, tiles
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
+from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray, FloatArray, Metric
 from daskcoreset.core.validation import (
     as_numbers,
     check_flag,
     check_positive,
+    how_to_select,
     n_dims,
     names_apart,
     shown,
@@ -574,14 +576,18 @@ def data_of(
         on_invalid = "drop" if coreset.provenance.get("n_dropped") else None
     blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
     blocks = blocks.by(coreset.metric)
+    known, columns = coreset.provenance.get("columns"), blocks.columns
+    if known is None or columns is None or [*known] == [*columns]:
+        known = columns = ()
+    if columns and (problem := how_to_select(columns, known, "the coreset", blocks.selection)):
+        raise InvalidInputError(problem)
     if blocks.schema.n_features != coreset.n_features:
         raise InvalidInputError(
-            f"X has {blocks.schema.n_features} columns and the coreset {coreset.n_features}; pass "
-            f"the data that it is of."
+            f"X has {counted(blocks.schema.n_features, 'column')} and the coreset "
+            f"{coreset.n_features}; pass the data that it is of."
         )
-    known = coreset.provenance.get("columns")
-    if known is not None and blocks.columns is not None and [*known] != [*blocks.columns]:
-        found, expected = names_apart(blocks.columns, known)
+    if columns:
+        found, expected = names_apart(columns, known)
         raise InvalidInputError(
             f"X has the columns {found}, and the coreset is of {expected}; select these, in this "
             f"order."

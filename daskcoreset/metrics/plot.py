@@ -15,7 +15,7 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.looks import axes_for, new_axes
 from daskcoreset.core.optional import need_matplotlib
 from daskcoreset.core.portfolio import Portfolio
-from daskcoreset.core.tables import brief, percent
+from daskcoreset.core.tables import brief, counted, percent
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import check_flag, is_int, shown
 from daskcoreset.inputs.options import takes_reading
@@ -222,7 +222,7 @@ def plot_coresets(
     shades, drawn = shades_of(parts), []
     for i, (ax, name, part) in enumerate(zip(panels, coresets, parts, strict=True)):
         drawn.append(_draw(axes_for(ax), part, behind, shades, style))
-        rows = f"{len(part):,} row{'s' * (len(part) != 1)}"
+        rows = counted(len(part), "row")
         ax.set_title(f"{brief(name, 24)}: {rows}", fontsize="medium")
         if i % wide:
             ax.set_ylabel("")

@@ -221,6 +221,7 @@ def _positives(block: Block) -> list[Any]:
     labels = [label.item() for label in np.unique(labels_of(block))]
     if len(labels) < 2:
         raise InvalidInputError(
-            "labels of the coreset are all of one class; pass one with rows of two, or solutions."
+            f"y has one class, {labels[0]!r}, and classifiers need two; pass labels of two, or "
+            f"n_clusters in place of them."
         )
     return labels[1:] if len(labels) == 2 else labels

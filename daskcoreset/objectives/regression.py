@@ -181,7 +181,7 @@ def find_bad_number(block: Block) -> InvalidRow | None:
         return missing
     if labels_of(block).dtype.kind not in "biuf":
         message = (
-            f"y is {labels_of(block)[0].item()!r}" + "{row}, and least squares needs numbers; "
+            f"y is {labels_of(block)[0].item()!r}" + "{row}, and regression needs numbers; "
             "convert y, or take a method for classes."
         )
         invalid: InvalidRow | None = InvalidRow(message, 0)

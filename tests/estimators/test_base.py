@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import warnings
 from collections.abc import Callable
@@ -298,6 +299,32 @@ def test_fit__names_columns_of_a_frame_that_are_no_numbers(model: Any, lazy: boo
         X: Any = frame.assign(**{name: values})
         with pytest.raises(InvalidTypeError, match=rf"no real numbers: '{re.escape(name)}' \("):
             clone(model).fit(dd.from_pandas(X, npartitions=2) if lazy else X, y)
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_names__of_columns_that_are_more_or_in_another_order_say_what_to_pass(
+    lazy: bool, tmp_path: Path
+) -> None:
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(100, 3)), columns=["a", "b", "c"])
+    model = CoresetKMeans(2, size=20, random_state=0).fit(frame[["b", "a"]])
+    given = dd.from_pandas(frame, npartitions=2) if lazy else frame
+    for columns, problem in (
+        (["a", "b", "c"], r"has not: \['c'\]"),
+        (["a", "b"], "in another order"),
+    ):
+        remedy = rf"should match .*{problem}; pass X\[(\[.*\])\]\.$"
+        with pytest.raises(InvalidInputError, match=remedy) as caught:
+            model.predict(given[columns])
+        advised = re.search(remedy, str(caught.value))
+        assert advised is not None
+        model.predict(given[ast.literal_eval(advised[1])])
+    frame.to_parquet(path := tmp_path / "t.parquet")
+    with pytest.raises(InvalidInputError, match=r"pass columns=\['b', 'a'\]\.$"):
+        model.predict(path)
+    with pytest.raises(
+        InvalidInputError, match=r"columns \['a'\], and CoresetKMeans was fitted on"
+    ):
+        model.predict(given[["a"]])
 
 
 def test_names__of_thousands_of_columns_are_told_where_they_differ() -> None:

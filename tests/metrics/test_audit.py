@@ -186,8 +186,22 @@ def test_audit__warns_about_other_weights() -> None:
 
 
 def test_audit__warns_about_other_data() -> None:
-    with pytest.warns(CoresetWarning, match=r"X has 5000 rows and the coreset is of 6000"):
-        CORESET.audit(X[:5000], random_state=0)
+    for n, rows in ((5000, "5,000 rows"), (1, "1 row")):
+        with pytest.warns(CoresetWarning, match=rf"X has {rows} and the coreset is of 6,000:"):
+            found = CORESET.audit(X[:n], random_state=0)
+        assert f"over {rows})" in repr(found)
+        assert f"over {rows}" in found._repr_html_()
+
+
+def test_audit__of_labels_of_one_class_says_what_judges_them() -> None:
+    y = np.zeros(len(X), dtype=int)
+    coreset = daskcoreset.build(X, y, size=50, random_state=0)
+    one_class = r"y has one class, 0, .* pass labels of two, or n_clusters in place of them\.$"
+    with pytest.raises(InvalidInputError, match=one_class):
+        coreset.audit(X, y)
+    with pytest.raises(InvalidInputError, match=one_class):
+        daskcoreset.advise(X, y, task="classification")
+    assert coreset.audit(X, y, n_clusters=2, random_state=0).n_rows == len(X)
 
 
 @pytest.mark.parametrize(
@@ -245,9 +259,14 @@ def test_audit__refuses_columns_of_other_names_or_in_another_order() -> None:
     coreset = daskcoreset.build(frame, size=50, random_state=0)
     assert coreset.audit(frame, n_clusters=2, random_state=0).n_rows == len(X)
     assert coreset.audit(frame.to_numpy(), n_clusters=2, random_state=0).n_rows == len(X)
-    for other in (frame[["c", "ü", "a b"]], frame.rename(columns={"c": "d"})):
+    names = r"\['a b', 'ü', 'c'\]"
+    for other, problem in (
+        (frame[["c", "ü", "a b"]], rf"the coreset in another order; pass X\[{names}\]\.$"),
+        (frame.assign(d=0.0), rf"columns that the coreset has not: \['d'\]; pass X\[{names}\]\.$"),
+        (frame.rename(columns={"c": "d"}), rf"is of {names}; select these"),
+    ):
         for call in (lambda X: coreset.audit(X, n_clusters=2), coreset.plot):
-            with pytest.raises(InvalidInputError, match=r"is of \['a b', 'ü', 'c'\]; select these"):
+            with pytest.raises(InvalidInputError, match=problem):
                 call(other)
 
 

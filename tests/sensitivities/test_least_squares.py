@@ -84,8 +84,9 @@ def test_build__a_row_of_large_leverage_is_kept(passes: Any) -> None:
 def test_build__refuses_labels_that_are_no_numbers() -> None:
     with pytest.raises(InvalidInputError, match="y is missing"):
         build(X, size=10, method="least_squares")
-    with pytest.raises(InvalidInputError, match="y is 'a' at row 0, and least squares needs"):
-        build(X, np.full(4000, "a"), size=10, method="least_squares")
+    for method in ("least_squares", "quantile"):
+        with pytest.raises(InvalidInputError, match="y is 'a' at row 0, and regression needs"):
+            build(X, np.full(4000, "a"), size=10, method=method)
     with pytest.raises(InvalidInputError, match="y is missing or not finite at row 3"):
         build(X, np.where(np.arange(4000) == 3, np.nan, Y), size=10, method="least_squares")
     with pytest.raises(InvalidTypeError, match="intercept is 'x'"):

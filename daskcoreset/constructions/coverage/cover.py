@@ -274,6 +274,7 @@ def _provenance(coverage: Coverage, blocks: RowBlocks, core: Cover) -> dict[str,
         "least_diameter": core.least_diameter,
         "source": blocks.name,
         "columns": None if blocks.columns is None else list(blocks.columns),
+        **blocks.keys,
         "versions": package_versions(),
         **({} if blocks.schema.metric == "euclidean" else {"metric": blocks.schema.metric}),
     }

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -292,6 +292,8 @@ class DataFacts:
         Where they come from.
     columns : tuple of str or None
     metric : {"euclidean", "cosine"}
+    keys : mapping of str to str
+        Names of labels and weights, where they are members of the data.
     """
 
     n: int
@@ -300,13 +302,15 @@ class DataFacts:
     source: str | None
     columns: tuple[str, ...] | None
     metric: Metric = "euclidean"
+    keys: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of_read(cls, results: BlockResults[Any], blocks: RowBlocks) -> DataFacts:
         """Return the facts of blocks that were read; the value of the read has their weight."""
         dropped = results.n_rows - results.n_kept
         weight, metric = results.value.weight, blocks.schema.metric
-        return cls(results.n_kept, dropped, weight, blocks.name, blocks.columns, metric)
+        facts = results.n_kept, dropped, weight, blocks.name, blocks.columns, metric, blocks.keys
+        return cls(*facts)
 
 
 def make_coreset(
@@ -357,6 +361,7 @@ def make_coreset(
         **facts,
         "source": data.source,
         "columns": None if data.columns is None else list(data.columns),
+        **data.keys,
         "versions": package_versions(),
     }
     if data.metric != "euclidean":
