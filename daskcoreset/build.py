@@ -290,7 +290,8 @@ def build(
         "area" for the cosine of latitude, which the attributes of the CF conventions name.
     random_state : int, Generator, RandomState or None, default=None
         With an int, the same input, chunks and versions give the same bits on every
-        scheduler. The seed used is in ``coreset.provenance["seed"]`` in any case.
+        scheduler. The seed used is in ``coreset.provenance["seed"]`` in any case, but of
+        "coverage", which draws nothing.
     sampling : {"systematic", "multinomial"}, default="systematic"
         "systematic" draws without replacement, one row in every unit of inclusion probability,
         so that no order of the rows, periodic ones included, makes it worse than independent

@@ -35,6 +35,7 @@ from daskcoreset.cli.parameters import (
     Timeout,
     Weights,
     absolute,
+    as_built,
     choice,
     facts_of,
     for_url,
@@ -56,6 +57,7 @@ from daskcoreset.core.locations import local_path, locate
 from daskcoreset.core.optional import need_matplotlib
 from daskcoreset.core.plain_files import hold_folder
 from daskcoreset.core.secrets import without_secrets
+from daskcoreset.core.tables import counted
 from daskcoreset.core.validation import unused_name
 from daskcoreset.execution.cluster import cluster_for
 from daskcoreset.execution.progress import show_progress
@@ -128,11 +130,20 @@ def build(
             "one is found for --size."
         ),
     ] = None,
-    seed: Seed = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="NUMBER",
+            help="Makes the result repeatable; --method coverage draws nothing, and needs none.",
+        ),
+    ] = None,
     sampling: Annotated[
         str, choice("systematic", "multinomial", text="How rows are drawn.")
     ] = "systematic",
-    passes: Annotated[int, typer.Option(min=1, max=2, help="Reads of the data.")] = 1,
+    passes: Annotated[
+        int, typer.Option(min=1, max=2, metavar="READS", help="Reads of the data.")
+    ] = 1,
     metric: Metric = "euclidean",
     labels: Labels = None,
     weights: Weights = None,
@@ -146,7 +157,8 @@ def build(
         str | None, typer.Option(metavar="ADDRESS", help="Run on this Dask cluster.")
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Run on so many processes of this machine.")
+        int | None,
+        typer.Option(min=1, metavar="N", help="Run on so many processes of this machine."),
     ] = None,
     timeout: Timeout = None,
     overwrite: Overwrite = False,
@@ -274,7 +286,9 @@ def predict(
     *,
     clusters: Annotated[
         int | None,
-        typer.Option(min=1, help="Clusters k; by default those that STORE was built for."),
+        typer.Option(
+            min=1, metavar="K", help="Clusters k; by default those that STORE was built for."
+        ),
     ] = None,
     seed: Seed = None,
     column: Column = None,
@@ -313,7 +327,7 @@ def predict(
         coreset = Coreset.from_zarr(path, storage_options=for_url(path, told))
         k = _clusters_for(coreset, clusters)
         # Opened before the clusters are sought, for this is where wrong input shows.
-        data = reading(absolute(source), read)
+        data = reading(absolute(source), as_built(coreset, source, read)[0])
         blocks = data_of(coreset, data, None, None, chunks=chunks or "auto", on_invalid=rule)
         model = CoresetKMeans(k, metric=coreset.metric, random_state=seed).fit(coreset)
         made = write_labels(
@@ -334,7 +348,8 @@ def audit(
     labels: Labels = None,
     weights: Weights = None,
     clusters: Annotated[
-        int | None, typer.Option(min=1, help="Centers of the solutions that are compared.")
+        int | None,
+        typer.Option(min=1, metavar="K", help="Centers of the solutions that are compared."),
     ] = None,
     seed: Seed = None,
     column: Column = None,
@@ -346,22 +361,28 @@ def audit(
     timeout: Timeout = None,
     progress: Progress = None,
 ) -> None:
-    """Compare costs on the coreset STORE with those on all of IN, in one read."""
+    """Compare costs on the coreset STORE with those on all of IN, in one read.
+
+    Columns, labels and weights are by default those that STORE was built from, by their names.
+    """
     told = mapping(storage_option)
-    coreset = Coreset.from_zarr(path, storage_options=for_url(path, told))
-    found = coreset.audit(
-        absolute(source),
-        labels,
-        n_clusters=clusters,
-        sample_weight=weights,
-        random_state=seed,
-        on_invalid=on_invalid,
-        storage_options=for_url(source, told),
-        columns=names_of(column, columns),
-        missing_chunks=missing_chunks,
-        timeout=timeout,
-        progress=progress,
+    read = ReadOptions(
+        for_url(source, told),
+        names_of(column, columns),
+        missing_chunks,  # type: ignore[arg-type] # one of the choices
     )
+    with time_limit(timeout):
+        coreset = Coreset.from_zarr(path, storage_options=for_url(path, told))
+        read, keys = as_built(coreset, source, read, y=labels, sample_weight=weights)
+        found = coreset.audit(
+            absolute(source),
+            **keys,
+            **read.keywords,
+            n_clusters=clusters,
+            random_state=seed,
+            on_invalid=on_invalid,
+            progress=progress,
+        )
     facts: dict[str, Any] = {"distortion": found.distortion, "confidence": found.confidence}
     for name, ours, true in zip(found.names, found.on_coreset, found.on_data, strict=True):
         facts[name] = {"on coreset": float(ours), "on data": float(true)}
@@ -393,9 +414,13 @@ def plot(
     coreset = Coreset.from_zarr(path, storage_options=for_url(path, told))
     options: dict[str, Any] = {}
     if source is not None:
-        options = {"sample_weight": weights, "columns": names_of(column, columns)}
-        options["storage_options"] = for_url(source, told)
-        options["missing_chunks"] = missing_chunks
+        read = ReadOptions(
+            for_url(source, told),
+            names_of(column, columns),
+            missing_chunks,  # type: ignore[arg-type] # one of the choices
+        )
+        read, keys = as_built(coreset, source, read, sample_weight=weights)
+        options = {**read.keywords, **keys}
         source = absolute(source)
     drawing: Any = coreset.plot(source, **options).figure
     try:
@@ -404,6 +429,34 @@ def plot(
     finally:
         need_matplotlib("matplotlib.pyplot").close(drawing)  # who calls this may go on
     show("picture", {"picture": out, "rows": len(coreset)})
+
+
+@app.command()
+def explore(
+    path: Store,
+    out: Annotated[str, typer.Argument(metavar="OUT", help="Page: .html.")],
+    *,
+    clusters: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="K", help="Most clusters to choose from; 10 by default."),
+    ] = None,
+    seed: Seed = None,
+    column: Column = None,
+    columns: Columns = None,
+    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Heading of the page.")] = None,
+    overwrite: Overwrite = False,
+    storage_option: StorageOptions = None,
+) -> None:
+    """Make a page of the coreset STORE, complete in one file, on which one looks around."""
+    target = free_file(out, ".html", overwrite=overwrite)
+    coreset = Coreset.from_zarr(path, storage_options=mapping(storage_option))
+    wanted: Any = names_of(column, columns)
+    if wanted is not None and coreset.provenance.get("columns") is None:  # which are numbered
+        wanted = [int(name) if name.isdecimal() else name for name in wanted]
+    options: dict[str, Any] = {"max_clusters": clusters, "columns": wanted, "title": title or ""}
+    page = coreset.explore(**options, random_state=0 if seed is None else seed)
+    page.save(target)
+    show("page", {"page": out, "rows": len(coreset), "bytes": target.stat().st_size})
 
 
 @app.command()
@@ -437,8 +490,8 @@ def _clusters_for(coreset: Coreset, clusters: int | None) -> int:
         raise InvalidInputError("STORE was built for any number of clusters; pass --clusters.")
     if known > len(coreset):
         raise InvalidInputError(
-            f"--clusters is {known}, and STORE has {len(coreset)} rows; pass fewer clusters, or "
-            f"build a larger coreset."
+            f"--clusters is {known}, and STORE has {counted(len(coreset), 'row')}; pass fewer "
+            f"clusters, or build a larger coreset."
         )
     return known
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ from daskcoreset.core.locations import local_path
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import as_int
 from daskcoreset.execution.progress import count_reads
-from daskcoreset.inputs.containers import array_names
+from daskcoreset.inputs.containers import member_names
 from daskcoreset.inputs.opening import open_all
 
 if TYPE_CHECKING:
@@ -116,8 +115,7 @@ def find_members(path: Any) -> tuple[str, ...]:
     ()
     """
     try:
-        with ExitStack() as stack:
-            return array_names(path, stack)
+        return member_names(path).arrays
     except (InvalidInputError, MissingDependencyError):
         return ()  # opening it for reading says what is wrong
 

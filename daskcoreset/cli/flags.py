@@ -28,6 +28,7 @@ _ADVICE = (
     (r"; name some of these\.$", "; name some of these, those with a comma by --column."),
     (r"which y, sample_weight or groups names, too\b", "which --labels or --weights names, too"),
     (r"Leave it out of columns\.", "Leave it out of --columns."),
+    (r"; pass (?:X\[|columns=).*", "; leave --columns out."),
     (r"; read it with dask\.dataframe\..*", "; write it as Parquet first."),
     (r"; open it with xarray\.open_dataset\(.*", ": cubes are read in Python alone."),
     (
@@ -89,6 +90,7 @@ _NAMES = (
     (r"\boverwrite=True", "--overwrite"),
     (r"\bn_(?:clusters|components)=", "--clusters "),
     (r"\bn_(?:clusters|components)\b", "--clusters"),
+    (r"\bmax_clusters\b", "--clusters"),
     (r"\brandom_state\b", "--seed"),
     (r"\bsample_weight\b", "--weights"),
     (r"\bstorage_options\b", "--storage-option"),

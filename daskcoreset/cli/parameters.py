@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +17,12 @@ from rich.text import Text
 from daskcoreset.core.coreset import Coreset, thaw
 from daskcoreset.core.errors import StoreError
 from daskcoreset.core.tables import short_seed
+from daskcoreset.inputs.containers import member_names
+from daskcoreset.inputs.options import Reading, ReadOptions
 from daskcoreset.inputs.places import from_root
+
+# Letters of values that the table of options shows beside a flag; it breaks longer ones anywhere.
+_METAVAR = 16
 
 
 def choice(*names: str, text: str) -> Any:
@@ -30,7 +36,10 @@ def choice(*names: str, text: str) -> Any:
     def begin(incomplete: str) -> list[str]:
         return [name for name in names if name.startswith(incomplete)]
 
-    return typer.Option(metavar="|".join(names), callback=check, help=text, autocompletion=begin)
+    metavar = "|".join(names)
+    if len(metavar) > _METAVAR:
+        metavar, text = "NAME", f"{text} One of {', '.join(names)}."
+    return typer.Option(metavar=metavar, callback=check, help=text, autocompletion=begin)
 
 
 def _check_store(out: str) -> str:
@@ -48,8 +57,12 @@ Out = Annotated[
 ]
 Store = Annotated[str, typer.Argument(metavar="STORE", help="A coreset made by build.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
-Labels = Annotated[str | None, typer.Option(metavar="KEY", help="Member of IN to keep as labels.")]
-Weights = Annotated[str | None, typer.Option(metavar="KEY", help="Member of IN that weighs rows.")]
+Labels = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Column or array of IN that holds the labels.")
+]
+Weights = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Column or array of IN that holds weights.")
+]
 StorageOptions = Annotated[
     list[str] | None,
     typer.Option(
@@ -70,9 +83,11 @@ MissingChunks = Annotated[
 ]
 Rows = Annotated[int | None, typer.Option(min=1, metavar="ROWS", help="Rows per block.")]
 Clusters = Annotated[
-    int | None, typer.Option(min=1, help="Clusters k, for the methods that need it.")
+    int | None, typer.Option(min=1, metavar="K", help="Clusters k, for the methods that need it.")
 ]
-Seed = Annotated[int | None, typer.Option(min=0, help="Makes the result repeatable.")]
+Seed = Annotated[
+    int | None, typer.Option(min=0, metavar="NUMBER", help="Makes the result repeatable.")
+]
 Metric = Annotated[
     str, choice("euclidean", "cosine", text="By cosine rows are divided by their lengths.")
 ]
@@ -99,8 +114,8 @@ def free_file(out: str, *suffixes: str, overwrite: bool) -> Path:
     """Return the path of a file to write, of one of these kinds; check that nothing is lost."""
     target = Path(out).expanduser()
     if target.suffix not in suffixes:
-        *others, last = suffixes
-        raise typer.BadParameter(f"OUT is {out!r}; end it with {', '.join(others)} or {last}.")
+        endings = " or ".join(filter(None, [", ".join(suffixes[:-1]), suffixes[-1]]))
+        raise typer.BadParameter(f"OUT is {out!r}; end it with {endings}.")
     if target.exists() and not overwrite:
         raise StoreError(f"{out} exists; pass --overwrite or choose another path")
     return target
@@ -110,6 +125,37 @@ def names_of(column: list[str] | None, columns: str | None) -> list[str] | None:
     """Return the features asked for one by one and in a list; None for all."""
     listed = [] if columns is None else [name.strip() for name in columns.split(",")]
     return [*(column or []), *filter(None, listed)] or None
+
+
+def as_built(
+    coreset: Coreset, source: str, options: ReadOptions, **keys: str | None
+) -> tuple[ReadOptions, dict[str, str | None]]:
+    """Return what is read of IN: what is told, and else what STORE was built from.
+
+    Parameters
+    ----------
+    coreset : Coreset
+    source : str
+    options : ReadOptions
+    **keys : str or None
+        Members of IN that are told, by the names of the arguments.
+
+    Returns
+    -------
+    ReadOptions, dict of str to str or None
+        With the columns and members that the provenance names, where IN has all of these columns,
+        and has the member.
+    """
+    known = coreset.provenance
+    columns = known.get("columns") if options.columns is None else None
+    open_keys = [name for name, key in keys.items() if key is None and name in known]
+    if columns is None and not open_keys:
+        return options, keys
+    names = member_names(Reading(source, options))
+    if columns is not None and {*columns} <= {*names.columns}:
+        options = replace(options, columns=list(columns))
+    there = {*names.columns, *names.arrays}
+    return options, {**keys, **{name: known[name] for name in open_keys if known[name] in there}}
 
 
 def size_of(size: str | None) -> int | str | None:

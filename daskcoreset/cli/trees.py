@@ -59,7 +59,9 @@ Leaf = Annotated[str, typer.Argument(metavar="LEAF", help="Name of a leaf.")]
 def create(
     tree: Tree,
     *,
-    size: Annotated[int, typer.Option(min=1, help="Rows of a coreset that is asked for.")] = 1000,
+    size: Annotated[
+        int, typer.Option(min=1, metavar="ROWS", help="Rows of a coreset that is asked for.")
+    ] = 1000,
     method: Annotated[str, choice(*CONSTRUCTIONS, text="Construction.")] = "lightweight",
     clusters: Clusters = None,
     metric: Metric = "euclidean",

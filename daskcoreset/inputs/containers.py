@@ -108,11 +108,21 @@ def shown_location(path: Any) -> str:
     return shortened([without_secrets(name, name) for name in names])
 
 
-def array_names(X: Any, stack: ExitStack) -> tuple[str, ...]:
-    """Return the names of the arrays of a stored group; none for anything else."""
+class MemberNames(NamedTuple):
+    """Names of what is stored together: the columns of a table, or the arrays of a group."""
+
+    columns: tuple[str, ...] = ()
+    arrays: tuple[str, ...] = ()
+
+
+def member_names(X: Any) -> MemberNames:
+    """Return the names of the members of a stored table or group; none for anything else."""
     path, options = ReadOptions.of(X)
-    container = opened_container(path, stack, options)
-    return tuple(_array_names(container)) if _is_group(container) else ()
+    with ExitStack() as stack:
+        container = opened_container(path, stack, options)
+        if isinstance(container, Table):
+            return MemberNames(columns=tuple(container.names))
+        return MemberNames(arrays=tuple(_array_names(container)) if _is_group(container) else ())
 
 
 def opened_container(X: Any, stack: ExitStack, options: ReadOptions) -> Any:

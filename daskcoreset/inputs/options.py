@@ -55,6 +55,12 @@ class ReadOptions:
         """Whether X is asked for as an array of several dimensions."""
         return self.sample_dims is not None or self.feature_dims is not None
 
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """The options as keywords of a public call, without those that ask for nothing."""
+        told = {option.name: getattr(self, option.name) for option in fields(self)}
+        return {name: value for name, value in told.items() if value != getattr(DEFAULTS, name)}
+
     @classmethod
     def of(cls, X: Any) -> tuple[Any, ReadOptions]:
         """Return what was passed as X, and how it is to be opened."""

@@ -410,11 +410,25 @@ def test_build__ends_processes_quietly_when_interrupted(tmp_path: Path, out: Pat
     assert not out.exists()
 
 
-@pytest.mark.parametrize("command", ["", "build", "store", "info", "rows", "demo"])
+@pytest.mark.parametrize("command", ["", "build", "store", "info", "rows", "explore", "demo"])
 def test_app__explains_every_command(command: str) -> None:
     result = CliRunner().invoke(commands.app, [*command.split(), "--help"])
     assert result.exit_code == 0
     assert "Usage:" in result.output
+
+
+@pytest.mark.parametrize("command", ["build", "tree create", "tree append"])
+def test_app__breaks_no_name_of_a_choice(command: str) -> None:
+    wide, narrow = (
+        CliRunner().invoke(commands.app, [*command.split(), "--help"], env={"COLUMNS": str(width)})
+        for width in (400, 80)
+    )
+    names = set(re.findall(r"[a-z]+_[a-z_]+", wide.output))
+    assert names == ({"lightweight_bregman", "least_squares", "strong_bregman"} & names)
+    assert len(names) == (0 if command == "tree append" else 3)
+    assert names <= set(re.findall(r"[a-z]+_[a-z_]+", narrow.output))
+    assert "…" not in narrow.output
+    assert "systematic|multino" not in narrow.output
 
 
 @pytest.mark.parametrize("name", ["digits", "cod_rna", "a9a"])
@@ -651,6 +665,49 @@ def test_audit__as_the_function(npz: Path, out: Path, capsys: Capture) -> None:
     assert "--clusters is needed" in error_line(capsys)
 
 
+def test_commands__take_the_columns_and_members_that_a_store_was_built_from(
+    out: Path, tmp_path: Path, arrays: Mapping[str, Any], npz: Path, capsys: Capture
+) -> None:
+    pytest.importorskip("matplotlib")
+    X, y, weights = arrays.values()
+    frame = pd.DataFrame(X, columns=["b", "a", "c"]).assign(w=weights, day=y > 3, text="x")
+    frame[["text", "c", "day", "a", "b", "w"]].to_parquet(tmp_path / "t.parquet")
+    read = ("--labels", "day", "--weights", "w", "--columns", "b,a,c")
+    table, size = tmp_path / "t.parquet", ("--size", 100, "--seed", 0)
+    assert call_main("build", table, out, *size, *read, "--method", "logistic") == 0
+    record = Coreset.from_zarr(out).provenance
+    assert (record["columns"], record["y"], record["sample_weight"]) == (
+        ("b", "a", "c"),
+        "day",
+        "w",
+    )
+    found = []
+    for told in ((), read):
+        capsys.readouterr()
+        assert call_main("audit", out, table, "--seed", 0, "--json", *told) == 0
+        found.append(json.loads(capsys.readouterr().out))
+    assert found[0] == found[1]
+    for chosen in ((), read[-2:]):
+        labels = tmp_path / f"{len(chosen)}.npy"
+        asked = ("--clusters", 2, "--seed", 0)
+        assert call_main("predict", out, table, labels, *asked, *chosen) == 0
+    assert (np.load(tmp_path / "0.npy") == np.load(tmp_path / "2.npy")).all()
+    assert call_main("plot", out, tmp_path / "x.png", table) == 0
+    # What is told comes first, and what IN has no member of is not asked for.
+    capsys.readouterr()
+    assert call_main("audit", out, table, "--columns", "a,b", "--clusters", 2) == 1
+    assert "2 columns" in error_line(capsys)
+    assert call_main("audit", out, table, "--columns", "a,b,c", "--clusters", 2) == 1
+    assert "in another order; leave --columns out." in error_line(capsys)
+    frame[["a", "b", "c"]].to_parquet(table)
+    assert call_main("audit", out, table) == 1
+    assert "--labels is missing" in error_line(capsys)
+    # The arrays of a group.
+    members = ("--labels", "y", "--weights", "sample_weight", "--overwrite")
+    assert call_main("build", npz, out, *size, *members, "--method", "least_squares") == 0
+    assert call_main("audit", out, npz) == 0
+
+
 def test_plot__writes_a_picture(npz: Path, out: Path, tmp_path: Path, capsys: Capture) -> None:
     pytest.importorskip("matplotlib")
     assert call_main("build", npz, out, "--size", 100) == 0
@@ -668,6 +725,46 @@ def test_plot__writes_a_picture(npz: Path, out: Path, tmp_path: Path, capsys: Ca
     assert "choose another path" in error_line(capsys)
 
 
+def test_explore__writes_the_page_of_the_coreset(
+    npz: Path, out: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("bokeh")
+    assert call_main("build", npz, out, "--size", 100) == 0
+    page = tmp_path / "page.html"
+    asked = ("--clusters", 3, "--columns", "0,2", "--title", "days & nights")
+    assert call_main("explore", out, page, *asked) == 0
+    text = page.read_text(encoding="utf-8")
+    assert "days &amp; nights" in text
+    coreset = Coreset.from_zarr(out)
+    same = coreset.explore(max_clusters=3, columns=[0, 2], title="days & nights").html
+    assert abs(len(text) - len(same)) < 100  # bokeh gives elements names by chance
+    capsys.readouterr()
+    for target, code, words in (
+        (page, 1, "--overwrite"),
+        (tmp_path / "page.htm", 2, "end it with .html"),
+        (tmp_path / "none" / "page.html", 1, "choose another path"),
+    ):
+        assert call_main("explore", out, target) == code
+        assert words in error_line(capsys)
+    free = tmp_path / "free.html"
+    for flags, words in (
+        (("--columns", "0,7"), "columns 0 to 2"),
+        (("--clusters", 50), "--clusters is 50"),
+    ):
+        assert call_main("explore", out, free, *flags) == 1
+        assert words in error_line(capsys)
+
+    def fill(self: Path, *_: Any, **__: Any) -> None:
+        self.write_bytes(b"half a pa")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", fill)
+    assert call_main("explore", out, page, "--overwrite") == 1
+    assert "No space left" in error_line(capsys)
+    assert page.read_bytes() == text.encode()
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["data.npz", "out.zarr", "page.html"]
+
+
 def test_build__more_workers_than_any_machine_has(npz: Path, out: Path, capsys: Capture) -> None:
     assert call_main("build", npz, out, "--size", 20, "--workers", 10**9) == 1
     assert re.search(r"--workers is 1000000000, and this machine has \d+", error_line(capsys))
@@ -680,7 +777,7 @@ def test_messages__advise_flags_that_the_command_has(
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"a": np.arange(20.0), "b": [*range(19), np.nan]})
     frame.to_parquet(tmp_path / "nan.parquet")
-    frame.assign(c="text").to_parquet(tmp_path / "text.parquet")
+    frame[["b"]].assign(c="text").to_parquet(tmp_path / "text.parquet")
     assert call_main("build", tmp_path / "nan.parquet", out, "--column", "a", "--size", 5) == 0
     picture, labels = tmp_path / "x.png", tmp_path / "x.csv"
     texts, advised = tmp_path / "text.parquet", {}
@@ -696,7 +793,7 @@ def test_messages__advise_flags_that_the_command_has(
     assert advised == {
         "audit": ["--labels", "--columns"], "plot": ["--columns"], "predict": ["--columns"],
     }  # fmt: skip
-    assert call_main("plot", out, picture, tmp_path / "nan.parquet") == 1
+    assert call_main("plot", out, picture, tmp_path / "nan.parquet", "--column", "b") == 1
     assert "--on-invalid" not in error_line(capsys)
 
 

@@ -66,6 +66,7 @@ _DATA: dict[str, list[str]] = {
     "predict": ["{coreset}", "{data}", "{rows.csv}", "--clusters", "2"],
     "audit": ["{coreset}", "{data}", "--clusters", "2"],
     "plot": ["{coreset}", "{rows.png}", "{data}"],
+    "explore": ["{coreset}", "{rows.html}"],
     "tree create": ["{free}"],
     "tree append": ["{copy}", "{data}"],
     "tree delete": ["{copy}", "a"],
@@ -146,10 +147,11 @@ class _Program:
 
     def __call__(self, *words: str) -> None:
         named = self.places | {
-            name: self.folder / name for name in ("free", "copy", "rows.png", "rows.csv")
+            name: self.folder / name
+            for name in ("free", "copy", "rows.png", "rows.html", "rows.csv")
         }
         shutil.rmtree(named["free"], ignore_errors=True)
-        for name in ("rows.png", "rows.csv"):
+        for name in ("rows.png", "rows.html", "rows.csv"):
             named[name].unlink(missing_ok=True)
         if "{copy}" in words:
             shutil.rmtree(named["copy"], ignore_errors=True)
