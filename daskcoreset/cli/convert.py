@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskcoreset.core.atomic import new_directory
+from daskcoreset.core.atomic import new_store
 from daskcoreset.core.errors import (
     InvalidInputError,
     InvalidTypeError,
@@ -87,13 +87,8 @@ def write_store(
         raise InvalidTypeError(f"{name} is a Dask collection; write it with its to_zarr().")
     parts = opened.sources
     rows = _rows_per_chunk(parts["X"]) if rows_per_chunk is None else rows_per_chunk
-    try:
-        with new_directory(path, may_replace=lambda: _free_path(path) is None) as scratch:
-            _fill(scratch, parts, rows, progress)
-    except StoreError:
-        raise
-    except OSError as error:
-        raise StoreError(f"could not write {path}: {error}; nothing is left there") from error
+    with new_store(path, may_replace=lambda: _free_path(path) is None) as scratch:
+        _fill(scratch, parts, rows, progress)
     return {name: part.shape for name, part in parts.items()}
 
 

@@ -12,6 +12,7 @@ writer that lives. Where a system or a disk has no such locks, leftovers stay.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import platform
@@ -100,7 +101,10 @@ def new_store(path: Path, may_replace: Callable[[], bool]) -> Iterator[Path]:
     except StoreError:
         raise
     except OSError as error:
-        raise StoreError(f"could not write {path}: {error}; nothing there was changed") from error
+        raise StoreError(
+            f"could not write {path}: {error.strerror or error}; nothing there was changed; choose "
+            f"another path"
+        ) from error
 
 
 @contextmanager
@@ -129,10 +133,11 @@ def new_file(path: Path) -> Iterator[Path]:
     except CoresetError:  # of what the body reads, though some are errors of the system as well
         raise
     except OSError as error:
-        reason = error.strerror or error
+        reason = str(error.strerror or error).replace(str(scratch), str(path))
         raise StoreError(f"{path} cannot be written: {reason}; choose another path.") from error
     finally:
-        scratch.unlink(missing_ok=True)
+        with suppress(NotADirectoryError):  # a file is in place of the folder
+            scratch.unlink(missing_ok=True)
 
 
 def is_leftover(path: Path) -> bool:
@@ -272,6 +277,8 @@ def _is_abandoned(leftover: Path) -> bool:
 def _make_folder(folder: Path) -> None:
     """Make a folder and its parents, each flushed: what is put into it must not go with it."""
     if not folder.is_dir():
+        if folder.exists():
+            raise NotADirectoryError(errno.ENOTDIR, f"{folder} is no folder")
         _make_folder(folder.parent)
         folder.mkdir(exist_ok=True)
         _flush_entry(folder.parent)

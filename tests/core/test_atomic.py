@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from daskcoreset.core import atomic
-from daskcoreset.core.atomic import new_directory
+from daskcoreset.core.atomic import new_directory, new_file
+from daskcoreset.core.errors import StoreError
 from tests.tools.groups import a_home, names, snapshot
 
 
@@ -42,3 +43,16 @@ def test_new_directory__flushes_the_parents_that_it_makes(
     with new_directory(tmp_path / "a" / "b" / "c", may_replace=lambda: False) as scratch:
         (scratch / "data").touch()
     assert {tmp_path, tmp_path / "a", tmp_path / "a" / "b"} <= set(flushed)
+
+
+def test_new_file__in_what_is_no_folder_names_the_path(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    path = tmp_path / "file" / "rows.csv"
+    problem = f"^{path} cannot be written: Not a directory; choose another path"
+    with pytest.raises(StoreError, match=problem), new_file(path) as scratch:
+        scratch.write_text("half")
+    # Some name the file that they were given, which is none that the user knows.
+    problem = f"^{tmp_path}/x cannot be written: no place for {tmp_path}/x; choose another path"
+    with pytest.raises(StoreError, match=problem), new_file(tmp_path / "x") as scratch:
+        raise OSError(f"no place for {scratch}")
+    assert [one.name for one in tmp_path.iterdir()] == ["file"]

@@ -20,7 +20,12 @@ from zarr.storage import FsspecStore, LocalStore, MemoryStore, ObjectStore
 
 from daskcoreset import Coreset, CoresetStream, CoresetTree, WeightedPoints
 from daskcoreset.constructions.tree import remote
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
+from daskcoreset.core.errors import (
+    CoresetWarning,
+    InvalidInputError,
+    InvalidTypeError,
+    StoreError,
+)
 from tests.tools import killing
 from tests.tools.object_stores import SECRET, ObjectServer, object_server
 from tests.tools.servers import FileServer
@@ -742,8 +747,11 @@ def test_follow__without_a_leaf_takes_other_settings(
 ) -> None:
     source = f"{tmp_path}/*.npy"
     options: dict[str, Any] = {"storage_options": objects.options}
-    stale = CoresetTree.follow(source, url, size=5, metric="cosine", **options)
-    assert CoresetTree.follow(source, url, size=5, metric="cosine", **options).version == 1
+    with pytest.warns(CoresetWarning, match="no file"):
+        stale = CoresetTree.follow(source, url, size=5, metric="cosine", **options)
+    with pytest.warns(CoresetWarning, match="no file"):
+        again = CoresetTree.follow(source, url, size=5, metric="cosine", **options)
+    assert again.version == 1
     np.save(tmp_path / "a.npy", day(0))
     view = CoresetTree.follow(source, url, size=6, random_state=0, **options)
     assert (len(view.coreset()), view.version) == (6, 2)  # numbers go on
