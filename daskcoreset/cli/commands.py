@@ -327,7 +327,7 @@ def predict(
         coreset = Coreset.from_zarr(path, storage_options=for_url(path, told))
         k = _clusters_for(coreset, clusters)
         # Opened before the clusters are sought, for this is where wrong input shows.
-        data = reading(absolute(source), as_built(coreset, source, read)[0])
+        data = reading(absolute(source), as_built(coreset.provenance, source, read)[0])
         blocks = data_of(coreset, data, None, None, chunks=chunks or "auto", on_invalid=rule)
         model = CoresetKMeans(k, metric=coreset.metric, random_state=seed).fit(coreset)
         made = write_labels(
@@ -373,7 +373,7 @@ def audit(
     )
     with time_limit(timeout):
         coreset = Coreset.from_zarr(path, storage_options=for_url(path, told))
-        read, keys = as_built(coreset, source, read, y=labels, sample_weight=weights)
+        read, keys = as_built(coreset.provenance, source, read, y=labels, sample_weight=weights)
         found = coreset.audit(
             absolute(source),
             **keys,
@@ -419,7 +419,7 @@ def plot(
             names_of(column, columns),
             missing_chunks,  # type: ignore[arg-type] # one of the choices
         )
-        read, keys = as_built(coreset, source, read, sample_weight=weights)
+        read, keys = as_built(coreset.provenance, source, read, sample_weight=weights)
         options = {**read.keywords, **keys}
         source = absolute(source)
     drawing: Any = coreset.plot(source, **options).figure

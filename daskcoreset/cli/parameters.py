@@ -128,13 +128,14 @@ def names_of(column: list[str] | None, columns: str | None) -> list[str] | None:
 
 
 def as_built(
-    coreset: Coreset, source: str, options: ReadOptions, **keys: str | None
+    known: Mapping[str, Any], source: str, options: ReadOptions, **keys: str | None
 ) -> tuple[ReadOptions, dict[str, str | None]]:
-    """Return what is read of IN: what is told, and else what STORE was built from.
+    """Return what is read of IN: what is told, and else what STORE or TREE was built from.
 
     Parameters
     ----------
-    coreset : Coreset
+    known : mapping of str to object
+        The provenance of STORE, or what else names columns and members.
     source : str
     options : ReadOptions
     **keys : str or None
@@ -143,10 +144,9 @@ def as_built(
     Returns
     -------
     ReadOptions, dict of str to str or None
-        With the columns and members that the provenance names, where IN has all of these columns,
-        and has the member.
+        With the columns and members that are known, where IN has all of these columns, and has the
+        member.
     """
-    known = coreset.provenance
     columns = known.get("columns") if options.columns is None else None
     open_keys = [name for name, key in keys.items() if key is None and name in known]
     if columns is None and not open_keys:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -26,6 +26,7 @@ from daskcoreset.cli.parameters import (
     Timeout,
     Weights,
     absolute,
+    as_built,
     choice,
     for_url,
     mapping,
@@ -37,6 +38,7 @@ from daskcoreset.constructions.tree.store import CoresetTree
 from daskcoreset.constructions.tree.windows import read_date
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.secrets import without_secrets
+from daskcoreset.inputs.options import ReadOptions
 from daskcoreset.sensitivities import CONSTRUCTIONS
 
 trees = typer.Typer(
@@ -105,11 +107,15 @@ def append(
     timeout: Timeout = None,
     progress: Progress = None,
 ) -> None:
-    """Add the rows of IN as a leaf after the others."""
+    """Add the rows of IN as a leaf after the others, by default of the columns that these have."""
     kept = _open(tree, storage_option)
-    reading: dict[str, Any] = {"missing_chunks": missing_chunks}
-    reading["columns"] = names_of(column, columns)
-    reading["storage_options"] = mapping(storage_option) if "://" in source else None
+    read = ReadOptions(
+        for_url(source, mapping(storage_option)),
+        names_of(column, columns),
+        missing_chunks,  # type: ignore[arg-type] # one of the choices
+    )
+    if (schema := kept._manifest.schema) is not None:  # noqa: SLF001 - as the other leaves have it
+        read, _ = as_built({"columns": schema.columns}, source, read)
     leaf = kept.append(
         absolute(source),
         labels,
@@ -119,7 +125,7 @@ def append(
         on_invalid=on_invalid,  # type: ignore[arg-type] # one of the choices
         progress=progress,
         timeout=timeout,
-        **reading,
+        **read.keywords,
     )
     show("leaf", {key: asdict(leaf)[key] for key in ("name", "rows", "time", "weight")})
 
