@@ -186,6 +186,8 @@ class ClusteringModel(
             reason = "was fitted out of core in another process, or on labels set by hand"
         elif self.coreset_.provenance["n_dropped"]:
             reason = "left out rows with NaN or infinity, which have no cluster"
+            # Of a cube these cells are masked, and there is no need to leave them out.
+            remedy += "" if self._cube is not None else " on the other rows"
         else:
             return self._source[0], None, self._source[1]
         raise AttributeError(f"{name} is not there: the model {reason}; call {remedy}.")

@@ -20,7 +20,7 @@ from sklearn.utils.validation import (
 
 from daskcoreset.core.blocks import find_missing_label
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray, Points, Sampling
@@ -330,6 +330,26 @@ class CoresetEstimator(CoresetModel):
     cluster_centers_ = of_inner("cluster_centers_", "Its centers.")
     components_ = of_inner("components_", "Its components.")
     feature_importances_ = of_inner("feature_importances_", "Its importances of the columns.")
+
+    def audit(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
+        """Compare costs on `coreset_` with those on all rows, in one read; see `CoresetModel`.
+
+        With labels they are of linear models, whatever `estimator` is: a warning says so.
+        """
+        report = super().audit(X, y, sample_weight, **options)
+        supervised = is_classifier(self) or is_regressor(self)
+        if supervised and not ({"n_clusters", "objective"} & options.keys() or self._is_linear()):
+            warn_user(
+                f"the audit compares costs of linear models, and {type(self.estimator_).__name__} "
+                f"is none: it tells how well the rows stand for the data there, and nothing of "
+                f"what this model has learned; take score(X, y) on rows held out, and compare it "
+                f"with that of the model on uniform rows."
+            )
+        return report
+
+    def _is_linear(self) -> bool:
+        """Whether the inner estimator has coefficients of the columns."""
+        return np.shape(getattr(self.estimator_, "coef_", ()))[-1:] == (self.n_features_in_,)
 
     @_where_inner_has("predict")
     @takes_reading

@@ -205,6 +205,7 @@ def takes_reading(door: Callable[P, R]) -> Callable[P, R]:
     known = signature.replace(parameters=parameters)
     by_place = [one for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
     n_required = sum(one.default is one.empty for one in by_place)
+    places = ", ".join(one.name for one in by_place if one.name != "self")
 
     @wraps(door)
     def opened(*args: P.args, **keywords: P.kwargs) -> R:
@@ -214,7 +215,8 @@ def takes_reading(door: Callable[P, R]) -> Callable[P, R]:
         try:
             bound = known.bind(*args, **keywords)
         except TypeError as error:
-            raise TypeError(f"{door.__qualname__}() {error}") from None
+            advice = f"; pass all but {places} by name" if len(args) > len(by_place) else ""
+            raise TypeError(f"{door.__qualname__}() {error}{advice}") from None
         if not options:
             return door(*args, **keywords)
         arguments = bound.arguments

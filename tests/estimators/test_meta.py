@@ -26,6 +26,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, StandardScaler
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.estimators import CoresetEstimator
@@ -354,6 +355,19 @@ def test_attributes__of_the_inner_estimator() -> None:
     bad[3] = np.nan
     dropping = CoresetEstimator(LogisticRegression(), size=300, on_invalid="drop").fit(bad, y)
     np.testing.assert_array_equal(dropping.coreset_.labels, y[dropping.coreset_.indices])
+
+
+def test_audit__of_a_model_that_is_not_linear_says_so() -> None:
+    trees = DecisionTreeClassifier(), DecisionTreeRegressor()
+    for tree, y in zip(trees, (NAMES, TARGET), strict=True):
+        model = small(tree, method="uniform").fit(X, y)
+        with pytest.warns(
+            CoresetWarning, match=f"linear models, and {type(tree).__name__} is none"
+        ):
+            model.audit(X, y)
+        assert model.audit(X, n_clusters=2).distortion < 1  # asked for by name: no warning
+    small(LogisticRegression(), method="logistic").fit(X, NAMES).audit(X, NAMES)
+    small(KMeans(2)).fit(X).audit(X)
 
 
 def test_fit__clusters_of_the_inner_estimator() -> None:

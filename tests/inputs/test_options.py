@@ -88,6 +88,10 @@ def test_takes_reading__refuses_what_is_no_keyword() -> None:
     assert door(3, columns=None) == 3
     with pytest.raises(TypeError, match="storge_options"):
         door(3, storge_options={})
+    with pytest.raises(TypeError, match="too many positional arguments; pass all but X by name"):
+        door(3, 4)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"multiple values for argument 'X'$"):
+        door(3, X=4)  # type: ignore[misc]
     assert door("x", storage_options={"a": 1}).options == ReadOptions({"a": 1})
 
 

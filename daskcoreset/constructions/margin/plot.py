@@ -126,7 +126,7 @@ def plot_gap(
     inner, outer = look_of("margin").color, ORANGE
     ax.plot(at, upper, color=inner, marker="o", ms=size, lw=1.5, label="on the core set")
     if epsilon is not None:
-        promised = f"{1 - epsilon:.3g} of it, as promised"
+        promised = f"{1 - epsilon:.12g} of it, as promised"
         ax.plot(at, (1 - epsilon) * upper, color=inner, ls=":", lw=1.2, label=promised)
     shown = np.where(errs, np.nan, lower)
     line: dict[str, Any] = {"color": outer, "marker": "s", "ls": "--", "lw": 1.5}

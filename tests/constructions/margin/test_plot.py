@@ -68,6 +68,8 @@ def test_plot_gap__legend_leaves_room_for_the_curves(width: float) -> None:
     figure = Figure(figsize=(width, 0.75 * width), layout="constrained")
     ax = figure.add_subplot()
     plot_gap([1, 2, 3], [3.0, 2.0, 1.5], [-1.0, 0.5, 1.0], epsilon=0.1, ax=ax)
+    tight = plot_gap([1, 2], [3.0, 2.0], [1.0, 1.9], epsilon=1e-4, ax=Figure().add_subplot())
+    assert tight.get_lines()[1].get_label() == "0.9999 of it, as promised"
     figure.canvas.draw()
     legend: Any = ax.get_legend()
     box = legend.get_window_extent()
