@@ -16,7 +16,7 @@ from rich.text import Text
 
 from daskcoreset.core.coreset import Coreset, thaw
 from daskcoreset.core.errors import StoreError
-from daskcoreset.core.tables import short_seed
+from daskcoreset.core.tables import kind_of_values, short_seed
 from daskcoreset.inputs.containers import member_names
 from daskcoreset.inputs.options import Reading, ReadOptions
 from daskcoreset.inputs.places import from_root
@@ -197,7 +197,7 @@ def facts_of(coreset: Coreset) -> dict[str, Any]:
         "rows": len(coreset),
         "features": coreset.n_features,
         "dtype": str(coreset.points.dtype),
-        "labels": None if coreset.labels is None else str(coreset.labels.dtype),
+        "labels": None if coreset.labels is None else kind_of_values(coreset.labels),
         "weight": coreset.total_weight,
         **further,
     }

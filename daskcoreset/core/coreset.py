@@ -24,7 +24,7 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.points import WeightedPoints, concatenate, from_arrays, to_arrays
 from daskcoreset.core.storage import read_group, write_group
-from daskcoreset.core.tables import counted, html_table, short_seed
+from daskcoreset.core.tables import counted, html_table, kind_of_values, short_seed
 from daskcoreset.core.typing import AnyArray, Metric
 from daskcoreset.core.validation import a_type, is_int, is_number, shown, unused_name
 from daskcoreset.core.zarr_places import Location, location_name
@@ -325,7 +325,7 @@ class Coreset(WeightedPoints):
             "rows": f"{len(self):,}",
             "features": f"{self.n_features:,}",
             "dtype": f"{self.points.dtype}{sparse}",
-            "labels": "none" if self.labels is None else str(self.labels.dtype),
+            "labels": "none" if self.labels is None else kind_of_values(self.labels),
             "total weight": f"{self.total_weight:.6g}",
         }
         for key, value in self.provenance.items():

@@ -5,6 +5,8 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 
+from daskcoreset.core.typing import AnyArray
+
 # Seeds up to so many digits are shown in full: those that people choose.
 _DIGITS = 20
 
@@ -41,6 +43,18 @@ def counted(count: int, noun: str) -> str:
     ('1 row', '2,000 rows')
     """
     return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def kind_of_values(values: AnyArray) -> str:
+    """Return what values are called: text as such, whatever its length, numbers by their dtype.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> kind_of_values(np.array(["spam", "ham"])), kind_of_values(np.array([1, 0]))
+    ('text', 'int64')
+    """
+    return "text" if values.dtype.kind in "UT" else str(values.dtype)
 
 
 def short_seed(seed: object) -> str:

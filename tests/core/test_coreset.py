@@ -422,6 +422,13 @@ def test_repr_html__shows_and_escapes_the_record() -> None:
     assert "sparse" in make_coreset(sparse=True)._repr_html_()
 
 
+def test_repr_html__says_what_labels_are() -> None:
+    coreset = Coreset(np.eye(2), np.ones(2), np.arange(2), np.array(["spam", "ham"]))
+    page = Text(coreset._repr_html_())
+    cells = dict(zip(page.text[1::2], page.text[2::2], strict=True))
+    assert cells["labels"] == "text"
+
+
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_coreset__fits_scikit_learn(sparse: bool, dtype: type) -> None:
