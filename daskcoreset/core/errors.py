@@ -204,9 +204,9 @@ def warn_complete(size: int, rows: int, *, given: bool) -> None:
     """Warn that nothing was reduced: `size` is at least the number of rows."""
     if not given:
         warn_user(
-            f"nothing was reduced: X has {counted(rows, 'row')}, and up to {size} come back whole "
-            f"unless a size is given; every row has its own weight. Pass a smaller size to reduce "
-            f"them."
+            f"nothing was reduced: X has {counted(rows, 'row')}, and up to {size:,} come back "
+            f"whole unless a size is given; every row has its own weight. Pass a smaller size to "
+            f"reduce them."
         )
         return
     warn_user(

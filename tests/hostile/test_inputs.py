@@ -83,10 +83,12 @@ def test_build__needs_nothing_but_the_data(strategy: Any) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["sampling", "tree"])
-@pytest.mark.parametrize("n", [1, 300, 10_000])
-def test_build__small_data_come_back_whole_and_it_is_said(strategy: Any, n: int) -> None:
+@pytest.mark.parametrize(("n", "said"), [(1, "1 row"), (300, "300 rows"), (10_000, "10,000 rows")])
+def test_build__small_data_come_back_whole_and_it_is_said(strategy: Any, n: int, said: str) -> None:
     rows = np.random.default_rng(0).normal(size=(n, 2))
-    with pytest.warns(CoresetWarning, match=f"^nothing was reduced: X has {n} rows, and up to"):
+    with pytest.warns(
+        CoresetWarning, match=f"^nothing was reduced: X has {said}, and up to 10,000"
+    ):
         found = build(rows, strategy=strategy)
     np.testing.assert_array_equal(found.points, rows)
     np.testing.assert_array_equal(found.weights, np.ones(n))
