@@ -225,13 +225,16 @@ def test_final_scores__finite_and_at_least_half_the_bounds(points: AnyArray) -> 
 
 @pytest.mark.statistical
 def test_build__tails_of_all_columns_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One Gaussian of 300 rows, 20 seeds, a false alarm in 1,000: bounds see one large column."""
+    """One Gaussian of 300 rows, 30 seeds, signed ranks: bounds see one large column.
+
+    With draws as good as by bounds alone it would pass once in 1,000 times.
+    """
     rng = np.random.default_rng(0)
     rows = rng.standard_t(5, size=(30_000, 6)) * np.array([100.0, 1.0, 1.0, 1.0, 1.0, 1.0])
 
     def scores() -> FloatArray:
         found = []
-        for seed in range(20):
+        for seed in range(30):
             coreset = daskcoreset.build(rows, size=300, method=MixtureCoreset(1), random_state=seed)
             fit = fit_mixture(coreset.points, coreset.weights, random_state=0)
             found.append(score_samples(fit.mixture, rows).mean())
@@ -239,7 +242,7 @@ def test_build__tails_of_all_columns_are_drawn(monkeypatch: pytest.MonkeyPatch) 
 
     with_leverages = scores()
     monkeypatch.setattr(MixtureCoreset, "design", StrongKMeans(1).design)
-    assert stats.ttest_rel(with_leverages, scores(), alternative="greater").pvalue < 1e-3
+    assert stats.wilcoxon(with_leverages, scores(), alternative="greater").pvalue < 1e-3
 
 
 def test_build__independent_draws_go_by_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
