@@ -42,6 +42,7 @@ from daskcoreset.cli.parameters import (
     free_file,
     mapping,
     names_of,
+    read_options,
     report,
     show,
     size_of,
@@ -317,11 +318,7 @@ def predict(
     target = _labels_target(out, source, overwrite=overwrite)
     start = time.perf_counter()
     told = mapping(storage_option)
-    read = ReadOptions(
-        for_url(source, told),
-        names_of(column, columns),
-        missing_chunks,  # type: ignore[arg-type] # one of the choices
-    )
+    read = read_options(source, told, names_of(column, columns), missing_chunks)
     rule: Any = on_invalid
     with time_limit(timeout):
         coreset = Coreset.from_zarr(path, storage_options=for_url(path, told))
@@ -366,11 +363,7 @@ def audit(
     Columns, labels and weights are by default those that STORE was built from, by their names.
     """
     told = mapping(storage_option)
-    read = ReadOptions(
-        for_url(source, told),
-        names_of(column, columns),
-        missing_chunks,  # type: ignore[arg-type] # one of the choices
-    )
+    read = read_options(source, told, names_of(column, columns), missing_chunks)
     with time_limit(timeout):
         coreset = Coreset.from_zarr(path, storage_options=for_url(path, told))
         read, keys = as_built(coreset.provenance, source, read, y=labels, sample_weight=weights)
@@ -414,11 +407,7 @@ def plot(
     coreset = Coreset.from_zarr(path, storage_options=for_url(path, told))
     options: dict[str, Any] = {}
     if source is not None:
-        read = ReadOptions(
-            for_url(source, told),
-            names_of(column, columns),
-            missing_chunks,  # type: ignore[arg-type] # one of the choices
-        )
+        read = read_options(source, told, names_of(column, columns), missing_chunks)
         read, keys = as_built(coreset.provenance, source, read, sample_weight=weights)
         options = {**read.keywords, **keys}
         source = absolute(source)

@@ -188,6 +188,13 @@ def for_url(path: str, options: dict[str, Any] | None) -> dict[str, Any] | None:
     return options if "://" in path else None
 
 
+def read_options(
+    source: str, told: dict[str, Any] | None, columns: list[str] | None, missing_chunks: Any
+) -> ReadOptions:
+    """Return how IN is read, by the storage options that are told, its columns and its gaps."""
+    return ReadOptions(for_url(source, told), columns, missing_chunks)
+
+
 def facts_of(coreset: Coreset) -> dict[str, Any]:
     """Return size, weight and provenance of a coreset as plain JSON values."""
     provenance = thaw(coreset.provenance)

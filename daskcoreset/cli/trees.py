@@ -31,6 +31,7 @@ from daskcoreset.cli.parameters import (
     for_url,
     mapping,
     names_of,
+    read_options,
     report,
     show,
 )
@@ -38,7 +39,6 @@ from daskcoreset.constructions.tree.store import CoresetTree
 from daskcoreset.constructions.tree.windows import read_date
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.secrets import without_secrets
-from daskcoreset.inputs.options import ReadOptions
 from daskcoreset.sensitivities import CONSTRUCTIONS
 
 trees = typer.Typer(
@@ -109,11 +109,8 @@ def append(
 ) -> None:
     """Add the rows of IN as a leaf after the others, by default of the columns that these have."""
     kept = _open(tree, storage_option)
-    read = ReadOptions(
-        for_url(source, mapping(storage_option)),
-        names_of(column, columns),
-        missing_chunks,  # type: ignore[arg-type] # one of the choices
-    )
+    told = mapping(storage_option)
+    read = read_options(source, told, names_of(column, columns), missing_chunks)
     if (schema := kept._manifest.schema) is not None:  # noqa: SLF001 - as the other leaves have it
         read, _ = as_built({"columns": schema.columns}, source, read)
     leaf = kept.append(
