@@ -112,7 +112,7 @@ def absolute(source: str) -> str:
 
 def free_file(out: str, *suffixes: str, overwrite: bool) -> Path:
     """Return the path of a file to write, of one of these kinds; check that nothing is lost."""
-    target = Path(out).expanduser()
+    target = Path(from_root(out))
     if target.suffix not in suffixes:
         endings = " or ".join(filter(None, [", ".join(suffixes[:-1]), suffixes[-1]]))
         raise typer.BadParameter(f"OUT is {out!r}; end it with {endings}.")

@@ -1022,3 +1022,14 @@ def test_completion__of_commands_and_options(
     if program := shutil.which(shell):  # which reads it, if it is there
         done = subprocess.run([program, "-n"], input=script, text=True, check=False)
         assert done.returncode == 0
+
+
+def test_explore__of_an_unknown_home_is_a_folder_that_is_not_there(
+    npz: Path, out: Path, capsys: Capture
+) -> None:
+    assert call_main("build", npz, out, "--size", 50) == 0
+    capsys.readouterr()
+    assert call_main("explore", out, "~nobody-of-this-name/page.html") == 1
+    error = capsys.readouterr().err
+    assert "~nobody-of-this-name" in error
+    assert "RuntimeError" not in error
