@@ -447,10 +447,11 @@ def build(
     ----------
     Bachem, Lucic and Krause (2018), Algorithm 1 and section 4.2.
     """
-    if is_choice(method, ("auto",)):
-        return _advised(dict(locals()))
+    arguments = dict(locals())
     flags = {"normalize": normalize, "compute": compute, "dry_run": dry_run}
     _check_flags(epsilon, delta, progress, **flags)
+    if is_choice(method, ("auto",)):
+        return _advised(arguments)
     _check_strategy(strategy, inner_size)
     check_choice("metric", metric, "euclidean", "cosine")
     _check_place(y, size)

@@ -343,6 +343,9 @@ def test_build__by_advice_draws_once_where_that_can_be(monkeypatch: pytest.Monke
         ({"passes": 2, "strategy": "tree"}, "leave passes out"),
         ({"strategy": "forest"}, "strategy must be"),
         ({"inner_size": 9}, "inner_size=9 is for"),
+        ({"compute": np.full((2, 2), np.inf)}, "compute must be True or False"),
+        ({"dry_run": "no"}, "dry_run must be True or False"),
+        ({"epsilon": "small"}, "epsilon"),
     ],
 )
 def test_build__by_advice_refuses_before_it_reads(options: Any, message: str) -> None:
