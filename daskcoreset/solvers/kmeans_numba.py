@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from daskcoreset.core.rowwise_numba import IN_ORDER, ROW_SUMS, jit
+from daskcoreset.core.rowwise_numba import IN_ORDER, ROW_SUMS, four_of, jit
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 # Rows beside one another in `nearest_center`, and the length of a column of their tile: no power of
@@ -60,8 +62,8 @@ def _meet_centers(
         c_1, c_2, c_3 = min(c + 1, last), min(c + 2, last), min(c + 3, last)
         totals[:] = 0.0
         for j in range(0, d - 3, 4):
-            center, center_1 = _four(centers, c, j), _four(centers, c_1, j)
-            center_2, center_3 = _four(centers, c_2, j), _four(centers, c_3, j)
+            center, center_1 = four_of(centers, c, j), four_of(centers, c_1, j)
+            center_2, center_3 = four_of(centers, c_2, j), four_of(centers, c_3, j)
             for i in range(_LANES):
                 row = tile[j, i], tile[j + 1, i], tile[j + 2, i], tile[j + 3, i]
                 total[i] = _add_squares(total[i], row, center)
@@ -85,12 +87,6 @@ def _meet_centers(
 
 
 @jit(IN_ORDER)
-def _four(values: AnyArray, row: int, j: int) -> tuple[float, float, float, float]:
-    """Return four neighbouring numbers of a row."""
-    return values[row, j], values[row, j + 1], values[row, j + 2], values[row, j + 3]
-
-
-@jit(IN_ORDER)
 def _add_squares(
     total: float, row: tuple[float, float, float, float], center: tuple[float, float, float, float]
 ) -> float:
@@ -106,7 +102,7 @@ def _add_squares(
 
 
 @jit(IN_ORDER)
-def _nearer(total: float, center: int, smallest: float, label: int) -> tuple[float, int]:
+def _nearer(total: float, center: int, smallest: float, label: Any) -> tuple[float, Any]:
     """Return the distance and the number of the nearer of two centers, the earlier one if equal."""
     return (total, np.int32(center)) if total < smallest else (smallest, label)
 
