@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from functools import cached_property
-from typing import Any, Literal
+from threading import Lock
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from daskcoreset.core.linalg import first_nonfinite_row, row_sums, rows_at, unit
 from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Metric, Points
 from daskcoreset.core.validation import a_type, column_shown, is_real
+
+T = TypeVar("T")
 
 # What weighted squared distances of one block may add up to: a hundred million blocks, and four
 # times as much about a far center, still have a sum that float64 holds.
@@ -62,6 +65,45 @@ class Block:
         """
         labels = labels_of(self)
         return labels, *_classes_of(labels)
+
+    @cached_property
+    def class_totals(self) -> tuple[IndexArray, FloatArray]:
+        """Rows of positive weight of every class of `coded`, and their weight."""
+        _, classes, codes = self.coded
+        masses = np.bincount(codes, self.weights, len(classes)).astype(np.float64)
+        counts = np.bincount(codes, self.weights > 0.0, len(classes)).astype(np.int64)
+        return counts, masses
+
+    @property
+    def class_order(self) -> IndexArray:
+        """Positions of the rows class by class, in each as they stand."""
+        _, classes, codes = self.coded
+        # Bytes are sorted by counting.
+        narrow = np.min_scalar_type(len(classes))
+        return self.once("class order", lambda: np.argsort(codes.astype(narrow), kind="stable"))
+
+    def once(self, key: Hashable, find: Callable[[], T]) -> T:
+        """Return what `find` finds out about the rows: once, for all constructions at work on them.
+
+        Parameters
+        ----------
+        key : hashable
+            What is found, and all that it depends on beside the rows.
+        find : callable
+            Who asks meanwhile waits.
+
+        Examples
+        --------
+        >>> block = Block(np.zeros((2, 1)), np.ones(2))
+        >>> block.once("weight", block.weights.sum), block.once("weight", lambda: 0.0)
+        (np.float64(2.0), np.float64(2.0))
+        """
+        found: dict[Hashable, T] = self.__dict__.setdefault("_found", {})
+        locks: dict[Hashable, Lock] = self.__dict__.setdefault("_locks", {})
+        with locks.setdefault(key, Lock()):
+            if key not in found:
+                found[key] = find()
+            return found[key]
 
     def number_of(self, position: int) -> int:
         """Return the number of a row in the block that the rows came from."""

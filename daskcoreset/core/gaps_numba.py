@@ -10,17 +10,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from daskcoreset.core.rowwise_numba import ROW_SUMS, jit
+from daskcoreset.core.rowwise_numba import ROW_SUMS, four_of, jit
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
-# Rows beside one another.
+# Rows beside one another, and the length of a column of their tile: no power of two, so that
+# columns share no cache set.
 _LANES = 128
+_COLUMN = _LANES + 16
 
 
 @jit(ROW_SUMS)
 def _tile_for(d: int) -> FloatArray:  # pragma: no cover - runs compiled
     """Return room for gaps; more of it stays zero, so that four columns at a time are whole."""
-    return np.zeros((d + 3, _LANES + 16))  # no power of two: columns share no cache set
+    # The compiler knows the step of what is reshaped, and stores columns in less time.
+    return np.zeros((d + 3) * _COLUMN).reshape(d + 3, _COLUMN)
 
 
 @jit(ROW_SUMS)
@@ -59,6 +62,7 @@ def class_scatter(  # noqa: C901, PLR0912, PLR0917 - a loop a step; numba wants 
     """
     n, d = points.shape
     tile, roots, total = _tile_for(d), np.empty(_LANES), 0.0
+    products = np.empty((d + 3, d + 3))
     center, gaps = np.empty(d), np.empty(d)
     mass, shift = np.zeros(len(masses)), np.zeros((len(masses), d))
     for start in range(0, n, _LANES):
@@ -100,12 +104,13 @@ def class_scatter(  # noqa: C901, PLR0912, PLR0917 - a loop a step; numba wants 
         for j in range(d):
             for i in range(_LANES):
                 tile[j, i] = (tile[j, i] - gaps[j]) * roots[i]
-            # What was before has its mean at `center`, of which the tile's lies apart by `gaps`.
+        for j in range(0, d, 4):
+            for k in range(0, j + 4, 2):
+                _fill_products(tile, j, k, products)
+        # What was before has its mean at `center`, of which the tile's lies apart by `gaps`.
+        for j in range(d):
             for k in range(j + 1):
-                products = 0.0
-                for i in range(_LANES):
-                    products += tile[j, i] * tile[k, i]
-                matrix[j, k] += products + gaps[j] * gaps[k] * (total * share)
+                matrix[j, k] += products[j, k] + gaps[j] * gaps[k] * (total * share)
         total += weight
         for j in range(d):
             center[j] += gaps[j] * share
@@ -117,7 +122,31 @@ def class_scatter(  # noqa: C901, PLR0912, PLR0917 - a loop a step; numba wants 
 
 
 @jit(ROW_SUMS)
-def whiten(  # noqa: C901, PLR0912, PLR0917 - a loop a step; numba wants no names
+def _fill_products(
+    tile: FloatArray, j: int, k: int, out: FloatArray
+) -> None:  # pragma: no cover - runs compiled
+    """Fill in products of four columns from `j` on with two from `k` on, each loaded once."""
+    total, total_1, total_2, total_3 = 0.0, 0.0, 0.0, 0.0
+    next_total, next_1, next_2, next_3 = 0.0, 0.0, 0.0, 0.0
+    for i in range(_LANES):
+        a, b, e, f = tile[j, i], tile[j + 1, i], tile[j + 2, i], tile[j + 3, i]
+        x, y = tile[k, i], tile[k + 1, i]
+        total += a * x
+        total_1 += b * x
+        total_2 += e * x
+        total_3 += f * x
+        next_total += a * y
+        next_1 += b * y
+        next_2 += e * y
+        next_3 += f * y
+    out[j, k], out[j, k + 1] = total, next_total
+    out[j + 1, k], out[j + 1, k + 1] = total_1, next_1
+    out[j + 2, k], out[j + 2, k + 1] = total_2, next_2
+    out[j + 3, k], out[j + 3, k + 1] = total_3, next_3
+
+
+@jit(ROW_SUMS)
+def whiten(  # noqa: C901, PLR0917 - a loop a step; numba wants no names
     points: AnyArray,
     weights: FloatArray,
     center: FloatArray,
@@ -128,36 +157,51 @@ def whiten(  # noqa: C901, PLR0912, PLR0917 - a loop a step; numba wants no name
 ) -> None:  # pragma: no cover - runs compiled
     """Fill squared lengths of gaps times a triangle, and products of gaps with vectors.
 
-    The triangle is a lower one with three more columns, of zeros.
+    The triangle is a lower one with three more columns, of zeros, and rows of zeros up to a
+    multiple of four: four rows at a time meet four columns of gaps.
     """
     n, d = points.shape
-    tile, form, square = _tile_for(d), np.empty(_LANES), np.empty(_LANES)
+    tile, square, forms = _tile_for(d), np.empty(_LANES), np.empty((4, _LANES))
+    form, form_1, form_2, form_3 = forms[0], forms[1], forms[2], forms[3]
     for start in range(0, n, _LANES):
         rows = _lay_out(points, weights, center, start, tile)
-        for i in range(_LANES):
-            square[i] = 0.0
-        for k in range(triangle.shape[0]):
-            for i in range(_LANES):
-                form[i] = 0.0
-            for j in range(0, k + 1, 4):
-                a, b = triangle[k, j], triangle[k, j + 1]
-                e, f = triangle[k, j + 2], triangle[k, j + 3]
+        square[:] = 0.0
+        for k in range(0, triangle.shape[0], 4):
+            forms[:] = 0.0
+            for j in range(0, k + 4, 4):
+                first, second = four_of(triangle, k, j), four_of(triangle, k + 1, j)
+                third, fourth = four_of(triangle, k + 2, j), four_of(triangle, k + 3, j)
                 for i in range(_LANES):
-                    first = a * tile[j, i] + b * tile[j + 1, i]
-                    form[i] += first + (e * tile[j + 2, i] + f * tile[j + 3, i])
+                    gaps = tile[j, i], tile[j + 1, i], tile[j + 2, i], tile[j + 3, i]
+                    form[i] += _times(first, gaps)
+                    form_1[i] += _times(second, gaps)
+                    form_2[i] += _times(third, gaps)
+                    form_3[i] += _times(fourth, gaps)
             for i in range(_LANES):
-                square[i] += form[i] * form[i]
-        for i in range(rows):
-            squares[start + i] = square[i]
+                square[i] += form[i] ** 2 + form_1[i] ** 2 + form_2[i] ** 2 + form_3[i] ** 2
+        squares[start : start + rows] = square[:rows]
         for k in range(vectors.shape[0]):
-            for i in range(_LANES):
-                form[i] = 0.0
-            for j in range(d):
-                a = vectors[k, j]
+            form[:] = 0.0
+            for j in range(0, d - 3, 4):
+                vector = four_of(vectors, k, j)
                 for i in range(_LANES):
-                    form[i] += a * tile[j, i]
+                    gaps = tile[j, i], tile[j + 1, i], tile[j + 2, i], tile[j + 3, i]
+                    form[i] += _times(vector, gaps)
+            for j in range(d - d % 4, d):
+                number = vectors[k, j]
+                for i in range(_LANES):
+                    form[i] += number * tile[j, i]
             for i in range(rows):
                 products[start + i, k] = form[i]
+
+
+@jit(ROW_SUMS)
+def _times(
+    first: tuple[float, float, float, float], second: tuple[float, float, float, float]
+) -> float:
+    """Return the product of two vectors of length four."""
+    products = first[0] * second[0] + first[1] * second[1]
+    return products + (first[2] * second[2] + first[3] * second[3])
 
 
 @jit(ROW_SUMS)
@@ -170,14 +214,14 @@ def sum_gaps(
 ) -> None:  # pragma: no cover - runs compiled
     """Add gaps times the columns of `factors`, of shape (n, p), to `out`, of shape (p, d)."""
     n, d = points.shape
-    tile, factor = _tile_for(d), np.zeros(_LANES)
+    part = np.empty(out.shape)  # a sum of sums, which many rows leave exact
     for start in range(0, n, _LANES):
-        rows = _lay_out(points, weights, center, start, tile)
-        for k in range(factors.shape[1]):
-            for i in range(_LANES):
-                factor[i] = factors[start + i, k] if i < rows else 0.0
-            for j in range(d):
-                total = 0.0
-                for i in range(_LANES):
-                    total += factor[i] * tile[j, i]
-                out[k, j] += total
+        part[:] = 0.0
+        for i in range(start, min(start + _LANES, n)):
+            if not weights[i] > 0.0:
+                continue
+            for k in range(factors.shape[1]):
+                factor = factors[i, k]
+                for j in range(d):
+                    part[k, j] += factor * (points[i, j] - center[j])
+        out += part

@@ -69,6 +69,12 @@ def jit(fastmath: set[str]) -> Callable[..., Any]:
 
 
 @jit(IN_ORDER)
+def four_of(values: AnyArray, row: int, j: int) -> tuple[float, float, float, float]:
+    """Return four neighbouring numbers of a row, for a loop that keeps them in registers."""
+    return values[row, j], values[row, j + 1], values[row, j + 2], values[row, j + 3]
+
+
+@jit(IN_ORDER)
 def _first_weighted(weights: FloatArray, start: int, stop: int) -> int:
     """Return the first row of positive weight; others may hold anything, such as 1e20."""
     for i in range(start, stop):

@@ -191,9 +191,12 @@ def raise_classes(
     >>> inclusion
     array([0.5, 0.5, 1. ])
     """
-    n_rows = np.bincount(codes[scores > 0.0], minlength=len(floors))
+    sums = np.bincount(codes, inclusion, len(floors))
     # Less what rounding may take from the sum of a class that is at its floor.
-    low = np.bincount(codes, inclusion, len(floors)) < np.minimum(floors, n_rows) - 1e-6
+    low: MaskArray = sums < floors - 1e-6
+    if low.any():  # or has few rows
+        n_rows = np.bincount(codes[scores > 0.0], minlength=len(floors))
+        low &= sums < n_rows - 1e-6
     for code in np.flatnonzero(low):
         members = np.flatnonzero(codes == code)
         inclusion[members] = inclusion_probabilities(scores[members], int(floors[code]))
@@ -705,12 +708,10 @@ def sample_strata(
     ... }
     {'a': (6, 3), 'b': (3, 3)}
     """
-    coins, weights = rng.standard_exponential(len(block)), block.weights
+    keys = _keys_of(block, rng)
     _, classes, codes = block.coded
-    used = weights > 0.0
-    keys = np.divide(coins, weights, out=np.full(len(block), np.inf), where=used)
-    masses = np.bincount(codes, weights, len(classes)).astype(np.float64)
-    counts = np.bincount(codes, used, len(classes)).astype(np.int64)
+    used = block.weights > 0.0
+    counts, masses = block.class_totals
     kept = np.zeros_like(counts)
     for code in np.flatnonzero(counts):
         kept[code] = min(counts[code], _of(size, classes[code].item()) + 1)
@@ -729,6 +730,19 @@ def sample_strata(
             int(counts[code]), float(masses[code]), keys[first], block.take(first)
         )
     return strata
+
+
+def _keys_of(block: Block, rng: np.random.Generator) -> FloatArray:
+    """Exponential keys of rows, infinite without weight: once for generators in one state."""
+
+    def find() -> tuple[FloatArray, Any]:
+        coins, used = rng.standard_exponential(len(block)), block.weights > 0.0
+        keys = np.divide(coins, block.weights, out=np.full(len(block), np.inf), where=used)
+        return keys, rng.bit_generator.state
+
+    before = repr(rng.bit_generator.state)
+    keys, rng.bit_generator.state = block.once(("keys", before), find)
+    return keys
 
 
 def _likely_limits(kept: IndexArray, counts: IndexArray, masses: FloatArray) -> FloatArray:

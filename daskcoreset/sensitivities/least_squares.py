@@ -331,7 +331,7 @@ def leverages_and_products(
     if is_narrow(points):
         from daskcoreset.core import gaps_numba as loops
 
-        triangle = np.pad(root.T, ((0, 0), (0, 3)))
+        triangle = np.pad(root.T, ((0, -len(root) % 4), (0, 3)))
         loops.whiten(points, weights, center, triangle, vectors, out, products)
     else:
         columns = np.ascontiguousarray(vectors.T)

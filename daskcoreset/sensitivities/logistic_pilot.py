@@ -131,7 +131,7 @@ def labelled_scatter(block: Block) -> LabelledScatter:
     else:
         weight, mean, matrix = _scatter_in_pieces(block)
         masses, means = _class_means(block)
-    counts = np.bincount(codes, u > 0.0, len(labels))
+    counts, _ = block.class_totals
     classes = {
         labels[code].item(): ClassMean(int(counts[code]), float(masses[code]), means[code])
         for code in np.flatnonzero(counts)

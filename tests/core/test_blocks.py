@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import Any
 
 import dask.array as da
@@ -230,6 +233,42 @@ def test_classes__are_those_of_sorting(
     np.testing.assert_array_equal(codes, places)
     assert codes.dtype == np.int64
     assert found is labels
+
+
+def test_classes__totals_and_order() -> None:
+    block = Block(np.zeros((5, 1)), np.array([1.0, 0.0, 2.0, 0.5, 0.0]), np.array([7, 9, 9, 7, 3]))
+    counts, weights = block.class_totals
+    assert counts.tolist() == [0, 2, 1]
+    assert weights.tolist() == [0.0, 1.5, 2.0]
+    assert block.class_order.tolist() == [4, 0, 3, 1, 2]
+
+
+def test_once__threads_wait_for_the_one_that_finds() -> None:
+    block, calls, begun, go_on = Block(np.zeros((1, 1)), np.ones(1)), [], Event(), Event()
+
+    def find() -> str:
+        calls.append(1)
+        begun.set()
+        assert go_on.wait(20)
+        return "found"
+
+    with ThreadPoolExecutor(3) as pool:
+        first = pool.submit(block.once, "key", find)
+        assert begun.wait(20)
+        others = [pool.submit(block.once, "key", find) for _ in range(2)]
+        assert block.once("another key", lambda: "other") == "other"  # waits for none of them
+        go_on.set()
+        assert [each.result(20) for each in (first, *others)] == ["found"] * 3
+    assert len(calls) == 1
+    copy = pickle.loads(pickle.dumps(block))
+    assert copy.once("key", lambda: "anew") == "anew"
+
+
+def test_once__what_fails_is_found_by_the_next() -> None:
+    block = Block(np.zeros((1, 1)), np.ones(1))
+    with pytest.raises(ZeroDivisionError):
+        block.once("key", lambda: 1 / 0)
+    assert block.once("key", lambda: 1.0) == 1.0
 
 
 def test_classes__rows_without_weight_and_numbers_of_rows() -> None:

@@ -80,7 +80,7 @@ def test_whiten_and_sum_gaps__are_plain_products(
     triangle, vectors = np.tril(rng.normal(size=(d, d))), rng.normal(size=(3, d))
     factors, squares, products = rng.normal(size=(n, 3)), np.empty(n), np.empty((n, 3))
     sums = np.ones((3, d))
-    padded = np.pad(triangle, ((0, 0), (0, 3)))
+    padded = np.pad(triangle, ((0, -d % 4), (0, 3)))
     loops.whiten(points, u, center, padded, vectors, squares, products)
     loops.sum_gaps(points, u, center, factors, sums)
 

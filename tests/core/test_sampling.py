@@ -428,6 +428,25 @@ def test_strata__are_the_rows_of_the_smallest_keys(size: int, sigma: float) -> N
         np.testing.assert_array_equal(part.rows.rows, members[first])
 
 
+@pytest.mark.parametrize("sizes", [(5, 20), (20, 5), (5, 5)])
+def test_strata__samples_of_the_same_block_are_those_of_blocks_of_their_own(
+    sizes: tuple[int, int],
+) -> None:
+    """Keys that were found before are used again where the generator is in the same state only."""
+    block = Block(X, U, Y)
+    for seed in (0, 1):
+        for size in sizes:
+            rng, other = stream(seed, Stage.SUMMARIES), stream(seed, Stage.SUMMARIES)
+            for _ in range(2):
+                found = sample_strata(block, size, rng)
+                alone = sample_strata(Block(X, U, Y), size, other)
+                assert found.keys() == alone.keys()
+                for label, part in found.items():
+                    np.testing.assert_array_equal(part.keys, alone[label].keys)
+                    np.testing.assert_array_equal(part.rows.rows, alone[label].rows.rows)
+            assert rng.random() == other.random()
+
+
 @pytest.mark.statistical
 def test_strata__weights_stand_for_the_rows() -> None:
     """Weights before they are scaled to the class are unbiased; false-alarm rate 1e-6."""

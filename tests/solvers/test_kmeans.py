@@ -63,6 +63,43 @@ def test_assign__nearest_of_all(
     np.testing.assert_allclose(distances, every.min(axis=1), rtol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("n_features", [1, 4, 7, 20])
+def test_approach__bits_depend_on_row_and_center_alone(dtype: str, n_features: int) -> None:
+    """Whatever centers stand beside one, and wherever in a tile of rows the row lies."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, n_features)).astype(dtype)
+    centers = rng.normal(size=(11, n_features)).astype(dtype)
+
+    def found(rows: AnyArray, some: AnyArray) -> tuple[AnyArray, AnyArray]:
+        labels, distances = np.zeros(len(rows), dtype=np.int64), np.full(len(rows), np.inf)
+        clusters.approach(rows, some, 0, labels, distances)
+        return labels, distances
+
+    alone = np.stack([found(X, centers[[c]])[1] for c in range(len(centers))])
+
+    for k in range(1, 12):
+        labels, distances = found(X, centers[:k])
+        np.testing.assert_array_equal(labels, alone[:k].argmin(axis=0))
+        np.testing.assert_array_equal(distances, alone[:k].min(axis=0))
+    for start in (1, 2, 5, 129, 255):
+        np.testing.assert_array_equal(found(X[start:], centers)[1], alone.min(axis=0)[start:])
+    np.testing.assert_array_equal(found(X, centers[::-1])[1], alone.min(axis=0))
+    one_by_one = np.zeros(len(X), dtype=np.int64), np.full(len(X), np.inf)
+    for first, stop in ((0, 1), (1, 3), (3, 11)):
+        clusters.approach(X, centers[first:stop], first, *one_by_one)
+    np.testing.assert_array_equal(one_by_one[0], alone.argmin(axis=0))
+    np.testing.assert_array_equal(one_by_one[1], alone.min(axis=0))
+
+
+def test_approach__the_first_of_equal_centers_has_the_row() -> None:
+    centers = np.array([[5.0], [1.0], [5.0], [1.0], [1.0]])
+
+    labels, _ = assign(np.array([[0.0], [9.0]]), centers)
+
+    assert labels.tolist() == [1, 0]
+
+
 @pytest.mark.parametrize("compiled", [True, False])
 def test_cells__means_weights_and_costs(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not compiled:

@@ -198,7 +198,10 @@ def draw_candidates(  # noqa: PLR0917 - all of them are always given
     even = int(inclusion.sum()) // (CLASS_SHARE * len(labels))
     raise_classes(inclusion, scores, codes, np.full(len(labels), max(MIN_OF_CLASS, even)))
     # Class by class: whole units of inclusion lie in each, so that none of them is missed.
-    order = np.argsort(codes.astype(np.min_scalar_type(len(labels))), kind="stable")
+    if codes is rows.coded[2]:
+        order = rows.class_order
+    else:  # some labels are none of the classes
+        order = np.argsort(codes.astype(np.min_scalar_type(len(labels))), kind="stable")
     return np.sort(order[systematic(inclusion[order], rng)])
 
 
