@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -27,11 +27,18 @@ STEPS = 3
 # Centroids up to which all rows meet all of them; of more, those of their own part.
 _DIRECT = 64
 
+# Numbers of the rows of parts that are gathered at a time.
+_BATCH_NUMBERS = 2**20
+
 # Rough solutions whose clusters the cells lie in, and Lloyd steps of each: of few clusters three,
 # for one alone would draw the solver to itself. Of more clusters than the last number none, for
 # their steps would take longer than the read.
 _FEW, _SEVERAL, _STEPS_OF_SEVERAL = 16, 3, 4
 _MOST_CLUSTERS, _STEPS_OF_ONE = 256, 8
+
+# Rows that a rough solution looks at for each cluster, drawn anew for each: of ten clusters in
+# 20,000 rows, solutions on centroids cost as much with 400 as with all, with 100 up to 0.35 % more.
+_ROWS_OF_ROUGH = 500
 
 
 class Centroids(NamedTuple):
@@ -119,10 +126,12 @@ def _small_cells(
 ) -> tuple[IndexArray, FloatArray]:
     """Return the cell of every row, and where their centers are about."""
     if count <= _DIRECT:
-        return _cells(points, weights, count, rng)
+        whole = np.arange(points.shape[0])
+        labels, centers, _ = _cells(points, weights, [whole], [_coins(whole, count, rng)])
+        return labels, centers
     seeds = seed_cells(points, weights, math.isqrt(count), rng).clusters.centers
     parts = cells_of(points, weights, assign(points, seeds)[0], seeds)
-    return _cells_in_parts(points, weights, count, parts, _cells, rng)
+    return _cells_in_parts(points, weights, count, parts, rng, most=count)
 
 
 def _cells_of_solutions(
@@ -131,62 +140,104 @@ def _cells_of_solutions(
     """Return cells that lie each in one cluster of every rough solution."""
     few = n_clusters <= _FEW
     n_solutions, steps = (_SEVERAL, _STEPS_OF_SEVERAL) if few else (1, _STEPS_OF_ONE)
-    labels = np.zeros(points.shape[0], dtype=np.int64)
-    for _ in range(n_solutions):
-        centers = seed_cells(points, weights, n_clusters, rng).clusters.centers
+    n = points.shape[0]
+    labels, n_parts = np.zeros(n, dtype=np.int64), 1
+    some, u = points, weights
+    n_looked_at = _ROWS_OF_ROUGH * n_clusters
+    for number in range(n_solutions):
+        if n_looked_at < n:
+            chosen = np.sort(rng.permutation(n)[:n_looked_at])
+            some, u = points[chosen], weights[chosen]
+        centers = seed_cells(some, u, n_clusters, rng).clusters.centers
         for _ in range(steps):
-            centers = lloyd_step(points, weights, centers).centers
+            centers = lloyd_step(some, u, centers).centers
         both = labels * n_clusters + assign(points, centers)[0]
-        _, firsts, finer = np.unique(both, return_index=True, return_inverse=True)
-        if labels.any() and len(firsts) > count // 2:
+        # What `np.unique` finds, without sorting the rows.
+        used = np.bincount(both, minlength=n_parts * n_clusters) > 0
+        if number and used.sum() > count // 2:
             break
-        labels, starts = finer.astype(np.int64), dense_rows(points[firsts]).astype(np.float64)
+        labels, n_parts = (np.cumsum(used) - 1)[both], int(used.sum())
+    starts = dense_rows(points[_firsts(labels, np.arange(n), n_parts)]).astype(np.float64)
     parts = cells_of(points, weights, labels, starts)
-    return _cells_in_parts(points, weights, count, parts, _small_cells, rng)
+    return _cells_in_parts(points, weights, count, parts, rng, most=_DIRECT)
 
 
-def _cells_in_parts(  # noqa: PLR0917 - all of them are always given
+def _cells_in_parts(
     points: Points,
     weights: FloatArray,
     count: int,
     parts: Partition,
-    cells: Callable[..., tuple[IndexArray, FloatArray]],
     rng: np.random.Generator,
+    *,
+    most: int,
 ) -> tuple[IndexArray, FloatArray]:
-    """Return the cells that `cells` finds in each of the parts."""
+    """Return cells of each of the parts: of more than `most`, found in two levels once more."""
     sizes = np.bincount(parts.labels, minlength=len(parts.clusters))
     order = np.argsort(parts.labels, kind="stable")
-    shares = _shares(parts.clusters.costs, sizes, count)
-    labels, centers, total = np.empty(len(order), dtype=np.int64), [], 0
-    for rows, share in zip(np.split(order, np.cumsum(sizes)[:-1]), shares.tolist(), strict=True):
-        local, found = cells(points[rows], weights[rows], share, rng)
+    shares = _shares(parts.clusters.costs, sizes, count).tolist()
+    rows_of = np.split(order, np.cumsum(sizes)[:-1])
+    found: dict[int, tuple[IndexArray, FloatArray]] = {}
+    direct, coins = [], []
+    for part, (rows, share) in enumerate(zip(rows_of, shares, strict=True)):
+        if share <= most:
+            direct.append(part)
+            coins.append(_coins(rows, share, rng))
+        else:
+            found[part] = _small_cells(points[rows], weights[rows], share, rng)
+    for some in _batches([sizes[part] * points.shape[1] for part in direct]):
+        batch = [rows_of[part] for part in direct[some]]
+        local, centers, counts = _cells(points, weights, batch, coins[some])
+        stops = np.cumsum([len(rows) for rows in batch])[:-1]
+        labels_of = np.split(local, stops)
+        centers_of = np.split(centers, np.cumsum(counts)[:-1])
+        found.update(zip(direct[some], zip(labels_of, centers_of, strict=True), strict=True))
+    labels, all_centers, total = np.empty(len(order), dtype=np.int64), [], 0
+    for part, rows in enumerate(rows_of):
+        local, centers = found[part]
         labels[rows] = total + local
-        centers.append(found)
-        total += len(found)
-    all_centers = np.concatenate(centers)
+        all_centers.append(centers)
+        total += len(centers)
+    joined = np.concatenate(all_centers)
     if total == count:
-        return labels, all_centers
+        return labels, joined
     # Parts of few distinct rows have left seeds over.
     dense = dense_rows(points)
-    distances = own_distances(dense, labels, all_centers)
-    coins = rng.random(min(count, len(dense)) - total)
-    further = plus_plus(dense, weights, coins, labels, distances, n_earlier=total)
-    return labels, np.concatenate([all_centers, dense[further].astype(np.float64)])
+    distances = own_distances(dense, labels, joined)
+    coins_left = rng.random(min(count, len(dense)) - total)
+    further = plus_plus(dense, weights, coins_left, labels, distances, n_earlier=total)
+    return labels, np.concatenate([joined, dense[further].astype(np.float64)])
+
+
+def _coins(rows: IndexArray, count: int, rng: np.random.Generator) -> FloatArray:
+    """Return a uniform number for each of `count` seeds, of which no row is two."""
+    return rng.random(min(count, len(rows)))
+
+
+def _batches(numbers: Sequence[int]) -> Iterator[slice]:
+    """Return ranges of parts that have about 8 MiB of numbers each, and one part at least."""
+    start, total = 0, 0
+    for part, count in enumerate(numbers):
+        if total and total + count > _BATCH_NUMBERS:
+            yield slice(start, part)
+            start, total = part, 0
+        total += int(count)
+    if len(numbers) > start:
+        yield slice(start, len(numbers))
 
 
 def _cells(
-    points: Points, weights: FloatArray, count: int, rng: np.random.Generator
-) -> tuple[IndexArray, FloatArray]:
-    """Return the cell of every row, and where their centers are about."""
-    rows = dense_rows(points)
-    labels, distances = np.zeros(len(rows), dtype=np.int64), np.full(len(rows), np.inf)
-    seeds = plus_plus(rows, weights, rng.random(min(count, len(rows))), labels, distances)
-    centers = rows[seeds].astype(np.float64)
-    if len(centers) == len(rows) or not (weights * distances).any():
-        return labels, centers  # every row is its own center
-    for _ in range(STEPS):
-        centers = lloyd_step(rows, weights, centers).centers
-    return assign(rows, centers)[0], centers
+    points: Points, weights: FloatArray, parts: Sequence[IndexArray], coins: Sequence[FloatArray]
+) -> tuple[IndexArray, FloatArray, IndexArray]:
+    """Return the cell of every row in its part, where their centers are about, and how many."""
+    from daskcoreset.solvers import kmeans_numba as loops
+
+    order = np.concatenate(parts)
+    starts, coin_starts = (np.cumsum([0, *map(len, each)]) for each in (parts, coins))
+    rows = dense_rows(points[order])
+    found: tuple[IndexArray, FloatArray, IndexArray] = loops.cells_of_parts(
+        rows, weights[order], starts, np.concatenate(coins), coin_starts, STEPS
+    )
+    return found
 
 
 def _shares(costs: FloatArray, sizes: IndexArray, count: int) -> IndexArray:
@@ -210,8 +261,9 @@ def _shares(costs: FloatArray, sizes: IndexArray, count: int) -> IndexArray:
 def _ordered(cells: Partition) -> Centroids:
     """Order the cells by the rows nearest to their centroids."""
     clusters, labels, distances = cells
-    order = np.lexsort((distances, labels))
-    nearest = order[np.flatnonzero(np.diff(labels[order], prepend=-1))]
+    smallest = np.full(len(clusters), np.inf)
+    np.minimum.at(smallest, labels, distances)
+    nearest = _firsts(labels, np.flatnonzero(distances == smallest[labels]), len(clusters))
     ranks = np.argsort(nearest)
     number = np.empty(len(ranks), dtype=np.int64)
     number[ranks] = np.arange(len(ranks))
@@ -222,3 +274,10 @@ def _ordered(cells: Partition) -> Centroids:
         number[labels],
         clusters.costs[ranks],
     )
+
+
+def _firsts(labels: IndexArray, rows: IndexArray, count: int) -> IndexArray:
+    """Return the first of some increasing rows of each label; every label has one."""
+    firsts = np.empty(count, dtype=np.int64)
+    firsts[labels[rows[::-1]]] = rows[::-1]  # of several values the last one stays
+    return firsts

@@ -189,3 +189,94 @@ def own_distances(
             gap = points[i, j] - centers[c, j]
             total += gap * gap
         distances[i] = total
+
+
+# Rows of a part from which they lie beside one another: of fewer, most lanes would be empty.
+_FEW_ROWS = 48
+
+
+@jit(ROW_SUMS)
+def _nearest_of_few(
+    points: AnyArray, centers: FloatArray, labels: IndexArray
+) -> None:  # pragma: no cover - runs compiled
+    """Fill `labels` with the nearest center of every row."""
+    n, d = points.shape
+    for i in range(n):
+        smallest = np.inf
+        for c in range(centers.shape[0]):
+            total = 0.0
+            for j in range(d):
+                gap = points[i, j] - centers[c, j]
+                total += gap * gap
+            if total < smallest:
+                smallest = total
+                labels[i] = c
+
+
+@jit(IN_ORDER)
+def _moved(
+    points: AnyArray, weights: FloatArray, labels: IndexArray, centers: FloatArray
+) -> int:  # pragma: no cover - runs compiled
+    """Move centers to the means of their cells, those without any out; return their number."""
+    k = centers.shape[0]
+    mass, shift = np.zeros(k), np.zeros(centers.shape)
+    cell_means(points, weights, labels, centers, mass, shift)
+    count = 0
+    for c in range(k):
+        if mass[c] > 0.0:
+            centers[count] = centers[c] + shift[c] / mass[c]
+            count += 1
+    return count
+
+
+@jit(IN_ORDER)
+def cells_of_parts(  # noqa: PLR0917 - numba takes arguments by position
+    points: AnyArray,
+    weights: FloatArray,
+    starts: IndexArray,
+    coins: FloatArray,
+    coin_starts: IndexArray,
+    n_steps: int,
+) -> tuple[IndexArray, FloatArray, IndexArray]:  # pragma: no cover - runs compiled
+    """Return cells of every part of the rows: k-means++, and steps of Lloyd.
+
+    Parts are ranges of rows between `starts`, with seeds by the coins between `coin_starts`.
+
+    Returns
+    -------
+    labels : ndarray of shape (n,), int64
+        Cell of every row among those of its part.
+    centers : ndarray of shape (k, d), float64
+        Where those of the parts are about, one part after another.
+    counts : ndarray, int64
+        Cells of every part.
+    """
+    n, d = points.shape
+    labels, distances = np.zeros(n, np.int64), np.full(n, np.inf)
+    all_centers, counts = np.empty((coins.shape[0], d)), np.empty(starts.shape[0] - 1, np.int64)
+    total = 0
+    for part in range(counts.shape[0]):
+        first, stop = starts[part], starts[part + 1]
+        rows, u = points[first:stop], weights[first:stop]
+        own, gaps = labels[first:stop], distances[first:stop]
+        some = coins[coin_starts[part] : coin_starts[part + 1]]
+        seeds = kmeans_plus_plus(rows, u, some, 0, own, gaps)
+        k = seeds.shape[0]
+        centers = all_centers[total : total + k]
+        cost = 0.0
+        for c in range(k):
+            for j in range(d):
+                centers[c, j] = rows[seeds[c], j]
+        for i in range(stop - first):
+            cost += u[i] * gaps[i]
+        if k < stop - first and cost > 0.0:  # else every row is its own center
+            for _ in range(n_steps):
+                k = _moved(rows, u, own, centers[:k])
+                if stop - first < _FEW_ROWS:
+                    _nearest_of_few(rows, centers[:k], own)
+                else:
+                    gaps[:] = np.inf
+                    nearest_center(rows, centers[:k], 0, own, gaps)
+        counts[part] = k
+        total += k
+    return labels, all_centers[:total].copy(), counts

@@ -1,9 +1,11 @@
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from daskcoreset.solvers import kmeans_numba as loops
 from daskcoreset.solvers.centroids import centroids
 from daskcoreset.solvers.kmeans import nearest, solve
 
@@ -117,3 +119,37 @@ def test_centroids__for_clusters_of_few_distinct_rows() -> None:
         assert len(np.unique(found.points, axis=0)) == n_points <= min(count, 130)
         assert n_points >= 0.95 * min(count, 130)
         assert found.weights.sum() == len(rows)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_cells_of_parts__are_those_of_every_part_alone(dtype: Any) -> None:
+    rng = np.random.default_rng(3)
+    sizes, n_seeds = np.array([300, 1, 20, 47, 130]), np.array([9, 1, 20, 5, 3])
+    starts, coin_starts = (np.concatenate([[0], np.cumsum(each)]) for each in (sizes, n_seeds))
+    rows = rng.normal(size=(sizes.sum(), 5)).astype(dtype)
+    weights = rng.uniform(0.5, 3.0, len(rows))
+    coins = rng.random(n_seeds.sum())
+    labels, centers, counts = loops.cells_of_parts(rows, weights, starts, coins, coin_starts, 3)
+    ends = np.cumsum(counts)
+    assert len(centers) == ends[-1]
+    for part, (start, stop) in enumerate(itertools.pairwise(starts)):
+        own, u = rows[start:stop].astype(np.float64), weights[start:stop]
+        found = _plain_cells(own, u, coins[coin_starts[part] : coin_starts[part + 1]])
+        of_part = centers[ends[part] - counts[part] : ends[part]]
+        np.testing.assert_allclose(of_part, found, rtol=1e-6, atol=1e-6)
+        np.testing.assert_array_equal(labels[start:stop], nearest(own, of_part)[0])
+
+
+def _plain_cells(rows: np.ndarray, weights: np.ndarray, coins: np.ndarray) -> np.ndarray:
+    """k-means++ by inverting the cumulative costs, and three steps of Lloyd."""
+    costs, chosen = weights, []
+    for coin in coins:
+        chosen.append(int(np.searchsorted(np.cumsum(costs), coin * costs.sum(), side="right")))
+        gaps = rows[:, np.newaxis] - rows[chosen]
+        costs = weights * (gaps**2).sum(axis=2).min(axis=1)
+    centers = rows[chosen]
+    for _ in range(3 if len(rows) > len(chosen) else 0):
+        labels = ((rows[:, np.newaxis] - centers) ** 2).sum(axis=2).argmin(axis=1)
+        cells = [labels == number for number in range(len(centers)) if (labels == number).any()]
+        centers = np.array([np.average(rows[c], axis=0, weights=weights[c]) for c in cells])
+    return centers

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -75,6 +75,33 @@ class HeldOut:
         unseen = np.maximum(1.0 - 1.0 / self.factors, 0.0)
         squares = float(unseen @ (weights * (of_held_out - rest)) ** 2)
         return mean, share * float(np.sqrt(squares) / weights.sum())
+
+    def part(self, count: int) -> HeldOut:
+        """Return some of the rows, the same on every call, for what all of them would take long.
+
+        Parameters
+        ----------
+        count : int
+            Rows of the part; all are returned where they are no more.
+
+        Examples
+        --------
+        >>> ones = np.ones(4)
+        >>> part = HeldOut(np.eye(4), ones, 5 * ones, ones, total=24.0).part(2)
+        >>> part.points.shape, part.factors.tolist()
+        ((2, 4), [10.0, 10.0])
+        """
+        n = len(self.weights)
+        if n <= count:
+            return self
+        # Their order may be periodic.
+        rows = np.sort(np.random.default_rng(0).permutation(n)[:count])
+        return replace(
+            self,
+            points=self.points[rows],
+            weights=self.weights[rows],
+            factors=self.factors[rows] * (n / count),
+        )
 
 
 def hold_out(  # noqa: PLR0917 - all of them are always given
