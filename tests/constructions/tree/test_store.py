@@ -270,6 +270,13 @@ def test_tree__without_leaves(tmp_path: Path) -> None:
 # --- the disk ------------------------------------------------------------------------------
 
 
+def test_repr__counts_the_leaves(tmp_path: Path) -> None:
+    tree = CoresetTree.create(tmp_path / "t", size=20, random_state=0)
+    for count in ("0 leaves", "1 leaf", "2 leaves"):
+        assert f"{count}, size 20" in repr(tree)
+        tree.append(day(0))
+
+
 def test_changes__of_two_writers_one_wins(tmp_path: Path, monkeypatch: Any) -> None:
     tree = made(tmp_path / "t", 3)
     refuse_late_writers(tree, lambda: CoresetTree.open(tmp_path / "t"))
