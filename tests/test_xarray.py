@@ -570,6 +570,26 @@ def test_build__takes_no_bounds_of_times_for_the_rows_of_a_stored_cube(tmp_path:
         build(tmp_path / "cube.zarr")
 
 
+@pytest.mark.parametrize("chunks", [None, {}], ids=["stored", "dask"])
+@pytest.mark.parametrize(("read", "written"), [(2, 3), (3, 2), (2, 2), (3, 3)])
+def test_predictions__are_written_in_any_format_of_zarr(
+    tmp_path: Path, read: Any, written: Any, chunks: Any
+) -> None:
+    """Coordinates remember the codecs of their store, which no other format has."""
+    encoding = {"lat": {"chunks": (3,)}, "time": {"units": "hours since 2020-01-01"}}
+    weather().to_zarr(tmp_path / "in", encoding=encoding, consolidated=False, zarr_format=read)
+    cube = xr.open_zarr(tmp_path / "in", chunks=chunks, consolidated=False)
+    before = {name: dict(coord.encoding) for name, coord in cube.coords.items()}
+    model = cube.coreset.kmeans(2, columns=["t2m", "u10"], random_state=0)
+    for name, made in (("labels", model.predict(cube)), ("distances", model.transform(cube))):
+        path = tmp_path / name
+        made.rename(name).to_dataset().to_zarr(path, consolidated=False, zarr_format=written)
+        again = xr.open_zarr(path, consolidated=False)
+        xr.testing.assert_equal(again[name], made)
+        assert again.time.encoding["units"] == "hours since 2020-01-01"
+    assert {name: dict(coord.encoding) for name, coord in cube.coords.items()} == before
+
+
 # --- workers -------------------------------------------------------------------------------
 
 

@@ -37,7 +37,7 @@ from daskcoreset.cli.parameters import (
 )
 from daskcoreset.constructions.tree.store import CoresetTree
 from daskcoreset.constructions.tree.windows import read_date
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.core.secrets import without_secrets
 from daskcoreset.sensitivities import CONSTRUCTIONS
 
@@ -113,6 +113,7 @@ def append(
     read = read_options(source, told, names_of(column, columns), missing_chunks)
     if (schema := kept._manifest.schema) is not None:  # noqa: SLF001 - as the other leaves have it
         read, _ = as_built({"columns": schema.columns}, source, read)
+    forgotten = weights is None and _is_weighted(kept)
     leaf = kept.append(
         absolute(source),
         labels,
@@ -124,6 +125,11 @@ def append(
         timeout=timeout,
         **read.keywords,
     )
+    if forgotten:
+        warn_user(
+            "--weights is missing, and the leaves before have weights: every row of IN counts as "
+            "one. Where it has weights, delete the leaf, and append it with --weights."
+        )
     show("leaf", {key: asdict(leaf)[key] for key in ("name", "rows", "time", "weight")})
 
 
@@ -196,6 +202,12 @@ def leaves(tree: Tree, *, storage_option: StorageOptions = None, as_json: Json =
         report("leaves", facts, as_json=True)
     else:
         typer.echo(repr(table))
+
+
+def _is_weighted(tree: CoresetTree) -> bool:
+    """Whether all leaves with rows weigh something else than their rows, counted as one each."""
+    counts = [(leaf.rows - leaf.n_dropped, leaf.weight) for leaf in tree.leaves if leaf.rows]
+    return bool(counts) and all(rows != weight for rows, weight in counts)
 
 
 def _date(flag: str, text: str | None) -> dt.date | None:

@@ -14,7 +14,7 @@ from daskcoreset.core.coreset import Coreset, freeze, loaded_coreset, stored_cor
 from daskcoreset.core.data_summary import DataSummary
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.storage import read_group, write_group
-from daskcoreset.core.tables import counted, html_table, text_table
+from daskcoreset.core.tables import counted, html_table, short_seed, text_table
 from daskcoreset.core.validation import shown
 from daskcoreset.core.zarr_places import Location, location_name
 
@@ -133,12 +133,12 @@ class Portfolio(Mapping[str, Coreset]):
 
     def _title(self) -> str:
         record = self.provenance
-        of = f" of {record['n']:,} rows" if "n" in record else ""
+        of = f" of {counted(record['n'], 'row')}" if "n" in record else ""
         reads = f", {counted(record['passes'], 'read')}" if "passes" in record else ""
-        seed = f", seed {record['seed']}" if record.get("seed") is not None else ""
-        features = next(iter(self.members.values())).n_features
+        seed = f", seed {short_seed(record['seed'])}" if record.get("seed") is not None else ""
+        features = counted(next(iter(self.members.values())).n_features, "feature")
         coresets = counted(len(self), "coreset")
-        return f"{type(self).__name__}({coresets}{of}, {features:,} features{reads}{seed})"
+        return f"{type(self).__name__}({coresets}{of}, {features}{reads}{seed})"
 
     def _table(self) -> list[tuple[str, ...]]:
         return [

@@ -235,7 +235,10 @@ def read_folder(
                         raise
         except (FileNotFoundError, NotADirectoryError) as error:
             if not path.is_dir() and find_previous(path) is None:
-                raise StoreError(f"{path}: no Zarr version 3 group; check the path") from error
+                found = "" if os.path.lexists(path) else "nothing is there, and "
+                raise StoreError(
+                    f"{path}: {found}no Zarr version 3 group; check the path"
+                ) from error
     raise StoreError(f"{path} was replaced at each of {_N_READS} reads; read it again")
 
 

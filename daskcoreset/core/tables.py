@@ -34,15 +34,15 @@ def text_table(rows: Sequence[Sequence[str]], left_columns: Iterable[int] = (0,)
     ]
 
 
-def counted(count: int, noun: str) -> str:
+def counted(count: int, noun: str, several: str | None = None) -> str:
     """Return a number with what it counts.
 
     Examples
     --------
-    >>> counted(1, "row"), counted(2000, "row")
-    ('1 row', '2,000 rows')
+    >>> counted(1, "row"), counted(2000, "row"), counted(2, "leaf", "leaves")
+    ('1 row', '2,000 rows', '2 leaves')
     """
-    return f"{count:,} {noun}{'s' * (count != 1)}"
+    return f"{count:,} {noun if count == 1 else several or noun + 's'}"
 
 
 def kind_of_values(values: AnyArray) -> str:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias, Unpack
 import numpy as np
 from scipy.sparse import issparse
 from sklearn import get_config
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.metrics import accuracy_score
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import Interval, InvalidParameterError, StrOptions
@@ -151,6 +151,15 @@ def resolve_for(
         return resolve_method(method, n_clusters)
     except InvalidInputError:  # it has no such parameter, or is unknown
         return resolve_method(method)
+
+
+def _other_method(estimator: Any) -> str:
+    """Name a method whose coresets are for solutions of one size, of the kind that is fitted."""
+    if is_classifier(estimator):
+        return 'method="svm" or "logistic"'
+    if is_regressor(estimator):
+        return 'method="least_squares"'
+    return "a method with n_clusters, for example StrongKMeans(10)"
 
 
 def is_for_any_k(coreset: Coreset) -> bool:
@@ -701,6 +710,11 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
             raise InvalidInputError(
                 f"method {method.name!r} needs labels, which {type(self).__name__} does not use; "
                 f'pass another one, for example "lightweight".'
+            )
+        if size == "auto" and n_clusters is None and method.objective.n_parts is None:
+            raise InvalidInputError(
+                f'size="auto" compares costs of solutions, and method {method.name!r} does not say '
+                f"of how many centers; pass a number of rows, or {_other_method(self)}."
             )
         if n_clusters is not None and not takes_parts(method, n_clusters):
             n_clusters = None

@@ -20,7 +20,7 @@ from sklearn.utils.validation import (
 
 from daskcoreset.core.blocks import find_missing_label
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
+from daskcoreset.core.errors import InvalidTypeError, warn_user
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray, Points, Sampling
@@ -247,12 +247,6 @@ class CoresetEstimator(CoresetModel):
             self._require_labels(y)
         rows = data or row_blocks(X, y, sample_weight, on_invalid=self.on_invalid)
         seed = resolve_seed(self.random_state)
-        if self.size == "auto" and method.objective.n_parts is None and n_clusters is None:
-            raise InvalidInputError(
-                f'size="auto" compares costs of solutions, and method {method.name!r} does not say '
-                f"of how many centers; pass a number of rows, or a method with n_clusters, for "
-                f"example StrongKMeans(10)."
-            )
         self.coreset_ = self._coreset_of(
             rows, X, size=self.size, method=method, seed=seed, n_clusters=n_clusters
         )

@@ -141,16 +141,26 @@ def area_weights(layout: Layout) -> Any:
 
 
 def _coordinate(kind: str, coords: Sequence[Any]) -> Any:
-    """Return the coordinate that is latitude or longitude, or None."""
+    """Return the coordinate that is latitude or longitude, or None.
+
+    That of a dimension goes before others; of several others none is better than the rest.
+    """
     # An axis alone may be that of a map in metres.
     for attribute, values in (
         ("units", _UNITS[kind]),
         ("standard_name", (kind,)),
         ("axis", (_AXES[kind],)),
     ):
-        for coord in coords:
-            if _attribute(coord, attribute) in values:
-                return coord
+        found = [coord for coord in coords if _attribute(coord, attribute) in values]
+        found = [coord for coord in found if coord.dims == (coord.name,)] or found
+        if len(found) > 1 and kind == "latitude":
+            raise InvalidInputError(
+                f'sample_weight is "area", and the coordinates {[one.name for one in found]} of X '
+                f"say all that they are latitude; leave one of them, for example with "
+                f"X.drop_vars({str(found[-1].name)!r}), or pass the areas as a DataArray."
+            )
+        if found:
+            return found[0]
     return None
 
 

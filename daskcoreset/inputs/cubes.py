@@ -26,6 +26,10 @@ from daskcoreset.inputs.options import Reading, ReadOptions, check_columns
 # The variable of a DataArray without a name.
 UNNAMED = "value"
 
+# What of the encoding of a coordinate is about its values. The rest is of the store that it was
+# read from, such as codecs, which no other format of Zarr or file takes.
+_CODED = ("units", "calendar", "dtype", "_FillValue", "missing_value", "scale_factor", "add_offset")
+
 
 @dataclass(frozen=True, eq=False)
 class Feature:
@@ -302,6 +306,8 @@ class Cube:
         if last and called is not None:
             coords = {**coords, last[0]: called}
         made = xr.DataArray(array, coords, (*self.dims, *last), name)
+        for coord in made.coords.values():  # in a copy of the variable, which is not the input's
+            coord.encoding = {key: coord.encoding[key] for key in _CODED if key in coord.encoding}
         return made.transpose(*self.order, *last)
 
 

@@ -145,8 +145,9 @@ class Advice:
     def _sentence(self) -> str:
         uniform = "; a uniform sample of this size is enough" if self.uniform_is_enough else ""
         cost = f"{counted(self.plan.reads, 'read')}, about {self.seconds:.2g} s"
+        some = f"{self.size:,} of" if self.size < self.n_rows else "all of"
         return (
-            f"{self.task}: {self.name}, {self.size:,} of {self.n_rows:,} rows, expected error "
+            f"{self.task}: {self.name}, {some} {counted(self.n_rows, 'row')}, expected error "
             f"{_percent(self.error)} ({_percent(self.low)} to {_percent(self.high)}), "
             f"{cost}{uniform}"
         )

@@ -116,6 +116,17 @@ def test_append__takes_the_columns_of_the_leaves_before(tmp_path: Path, capsys: 
     assert {*coreset.points[:, 0]} <= {*frame["b"]}
 
 
+def test_append__warns_where_weights_are_forgotten(tree: Path, npz: Path, capsys: Capture) -> None:
+    capsys.readouterr()
+    assert call_main("tree", "append", tree, npz, "--name", "d", "--weights", "sample_weight") == 0
+    assert not capsys.readouterr().err
+    assert call_main("tree", "append", tree, npz, "--name", "e") == 0
+    assert "warning: --weights is missing" in capsys.readouterr().err
+    # Where some leaves count rows, that is what was meant.
+    assert call_main("tree", "append", tree, npz, "--name", "f") == 0
+    assert not capsys.readouterr().err
+
+
 def test_tree__without_a_command_is_its_help(capsys: Capture) -> None:
     assert call_main("tree") == 2
     said = capsys.readouterr()

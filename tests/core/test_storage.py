@@ -432,9 +432,14 @@ def test_groups__errors_of_other_file_systems() -> None:
 
 def test_read_group__makes_nothing_where_nothing_is(tmp_path: Path) -> None:
     for path in (tmp_path / "s", tmp_path / "no" / "s"):
-        with pytest.raises(StoreError, match="no Zarr version 3 group; check the path"):
+        with pytest.raises(StoreError, match="s: nothing is there, and no Zarr version 3 group"):
             read(path)
     assert snapshot(tmp_path) == {}
+    (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "folder").mkdir()
+    for name in ("file", "folder"):
+        with pytest.raises(StoreError, match=f"{name}: no Zarr version 3 group; check the path"):
+            read(tmp_path / name)
 
 
 @pytest.mark.parametrize("occupy", [a_file, a_home, an_old_group, a_foreign_group, an_array])

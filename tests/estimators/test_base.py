@@ -35,6 +35,7 @@ from daskcoreset.estimators import (
     CoresetGaussianMixture,
     CoresetKMeans,
     CoresetLogisticRegression,
+    CoresetRidge,
     CoresetSVC,
     CSVRGClassifier,
     LinearSVM,
@@ -110,6 +111,27 @@ def test_estimator__passes_the_checks_of_scikit_learn(
     estimator: Any, check: Callable[[Any], None]
 ) -> None:
     check(estimator)
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize(
+    ("model", "advice"),
+    [
+        (CoresetLogisticRegression(size="auto", method="uniform"), 'method="svm" or "logistic"'),
+        (CoresetEstimator(LogisticRegression(), size="auto"), 'method="svm" or "logistic"'),
+        (CoresetRidge(size="auto", method="lightweight"), 'method="least_squares"'),
+        (CoresetEstimator(StandardScaler(), size="auto"), "a method with n_clusters"),
+    ],
+)
+def test_fit__of_an_automatic_size_names_methods_that_go_with_it(
+    model: Any, advice: str, lazy: bool
+) -> None:
+    data = da.from_array(X, chunks=(500, -1)) if lazy else X
+    y = (X[:, 0] > np.median(X[:, 0])).astype(int)
+    with pytest.raises(
+        InvalidInputError, match=f"of how many centers.*number of rows, or {advice}"
+    ):
+        model.fit(data, y)
 
 
 @pytest.mark.parametrize("lazy", [False, True])

@@ -97,6 +97,18 @@ def test_weights__that_cannot_be_used(cube: xr.Dataset, weights: Any, message: s
         build(cube, size=3, sample_weight=weights, sample_dims=DIMS)
 
 
+def test_area__of_several_latitudes_is_by_that_of_a_dimension() -> None:
+    north = {"units": "degrees_north"}
+    first = weather().drop_vars("lat").assign_coords(start=("lat", np.arange(8.0), north))
+    expected = weights_of(weather(), "area")
+    both = first.assign_coords(lat=weather().lat)
+    assert list(both.coords).index("start") < list(both.coords).index("lat")
+    np.testing.assert_array_equal(weights_of(both, "area"), expected)
+    ends = first.assign_coords(end=("lat", np.arange(8.0) + 1, north))
+    with pytest.raises(InvalidInputError, match=r"\['start', 'end'\] .*drop_vars\('end'\)"):
+        build(ends, size=3, sample_weight="area", sample_dims=DIMS)
+
+
 def test_area__of_a_grid_that_is_not_regular() -> None:
     north, east = {"units": "degrees_north"}, {"units": "degrees_east"}
     bent = weather().drop_vars("lat").assign_coords(nav=(("lat", "lon"), np.ones((8, 10)), north))

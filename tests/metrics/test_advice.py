@@ -79,6 +79,12 @@ def test_advise__says_that_uniform_is_enough_for_large_clusters() -> None:
     assert ("is enough" in repr(advice)) == advice.uniform_is_enough
 
 
+def test_advise__of_fewer_rows_than_the_size_takes_all() -> None:
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    advice = advise(X, n_clusters=2, budget=1000, random_state=0)
+    assert f"{advice.name}, all of 60 rows, expected error 0 %" in repr(advice)
+
+
 @pytest.mark.parametrize("n", [4000, 12_000])
 def test_advise__reads_once_and_foretells_the_error(
     n: int, monkeypatch: pytest.MonkeyPatch

@@ -210,7 +210,8 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
             raise InvalidInputError("leaves is empty; pass at least one name, or leave it out.")
         if not_text := [name for name in names if not isinstance(name, str)]:
             raise InvalidTypeError(
-                f"leaves holds {shown(not_text[0])}; pass names, which are text."
+                f"leaves holds {shown(not_text[0])}; pass names, which are text, or positions as "
+                f"one number or a slice."
             )
         positions = {self.position(name) for name in names}
         if len(positions) < len(names):

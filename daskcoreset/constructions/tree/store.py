@@ -32,7 +32,7 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.inside import refuse_inside
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState
-from daskcoreset.core.tables import short_seed
+from daskcoreset.core.tables import counted, short_seed
 from daskcoreset.core.typing import IndexArray, Metric, Sampling
 from daskcoreset.core.validation import as_int, check_choice, check_count, check_flag
 from daskcoreset.core.zarr_places import Location
@@ -231,10 +231,10 @@ class CoresetTree:
         return cls(*_opened(place_at("path", path, _LAYOUT, storage_options), method))
 
     def __repr__(self) -> str:
-        settings = self._settings
+        settings, leaves = self._settings, counted(len(self.leaves), "leaf", "leaves")
         return (
-            f"{type(self).__name__}({settings.reducer.name}: {len(self.leaves):,} leaves, size "
-            f"{settings.size:,}, seed {short_seed(settings.seed)}, version {self.version})"
+            f"{type(self).__name__}({settings.reducer.name}: {leaves}, "
+            f"size {settings.size:,}, seed {short_seed(settings.seed)}, version {self.version})"
         )
 
     def _repr_html_(self) -> str:

@@ -323,6 +323,14 @@ def test_to_zarr__brings_all_back(tmp_path: Path) -> None:
         portfolio["trees"]
 
 
+def test_portfolio__is_told_in_words_that_fit_and_with_a_short_seed() -> None:
+    seed = 163658991865484104730248038907061454586
+    one = daskcoreset.build(np.ones((50, 1)), size=5, method=["uniform"], random_state=seed)
+    title = "Portfolio(1 coreset of 50 rows, 1 feature, 1 read, seed 163658…454586)"
+    assert repr(one).splitlines()[0] == title
+    assert title in one._repr_html_()
+
+
 # --- several lazy builds in one compute ---
 
 

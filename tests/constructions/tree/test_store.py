@@ -241,7 +241,11 @@ def test_changes__bad_input_changes_nothing(tmp_path: Path) -> None:
         (lambda: tree.delete("day 9"), InvalidInputError, "there is no leaf 'day 9'"),
         (lambda: tree.delete([]), InvalidInputError, "leaves is empty"),
         (lambda: tree.coreset(["day 1", "day 1"]), InvalidInputError, "names 'day 1' twice"),
-        (lambda: tree.coreset([wrong]), InvalidTypeError, "leaves holds 7"),
+        (
+            lambda: tree.coreset([wrong]),
+            InvalidTypeError,
+            "leaves holds 7; pass names, .* as one number or a slice",
+        ),
         (lambda: tree.coreset(slice("day 2", "day 1")), InvalidInputError, "back to"),
         (lambda: tree.coreset(slice("day 0", None, 2)), InvalidInputError, "slice with step"),
         (lambda: tree.locate(np.array([180])), InvalidInputError, "the leaves have 180 rows"),
@@ -268,6 +272,13 @@ def test_tree__without_leaves(tmp_path: Path) -> None:
 
 
 # --- the disk ------------------------------------------------------------------------------
+
+
+def test_repr__counts_the_leaves(tmp_path: Path) -> None:
+    tree = CoresetTree.create(tmp_path / "t", size=20, random_state=0)
+    for count in ("0 leaves", "1 leaf", "2 leaves"):
+        assert f"{count}, size 20" in repr(tree)
+        tree.append(day(0))
 
 
 def test_changes__of_two_writers_one_wins(tmp_path: Path, monkeypatch: Any) -> None:
