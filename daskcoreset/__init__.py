@@ -1,7 +1,34 @@
 """Coresets of data larger than memory: small weighted subsets with a guarantee.
 
-`build` turns any array-like, in memory, on disk or on a cluster, into a `Coreset`, whose
-points and weights any solver with ``sample_weight`` takes.
+Two calls do most of the work::
+
+    coreset = daskcoreset.build(X, size=2000, n_clusters=10)  # a Coreset: points, weights, indices
+    model = daskcoreset.estimators.CoresetKMeans(10).fit(X)  # builds one, and solves on it
+
+X is an array, data frame or path, in memory, on disk or on a cluster; any solver with
+``sample_weight`` takes the rows of a coreset. ``help(daskcoreset.build)`` says what X may be, and
+which constructions there are; the help of every name below, and the guide, say more.
+
+Build and keep
+    `build`, `Coreset` (``save``, ``load``, ``merge``, ``audit``, ``plot``, ``explore``,
+    ``to_xarray``), `Portfolio`, `DataSummary`, `WeightedPoints`; lazily `Lazy`, `BuildPlan`;
+    `time_limit`, `trusted_stores`
+Models, as in scikit-learn
+    `estimators`: CoresetKMeans, CoresetGaussianMixture, CoresetBregman, CoresetLogisticRegression,
+    CoresetSVC, CoresetRidge, CoresetElasticNet, CoresetQuantileRegressor, CoresetEstimator,
+    CSVRGClassifier, MaxMarginClassifier, ActiveMaxMarginClassifier and others
+Which method, which size, and can it be trusted
+    `advise`, `Advice`, `audit`, `Audit`, `sizing`, `metrics`, `plotting`
+Constructions, for ``build(X, method=...)``
+    `Uniform`, `Lightweight`, `StrongKMeans`, `MixtureCoreset`, `BregmanLightweight`,
+    `StrongBregman`, `SVM`, `Logistic`, `LeastSquares`, `QuantileRegression`, `Coverage`,
+    `MaxMarginCoreset`, `ActiveMaxMargin`, `OutlierMaxMargin`, `coverage`, `margin`, `divergences`
+Streams and stored trees
+    `CoresetStream`, `CoresetTree`, `TreeWindow`, `Refresh`, `Drift`
+For constructions of one's own
+    `Sensitivity`, `Reducer`, `SensitivityReducer`, `objectives`, `testing`
+Else
+    `datasets`, `errors`; ``import daskcoreset.xarray`` gives xarray objects ``.coreset``
 """
 
 from __future__ import annotations
@@ -97,6 +124,11 @@ __all__ = [
     "trusted_stores",
 ]
 
+# For type checkers. At run time `help` would print the whole bodies of all that is in it, some
+# 6,000 lines, where a name is what is looked for.
+_PUBLIC = __all__
+del __all__
+
 __version__ = "0.1.0"
 
 # Modules that users import by these names, and that lie in folders.
@@ -114,7 +146,7 @@ for _name, _module in {"coverage": coverage, "divergences": divergences, "margin
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted(_PUBLIC)
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -7,17 +7,21 @@ import importlib
 import inspect
 import json
 import os
+import pydoc
 import re
 import runpy
 import shutil
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pytest
+
+import daskcoreset
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = ROOT / "docs" / "reference" / "index.rst"
@@ -32,8 +36,22 @@ MODULES = (
 def test_reference__has_every_public_name() -> None:
     listed = set(re.findall(r"^   (\w+)$", REFERENCE.read_text(), flags=re.MULTILINE))
     for module in ("daskcoreset", *(f"daskcoreset.{name}" for name in MODULES)):
-        public = set(importlib.import_module(module).__all__) - set(MODULES)
+        public = set(_names_of(importlib.import_module(module))) - set(MODULES)
         assert public <= listed, f"docs/reference/index.rst lacks {sorted(public - listed)}"
+
+
+def _names_of(module: ModuleType) -> list[str]:
+    """Public names of a module; those of the package are what `dir` lists."""
+    return list(getattr(module, "__all__", dir(module)))
+
+
+def test_help__of_the_package_fits_two_screens() -> None:
+    shown = pydoc.plain(pydoc.render_doc(daskcoreset)).splitlines()
+    assert len(shown) < 100  # 6,228 with the bodies of all classes
+    assert any("daskcoreset.build(" in line for line in shown[:24])
+    for name in dir(daskcoreset):
+        assert f"`{name}`" in (daskcoreset.__doc__ or ""), f"the package's help lacks {name}"
+    assert "on_invalid" in pydoc.plain(pydoc.render_doc(daskcoreset.build))
 
 
 def test_notebooks__are_in_the_list() -> None:
@@ -290,7 +308,7 @@ def _public_docstrings() -> dict[str, str]:
     for module in ("daskcoreset", *(f"daskcoreset.{name}" for name in (*MODULES, "xarray"))):
         space = importlib.import_module(module)
         found.setdefault(space.__doc__ or "", module)
-        members = {name: getattr(space, name) for name in space.__all__}
+        members = {name: getattr(space, name) for name in _names_of(space)}
         for name, text in _documented(members, module):
             found.setdefault(text, name)
     return {name: text for text, name in found.items()}

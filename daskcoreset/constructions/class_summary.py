@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,8 @@ class ClassSummary:
     moments : Moments
     low, high : ndarray of shape (d,), float64
         Least and largest number of every column, over rows with a positive weight.
+    n_read : int
+        Rows as read, with those that were dropped; zero until all are.
     """
 
     classes: AnyArray
@@ -43,6 +45,7 @@ class ClassSummary:
     moments: Moments
     low: FloatArray
     high: FloatArray
+    n_read: int = 0
 
     @property
     def weight(self) -> float:
@@ -90,7 +93,8 @@ def summarise_classes(blocks: RowBlocks, *, progress: bool | None = False) -> Cl
     """
     if not blocks.has_labels:
         raise InvalidInputError("y is missing; pass the labels of the rows.")
-    summary: ClassSummary = map_reduce(blocks, _of_block, _merge, progress=progress).value
+    found = map_reduce(blocks, _of_block, _merge, progress=progress)
+    summary: ClassSummary = replace(found.value, n_read=found.n_rows)
     if not summary.weight:
         raise InvalidInputError("sample_weight is zero for every row; give some row a weight.")
     return summary

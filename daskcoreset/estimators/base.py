@@ -61,6 +61,7 @@ from daskcoreset.execution.waiting import compute_all
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.cubes import Cube, dataset_of, is_xarray
 from daskcoreset.inputs.dataframes import frame_source
+from daskcoreset.inputs.known_columns import known_blocks
 from daskcoreset.inputs.options import ReadKeywords, ReadOptions, is_path, takes_reading
 from daskcoreset.objectives import Objective, QuantizationError
 from daskcoreset.sensitivities import Sensitivity, resolve_method, takes_parts
@@ -639,8 +640,7 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
     passes: Any
     on_invalid: Any = None
     timeout: float | None = None
-    # Why `fit` takes no coreset in place of X, and what to do; None where it does. Of the largest
-    # margin alone, which is no sum over rows either that an audit could compare.
+    # Why `fit` takes no coreset in place of X, and what to do; None where it does.
     _no_coreset: ClassVar[str | None] = None
     # What `fit` was given in place of X, while it runs.
     _given: Coreset | None = None
@@ -788,7 +788,7 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
         Raises
         ------
         InvalidInputError
-            As `daskcoreset.audit`; of an estimator of the largest margin without `objective`.
+            As `daskcoreset.audit`.
 
         Examples
         --------
@@ -799,14 +799,6 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
         True
         """
         check_is_fitted(self)
-        if self._no_coreset is not None and not (
-            "objective" in options and hasattr(self, "coreset_")
-        ):
-            raise InvalidInputError(
-                f"{type(self).__name__} finds the largest margin, which is no sum of costs that an "
-                f"audit could compare: see margin_ and what stands beside it for what fit has "
-                f"found, and score(X, y) for the share of rows that are right."
-            )
         check_is_fitted(self, "coreset_")
         known = {"on_invalid": self.on_invalid, "timeout": self.timeout}
         if not {"n_clusters", "objective"} & options.keys():
@@ -932,12 +924,18 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
 
     def _open(self, X: Any, y: Any = None, sample_weight: Any = None) -> RowBlocks:
         """Open data out of core, and check its columns against those of the fit."""
-        return self._checked(row_blocks(self._as_fitted(X), y, sample_weight))
+        return self._checked(self._known_blocks(X, y, sample_weight))
 
     def _open_more(self, X: Any, y: Any = None, sample_weight: Any = None) -> RowBlocks:
         """Open further data to be fitted to: rows are dropped where `on_invalid` says so."""
-        given = self._as_fitted(X)
-        return self._checked(row_blocks(given, y, sample_weight, on_invalid=self.on_invalid))
+        opened = self._known_blocks(X, y, sample_weight, on_invalid=self.on_invalid)
+        return self._checked(opened)
+
+    def _known_blocks(self, X: Any, *beside: Any, **options: Any) -> RowBlocks:
+        """Open data that are said to have the columns of the fit."""
+        names = getattr(self, "feature_names_in_", None)
+        known = None if names is None else [str(name) for name in names]
+        return known_blocks(known, "the fit", self._as_fitted(X), *beside, **options)
 
     def _checked(self, blocks: RowBlocks) -> RowBlocks:
         if blocks.cube is None:
@@ -989,7 +987,6 @@ class UnlabelledModel(CoresetModel):
     """Base of the estimators without labels: they differ in how they solve on the coreset."""
 
     random_state: RandomState
-    # X and weights of the last fit, out of core, for attributes that read it when asked.
     _source: tuple[Any, Any] | None = None
 
     @abstractmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
@@ -14,10 +15,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from daskcoreset.constructions.margin.audit import audit_margin
+from daskcoreset.constructions.margin.max_margin import margin_rows
 from daskcoreset.constructions.margin.separators import Separator
-from daskcoreset.core.blocks import find_missing_label, plain_labels
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.blocks import Block, find_missing_label, plain_labels
+from daskcoreset.core.deadline import time_limit
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import inner_products
+from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.estimators.base import (
     BUILD_CONSTRAINTS,
@@ -49,6 +54,25 @@ class DecisionFunction(ABC):
     @abstractmethod
     def values(self, points: Points) -> FloatArray:
         """Decision values of rows, of shape (n, 1) for two classes and (n, n_classes) for more."""
+
+    def margins(self, points: Points, labels: AnyArray) -> FloatArray:
+        """How far rows are on the side of their labels: of several classes, ahead of all others.
+
+        Minus infinity for labels that are no class.
+        """
+        values, codes, known = self.values(points), *self._codes(labels)
+        if self.columns is None:
+            return np.where(known, values[:, 0] * np.where(codes > 0, 1.0, -1.0), -np.inf)
+        places = np.arange(len(codes))
+        own = values[places, codes]
+        values[places, codes] = -np.inf
+        return np.where(known, own - values.max(axis=1), -np.inf)
+
+    def _codes(self, labels: AnyArray) -> tuple[IndexArray, AnyArray]:
+        """Places of labels among the classes, and whether they are there."""
+        classes = plain_labels(self.classes)
+        codes = np.searchsorted(classes, labels).clip(max=len(classes) - 1)
+        return codes, np.asarray(classes[codes] == labels)
 
     def decide(self, points: Points) -> FloatArray:
         """Decision values of rows, of shape (n,) or (n, columns)."""
@@ -109,6 +133,14 @@ class SeparatorDecision(DecisionFunction):
     def values(self, points: Points) -> FloatArray:
         """Decision values of rows."""
         return np.stack([separator(points) for separator in self.separators], axis=1)
+
+    def margins(self, points: Points, labels: AnyArray) -> FloatArray:
+        """Least distance on the right side of the separators, which are one for every class."""
+        if self.columns is None:
+            return super().margins(points, labels)
+        codes, known = self._codes(labels)
+        signs = np.where(np.equal.outer(codes, np.arange(len(self.classes))), 1.0, -1.0)
+        return np.where(known, (signs * self.values(points)).min(axis=1), -np.inf)
 
 
 class DecisionModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore[misc] # no annotations
@@ -199,10 +231,111 @@ NO_MARGIN = (
 )
 
 
-class MarginModel(DecisionModel):
-    """Base of the estimators of the largest margin."""
+class AuditedMargin(DecisionModel):
+    """Base of the estimators that keep a core set for a margin, which their audits compare.
+
+    Attributes
+    ----------
+    coreset_ : Coreset
+        Of weight one. Not there where no row is on a boundary: of rows that are not separable, or
+        of one class.
+    """
 
     _no_coreset = NO_MARGIN
+
+    epsilon: float
+    on_invalid: Any
+
+    def _keep_core(
+        self, method: str, core: WeightedPoints, n_rows: int, facts: Mapping[str, Any]
+    ) -> None:
+        """Set `coreset_`, if there are any rows."""
+        self.__dict__.pop("coreset_", None)  # of an earlier fit
+        if not len(core):
+            return
+        known = {"epsilon": float(self.epsilon), **facts}
+        if hasattr(self, "feature_names_in_"):
+            known["columns"] = [str(name) for name in self.feature_names_in_]
+        self.coreset_ = margin_rows(method, core, n_rows, known)
+
+    def _n_left_out(self) -> int:
+        """Rows that need not keep the margin."""
+        return 0
+
+    @takes_reading
+    def audit(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
+        """Compare the margin on `coreset_` with that on all rows, in one read.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+            What the estimator was fitted on, or other rows.
+        y : array-like of shape (n,), or str
+        sample_weight : array-like of shape (n,), or str, optional
+            Rows of weight zero are left out.
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
+            As in `daskcoreset.build`.
+        **options
+            ``on_invalid``, ``progress``, ``timeout`` and ``random_state`` of `daskcoreset.audit`,
+            though nothing is random. With ``objective``, or ``solutions``, all of them: costs are
+            compared then, and rows of weight one stand for all rows in no sum of costs.
+
+        Returns
+        -------
+        daskcoreset.margin.MarginAudit
+            Whether the data keep ``1 - epsilon`` of the largest margin, and how many rows are on
+            the wrong side; an `Audit` with ``objective``.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no core set, or an argument cannot be used.
+
+        Examples
+        --------
+        >>> from daskcoreset.estimators import MaxMarginClassifier
+        >>> X = np.random.default_rng(0).normal(size=(5000, 2))
+        >>> y = X[:, 0] > 0
+        >>> report = MaxMarginClassifier().fit(X, y).audit(X, y)
+        >>> report.holds, report.n_wrong, report.n_core < 100
+        (True, 0, True)
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "coreset_"):
+            raise InvalidInputError(
+                f"{type(self).__name__} has no core set to audit: no rows were found that decide a "
+                f"margin between two classes. score(X, y) gives the share of rows that are right."
+            )
+        if {"objective", "solutions", "n_clusters"} & options.keys():
+            return super().audit(X, y, sample_weight, **options)
+        unknown = options.keys() - {"on_invalid", "progress", "random_state", "timeout"}
+        if unknown:
+            raise InvalidTypeError(
+                f"{min(unknown)} says how costs are compared, and no cost is: leave it out, or "
+                f"pass objective."
+            )
+        if y is None:
+            raise InvalidInputError(
+                "y is missing, and a margin is between labels; pass those of X."
+            )
+        core, record = self.coreset_, self.coreset_.provenance
+        on_invalid = options.get("on_invalid", self.on_invalid)
+        with time_limit(options.get("timeout", self.timeout)):
+            given = self._known_blocks(X, y, sample_weight, on_invalid=on_invalid)
+            blocks = self._checked(given)
+            return audit_margin(
+                blocks,
+                Block(core.points, core.weights, core.labels),
+                self._decision.margins,
+                largest=float(record.get("core_margin", np.nan)),
+                epsilon=float(self.epsilon),
+                n_left_out=self._n_left_out(),
+                progress=options.get("progress", False),
+            )
+
+
+class MarginModel(AuditedMargin):
+    """Base of the estimators of the largest margin of labelled rows."""
 
     _used: IndexArray | None
 

@@ -40,10 +40,9 @@ from daskcoreset.estimators.base import (
     resolve_for,
 )
 from daskcoreset.estimators.labelled import is_frame, series_in_memory
-from daskcoreset.estimators.scoring import weighted_values
-from daskcoreset.execution.engine import map_rows
+from daskcoreset.estimators.row_attributes import RowAttributes
 from daskcoreset.inputs.blocks import RowBlocks
-from daskcoreset.inputs.options import ReadKeywords, takes_reading, with_columns
+from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.metrics.costs import kmeans_cost
 from daskcoreset.objectives import QuantizationError, constant_of
 from daskcoreset.sensitivities import Sensitivity
@@ -86,6 +85,7 @@ class ClusteringModel(
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc] # scikit-learn has no annotations
     TransformerMixin,  # type: ignore[misc]
     ClusterMixin,  # type: ignore[misc]
+    RowAttributes,
     UnlabelledModel,
 ):
     """Base of the clusterings: centers, and the cost of all rows.
@@ -99,8 +99,6 @@ class ClusteringModel(
     n_init: int | Literal["auto"]
     compute_inertia: bool
     cluster_centers_: FloatArray
-    _labels: Any
-    _inertia: Any
 
     @abstractmethod
     def _labels_and_cost(self, data: InMemoryData) -> tuple[AnyArray, float]:
@@ -154,49 +152,6 @@ class ClusteringModel(
                 self._inertia += self._given.constant
         elif self.compute_inertia:
             self._inertia = self._cost(rows)
-
-    @property
-    def labels_(self) -> Any:
-        """Cluster of every row; lazy where X was out of core."""
-        check_is_fitted(self)
-        if self._labels is None:
-            X, _, sample_weight = self._rows_of_fit("labels_", "predict(X)")
-            if isinstance(sample_weight, str):  # perhaps a column of X, which is no feature
-                X = with_columns(X, getattr(self, "feature_names_in_", None))
-            self._labels = self.predict(X)
-        return self._labels
-
-    @labels_.setter
-    def labels_(self, labels: Any) -> None:
-        self._labels = labels
-
-    @property
-    def inertia_(self) -> Any:
-        """Cost of the clustering over all rows; lazy where X was out of core."""
-        check_is_fitted(self)
-        if self._inertia is None:
-            blocks = self._open(*self._rows_of_fit("inertia_", "-score(X)"))
-            work = partial(weighted_values, *self._row_costs())
-            self._inertia = map_rows(blocks, work, dtype=np.float64).sum()
-        return self._inertia
-
-    def _rows_of_fit(self, name: str, remedy: str) -> tuple[Any, None, Any]:
-        """Return X and weights of `fit`, out of core, for an attribute that is lazy."""
-        if self._source is None:
-            reason = "was fitted out of core in another process, or on labels set by hand"
-        elif self.coreset_.provenance["n_dropped"]:
-            reason = "left out rows with NaN or infinity, which have no cluster"
-            # Of a cube these cells are masked, and there is no need to leave them out.
-            remedy += "" if self._cube is not None else " on the other rows"
-        else:
-            return self._source[0], None, self._source[1]
-        raise AttributeError(f"{name} is not there: the model {reason}; call {remedy}.")
-
-    def __getstate__(self) -> Any:
-        # Data and graphs stay where they are: a saved model is as small as its centers and coreset.
-        state = {**super().__getstate__(), "_source": None}
-        lazy = {name for name in ("_labels", "_inertia") if hasattr(state.get(name), "dask")}
-        return state | dict.fromkeys(lazy)
 
     @takes_reading
     def fit_predict(
@@ -273,7 +228,8 @@ def unit_data(data: InMemoryData, *, drops: bool) -> InMemoryData:
     return data
 
 
-def _squared_distances(points: Points, centers: FloatArray) -> FloatArray:
+def squared_distances(points: Points, centers: FloatArray) -> FloatArray:
+    """Squared distance of every row from its nearest center."""
     return nearest(points, centers)[1]
 
 
@@ -587,7 +543,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         return labels.astype(np.int32), weighted_cost(distances, data.sample_weight)
 
     def _row_costs(self) -> tuple[Any, Any]:
-        return partial(_squared_distances, centers=self.cluster_centers_), None
+        return partial(squared_distances, centers=self.cluster_centers_), None
 
     def _cost(self, blocks: RowBlocks) -> float:
         return float(kmeans_cost(blocks, self.cluster_centers_))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Literal, Self, TypeVar, Unpack
 
 import numpy as np
@@ -28,7 +29,6 @@ from daskcoreset.core.validation import a_type, is_int
 from daskcoreset.estimators.base import (
     AUTO_SIZE,
     BUILD_CONSTRAINTS,
-    CoresetModel,
     InMemoryData,
     coreset_for,
     is_for_any_k,
@@ -40,12 +40,18 @@ from daskcoreset.estimators.base import (
     solver_seed,
     warn_lost_classes,
 )
+from daskcoreset.estimators.kmeans import squared_distances
 from daskcoreset.estimators.labelled import is_frame, series_in_memory
+from daskcoreset.estimators.row_attributes import RowAttributes
 from daskcoreset.estimators.scoring import accuracy, r_squared
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.objectives import LeastSquaresCost, LinearCost, Objective
 from daskcoreset.sensitivities import Sensitivity
+from daskcoreset.solvers.kmeans import nearest, weighted_cost
+
+# Up to which an inertia is the cost of its centers: solvers add up float32.
+_SAME_COST = 1e-3
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -76,7 +82,7 @@ def of_inner(name: str, doc: str) -> Any:
     return property(get, put, doc=doc)
 
 
-class CoresetEstimator(CoresetModel):
+class CoresetEstimator(RowAttributes):
     """Fits any estimator that takes weights on a coreset, and applies it to all rows.
 
     Parameters
@@ -113,8 +119,12 @@ class CoresetEstimator(CoresetModel):
         What it was fitted on, with the labels of its rows.
     classes_ : ndarray
         Classes in the coreset, of a classifier.
-    labels_ : ndarray of shape (n,)
-        Cluster of every row, of a clusterer with ``predict`` and data in memory.
+    labels_ : ndarray or dask.array.Array of shape (n,)
+        Cluster of every row, of a clusterer with ``predict``; lazy where X was out of core, and
+        not there after pickling then.
+    inertia_ : float, or dask.array.Array of shape ()
+        Sum of the weighted squared distances of all rows from the nearest center, where
+        `estimator_` has an `inertia_` that is this sum over `coreset_`; lazy likewise.
     coef_, intercept_, n_iter_, cluster_centers_, components_, feature_importances_
         Those of `estimator_`, where it has them.
     n_features_in_ : int
@@ -158,8 +168,6 @@ class CoresetEstimator(CoresetModel):
         **BUILD_CONSTRAINTS,
         "size": AUTO_SIZE,
     }
-
-    _labels: AnyArray | None
 
     def __init__(
         self,
@@ -262,9 +270,14 @@ class CoresetEstimator(CoresetModel):
             if len(distinct[1]) == len(all_rows[1]):
                 raise
             self.estimator_ = self._fit_inner(*all_rows, seed, wants_y=wants_y)
-        self._labels = None
+        self._labels = self._inertia = None
+        self._source = None if data is not None else (X, sample_weight)
         if data is not None and is_clusterer(self) and hasattr(self.estimator_, "predict"):
             self._labels = data.as_given(self.estimator_.predict(data.X))
+            if self._centers() is not None:
+                _, distances = nearest(data.X, self.cluster_centers_, threads=True)
+                constant = 0.0 if self._given is None else self._given.constant
+                self._inertia = weighted_cost(distances, data.sample_weight) + constant
         return self
 
     def _labels_as_given(self, data: InMemoryData | None) -> AnyArray | None:
@@ -303,20 +316,33 @@ class CoresetEstimator(CoresetModel):
         check_is_fitted(self)
         return self.estimator_.classes_  # type: ignore[no-any-return]
 
-    @property
-    def labels_(self) -> AnyArray:
-        """Cluster of every row, of a clusterer and data in memory."""
-        check_is_fitted(self)
-        if self._labels is None:
+    def _rows_of_fit(self, name: str, remedy: str) -> tuple[Any, None, Any]:
+        if not (is_clusterer(self) and hasattr(self.estimator_, "predict")):
             raise AttributeError(
-                "labels_ is there only for a clusterer with predict, and data in memory; call "
-                "predict(X), which is lazy out of core, or see estimator_."
+                f"{name} is there only for a clusterer with predict; call predict(X), which is "
+                f"lazy out of core, or see estimator_."
             )
-        return self._labels
+        return super()._rows_of_fit(name, remedy)
 
-    @labels_.setter
-    def labels_(self, labels: Any) -> None:
-        self._labels = labels
+    def _row_costs(self) -> tuple[Any, Any]:
+        centers = self._centers()
+        if centers is None:
+            raise AttributeError(
+                "inertia_ is there only where estimator_ has one that is the sum of the squared "
+                "distances from its centers; see estimator_."
+            )
+        return partial(squared_distances, centers=centers), None
+
+    def _centers(self) -> FloatArray | None:
+        """Centers of the inner estimator, where its inertia is the sum of squared distances."""
+        inner = self.estimator_
+        inertia, centers = (getattr(inner, n, ()) for n in ("inertia_", "cluster_centers_"))
+        if np.ndim(inertia) or np.shape(centers)[1:] != (self.n_features_in_,):
+            return None
+        centers = np.asarray(centers, dtype=np.float64)
+        coreset = self.coreset_
+        cost = weighted_cost(nearest(coreset.points, centers, threads=True)[1], coreset.weights)
+        return centers if np.isclose(inertia, cost, rtol=_SAME_COST) else None
 
     coef_ = of_inner("coef_", "Coefficients of the inner estimator; setting them sets its own.")
     intercept_ = of_inner("intercept_", "Its intercept; setting it sets its own.")

@@ -165,6 +165,8 @@ class RowBlocks:
         no chunk is cut.
     keys : dict of str to str
         Names that y and sample_weight were passed as, where these and X are stored.
+    named : bool
+        Whether y or sample_weight are names, wherever X is.
     """
 
     schema: BlockSchema
@@ -185,6 +187,7 @@ class RowBlocks:
     stored: dict[str, Any] = field(default_factory=dict)
     cut_bytes: int = 0
     keys: dict[str, str] = field(default_factory=dict)
+    named: bool = False
 
     @property
     def n_blocks(self) -> int:
@@ -250,7 +253,7 @@ class RowBlocks:
         """How columns of X are selected, see `daskcoreset.core.validation.how_to_select`."""
         if self.cube is not None:
             return None
-        return "X[{}]" if self.name is None else "columns={}"
+        return selection_of(stored=self.name is not None, named=self.named)
 
     def select(self, positions: list[int]) -> RowBlocks:
         """Return some of the blocks; they keep their indices."""
@@ -356,7 +359,13 @@ def row_blocks(
             for name, part in (("y", y), ("sample_weight", sample_weight))
             if opened.name is not None and isinstance(part, str)
         },
+        named=isinstance(y, str) or isinstance(sample_weight, str),
     )
+
+
+def selection_of(*, stored: bool, named: bool) -> str:
+    """How columns of X are selected: where it holds labels or weights, too, they stay there."""
+    return "columns={}" if stored or named else "X[{}]"
 
 
 def _cut_bytes(X: Any, sizes: tuple[int, ...] | None) -> int:

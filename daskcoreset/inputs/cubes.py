@@ -525,7 +525,8 @@ def _check_variables(
     variables: Mapping[str, Any], sample_dims: tuple[str, ...], feature_dims: tuple[str, ...]
 ) -> None:
     dtypes = {name: variable.dtype for name, variable in variables.items()}
-    check_numeric({name: dtype for name, dtype in dtypes.items() if dtype.kind not in "biuf"})
+    others = {name: dtype for name, dtype in dtypes.items() if dtype.kind not in "biuf"}
+    check_numeric(others, dtypes)
     if len({dtype.newbyteorder("=") for dtype in dtypes.values()}) > 1:
         listed = ", ".join(f"{name!r} ({dtype})" for name, dtype in dtypes.items())
         raise InvalidTypeError(

@@ -64,7 +64,8 @@ class ArrowTable(Table):
         """Return some columns as the matrix X."""
         self._check_types(columns)
         plain = {name: _plain_dtype(self.types[name]) for name in columns}
-        check_numeric({name: self.types[name][0] for name in columns if plain[name] == OBJECT})
+        others = {name: self.types[name][0] for name in columns if plain[name] == OBJECT}
+        check_numeric(others, columns)
         # A null of any column becomes NaN, which only a floating dtype can hold.
         dtype = common_dtype([np.float32, *plain.values()])
         return self._source(tuple(columns), dtype)

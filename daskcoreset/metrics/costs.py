@@ -30,6 +30,7 @@ from daskcoreset.core.validation import (
 )
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction, map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
+from daskcoreset.inputs.known_columns import known_blocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.objectives import LinearCost, QuantizationError, constant_of
 from daskcoreset.objectives.clustering import as_centers
@@ -574,9 +575,10 @@ def data_of(
     """Open the data that a coreset is of; `on_invalid` is by default what it was built with."""
     if on_invalid is None:
         on_invalid = "drop" if coreset.provenance.get("n_dropped") else None
-    blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
-    blocks = blocks.by(coreset.metric)
-    known, columns = coreset.provenance.get("columns"), blocks.columns
+    known = coreset.provenance.get("columns")
+    options = {"chunks": chunks, "on_invalid": on_invalid}
+    blocks = known_blocks(known, "the coreset", X, y, sample_weight, **options)
+    blocks, columns = blocks.by(coreset.metric), blocks.columns
     if known is None or columns is None or [*known] == [*columns]:
         known = columns = ()
     if columns and (problem := how_to_select(columns, known, "the coreset", blocks.selection)):

@@ -33,6 +33,9 @@ __all__ = [
     "recorded",
 ]
 
+# The record of rows that keep a margin, or a solution, and no sum of costs.
+MARGIN: dict[str, Any] = {"name": "margin"}
+
 # Objectives by their names in the provenance of a coreset.
 OBJECTIVES: dict[str, type[Objective[Any]]] = {
     objective.name: objective
@@ -83,8 +86,15 @@ def objective_for(
     """
     record = provenance.get("objective")
     remedy = "objective, for example daskcoreset.objectives.QuantizationError(10)."
-    if record is None and n_clusters is not None:
+    keeps_margin = record is not None and dict(record) == MARGIN
+    if n_clusters is not None and (record is None or keeps_margin):
         return QuantizationError(n_clusters)
+    if keeps_margin:
+        raise InvalidInputError(
+            f"the coreset (method {provenance.get('method')!r}) keeps a margin, the least distance "
+            f"of a row, which is no sum of costs: audit(X, y) of the estimator compares it; or "
+            f"pass {remedy}"
+        )
     if record is None:
         raise InvalidInputError(
             f"the coreset (method {provenance.get('method')!r}) does not say what cost it is "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 import scipy.sparse as sp
 import zarr
 from sklearn.base import BaseEstimator, clone, is_classifier, is_clusterer, is_regressor
-from sklearn.cluster import DBSCAN, KMeans
+from sklearn.cluster import DBSCAN, KMeans, MiniBatchKMeans
 from sklearn.datasets import make_classification
 from sklearn.decomposition import PCA
 from sklearn.ensemble import IsolationForest, RandomForestClassifier
@@ -150,11 +151,41 @@ def test_clusterer__labels_and_fit_predict() -> None:
     assert model.transform(lazily(X)).shape == (len(X), 3)
     lazy = small(KMeans(3, n_init=1))
     assert isinstance(lazy.fit_predict(lazily(X)), da.Array)
-    with pytest.raises(AttributeError, match=r"predict\(X\)"):
-        _ = lazy.labels_
+    assert isinstance(lazy.labels_, da.Array)
+    np.testing.assert_array_equal(lazy.labels_.compute(), lazy.predict(X))
+    assert not hasattr(pickle.loads(pickle.dumps(lazy)), "labels_")
     with pytest.raises(InvalidTypeError, match="score of a KMeans is not known"):
         lazy.score(lazily(X))
     assert lazy.score(X) == pytest.approx(lazy.estimator_.score(X))
+
+
+def test_clusterer__inertia_is_of_all_rows() -> None:
+    weights = np.random.default_rng(0).random(len(X))
+    plain, lazy = small(KMeans(3, n_init=1)), small(MiniBatchKMeans(3, n_init=1))
+    plain.fit(X, sample_weight=weights)
+    assert isinstance(plain.inertia_, float)
+    gaps = np.square(X[:, None] - plain.cluster_centers_).sum(axis=2).min(axis=1)
+    assert plain.inertia_ == pytest.approx(weights @ gaps)
+    assert plain.inertia_ != plain.estimator_.inertia_  # which is that of the coreset
+    lazy.fit(lazily(X), sample_weight=lazily(weights))
+    assert isinstance(lazy.inertia_, da.Array)
+    gaps = np.square(X[:, None] - lazy.cluster_centers_).sum(axis=2).min(axis=1)
+    assert float(lazy.inertia_) == pytest.approx(weights @ gaps)
+    assert len(lazy.labels_) == len(X)
+
+
+def test_clusterer__no_inertia_where_it_would_be_another() -> None:
+    class Doubled(KMeans):  # type: ignore[misc] # scikit-learn has no annotations
+        def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+            super().fit(X, y, sample_weight)
+            self.inertia_ *= 2
+            return self
+
+    for data in (X, lazily(X)):
+        model = small(Doubled(3, n_init=1)).fit(data)
+        assert not hasattr(model, "inertia_")
+        assert hasattr(model, "labels_")
+    assert not hasattr(small(Ridge()).fit(X, TARGET), "inertia_")
 
 
 def test_transformer__frames_and_names() -> None:

@@ -53,7 +53,7 @@ def names_of_classes() -> tuple[set[str], set[str]]:
                 found.add(name)
     # Words such as Block or Part begin sentences; two capitals do not.
     private = {name for name in found - public if re.search(r"[a-z][A-Z]|^_", name)}
-    return public | set(daskcoreset.__all__), private
+    return public | set(dir(daskcoreset)), private
 
 
 @pytest.mark.nightly

@@ -368,6 +368,8 @@ def test_build__by_advice_refuses_before_it_reads(options: Any, message: str) ->
         ({"n_clusters": 2, "compute": False}, "reads a pilot"),
         ({"n_clusters": 2, "size": "auto"}, "reads a pilot"),
         ({"y": "labels"}, "cannot tell"),
+        ({"n_clusters": 2, "compute": np.ones((2, 2))}, "compute"),
+        ({"n_clusters": 2, "dry_run": "no"}, "dry_run"),
     ],
 )
 def test_build__by_advice_refuses(options: Any, message: str) -> None:

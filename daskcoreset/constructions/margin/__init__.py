@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from daskcoreset.constructions.margin.active import ActiveMaxMargin
+from daskcoreset.constructions.margin.audit import MarginAudit
 from daskcoreset.constructions.margin.core_set import MarginCoreset
 from daskcoreset.constructions.margin.max_margin import MaxMarginCoreset, build_margin
 from daskcoreset.constructions.margin.outlier import OutlierMargin, OutlierMaxMargin
@@ -20,6 +21,7 @@ __all__ = [
     "ActiveMaxMargin",
     "HardMargin",
     "InseparableError",
+    "MarginAudit",
     "MarginCoreset",
     "MaxMarginCoreset",
     "NotSeparableError",

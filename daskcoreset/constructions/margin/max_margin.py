@@ -38,6 +38,7 @@ from daskcoreset.execution.engine import BlockResults, map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.cubes import refuse_cube
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
+from daskcoreset.objectives import MARGIN
 
 
 def find_opposite_duplicate(blocks: RowBlocks, core: CoreRows) -> tuple[int, int] | None:
@@ -447,14 +448,31 @@ def build_margin(X: Any, y: Any, sample_weight: Any = None, **options: Any) -> C
 
 def coreset_of(found: MarginCoreset, beside: Mapping[str, Any]) -> Coreset:
     """Return the rows of a core set as a coreset, with what is known beside it."""
-    core = found.core
+    facts = {"epsilon": found.epsilon, **beside, **found.describe()}
+    return margin_rows("max_margin", found.core, found.n_rows, facts)
+
+
+def margin_rows(
+    method: str, core: WeightedPoints, n_rows: int, facts: Mapping[str, Any]
+) -> Coreset:
+    """Return rows that keep a margin as a coreset of weights one, which say nothing of a margin.
+
+    Parameters
+    ----------
+    method : str
+    core : WeightedPoints
+    n_rows : int
+        Of the data.
+    facts : mapping of str to JSON
+        What is known beside; "core_margin" is the largest margin on the rows.
+    """
     record = {
-        "method": "max_margin",
+        "method": method,
         "m": len(core),
-        "n": found.n_rows,
+        "n": n_rows,
         "d": core.n_features,
         "versions": package_versions(),
-        **beside,
-        **found.describe(),
+        "objective": MARGIN,
+        **facts,
     }
     return Coreset(core.points, core.weights, core.indices, core.labels, record)

@@ -20,6 +20,7 @@ from daskcoreset.constructions.margin.rows import FirstRead, find_classes, signs
 from daskcoreset.constructions.margin.separators import Kernel, Separator
 from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.core.linalg import dense_rows
+from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.core.validation import check_count, check_flag, check_share, is_choice
@@ -56,6 +57,11 @@ class OutlierMargin:
     reads : int
     n_rows : int
     epsilon : float
+    core : WeightedPoints
+        Rows that determine the separator: those with a coefficient in the last problem that was
+        solved without the k rows, with weights of one and labels.
+    core_margin : float
+        The largest margin on `core`.
     """
 
     separator: Separator
@@ -68,6 +74,8 @@ class OutlierMargin:
     reads: int
     n_rows: int
     epsilon: float
+    core: WeightedPoints
+    core_margin: float
 
     def __repr__(self) -> str:
         return (
@@ -247,6 +255,7 @@ class Search:
             self.shared.reads,
             self.n_rows,
             self.options.epsilon,
+            *self.shared.core_without(best.left_out),
         )
 
     def _find(self) -> tuple[str, float]:

@@ -11,8 +11,9 @@ import numpy as np
 
 from daskcoreset.constructions.margin.core_set import floors_of, margin_of_levels, solve_margin
 from daskcoreset.constructions.margin.rows import rows_of_block, signs_of
-from daskcoreset.core.blocks import Block
+from daskcoreset.core.blocks import Block, plain_labels
 from daskcoreset.core.linalg import dense_rows, inner_products
+from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.execution.engine import map_reduce
@@ -387,6 +388,16 @@ class SharedProblems:
             if not remaining:
                 return
             self._improve(remaining, draws)
+
+    def core_without(self, left_out: IndexArray) -> tuple[WeightedPoints, float]:
+        """Return the rows that determine the margin of those known without some, and it."""
+        rows = self.rows.take(~np.isin(self.rows.indices, left_out))
+        hard = solve_margin(rows.points, rows.signs, intercept=self.intercept, tol=1e-10)
+        rows = rows.take(np.flatnonzero(hard.dual > 0.0))
+        labels = self.classes[(rows.signs > 0).astype(np.int64)]
+        weights = np.ones(len(rows.indices))
+        core = WeightedPoints(rows.points, weights, rows.indices, plain_labels(labels))
+        return core, float(hard.length)
 
     def _fit(self, problems: list[MarginProblem]) -> list[HardMargin | None]:
         """Solve on the rows known; on the scheduler where there are many problems."""

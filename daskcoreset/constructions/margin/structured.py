@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,9 @@ from daskcoreset.constructions.margin.examples import (
 from daskcoreset.constructions.margin.problems import StructuredProblem
 from daskcoreset.constructions.margin.rows import row_numbers
 from daskcoreset.constructions.margin.separators import InseparableError
+from daskcoreset.core.blocks import plain_labels
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.core.validation import check_share
 from daskcoreset.execution.engine import BlockResults
@@ -45,6 +48,8 @@ class Triple:
         Of the joint features, divided by the loss.
     answer, rival : ndarray of int64
         The right and the wrong answer.
+    row : ndarray of shape (d,), float64
+        First row of the example.
     """
 
     first_row: FirstRow
@@ -52,6 +57,7 @@ class Triple:
     difference: FloatArray
     answer: IndexArray
     rival: IndexArray
+    row: FloatArray
 
     @property
     def key(self) -> tuple[FirstRow, bytes]:
@@ -113,7 +119,8 @@ def _worst_of(examples: Examples, query: StructuredQuery, count: int) -> WorstTr
         rival = rivals[examples.starts[i] : examples.starts[i + 1]]
         gap = problem.joint_features(x, y) - problem.joint_features(x, rival)
         margin = float(margins[i])
-        triples.append(Triple(first_rows[i], margin, gap / losses[i], np.array(y), np.array(rival)))
+        answers = np.array(y), np.array(rival)
+        triples.append(Triple(first_rows[i], margin, gap / losses[i], *answers, np.array(x[0])))
     return WorstTriples(triples, float(margins.min()), len(examples))
 
 
@@ -230,8 +237,10 @@ class StructuredMargin:
         On all data, with slacks.
     examples : ndarray of shape (m,), int64
         Number, in the data, of the first row of the example of each core triple.
-    rivals : tuple of m ndarrays of int64
-        The wrong answer of each.
+    rows : ndarray of shape (m, d), float64
+        That row.
+    answers, rivals : tuple of m ndarrays of int64
+        The right and the wrong answer of each.
     differences : ndarray of shape (m, D), float64
         Its vector, divided by the loss.
     dual : ndarray of shape (m,), float64
@@ -246,6 +255,8 @@ class StructuredMargin:
     margin: float
     data_margin: float
     examples: IndexArray
+    rows: FloatArray
+    answers: tuple[IndexArray, ...]
     rivals: tuple[IndexArray, ...]
     differences: FloatArray
     dual: FloatArray
@@ -253,10 +264,33 @@ class StructuredMargin:
     converged: bool
     trace: tuple[StructuredStep, ...]
 
+    def core_rows(self, classes: AnyArray) -> WeightedPoints:
+        """Return the rows of the core triples, each once, where every example is a row.
+
+        Parameters
+        ----------
+        classes : ndarray of shape (K,)
+            Labels by their numbers in answers.
+        """
+        indices, first = np.unique(self.examples, return_index=True)
+        codes = np.array([self.answers[i][0] for i in first])
+        weights = np.ones(len(first))
+        return WeightedPoints(self.rows[first], weights, indices, plain_labels(classes)[codes])
+
     @property
     def factor(self) -> float:
         """The certificate: at least this share of the largest margin there is."""
         return self.data_margin / self.margin
+
+    def describe(self) -> dict[str, Any]:
+        """Facts for a provenance, plain JSON."""
+        return {
+            "margin": self.data_margin,
+            "core_margin": self.margin,
+            "factor": self.factor,
+            "converged": self.converged,
+            "reads": self.passes,
+        }
 
     @property
     def passes(self) -> int:
@@ -362,6 +396,8 @@ def structured_margin(
         margin=margin,
         data_margin=data_margin,
         examples=numbers,
+        rows=np.stack([triple.row for triple in core]),
+        answers=tuple(triple.answer for triple in core),
         rivals=tuple(triple.rival for triple in core),
         differences=np.stack([triple.difference for triple in core]),
         dual=solved.dual,

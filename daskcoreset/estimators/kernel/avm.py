@@ -46,6 +46,8 @@ class AVMClassifier(CorePointModel):
     ----------
     core_points_ : ndarray of shape (r, d)
     n_core_points_ : int
+    coreset_ : Coreset
+        The core points, with weights as in `CSVRGClassifier`.
     dual_coef_ : ndarray of shape (1, r) or (n_classes, r), float64
     classes_ : ndarray of shape (n_classes,)
     objective_ : float, or ndarray of shape (n_classes,)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from abc import abstractmethod
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, Self
@@ -18,7 +19,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.constructions.class_summary import ClassSummary, summarise_classes
 from daskcoreset.constructions.coverage.cover import Coverage, cover
-from daskcoreset.core.blocks import Block, labels_of, plain_labels
+from daskcoreset.constructions.coverage.result import Cover
+from daskcoreset.core.blocks import Block, concatenate, labels_of, plain_labels
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, package_versions
 from daskcoreset.core.linalg import dense_rows
@@ -121,7 +123,7 @@ def _arranged(data: InMemoryData, codes: AnyArray, seed: int) -> RowBlocks:
     return row_blocks(data.X, codes, data.sample_weight)
 
 
-def _first_equal(given: InMemoryData, points: Points, labels: AnyArray) -> IndexArray:
+def first_equal(given: InMemoryData, points: Points, labels: AnyArray) -> IndexArray:
     """Return the numbers of the first given rows that are equal to `points`, labels included."""
     rows: dict[tuple[bytes, Any], int] = {}
     used = np.flatnonzero(given.weights > 0)
@@ -151,6 +153,8 @@ class KernelModel(DecisionModel):
     dual_coef_: FloatArray
     gamma_: float
     lam_: float
+    _decision: KernelDecision
+    _loss: MarginLoss
 
     kernel: Any
     gamma: Any
@@ -169,6 +173,52 @@ class KernelModel(DecisionModel):
         self.gap_, self.n_iter_ = solution.gaps, solution.n_iter
         self._decision = KernelDecision(core, solution.beta, self.classes_)
 
+    def _keep(self, rows: Block, weights: FloatArray, facts: dict[str, Any]) -> None:
+        """Set `coreset_` to rows, with labels and numbers as given."""
+        record = {
+            **facts,
+            "m": len(rows),
+            "d": int(rows.points.shape[1]),
+            "versions": package_versions(),
+        }
+        if hasattr(self, "feature_names_in_"):
+            record["columns"] = [str(name) for name in self.feature_names_in_]
+        numbers: Any = rows.rows
+        self.coreset_ = Coreset(rows.points, weights, numbers, rows.labels, record)
+
+    def _solutions(self) -> dict[str, FloatArray] | None:
+        """Return what an audit compares; None for what the cost proposes."""
+        return None
+
+    def audit(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
+        """Compare costs of kernel machines on `coreset_` with those on all rows, in one read.
+
+        Solutions are coefficients of the rows that the model is made of: by default its own, those
+        of models fitted to few of the rows, and random ones; of `ODMClassifier` its own alone.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+            What the model was fitted on.
+        y : array-like of shape (n,), or str
+        sample_weight : array-like of shape (n,), or str, optional
+        **options
+            As in `daskcoreset.audit`.
+
+        Returns
+        -------
+        Audit
+            Core points, few as they are, rarely stand for all rows as a sample drawn by ``size``
+            does: the differences say by how much.
+        """
+        check_is_fitted(self, "dual_coef_")
+        cost = KernelCost(
+            self._decision.core, self._loss, self.lam_ / self.coreset_.provenance["total_weight"],
+            self.classes_, self._decision.beta,
+        )  # fmt: skip
+        known: dict[str, Any] = {"objective": cost, "solutions": self._solutions()}
+        return super().audit(X, y, sample_weight, **{**known, **options})
+
 
 class CorePointModel(KernelModel):
     """Base of the classifiers on core points; subclasses define the solver of the coefficients.
@@ -181,8 +231,12 @@ class CorePointModel(KernelModel):
 
     core_points_: AnyArray
     diameter_: float
-    _decision: KernelDecision
-    _loss: MarginLoss
+    _core_rows: Block
+    # Rows of earlier calls as read, those of the last call that can be used, and of all calls.
+    _n_before: int
+    _n_given: int
+    _n_rows: int
+    _seed: int
     _cell: float
     _kernel: Isotropic
     _table: Any
@@ -246,7 +300,13 @@ class CorePointModel(KernelModel):
         check_two_classes(names)
         self.classes_ = names
         block_classes = names if code_names is None else np.searchsorted(code_names, names)
-        data = LabelledBlocks(blocks, block_classes, summary)
+        if not resume:
+            self._n_before = self._n_rows = 0
+        self._seed = seed
+        self._n_given = summary.n_rows if given is None else given.X.shape[0]
+        self._n_rows += self._n_given
+        as_given = partial(self._as_given, block_classes, given)
+        data = LabelledBlocks(blocks, block_classes, summary, as_given)
         if resume:
             core_points = self._extended(data, seed)
         else:
@@ -263,75 +323,39 @@ class CorePointModel(KernelModel):
                     scales = getattr(self, "scales_", None)
                     machine = KernelMap(self._kernel, core_points.points, scales)
                     warn_alike(machine, may_learn=True)
-        drawn = self._train(data, core_points, seed)
-        self._keep_rows(drawn, data, given, seed)
+        self._train(data, core_points, seed)
+        self._n_before += summary.n_read if given is None else given.n_given or given.X.shape[0]
         self._calibrate(data, seed)
         return self
 
-    def _keep_rows(
-        self, drawn: Block | None, data: LabelledBlocks, given: InMemoryData | None, seed: int
-    ) -> None:
-        """Set `coreset_`, where rows were drawn that stand for all others."""
-        self.__dict__.pop("coreset_", None)  # of an earlier fit
-        if drawn is None:
-            return
-        labels = self.classes_[np.searchsorted(data.classes, labels_of(drawn))]
-        n: int = data.summary.n_rows
-        indices: Any = drawn.rows
+    def _as_given(self, classes: AnyArray, given: InMemoryData | None, rows: Block) -> Block:
+        """Return rows of blocks with the labels and numbers of the data."""
+        labels = self.classes_[np.searchsorted(classes, labels_of(rows))]
+        numbers: Any = rows.rows
         if given is not None:
-            n = given.X.shape[0]
-            if n <= _SMALL:
-                indices = _first_equal(given, drawn.points, labels)
-            indices = given.numbers_of(indices)
-        record: dict[str, Any] = {
-            "method": "drawn by class",
-            "m": len(drawn),
-            "d": int(drawn.points.shape[1]),
-            "n": n,
-            "seed": seed,
-            "versions": package_versions(),
-            "objective": LinearCost().record(),
-        }
-        if hasattr(self, "feature_names_in_"):
-            record["columns"] = [str(name) for name in self.feature_names_in_]
-        self.coreset_ = Coreset(drawn.points, drawn.weights, indices, plain_labels(labels), record)
+            if given.X.shape[0] <= _SMALL:
+                numbers = first_equal(given, rows.points, labels)
+            numbers = given.numbers_of(numbers)
+        return replace(rows, labels=plain_labels(labels), rows=numbers)
 
-    def audit(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
-        """Compare costs of kernel machines on `coreset_` with those on all rows, in one read.
-
-        Solutions are coefficients of `core_points_`, by default those of the model, of models
-        fitted to few of the rows, and random ones.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-            What the model was fitted on.
-        y : array-like of shape (n,), or str
-        sample_weight : array-like of shape (n,), or str, optional
-        **options
-            As in `daskcoreset.audit`.
-
-        Returns
-        -------
-        Audit
-
-        Raises
-        ------
-        InvalidInputError
-            Where the model was trained on all rows, so that none stand for others.
-        """
-        check_is_fitted(self, "dual_coef_")
-        if not hasattr(self, "coreset_"):
-            remedy = 'size="auto" or a number of rows below that of the data'
-            raise InvalidInputError(
-                f"the model was trained on all rows, so that there is no coreset to audit; "
-                f"{f'pass {remedy}' if hasattr(self, 'size') else 'take CSVRGClassifier'}."
-            )
-        cost = KernelCost(
-            self._decision.core, self._loss, self.lam_ / self.coreset_.total_weight,
-            self.classes_, self._decision.beta,
-        )  # fmt: skip
-        return super().audit(X, y, sample_weight, **{"objective": cost, **options})
+    def _keep_rows(self, core_points: CorePoints, drawn: Block | None, rows: TrainingRows) -> None:
+        """Set `coreset_`: the rows drawn to train on, or the core points."""
+        facts: dict[str, Any] = {"method": "drawn by class", "n": self._n_given}
+        if drawn is not None:
+            kept, weights = drawn, drawn.weights
+        else:
+            kept, shares, table = core_points.rows, core_points.shares, rows.table
+            assert table is not None  # noqa: S101 - it was asked for
+            weights = table.sum(axis=1) if shares is None else shares
+            facts = {
+                "method": "core points",
+                "strategy": self._strategy,
+                "weights": "of the nearest rows" if shares is None else "of the draw",
+                "diameter": self.diameter_,
+                "n": self._n_rows,
+            }
+        facts |= {"seed": self._seed, "total_weight": float(weights.sum())}
+        self._keep(kept, weights, {**facts, "objective": LinearCost().record()})
 
     def _calibrate(self, data: LabelledBlocks, seed: int) -> None:
         """Fit what turns decision values into probabilities, where the model has such."""
@@ -398,14 +422,19 @@ class CorePointModel(KernelModel):
         """Return the core points of an earlier fit, with coefficients if problems are as many."""
         beta = self.dual_coef_.T
         same = beta.shape[1] == n_problems(len(self.classes_))
-        return CorePoints(self.core_points_, self.diameter_, beta=beta if same else None)
+        return CorePoints(self._core_rows, self.diameter_, beta=beta if same else None)
+
+    @property
+    def _strategy(self) -> str:
+        """How core points are chosen."""
+        if self.strategy == "auto":
+            return "drawn" if self.diameter is None else "online"
+        return str(self.strategy)
 
     def _covered(self, data: LabelledBlocks, seed: int) -> CorePoints:
         """Find core points; of drawn ones the diameter is known once the solver has read."""
         max_points = self._max_points
-        strategy = self.strategy
-        if strategy == "auto":
-            strategy = "drawn" if self.diameter is None else "online"
+        strategy: Any = self._strategy
         if strategy == "drawn":
             assert max_points is not None  # noqa: S101 - checked
             quotas, classes = self._quotas(data.summary, max_points), data.summary.classes
@@ -414,21 +443,21 @@ class CorePointModel(KernelModel):
             most = max_points if pilot is None else max(max_points, PILOT_POINTS)
             strata = sample_classes(data.blocks, classes, points=most, quotas=wanted, seed=seed)
             drawn = None if quotas is None else training_rows(strata, quotas)
-            points = sample_core_points(strata, max_points).points
+            rows = sample_core_points(strata, max_points)
             if pilot is not None:
                 # Fewer core points want a wider kernel.
                 learns_gamma = self.gamma == "learned"
                 count = min(max_points, PILOT_POINTS) if learns_gamma else PILOT_POINTS
                 few = sample_core_points(strata, count).points
                 self._learn(training_rows(strata, pilot), few, data)
-            return CorePoints(points, drawn=drawn)
+            return CorePoints(data.as_given(rows), shares=rows.weights, drawn=drawn)
         coverage = Coverage(self.diameter, max_points, self.cells, strategy)
         # How many core points a diameter takes is not known before.
         given = int(self.drawn_share * (max_points or 0)) if self.diameter is None else 0
         if given:
             return self._covered_beside_drawn(data, coverage, given, seed)
         covered = coverage.cover(data.blocks, progress=self.progress)
-        return CorePoints(covered.points, covered.diameter, measured=False)
+        return CorePoints(data.as_given(_rows_of(covered)), covered.diameter, measured=False)
 
     def _covered_beside_drawn(
         self, data: LabelledBlocks, coverage: Coverage, given: int, seed: int
@@ -445,10 +474,10 @@ class CorePointModel(KernelModel):
         first = sample_core_points(strata, given)
         covered = coverage.cover(data.blocks, given=first, progress=self.progress)
         core = covered.points
-        more = sample_core_points(strata, max_points - len(core), beside=core).points
+        more = sample_core_points(strata, max_points - len(core), beside=core)
         drawn = None if quotas is None else training_rows(strata, quotas)
-        points = np.concatenate([core, more])
-        return CorePoints(points, covered.diameter, measured=False, drawn=drawn)
+        rows = data.as_given(concatenate([_rows_of(covered), more]))
+        return CorePoints(rows, covered.diameter, measured=False, drawn=drawn)
 
     def _pilot_quotas(self, summary: ClassSummary) -> dict[Any, int] | None:
         """Rows of every class to learn the metric from; None where it is not learned."""
@@ -471,17 +500,25 @@ class CorePointModel(KernelModel):
 
     def _extended(self, data: LabelledBlocks, seed: int) -> CorePoints:
         """Add the core points that further rows need, and keep the earlier ones."""
-        old, half = self.core_points_, self._cell / 2.0
+        old, half = self._core_rows, self._cell / 2.0
+        points: Any = old.points
         if half > 0:
-            new = cover(data.blocks, self._cell, cells=self.cells, progress=self.progress).points
+            found = cover(data.blocks, self._cell, cells=self.cells, progress=self.progress)
+            new = data.as_given(_rows_of(found))
         else:  # every row was a core point
-            new = self._covered(data, seed).points
-        gaps, _ = cKDTree(old.astype(np.float64)).query(
-            new.astype(np.float64), p=np.inf if self.cells == "chebyshev" else 2
+            new = self._covered(data, seed).rows
+        gaps, _ = cKDTree(points.astype(np.float64)).query(
+            dense_rows(new.points).astype(np.float64), p=np.inf if self.cells == "chebyshev" else 2
         )
-        added = new[gaps > half]
+        added = new.take(np.flatnonzero(gaps > half))
+        numbers: Any = added.rows
+        added = replace(
+            added,
+            points=dense_rows(added.points).astype(points.dtype),
+            rows=numbers + self._n_before,
+        )
         core_points = CorePoints(
-            np.concatenate([old, added.astype(old.dtype)]),
+            concatenate([old, added]),
             self.diameter_,
             beta=_with_zeros(self.dual_coef_.T, len(added)),
             table=_with_zeros(self._table, len(added)),
@@ -507,8 +544,8 @@ class CorePointModel(KernelModel):
             return None
         return quotas_of(size, summary.classes, summary.class_weights)
 
-    def _train(self, data: LabelledBlocks, core_points: CorePoints, seed: int) -> Block | None:
-        """Run the solver, and set the attributes; return the rows drawn to train on."""
+    def _train(self, data: LabelledBlocks, core_points: CorePoints, seed: int) -> None:
+        """Run the solver, and set the attributes."""
         drawn, quotas = core_points.drawn, self._quotas(data.summary, len(core_points.points))
         if drawn is None and quotas is not None:
             strata = sample_classes(data.blocks, data.summary.classes, quotas=quotas, seed=seed)
@@ -534,7 +571,7 @@ class CorePointModel(KernelModel):
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        self.core_points_ = core_points.points
+        self._core_rows, self.core_points_ = core_points.rows, core_points.points
         measured = 2.0 * rows.radius if core_points.measured else 0.0
         self.diameter_ = max(core_points.diameter, measured)
         if rows.past is None:
@@ -546,7 +583,7 @@ class CorePointModel(KernelModel):
         )
         # What partial_fit keeps of these rows; those of the past stood at core points already.
         self._table = rows.table
-        return drawn
+        self._keep_rows(core_points, None if drawn is None else data.as_given(drawn), rows)
 
     def _report(self, advance: Any, entry: dict[str, Any]) -> None:
         """Advance the progress bar, and print an entry of the trace where `verbose` is set."""
@@ -554,6 +591,11 @@ class CorePointModel(KernelModel):
         if self.verbose:
             facts = ", ".join(f"{key} {value:.6g}" for key, value in entry.items())
             sys.stdout.write(f"[{type(self).__name__}] {facts}\n")
+
+
+def _rows_of(covered: Cover) -> Block:
+    """Core points of a cover as rows."""
+    return Block(covered.points, covered.weights, covered.labels, covered.indices)
 
 
 def _with_zeros(values: FloatArray, count: int) -> FloatArray:

@@ -152,9 +152,12 @@ class CSVRGClassifier(CorePointModel):
         Rows of the data.
     n_core_points_ : int
     coreset_ : Coreset
-        The rows that `size` drew, with weights by which they stand for all; `audit` compares
-        costs on them with those on all rows. Not there where all rows were trained on; after
-        `partial_fit` it is of the rows of that call.
+        The rows that `size` drew, with weights by which they stand for all, after `partial_fit`
+        those of that call. Where all rows were trained on, the core points: drawn ones with the
+        weights of the draw, in every class together those of the class; those of covers, and after
+        `partial_fit` and `warm_start`, with the weight of the rows nearest to each, whatever their
+        class. `partial_fit` numbers rows on from those of earlier calls. `audit` compares costs
+        on `coreset_` with those on all rows; no read is made for the weights.
     dual_coef_ : ndarray of shape (1, r) or (n_classes, r), float64
         Coefficients of the core points.
     classes_ : ndarray of shape (n_classes,)

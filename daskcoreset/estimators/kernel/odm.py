@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 
+from daskcoreset.core.blocks import Block, plain_labels
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense_rows, one_thread
 from daskcoreset.core.moments import moments_of
@@ -20,7 +21,12 @@ from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import a_type
 from daskcoreset.estimators.base import refuse_as
-from daskcoreset.estimators.kernel.base import KERNEL_CONSTRAINTS, KernelModel, check_two_classes
+from daskcoreset.estimators.kernel.base import (
+    KERNEL_CONSTRAINTS,
+    KernelModel,
+    check_two_classes,
+    first_equal,
+)
 from daskcoreset.estimators.kernel.kernels import (
     KernelMap,
     Profile,
@@ -34,6 +40,7 @@ from daskcoreset.estimators.kernel.objective import signs_of
 from daskcoreset.estimators.kernel.rows import Solution
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
+from daskcoreset.objectives import MARGIN
 
 
 def solve_dual(
@@ -158,6 +165,9 @@ class ODMClassifier(KernelModel):
     n_iter_ : int
         Most sweeps of a problem.
     gamma_, lam_ : float
+    coreset_ : Coreset
+        The support vectors, with the weight of the rows equal to each. They stand for all rows at
+        the solution alone, at which the others cost nothing: `audit` compares it.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,), object
         Where the columns of X have names.
@@ -306,4 +316,19 @@ class ODMClassifier(KernelModel):
         self.support_vectors_ = rows[used]
         solution = replace(solution, beta=np.ascontiguousarray(solution.beta[used]))
         self._set_solution(KernelMap(kernel, self.support_vectors_), solution)
+        self._loss = loss
+        numbers = data.numbers_of(first_equal(data, points[used], labels[used]))
+        kept = Block(self.support_vectors_, weights[used], plain_labels(labels[used]), numbers)
+        facts = {
+            "method": "support vectors",
+            "n": data.X.shape[0],
+            "seed": seed,
+            "total_weight": float(moments.weight),
+            "objective": MARGIN,
+        }
+        self._keep(kept, kept.weights, facts)
         return self
+
+    def _solutions(self) -> dict[str, FloatArray]:
+        # Rows inside the band cost nothing at the solution, and at no other.
+        return {"the model": self._decision.beta}

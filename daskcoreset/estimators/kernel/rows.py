@@ -58,11 +58,14 @@ class LabelledBlocks:
     classes : ndarray of shape (n_classes,)
         All labels there may be in the blocks.
     summary : ClassSummary
+    as_given : callable
+        Returns rows of the blocks with the labels, and the numbers, that they were given with.
     """
 
     blocks: RowBlocks
     classes: AnyArray
     summary: ClassSummary
+    as_given: Callable[[Block], Block]
 
 
 @dataclass(eq=False)
@@ -273,11 +276,14 @@ class CorePoints:
 
     Attributes
     ----------
-    points : ndarray of shape (r, d)
+    rows : Block
+        The core points, with labels and numbers as given.
     diameter : float
         Bound for the rows of earlier calls, or of a cover.
     measured : bool
         Whether the distances of the training rows count for the diameter.
+    shares : ndarray of shape (r,), float64, or None
+        Weights by which drawn core points stand for all rows; None for those of the cells.
     beta : ndarray of shape (r, K), float64, or None
         Coefficients to begin with; None for zeros.
     table : ndarray of shape (r, n_classes), float64, or None
@@ -286,12 +292,18 @@ class CorePoints:
         Rows to train on that were drawn in the same read.
     """
 
-    points: AnyArray
+    rows: Block
     diameter: float = 0.0
     measured: bool = True
+    shares: FloatArray | None = None
     beta: Any = None
     table: Any = None
     drawn: Block | None = None
+
+    @property
+    def points(self) -> AnyArray:
+        """Core points, of shape (r, d)."""
+        return np.asarray(self.rows.points)
 
     def thinned(self, max_points: int, cells: Cells) -> tuple[CorePoints, float]:
         """Cover the core points by fewer of them.
@@ -313,7 +325,7 @@ class CorePoints:
 
         fewer = replace(
             self,
-            points=coverage.points,
+            rows=self.rows.take(coverage.indices),
             diameter=self.diameter + coverage.diameter,
             beta=moved(self.beta),
             table=moved(self.table),
@@ -431,16 +443,18 @@ def sample_core_points(strata: Strata, count: int, *, beside: AnyArray | None = 
     Returns
     -------
     Block
-        Dense rows in the order of class and key; `count` unless fewer are distinct.
+        Dense rows in the order of class and key; `count` unless fewer are distinct. Their weights
+        add up to that of the class in every class: of equal rows that were drawn one stands for
+        all of them.
 
     Examples
     --------
     >>> from daskcoreset.inputs.blocks import row_blocks
     >>> X, classes = np.arange(100.0).reshape(-1, 1), np.array([False, True])
     >>> strata = sample_classes(row_blocks(X, X[:, 0] < 10), classes, points=8, seed=0)
-    >>> points = sample_core_points(strata, 8).points
-    >>> points.shape, int((points < 10).sum())
-    ((8, 1), 4)
+    >>> rows = sample_core_points(strata, 8)
+    >>> rows.points.shape, int((rows.points < 10).sum()), rows.weights[[0, -1]].tolist()
+    ((8, 1), 4, [22.5, 2.5])
     """
     n_before = 0 if beside is None else len(beside)
     n_candidates = _SPARE * (count + n_before)
@@ -451,12 +465,26 @@ def sample_core_points(strata: Strata, count: int, *, beside: AnyArray | None = 
     points = np.asarray(candidates.points)
     points = points if beside is None else np.concatenate([beside, points])
     # Of equal rows, whatever their class, the first counts.
-    first = np.sort(np.unique(points, axis=0, return_index=True)[1])
+    _, first, owners = np.unique(points, axis=0, return_index=True, return_inverse=True)
+    owners = first[owners.reshape(-1)] - n_before
+    first = np.sort(first)
     first = first[first >= n_before] - n_before
     codes = of_class[first]
     quotas = split_evenly(count, np.bincount(codes, minlength=len(few)))
     rows = [first[codes == k][:quota] for k, quota in enumerate(quotas)]
-    return candidates.take(np.concatenate(rows))
+    weights, start = np.zeros(len(candidates)), 0
+    for label, part, taken in zip(sorted(strata), few, rows, strict=True):
+        # Candidates up to the last that was taken are a sample of the class.
+        n_drawn = len(part) if not len(taken) else int(taken[-1]) - start + 1
+        shares = strata[label].stand_ins(n_drawn)
+        stands = owners[n_before:][start : start + n_drawn]
+        known = np.isin(stands, taken)
+        np.add.at(weights, stands[known], shares[known])
+        if len(taken):
+            weights[taken] *= strata[label].weight / weights[taken].sum()
+        start += len(part)
+    chosen = np.concatenate(rows)
+    return replace(candidates.take(chosen), weights=weights[chosen])
 
 
 def training_rows(strata: Strata, quotas: dict[Any, int]) -> Block:

@@ -15,15 +15,17 @@ from daskcoreset.constructions.margin.active_run import ActiveRun, Oracle, Oracl
 from daskcoreset.constructions.margin.active_state import ActiveMargin
 from daskcoreset.constructions.margin.pool import Pool, open_pool
 from daskcoreset.constructions.margin.separators import InseparableError
+from daskcoreset.core.blocks import plain_labels
 from daskcoreset.core.errors import InvalidInputError, warn_user
+from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.estimators.base import refuse_as
-from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, NO_MARGIN, DecisionModel
+from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, AuditedMargin
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
 
-class ActiveMaxMarginClassifier(DecisionModel):
+class ActiveMaxMarginClassifier(AuditedMargin):
     """Separates two classes with a large margin, from few labels.
 
     Parameters
@@ -64,6 +66,9 @@ class ActiveMaxMarginClassifier(DecisionModel):
     classes_ : ndarray of shape (n_classes,)
     margin_ : float
         On the core set.
+    coreset_ : Coreset
+        The rows of the core set, of weight one, as a margin has no weights. Not there if only one
+        class was seen. Its `audit` takes the labels of all rows.
     n_labels_ : int
         Labels looked at.
     n_labels_by_phase_ : dict of str to int
@@ -102,7 +107,6 @@ class ActiveMaxMarginClassifier(DecisionModel):
     Har-Peled, Roth and Zimak (2007), Fig. 2.
     """
 
-    _no_coreset = NO_MARGIN
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **MARGIN_CONSTRAINTS,
         "error": [Interval(Real, 0, 1, closed="neither")],
@@ -186,7 +190,7 @@ class ActiveMaxMarginClassifier(DecisionModel):
             raise InvalidInputError("both y and oracle are given; pass one of them.")
         pool, classes, oracle = self._opened(X, y, oracle)
         run = self._method(classes).start_on(pool)
-        self._keep(self._complete(run, oracle), classes)
+        self._keep(self._complete(run, oracle), classes, pool.n_rows)
         return self
 
     def _opened(
@@ -224,6 +228,7 @@ class ActiveMaxMarginClassifier(DecisionModel):
         )
 
     def _complete(self, run: ActiveRun, oracle: Oracle) -> ActiveMargin:
+        self._softened = False
         try:
             return run.run(oracle)
         except OracleError as error:
@@ -235,16 +240,27 @@ class ActiveMaxMarginClassifier(DecisionModel):
                 f"from here on, with C={self.C}. Scale the features, choose C, or pass "
                 f'on_inseparable="raise" to stop instead.'
             )
+        self._softened = True
         run.soften(float(self.C))
         return run.run(oracle)
 
-    def _keep(self, result: ActiveMargin, classes: AnyArray | None) -> None:
+    def _keep(self, result: ActiveMargin, classes: AnyArray | None, n_rows: int) -> None:
         self.result_ = result
         self.classes_ = np.array(result.classes) if classes is None else classes
         self._set_hyperplanes(result.w[None, :], np.array([result.b]))
         self.margin_ = result.margin
         self.n_labels_, self.n_labels_by_phase_ = result.n_labels, result.n_labels_by_phase
         self.certificate_, self.support_ = result.certificate, result.core_indices
+        core = WeightedPoints(
+            result.core_rows,
+            np.ones(len(result.core_indices)),
+            result.core_indices,
+            plain_labels(result.core_labels),
+        )
+        facts: dict[str, Any] = {"n_labels": result.n_labels}
+        if not self._softened:
+            facts["core_margin"] = result.margin
+        self._keep_core("active_max_margin", core, n_rows, facts)
         if len(result.classes) == 1 and (classes is None or len(classes) > 1):
             warn_user(
                 f"all {result.n_labels} labels seen are {result.classes[0]!r}, which is predicted "

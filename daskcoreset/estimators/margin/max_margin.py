@@ -11,8 +11,9 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from daskcoreset.constructions.class_summary import summarise_classes
+from daskcoreset.constructions.margin.core_set import MarginCoreset
 from daskcoreset.constructions.margin.examples import survey
-from daskcoreset.constructions.margin.max_margin import MaxMarginCoreset, Violators, coreset_of
+from daskcoreset.constructions.margin.max_margin import MaxMarginCoreset, Violators
 from daskcoreset.constructions.margin.outlier import (
     METHODS,
     InseparableRestError,
@@ -26,6 +27,7 @@ from daskcoreset.constructions.margin.separators import KERNELS, InseparableErro
 from daskcoreset.constructions.margin.structured import structured_margin
 from daskcoreset.core.blocks import MAX_LABELS, plain_labels
 from daskcoreset.core.errors import InvalidInputError, warn_user
+from daskcoreset.core.points import concatenate
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, MarginModel, SeparatorDecision
@@ -141,8 +143,9 @@ class MaxMarginClassifier(HardMarginModel):
     factor_ : float
         Certified share of the largest margin; zero if the rows are not separable.
     coreset_ : Coreset
-        The rows that were chosen, of weight one; of two classes, each of several has its own in
-        `core_`. What it promises is measured, in `margin_` and `factor_`.
+        The rows that were chosen, of all classes, each once and of weight one: a margin has no
+        weights, and these rows stand for all in no sum of costs. What it promises is measured, in
+        `margin_` and `factor_`, and by `audit`. Not there if the rows are not separable.
     core_indices_ : ndarray of shape (m,), int64
         Row numbers of the core set; empty if the rows are not separable.
     dual_coef_ : ndarray of shape (m,), float64
@@ -265,7 +268,6 @@ class MaxMarginClassifier(HardMarginModel):
         return self._fit(X, y, sample_weight)
 
     def _separate(self, blocks: RowBlocks, first: BlockResults[FirstRead]) -> None:
-        self.__dict__.pop("coreset_", None)  # of an earlier fit
         exact = blocks.are_views and blocks.memory_bytes <= HUGE_BYTES
         epsilon = min(self.epsilon, _EXACT) if exact else self.epsilon
         several = len(self.classes_) > 2
@@ -305,10 +307,21 @@ class MaxMarginClassifier(HardMarginModel):
         self.dual_coef_ = np.concatenate([core.dual * core.signs for core in cores])
         self.trace_ = tuple(step for core in cores for step in core.trace)
         self.evidence_ = None
-        if not several:  # of which each has a core set of its own
-            names = plain_labels(self.classes_)[(cores[0].signs > 0).astype(np.int64)]
-            chosen = coreset_of(cores[0], {})
-            self.coreset_ = replace(chosen, indices=self.core_indices_, labels=names)
+        self._keep_cores(cores, first.value.classes)
+
+    def _keep_cores(self, cores: list[MarginCoreset], block_classes: AnyArray) -> None:
+        """Keep the rows of the core sets, one for every class of several, each once."""
+        core, facts = cores[0].core, cores[0].describe()
+        if len(cores) > 1:
+            core = concatenate([found.core for found in cores])
+            core = core.take(np.unique(core.indices, return_index=True)[1])
+            facts = {"core_margin": min(found.core_margin for found in cores)}
+        # In memory they are codes.
+        labels: Any = core.labels
+        codes = np.searchsorted(plain_labels(block_classes), labels)
+        names = plain_labels(self.classes_)[codes]
+        core = replace(core, indices=self._in_data(core.indices), labels=names)
+        self._keep_core("max_margin", core, cores[0].n_rows, facts)
 
     def _separate_classes(self, blocks: RowBlocks, labels: AnyArray, epsilon: float) -> None:
         center, bias = None, 0.0
@@ -324,6 +337,9 @@ class MaxMarginClassifier(HardMarginModel):
         self.core_, self.margin_, self.factor_ = core, core.data_margin, core.factor
         self.core_indices_, self.dual_coef_ = self._in_data(core.examples), core.dual
         self.trace_, self.evidence_ = core.trace, None
+        rows = core.core_rows(self.classes_)
+        rows = replace(rows, indices=self._in_data(rows.indices))
+        self._keep_core("max_margin", rows, core.n_examples, core.describe())
 
     def _set_separators(self, separators: tuple[Separator, ...]) -> None:
         """Set the attributes of a classifier with a kernel, and its decision function."""
@@ -394,6 +410,9 @@ class OutlierMaxMarginClassifier(HardMarginModel):
         When k rows are left out.
     margin_ : float
         Of all rows but k; zero if they are not separable.
+    coreset_ : Coreset
+        The rows that determine the separator when the k are left out, of weight one, as a margin
+        has no weights. Not there if the rows are not separable.
     outliers_ : ndarray of shape (k,), int64
         Numbers of the rows left out, in increasing order; empty if they are not separable.
     probability_ : float
@@ -525,9 +544,18 @@ class OutlierMaxMarginClassifier(HardMarginModel):
         self._set_hyperplanes(result.w[None], np.array([result.b]))
         self.result_, self.outliers_ = result, result.outliers
         self.margin_, self.probability_ = result.margin, result.probability
+        labels: Any = result.core.labels
+        codes = np.searchsorted(plain_labels(first.value.classes), labels)
+        core = replace(result.core, labels=plain_labels(self.classes_)[codes])
+        facts = {"core_margin": result.core_margin, "margin": result.margin, "k": int(self.k)}
+        self._keep_core("outlier_max_margin", core, result.n_rows, facts)
+
+    def _n_left_out(self) -> int:
+        return int(self.k)
 
     def _soften(self, blocks: RowBlocks, classes: AnyArray, error: InvalidInputError) -> None:
         del error  # it was a warning, and there is no evidence
+        self.__dict__.pop("coreset_", None)
         self._set_soft_planes(blocks, classes)
         self.result_, self.outliers_ = None, np.zeros(0, dtype=np.int64)
         self.margin_, self.probability_ = 0.0, 0.0

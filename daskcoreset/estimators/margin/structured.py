@@ -31,7 +31,7 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_us
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import shown
 from daskcoreset.estimators.base import is_in_memory, refuse_as, require_y
-from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, NO_MARGIN, DecisionModel
+from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, AuditedMargin
 from daskcoreset.execution.engine import map_rows
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.cubes import refuse_cube
@@ -41,7 +41,7 @@ from daskcoreset.inputs.options import ReadKeywords, takes_reading
 Maker = Callable[[int, int], StructuredProblem]
 
 
-class StructuredMaxMargin(DecisionModel):
+class StructuredMaxMargin(AuditedMargin):
     """Separates the right answer from all others with the largest margin, up to epsilon.
 
     Parameters
@@ -83,6 +83,9 @@ class StructuredMaxMargin(DecisionModel):
     problem_ : StructuredProblem
     margin_, data_margin_ : float
         On the core set, which no separator passes, and on all data.
+    coreset_ : Coreset
+        For "multiclass", the rows of the core triples, each once and of weight one, as a margin has
+        no weights.
     result_ : StructuredMargin
         Core triples, duals and trace.
     n_features_in_ : int
@@ -116,7 +119,6 @@ class StructuredMaxMargin(DecisionModel):
     (2001).
     """
 
-    _no_coreset = NO_MARGIN
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **MARGIN_CONSTRAINTS,
         "problem": [StrOptions({"multiclass", "sequence"}), StructuredProblem, callable],
@@ -240,6 +242,7 @@ class StructuredMaxMargin(DecisionModel):
             per_block=self.per_block,
             max_passes=self.max_passes,
         )
+        self._softened = False
         try:
             return solve()
         except InseparableError as error:
@@ -249,6 +252,7 @@ class StructuredMaxMargin(DecisionModel):
                 f"{error} Errors are allowed with C={self.C}; scale the features, choose C, or "
                 f'pass on_inseparable="raise" to stop instead.'
             )
+        self._softened = True
         return solve(C=float(self.C))
 
     def _keep(self, result: StructuredMargin, classes: AnyArray | None) -> None:
@@ -256,13 +260,18 @@ class StructuredMaxMargin(DecisionModel):
         self.margin_, self.data_margin_ = result.margin, result.data_margin
         largest = max((int(y.max()) for y in result.rivals), default=0)
         self.classes_ = np.arange(largest + 1) if classes is None else classes
-        for name in ("coef_", "intercept_"):
+        for name in ("coef_", "intercept_", "coreset_"):
             if hasattr(self, name):
                 delattr(self, name)  # of an earlier fit
         if isinstance(self.problem_, MultiClassProblem) and classes is not None:
             W, b = self.problem_.planes_of_rows(result.w)
             two = len(classes) == 2
             self._set_hyperplanes(W[1:] - W[:1] if two else W, b[1:] - b[:1] if two else b)
+            facts = result.describe()
+            if self._softened:  # margins are those with slacks
+                facts = {"converged": result.converged, "reads": result.passes}
+            rows = result.core_rows(classes)
+            self._keep_core("structured_max_margin", rows, result.n_examples, facts)
         if not result.converged:
             warn_user(
                 f"stopped after {result.passes} reads at {result.factor:.3g} of the margin, where "

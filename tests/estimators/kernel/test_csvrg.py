@@ -609,11 +609,10 @@ def test_coreset__the_rows_that_size_drew_and_an_audit(n: int) -> None:
     assert model.audit(X, y, solutions=model, random_state=0).distortion < 0.6
     with pytest.raises(InvalidInputError, match="dual_coef_"):
         model.audit(X, y, solutions=CSVRGClassifier(max_points=9).fit(X, y))
-    assert not hasattr(model.set_params(size=None).fit(X, y), "coreset_")
-    with pytest.raises(InvalidInputError, match=r"trained on all rows.*size"):
-        model.audit(X, y)
-    with pytest.raises(InvalidInputError, match="take CSVRGClassifier"):
-        AVMClassifier(max_points=9).fit(X, y).audit(X, y)
+    model.set_params(size=None).fit(X, y)  # trained on all rows: those that were chosen
+    np.testing.assert_array_equal(model.coreset_.points, model.core_points_)
+    assert model.coreset_.provenance["weights"] == "of the draw"
+    assert model.audit(X, y, random_state=0).on_data[0] > 0
 
 
 def test_csvrg__in_the_span_ends_at_the_least_objective_of_a_cover() -> None:

@@ -1,0 +1,254 @@
+"""Every public estimator keeps the rows that it chose in `coreset_`, and audits them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from daskcoreset import Coreset, estimators
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.objectives import LinearCost
+
+# Rows far from the boundary, so that the largest margin exists.
+_RNG = np.random.default_rng(0)
+POINTS = _RNG.normal(size=(2500, 3))
+POINTS = POINTS[np.abs(POINTS.sum(axis=1)) > 0.3]
+CLASSES = np.where(POINTS.sum(axis=1) > 0, "right", "left")
+THREE = np.where(POINTS.sum(axis=1) > 0, 0, np.where(POINTS[:, 0] > 0, 1, 2))
+NUMBERS = POINTS @ [1.0, 2.0, 0.0] + _RNG.normal(size=len(POINTS))
+
+# Every public estimator that fits on rows chosen from the data, as made with defaults, its target,
+# and whether it takes data out of core.
+ESTIMATORS: dict[str, tuple[Callable[[], Any], Any, bool]] = {
+    "AVMClassifier": (estimators.AVMClassifier, CLASSES, True),
+    "ActiveMaxMarginClassifier": (estimators.ActiveMaxMarginClassifier, CLASSES, True),
+    "CSVRGClassifier": (estimators.CSVRGClassifier, CLASSES, True),
+    "CoresetBregman": (estimators.CoresetBregman, None, True),
+    "CoresetElasticNet": (estimators.CoresetElasticNet, NUMBERS, True),
+    "CoresetEstimator": (
+        lambda: estimators.CoresetEstimator(LogisticRegression()),
+        CLASSES,
+        True,
+    ),
+    "CoresetGaussianMixture": (estimators.CoresetGaussianMixture, None, True),
+    "CoresetKMeans": (estimators.CoresetKMeans, None, True),
+    "CoresetLogisticRegression": (estimators.CoresetLogisticRegression, CLASSES, True),
+    "CoresetQuantileRegressor": (estimators.CoresetQuantileRegressor, NUMBERS, True),
+    "CoresetRidge": (estimators.CoresetRidge, NUMBERS, True),
+    "CoresetSVC": (estimators.CoresetSVC, CLASSES, True),
+    "MaxMarginClassifier": (estimators.MaxMarginClassifier, CLASSES, True),
+    "ODMClassifier": (estimators.ODMClassifier, CLASSES, False),
+    "OutlierMaxMarginClassifier": (estimators.OutlierMaxMarginClassifier, CLASSES, True),
+    "StructuredMaxMargin": (estimators.StructuredMaxMargin, CLASSES, True),
+}
+
+# Fitted in memory on weighted rows; searches are functions.
+NO_ROWS = {"LinearSVM", "SearchResult", "coreset_search"}
+
+# Those whose rows keep a margin or a solution: their weights do not add up to that of the data.
+OF_MARGIN = {
+    "ActiveMaxMarginClassifier",
+    "MaxMarginClassifier",
+    "ODMClassifier",
+    "OutlierMaxMarginClassifier",
+    "StructuredMaxMargin",
+}
+
+
+def made(name: str) -> Any:
+    model = ESTIMATORS[name][0]()
+    if "random_state" in model.get_params():
+        model.set_params(random_state=0)
+    return model
+
+
+def data_of(name: str, kind: str) -> tuple[Any, Any]:
+    _, y, _ = ESTIMATORS[name]
+    if kind == "array":
+        return POINTS, y
+    return da.from_array(POINTS, chunks=(700, 3)), None if y is None else da.from_array(y, 700)
+
+
+def test_table__every_public_estimator_has_a_line() -> None:
+    classes = [name for name in estimators.__all__ if name not in NO_ROWS]
+    assert sorted(ESTIMATORS) == sorted(classes)
+    assert all(inspect.isclass(getattr(estimators, name)) for name in classes)
+
+
+@pytest.mark.parametrize("kind", ["array", "dask"])
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_coreset__of_defaults_is_rows_of_the_data(name: str, kind: str) -> None:
+    if kind == "dask" and not ESTIMATORS[name][2]:
+        pytest.skip("in memory only")
+    X, y = data_of(name, kind)
+    model = made(name).fit(X, *([] if y is None else [y]))
+    coreset = model.coreset_
+    assert isinstance(coreset, Coreset)
+    np.testing.assert_array_equal(coreset.points, POINTS[coreset.indices])
+    if y is not None:
+        assert coreset.labels is not None
+        np.testing.assert_array_equal(coreset.labels, ESTIMATORS[name][1][coreset.indices])
+    assert len(np.unique(coreset.indices)) == len(coreset)
+    record = coreset.provenance
+    assert record["n"] == len(POINTS)
+    assert record["m"] == len(coreset)
+    assert record["method"]
+    assert record["objective"]["name"]
+    assert (record["objective"] == {"name": "margin"}) == (name in OF_MARGIN)
+    if name in OF_MARGIN:
+        np.testing.assert_array_equal(coreset.weights, 1.0)
+    else:
+        assert coreset.total_weight == pytest.approx(len(POINTS))
+    report = model.audit(X, y, random_state=0)
+    assert report.n_rows == len(POINTS)
+    if name in OF_MARGIN - {"ODMClassifier"}:
+        assert report.holds
+        assert report.n_wrong == 0
+        assert report.n_core == len(coreset)
+    else:
+        # Of 500 core points; all others have more rows.
+        assert report.distortion < (1.0 if record["method"] == "core points" else 0.2)
+    # Up to the tolerance of the solver.
+    assert name != "ODMClassifier" or report.distortion < 1e-4
+
+
+@pytest.mark.parametrize("name", [name for name in ESTIMATORS if name.endswith("Margin")])
+def test_coreset__a_second_fit_has_its_own(name: str) -> None:
+    model = made(name).fit(POINTS, CLASSES)
+    model.fit(POINTS[:500], CLASSES[:500])
+    assert model.coreset_.provenance["n"] == 500
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_margin__of_three_classes(kernel: str) -> None:
+    model = estimators.MaxMarginClassifier(kernel=kernel, on_inseparable="raise")
+    centers = np.array([[3.0, 0.0, 0.0], [-3.0, 3.0, 0.0], [-3.0, -3.0, 0.0]])
+    X = centers[THREE] + np.clip(POINTS, -1, 1)
+    model.fit(X, THREE)
+    np.testing.assert_array_equal(X[model.coreset_.indices], model.coreset_.points)
+    np.testing.assert_array_equal(THREE[model.coreset_.indices], model.coreset_.labels)
+    report = model.audit(X, THREE)
+    assert report.holds
+    assert report.on_data == pytest.approx(model.margin_, rel=1e-6)
+    wrong = THREE.copy()
+    wrong[7] = (wrong[7] + 1) % 3
+    assert model.audit(X, wrong).n_wrong == 1
+
+
+def test_margin__audit_finds_what_the_core_set_does_not_keep() -> None:
+    model = estimators.MaxMarginClassifier().fit(POINTS, CLASSES)
+    labels = CLASSES.copy()
+    # A row far from the boundary on the wrong side: no row of the core set.
+    far = int(np.abs(POINTS.sum(axis=1)).argmax())
+    labels[far] = "left" if labels[far] == "right" else "right"
+    report = model.audit(POINTS, labels)
+    assert not report.holds
+    assert report.n_wrong == report.n_inside == 1
+    assert report.on_data == pytest.approx(-abs(model.decision_function(POINTS)[far]))
+    assert "below 0.9 of the largest" in repr(report)
+    assert "<table" in report._repr_html_()
+    weights = np.ones(len(labels))
+    weights[far] = 0.0
+    assert model.audit(POINTS, labels, weights).holds
+
+
+def test_margin__outliers_are_left_out() -> None:
+    labels = CLASSES.copy()
+    labels[[3, 14]] = np.where(labels[[3, 14]] == "left", "right", "left")
+    model = estimators.OutlierMaxMarginClassifier(k=2).fit(POINTS, labels)
+    report = model.audit(POINTS, labels)
+    assert not np.isin(model.coreset_.indices, model.outliers_).any()
+    assert report.holds
+    assert report.n_wrong == report.n_left_out == 2
+    assert report.on_data == pytest.approx(model.margin_)
+
+
+def test_margin__without_a_core_set_says_so() -> None:
+    labels = np.random.default_rng(1).choice(["a", "b"], len(POINTS))
+    with pytest.warns(UserWarning, match="soft margin"):
+        model = estimators.MaxMarginClassifier().fit(POINTS, labels)
+    with pytest.raises(InvalidInputError, match="no core set to audit"):
+        model.audit(POINTS, labels)
+
+
+def test_margin__costs_need_an_objective() -> None:
+    model = estimators.MaxMarginClassifier().fit(POINTS, CLASSES)
+    with pytest.raises(InvalidInputError, match="keeps a margin"):
+        model.coreset_.audit(POINTS, CLASSES)
+    with pytest.raises(TypeError, match="sample_size says how costs"):
+        model.audit(POINTS, CLASSES, sample_size=10)
+    with pytest.raises(InvalidInputError, match="y is missing"):
+        model.audit(POINTS)
+    report = model.audit(POINTS, CLASSES, objective=LinearCost())
+    assert report.objective == LinearCost()
+
+
+@pytest.mark.parametrize("strategy", ["drawn", "online", "farthest"])
+def test_core_points__weights_of_every_strategy(strategy: Any) -> None:
+    weights = np.random.default_rng(2).integers(0, 3, len(POINTS)).astype(np.float64)
+    X, y = np.round(POINTS, 1), THREE  # many rows are equal
+    for out_of_core in (False, True):
+        data = [da.from_array(part, chunks=700) if out_of_core else part for part in (y, weights)]
+        rows = da.from_array(X, chunks=(700, 3)) if out_of_core else X
+        model = estimators.CSVRGClassifier(max_points=60, strategy=strategy, random_state=0)
+        coreset = model.fit(rows, *data).coreset_
+        np.testing.assert_array_equal(coreset.points, X[coreset.indices])
+        np.testing.assert_array_equal(coreset.labels, y[coreset.indices])
+        assert coreset.total_weight == pytest.approx(weights.sum())
+        if strategy == "drawn":
+            assert (weights[coreset.indices] > 0).all()
+            labels: Any = coreset.labels
+            found = np.bincount(labels, coreset.weights, 3)
+            np.testing.assert_allclose(found, np.bincount(y, weights, 3))
+        assert model.audit(rows, *data, random_state=0).data_weight == pytest.approx(weights.sum())
+
+
+def test_core_points__covers_have_the_weight_of_the_nearest_rows() -> None:
+    model = estimators.AVMClassifier(diameter=1.0, random_state=0).fit(POINTS, CLASSES)
+    gaps = np.square(POINTS[:, None] - model.coreset_.points).sum(axis=2)
+    nearest = np.bincount(gaps.argmin(axis=1), minlength=len(model.coreset_))
+    np.testing.assert_allclose(model.coreset_.weights, nearest)
+    assert model.coreset_.provenance["weights"] == "of the nearest rows"
+
+
+def test_core_points__partial_fit_numbers_rows_on() -> None:
+    model = estimators.CSVRGClassifier(max_points=40, strategy="online", random_state=0)
+    for start in range(0, len(POINTS), 800):
+        part = slice(start, start + 800)
+        model.partial_fit(POINTS[part], CLASSES[part])
+    coreset = model.coreset_
+    np.testing.assert_array_equal(coreset.points, POINTS[coreset.indices])
+    np.testing.assert_array_equal(coreset.labels, CLASSES[coreset.indices])
+    assert coreset.provenance["n"] == len(POINTS)
+    assert coreset.total_weight == pytest.approx(len(POINTS))
+    assert (coreset.indices >= 1600).any()
+    assert model.audit(POINTS, CLASSES, random_state=0).n_rows == len(POINTS)
+
+
+@pytest.mark.statistical
+def test_core_points__drawn_weights_are_unbiased() -> None:
+    # The mean over 400 draws of a sum over rows; z is normal, 5.5 has a false alarm below 1e-7.
+    truth = np.exp(-np.square(POINTS).sum(axis=1)).sum()
+    sums = []
+    for seed in range(400):
+        model = estimators.AVMClassifier(max_points=30, n_steps=1, random_state=seed)
+        coreset = model.fit(POINTS, CLASSES).coreset_
+        sums.append(coreset.weights @ np.exp(-np.square(coreset.points).sum(axis=1)))
+    z = (np.mean(sums) - truth) / (np.std(sums) / np.sqrt(len(sums)))
+    assert abs(z) < 5.5
+
+
+def test_support_vectors__stand_for_equal_rows() -> None:
+    X, y = np.repeat(POINTS[:300], 2, axis=0), np.repeat(CLASSES[:300], 2)
+    model = estimators.ODMClassifier(random_state=0).fit(X, y)
+    coreset = model.coreset_
+    np.testing.assert_array_equal(coreset.points, model.support_vectors_)
+    np.testing.assert_array_equal(coreset.weights, 2.0)
+    np.testing.assert_array_equal(X[coreset.indices], coreset.points)
+    assert model.audit(X, y).distortion < 1e-4

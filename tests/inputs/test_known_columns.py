@@ -1,0 +1,67 @@
+"""Further columns of tables, of text and of numbers, are told once: with which ones to select."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+
+import daskcoreset
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.estimators import CoresetKMeans, CoresetSVC
+from daskcoreset.inputs.known_columns import known_blocks
+
+FRAME = pd.DataFrame(np.random.default_rng(0).normal(size=(900, 2)), columns=["a", "b"])
+FRAME["name"], FRAME["extra"], FRAME["y"] = "x", 1.0, (FRAME["a"] > 0).astype(int)
+
+
+@pytest.fixture(params=["path", "dask", "pandas"])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    if request.param == "path":
+        FRAME.to_parquet(tmp_path / "rows.parquet")
+        return tmp_path / "rows.parquet"
+    return dd.from_pandas(FRAME, npartitions=2) if request.param == "dask" else FRAME
+
+
+def remedy(table: Any, *, named: bool) -> str:
+    return r"columns=\['a', 'b'\]" if named or isinstance(table, Path) else r"X\[\['a', 'b'\]\]"
+
+
+def test_further_columns__of_text_are_told_with_the_remedy(table: Any) -> None:
+    options: dict[str, Any] = {"random_state": 0}
+    clusters = CoresetKMeans(2, **options).fit(table, columns=["a", "b"])
+    machine = CoresetSVC(**options).fit(table, "y", columns=["a", "b"])
+    coreset = daskcoreset.build(table, columns=["a", "b"], size=50, **options)
+    more = rf"has not: \['name', 'extra', 'y'\]; pass {remedy(table, named=False)}"
+    for call in (clusters.predict, clusters.score, clusters.audit):
+        with pytest.raises(InvalidInputError, match=more):
+            call(table)
+    with pytest.raises(InvalidInputError, match=more):
+        coreset.audit(table, n_clusters=2)
+    more = rf"has not: \['name', 'extra'\]; pass {remedy(table, named=True)}"
+    with pytest.raises(InvalidInputError, match=more):
+        machine.score(table, "y")
+    assert machine.score(table, "y", columns=["a", "b"]) > 0.9  # as it says
+
+
+def test_further_columns__of_numbers_beside_named_labels(table: Any) -> None:
+    machine = CoresetSVC(random_state=0).fit(table, "y", columns=["a", "b"])
+    if isinstance(table, Path):
+        FRAME.drop(columns="name").to_parquet(table)
+    else:
+        table = table.drop(columns="name")
+    with pytest.raises(InvalidInputError, match=r"\['extra'\]; pass columns=\['a', 'b'\]"):
+        machine.score(table, "y")
+
+
+def test_known_blocks__of_columns_that_are_wanted_and_no_numbers() -> None:
+    with pytest.raises(InvalidTypeError, match="hold no real numbers: 'name'"):
+        known_blocks(["a", "name"], "the fit", FRAME)
+    with pytest.raises(InvalidTypeError, match="hold no real numbers: 'name'"):
+        known_blocks(None, "the fit", FRAME)
+    with pytest.raises(InvalidTypeError, match="hold no real numbers: 'name'"):
+        known_blocks(["a", "c"], "the fit", FRAME)  # c is not there: to select is no help
