@@ -150,12 +150,11 @@ def test_advise__the_smallest_size_that_meets_epsilon() -> None:
     assert large.size == 2000
 
 
-def test_advise__of_all_rows_where_the_budget_allows_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(advisor, "_TRIALS", 6)
+def test_advise__of_all_rows_where_the_budget_allows_it() -> None:
     X = np.random.default_rng(0).normal(size=(300, 2))
     advice = advise(X, n_clusters=3, random_state=0)
     assert advice.name == "uniform"
-    assert advice.low <= advice.error <= advice.high < 0.01  # what starts and tolerance leave
+    assert advice.low <= advice.error <= advice.high < 1e-3  # what starts and tolerance leave
     assert {one.coreset_error for one in advice.compared} == {0.0}
     assert advice.uniform_is_enough
 
@@ -246,7 +245,8 @@ def test_advise__counts_what_starts_miss_in_trials_of_other_constructions() -> N
     assert sorted(missed.round(9)) == [0.0] * 7 + [0.07]
     assert advisor._foretold(trials, first, missed, 0.95)[1] == pytest.approx(0.07, rel=0.05)
     low, high = advisor._foretold(trials, other, missed, 0.95)
-    assert low < 0.02 < 0.09 <= high
+    assert low < 0.02
+    assert high >= 0.09
     trials.task = TASKS["regression"]
     assert len(advisor._missed(trials, every)) == 0
 
