@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -13,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 import scipy.stats
+from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
@@ -21,7 +23,8 @@ from daskcoreset.core.blocks import Block
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import FloatArray
-from daskcoreset.estimators import CSVRGClassifier
+from daskcoreset.datasets import load_bundled
+from daskcoreset.estimators import CoresetKMeans, CSVRGClassifier
 from daskcoreset.metrics.costs import kmeans_cost
 from daskcoreset.metrics.sizing import auto_size
 from daskcoreset.objectives import LinearClassifier, LinearCost, MixtureCost, QuantizationError
@@ -325,3 +328,48 @@ def test_audit__refuses_other_kinds_of_arguments() -> None:
     for centers in wrong:
         with pytest.raises((InvalidInputError, InvalidTypeError)):
             report.interval(centers)
+
+
+# --- advice ------------------------------------------------------------------------------
+
+
+def far_row() -> FloatArray:
+    X = np.random.default_rng(78).normal(size=(6000, 6))
+    X[1234] = 1e6
+    return X
+
+
+def bundled() -> FloatArray:
+    rows: FloatArray = load_bundled("iris").X
+    return rows
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    ("rows", "k", "budget"),
+    [
+        # A tolerance relative to the variance ends after a step, and what ends so is no optimum.
+        (far_row, 20, 300),
+        # All rows are taken, and starts miss some clusters all the same.
+        (bundled, 20, 500),
+    ],
+)
+def test_advise__foretells_errors_over_an_optimum(
+    rows: Callable[[], FloatArray], k: int, budget: int
+) -> None:
+    X = rows()
+    advice = daskcoreset.advise(X, n_clusters=k, budget=budget, random_state=0)
+    middle = X.mean(axis=0)
+    many = 400 if len(X) < 1000 else 10
+    other = KMeans(k, n_init=many, tol=0.0, random_state=0).fit(X - middle)
+    costs, best = [], kmeans_cost(X, other.cluster_centers_ + middle)
+    for seed in range(8):
+        kind: Any = "centroids" if advice.name == "centroids" else "rows"
+        model = CoresetKMeans(k, size=budget, representatives=kind, random_state=seed).fit(X)
+        start = model.cluster_centers_
+        costs.append(kmeans_cost(X, start))
+        ended = KMeans(k, init=start - middle, n_init=1, tol=0.0, max_iter=1000).fit(X - middle)
+        best = min(best, kmeans_cost(X, ended.cluster_centers_ + middle))
+    errors = np.array(costs) / best - 1.0
+    assert 0.5 * errors.mean() < advice.error < 2.0 * errors.mean()
+    assert np.mean((errors >= advice.low) & (errors <= advice.high)) >= 0.75

@@ -159,7 +159,9 @@ def test_advise__the_smallest_size_that_meets_epsilon() -> None:
 def test_advise__of_all_rows_where_the_budget_allows_it() -> None:
     X = np.random.default_rng(0).normal(size=(300, 2))
     advice = advise(X, n_clusters=3, random_state=0)
-    assert (advice.name, advice.error, advice.high) == ("uniform", 0.0, 0.0)
+    assert advice.name == "uniform"
+    assert advice.low <= advice.error <= advice.high < 1e-3  # what starts and tolerance leave
+    assert {one.coreset_error for one in advice.compared} == {0.0}
     assert advice.uniform_is_enough
 
 
@@ -233,6 +235,26 @@ def test_advise__by_errors_first_then_by_the_worst_case(
     found, equals = advisor._safest(trials, candidates)
     assert found is candidates[chosen]
     assert len(equals) == n_equals
+
+
+def test_advise__counts_what_starts_miss_in_trials_of_other_constructions() -> None:
+    """By chance all trials of one went well."""
+    first, other = (Candidate(name, {"method": name}) for name in ("first", "other"))
+    own = [0.001, 0.0012, 0.0011, 0.001]
+    far: Any = ([3.0, 2.0, 3.0, 2.0], [1.0, 1.0, 1.0, 1.0])  # near to nothing: of the coreset
+    trials: Any = Told(first=(own, own), other=([0.02, 0.09, 0.02, 0.02], [0.02] * 4), far=far)
+    trials.task, trials.pilot, trials.n_rows = TASKS["clustering"], range(100), 100
+    alone = advisor._foretold(trials, first, np.empty(0), 0.95)
+    assert alone[1] < 0.01
+    every = (first, other, Candidate("far", {"method": "far"}))
+    missed = advisor._missed(trials, every)
+    assert sorted(missed.round(9)) == [0.0] * 7 + [0.07]
+    assert advisor._foretold(trials, first, missed, 0.95)[1] == pytest.approx(0.07, rel=0.05)
+    low, high = advisor._foretold(trials, other, missed, 0.95)
+    assert low < 0.02
+    assert high >= 0.09
+    trials.task = TASKS["regression"]
+    assert len(advisor._missed(trials, every)) == 0
 
 
 def test_advise__says_which_constructions_err_alike() -> None:
