@@ -570,8 +570,6 @@ def build_and_hold_out(
 
 def _advised(options: dict[str, Any]) -> Coreset:
     """Build by the construction that `daskcoreset.advise` chooses."""
-    flags = {name: options[name] for name in ("normalize", "compute", "dry_run")}
-    _check_flags(options["epsilon"], options["delta"], options["progress"], **flags)
     X, y, size, n_clusters = (options.pop(name) for name in ("X", "y", "size", "n_clusters"))
     del options["method"]
     computes = options.pop("compute") and not options.pop("dry_run")
