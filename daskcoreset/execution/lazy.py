@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 
 from daskcoreset.core.deadline import time_limit
-from daskcoreset.core.tables import html_table
+from daskcoreset.core.tables import counted, html_table
 from daskcoreset.execution.agreement import in_worker
 from daskcoreset.execution.waiting import compute_all
 from daskcoreset.execution.watch import APART
@@ -144,8 +144,8 @@ class Lazy(Generic[T]):
         return Array(self._graph, layer_of(self._key), (), meta=np.empty((), dtype=object))
 
     def __repr__(self) -> str:
-        n_blocks = sum(leaf_layers(self).values())
-        return f"{type(self).__name__}({n_blocks:,} blocks to read; compute() gives the value)"
+        blocks = counted(sum(leaf_layers(self).values()), "block")
+        return f"{type(self).__name__}({blocks} to read; compute() gives the value)"
 
     def _repr_html_(self) -> str:
         n_blocks = sum(leaf_layers(self).values())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
 
-from daskcoreset.core.blocks import MAX_CLASSES, Block, find_unusable_row
+from daskcoreset.core.blocks import MAX_CLASSES, Block, find_unusable_row, labels_of
 from daskcoreset.core.coreset import CLASS_WEIGHT, Coreset
 from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.errors import (
@@ -405,7 +405,8 @@ def audit(
     Warns
     -----
     CoresetWarning
-        If X has another number of rows than the coreset's provenance says, or another total weight.
+        If X has another number of rows than the coreset's provenance says, or another total weight;
+        if y has labels that no row of the coreset has.
 
     Examples
     --------
@@ -479,6 +480,7 @@ def audit(
         )
     elif portfolio is None:
         _check_weight(sample.weight, coreset.provenance.get("total_weight", sample.weight))
+    _check_labels(objective, sample.rows, rows)
     return Audit(
         objective=objective,
         names=names,
@@ -534,6 +536,20 @@ def _check_weight(found: float, built: float) -> None:
         warn_user(
             f"the rows of X weigh {found:.6g} in all, and {built:.6g} where the coreset was built: "
             f"the audit compares it with other weights. Pass the same sample_weight."
+        )
+
+
+def _check_labels(objective: Objective[Any], drawn: Block | None, rows: Block) -> None:
+    """Warn where rows of the data have labels that no row of the coreset has."""
+    if not isinstance(objective, LinearCost) or drawn is None or drawn.labels is None:
+        return
+    classes = np.unique(labels_of(rows))
+    unknown = np.setdiff1d(labels_of(drawn), classes)
+    if len(unknown):
+        warn_user(
+            f"y has the label {unknown[0].item()!r}, which no row of the coreset has: its labels "
+            f"are {classes[:5].tolist()}, and rows of others count on the side of the rest. Pass "
+            f"the labels that it was built with."
         )
 
 

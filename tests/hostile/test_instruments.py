@@ -334,7 +334,7 @@ def test_audit__refuses_other_kinds_of_arguments() -> None:
 
 
 def far_row() -> FloatArray:
-    X = np.random.default_rng(78).normal(size=(6000, 6))
+    X: FloatArray = np.random.default_rng(78).normal(size=(6000, 6))
     X[1234] = 1e6
     return X
 

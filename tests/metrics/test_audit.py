@@ -648,3 +648,13 @@ def test_audit__of_a_largest_margin_says_what_measures_it() -> None:
     assert hard.audit(X, y, objective=LinearCost("hinge"), random_state=0).on_data.all()
     with pytest.raises(NotFittedError):
         MaxMarginClassifier().audit(X, y)
+
+
+def test_audit__of_labels_that_the_coreset_has_not_warns() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 2))
+    y = np.where(X[:, 0] + rng.normal(size=3000) > 0.0, "ok", "bad")
+    coreset = daskcoreset.build(X, y, method="logistic", size=300, random_state=0)
+    audit(coreset, X, y, random_state=0)  # no warning, which would be an error
+    with pytest.warns(CoresetWarning, match=r"label 'fine', which no row .* \['bad', 'ok'\]"):
+        audit(coreset, X, np.where(y == "ok", "fine", y), random_state=0)
