@@ -340,8 +340,7 @@ def far_row() -> FloatArray:
 
 
 def bundled() -> FloatArray:
-    rows: FloatArray = load_bundled("iris").X
-    return rows
+    return np.asarray(load_bundled("iris").X, dtype=np.float64)
 
 
 @pytest.mark.statistical
