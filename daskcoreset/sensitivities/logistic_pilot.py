@@ -251,7 +251,9 @@ def logistic_scores(block: Block, pilot: LogisticPilot, terms: LogisticTerms) ->
     scores = np.empty((3, len(block)))
     for rows in tiles(len(block), _ARRAYS * len(pilot.coef)):
         roots, pulls = np.sqrt(leverage[rows]), terms.pulls[rows]
-        scores[0, rows] = np.sqrt(np.einsum("ip,ip->i", pulls, pulls)) * roots
+        one = pulls.shape[1] == 1  # of which the length takes no root
+        lengths = abs(pulls[:, 0]) if one else np.sqrt(np.einsum("ip,ip->i", pulls, pulls))
+        scores[0, rows] = lengths * roots
         scores[1, rows] = leverage[rows]
         scores[2, rows] = roots + 1.0 / pilot.moments.weight
         scores[:, rows] *= block.weights[rows]

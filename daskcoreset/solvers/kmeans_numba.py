@@ -170,10 +170,11 @@ def cell_means(  # noqa: PLR0917 - numba takes arguments by position
     """Add up by cell the weights of rows, and their weighted gaps to the center."""
     n, d = points.shape
     for i in range(n):
-        c = labels[i]
-        mass[c] += weights[i]
+        c, weight = labels[i], weights[i]
+        mass[c] += weight
+        row, center, sums = points[i], centers[c], shift[c]
         for j in range(d):
-            shift[c, j] += weights[i] * (points[i, j] - centers[c, j])
+            sums[j] += weight * (row[j] - center[j])
 
 
 @jit(ROW_SUMS)
