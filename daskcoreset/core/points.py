@@ -127,10 +127,11 @@ class WeightedPoints:
         points = rows_at(self.points, rows)
         return from_checked(points, self.weights[rows], self.indices[rows], labels)
 
-    def copied(self) -> WeightedPoints:
-        """Return the same rows in memory of their own."""
+    def copied(self, start: int = 0) -> WeightedPoints:
+        """Return the same rows in memory of their own, `start` added to their row numbers."""
         labels = None if self.labels is None else self.labels.copy()
-        return from_checked(self.points.copy(), self.weights.copy(), self.indices.copy(), labels)
+        indices = self.indices + start
+        return from_checked(self.points.copy(), self.weights.copy(), indices, labels)
 
     def moved(self, start: int) -> WeightedPoints:
         """Return the same rows with `start` added to their row numbers."""

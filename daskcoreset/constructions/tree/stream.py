@@ -129,17 +129,19 @@ class StreamState:
         if self.schema is not None and self.schema is not schema:
             known = replace(self.schema, columns=schema.columns)
         points, schema = known.fit(points)
-        points = points.moved(self.n_rows)
         state, start = self, 0
         # All rows that came wait, but for those that were left out and those of the leaves.
         waiting = self.n_rows - self.n_dropped - self.n_leaves * settings.leaf_rows
         while waiting + len(points) - start >= settings.leaf_rows:
             stop = start + settings.leaf_rows - waiting
-            leaf = concatenate_parts([*state.waiting, points.take(slice(start, stop))])
+            further = points.take(slice(start, stop)).moved(self.n_rows)
+            leaf = concatenate_parts([*state.waiting, further])
             state, start, waiting = state._with_leaf(leaf, settings), stop, 0
         return replace(
             state,
-            waiting=add_waiting(state.waiting, points.take(slice(start, None))),
+            waiting=add_waiting(
+                state.waiting, points.take(slice(start, None)) if start else points, self.n_rows
+            ),
             schema=schema,
             n_rows=self.n_rows + n_rows,
             n_dropped=self.n_dropped + n_rows - len(points),
@@ -190,9 +192,9 @@ _SIMILAR_PARTS = 32
 
 
 def add_waiting(
-    parts: tuple[WeightedPoints, ...], points: WeightedPoints
+    parts: tuple[WeightedPoints, ...], points: WeightedPoints, start: int = 0
 ) -> tuple[WeightedPoints, ...]:
-    """Return rows that wait and further ones, in order.
+    """Return rows that wait and further ones, in order, which are numbered from `start`.
 
     So many of about one size become one, so that rows which come one by one are copied a
     logarithmic number of times and held in few arrays.
@@ -200,7 +202,7 @@ def add_waiting(
     if not len(points):
         return parts
     # Copied: a slice would keep all of a large batch, and the user may write into it.
-    parts = (*parts, points.copied())
+    parts = (*parts, points.copied(start))
     while len(parts) >= _SIMILAR_PARTS and len(parts[-_SIMILAR_PARTS]) < 2 * len(parts[-1]):
         last = concatenate_parts(parts[-_SIMILAR_PARTS:])
         parts = (*parts[:-_SIMILAR_PARTS], last)
