@@ -221,8 +221,10 @@ def advise(
         Labels, for the tasks that have them.
     task : str, default="clustering"
         "clustering" by k-means, "mixture" of Gaussians, "classification" by logistic regression,
-        "svm" with the hinge loss, or "regression" by least squares. For trees and any other
-        model a uniform sample is the recommendation (``docs/guide/recipes.md``).
+        "svm" with the hinge loss, or "regression" by least squares. More than two classes have
+        one model of all of them, by softmax, and by the hinge one against the rest each. For
+        trees and any other model a uniform sample is the recommendation
+        (``docs/guide/recipes.md``).
     n_clusters : int or None, default=None
         Centers or components; needed for "clustering" and "mixture".
     budget : int or None, default=None

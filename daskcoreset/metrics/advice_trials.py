@@ -5,16 +5,18 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from daskcoreset.build import build
-from daskcoreset.core.blocks import Block
+from daskcoreset.core.blocks import Block, labels_of
 from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.random import Stage, stream
-from daskcoreset.core.typing import FloatArray
+from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.objectives import (
     LeastSquaresCost,
     LinearCost,
@@ -165,6 +167,64 @@ TASKS: dict[str, Task] = {
 }
 
 
+@dataclass(frozen=True)
+class SeveralClasses:
+    """Classifiers of more than two classes, as scikit-learn's twins fit them.
+
+    Those by the logistic loss have the softmax of all classes, as `LogisticRegression` has, and
+    those by the hinge are one against the rest for every class. `LinearCost` is of one class.
+
+    Attributes
+    ----------
+    one : LinearCost
+        Of a single class.
+    labels : ndarray of shape (K,)
+        All classes, sorted.
+    """
+
+    one: LinearCost
+    labels: AnyArray
+
+    def solve(self, block: Block, rng: np.random.Generator) -> Any:
+        """Return coefficients of shape (K, d) and intercepts; an error where a class is missing."""
+        own = labels_of(block)
+        if len(np.unique(own)) < len(self.labels):
+            raise InvalidInputError("rows show no solution: a class is missing; pass more rows.")
+        if self.one.loss == "hinge":
+            found = [self.one.solve(replace(block, labels=own == one), rng) for one in self.labels]
+            return np.stack([one.coef for one in found]), np.array([o.intercept for o in found])
+        from sklearn.linear_model import LogisticRegression
+
+        with one_thread():
+            model = LogisticRegression(C=self.one.lam, max_iter=1000, tol=1e-6)
+            model.fit(block.points, own, sample_weight=block.weights)
+        return model.coef_, model.intercept_
+
+    def losses(self, block: Block, solution: Any) -> FloatArray:
+        """Losses of the rows, float64 of shape (n,)."""
+        coef, intercept = solution
+        points: Any = block.points
+        values = np.asarray(points @ coef.T, dtype=np.float64) + intercept
+        is_own = labels_of(block)[:, np.newaxis] == self.labels
+        losses: FloatArray = np.logaddexp.reduce(values, axis=1) - values[is_own]
+        if self.one.loss == "hinge":
+            losses = self.one.margin_loss(np.where(is_own, values, -values)).sum(axis=1)
+        return self.one.lam * losses
+
+    def cost(self, block: Block, solution: Any) -> float:
+        """Cost on all rows, the penalty included."""
+        return 0.5 * float(np.square(solution[0]).sum()) + float(
+            self.losses(block, solution) @ block.weights
+        )
+
+
+def _of_all_classes(objective: Objective[Any], rows: Block) -> Any:
+    """Return the cost of classifiers of all classes of the rows."""
+    if isinstance(objective, LinearCost) and len(labels := np.unique(labels_of(rows))) > 2:
+        return SeveralClasses(objective, labels)
+    return objective
+
+
 @dataclass(eq=False)
 class Trials:
     """Coresets of a pilot, which stands for all rows, and what their solutions cost on it.
@@ -205,7 +265,8 @@ class Trials:
 
     def __post_init__(self) -> None:
         self.rows = block_of(self.pilot)
-        self.objective = self.task.objective(self.n_clusters).fitted(self.rows)
+        objective = self.task.objective(self.n_clusters).fitted(self.rows)
+        self.objective: Any = _of_all_classes(objective, self.rows)
         rng = stream(self.seed, Stage.SIZING, 2)
         # By chance, the best of all trials counts: a rough one of few rows does to begin with.
         rows = self._drawn(self.task.candidates[0], rng) if self.task.by_chance else self.rows
@@ -268,7 +329,7 @@ class Trials:
                 solution = self._solution(rows, rng, start)
         except ValueError:  # of rows that show no solution, such as those of one class
             return np.inf
-        cost = self.objective.cost(self.rows, solution)
+        cost = float(self.objective.cost(self.rows, solution))
         if cost < self.least_cost:
             self.least_cost, self.best = cost, solution
         return cost

@@ -417,8 +417,8 @@ class StrongKMeans(Representable, RoughKMeans):
     Sums of weights and of weighted rows are kept. The guarantee of D is that of its rows, which
     are more than `size`; the cells add the term above, and ``constant`` says how large it is. It
     ends with squared distances: for medians, densities or labels, and wherever real rows are
-    wanted, take rows. ``indices`` names the row nearest to each centroid, ``weights`` what the
-    cell weighs: an estimate of the number of rows in it, where rows have no weights.
+    wanted, take rows. ``indices`` names the row drawn that is nearest to each centroid, ``weights``
+    what the cell weighs: an estimate of the number of rows in it, where rows have no weights.
 
     Examples
     --------

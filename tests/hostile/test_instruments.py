@@ -372,3 +372,29 @@ def test_advise__foretells_errors_over_an_optimum(
     errors = np.array(costs) / best - 1.0
     assert 0.5 * errors.mean() < advice.error < 2.0 * errors.mean()
     assert np.mean((errors >= advice.low) & (errors <= advice.high)) >= 0.75
+
+
+@pytest.mark.parametrize("task", ["classification", "svm"])
+def test_advise__judges_classifiers_of_all_classes(task: Any) -> None:
+    """The last class is easy, rare and far from the others, which are all the cost."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], [2000, 1900, 100])
+    X = rng.normal(size=(4000, 3)) + np.array([[0, 0, 0], [1, 0, 0], [0, 40, 0]])[y]
+    advice = daskcoreset.advise(X, y, task=task, budget=100, random_state=0)
+    errors = {one.name: one.error for one in advice.compared}
+    assert errors["uniform"] < 1.0  # of the last class alone hundreds of per cent
+    if task == "classification":
+        every = LogisticRegression(tol=1e-8, max_iter=1000).fit(X, y)
+        costs = []
+        for seed in range(8):
+            rows = daskcoreset.build(X, y, size=100, method=advice.method, random_state=seed)
+            model = LogisticRegression(tol=1e-8, max_iter=1000)
+            model.fit(rows.points, rows.labels, sample_weight=rows.weights)
+            costs.append(softmax_cost(model, X, y))
+        found = np.array(costs) / softmax_cost(every, X, y) - 1.0
+        assert np.mean((found >= advice.low) & (found <= advice.high)) >= 0.75
+
+
+def softmax_cost(model: Any, X: FloatArray, y: Any) -> float:
+    chances = model.predict_log_proba(X)
+    return float(0.5 * np.square(model.coef_).sum() - chances[np.arange(len(y)), y].sum())
