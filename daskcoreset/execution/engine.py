@@ -35,7 +35,12 @@ from daskcoreset.execution.clone import clone_after
 from daskcoreset.execution.lazy import LEAF, OURS, Lazy, active_client
 from daskcoreset.execution.local import check_sent, compute_options
 from daskcoreset.execution.merging import Merger, levels_below_root
-from daskcoreset.execution.progress import count_reads, ignore_steps, show_progress
+from daskcoreset.execution.progress import (
+    announce_compiling,
+    count_reads,
+    ignore_steps,
+    show_progress,
+)
 from daskcoreset.execution.room import check_room
 from daskcoreset.execution.threads import at_once
 from daskcoreset.execution.waves import Divisible, fits_one_graph, levels_of_a_task, merge_waves
@@ -219,10 +224,20 @@ class Engine:
 
     @contextmanager
     def shown(self, progress: bool | None, reads: int = 1) -> Iterator[Engine]:
-        """Yield the engine with a bar for so many reads at once, where these take long."""
-        in_waves = not self.lazy and not fits_one_graph(self.blocks)
-        with count_reads(progress if in_waves else False, reads * self.blocks.n_blocks) as advance:
-            yield replace(self, advance=advance)
+        """Yield the engine with a bar for so many reads at once, where these take long.
+
+        Blocks in memory are read in less time than their loops are compiled in at first, so that
+        they have a bar while these are.
+        """
+        n_blocks = reads * self.blocks.n_blocks
+        if self.lazy:  # `compute` shows one
+            yield self
+        elif fits_one_graph(self.blocks):
+            with announce_compiling(progress, n_blocks):
+                yield self
+        else:
+            with count_reads(progress, n_blocks) as advance:
+                yield replace(self, advance=advance)
 
     def on(self, blocks: RowBlocks) -> Engine:
         """Return the engine that reads some of the blocks alone."""

@@ -120,6 +120,35 @@ def count_reads(
         bar.close()
 
 
+@contextmanager
+def announce_compiling(progress: bool | None, total: int) -> Iterator[None]:
+    """Show a bar while loops are compiled, around work that needs none otherwise.
+
+    Parameters
+    ----------
+    progress : bool or None
+        As in `show_progress`.
+    total : int
+        Number of blocks of the work.
+    """
+    bars: list[_Bar] = []
+
+    def tell(begins: bool) -> None:
+        # Opened when there is something to say: work in memory may be done before a bar is made.
+        if begins and _is_shown(progress):
+            bars.append(_Bar(total, "block"))
+            bars[-1].show_compiling(begins)
+        elif bars:
+            bars.pop().close()
+
+    try:
+        with watch_compiling(tell):
+            yield
+    finally:
+        for bar in bars:
+            bar.close()
+
+
 def _is_shown(progress: bool | None) -> bool:
     if progress is not None:
         check_flag("progress", progress)

@@ -23,7 +23,9 @@ import daskcoreset
 from daskcoreset.core.compiling import watch_compiling
 from daskcoreset.core.rowwise_numba import jit
 from daskcoreset.execution import progress
+from daskcoreset.execution.engine import map_reduce
 from daskcoreset.execution.lazy import Lazy
+from daskcoreset.inputs.blocks import row_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -270,6 +272,29 @@ def test_watch_compiling__tells_once_of_loops_that_call_others() -> None:
         assert outer(1.0) == 5.0
         assert outer(2.0) == 8.0  # compiled before
     assert told == [True, False]
+
+
+@pytest.mark.usefixtures("no_cache")
+@pytest.mark.parametrize("shown", [True, False, None])
+def test_work_in_memory__has_a_bar_while_loops_are_compiled(
+    stream: Callable[..., Stream], shown: bool | None
+) -> None:
+    seen = stream()
+
+    @jit(set())
+    def add(value: float) -> float:
+        return value + 1.0
+
+    def work(block: Any, _index: int, _broadcast: Any) -> float:
+        return float(add(block.points[0, 0]))
+
+    says = shown is not False
+    for is_compiled in (False, True):
+        found = map_reduce(row_blocks([[1.0]]), work, max, progress=shown)
+        assert found.value == 2.0
+        assert ("compiling loops once:   0%" in seen.written) == (says and not is_compiled)
+        assert seen.written.endswith("\r") == (says and not is_compiled)  # and is removed
+        seen.written = ""
 
 
 def test_counting__never_passes_the_end(stream: Callable[..., Stream]) -> None:
