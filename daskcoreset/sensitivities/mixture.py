@@ -19,7 +19,12 @@ from daskcoreset.objectives import MixtureCost
 from daskcoreset.sensitivities.base import SamplingDesign
 from daskcoreset.sensitivities.kmeans import RoughKMeans, RoughSummary
 from daskcoreset.solvers.kmeans import Clusters, assign
-from daskcoreset.solvers.mixture.model import CovarianceType, Mixture, posterior, whitened
+from daskcoreset.solvers.mixture.model import (
+    CovarianceType,
+    Mixture,
+    posterior,
+    whitened,
+)
 from daskcoreset.solvers.mixture.steps import expectation, maximisation, moments_of_components
 
 # Candidates that the pilot is fitted to: gains are the same with all 20,000 of them.
@@ -71,19 +76,22 @@ def leverages(mixture: Mixture, tile: FloatArray) -> FloatArray:
     >>> leverages(standard, np.array([[0.0], [1.0], [3.0]]))
     array([ 1.5,  2. , 42. ])
     """
-    shares = posterior(mixture, tile)[1]
+    k, d = mixture.means.shape
+    lengths, spread = np.empty((k, len(tile))), np.empty((k, len(tile)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for some, gaps in whitened(mixture, tile):
+            np.einsum("kri,kri->kr", gaps, gaps, out=lengths[some])
+            if mixture.covariance_type == "diag":
+                squares = np.square(np.clip(gaps, -_LARGEST_GAP, _LARGEST_GAP, out=gaps), out=gaps)
+                squares -= 1.0
+                np.einsum("kri,kri->kr", squares, squares, out=spread[some])
+    shares = posterior(mixture, tile, lengths)[1]
     np.square(shares, out=shares)
     shares /= np.maximum(mixture.weights, np.finfo(np.float64).tiny)[:, np.newaxis]
-    found = np.zeros(len(tile))
-    d = tile.shape[1]
-    for some, gaps in whitened(mixture, tile):
-        squares = np.square(np.clip(gaps, -_LARGEST_GAP, _LARGEST_GAP))
-        lengths = squares.sum(axis=2)
-        if mixture.covariance_type == "diag":
-            spread = np.square(squares - 1.0).sum(axis=2)
-        else:
-            spread = lengths * lengths - 2.0 * lengths + d
-        found += np.einsum("kr,kr->r", shares[some], 1.0 + lengths + 0.5 * spread)
+    np.minimum(lengths, d * _LARGEST_GAP**2, out=lengths)
+    if mixture.covariance_type == "full":
+        spread = lengths * lengths - 2.0 * lengths + d
+    found: FloatArray = np.einsum("kr,kr->r", shares, 1.0 + lengths + 0.5 * spread)
     return found
 
 

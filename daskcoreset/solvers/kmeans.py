@@ -260,7 +260,9 @@ def cells_of(
 def costs_of(weights: FloatArray, distances: FloatArray) -> FloatArray:
     """Costs of rows, u d^2."""
     costs = weights * distances
-    costs[weights == 0.0] = 0.0  # a row without weight may lie at any distance
+    idle = weights == 0.0
+    if idle.any():
+        costs[idle] = 0.0  # a row without weight may lie at any distance
     return costs
 
 

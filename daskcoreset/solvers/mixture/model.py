@@ -345,9 +345,24 @@ def whitened(mixture: Mixture, tile: FloatArray) -> Iterator[tuple[slice, FloatA
         yield some, gaps
 
 
-def posterior(mixture: Mixture, tile: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Log-densities (rows,) of a tile and responsibilities (k, rows), one row a component."""
-    joint = _component_densities(mixture, tile)
+def squared_lengths(mixture: Mixture, tile: FloatArray) -> FloatArray:
+    """Squared lengths of `whitened` rows (k, rows), which may overflow."""
+    out = np.empty((len(mixture.means), len(tile)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for some, gaps in whitened(mixture, tile):
+            np.einsum("kri,kri->kr", gaps, gaps, out=out[some])
+    return out
+
+
+def posterior(
+    mixture: Mixture, tile: FloatArray, lengths: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Log-densities (rows,) of a tile and responsibilities (k, rows), one row a component.
+
+    With its `squared_lengths`, where these are known.
+    """
+    lengths = squared_lengths(mixture, tile) if lengths is None else lengths.copy()
+    joint = _component_densities(mixture, tile, lengths)
     with np.errstate(divide="ignore"):  # a component may have weight zero
         joint += np.log(mixture.weights)[:, np.newaxis]
     # About the largest term, so that the exponentials of a far row do not all vanish.
@@ -367,14 +382,11 @@ def posterior(mixture: Mixture, tile: FloatArray) -> tuple[FloatArray, FloatArra
     return density, joint
 
 
-def _component_densities(mixture: Mixture, tile: FloatArray) -> FloatArray:
-    k, d = mixture.means.shape
-    out = np.empty((k, len(tile)))
+def _component_densities(mixture: Mixture, tile: FloatArray, out: FloatArray) -> FloatArray:
+    """Return logarithms of densities, in place of squared lengths."""
     # The square of a distance may overflow: its density is zero, its logarithm -inf or NaN.
     with np.errstate(over="ignore", invalid="ignore"):
-        for some, gaps in whitened(mixture, tile):
-            np.einsum("kri,kri->kr", gaps, gaps, out=out[some])
-        out += d * _LOG_2PI
+        out += mixture.means.shape[1] * _LOG_2PI
         out *= -0.5
         total = out.sum()
     if not np.isfinite(total):
