@@ -160,20 +160,29 @@ def test_final_scores__half_by_bounds_and_half_by_leverages() -> None:
     assert responsibilities(fit.mixture, points).max(axis=1).mean() > 0.9  # or it says nothing
 
 
-@pytest.mark.parametrize(("d", "kind"), [(14, "full"), (15, "diag")])
-def test_final_scores__covariances_in_full_where_rows_are_enough(
-    d: int, kind: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("n", "d", "kind", "n_pilot", "n_steps"),
+    [
+        (12_000, 14, "full", 3000, 5),
+        (12_000, 15, "diag", 3000, 5),
+        (4000, 3, "full", 1500, 2),
+        (4000, 14, "full", 2856, 2),
+        (4000, 15, "diag", 1500, 2),
+    ],
+)
+def test_final_scores__covariances_in_full_where_rows_are_enough(  # noqa: PLR0917 - a table
+    n: int, d: int, kind: str, n_pilot: int, n_steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Six components of 15 columns have 810 numbers, and 3,000 rows are enough for 750."""
-    kinds, pilot = [], tested._pilot
+    pilots, pilot = [], tested._pilot
 
-    def recorded(points: Any, weights: Any, labels: Any, given: Any) -> Mixture:
-        kinds.append(given)
-        return pilot(points, weights, labels, given)
+    def recorded(points: Any, weights: Any, labels: Any, given: Any, steps: int) -> Mixture:
+        pilots.append((given, len(points), steps))
+        return pilot(points, weights, labels, given, steps)
 
     monkeypatch.setattr(tested, "_pilot", recorded)
-    final(np.random.default_rng(0).normal(size=(4000, d)))
-    assert kinds == [kind]
+    final(np.random.default_rng(0).normal(size=(n, d)))
+    assert pilots == [(kind, n_pilot, n_steps)]
 
 
 def test_final_scores__neither_offsets_nor_units_nor_zeros_stored_matter() -> None:
