@@ -36,7 +36,7 @@ _NEGLIGIBLE = 1e-200
 
 # Starts for n_init="auto"; None is that of `init_params`. Single runs end in optima that lie far
 # apart: the means of 1,000 rows of skewed sets ended in a deviation of 0.5 nats a row with the best
-# of four runs, of 0.2 with ten of ten steps and two of them to the end, in about the same time.
+# of four runs, of 0.2 with ten of ten steps and two of them to the end, in up to a fifth more time.
 _AUTO_STARTS: tuple[InitParams | None, ...] = (None, "k-means++") * 5
 _TRIAL_STEPS, _KEPT = 10, 2
 
