@@ -741,9 +741,9 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
             )
         if not isinstance(rows, InMemoryData):
             self._set_features(X, rows.schema.n_features, rows.columns, rows.cube)
-        elif hasattr(self, "feature_names_in_"):  # lost where scikit-learn made an array
-            columns = [str(name) for name in self.feature_names_in_]
-            coreset = replace(coreset, provenance={**coreset.provenance, "columns": columns})
+        elif self._column_names is not None:  # lost where scikit-learn made an array
+            record = {**coreset.provenance, "columns": self._column_names}
+            coreset = replace(coreset, provenance=record)
         if isinstance(rows, InMemoryData) and rows.numbers is not None:
             record = {**coreset.provenance, "n_dropped": rows.n_given - len(rows.numbers)}
             indices = rows.numbers_of(coreset.indices)
@@ -933,9 +933,14 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
 
     def _known_blocks(self, X: Any, *beside: Any, **options: Any) -> RowBlocks:
         """Open data that are said to have the columns of the fit."""
-        names = getattr(self, "feature_names_in_", None)
-        known = None if names is None else [str(name) for name in names]
+        known = self._column_names
         return known_blocks(known, "the fit", self._as_fitted(X), *beside, **options)
+
+    @property
+    def _column_names(self) -> list[str] | None:
+        """Names of the columns of the fit, where they have any."""
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else [str(name) for name in names]
 
     def _checked(self, blocks: RowBlocks) -> RowBlocks:
         if blocks.cube is None:

@@ -254,8 +254,8 @@ class AuditedMargin(DecisionModel):
         if not len(core):
             return
         known = {"epsilon": float(self.epsilon), **facts}
-        if hasattr(self, "feature_names_in_"):
-            known["columns"] = [str(name) for name in self.feature_names_in_]
+        if self._column_names is not None:
+            known["columns"] = self._column_names
         self.coreset_ = margin_rows(method, core, n_rows, known)
 
     def _n_left_out(self) -> int:

@@ -19,12 +19,7 @@ from daskcoreset.objectives import MixtureCost
 from daskcoreset.sensitivities.base import SamplingDesign
 from daskcoreset.sensitivities.kmeans import RoughKMeans, RoughSummary
 from daskcoreset.solvers.kmeans import Clusters, assign
-from daskcoreset.solvers.mixture.model import (
-    CovarianceType,
-    Mixture,
-    posterior,
-    whitened,
-)
+from daskcoreset.solvers.mixture.model import CovarianceType, Mixture, posterior, whitened
 from daskcoreset.solvers.mixture.steps import expectation, maximisation, moments_of_components
 
 # Candidates that the pilot is fitted to: gains are the same with all 20,000 of them.

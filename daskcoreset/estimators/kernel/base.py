@@ -181,8 +181,8 @@ class KernelModel(DecisionModel):
             "d": int(rows.points.shape[1]),
             "versions": package_versions(),
         }
-        if hasattr(self, "feature_names_in_"):
-            record["columns"] = [str(name) for name in self.feature_names_in_]
+        if self._column_names is not None:
+            record["columns"] = self._column_names
         numbers: Any = rows.rows
         self.coreset_ = Coreset(rows.points, weights, numbers, rows.labels, record)
 
