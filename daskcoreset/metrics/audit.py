@@ -549,7 +549,7 @@ def _check_labels(objective: Objective[Any], drawn: Block | None, rows: Block) -
         warn_user(
             f"y has the label {unknown[0].item()!r}, which no row of the coreset has: its labels "
             f"are {classes[:5].tolist()}, and rows of others count on the side of the rest. Pass "
-            f"the labels that it was built with."
+            f"the labels that it was built with, where these are others."
         )
 
 

@@ -658,3 +658,16 @@ def test_audit__of_labels_that_the_coreset_has_not_warns() -> None:
     audit(coreset, X, y, random_state=0)  # no warning, which would be an error
     with pytest.warns(CoresetWarning, match=r"label 'fine', which no row .* \['bad', 'ok'\]"):
         audit(coreset, X, np.where(y == "ok", "fine", y), random_state=0)
+
+
+def test_audit__of_a_class_that_independent_draws_lost_warns() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 3))
+    y = np.where(X[:, 0] + rng.normal(size=20_000) > 0.0, 2, 1)
+    y[:5] = 3
+    options: dict[str, Any] = {"method": "logistic", "size": 100, "random_state": 0}
+    audit(daskcoreset.build(X, y, **options), X, y, random_state=0)  # every class has rows
+    with pytest.warns(CoresetWarning, match="no row of 1 of the 3 classes"):
+        coreset = daskcoreset.build(X, y, sampling="multinomial", passes=2, **options)
+    with pytest.warns(CoresetWarning, match=r"label 3, .* where these are others"):
+        audit(coreset, X, y, random_state=0)
