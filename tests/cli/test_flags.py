@@ -39,8 +39,9 @@ _STORED: tuple[str, ...] = (
 _STORED += ("{cut.parquet}", "{group}", "{sea}", "{tree}", "{data}", ".", "*.x", "s4://b/x")
 _STORED += ("memory://none", "a\\0b")
 
-# Each is quick; all of them take a minute.
+# Each is quick; all of them take a minute, and of flags the rest another one.
 _MANY = pytest.mark.nightly
+_MOST = [_MANY, pytest.mark.long]
 
 # Words of Python, outside of what the user has typed or stored, which is quoted or in a list.
 _PYTHON = (
@@ -193,7 +194,12 @@ def test_flags__are_of_all_commands() -> None:
 
 
 @pytest.mark.parametrize(
-    "values", [pytest.param(_BAD[:1], id="one"), pytest.param(_BAD[1:], marks=_MANY, id="more")]
+    "values",
+    [
+        pytest.param(_BAD[:1], id="one"),
+        pytest.param(_BAD[1:4], marks=_MANY, id="more"),
+        pytest.param(_BAD[4:], marks=_MOST, id="most"),
+    ],
 )
 @pytest.mark.parametrize("command", _DATA)
 def test_flags__bad_values(program: _Program, command: str, values: Sequence[str]) -> None:

@@ -213,7 +213,9 @@ def test_histories__of_changes_and_kills_end_with_the_bits_of_a_fresh_view(
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("seed", range(2, 52))
+@pytest.mark.parametrize(
+    "seed", [*range(2, 12), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(12, 52))]
+)
 def test_histories__many(seed: int, tmp_path: Path) -> None:
     run_history(tmp_path, seed, "array")
     run_history(tmp_path, seed, "files")

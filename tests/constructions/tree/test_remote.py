@@ -694,7 +694,7 @@ def report(_):
     ("timed", "n"),
     [
         (False, 3),
-        pytest.param(False, 12, marks=pytest.mark.nightly),
+        pytest.param(False, 12, marks=[pytest.mark.nightly, pytest.mark.long]),
         pytest.param(True, 12, marks=pytest.mark.nightly),
     ],
 )
