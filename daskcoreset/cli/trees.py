@@ -123,7 +123,8 @@ def append(
     forgotten = keys["sample_weight"] is None and _is_weighted(kept)
     leaf = kept.append(
         absolute(source),
-        **keys,
+        keys["y"],
+        keys["sample_weight"],
         name=name,
         time=time,
         on_invalid=on_invalid,  # type: ignore[arg-type] # one of the choices

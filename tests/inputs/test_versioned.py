@@ -147,7 +147,7 @@ def test_delta__a_table_that_is_open_says_how_it_is_reached(
     deltalake.write_deltalake(path, pa.table({"a": [1.0, 2.0]}))
     given = []
 
-    class Recorded(deltalake.DeltaTable):  # type: ignore[misc] # has no type here
+    class Recorded(deltalake.DeltaTable):  # type: ignore[misc, name-defined] # has no type here
         def __init__(self, uri: str, storage_options: Any = None) -> None:
             given.append(storage_options)
             super().__init__(uri, storage_options=storage_options)
