@@ -169,6 +169,8 @@ def delta_files(
         base = source
     else:
         url, options = str(source.table_uri), getattr(source, "_storage_options", None)
+        if "://" not in url:  # a quoted path, by deltalake 1.0
+            url = unquote(url)
         with clear_errors("source", url, "a Delta table"):
             # One of our own: the table of the user stays at its version.
             table = deltalake.DeltaTable(url, storage_options=options)
