@@ -38,7 +38,7 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from daskcoreset import metrics
+from daskcoreset import metrics, objectives
 from daskcoreset.build import build
 from daskcoreset.constructions import coverage, margin
 from daskcoreset.constructions.coverage.cover import Coverage
@@ -114,18 +114,22 @@ __all__ = [
     "advise",
     "audit",
     "build",
+    "coverage",
     "datasets",
+    "divergences",
     "errors",
     "estimators",
+    "margin",
     "metrics",
+    "objectives",
     "plotting",
     "sizing",
     "time_limit",
     "trusted_stores",
 ]
 
-# For type checkers. At run time `help` would print the whole bodies of all that is in it, some
-# 6,000 lines, where a name is what is looked for.
+# Without `testing`, which needs pytest. The list itself is for type checkers; at run time it comes
+# from `__getattr__`.
 _PUBLIC = __all__
 del __all__
 
@@ -150,6 +154,10 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> ModuleType:
+    # `help` prints the whole bodies of all that is in `__all__`, some 6,000 lines, where a name is
+    # what is looked for. For all others, such as `import *`, it is there.
+    if name == "__all__" and sys._getframe(1).f_globals.get("__name__") != "pydoc":  # noqa: SLF001 - who asks is not said otherwise
+        return list(_PUBLIC)  # type: ignore[return-value] # the only name that is no module
     # They import dask.array and scikit-learn, which take longer than everything else together.
     if name in ("datasets", "estimators", "testing"):
         return importlib.import_module(f"daskcoreset.{name}")

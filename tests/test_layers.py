@@ -254,6 +254,27 @@ def test_public_modules__are_where_users_import_them(name: str) -> None:
     assert module.__all__
 
 
+def test_import_of_all__brings_the_public_names_alone() -> None:
+    names: dict[str, object] = {}
+    exec("from daskcoreset import *", names)  # noqa: S102 - of functions it is a syntax error
+    del names["__builtins__"]
+    assert sorted(names) == dir(daskcoreset) == sorted(daskcoreset.__all__)
+    # What needs packages for tests is imported by its name.
+    assert set(PUBLIC) - {"testing"} <= set(names)
+    assert all(names[name] is getattr(daskcoreset, name) for name in names)
+    daskcoreset.__all__.clear()
+    assert daskcoreset.__all__
+
+
+def test_import_of_all__needs_no_package_for_tests() -> None:
+    code = (
+        "import sys; sys.modules.update(pytest=None, hypothesis=None); "
+        "from daskcoreset import *; help('daskcoreset'); print(build.__name__)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split()[-1] == "build"
+
+
 @pytest.mark.parametrize("name", ["coverage.cover", "divergences.positive", "margin.active"])
 def test_public_modules__import_no_file_a_second_time(name: str) -> None:
     with pytest.raises(ModuleNotFoundError, match="is not a package"):

@@ -107,17 +107,24 @@ def append(
     timeout: Timeout = None,
     progress: Progress = None,
 ) -> None:
-    """Add the rows of IN as a leaf after the others, by default of the columns that these have."""
+    """Add the rows of IN as a leaf after the others.
+
+    Columns, labels and weights are by default those of the leaves before, by their names.
+    """
     kept = _open(tree, storage_option)
     told = mapping(storage_option)
     read = read_options(source, told, names_of(column, columns), missing_chunks)
-    if (schema := kept._manifest.schema) is not None:  # noqa: SLF001 - as the other leaves have it
-        read, _ = as_built({"columns": schema.columns}, source, read)
-    forgotten = weights is None and _is_weighted(kept)
+    keys = {"y": labels, "sample_weight": weights}
+    manifest = kept._manifest  # noqa: SLF001 - what the other leaves have
+    manifest.next_leaf(name, time)  # a wrong name is an error before IN is opened
+    if (schema := manifest.schema) is not None:
+        known = {"columns": schema.columns, **schema.keys}
+        read, keys = as_built(known, source, read, **keys)
+    forgotten = keys["sample_weight"] is None and _is_weighted(kept)
     leaf = kept.append(
         absolute(source),
-        labels,
-        weights,
+        keys["y"],
+        keys["sample_weight"],
         name=name,
         time=time,
         on_invalid=on_invalid,  # type: ignore[arg-type] # one of the choices

@@ -58,9 +58,9 @@ from daskcoreset.estimators.labelled import frame_names, is_frame, lazy_series, 
 from daskcoreset.estimators.scoring import accuracy
 from daskcoreset.execution.engine import map_rows
 from daskcoreset.execution.waiting import compute_all
-from daskcoreset.inputs.blocks import RowBlocks, row_blocks
+from daskcoreset.inputs.blocks import RowBlocks, row_blocks, selection_of
 from daskcoreset.inputs.cubes import Cube, dataset_of, is_xarray
-from daskcoreset.inputs.dataframes import frame_source
+from daskcoreset.inputs.dataframes import frame_source, in_one_table
 from daskcoreset.inputs.known_columns import known_blocks
 from daskcoreset.inputs.options import ReadKeywords, ReadOptions, is_path, takes_reading
 from daskcoreset.objectives import Objective, QuantizationError
@@ -502,6 +502,7 @@ def validate_rows(
     sparse = "csr" if tags.input_tags.sparse else False
     drops = fits and getattr(estimator, "on_invalid", None) == "drop"
     _check_rows(X)
+    X = in_one_table(X)
     if target:
         _check_labels(estimator, y)
     # The first is what all other dtypes become: float16 needs no float64, as out of core.
@@ -550,9 +551,11 @@ def _check_rows(X: Any) -> None:
 
 
 def _check_columns(X: Any) -> None:
-    """Name the columns of a data frame of pandas that are no numbers, as out of core."""
+    """Name the columns of a data frame that are no numbers, as out of core."""
     if getattr(X, "ndim", 0) == 2 and hasattr(X, "dtypes") and hasattr(X, "iloc"):
         frame_source(X)
+    elif frame_names(X) is not None:  # of polars and pyarrow
+        row_blocks(X)
 
 
 def _check_labels(estimator: Any, y: Any) -> None:
@@ -663,7 +666,7 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
             return None
         if not checks.get("reset", True):
             if self._given is None:
-                self._check_names(frame_names(X), "X[{}]")
+                self._check_names(frame_names(X), selection_of(X))
                 return validate_rows(self, X, y, sample_weight, **checks)
             self._check_names(self._given.provenance.get("columns"))
             with of_known_names():

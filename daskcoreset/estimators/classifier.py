@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from daskcoreset.constructions.margin.audit import audit_margin
 from daskcoreset.constructions.margin.max_margin import margin_rows
 from daskcoreset.constructions.margin.separators import Separator
-from daskcoreset.core.blocks import Block, find_missing_label, plain_labels
+from daskcoreset.core.blocks import Block, find_missing_label, finite_rows, plain_labels
 from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import inner_products
@@ -237,8 +237,8 @@ class AuditedMargin(DecisionModel):
     Attributes
     ----------
     coreset_ : Coreset
-        Of weight one. Not there where no row is on a boundary: of rows that are not separable, or
-        of one class.
+        Of weight one; of a soft margin that is fitted to a sample, this sample with its weights.
+        Not there where no row is on a boundary, as of one class.
     """
 
     _no_coreset = NO_MARGIN
@@ -266,6 +266,9 @@ class AuditedMargin(DecisionModel):
     def audit(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
         """Compare the margin on `coreset_` with that on all rows, in one read.
 
+        Where the rows are not separable, and the soft margin was fitted to rows that stand for
+        all, its losses are compared.
+
         Parameters
         ----------
         X : array-like of shape (n, d), or path
@@ -278,13 +281,14 @@ class AuditedMargin(DecisionModel):
         **options
             ``on_invalid``, ``progress``, ``timeout`` and ``random_state`` of `daskcoreset.audit`,
             though nothing is random. With ``objective``, or ``solutions``, all of them: costs are
-            compared then, and rows of weight one stand for all rows in no sum of costs.
+            compared then, and rows of weight one stand for all rows in no sum of costs. All of
+            them, too, where losses are compared.
 
         Returns
         -------
         daskcoreset.margin.MarginAudit
             Whether the data keep ``1 - epsilon`` of the largest margin, and how many rows are on
-            the wrong side; an `Audit` with ``objective``.
+            the wrong side; an `Audit` with ``objective``, and of losses.
 
         Raises
         ------
@@ -306,7 +310,8 @@ class AuditedMargin(DecisionModel):
                 f"{type(self).__name__} has no core set to audit: no rows were found that decide a "
                 f"margin between two classes. score(X, y) gives the share of rows that are right."
             )
-        if {"objective", "solutions", "n_clusters"} & options.keys():
+        of_costs = {"objective", "solutions", "n_clusters"} & options.keys()
+        if of_costs or self._judged_by() is not None:
             return super().audit(X, y, sample_weight, **options)
         unknown = options.keys() - {"on_invalid", "progress", "random_state", "timeout"}
         if unknown:
@@ -338,6 +343,8 @@ class MarginModel(AuditedMargin):
     """Base of the estimators of the largest margin of labelled rows."""
 
     _used: IndexArray | None
+    # Finite rows in memory that were left out since they have no weight.
+    _n_unused = 0
 
     def _in_data(self, indices: IndexArray) -> IndexArray:
         """Row numbers in the data as given: rows in memory without a weight were left out."""
@@ -349,7 +356,7 @@ class MarginModel(AuditedMargin):
         """Open the data; those in memory have codes for labels, whose names come along."""
         # What reads the rows drops those that are not finite, and numbers the others as they were.
         data = self._validate_in_memory(X, y, sample_weight, finite=False)
-        self._used = None
+        self._used, self._n_unused = None, 0
         if data is not None:
             with refuse_as("y"):
                 check_classification_targets(data.y)
@@ -358,6 +365,8 @@ class MarginModel(AuditedMargin):
                 return self._blocks(data.X, codes, data.sample_weight), names
             used = np.flatnonzero(data.sample_weight)
             self._used = used
+            unused = np.flatnonzero(data.sample_weight == 0.0)
+            self._n_unused = len(finite_rows(data.X[unused]))
             return self._blocks(data.X[used], codes[used], data.sample_weight[used]), names
         self._require_labels(y)
         blocks = self._blocks(X, y, sample_weight)

@@ -10,7 +10,7 @@ import numpy as np
 
 from daskcoreset.core.blocks import Block, BlockSchema, InvalidRow, validate_block
 from daskcoreset.inputs.blocks import RowBlocks
-from daskcoreset.inputs.dataframes import to_numpy
+from daskcoreset.inputs.dataframes import is_arrow_table, to_numpy
 
 
 def is_frame(X: Any) -> bool:
@@ -20,7 +20,9 @@ def is_frame(X: Any) -> bool:
 
 
 def frame_names(X: Any) -> list[str] | None:
-    """Return the names of the columns of a data frame; None of all else, and where one is no text.
+    """Return the names of the columns of a data frame, or a table of pyarrow.
+
+    None of all else, and where one is no text.
 
     Examples
     --------
@@ -28,6 +30,8 @@ def frame_names(X: Any) -> list[str] | None:
     >>> frame_names(pd.DataFrame({"a": [1.0]})), frame_names(pd.DataFrame([[1.0]]))
     (['a'], None)
     """
+    if is_arrow_table(X):
+        return [*X.column_names]
     if not is_frame(X) or not all(isinstance(name, str) for name in X.columns):
         return None
     return [*X.columns]

@@ -22,6 +22,7 @@ from daskcoreset.core.typing import IndexArray, Metric
 from daskcoreset.core.validation import check_choice, is_choice, is_int, too_many_zeros
 from daskcoreset.inputs.cube_opening import open_cube
 from daskcoreset.inputs.cubes import Cube
+from daskcoreset.inputs.dataframes import is_arrow_table
 from daskcoreset.inputs.declared import with_declared_shapes
 from daskcoreset.inputs.opening import OpenedData, open_all
 from daskcoreset.inputs.options import ReadOptions
@@ -165,8 +166,8 @@ class RowBlocks:
         no chunk is cut.
     keys : dict of str to str
         Names that y and sample_weight were passed as, where these and X are stored.
-    named : bool
-        Whether y or sample_weight are names, wherever X is.
+    selects : str
+        How columns of X are selected, see `selection_of`.
     """
 
     schema: BlockSchema
@@ -187,7 +188,7 @@ class RowBlocks:
     stored: dict[str, Any] = field(default_factory=dict)
     cut_bytes: int = 0
     keys: dict[str, str] = field(default_factory=dict)
-    named: bool = False
+    selects: str = "X[{}]"
 
     @property
     def n_blocks(self) -> int:
@@ -253,7 +254,7 @@ class RowBlocks:
         """How columns of X are selected, see `daskcoreset.core.validation.how_to_select`."""
         if self.cube is not None:
             return None
-        return selection_of(stored=self.name is not None, named=self.named)
+        return self.selects
 
     def select(self, positions: list[int]) -> RowBlocks:
         """Return some of the blocks; they keep their indices."""
@@ -359,13 +360,25 @@ def row_blocks(
             for name, part in (("y", y), ("sample_weight", sample_weight))
             if opened.name is not None and isinstance(part, str)
         },
-        named=isinstance(y, str) or isinstance(sample_weight, str),
+        selects=selection_of(
+            data,
+            stored=opened.name is not None,
+            named=isinstance(y, str) or isinstance(sample_weight, str),
+        ),
     )
 
 
-def selection_of(*, stored: bool, named: bool) -> str:
-    """How columns of X are selected: where it holds labels or weights, too, they stay there."""
-    return "columns={}" if stored or named else "X[{}]"
+def selection_of(X: Any, *, stored: bool = False, named: bool = False) -> str:
+    """How columns of X are selected: where it holds labels or weights, too, they stay there.
+
+    Examples
+    --------
+    >>> selection_of("rows.parquet", stored=True), selection_of({"a": [1.0]})
+    ('columns={}', 'X[{}]')
+    """
+    if stored or named:
+        return "columns={}"
+    return "X.select({})" if is_arrow_table(X) else "X[{}]"
 
 
 def _cut_bytes(X: Any, sizes: tuple[int, ...] | None) -> int:

@@ -20,6 +20,22 @@ OBJECT = np.dtype(object)
 _REAL = "biuf"
 
 
+def is_arrow_table(X: Any) -> bool:
+    """Whether X is a table, or a batch of records, of pyarrow."""
+    # The class is asked, for a Delayed object claims to have every attribute.
+    library = type(X).__module__.partition(".")[0]
+    return library == "pyarrow" and hasattr(type(X), "column_names")
+
+
+def in_one_table(X: Any) -> Any:
+    """Return a batch of records of pyarrow as a table, whose names scikit-learn sees, too; or X."""
+    if not is_arrow_table(X):
+        return X
+    import pyarrow as pa
+
+    return pa.Table.from_batches([X]) if isinstance(X, pa.RecordBatch) else X
+
+
 def frame_source(frame: Any) -> Source:
     """Return the source of a pandas DataFrame or Series; blocks are converted one at a time."""
     dtype = _frame_dtype(frame, missing=bool(frame.ndim == 2 or frame.isna().any()))

@@ -51,7 +51,8 @@ def known_blocks(
         if not others or known is None or {*others} & {*known}:
             raise
         named = isinstance(y, str) or isinstance(sample_weight, str)
-        selection = selection_of(stored=is_path(ReadOptions.of(X)[0]), named=named)
+        data = ReadOptions.of(X)[0]
+        selection = selection_of(data, stored=is_path(data), named=named)
         problem = how_to_select(found, known, owner, selection)
         if problem is None:
             raise

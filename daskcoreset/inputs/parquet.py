@@ -18,7 +18,7 @@ import numpy as np
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.typing import AnyArray
-from daskcoreset.inputs.dataframes import OBJECT, check_numeric, common_dtype
+from daskcoreset.inputs.dataframes import OBJECT, check_numeric, common_dtype, in_one_table
 from daskcoreset.inputs.places import Place, clear_errors, read_clearly, shortened
 from daskcoreset.inputs.seen import here
 from daskcoreset.inputs.sources import Loader, Source, Table, import_reader
@@ -283,8 +283,7 @@ def as_table(X: Any, keys: Sequence[str] = ()) -> Any:
         if not isinstance(X, ds.InMemoryDataset):
             return ParquetFiles(X, keys)
         X = X.to_table()
-    if isinstance(X, pa.RecordBatch):
-        X = pa.Table.from_batches([X])
+    X = in_one_table(X)
     if not isinstance(X, pa.Table):
         return X
     _check_names(X.schema.names, "X")

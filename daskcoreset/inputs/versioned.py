@@ -143,6 +143,7 @@ def delta_files(
     Parameters
     ----------
     source : deltalake.DeltaTable or Place
+        A table that is open, at whatever version, names the table and says how it is reached.
     storage_options : mapping, optional
         For a URL, as deltalake has them where it is a `Place`.
 
@@ -167,9 +168,12 @@ def delta_files(
             table = deltalake.DeltaTable(url, storage_options=options)
         base = source
     else:
-        table, url = source, str(source.table_uri)
+        url, options = str(source.table_uri), getattr(source, "_storage_options", None)
+        if "://" not in url:  # a quoted path, by deltalake 1.0
+            url = unquote(url)
         with clear_errors("source", url, "a Delta table"):
-            table.update_incremental()
+            # One of our own: the table of the user stays at its version.
+            table = deltalake.DeltaTable(url, storage_options=options)
             base = Place.of(unquote(url) if url.startswith("file:") else url, storage_options)
     features = set(table.protocol().reader_features or ())
     if unread := sorted(features & {"deletionVectors", "columnMapping"}):

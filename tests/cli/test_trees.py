@@ -116,14 +116,52 @@ def test_append__takes_the_columns_of_the_leaves_before(tmp_path: Path, capsys: 
     assert {*coreset.points[:, 0]} <= {*frame["b"]}
 
 
-def test_append__warns_where_weights_are_forgotten(tree: Path, npz: Path, capsys: Capture) -> None:
+def test_append__takes_the_labels_and_weights_of_the_leaves_before(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    names = ["a", "b", "label", "w"]
+    frame = pd.DataFrame(rng.integers(1, 5, size=(60, 4)).astype(float), columns=names)
+    tree, table, out = tmp_path / "tree", tmp_path / "t.parquet", tmp_path / "out.zarr"
+    frame.to_parquet(table)
+    assert call_main("tree", "create", tree, "--size", 50, "--seed", 0) == 0
+    named = ("--labels", "label", "--weights", "w")
+    assert call_main("tree", "append", tree, table, *named, "--name", "one") == 0
+    assert call_main("tree", "append", tree, table, "--name", "two") == 0
+    one, two = CoresetTree.open(tree).leaves
+    assert one.weight == two.weight == frame["w"].sum()
+    coreset = CoresetTree.open(tree).coreset(["two"])
+    np.testing.assert_array_equal(coreset.labels, frame["label"].to_numpy()[coreset.indices - 60])
+    record = coreset.provenance
+    assert record["columns"] == ("a", "b")
+    assert (record["y"], record["sample_weight"]) == ("label", "w")
+    # What is named takes the place of what is known, and is known from then on.
+    frame.rename(columns={"label": "truth"}).to_parquet(table)
     capsys.readouterr()
-    assert call_main("tree", "append", tree, npz, "--name", "d", "--weights", "sample_weight") == 0
+    assert call_main("tree", "append", tree, table, "--name", "three") == 1
+    assert "--labels is missing" in error_line(capsys)
+    assert call_main("tree", "append", tree, table, "--labels", "truth", "--name", "three") == 0
+    assert call_main("tree", "append", tree, table, "--name", "four") == 0
+    # By the same names an audit of a window finds its labels and weights.
+    assert call_main("tree", "window", tree, out, "--leaf", "four") == 0
+    capsys.readouterr()
+    assert call_main("audit", out, table, "--json", "--clusters", 3) == 0
+    assert json.loads(capsys.readouterr().out)["distortion"] < 0.5
+
+
+def test_append__warns_where_weights_are_forgotten(
+    tree: Path, npz: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    bare = tmp_path / "bare.npy"
+    np.save(bare, np.load(npz)["X"])
+    capsys.readouterr()
+    assert call_main("tree", "append", tree, npz, "--name", "d") == 0  # by their name
     assert not capsys.readouterr().err
-    assert call_main("tree", "append", tree, npz, "--name", "e") == 0
+    assert call_main("tree", "append", tree, bare, "--name", "e") == 0
     assert "warning: --weights is missing" in capsys.readouterr().err
     # Where some leaves count rows, that is what was meant.
-    assert call_main("tree", "append", tree, npz, "--name", "f") == 0
+    assert call_main("tree", "append", tree, bare, "--name", "f") == 0
     assert not capsys.readouterr().err
 
 

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -170,11 +171,129 @@ def test_margin__outliers_are_left_out() -> None:
 
 
 def test_margin__without_a_core_set_says_so() -> None:
-    labels = np.random.default_rng(1).choice(["a", "b"], len(POINTS))
-    with pytest.warns(UserWarning, match="soft margin"):
-        model = estimators.MaxMarginClassifier().fit(POINTS, labels)
-    with pytest.raises(InvalidInputError, match="no core set to audit"):
-        model.audit(POINTS, labels)
+    model = estimators.ActiveMaxMarginClassifier(random_state=0)
+    with pytest.warns(UserWarning, match="predicted throughout"):
+        model.fit(POINTS, oracle=lambda rows: ["same"] * len(rows))
+    with pytest.raises(InvalidInputError, match=r"no core set to audit.*score"):
+        model.audit(POINTS, CLASSES)
+
+
+# Rows that nothing separates, more than a soft margin is fitted to; blocks of them, one empty.
+_MANY = 23_000
+MANY = _RNG.normal(size=(_MANY, 3))
+MIXED = np.where(MANY[:, 0] + _RNG.normal(size=_MANY) > 0, "right", "left")
+MIXED_OF_THREE = np.where(MIXED == "right", 2, np.where(MANY[:, 1] > 0, 0, 1))
+BLOCKS: list[Any] = [None, 5_000, (1, 0, 9_999, 13_000)]
+
+
+def blocks_of(chunks: Any, *arrays: Any) -> list[Any]:
+    """Arrays in such chunks of rows, or as they are."""
+    if chunks is None:
+        return list(arrays)
+    return [
+        None if part is None else da.from_array(part, chunks=(chunks, *part.shape[1:]))
+        for part in arrays
+    ]
+
+
+SOFT: dict[str, tuple[Callable[[], Any], Any]] = {
+    "two classes": (estimators.MaxMarginClassifier, MIXED),
+    "three classes": (estimators.MaxMarginClassifier, MIXED_OF_THREE),
+    "outliers": (estimators.OutlierMaxMarginClassifier, MIXED),
+}
+
+
+@pytest.mark.filterwarnings("ignore:a soft margin is fitted")
+@pytest.mark.parametrize("chunks", BLOCKS, ids=["memory", "even", "uneven"])
+@pytest.mark.parametrize("name", SOFT)
+def test_soft_margin__keeps_the_rows_it_drew(name: str, chunks: Any) -> None:
+    make, y = SOFT[name]
+    weights = None if name == "outliers" else np.random.default_rng(3).integers(0, 3, _MANY) / 2
+    if name == "three classes" and chunks is not None:
+        assert weights is not None
+        weights += 0.5  # out of core rows without a weight are refused
+    X, labels, given = blocks_of(chunks, MANY, y, weights)
+    beside = [] if weights is None else [given]
+    model = make().set_params(random_state=0).fit(X, labels, *beside)
+    coreset, u = model.coreset_, np.ones(_MANY) if weights is None else weights
+    assert not model.separable_
+    np.testing.assert_array_equal(coreset.points, MANY[coreset.indices])
+    np.testing.assert_array_equal(coreset.labels, y[coreset.indices])
+    np.testing.assert_allclose(coreset.weights, u[coreset.indices] * np.count_nonzero(u) / 10_000)
+    assert len(np.unique(coreset.indices)) == len(coreset) == 10_000
+    # Of the whole data, not of its first blocks.
+    assert np.histogram(coreset.indices, 5, (0, _MANY))[0].min() > 1_500
+    record = coreset.provenance
+    assert (record["method"], record["n"], record["m"]) == ("uniform", _MANY, 10_000)
+    assert record["total_weight"] == pytest.approx(u.sum())
+    report = model.audit(X, labels, *beside, random_state=0)
+    assert report.names[0] == "the model"
+    assert report.distortion < 0.1
+    assert report.n_rows == _MANY
+    assert report.data_weight == pytest.approx(u.sum())
+    # The cost that the report names, by its formula.
+    signs = np.where(np.equal.outer(y, model.classes_), 1.0, -1.0)
+    values = model.decision_function(MANY)
+    if values.ndim == 1:
+        signs, values = signs[:, 1:], values[:, None]
+    losses = np.square(np.maximum(0.0, 1.0 - signs * values)).sum(axis=1)
+    assert report.on_data[0] == pytest.approx(u @ losses)
+    on_coreset = coreset.weights @ losses[coreset.indices]
+    assert report.on_coreset[0] == pytest.approx(on_coreset)
+    by_itself = coreset.audit(X, labels, sample_weight=given, random_state=0)
+    assert by_itself.objective == LinearCost()
+    assert by_itself.distortion < 0.1
+
+
+@pytest.mark.filterwarnings("ignore:a soft margin is fitted")
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_soft_margin__keeps_all_of_few_rows(kernel: str) -> None:
+    X, y = MANY[:1200].copy(), MIXED[:1200].copy()
+    X[1], y[:2] = X[0], ["left", "right"]  # no kernel tells these two apart
+    model = estimators.MaxMarginClassifier(kernel=kernel, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.coreset_.points, X)
+    np.testing.assert_array_equal(model.coreset_.labels, y)
+    np.testing.assert_array_equal(model.coreset_.weights, 1.0)
+    report = model.audit(X, y, random_state=0)
+    assert report.distortion == pytest.approx(0.0, abs=1e-12)
+    # Nothing else that is compared fits better.
+    assert report.on_data.argmin() == 0
+    rival = LogisticRegression().fit(X, y)
+    assert model.audit(X, y, solutions=[rival]).names == ("solution 0",)
+    with pytest.raises(TypeError, match="fitted to the classes"):
+        model.audit(X, y, solutions=[LogisticRegression().fit(X, MIXED_OF_THREE[:1200])])
+    # A margin again: no more losses.
+    model.fit(POINTS, CLASSES)
+    assert model.audit(POINTS, CLASSES).holds
+
+
+@pytest.mark.filterwarnings("ignore:a soft margin is fitted")
+def test_soft_margin__rows_left_out_are_numbered() -> None:
+    X = MANY.copy()
+    X[::7] = np.nan
+    for chunks in BLOCKS:
+        given, labels = blocks_of(chunks, X, MIXED)
+        model = estimators.MaxMarginClassifier(random_state=0, on_invalid="drop")
+        coreset = model.fit(given, labels).coreset_
+        np.testing.assert_array_equal(coreset.points, X[coreset.indices])
+        np.testing.assert_array_equal(coreset.labels, MIXED[coreset.indices])
+        n_dropped = len(X[::7])
+        assert coreset.provenance["n"] == _MANY - n_dropped
+        assert coreset.provenance["n_dropped"] == n_dropped
+        assert model.audit(given, labels, random_state=0).n_rows == _MANY - n_dropped
+
+
+@pytest.mark.filterwarnings("ignore:a soft margin is fitted")
+def test_soft_margin__same_rows_on_every_scheduler() -> None:
+    X, y = blocks_of(3_000, MANY, MIXED)
+    kept = []
+    for scheduler in ("sync", "threads"):
+        with dask.config.set(scheduler=scheduler, num_workers=4):
+            kept.append(estimators.MaxMarginClassifier(random_state=0).fit(X, y))
+    assert kept[0].coreset_.equals(kept[1].coreset_)
+    np.testing.assert_array_equal(kept[0].coef_, kept[1].coef_)
+    other = estimators.MaxMarginClassifier(random_state=1).fit(X, y)
+    assert not np.array_equal(other.coreset_.indices, kept[0].coreset_.indices)
 
 
 def test_margin__costs_need_an_objective() -> None:

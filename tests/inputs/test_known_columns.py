@@ -19,8 +19,14 @@ FRAME = pd.DataFrame(np.random.default_rng(0).normal(size=(900, 2)), columns=["a
 FRAME["name"], FRAME["extra"], FRAME["y"] = "x", 1.0, (FRAME["a"] > 0).astype(int)
 
 
-@pytest.fixture(params=["path", "dask", "pandas"])
+@pytest.fixture(params=["path", "dask", "pandas", "polars", "arrow", "batch"])
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    if request.param == "polars":
+        return pytest.importorskip("polars").from_pandas(FRAME)
+    if request.param in {"arrow", "batch"}:
+        pa = pytest.importorskip("pyarrow")
+        kind = pa.Table if request.param == "arrow" else pa.RecordBatch
+        return kind.from_pandas(FRAME, preserve_index=False)
     if request.param == "path":
         FRAME.to_parquet(tmp_path / "rows.parquet")
         return tmp_path / "rows.parquet"
@@ -28,7 +34,20 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 
 
 def remedy(table: Any, *, named: bool) -> str:
-    return r"columns=\['a', 'b'\]" if named or isinstance(table, Path) else r"X\[\['a', 'b'\]\]"
+    if named or isinstance(table, Path):
+        return r"columns=\['a', 'b'\]"
+    return r"X\.select\(\['a', 'b'\]\)" if is_arrow(table) else r"X\[\['a', 'b'\]\]"
+
+
+def is_arrow(table: Any) -> bool:
+    return type(table).__module__.startswith("pyarrow")
+
+
+def without(table: Any, name: str) -> Any:
+    if is_arrow(table):
+        return table.select([column for column in table.schema.names if column != name])
+    # Of polars first.
+    return table.drop(name) if hasattr(table, "to_arrow") else table.drop(columns=name)
 
 
 def test_further_columns__of_text_are_told_with_the_remedy(table: Any) -> None:
@@ -53,9 +72,37 @@ def test_further_columns__of_numbers_beside_named_labels(table: Any) -> None:
     if isinstance(table, Path):
         FRAME.drop(columns="name").to_parquet(table)
     else:
-        table = table.drop(columns="name")
+        table = without(table, "name")
     with pytest.raises(InvalidInputError, match=r"\['extra'\]; pass columns=\['a', 'b'\]"):
         machine.score(table, "y")
+
+
+def test_further_columns__in_memory_are_told_by_every_call(table: Any) -> None:
+    if isinstance(table, Path) or hasattr(table, "dask"):
+        pytest.skip("out of core")
+    numbers = FRAME[["a", "b"]]
+    clusters = CoresetKMeans(2, random_state=0).fit(numbers)
+    machine = CoresetSVC(random_state=0).fit(numbers, FRAME["y"])
+    calls: list[Any] = [
+        clusters.predict,
+        clusters.transform,
+        machine.predict,
+        machine.decision_function,
+        lambda X: machine.score(X, FRAME["y"]),
+    ]
+    for given in (table, without(without(table, "name"), "y")):
+        said = rf"should match .*has not: \[.*\]; pass {remedy(table, named=False)}\.$"
+        for call in calls:
+            with pytest.raises(InvalidInputError, match=said):
+                call(given)
+    selected = table.select(["a", "b"]) if is_arrow(table) else table[["a", "b"]]  # as it says
+    np.testing.assert_array_equal(clusters.predict(selected), clusters.predict(numbers))
+    swapped = table.select(["b", "a"]) if is_arrow(table) else table[["b", "a"]]
+    with pytest.raises(InvalidInputError, match="in another order; pass X"):
+        clusters.predict(swapped)
+    # A fit has no columns that are known.
+    with pytest.raises(InvalidTypeError, match=r"hold no real numbers: 'name' \("):
+        CoresetKMeans(2).fit(table)
 
 
 def test_known_blocks__of_columns_that_are_wanted_and_no_numbers() -> None:

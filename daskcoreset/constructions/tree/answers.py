@@ -65,8 +65,10 @@ def coreset_of(settings: Settings, manifest: Manifest, window: Any, *, normalize
     n_dropped = sum(leaf.n_dropped for leaf, _ in chosen)
     n = sum(leaf.rows for leaf, _ in chosen) - n_dropped
     weight = float(sum(leaf.weight for leaf, _ in chosen))
-    columns = None if manifest.schema is None else manifest.schema.columns
-    data = DataFacts(n, n_dropped, weight, str(manifest.place.path), columns, settings.metric)
+    schema = manifest.schema
+    columns, keys = (None, {}) if schema is None else (schema.columns, schema.keys)
+    place, metric = str(manifest.place.path), settings.metric
+    data = DataFacts(n, n_dropped, weight, place, columns, metric, keys)
     return settings.make_coreset(points, data, facts, normalize=normalize)
 
 

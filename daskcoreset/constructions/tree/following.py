@@ -236,7 +236,7 @@ class Refreshing:
 
     def _take(self, part: SourcePart, read: LeafRows) -> None:
         self._check(self._schema, read.schema)
-        known = self._schema and self._schema.with_columns(read.schema.columns)
+        known = self._schema and self._schema.followed_by(read.schema)
         points, self._schema = (known or read.schema).fit(read.points)
         old = self._leaves.get(part.name)
         uid = self._next_uid if old is None else old.uid

@@ -66,7 +66,7 @@ def read_leaf(
     """
     refuse_cube("a stored tree", data[0])
     blocks = settings.open(*data)
-    schema = RowSchema.of(blocks, None)
+    schema = replace(RowSchema.of(blocks, None), keys=blocks.keys)
     check(schema)
     rng = stream(settings.seed, Stage.TREE_LEAVES, *address)
     leaf_settings = replace(settings, size=settings.inner_size, seed=int(rng.integers(2**63)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -115,7 +115,7 @@ class Manifest:
             "nodes": {name: list(location) for name, location in self.nodes.items()},
             "digests": dict(self.digests),
             "next_uid": self.next_uid,
-            "form": None if self.schema is None else asdict(self.schema),
+            "form": None if self.schema is None else self.schema.to_json(),
         }
 
     @classmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from uuid import uuid4
@@ -212,6 +212,9 @@ class RowSchema:
     labels : {"b", "i", "u", "f", "U"} or None
         Kind of the labels; None where there are none, or none was seen yet.
     columns : tuple of str or None
+    keys : dict of str to str
+        Names of labels and weights, by the names of the arguments; of a stored tree those of the
+        last leaves that had any. Rows of other names agree as well.
     """
 
     n_features: int
@@ -220,6 +223,7 @@ class RowSchema:
     has_labels: bool
     labels: str | None = None
     columns: tuple[str, ...] | None = None
+    keys: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, blocks: RowBlocks, before: RowSchema | None) -> RowSchema:
@@ -253,6 +257,14 @@ class RowSchema:
             f"taken to be in this order. Pass data frames from the first batch on, or none."
         )
         return replace(self, columns=columns)
+
+    def followed_by(self, other: RowSchema) -> RowSchema:
+        """Return the schema with the names of columns, labels and weights of a further leaf."""
+        return replace(self.with_columns(other.columns), keys=self.keys | other.keys)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values, without names of labels and weights where there are none."""
+        return {name: value for name, value in asdict(self).items() if name != "keys" or value}
 
     @classmethod
     def from_json(cls, values: dict[str, Any] | None) -> RowSchema | None:

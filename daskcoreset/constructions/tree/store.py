@@ -312,7 +312,9 @@ class CoresetTree:
             A Zarr array, or a folder of Parquet files, a glob, or a list of files; the newest
             snapshot of a branch of Icechunk; the newest version of a Delta table, which may be
             given by its path. A function is called whenever the source is looked at, and returns
-            one of these.
+            one of these. A `DeltaTable` says which table is meant, whatever version it was
+            opened at, and is left at that version; an older one alone is no source that changes,
+            and `build` takes its ``to_pyarrow_table()``.
         path : path, URL or zarr.storage.ObjectStore
             Of the view; made where nothing is there. Not inside the store or folder that is
             followed, with which it would be lost.
@@ -717,7 +719,7 @@ class CoresetTree:
                 f"leaf {leaf.uid} with {read.rows} rows is more than a tree can number; make "
                 f"several leaves of it, or begin another tree."
             )
-        known = manifest.schema and manifest.schema.with_columns(read.schema.columns)
+        known = manifest.schema and manifest.schema.followed_by(read.schema)
         points, schema = (known or read.schema).fit(read.points)
         points = replace(points, indices=points.indices + (leaf.uid << ROW_BITS))
         leaf = replace(leaf, rows=read.rows, weight=read.weight, n_dropped=read.n_dropped)

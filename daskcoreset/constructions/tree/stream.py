@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from contextvars import copy_context
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import itemgetter
 from typing import Any, Literal, Unpack
@@ -168,7 +168,7 @@ class StreamState:
     def members(self, head: Head) -> Members:
         """Return the state as the version after another one."""
         values = {name: getattr(self, name) for name in _COUNTERS}
-        schema = None if self.schema is None else asdict(self.schema)
+        schema = None if self.schema is None else self.schema.to_json()
         state = {**values, "levels": self.levels, "form": schema}
         return {MAIN: persistence.state_contents(_STATE, state, self.parts, head.link)}
 

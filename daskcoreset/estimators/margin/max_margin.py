@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self, Unpack
@@ -16,27 +15,24 @@ from daskcoreset.constructions.margin.examples import survey
 from daskcoreset.constructions.margin.max_margin import MaxMarginCoreset, Violators
 from daskcoreset.constructions.margin.outlier import (
     METHODS,
-    InseparableRestError,
     Method,
     OutlierMargin,
     OutlierMaxMargin,
 )
 from daskcoreset.constructions.margin.problems import MultiClassProblem
-from daskcoreset.constructions.margin.rows import FirstRead, find_classes
-from daskcoreset.constructions.margin.separators import KERNELS, InseparableError, Kernel, Separator
+from daskcoreset.constructions.margin.rows import FirstRead
+from daskcoreset.constructions.margin.separators import KERNELS, Kernel, Separator
 from daskcoreset.constructions.margin.structured import structured_margin
-from daskcoreset.core.blocks import MAX_LABELS, plain_labels
-from daskcoreset.core.errors import InvalidInputError, warn_user
+from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.points import concatenate
-from daskcoreset.core.random import RandomState, resolve_seed
+from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import AnyArray
-from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, MarginModel, SeparatorDecision
+from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, SeparatorDecision
 from daskcoreset.estimators.kernel.kernels import resolve_gamma
-from daskcoreset.estimators.kernel.objective import signs_of
-from daskcoreset.estimators.margin.soft import SOFT_ROWS, soft_kernel, soft_planes, uniform_rows
+from daskcoreset.estimators.margin.hard import HardMarginModel
+from daskcoreset.estimators.margin.soft import soft_separators
 from daskcoreset.execution.engine import BlockResults
 from daskcoreset.inputs.blocks import HUGE_BYTES, RowBlocks
-from daskcoreset.inputs.cubes import refuse_cube
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
 # The epsilon of data in one block of memory, where reading costs nothing.
@@ -44,49 +40,6 @@ _EXACT = 1e-9
 
 # The same for more than two classes, where steps are smaller.
 _EXACT_CLASSES = 1e-6
-
-# Rows of each class that the first read brings, at most.
-_STARTS = 64
-
-
-class HardMarginModel(MarginModel):
-    """Base of the classifiers that separate all rows where they can, and else soften the margin."""
-
-    fit_intercept: bool
-    on_inseparable: str
-    C: float
-    random_state: RandomState
-
-    @abstractmethod
-    def _separate(self, blocks: RowBlocks, first: BlockResults[FirstRead]) -> None:
-        """Find the separator and keep it."""
-
-    @abstractmethod
-    def _soften(self, blocks: RowBlocks, classes: AnyArray, error: InvalidInputError) -> None:
-        """Fit a soft margin, to a uniform sample or to all rows where they are few."""
-
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        self._validate_params()
-        refuse_cube(type(self).__name__, X)
-        blocks, names = self._labelled_blocks(X, y, sample_weight)
-        first = find_classes(blocks, max_classes=MAX_LABELS, n_keep=_STARTS)
-        labels = first.value.classes
-        self.classes_ = labels if names is None else names[labels]
-        self.separable_ = True
-        try:
-            self._separate(blocks, first)
-        except (InseparableError, InseparableRestError) as error:
-            if self.on_inseparable == "raise":
-                raise
-            warn_user(f"a soft margin is fitted, for {error}")
-            self.separable_ = False
-            self._soften(blocks, labels, error)
-        return self
-
-    def _set_soft_planes(self, blocks: RowBlocks, classes: AnyArray) -> None:
-        seed = resolve_seed(self.random_state)
-        planes = soft_planes(blocks, classes, self.C, intercept=self.fit_intercept, seed=seed)
-        self._set_hyperplanes(*planes)
 
 
 class MaxMarginClassifier(HardMarginModel):
@@ -145,7 +98,9 @@ class MaxMarginClassifier(HardMarginModel):
     coreset_ : Coreset
         The rows that were chosen, of all classes, each once and of weight one: a margin has no
         weights, and these rows stand for all in no sum of costs. What it promises is measured, in
-        `margin_` and `factor_`, and by `audit`. Not there if the rows are not separable.
+        `margin_` and `factor_`, and by `audit`. Of rows that are not separable those that the
+        soft margin is fitted to: up to 10,000 drawn uniformly, whose weights make them stand for
+        all; `audit` compares losses then.
     core_indices_ : ndarray of shape (m,), int64
         Row numbers of the core set; empty if the rows are not separable.
     dual_coef_ : ndarray of shape (m,), float64
@@ -316,11 +271,8 @@ class MaxMarginClassifier(HardMarginModel):
             core = concatenate([found.core for found in cores])
             core = core.take(np.unique(core.indices, return_index=True)[1])
             facts = {"core_margin": min(found.core_margin for found in cores)}
-        # In memory they are codes.
-        labels: Any = core.labels
-        codes = np.searchsorted(plain_labels(block_classes), labels)
-        names = plain_labels(self.classes_)[codes]
-        core = replace(core, indices=self._in_data(core.indices), labels=names)
+        labels = self._named(core.labels, block_classes)
+        core = replace(core, indices=self._in_data(core.indices), labels=labels)
         self._keep_core("max_margin", core, cores[0].n_rows, facts)
 
     def _separate_classes(self, blocks: RowBlocks, labels: AnyArray, epsilon: float) -> None:
@@ -358,15 +310,10 @@ class MaxMarginClassifier(HardMarginModel):
         if self.kernel == "linear":
             self._set_soft_planes(blocks, classes)
         else:
-            rows, labels, weights = uniform_rows(blocks, SOFT_ROWS, resolve_seed(self.random_state))
+            rows = self._soft_rows(blocks, classes)
             kernel = Kernel(self.kernel, self._gamma(blocks), self.degree, self.coef0)
-            self._set_separators(
-                tuple(
-                    soft_kernel(rows, signs, weights, self.C, kernel)
-                    for signs in signs_of(labels, classes).T
-                )
-            )
-        self.__dict__.pop("coreset_", None)
+            self._set_separators(soft_separators(rows, classes, self.C, kernel))
+            self._soft_kernel = kernel
         self.core_, self.margin_, self.factor_ = None, 0.0, 0.0
         self.core_indices_, self.dual_coef_ = np.zeros(0, dtype=np.int64), np.zeros(0)
         self.trace_, self.evidence_ = (), error
@@ -412,7 +359,8 @@ class OutlierMaxMarginClassifier(HardMarginModel):
         Of all rows but k; zero if they are not separable.
     coreset_ : Coreset
         The rows that determine the separator when the k are left out, of weight one, as a margin
-        has no weights. Not there if the rows are not separable.
+        has no weights. Of rows that are not separable those that the soft margin is fitted to, as
+        in `MaxMarginClassifier`.
     outliers_ : ndarray of shape (k,), int64
         Numbers of the rows left out, in increasing order; empty if they are not separable.
     probability_ : float
@@ -544,9 +492,7 @@ class OutlierMaxMarginClassifier(HardMarginModel):
         self._set_hyperplanes(result.w[None], np.array([result.b]))
         self.result_, self.outliers_ = result, result.outliers
         self.margin_, self.probability_ = result.margin, result.probability
-        labels: Any = result.core.labels
-        codes = np.searchsorted(plain_labels(first.value.classes), labels)
-        core = replace(result.core, labels=plain_labels(self.classes_)[codes])
+        core = replace(result.core, labels=self._named(result.core.labels, first.value.classes))
         facts = {"core_margin": result.core_margin, "margin": result.margin, "k": int(self.k)}
         self._keep_core("outlier_max_margin", core, result.n_rows, facts)
 
@@ -555,7 +501,6 @@ class OutlierMaxMarginClassifier(HardMarginModel):
 
     def _soften(self, blocks: RowBlocks, classes: AnyArray, error: InvalidInputError) -> None:
         del error  # it was a warning, and there is no evidence
-        self.__dict__.pop("coreset_", None)
         self._set_soft_planes(blocks, classes)
         self.result_, self.outliers_ = None, np.zeros(0, dtype=np.int64)
         self.margin_, self.probability_ = 0.0, 0.0

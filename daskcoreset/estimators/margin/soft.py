@@ -2,7 +2,7 @@ r"""A soft margin for rows that no hyperplane separates."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
@@ -13,6 +13,7 @@ from sklearn.svm import SVC
 from daskcoreset.constructions.margin.rows import (
     SelectedRows,
     concatenate_rows,
+    row_numbers,
     select_rows,
     smallest,
 )
@@ -140,36 +141,85 @@ def soft_kernel(
 
 
 def soft_planes(
-    blocks: RowBlocks, classes: AnyArray, C: float, *, intercept: bool, seed: int
+    rows: Block, classes: AnyArray, C: float, *, intercept: bool
 ) -> tuple[FloatArray, FloatArray]:
-    """Fit a soft margin to a uniform sample of the data, or to all rows where they are few.
+    """Fit a soft margin to rows.
 
     Parameters
     ----------
-    blocks : RowBlocks
-        With labels.
+    rows : Block
+        With labels, and positive weights.
     classes : ndarray of shape (n_classes,)
         Two of them have one hyperplane, more one each against all others.
     C : float
     intercept : bool
-    seed : int
 
     Returns
     -------
     coef : ndarray of shape (1, d) or (n_classes, d), float64
     intercept : ndarray of shape (1,) or (n_classes,), float64
     """
-    rows, labels, weights = uniform_rows(blocks, SOFT_ROWS, seed)
+    points = dense_rows(rows.points).astype(np.float64)
     fits = [
-        soft_margin(rows, signs, weights, C, intercept=intercept)
-        for signs in signs_of(labels, classes).T
+        soft_margin(points, signs, rows.weights, C, intercept=intercept)
+        for signs in signs_of(labels_of(rows), classes).T
     ]
     return np.stack([w for w, _ in fits]), np.array([b for _, b in fits])
+
+
+def soft_separators(
+    rows: Block, classes: AnyArray, C: float, kernel: Kernel
+) -> tuple[Separator, ...]:
+    """Fit `soft_kernel` to rows: one separator for two classes, one for each of more."""
+    points = dense_rows(rows.points).astype(np.float64)
+    return tuple(
+        soft_kernel(points, signs, rows.weights, C, kernel)
+        for signs in signs_of(labels_of(rows), classes).T
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class UniformRows:
+    """Rows drawn uniformly and without replacement, which stand for all.
+
+    Attributes
+    ----------
+    rows : Block
+        With labels, weights of the input times the rows that each stands for, and numbers in the
+        whole data, in increasing order.
+    n_rows, n_dropped : int
+        Rows of the data, and those left out since they are not finite.
+    weight : float
+        Of all rows.
+    """
+
+    rows: Block
+    n_rows: int
+    n_dropped: int
+    weight: float
 
 
 def uniform_rows(
     blocks: RowBlocks, max_rows: int, seed: int
 ) -> tuple[FloatArray, AnyArray, FloatArray]:
+    """Draw rows as `draw_uniform` does, and return what a fit needs of them.
+
+    Parameters
+    ----------
+    blocks, max_rows, seed
+        As there.
+
+    Returns
+    -------
+    rows : ndarray of shape (m, d), float64
+    labels : ndarray of shape (m,)
+    weights : ndarray of shape (m,), float64
+    """
+    rows = draw_uniform(blocks, max_rows, seed).rows
+    return dense_rows(rows.points).astype(np.float64), labels_of(rows), rows.weights
+
+
+def draw_uniform(blocks: RowBlocks, max_rows: int, seed: int) -> UniformRows:
     """Draw rows uniformly and without replacement, in one read; all if they are few.
 
     Parameters
@@ -181,22 +231,24 @@ def uniform_rows(
 
     Returns
     -------
-    rows : ndarray of shape (m, d), float64
-    labels : ndarray of shape (m,)
-    weights : ndarray of shape (m,), float64
-        Of the input, times the rows that each drawn one stands for.
+    UniformRows
+        Of rows with a positive weight.
     """
     blocks.refuse_zeros(max_rows if blocks.n_rows is None else min(max_rows, blocks.n_rows))
     draw = partial(_draw, max_rows=max_rows, seed=seed)
-    sample, n_used = map_reduce(blocks, draw, partial(_merge_draws, max_rows=max_rows)).value
+    read = map_reduce(blocks, draw, partial(_merge_draws, max_rows=max_rows))
+    sample, (n_used, weight) = read.value
     block = sample.block
-    share = n_used / max(1, len(sample))
-    points = dense_rows(block.points).astype(np.float64)
-    return points, labels_of(block), block.weights * share
+    numbers = row_numbers(read, sample.indices >> _WITHIN, sample.indices & (2**_WITHIN - 1))
+    rows = replace(block, weights=block.weights * (n_used / max(1, len(sample))), rows=numbers)
+    return UniformRows(rows, read.n_kept, read.n_rows - read.n_kept, float(weight))
 
 
-# Rows drawn, and how many have a weight.
-RowSample: TypeAlias = tuple[SelectedRows, int]
+# Rows drawn; how many have a weight, and the sum of these.
+RowSample: TypeAlias = tuple[SelectedRows, FloatArray]
+
+# Bits of the number of a row within its block: where blocks start is known after the read.
+_WITHIN = 40
 
 
 def _draw(
@@ -206,7 +258,8 @@ def _draw(
     coins = stream(seed, Stage.DRAWS, block_index).random(len(block))
     used = block.weights > 0.0
     drawn = smallest(np.where(used, coins, np.inf), max_rows)
-    return select_rows(block, drawn, coins[drawn]), int(np.count_nonzero(used))
+    totals = np.array([np.count_nonzero(used), block.weights.sum()], dtype=np.float64)
+    return select_rows(block, drawn, coins[drawn], start=block_index << _WITHIN), totals
 
 
 def _merge_draws(first: RowSample, second: RowSample, *, max_rows: int) -> RowSample:

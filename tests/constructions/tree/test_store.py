@@ -19,7 +19,12 @@ from daskcoreset import CoresetTree, WeightedPoints
 from daskcoreset.constructions.tree import changes, persistence, versions
 from daskcoreset.constructions.tree.manifest import Manifest
 from daskcoreset.constructions.tree.versions import commit
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
+from daskcoreset.core.errors import (
+    CoresetWarning,
+    InvalidInputError,
+    InvalidTypeError,
+    StoreError,
+)
 from daskcoreset.testing import assert_mean
 from tests.tools import killing
 from tests.tools.trees import day, made, refuse_late_writers
@@ -208,6 +213,26 @@ def test_append__out_of_core_labels_and_dropped_rows(tmp_path: Path) -> None:
 
 
 # --- bad input -----------------------------------------------------------------------------
+
+
+def test_append__names_of_labels_and_weights_are_kept(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": np.arange(40.0), "y": np.arange(40) % 2, "w": np.full(40, 2.0)})
+    frame.to_parquet(tmp_path / "rows.parquet")
+    tree = CoresetTree.create(tmp_path / "tree", size=10, random_state=0)
+    # Rows in memory have none: such a tree is kept as it was before there were names.
+    tree.append(frame[["a"]].to_numpy(), frame["y"], frame["w"])
+    form: Any = tree._manifest.to_json()["form"]
+    assert "keys" not in form
+    old = persistence.RowSchema.from_json(form)
+    assert old == tree._manifest.schema
+    assert not {"y", "sample_weight"} & {*tree.coreset().provenance}
+    with pytest.warns(CoresetWarning, match="had no names"):
+        tree.append(tmp_path / "rows.parquet", "y", "w")
+    names = {"y": "y", "sample_weight": "w"}
+    for found in (tree, CoresetTree.open(tmp_path / "tree")):
+        assert names.items() <= dict(found.coreset().provenance).items()
+    tree.append(frame[["a"]], frame["y"], frame["w"])
+    assert names.items() <= dict(tree.coreset().provenance).items()
 
 
 def test_changes__bad_input_changes_nothing(tmp_path: Path) -> None:

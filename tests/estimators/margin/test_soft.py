@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from daskcoreset.estimators.margin.soft import soft_margin, uniform_rows
+from daskcoreset.estimators.margin.soft import draw_uniform, soft_margin, uniform_rows
 from daskcoreset.inputs.blocks import row_blocks
 
 
@@ -34,6 +36,18 @@ def test_uniform_rows__are_so_many_and_weigh_as_all() -> None:
     assert weights.sum() == pytest.approx(900)
     assert (labels == points[:, 0] % 2).all()
     assert len(uniform_rows(blocks, 5000, 0)[0]) == 900
+
+
+def test_draw_uniform__numbers_rows_of_the_whole_data() -> None:
+    X = np.arange(1000.0)[:, None]
+    X[5] = np.nan
+    drop: Any = "drop"
+    blocks = row_blocks(X, np.arange(1000) % 2, np.full(1000, 2.0), chunks=300, on_invalid=drop)
+    drawn = draw_uniform(blocks, 50, 0)
+    numbers: Any = drawn.rows.rows
+    np.testing.assert_array_equal(numbers, drawn.rows.points[:, 0])
+    assert (np.diff(numbers) > 0).all()
+    assert (drawn.n_rows, drawn.n_dropped, drawn.weight) == (999, 1, 1998.0)
 
 
 def test_soft_margin__takes_many_columns_and_constant_ones() -> None:
