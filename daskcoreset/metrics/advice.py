@@ -428,8 +428,8 @@ def _compared(
         remark = heavy if one.name == "uniform" else ""
         if one in equals:
             remark = _CHOSEN if one is chosen else _EQUAL
-        elif one.name in trials.unmet:
-            remark = remark or _UNMET
+        if one.name in trials.unmet:
+            remark = f"{remark}; {_UNMET}" if remark else _UNMET
         low, high = _foretold(trials, one, missed, confidence)
         mean = float(trials.errors(one.name).mean())
         own = float(trials.errors(one.name, of_coreset=True).mean())
