@@ -27,7 +27,9 @@ from daskcoreset.metrics.advice_trials import TASKS, Candidate, Task, Trials, bl
 # the pilot is all of them.
 _PILOT, _PILOT_MULTIPLE, _PILOT_MOST = 50_000, 8, 400_000
 
-# Trials of every candidate at first, and at most of those that are close.
+# Trials of every candidate at first, and of those that are close and of the one that is chosen. The
+# spread of six is at times half the true one, by chance, and a mean that was chosen for being
+# small is small by luck.
 _TRIALS, _MOST_TRIALS = 6, 12
 
 # Errors that differ by no more are taken as equal.
@@ -51,6 +53,13 @@ _NEAR = 0.1
 # Least spread of the logarithm of an error between builds: trials may agree by chance, and a pilot
 # is not the data.
 _LEAST_SPREAD, _PILOT_SPREAD = 0.15, 0.25
+
+# The same where weights met a part only of the sums that they are calibrated to: how much of them a
+# build meets is chance, and its error falls with the square of what is missing, of which builds
+# met a quarter to seven tenths.
+_UNMET_SPREAD = 0.5
+
+_UNMET = "sums met in part: builds differ"
 
 
 @dataclass(frozen=True)
@@ -211,7 +220,9 @@ def advise(
     the table, in which the safest come first; remarks say so. A uniform sample is never chosen
     where a single row would have half of its cost. Where the budget takes all rows, errors are
     what starts miss, and alike for all constructions. What starts miss in the trials of any
-    construction is in the intervals of all.
+    construction is in the intervals of all. Those of linear models are at least as wide as if
+    errors were quadratic forms in all parameters, and wider where weights met a part only of the
+    sums that they are calibrated to, as with many rare columns: remarks say so.
 
     Parameters
     ----------
@@ -400,23 +411,25 @@ def _compared(
     if trials.size >= trials.n_rows:
         return _of_all_rows(trials, confidence), candidates[-1], True
     trials.run(candidates, _TRIALS)
-    while True:
-        close = _close(trials, candidates)
-        counts = {len(trials.costs[one.name]) for one in close}
-        if len(close) == 1 or max(counts) >= _MOST_TRIALS:
-            break
-        trials.run(close, _TRIALS)
+    if few := _tried_less(trials, _close(trials, candidates)):
+        trials.run(few, _MOST_TRIALS - _TRIALS)
     if not heavy and (share := trials.largest_share()) > _HEAVY:
         heavy = f"one row would have {share:.0%} of the cost"
-    chosen, equals = _safest(
-        trials, [one for one in candidates if one.name != "uniform" or not heavy]
-    )
+    while True:
+        chosen, equals = _safest(
+            trials, [one for one in candidates if one.name != "uniform" or not heavy]
+        )
+        if not (few := _tried_less(trials, (chosen,))):
+            break
+        trials.run(few, _MOST_TRIALS - _TRIALS)
     found = {}
     missed = _missed(trials, candidates)
     for one in candidates:
         remark = heavy if one.name == "uniform" else ""
         if one in equals:
             remark = _CHOSEN if one is chosen else _EQUAL
+        if one.name in trials.unmet:
+            remark = f"{remark}; {_UNMET}" if remark else _UNMET
         low, high = _foretold(trials, one, missed, confidence)
         mean = float(trials.errors(one.name).mean())
         own = float(trials.errors(one.name, of_coreset=True).mean())
@@ -442,6 +455,11 @@ def _of_all_rows(trials: Trials, confidence: float) -> dict[str, Compared]:
     return {one.name: Compared(one.name, error, low, high, 0.0, 1, _ALL) for one in candidates}
 
 
+def _tried_less(trials: Trials, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return those that were not tried as often as what is chosen has to be."""
+    return [one for one in candidates if len(trials.costs[one.name]) < _MOST_TRIALS]
+
+
 def _close(trials: Trials, candidates: Sequence[Candidate]) -> list[Candidate]:
     """Return those that more trials may tell from the best one."""
     errors = {one.name: trials.errors(one.name) for one in candidates}
@@ -455,7 +473,7 @@ def _gap(errors: Any, best: Any) -> float:
         return 0.0
     with np.errstate(invalid="ignore"):
         gap = float(errors.mean() - best.mean())
-        noise = float(np.hypot(errors.std(ddof=1), best.std(ddof=1)) / np.sqrt(len(errors)))
+        noise = float(np.sqrt(sum(each.var(ddof=1) / len(each) for each in (errors, best))))
     if not np.isfinite(gap) or np.isnan(noise):
         return np.inf
     return 0.0 if gap <= 0.0 else gap / max(noise, 1e-300)
@@ -506,11 +524,14 @@ def _foretold(
     """Return the interval of the error of one build more, whatever its starts miss."""
     errors = trials.errors(candidate.name)
     spread = _PILOT_SPREAD if len(trials.pilot) < trials.n_rows else _LEAST_SPREAD
-    low, high = _interval(errors, confidence, spread)
+    if candidate.name in trials.unmet:
+        spread = _UNMET_SPREAD
+    least = trials.least_spread()
+    low, high = _interval(errors, confidence, spread, least)
     if len(missed) and np.isfinite(errors).all():
         own = trials.errors(candidate.name, of_coreset=True)
-        least, most = _quantiles(missed, confidence)
-        low = min(low, _interval(own, confidence, spread)[0] + least)
+        fewest, most = _quantiles(missed, confidence)
+        low = min(low, _interval(own, confidence, spread, least)[0] + fewest)
         high = max(high, float(own.mean()) + most)
     return low, max(high, float(errors.mean()))
 
@@ -521,19 +542,42 @@ def _quantiles(values: Any, confidence: float) -> tuple[float, float]:
     return float(low), float(np.quantile(values, 1.0 - tail, method="higher"))
 
 
-def _interval(errors: Any, confidence: float, spread: float) -> tuple[float, float]:
-    """Interval of the error of one build more: that of Student for the logarithm."""
+def _interval(
+    errors: Any, confidence: float, spread: float, least: float = 0.0
+) -> tuple[float, float]:
+    """Interval of the error of one build more: that of Student for the logarithm.
+
+    The deviation of the logarithms is `least` at least, and `spread` is added to it. Where `least`
+    is positive, errors are quadratic forms, whose logarithms reach further down than up: the low
+    end is that of a gamma variate of this deviation, if that is lower.
+    """
     if not np.isfinite(errors).all():
         return 0.0, np.inf
-    from scipy import stats
+    from scipy import special, stats
 
     floor = max(1e-12, 0.05 * float(errors.mean()))
     logs = np.log(np.maximum(errors, floor))
     n = len(logs)
-    width = np.hypot(float(logs.std(ddof=1)), spread) * np.sqrt(1.0 + 1.0 / n)
+    width = np.hypot(max(float(logs.std(ddof=1)), least), spread) * np.sqrt(1.0 + 1.0 / n)
     half = float(stats.t.ppf(0.5 + confidence / 2.0, n - 1)) * width
-    low = 0.0 if float(errors.min()) <= floor else float(np.exp(logs.mean() - half))
-    return low, float(np.exp(logs.mean() + half))
+    high = float(np.exp(logs.mean() + half))
+    if float(errors.min()) <= floor:
+        return 0.0, high
+    if not least:
+        return float(np.exp(logs.mean() - half)), high
+    tail = 0.5 - confidence / 2.0
+    shape = _shape_of(half / float(special.ndtri(1.0 - tail)))
+    gamma = np.log(special.gammaincinv(shape, tail)) - float(special.digamma(shape))
+    return float(np.exp(logs.mean() + min(-half, float(gamma)))), high
+
+
+def _shape_of(deviation: float) -> float:
+    """Shape of a gamma variate whose logarithm has this standard deviation."""
+    from scipy import optimize, special
+
+    ends = (1e-3, 1e6)  # of deviations from a thousandth to a thousand
+    variance = min(max(deviation**2, 2e-6), 9e5)
+    return float(optimize.brentq(lambda x: float(special.polygamma(1, x)) - variance, *ends))
 
 
 def _percent(value: float) -> str:

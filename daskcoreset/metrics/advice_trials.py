@@ -249,6 +249,9 @@ class Trials:
         Of the best solution known.
     seconds : dict of str to float
         Of the quickest build from the pilot, by candidate: the first one compiles loops.
+    unmet : set of str
+        Constructions for linear models of which a trial met but a part of the sums that weights
+        are calibrated to, by chance.
     """
 
     pilot: Coreset
@@ -262,6 +265,7 @@ class Trials:
     drawn: dict[str, list[Block]] = field(default_factory=dict, repr=False)
     least_cost: float = np.inf
     seconds: dict[str, float] = field(default_factory=dict)
+    unmet: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.rows = block_of(self.pilot)
@@ -312,6 +316,9 @@ class Trials:
             )
         taken = time.perf_counter() - began
         self.seconds[candidate.name] = min(taken, self.seconds.get(candidate.name, np.inf))
+        calibration = coreset.provenance.get("calibration")
+        if self.task.labels and calibration and calibration["part"] < 1.0:
+            self.unmet.add(candidate.name)
         return block_of(coreset)
 
     def _solution(self, rows: Block, rng: np.random.Generator, start: Any = None) -> Any:
@@ -366,6 +373,22 @@ class Trials:
         """Cost that is nothing but rounding."""
         points: Any = self.rows.points
         return 1e-18 * float(self.rows.weights.sum()) * float(abs(points).max()) ** 2
+
+    def least_spread(self) -> float:
+        """Least deviation, between builds, of the logarithm of the error of a linear model.
+
+        The excess of a solution is near to a quadratic form of a gradient that is Gaussian in as
+        many directions as there are parameters. Its logarithm deviates least where all directions
+        count alike: as that of a chi-squared value of so many degrees of freedom. Trials that
+        agree more closely do so by chance.
+        """
+        if not self.task.labels:
+            return 0.0
+        from scipy.special import polygamma
+
+        several = isinstance(self.objective, SeveralClasses)
+        n_models = len(self.objective.labels) - 1 if several else 1
+        return float(np.sqrt(polygamma(1, 0.5 * n_models * (self.pilot.n_features + 1))))
 
     def largest_share(self) -> float:
         """Share of the best cost on a uniform sample that one row would have, were it drawn."""
