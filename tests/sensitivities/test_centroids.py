@@ -8,6 +8,7 @@ import zarr
 
 import daskcoreset as dc
 from daskcoreset import Coreset, Lightweight, StrongBregman, StrongKMeans
+from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.estimators import (
     CoresetBregman,
@@ -38,8 +39,8 @@ def test_build__gives_centroids_of_more_rows(coreset: Coreset) -> None:
     assert "centroids" in repr(coreset)
     assert coreset.provenance["drawn"] == 20_000
     assert coreset.provenance["parameters"]["representatives"] == "centroids"
-    rows = dc.build(X, size=20_000, method=StrongKMeans(8), random_state=0)
-    assert "representatives" not in rows.provenance["parameters"]
+    assert "representatives" not in StrongKMeans(8).parameters()
+    rows = dc.build(X, size=20_000, method=STRONG, random_state=0)  # the same draw, as it is
     np.testing.assert_allclose(coreset.weights @ coreset.points, rows.weights @ rows.points)
     q = np.ones((1, 3))
     one, other = (
@@ -176,6 +177,30 @@ def test_design__draws_what_memory_holds() -> None:
     assert design.n_drawn(50_000, 8) == 100_000
     assert design.n_drawn(10_000, 768) == 10_922
     assert design.n_drawn(10_000, 10**6) == 10_000  # rows stand for themselves
+
+
+def test_design__order_keeps_what_is_alike_together() -> None:
+    design, n = STRONG.design, 4000
+    line = np.arange(float(n))[RNG.permutation(n), np.newaxis]
+    inclusion = np.full(n, 0.25)
+    inclusion[::500] = 1.0
+    block = Block(line, np.ones(n))
+    order = design.order(block, None, inclusion)
+    assert sorted(order) == list(range(n))
+    assert sorted(order[:8]) == list(range(0, n, 500))  # what is certain first
+    others = line[order[8:], 0]
+    # In cells of 16 draws, each of 64 rows, in any order: neighbours are 1,300 apart in none.
+    assert 5.0 < abs(np.diff(others)).mean() < 64.0
+
+
+def test_build__estimates_of_uneven_clusters_are_near() -> None:
+    centers = 30.0 * RNG.normal(size=(100, 8))
+    rows = RNG.normal(size=(30_000, 8)) + centers[RNG.zipf(1.5, 30_000) % 100]
+    for seed in range(3):
+        model = CoresetKMeans(10, size=500, random_state=seed).fit(rows)
+        assert model.coreset_.of_centroids
+        # Of rows drawn in no order a percent.
+        assert abs(model.coreset_inertia_ / model.inertia_ - 1.0) < 0.003
 
 
 def test_coreset_kmeans__costs_less_of_centroids() -> None:
