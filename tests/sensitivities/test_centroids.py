@@ -17,6 +17,7 @@ from daskcoreset.estimators import (
     coreset_search,
 )
 from daskcoreset.objectives import Distortion, QuantizationError
+from daskcoreset.sensitivities.base import SamplingDesign
 from daskcoreset.solvers.divergences import SquaredMahalanobis, resolve_divergence
 
 RNG = np.random.default_rng(0)
@@ -26,6 +27,20 @@ X = np.vstack([RNG.gamma(2.0, size=(30_000, 3)), 500.0 + RNG.random((5, 3))])
 CENTROIDS: dict[str, Any] = {"representatives": "centroids"}
 
 STRONG = StrongKMeans(8, **CENTROIDS)
+
+
+class InThisOrder(StrongKMeans):
+    """Rows drawn in the order of those that centroids stand for."""
+
+    @property
+    def design(self) -> SamplingDesign[Any]:
+        """A design that has their order alone."""
+
+        class Order(SamplingDesign[Any]):
+            def order(self, rows: Block, summary: Any, inclusion: Any) -> Any:
+                return STRONG.design.order(rows, summary, inclusion)
+
+        return Order()
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +55,7 @@ def test_build__gives_centroids_of_more_rows(coreset: Coreset) -> None:
     assert coreset.provenance["drawn"] == 20_000
     assert coreset.provenance["parameters"]["representatives"] == "centroids"
     assert "representatives" not in StrongKMeans(8).parameters()
-    rows = dc.build(X, size=20_000, method=STRONG, random_state=0)  # the same draw, as it is
+    rows = dc.build(X, size=20_000, method=InThisOrder(8), random_state=0)
     np.testing.assert_allclose(coreset.weights @ coreset.points, rows.weights @ rows.points)
     q = np.ones((1, 3))
     one, other = (
@@ -194,13 +209,14 @@ def test_design__order_keeps_what_is_alike_together() -> None:
 
 
 def test_build__estimates_of_uneven_clusters_are_near() -> None:
-    centers = 30.0 * RNG.normal(size=(100, 8))
-    rows = RNG.normal(size=(30_000, 8)) + centers[RNG.zipf(1.5, 30_000) % 100]
-    for seed in range(3):
-        model = CoresetKMeans(10, size=500, random_state=seed).fit(rows)
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(50_000, 8))
+    rows += 30.0 * rng.normal(size=(100, 8))[rng.zipf(1.5, 50_000) % 100]
+    for seed in range(4):
+        model = CoresetKMeans(10, size=1000, random_state=seed).fit(rows)
         assert model.coreset_.of_centroids
-        # Of rows drawn in no order a percent.
-        assert abs(model.coreset_inertia_ / model.inertia_ - 1.0) < 0.003
+        # The deviation is 0.0005; of rows drawn in no order it is 0.0075.
+        assert abs(model.coreset_inertia_ / model.inertia_ - 1.0) < 0.0025
 
 
 def test_coreset_kmeans__costs_less_of_centroids() -> None:
