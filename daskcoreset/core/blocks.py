@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
-from functools import cached_property
+from functools import cache, cached_property
 from threading import Lock
 from typing import Any, Literal, TypeVar
 
@@ -269,6 +269,7 @@ class BlockSchema:
         object.__setattr__(self, "dtype", promoted_dtype(self.dtype))
 
 
+@cache
 def promoted_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return float32 where it holds every value of `dtype`, else float64.
 
@@ -627,6 +628,12 @@ _REMEDY = (
 )
 
 
+def largest_value(weight: float, n_features: int) -> np.float64:
+    """Return the largest value that rows of a weight in total may have; see `find_unusable_row`."""
+    # Of NumPy's kind, since a float32 that is compared with a plain number would cast it.
+    return np.float64(math.sqrt(_LARGEST_SUM / n_features / weight))
+
+
 def find_unusable_row(
     points: Points,
     weights: FloatArray,
@@ -656,8 +663,7 @@ def find_unusable_row(
     """
     values: Any = points if isinstance(points, np.ndarray) else points.data
     weight = max(1.0, float(weights.sum()))
-    # Of NumPy's kind, since a float32 that is compared with a plain number would cast it.
-    limit = np.float64(math.sqrt(_LARGEST_SUM / points.shape[1] / weight))
+    limit = largest_value(weight, points.shape[1])
     # One look clears the usual case; a row without weight may hold any number.
     if first_nonfinite_row(values if values.ndim == 2 else values[:, np.newaxis], limit) < 0:
         return None

@@ -301,9 +301,11 @@ def row_sums(points: sp.csr_array, values: FloatArray) -> FloatArray:
     return np.bincount(rows, weights=values, minlength=points.shape[0]).astype(np.float64)
 
 
-# The bits of a number but for its sign.
-_MAGNITUDE: dict[Any, Any] = {
-    whole: whole(np.iinfo(whole).max // 2) for whole in (np.uint32, np.uint64)
+# Of every dtype of points: the largest number, whole numbers of the same width, and of these the
+# bits of a number but for its sign.
+_BITS: dict[Any, tuple[float, Any, Any]] = {
+    np.dtype(real): (float(np.finfo(real).max), np.dtype(whole), whole(np.iinfo(whole).max // 2))
+    for real, whole in ((np.float32, np.uint32), (np.float64, np.uint64))
 }
 
 
@@ -319,11 +321,11 @@ def first_nonfinite_row(points: AnyArray, limit: float = np.inf) -> int:
     """
     from daskcoreset.core import rowwise_numba as loops
 
-    largest = points.dtype.type(min(limit, float(np.finfo(points.dtype).max)))
+    finite, whole, magnitude = _BITS[points.dtype]
+    largest = points.dtype.type(min(limit, finite))
     values = points.reshape(-1)
     # As whole numbers the bits are sorted as the lengths are; that clears the usual case.
-    whole = np.uint32 if values.dtype.itemsize == 4 else np.uint64
-    if loops.largest_bits(values.view(whole), _MAGNITUDE[whole]) <= largest.view(whole):
+    if loops.largest_bits(values.view(whole), magnitude) <= largest.view(whole):
         return -1
     position = int(loops.first_beyond(values, largest))
     return position // points.shape[1] if position >= 0 else -1

@@ -11,6 +11,7 @@ from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import dense, tiles
 from daskcoreset.core.moments import box_of
+from daskcoreset.core.ordering import spatial_order
 from daskcoreset.core.typing import FloatArray, IndexArray, Points
 from daskcoreset.core.validation import check_choice
 from daskcoreset.sensitivities.base import Represented, SamplingDesign
@@ -29,6 +30,10 @@ Representatives: TypeAlias = Literal["rows", "centroids"]
 # centroids of 10,000 rows the solutions cost 1 % more; of 50,000 they cost no less.
 _MIN_ROWS = 20_000
 _ROWS_PER_CENTROID = 2
+
+# Draws of a cell of the order in which these rows are drawn: that of single draws takes longer, for
+# solutions of the same costs. In no order, estimates of the cost spread up to 20 times as far.
+_DRAWS_PER_CELL = 16
 
 # Numbers of the candidates among which these are drawn, four for each: 256 MiB.
 _MAX_NUMBERS = 2**25
@@ -97,6 +102,12 @@ class CentroidDesign(SamplingDesign[Any]):
         """
         wanted = max(_MIN_ROWS, _ROWS_PER_CENTROID * size)
         return max(size, min(wanted, _MAX_NUMBERS // (_CANDIDATES * max(1, n_features))))
+
+    def order(self, rows: Block, summary: Any, inclusion: FloatArray) -> IndexArray:
+        """Return a spatial order down to cells of 16 draws, with rows that are certain first."""
+        del summary
+        share = np.where(inclusion < 1.0, inclusion / _DRAWS_PER_CELL, 1.0)
+        return spatial_order(rows.points, share)
 
     def represent(
         self, rows: Block, weights: FloatArray, size: int, rng: np.random.Generator

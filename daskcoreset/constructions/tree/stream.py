@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from contextvars import copy_context
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import itemgetter
 from typing import Any, Literal, Unpack
@@ -37,12 +37,19 @@ from daskcoreset.constructions.tree.persistence import RowSchema
 from daskcoreset.constructions.tree.places import MAIN, Layout, Members, NewPlace
 from daskcoreset.constructions.tree.reducer import Reducer
 from daskcoreset.constructions.tree.remote import place_at
-from daskcoreset.core.blocks import BlockSchema, InvalidRow, validate_block
+from daskcoreset.constructions.tree.waiting import Waiting
+from daskcoreset.core.blocks import (
+    Block,
+    BlockSchema,
+    InvalidRow,
+    largest_value,
+    validate_block,
+)
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.deadline import check_time, time_limit
 from daskcoreset.core.errors import InvalidInputError, StoreError
 from daskcoreset.core.inside import refuse_inside
-from daskcoreset.core.linalg import one_thread
+from daskcoreset.core.linalg import first_nonfinite_row, one_thread
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.tables import html_table, short_seed
@@ -76,8 +83,8 @@ class StreamState:
     ----------
     nodes : tuple of WeightedPoints
         The coreset of each of `levels`.
-    waiting : tuple of WeightedPoints
-        Rows that do not fill a leaf yet, see `add_waiting`.
+    waiting : Waiting
+        Rows that do not fill a leaf yet.
     schema : RowSchema or None
         None before the first row.
     n_leaves : int
@@ -89,7 +96,7 @@ class StreamState:
     """
 
     nodes: tuple[WeightedPoints, ...] = ()
-    waiting: tuple[WeightedPoints, ...] = ()
+    waiting: Waiting = field(default_factory=Waiting)
     schema: RowSchema | None = None
     n_leaves: int = 0
     weight: float = 0.0
@@ -106,17 +113,13 @@ class StreamState:
     @property
     def parts(self) -> list[WeightedPoints]:
         """All rows in memory, the oldest first."""
-        return [*self.nodes, *self._rest]
+        return [*self.nodes, *self.waiting.joined()]
 
     @property
     def total_weight(self) -> float:
         """Total weight of all rows that came."""
         # Of those that wait as one array: summed part by part it would tell how they came.
-        return self.weight + sum(rows.total_weight for rows in self._rest)
-
-    @property
-    def _rest(self) -> list[WeightedPoints]:
-        return [concatenate_parts(self.waiting)] if self.waiting else []
+        return self.weight + sum(rows.total_weight for rows in self.waiting.joined())
 
     def add(
         self, points: WeightedPoints, n_rows: int, schema: RowSchema, settings: Settings
@@ -129,23 +132,34 @@ class StreamState:
         if self.schema is not None and self.schema is not schema:
             known = replace(self.schema, columns=schema.columns)
         points, schema = known.fit(points)
-        state, start = self, 0
+        state, start, waiting = self, 0, self.waiting
         # All rows that came wait, but for those that were left out and those of the leaves.
-        waiting = self.n_rows - self.n_dropped - self.n_leaves * settings.leaf_rows
-        while waiting + len(points) - start >= settings.leaf_rows:
-            stop = start + settings.leaf_rows - waiting
-            further = points.take(slice(start, stop)).moved(self.n_rows)
-            leaf = concatenate_parts([*state.waiting, further])
-            state, start, waiting = state._with_leaf(leaf, settings), stop, 0
-        return replace(
-            state,
-            waiting=add_waiting(
-                state.waiting, points.take(slice(start, None)) if start else points, self.n_rows
-            ),
+        missing = settings.leaf_rows * (self.n_leaves + 1) - (self.n_rows - self.n_dropped)
+        while len(points) - start >= missing:
+            further = points.take(slice(start, start + missing))
+            if len(waiting):
+                [leaf] = waiting.add(further, self.n_rows, missing).joined()
+            else:
+                leaf = further.moved(self.n_rows)
+            state, start, waiting = state._with_leaf(leaf, settings), start + missing, Waiting()
+            missing = settings.leaf_rows
+        rest = points.take(slice(start, None)) if start else points
+        # By name: `replace` takes as long as to copy hundreds of rows.
+        return StreamState(
+            nodes=state.nodes,
+            waiting=waiting.add(rest, self.n_rows, missing),
             schema=schema,
+            n_leaves=state.n_leaves,
+            weight=state.weight,
             n_rows=self.n_rows + n_rows,
             n_dropped=self.n_dropped + n_rows - len(points),
         )
+
+    def add_array(self, rows: AnyArray) -> StreamState:
+        """Return the state after rows of weight one that fit beside those that wait."""
+        waiting, n_rows = self.waiting.with_array(rows, self.n_rows), self.n_rows + len(rows)
+        counted = (self.n_leaves, self.weight, n_rows, self.n_dropped)
+        return StreamState(self.nodes, waiting, self.schema, *counted)
 
     def _with_leaf(self, leaf: WeightedPoints, settings: Settings) -> StreamState:
         nodes, level, position = self.nodes, 0, self.n_leaves
@@ -160,7 +174,7 @@ class StreamState:
         return replace(
             self,
             nodes=(*nodes, node),
-            waiting=(),
+            waiting=Waiting(),
             n_leaves=self.n_leaves + 1,
             weight=self.weight + leaf.total_weight,
         )
@@ -180,33 +194,11 @@ class StreamState:
         levels = state.levels
         if len(parts) - len(levels) not in {0, 1} or values["levels"] != [*levels]:
             raise ValueError(f"{len(parts)} parts on levels {values['levels']}")
-        nodes, waiting = tuple(parts[: len(levels)]), tuple(parts[len(levels) :])
+        nodes, waiting = tuple(parts[: len(levels)]), Waiting(tuple(parts[len(levels) :]))
         return replace(state, nodes=nodes, waiting=waiting)
 
 
 _COUNTERS = ("n_leaves", "weight", "n_rows", "n_dropped")
-
-# Parts of waiting rows that become one, where the first of them is not twice as long as the last:
-# batches of a thirty-second of a leaf, and larger ones, are copied once more only as a leaf.
-_SIMILAR_PARTS = 32
-
-
-def add_waiting(
-    parts: tuple[WeightedPoints, ...], points: WeightedPoints, start: int = 0
-) -> tuple[WeightedPoints, ...]:
-    """Return rows that wait and further ones, in order, which are numbered from `start`.
-
-    So many of about one size become one, so that rows which come one by one are copied a
-    logarithmic number of times and held in few arrays.
-    """
-    if not len(points):
-        return parts
-    # Copied: a slice would keep all of a large batch, and the user may write into it.
-    parts = (*parts, points.copied(start))
-    while len(parts) >= _SIMILAR_PARTS and len(parts[-_SIMILAR_PARTS]) < 2 * len(parts[-1]):
-        last = concatenate_parts(parts[-_SIMILAR_PARTS:])
-        parts = (*parts[:-_SIMILAR_PARTS], last)
-    return parts
 
 
 def read_ahead(blocks: RowBlocks, reducer: Reducer) -> Iterator[BlockResults[WeightedPoints]]:
@@ -393,7 +385,7 @@ class CoresetStream:
     @property
     def n_held(self) -> int:
         """Rows in memory."""
-        return sum(map(len, (*self._state.nodes, *self._state.waiting)))
+        return sum(map(len, self._state.nodes)) + len(self._state.waiting)
 
     @property
     def total_weight(self) -> float:
@@ -447,6 +439,8 @@ class CoresetStream:
         StoreError
             If the stream could not be saved; the batch was not taken.
         """
+        if y is None and sample_weight is None and timeout is None and self._take_more(X):
+            return self
         with time_limit(timeout):
             self._take(X, y, sample_weight)
         return self
@@ -493,6 +487,25 @@ class CoresetStream:
             and X.shape[1] == schema.n_features
             and X.dtype in (np.float32, schema.dtype)
         )
+
+    def _take_more(self, X: Any) -> bool:
+        """Take an array of usable rows that are only to be copied; return whether that was done.
+
+        All else that is done for every call takes longer than to copy a thousand rows.
+        """
+        state, settings = self._state, self._settings
+        if settings.metric != "euclidean" or not self._is_as_before(X):
+            return False
+        # Rows that fill a leaf are reduced.
+        if state.waiting.places(X) <= len(X) or not (X.flags.c_contiguous and X.flags.aligned):
+            return False
+        if first_nonfinite_row(X, largest_value(len(X), X.shape[1])) >= 0:
+            return False
+        if settings.reducer.find_invalid_row(Block(X, np.ones(len(X)))) is not None:
+            return False
+        check_time()
+        self._advance(state.add_array(X))
+        return True
 
     def _take_array(self, X: AnyArray) -> None:
         """Take rows in memory; to open an array takes longer than to take a thousand rows."""

@@ -16,14 +16,13 @@ import zarr
 from hypothesis import given, settings
 
 from daskcoreset import CoresetStream, CoresetTree, StrongKMeans, build
-from daskcoreset.constructions.tree.stream import EARLY_LEAVES, add_waiting
+from daskcoreset.constructions.tree.stream import EARLY_LEAVES
 from daskcoreset.core.errors import (
     CoresetWarning,
     InvalidInputError,
     InvalidTypeError,
     StoreError,
 )
-from daskcoreset.core.points import WeightedPoints
 from daskcoreset.testing import assert_mean
 from tests.tools import killing
 from tests.tools.strategies import chunks_of
@@ -68,7 +67,7 @@ def test_partial_fit__row_by_row() -> None:
     stream = made()
     for i in range(400):
         stream.partial_fit(X[i : i + 1], y[i : i + 1], w[i : i + 1])
-        assert len(stream._state.waiting) <= 33  # 31 of one row, two of 32
+        assert len(stream._state.waiting.parts) <= 33  # 31 of one row, two of 32
     assert stream.coreset().equals(made().partial_fit(X, y, w).coreset())
 
 
@@ -120,16 +119,6 @@ def test_partial_fit__does_not_hold_or_change_what_it_was_given() -> None:
     w[:] = 0
     assert np.isfinite(stream.coreset().points).all()
     assert stream.total_weight > 0
-
-
-def test_waiting__holds_few_parts() -> None:
-    waiting: tuple[WeightedPoints, ...] = ()
-    for i in range(1000):
-        row = WeightedPoints(np.ones((1, 2)), np.ones(1), np.array([i]))
-        waiting = add_waiting(waiting, row)
-        assert len(waiting) <= 62  # 31 of one row and of 32
-    assert sum(map(len, waiting)) == 1000
-    assert waiting[0].indices.tolist() == [*range(32)]
 
 
 # --- what it promises ----------------------------------------------------------------------

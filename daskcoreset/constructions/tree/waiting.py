@@ -1,0 +1,159 @@
+"""Rows of a stream that wait until they fill a leaf."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daskcoreset.constructions.tree.job import concatenate_parts
+from daskcoreset.core.points import WeightedPoints, from_checked
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+
+# Parts of waiting rows that become one, where the first of them is not twice as long as the last;
+# and batches for which there is room at first, so that those of a thirty-second of a leaf, and
+# larger ones, are copied once.
+_SIMILAR_PARTS = 32
+
+
+def add_waiting(
+    parts: tuple[WeightedPoints, ...], points: WeightedPoints, start: int = 0
+) -> tuple[WeightedPoints, ...]:
+    """Return rows that wait and further ones, in order, which are numbered from `start`.
+
+    So many of about one size become one, so that rows which come one by one are copied a
+    logarithmic number of times and held in few arrays.
+    """
+    if not len(points):
+        return parts
+    # Copied: a slice would keep all of a large batch, and the user may write into it.
+    parts = (*parts, points.copied(start))
+    while len(parts) >= _SIMILAR_PARTS and len(parts[-_SIMILAR_PARTS]) < 2 * len(parts[-1]):
+        last = concatenate_parts(parts[-_SIMILAR_PARTS:])
+        parts = (*parts[:-_SIMILAR_PARTS], last)
+    return parts
+
+
+@dataclass(eq=False)
+class Room:
+    """Memory of dense rows without labels, the first of which are in use.
+
+    Rows are only written behind those in use, so that views of them never change.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n, d)
+    weights : ndarray of shape (n,), float64
+    indices : ndarray of shape (n,), int64
+    used : int
+        Rows in use.
+    """
+
+    points: AnyArray
+    weights: FloatArray
+    indices: IndexArray
+    used: int = 0
+
+    @classmethod
+    def of(cls, n_rows: int, like: AnyArray) -> Room:
+        """Return room for so many rows of the columns and the dtype of others."""
+        points = np.empty((n_rows, like.shape[1]), like.dtype)
+        return cls(points, np.empty(n_rows), np.empty(n_rows, np.int64))
+
+    def fill(self, rows: AnyArray, weights: FloatArray | float, indices: IndexArray) -> None:
+        """Copy rows behind those in use, where there is room for them."""
+        begin, end = self.used, self.used + len(rows)
+        self.points[begin:end] = rows
+        self.weights[begin:end] = weights
+        self.indices[begin:end] = indices
+        self.used = end
+
+
+@dataclass(frozen=True, eq=False)
+class Waiting:
+    """Rows that wait; immutable.
+
+    Attributes
+    ----------
+    parts : tuple of WeightedPoints
+        In order.
+    room : Room or None
+        Where further rows are, behind those of the parts.
+    used : int
+        How many they are.
+    """
+
+    parts: tuple[WeightedPoints, ...] = ()
+    room: Room | None = None
+    used: int = 0
+
+    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
+        return type(self), (self.all_parts,)  # without the room that is left
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts)) + self.used
+
+    @property
+    def all_parts(self) -> tuple[WeightedPoints, ...]:
+        """The parts and, as one more, the rows in the room."""
+        if self.room is None:
+            return self.parts
+        room, used = self.room, slice(self.used)
+        part = from_checked(room.points[used], room.weights[used], room.indices[used], None)
+        return (*self.parts, part)
+
+    def places(self, points: AnyArray) -> int:
+        """How many rows like these there is room for."""
+        room = self.room
+        # Others are in it where a batch that was refused had been taken from the same rows.
+        if room is None or room.used != self.used or room.points.dtype != points.dtype:
+            return 0
+        return len(room.points) - room.used
+
+    def with_array(self, rows: AnyArray, start: int) -> Waiting:
+        """Return these rows and copies of further ones, of weight one, that have places."""
+        assert self.room is not None  # noqa: S101 - it has places
+        self.room.fill(rows, 1.0, np.arange(start, start + len(rows)))
+        return Waiting(self.parts, self.room, self.room.used)
+
+    def add(self, points: WeightedPoints, start: int, to_leaf: int) -> Waiting:
+        """Return these rows and copies of further ones, of which a leaf lacks `to_leaf` at least.
+
+        Dense rows without labels are copied to where those before them lie, so that a leaf is one
+        array once it is full; others as in `add_waiting`.
+        """
+        rows = points.points
+        if not isinstance(rows, np.ndarray) or points.labels is not None:
+            return Waiting(add_waiting(self.all_parts, points, start))
+        waiting, begin = self, 0
+        while begin < len(points):
+            count = min(len(points) - begin, waiting.places(rows))
+            if not count:
+                # As many as there are at least, so that parts are few.
+                wanted = max(_SIMILAR_PARTS * len(points), len(waiting))
+                waiting = Waiting(waiting.all_parts, Room.of(min(wanted, to_leaf - begin), rows))
+                continue
+            some, room = slice(begin, begin + count), waiting.room
+            assert room is not None  # noqa: S101 - it has places
+            room.fill(rows[some], points.weights[some], points.indices[some] + start)
+            waiting, begin = Waiting(waiting.parts, room, room.used), begin + count
+        return waiting
+
+    def joined(self) -> list[WeightedPoints]:
+        """Return the rows as one part, in a list; an empty one where there are none.
+
+        Raises
+        ------
+        InvalidInputError
+            If the weights add up to more than float64 holds.
+        """
+        parts = self.all_parts
+        if not parts:
+            return []
+        rows = concatenate_parts(parts)
+        with np.errstate(over="ignore"):
+            is_finite = np.isfinite(rows.total_weight)
+        if not is_finite:  # which is said by the check of what is made anew
+            rows = WeightedPoints(rows.points, rows.weights, rows.indices, rows.labels)
+        return [rows]
