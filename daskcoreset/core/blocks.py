@@ -608,8 +608,7 @@ def find_zero_row(lengths: FloatArray, weights: FloatArray) -> InvalidRow | None
     if not len(zeros):
         return None
     message = (
-        "X is zero in all columns{row}, which has no direction by the metric cosine; leave such "
-        'rows out, or pass on_invalid="drop", which does.'
+        "X is zero in all columns{row}, which has no direction by the metric cosine; " + _REMEDY
     )
     return InvalidRow(message, int(zeros[0]))
 

@@ -192,7 +192,9 @@ def test_program__builds_and_makes_trees_by_the_metric(
     np.save(tmp_path / "x.npy", X)
     capfd.readouterr()
     assert main(["tree", "append", tree, given]) == 1
-    assert "zero in all columns at row 3" in capfd.readouterr().err
+    told = capfd.readouterr().err
+    assert "zero in all columns at row 3" in told
+    assert "--on-invalid drop" in told
     assert main(["build", given, made, "--metric", "dot"]) == 2
 
 

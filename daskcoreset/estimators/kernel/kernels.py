@@ -258,6 +258,11 @@ class KernelMap:
 
         Distances are formed from differences: equal points have kernel one to the bit.
 
+        Raises
+        ------
+        InvalidInputError
+            If there is no memory for it, as where every row is a core point.
+
         Examples
         --------
         >>> KernelMap(Isotropic("rbf"), np.array([[0.0], [1.0]])).gram().round(3)
@@ -267,7 +272,16 @@ class KernelMap:
         from scipy.spatial.distance import cdist
 
         points = self.points if self.scales is None else self.points * self.scales
-        return self.kernel.overwrite(cdist(points, points, "sqeuclidean"))
+        try:
+            distances = cdist(points, points, "sqeuclidean")
+        except MemoryError as error:
+            count = len(points)
+            raise InvalidInputError(
+                f"the kernel between {count:,} core points takes {8 * count**2 / 2**30:,.1f} GiB, "
+                f"for which there is no memory; pass a larger diameter, a smaller max_points, or "
+                f"fewer rows."
+            ) from error
+        return self.kernel.overwrite(distances)
 
     def tiles(
         self, rows: Points, *, nearest: bool = False

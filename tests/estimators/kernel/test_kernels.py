@@ -91,6 +91,16 @@ def test_resolve_kernel__no_kernel_at_all() -> None:
         resolve_kernel(3, 1.0)
 
 
+def test_gram__without_the_memory_names_what_to_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_memory(*_: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("scipy.spatial.distance.cdist", no_memory)
+    core = KernelMap(Isotropic("rbf"), np.zeros((2**15, 2)))
+    with pytest.raises(InvalidInputError, match=r"32,768 core points takes 8\.0 GiB.*diameter"):
+        core.gram()
+
+
 def test_span__equal_core_points_and_false_kernels() -> None:
     twice = KernelMap(Isotropic("rbf"), np.repeat(X[:5], 2, axis=0))
     assert Span.of(twice).into.shape == (10, 5)
