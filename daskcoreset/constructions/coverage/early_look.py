@@ -181,7 +181,7 @@ def grown(some: AnyArray, diameter: float, metric: Metric, n_rows: int) -> tuple
 
 
 def _distinct(some: AnyArray, n_rows: int) -> float:
-    """Expect distinct rows, four times as many as the lower bound; all where there are no copies."""
+    """Expect distinct rows, four times the lower bound; all where there are no copies."""
     counts = np.unique(some, axis=0, return_counts=True)[1]
     if len(counts) == len(some):
         return float(n_rows)

@@ -85,10 +85,10 @@ def test_build__counts_distances_only_where_nobody_says_how_many_core_points(
     X = np.random.default_rng(0).normal(size=(120_000, 20))
     with pytest.raises(InvalidInputError, match="distances") as caught:
         daskcoreset.build(X, method="coverage", diameter=14.0)
-    assert len(daskcoreset.build(X, method="coverage", diameter=14.0, size=100_000).points) > 100
+    allowed = daskcoreset.build(X, method="coverage", diameter=14.0, size=100_000)
     wider = float(str(caught.value).split("at about ")[1].split()[0])
     assert wider > 14.0
-    assert len(daskcoreset.build(X, method="coverage", diameter=wider).points) < 200
+    assert len(daskcoreset.build(X, method="coverage", diameter=wider)) < len(allowed)
 
 
 @pytest.mark.parametrize(
