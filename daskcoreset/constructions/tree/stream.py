@@ -143,11 +143,14 @@ class StreamState:
                 leaf = further.moved(self.n_rows)
             state, start, waiting = state._with_leaf(leaf, settings), start + missing, Waiting()
             missing = settings.leaf_rows
-        rest = points.take(slice(start, None)) if start else points
+        if start:
+            waiting = Waiting.first_of_leaf(points.take(slice(start, None)), self.n_rows)
+        else:
+            waiting = waiting.add(points, self.n_rows, missing)
         # By name: `replace` takes as long as to copy hundreds of rows.
         return StreamState(
             nodes=state.nodes,
-            waiting=waiting.add(rest, self.n_rows, missing),
+            waiting=waiting,
             schema=schema,
             n_leaves=state.n_leaves,
             weight=state.weight,

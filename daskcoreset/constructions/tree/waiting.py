@@ -79,7 +79,7 @@ class Waiting:
     parts : tuple of WeightedPoints
         In order.
     room : Room or None
-        Where further rows are, behind those of the parts.
+        Where the rows are, in place of parts, if others may come beside them.
     used : int
         How many they are.
     """
@@ -96,12 +96,11 @@ class Waiting:
 
     @property
     def all_parts(self) -> tuple[WeightedPoints, ...]:
-        """The parts and, as one more, the rows in the room."""
+        """The parts, or the rows in the room as one."""
         if self.room is None:
             return self.parts
         room, used = self.room, slice(self.used)
-        part = from_checked(room.points[used], room.weights[used], room.indices[used], None)
-        return (*self.parts, part)
+        return (from_checked(room.points[used], room.weights[used], room.indices[used], None),)
 
     def places(self, points: AnyArray) -> int:
         """How many rows like these there is room for."""
@@ -115,7 +114,7 @@ class Waiting:
         """Return these rows and copies of further ones, of weight one, that have places."""
         assert self.room is not None  # noqa: S101 - it has places
         self.room.fill(rows, 1.0, np.arange(start, start + len(rows)))
-        return Waiting(self.parts, self.room, self.room.used)
+        return Waiting((), self.room, self.room.used)
 
     def add(self, points: WeightedPoints, start: int, to_leaf: int) -> Waiting:
         """Return these rows and copies of further ones, of which a leaf lacks `to_leaf` at least.
@@ -124,21 +123,28 @@ class Waiting:
         array once it is full; others as in `add_waiting`.
         """
         rows = points.points
+        if not len(points):
+            return self
         if not isinstance(rows, np.ndarray) or points.labels is not None:
             return Waiting(add_waiting(self.all_parts, points, start))
-        waiting, begin = self, 0
-        while begin < len(points):
-            count = min(len(points) - begin, waiting.places(rows))
-            if not count:
-                # As many as there are at least, so that parts are few.
-                wanted = max(_SIMILAR_PARTS * len(points), len(waiting))
-                waiting = Waiting(waiting.all_parts, Room.of(min(wanted, to_leaf - begin), rows))
-                continue
-            some, room = slice(begin, begin + count), waiting.room
-            assert room is not None  # noqa: S101 - it has places
-            room.fill(rows[some], points.weights[some], points.indices[some] + start)
-            waiting, begin = Waiting(waiting.parts, room, room.used), begin + count
-        return waiting
+        if self.places(rows) >= len(points):
+            room = self.room
+        else:  # those before are copied once more, and few times in all
+            wanted = len(self) + max(_SIMILAR_PARTS * len(points), len(self))
+            room = Room.of(min(wanted, len(self) + to_leaf), rows)
+            for part in self.all_parts:
+                room.fill(part.points, part.weights, part.indices)
+        assert room is not None  # noqa: S101 - it has places
+        room.fill(rows, points.weights, points.indices + start)
+        return Waiting((), room, room.used)
+
+    @classmethod
+    def first_of_leaf(cls, points: WeightedPoints, start: int) -> Waiting:
+        """Return copies of the rows that are left when a leaf is full.
+
+        Without a room, which the next ones make: by then the memory of the leaf is free again.
+        """
+        return cls(add_waiting((), points, start))
 
     def joined(self) -> list[WeightedPoints]:
         """Return the rows as one part, in a list; an empty one where there are none.

@@ -19,7 +19,8 @@ def rows(values: range, start: int = 0) -> WeightedPoints:
     """Return rows that hold their own numbers."""
     numbers = np.arange(values.start, values.stop, dtype=np.float32)
     weights = np.arange(1.0, len(values) + 1.0)
-    return WeightedPoints(np.stack([numbers, -numbers], axis=1), weights, np.array(values) - start)
+    indices = np.array(values, dtype=np.int64) - start
+    return WeightedPoints(np.stack([numbers, -numbers], axis=1), weights, indices)
 
 
 def test_waiting__holds_few_parts() -> None:
@@ -39,7 +40,7 @@ def test_waiting__rows_are_as_they_came(batches: tuple[int, ...]) -> None:
         waiting = waiting.add(rows(range(start, start + count), start), start, 90 - start)
         start += count
         assert len(waiting) == start
-        assert len(waiting.all_parts) <= 3  # of 32 rows, of as many, and of the others
+        assert len(waiting.all_parts) == 1
     [joined] = waiting.joined()
     whole = rows(range(90))
     assert np.array_equal(joined.points, whole.points)
@@ -79,6 +80,15 @@ def test_waiting__labels_and_sparse_rows() -> None:
         [joined] = waiting.joined()
         assert joined.indices.tolist() == list(range(8))
         assert waiting.room is None
+
+
+def test_waiting__no_rows() -> None:
+    none = rows(range(0))
+    assert not len(Waiting().add(none, 0, 10))
+    assert not Waiting.first_of_leaf(none, 0).joined()
+    before = Waiting.first_of_leaf(rows(range(3)), 0)
+    assert before.add(none, 3, 7) is before
+    assert before.add(rows(range(3, 5)), 0, 7).joined()[0].indices.tolist() == [0, 1, 2, 3, 4]
 
 
 def test_waiting__is_pickled_without_its_room() -> None:
