@@ -281,7 +281,10 @@ class CoresetKMeans(SparseInput, ClusteringModel):
     max_iter : int, default=300
         Steps of one run at most.
     tol : float, default=1e-4
-        A run ends when its centers move less, relative to the variance of the data.
+        A number without a unit: a run ends when the sum of the squared moves of its centers is at
+        most `tol` times the mean variance of the columns, as in scikit-learn. Where that variance
+        is more than ten times the one within clusters, as with a row far out or groups far apart,
+        the best run goes on until the sum is at most `tol` times ten times the latter.
     algorithm : {"lloyd", "elkan"}, default="lloyd"
         As in scikit-learn's KMeans, which solves the coreset; both give the same clusters.
     verbose : int, default=0

@@ -22,6 +22,11 @@ _TILE_NUMBERS = 2**17
 # A rough solution is all that scores need; cost falls little after a few steps.
 _LLOYD_STEPS = 10
 
+# Variance in multiples of that within clusters, above which it is the wrong scale of a tolerance: a
+# row far out, or groups far apart, would end a run after a step. On nine ordinary sets costs were
+# the same to a hundredth of a per cent, at 10 as at 100.
+_MOST_VARIANCE = 10.0
+
 # Seedings of a rough solution, of which the best is taken.
 _TRIES = 3
 
@@ -323,7 +328,9 @@ def solve(
     apart, would leave nothing in float32. All rows are divided by a power
     of two, which changes no digit, for squares must not overflow. scikit-learn measures `tol`
     by the variance of the rows as they are; that of a coreset is larger than that of the
-    data, for its far rows are many and light, so `tol` is put in proportion.
+    data, for its far rows are many and light, so `tol` is put in proportion. Where the variance
+    is more than ten times that within the clusters found, the best run goes on with a tolerance
+    relative to the latter.
 
     Parameters
     ----------
@@ -355,11 +362,12 @@ def solve(
 
     shift: Any = 0.0
     if isinstance(points, np.ndarray):
-        shift, points, scale, ratio = _centered(points, weights)
+        shift, points, scale, variance, ratio = _centered(points, weights)
         tol *= ratio
     else:
         scale = _power_of_two(points.data)
         points = points.astype(np.float64) / scale
+        variance = _sparse_variance(points)
     if callable(init):
         init = _Shifted(init, shift, scale)
     elif not isinstance(init, str):
@@ -375,18 +383,35 @@ def solve(
         copy_x=False,
         algorithm=algorithm,
     ).fit(points, sample_weight=weights)
+    n_iter = int(model.n_iter_)
+    within = float(model.inertia_) / (float(weights.sum()) * points.shape[1])
+    finer = _MOST_VARIANCE * within / variance if variance else 1.0
+    if 0.0 < finer < 1.0 and tol > 0.0 and n_iter < max_iter:
+        rest = {"init": model.cluster_centers_, "n_init": 1, "max_iter": max_iter - n_iter}
+        model.set_params(**rest, tol=tol * finer).fit(points, sample_weight=weights)
+        n_iter += int(model.n_iter_)
     centers: FloatArray = model.cluster_centers_.astype(np.float64) * scale + shift
-    return Centers(centers, int(model.n_iter_))
+    return Centers(centers, n_iter)
 
 
-def _centered(points: AnyArray, weights: FloatArray) -> tuple[FloatArray, AnyArray, float, float]:
+def _sparse_variance(points: Any) -> float:
+    """Mean variance of the columns, as scikit-learn has it."""
+    means = np.asarray(points.mean(axis=0)).ravel()
+    squares = np.asarray(points.multiply(points).mean(axis=0)).ravel()
+    return max(0.0, float(np.mean(squares - np.square(means))))
+
+
+def _centered(
+    points: AnyArray, weights: FloatArray
+) -> tuple[FloatArray, AnyArray, float, float, float]:
+    """Return the mean, rows about it over a scale, the scale, variance, and that in proportion."""
     mean: FloatArray = np.average(points, axis=0, weights=weights)
     moved = points - mean
     scale = _power_of_two(moved)
     moved /= scale
     variance = float(moved.var(axis=0).mean())
     weighted = float(np.average(np.square(moved), axis=0, weights=weights).mean())
-    return mean, moved, scale, weighted / variance if variance else 1.0
+    return mean, moved, scale, weighted, weighted / variance if variance else 1.0
 
 
 def _power_of_two(values: AnyArray) -> float:

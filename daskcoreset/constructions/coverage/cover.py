@@ -105,7 +105,10 @@ class Coverage:
         max_points = MAX_POINTS if self.max_points is None else int(self.max_points)
         diameter = None if self.diameter is None else float(self.diameter)
         rows = None if given is None else take_rows(given, 0, np.arange(len(given)))
-        search = Search(blocks, self.cells, diameter, max_points, split_every, progress, rows)
+        search = Search(
+            blocks, self.cells, diameter, max_points, split_every, progress, rows,
+            bounded=self.max_points is None,
+        )  # fmt: skip
         return search.farthest() if self.strategy == "farthest" else search.online()
 
 
@@ -129,8 +132,10 @@ def cover(
         rounding: where many rows differ by the same distance, as with binary features, pass
         slightly more than twice that. None finds the diameter for `max_points`.
     max_points : int or None, default=None
-        With a diameter: more core points are an error; None allows 100,000. Without one: core
-        points to use at most.
+        With a diameter: more core points are an error; None allows 100,000, and with
+        strategy="online" as many as take no more than 10 ** 10 distances (a minute of 20 columns),
+        or 4,096 a row, by what a sample of the rows foretells. Without one: core points to use at
+        most.
     cells : {"euclidean", "chebyshev"}, default="euclidean"
         Balls, or boxes with sides along the axes, within which all columns differ by at most half
         the diameter from the core point.
@@ -158,7 +163,8 @@ def cover(
     ------
     InvalidInputError
         If the diameter is not positive and finite, neither diameter nor `max_points` is given, a
-        cover of this diameter needs more than `max_points` core points, no row has a weight,
+        cover of this diameter needs more than `max_points` core points, or too many distances, no
+        row has a weight,
         squared distances overflow, or blocks of sparse rows have more than 16,384 columns and,
         zeros included, 2 ** 28 numbers.
 

@@ -1,4 +1,4 @@
-"""How many core points a diameter needs, foretold from a sample."""
+"""How many core points and distances a diameter needs, foretold from a sample."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from functools import partial
 
 import numpy as np
 
+from daskcoreset.constructions.coverage.grid import compared_per_row
 from daskcoreset.constructions.coverage.metric import Metric, Sorted
 from daskcoreset.constructions.coverage.online import online
 from daskcoreset.constructions.coverage.result import CoverRows, join, take_rows
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.random import Stage, stream
-from daskcoreset.core.typing import AnyArray
+from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks
 
@@ -27,8 +28,13 @@ _SAMPLE, _MULTIPLE = 8192, 16
 # it is refused, and a diameter that is to do has room for so many times as many.
 _SHORT = 4.0
 
-# Diameters tried for the remedy, each larger by half.
+# Diameters tried for the remedy, each larger by half; by an eighth where distances are too many.
 _TRIALS = 12
+_FINER = 1.125
+
+# Distances between rows and core points that a read may compute: 10 ** 10 took a minute of 20
+# columns, and of more rows so many a row, which is linear.
+MAX_DISTANCES, _MAX_COMPARED = 1e10, 4096
 
 
 @dataclass(frozen=True)
@@ -47,6 +53,8 @@ class Forecast:
         Those with no other of the rows looked at in their cell.
     diameter : float or None
         One that is expected to do.
+    n_distances : float or None
+        Distances in the read that counts rows, where these are too many and not the core points.
     """
 
     n_core: float
@@ -54,12 +62,22 @@ class Forecast:
     n_sampled: int
     alone: int
     diameter: float | None
+    n_distances: float | None = None
 
 
 def foretell(
-    blocks: RowBlocks, diameter: float, max_points: int, metric: Metric, split_every: int
+    blocks: RowBlocks,
+    diameter: float,
+    max_points: int,
+    metric: Metric,
+    split_every: int,
+    *,
+    bounded: bool = False,
 ) -> Forecast | None:
     """Foretell that a diameter needs more than `max_points` core points; None where it may not.
+
+    With `bounded` also that the read that counts the rows of core points takes more than
+    `MAX_DISTANCES` distances, and more than 4,096 a row.
 
     Blocks are looked at that have sixteen times as many rows as there may be core points; whether
     there are more in other blocks is not guessed.
@@ -77,7 +95,7 @@ def foretell(
     some = some[stream(0, Stage.SIZING, 0, 1).permutation(len(some))]
     n_core, alone = estimated(some, diameter, metric, n_rows)
     if n_core <= max_points:
-        return None
+        return _work(some, diameter, metric, sum(sizes), n_rows, alone) if bounded else None
     wider: float | None = None
     for trial in diameter * 1.5 ** np.arange(1, _TRIALS + 1):
         if _SHORT * estimated(some, float(trial), metric, n_rows)[0] <= max_points:
@@ -106,15 +124,68 @@ def estimated(some: AnyArray, diameter: float, metric: Metric, n_rows: int) -> t
     """
     rows, _ = online(some, diameter / 2, metric, max_points=len(some))
     labels, _ = Sorted.of(some[rows], metric).nearest(some, diameter / 2)
-    counts = np.bincount(np.bincount(labels, minlength=len(rows)), minlength=3)
-    alone, pairs = float(counts[1]), float(counts[2])
+    sizes = np.bincount(labels, minlength=len(rows))
+    return _species(sizes, n_rows), int(np.count_nonzero(sizes == 1))
+
+
+def _species(sizes: IndexArray, n_rows: int) -> float:
+    """Lower bound of the species in so many rows, from the sizes of those in a sample."""
+    alone, pairs = (float(np.count_nonzero(sizes == size)) for size in (1, 2))
     unseen = alone * (alone - 1.0) / (2.0 * (pairs + 1.0))
     if not unseen:
-        return float(len(rows)), int(alone)
-    # The chance that a further row meets a given cell of those.
-    rate = alone / (len(some) * unseen + alone)
-    further = unseen * -np.expm1((n_rows - len(some)) * np.log1p(-rate))
-    return float(len(rows) + further), int(alone)
+        return float(len(sizes))
+    # The chance that a further row meets a given one of those.
+    n_sampled = int(sizes.sum())
+    rate = alone / (n_sampled * unseen + alone)
+    further = unseen * -np.expm1((n_rows - n_sampled) * np.log1p(-rate))
+    return float(len(sizes) + further)
+
+
+def _work(  # noqa: PLR0917 - the sample, the cover, and what is known of it
+    some: AnyArray, diameter: float, metric: Metric, n_rows: int, n_near: int, alone: int
+) -> Forecast | None:
+    """Foretell too many distances; None where they are not. `n_near` rows are in these blocks."""
+    most = max(MAX_DISTANCES, float(_MAX_COMPARED) * n_rows)
+    n_core, compared = grown(some, diameter, metric, n_near)
+    if compared * n_rows <= most:
+        return None
+    wider: float | None = None
+    for trial in diameter * _FINER ** np.arange(1, 4 * _TRIALS + 1):
+        if grown(some, float(trial), metric, n_near)[1] * n_rows <= most / 2:
+            wider = float(trial)
+            break
+    return Forecast(n_core, n_rows, len(some), alone, wider, compared * n_rows)
+
+
+def grown(some: AnyArray, diameter: float, metric: Metric, n_rows: int) -> tuple[float, float]:
+    """Expect core points of `n_rows` rows, and those that a row is compared with.
+
+    Balls of a cover are no species: every further row may open one between others, and their
+    number goes on growing, by a power of the number of rows that falls slowly. The powers of the
+    last three doublings of the sample are continued along a line, to zero at most, and not beyond
+    the number of distinct rows.
+    """
+    rows, _ = online(some, diameter / 2, metric, max_points=len(some))
+    n = len(some)
+    counts = np.searchsorted(rows, [n >> 3, n >> 2, n >> 1, n])
+    powers = np.diff(np.log2(np.maximum(counts, 1)))
+    slope, last = np.polyfit([-2.0, -1.0, 0.0], powers, 1)
+    if slope > 0.0:
+        slope, last = 0.0, float(powers.mean())
+    doublings = max(0.0, float(np.log2(n_rows / n)))
+    steps = np.arange(1, int(np.ceil(doublings)) + 1)
+    shares = np.minimum(1.0, doublings - (steps - 1.0))
+    gained = float(np.clip(last + slope * steps, 0.0, 1.0) @ shares)
+    n_core = min(len(rows) * 2.0**gained, _distinct(some, n_rows))
+    return n_core, compared_per_row(some[rows].astype(np.float64), n_core, diameter / 2)
+
+
+def _distinct(some: AnyArray, n_rows: int) -> float:
+    """Expect distinct rows, four times the lower bound; all where there are no copies."""
+    counts = np.unique(some, axis=0, return_counts=True)[1]
+    if len(counts) == len(some):
+        return float(n_rows)
+    return min(float(n_rows), _SHORT * _species(counts, n_rows))
 
 
 def _chosen(sizes: Sequence[int], n_rows: int) -> list[int]:

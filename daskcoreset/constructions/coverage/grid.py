@@ -78,28 +78,52 @@ def grid_of(centers: FloatArray, count: int, radius: float) -> Grid | None:
     """
     if count < _LEAST or not 0.0 < radius < np.inf:
         return None
-    some = centers[: count : max(1, count // _JUDGES)]
-    with np.errstate(over="ignore", invalid="ignore"):
-        low = some.min(axis=0)
-        extent = some.max(axis=0) - low
-        if not np.isfinite(extent).all():
-            return None
-        widest = np.argsort(-extent, kind="stable")[:_COLUMNS]
-        width = max(radius * _MARGIN, float(np.abs(centers[:count]).max()) / _BUCKETS)
-        places = np.floor((some[:, widest] - low[widest]) / width)
-    axes = _axes(places, count)
+    axes, origin, width, _ = _judged(centers[:count], count, radius)
     if not len(axes):
         return None
     from daskcoreset.constructions.coverage import grid_numba as loops
 
-    axes = widest[axes]
     heads = np.full(1 << (2 * len(centers) - 1).bit_length(), -1, dtype=np.int64)
-    grid = Grid(axes, low[axes], width, heads, np.empty(len(centers), dtype=np.int64))
+    grid = Grid(axes, origin, width, heads, np.empty(len(centers), dtype=np.int64))
     loops.fill(centers, count, *grid.arrays)
     return grid
 
 
-def _axes(places: FloatArray, count: int) -> IndexArray:
+def compared_per_row(centers: FloatArray, count: float, radius: float) -> float:
+    """Core points that a row is compared with for the nearest one, of `count` spread like these.
+
+    Parameters
+    ----------
+    centers : ndarray of shape (r, d), float64
+    count : float
+    radius : float
+    """
+    if count < _LEAST or len(centers) < 2:
+        return count
+    axes, _, _, cost = _judged(centers, count, radius)
+    return min(count, cost) if len(axes) else count
+
+
+def _judged(
+    centers: FloatArray, count: float, radius: float
+) -> tuple[IndexArray, FloatArray, float, float]:
+    """Return columns for buckets, none if of no use; origins, the width, and the cost of a row."""
+    some = centers[:: max(1, len(centers) // _JUDGES)]
+    none = np.empty(0, dtype=np.int64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        low = some.min(axis=0)
+        extent = some.max(axis=0) - low
+        if not np.isfinite(extent).all():
+            return none, low[none], 0.0, count
+        widest = np.argsort(-extent, kind="stable")[:_COLUMNS]
+        width = max(radius * _MARGIN, float(np.abs(centers).max()) / _BUCKETS)
+        places = np.floor((some[:, widest] - low[widest]) / width)
+    axes, cost = _axes(places, count)
+    axes = widest[axes]
+    return axes, low[axes], width, cost
+
+
+def _axes(places: FloatArray, count: float) -> tuple[IndexArray, float]:
     """Choose columns one after another, as long as a row has less to be compared with."""
     near = np.ones((len(places), len(places)), dtype=bool)
     axes: list[int] = []
@@ -113,7 +137,7 @@ def _axes(places: FloatArray, count: int) -> IndexArray:
         cost = _BUCKET * 3**n_axes + _MEMBER * count * min(shares) / near.size
         if cost < best:
             best, chosen = cost, list(axes)
-    return np.array(chosen, dtype=np.int64)
+    return np.array(chosen, dtype=np.int64), best
 
 
 def open_cells(  # noqa: PLR0917 - as the compiled loop takes them

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.constructions.coverage.early_look import Forecast, foretell
+from daskcoreset.constructions.coverage.early_look import MAX_DISTANCES, Forecast, foretell
 from daskcoreset.constructions.coverage.farthest_first import (
     CellSummary,
     extend,
@@ -57,6 +57,8 @@ class Search:
     progress : bool or None
     given : CoverRows or None
         Rows that are core points whatever is found, fewer than `max_points`.
+    bounded : bool
+        Whether the distances are bounded as well, see `foretell`.
     reads : int
         Reads so far.
     last_read : BlockResults
@@ -70,6 +72,7 @@ class Search:
     split_every: int
     progress: bool | None
     given: CoverRows | None = None
+    bounded: bool = False
     reads: int = 0
     last_read: BlockResults[Any] = field(init=False)
 
@@ -108,7 +111,10 @@ class Search:
         """Open cells until all rows are covered, then count their rows."""
         if self.diameter is None:
             return self._fitting()
-        look = foretell(self.blocks, self.diameter, self.max_points, self.metric, self.split_every)
+        look = foretell(
+            self.blocks, self.diameter, self.max_points, self.metric, self.split_every,
+            bounded=self.bounded,
+        )  # fmt: skip
         if look is not None:
             raise self._foretold(look)
         core, fits = self._completed(self.diameter, self._opened(self.diameter))
@@ -159,6 +165,16 @@ class Search:
         )
 
     def _foretold(self, look: Forecast) -> InvalidInputError:
+        if look.n_distances is not None:
+            wider = "" if look.diameter is None else f" (at about {look.diameter:.3g} it is quick)"
+            return InvalidInputError(
+                f"diameter={self.diameter:g} takes about {look.n_distances:.1e} distances, more "
+                f"than {MAX_DISTANCES:.0e}: of {look.n_sampled:,} rows looked at, {look.alone:,} "
+                f"are alone in their cell, so that about {look.n_core:,.0f} core points are "
+                f"foretold for {look.n_rows:,} rows. Pass a larger diameter{wider}, or size "
+                f"(max_points of Coverage): with the diameter the core points that there may be, "
+                f"whatever they take, alone the number to find a diameter for."
+            )
         wider = "" if look.diameter is None else f" (at about {look.diameter:.3g} they are enough)"
         return InvalidInputError(
             f"diameter={self.diameter:g} needs more than {self.max_points:,} core points: of "

@@ -9,7 +9,7 @@ import pytest
 
 import daskcoreset
 from daskcoreset.constructions.coverage import early_look, search
-from daskcoreset.constructions.coverage.early_look import estimated
+from daskcoreset.constructions.coverage.early_look import estimated, grown
 from daskcoreset.constructions.coverage.metric import Metric
 from daskcoreset.constructions.coverage.online import online
 from daskcoreset.core.errors import InvalidInputError
@@ -61,3 +61,60 @@ def test_estimated__is_below_the_number_of_core_points(d: int, diameter: float) 
 
 def test_estimated__of_rows_that_are_all_alike() -> None:
     assert estimated(np.ones((500, 3)), 1.0, BALLS, 10**6) == (1.0, 0)
+
+
+def test_build__refuses_early_a_diameter_that_takes_too_many_distances(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """There are 40,000 core points, fewer than there may be, and every row is near to all."""
+    monkeypatch.setattr(search.Search, "_opened", None)  # the first read of the search
+    rows = np.random.default_rng(0).standard_normal((1_000_000, 20), dtype=np.float32)
+    X = CountingArray(rows)
+    with pytest.raises(InvalidInputError, match="distances, more than 1e") as caught:
+        daskcoreset.build(X, method="coverage", diameter=8.0, chunks=250_000)
+    assert (X.reads == 1).all()
+    assert "are foretold for 1,000,000 rows" in str(caught.value)
+    assert "it is quick), or size" in str(caught.value)
+
+
+def test_build__counts_distances_only_where_nobody_says_how_many_core_points(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(early_look, "MAX_DISTANCES", 1e7)
+    monkeypatch.setattr(early_look, "_MAX_COMPARED", 10)
+    X = np.random.default_rng(0).normal(size=(120_000, 20))
+    with pytest.raises(InvalidInputError, match="distances") as caught:
+        daskcoreset.build(X, method="coverage", diameter=14.0)
+    allowed = daskcoreset.build(X, method="coverage", diameter=14.0, size=100_000)
+    wider = float(str(caught.value).split("at about ")[1].split()[0])
+    assert wider > 14.0
+    assert len(daskcoreset.build(X, method="coverage", diameter=wider)) < len(allowed)
+
+
+@pytest.mark.parametrize(
+    ("kind", "diameter"),
+    [
+        ("normal", 8.0), ("normal", 10.0), ("heavy tails", 4.0), ("square", 0.05),
+        ("clusters", 2.0), ("2,000 rows copied", 1.0), ("one far row", 10.0),
+    ],
+)  # fmt: skip
+def test_grown__is_within_a_factor_of_two_of_the_number_of_core_points(
+    kind: str, diameter: float
+) -> None:
+    """The lower bound of species is a fifth of it on normal rows."""
+    rng, n = np.random.default_rng(0), 100_000
+    X = {
+        "normal": lambda: rng.normal(size=(n, 20)),
+        "heavy tails": lambda: rng.standard_t(2, size=(n, 5)),
+        "square": lambda: rng.random((n, 2)),
+        "clusters": lambda: (
+            rng.normal(size=(100, 20))[rng.integers(100, size=n)] + 0.05 * rng.normal(size=(n, 20))
+        ),
+        "2,000 rows copied": lambda: rng.normal(size=(2000, 20))[rng.integers(2000, size=n)],
+        "one far row": lambda: rng.normal(size=(n, 20)) + 1e6 * (np.arange(n)[:, None] == 7),
+    }[kind]()
+    true = len(online(X, diameter / 2, BALLS, max_points=n)[0])
+    some = X[rng.choice(n, 8192, replace=False)]
+    n_core, compared = grown(some, diameter, BALLS, n)
+    assert 0.5 * true < n_core < 2.0 * true
+    assert compared <= n_core
