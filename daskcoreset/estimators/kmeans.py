@@ -283,8 +283,8 @@ class CoresetKMeans(SparseInput, ClusteringModel):
     tol : float, default=1e-4
         A number without a unit: a run ends when the sum of the squared moves of its centers is at
         most `tol` times the mean variance of the columns, as in scikit-learn. Where that variance
-        is more than ten times the one within clusters, as with a row far out or groups far apart,
-        the best run goes on until the sum is at most `tol` times ten times the latter.
+        is far larger than the one within clusters, as with a row far out or groups far apart, the
+        best run goes on until the sum is that small relative to the latter.
     algorithm : {"lloyd", "elkan"}, default="lloyd"
         As in scikit-learn's KMeans, which solves the coreset; both give the same clusters.
     verbose : int, default=0

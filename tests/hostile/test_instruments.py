@@ -496,7 +496,7 @@ def test_advise__intervals_seldom_miss_several_builds_at_once(n_parameters: int)
     for _ in range(4000):
         values = np.square(rng.normal(size=(18, n_parameters))).sum(axis=1)
         low, high = advisor._interval(values[:12], 0.95, 0.15, least)
-        poor += np.count_nonzero((values[12:] >= low) & (values[12:] <= high)) <= 4
+        poor += int(np.count_nonzero((values[12:] >= low) & (values[12:] <= high)) <= 4)
     assert poor <= scipy.stats.binom.isf(1e-6, 4000, 0.01)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -103,7 +104,7 @@ def test_grown__is_within_a_factor_of_two_of_the_number_of_core_points(
 ) -> None:
     """The lower bound of species is a fifth of it on normal rows."""
     rng, n = np.random.default_rng(0), 100_000
-    X = {
+    kinds: dict[str, Callable[[], Any]] = {
         "normal": lambda: rng.normal(size=(n, 20)),
         "heavy tails": lambda: rng.standard_t(2, size=(n, 5)),
         "square": lambda: rng.random((n, 2)),
@@ -112,7 +113,8 @@ def test_grown__is_within_a_factor_of_two_of_the_number_of_core_points(
         ),
         "2,000 rows copied": lambda: rng.normal(size=(2000, 20))[rng.integers(2000, size=n)],
         "one far row": lambda: rng.normal(size=(n, 20)) + 1e6 * (np.arange(n)[:, None] == 7),
-    }[kind]()
+    }
+    X = kinds[kind]()
     true = len(online(X, diameter / 2, BALLS, max_points=n)[0])
     some = X[rng.choice(n, 8192, replace=False)]
     n_core, compared = grown(some, diameter, BALLS, n)
