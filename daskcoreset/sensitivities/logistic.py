@@ -271,6 +271,11 @@ class Logistic(Sensitivity[Any]):
     harm. More than two classes share their draws: in one read scores do not look at labels, in two
     the pilot's model is the softmax of all classes.
 
+    Few rows of a class in many columns can be told apart by a plane without a loss, and models on
+    them follow the penalty alone. Every coreset, a uniform one too, then gives a model worse than
+    none, and those of one read, and of two that found no pilot, may be the worse ones. Pass more
+    rows, or a smaller C.
+
     Before weights are raked they are unbiased for every model, whatever the pilot found. With the
     eighth of the draws that go by s(x) no row is drawn with less than an eighth of the probability
     that it has in one read: eight times the rows have the guarantee of the paper, at the worst.
