@@ -50,7 +50,9 @@ def split_quota(size: int, masses: FloatArray, rng: np.random.Generator) -> Inde
     return np.asarray(counts, dtype=np.int64)
 
 
-def draw_with_replacement(scores: FloatArray, count: int, rng: np.random.Generator) -> IndexArray:
+def draw_with_replacement(
+    scores: FloatArray, count: int, rng: np.random.Generator, room: FloatArray | None = None
+) -> IndexArray:
     """Draw rows independently, in proportion to their scores.
 
     Parameters
@@ -59,6 +61,8 @@ def draw_with_replacement(scores: FloatArray, count: int, rng: np.random.Generat
         Non-negative, positive in total when ``count > 0``.
     count : int
     rng : numpy.random.Generator
+    room : ndarray of shape (n,), float64, or None, default=None
+        Overwritten with running sums, for which there is no new room then.
 
     Returns
     -------
@@ -72,7 +76,7 @@ def draw_with_replacement(scores: FloatArray, count: int, rng: np.random.Generat
     """
     if count == 0:
         return np.empty(0, dtype=np.int64)
-    running = np.cumsum(scores)
+    running = np.cumsum(scores, out=room)
     # Below running[-1] whatever the rounding, so that the search ends on a row with mass.
     points = np.minimum(rng.random(count) * running[-1], np.nextafter(running[-1], 0.0))
     return np.asarray(np.searchsorted(running, points, side="right"), dtype=np.int64)

@@ -41,8 +41,13 @@ _SAMPLE_ROWS = 4096
 # Rows for a center, where that makes either more.
 _ROWS_PER_CENTER = 64
 
-# Centers of a long block for each cluster, in three rounds: the root pools them.
+# Centers of a long block for each cluster, at least: the root pools them.
 _CENTERS_PER_CLUSTER = 1.2
+
+# Centers of a round for each cluster, and at least: two rounds make enough. Half as many in twice
+# the rounds found solutions as good in more time, for all rows are read in every round.
+_CENTERS_OF_ROUND = 0.6
+_MIN_CENTERS_OF_ROUND = 16
 
 # The same at most: as long as every round halves the cost.
 _MAX_CENTERS_PER_CLUSTER = 4
@@ -71,7 +76,7 @@ def rough_cells(
     -------
     Partition
         Of up to 16,384 rows, or 64 k, those of `seed_cells`. Of more rows about 1.2 k cells,
-        and up to 4 k as long as every 0.4 k further ones halve the cost; fewer where fewer rows
+        and up to 4 k as long as every 0.6 k further ones halve the cost; fewer where fewer rows
         are distinct.
 
     Notes
@@ -98,23 +103,23 @@ def rough_cells(
     """
     if points.shape[0] <= max(_DIRECT_ROWS, _ROWS_PER_CENTER * n_clusters):
         return seed_cells(points, weights, n_clusters, rng)
-    labels, seeds = _seeds_in_rounds(points, weights, n_clusters, rng)
-    return cells_of(points, weights, labels, seeds)
+    return cells_of(points, weights, *_seeds_in_rounds(points, weights, n_clusters, rng))
 
 
 def _seeds_in_rounds(
     points: Points, weights: FloatArray, n_clusters: int, rng: np.random.Generator
-) -> tuple[IndexArray, FloatArray]:
+) -> tuple[IndexArray, FloatArray, FloatArray]:
+    """Return the nearest seed of every row, the seeds, and the distances to them."""
     n = points.shape[0]
-    labels = np.zeros(n, dtype=np.int64)
+    labels, distances = np.zeros(n, dtype=np.int64), np.empty(n)
     if not weights.any():
-        return labels, np.empty((0, points.shape[1]))
-    seeds = [dense_rows(points[draw_with_replacement(weights, 1, rng)])]
-    distances = own_distances(points, labels, seeds[0].astype(np.float64))
+        return labels, np.empty((0, points.shape[1])), distances
+    seeds = [dense_rows(points[draw_with_replacement(weights, 1, rng, room=distances)])]
+    own_distances(points, labels, seeds[0].astype(np.float64), out=distances)
     # Rows and seeds of float32 differ exactly enough in float32, at whatever offset.
     low, high = _FLOAT32_COSTS
     narrow = points.dtype == np.float32 and low < distances.max() < high
-    count = max(8, math.ceil(0.4 * n_clusters))
+    count = max(_MIN_CENTERS_OF_ROUND, math.ceil(_CENTERS_OF_ROUND * n_clusters))
     costs = costs_of(weights, distances)
     cost, n_seeds = float(costs.sum()), 1
     for _ in range(_MAX_ROUNDS):
@@ -125,12 +130,12 @@ def _seeds_in_rounds(
         approach(points, wide, n_seeds, labels, distances)
         seeds.append(chosen)
         n_seeds += len(chosen)
-        costs = costs_of(weights, distances)
+        costs_of(weights, distances, out=costs)
         before, cost = cost, float(costs.sum())
         enough = n_seeds >= _CENTERS_PER_CLUSTER * n_clusters and cost > before / 2
         if enough or n_seeds >= _MAX_CENTERS_PER_CLUSTER * n_clusters:
             break
-    return labels, np.concatenate(seeds).astype(np.float64)
+    return labels, np.concatenate(seeds).astype(np.float64), distances
 
 
 def _seeds_of_sample(  # noqa: PLR0917 - all of them are always given

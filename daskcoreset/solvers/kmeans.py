@@ -166,11 +166,16 @@ def approach(
         loops.nearest_center(tile, centers, first, labels[rows], distances[rows])
 
 
-def own_distances(points: Points, labels: IndexArray, centers: FloatArray) -> FloatArray:
-    """Squared distances of rows to the centers that `labels` give them."""
+def own_distances(
+    points: Points, labels: IndexArray, centers: FloatArray, out: FloatArray | None = None
+) -> FloatArray:
+    """Squared distances of rows to the centers that `labels` give them, in `out` if there is one.
+
+    New room for a long block takes as much time as the work in it.
+    """
     from daskcoreset.solvers import kmeans_numba as loops
 
-    distances = np.empty(len(labels))
+    distances = np.empty(len(labels)) if out is None else out
     for rows, tile in _tiles(points):
         loops.own_distances(tile, labels[rows], centers, distances[rows])
     return distances
@@ -241,9 +246,16 @@ def _tiles(points: Points) -> Iterator[tuple[slice, AnyArray]]:
 
 
 def cells_of(
-    points: Points, weights: FloatArray, labels: IndexArray, centers: FloatArray
+    points: Points,
+    weights: FloatArray,
+    labels: IndexArray,
+    centers: FloatArray,
+    out: FloatArray | None = None,
 ) -> Partition:
-    """Cells of `labels` about their means, found from `centers` so that offsets cost nothing."""
+    """Cells of `labels` about their means, found from `centers` so that offsets cost nothing.
+
+    Distances are in `out` if there is one.
+    """
     from daskcoreset.solvers import kmeans_numba as loops
 
     k = len(centers)
@@ -254,17 +266,20 @@ def cells_of(
         loops.cell_means(tile, weights[rows], labels[rows], centers, totals, shift)
     used = totals > 0
     centers[used] += shift[used] / totals[used, np.newaxis]
-    distances = own_distances(points, labels, centers)
-    costs = np.bincount(labels, weights=costs_of(weights, distances), minlength=k)
+    distances = own_distances(points, labels, centers, out)
+    costs = np.zeros(k)
+    loops.cell_costs(weights, labels, distances, costs)
     if not used.all():
         labels = np.maximum(np.cumsum(used) - 1, 0)[labels]
-    clusters = Clusters(centers[used], totals[used], costs[used].astype(np.float64))
+    clusters = Clusters(centers[used], totals[used], costs[used])
     return Partition(clusters, labels, distances)
 
 
-def costs_of(weights: FloatArray, distances: FloatArray) -> FloatArray:
-    """Costs of rows, u d^2."""
-    costs = weights * distances
+def costs_of(
+    weights: FloatArray, distances: FloatArray, out: FloatArray | None = None
+) -> FloatArray:
+    """Costs of rows, u d^2, in `out` if there is one."""
+    costs = np.multiply(weights, distances, out=out)
     idle = weights == 0.0
     if idle.any():
         costs[idle] = 0.0  # a row without weight may lie at any distance

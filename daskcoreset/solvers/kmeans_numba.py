@@ -192,6 +192,16 @@ def own_distances(
         distances[i] = total
 
 
+@jit(IN_ORDER)
+def cell_costs(
+    weights: FloatArray, labels: IndexArray, distances: FloatArray, costs: FloatArray
+) -> None:  # pragma: no cover - runs compiled
+    """Add up by cell the costs of rows; one without weight may lie at any distance."""
+    for i in range(labels.shape[0]):
+        if weights[i] > 0.0:
+            costs[labels[i]] += weights[i] * distances[i]
+
+
 # Rows of a part from which they lie beside one another: of fewer, most lanes would be empty.
 _FEW_ROWS = 48
 

@@ -155,12 +155,13 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_long_blocks__every_row_is_in_the_cell_of_its_nearest_seed() -> None:
     X = np.random.default_rng(0).normal(size=(300, 2))
     for weights in (np.ones(300), np.arange(300.0)):
-        labels, seeds = rough._seeds_in_rounds(X, weights, 3, np.random.default_rng(1))
+        labels, seeds, distances = rough._seeds_in_rounds(X, weights, 3, np.random.default_rng(1))
         assert seeds.shape[1] == 2
         assert labels.tolist() == assign(X, seeds)[0].tolist()
-    _, seeds = rough._seeds_in_rounds(X, np.ones(300), 30, np.random.default_rng(1))
-    assert (len(seeds) - 1) % 12 == 0  # 0.4 k a round
-    _, seeds = rough._seeds_in_rounds(X, np.zeros(300), 3, np.random.default_rng(1))
+        np.testing.assert_allclose(distances, np.square(X - seeds[labels]).sum(axis=1))
+    _, seeds, _ = rough._seeds_in_rounds(X, np.ones(300), 30, np.random.default_rng(1))
+    assert (len(seeds) - 1) % 18 == 0  # 0.6 k a round
+    _, seeds, _ = rough._seeds_in_rounds(X, np.zeros(300), 3, np.random.default_rng(1))
     assert seeds.shape == (0, 2)
 
 
@@ -185,7 +186,7 @@ def test_long_blocks__distances_are_as_wide_as_they_must_be(
         approach(points, seeds, *rest)
 
     monkeypatch.setattr("daskcoreset.sensitivities.kmeans.approach", watched)
-    labels, seeds = rough._seeds_in_rounds(X, np.ones(300), 3, np.random.default_rng(1))
+    labels, seeds, _ = rough._seeds_in_rounds(X, np.ones(300), 3, np.random.default_rng(1))
     assert seen == {wanted}
     assert labels.tolist() == assign(X.astype(np.float64), seeds)[0].tolist()
 

@@ -201,6 +201,13 @@ def own_distances(
     np.einsum("ij,ij->i", gaps, gaps, out=distances)
 
 
+def cell_costs(
+    weights: FloatArray, labels: IndexArray, distances: FloatArray, costs: FloatArray
+) -> None:
+    inner = np.where(weights > 0.0, weights, 0.0) * np.where(weights > 0.0, distances, 0.0)
+    costs += np.bincount(labels, weights=inner, minlength=len(costs))
+
+
 def _measures(points: AnyArray, center: FloatArray, boxes: bool) -> FloatArray:
     gaps = np.abs(points.astype(np.float64) - center)
     return np.asarray(gaps.max(axis=1) if boxes else np.einsum("ij,ij->i", gaps, gaps))
@@ -371,6 +378,7 @@ LOOPS: dict[str, tuple[str, ...]] = {
     "daskcoreset.core.ordering_numba": ("bisection_order",),
     "daskcoreset.solvers.kmeans_numba": (
         "kmeans_plus_plus", "nearest_center", "cell_means", "own_distances",
+        "cell_costs",
     ),
     "daskcoreset.constructions.coverage.metric_numba": (
         "open_cells", "approach", "nearest",
