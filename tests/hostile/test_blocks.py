@@ -278,7 +278,7 @@ def test_rough_cells__rounds_come_to_an_end(monkeypatch: pytest.MonkeyPatch) -> 
 
     found = rough_cells(X, np.ones(20_000), 50, np.random.default_rng(0))
 
-    assert len(found.clusters) == 21
+    assert len(found.clusters) == 1 + 30  # the first one, and 0.6 k of one round
 
 
 @pytest.mark.parametrize("construction", [StrongKMeans(3), StrongBregman(3, "kl")])
