@@ -322,13 +322,20 @@ def first_nonfinite_row(points: AnyArray, limit: float = np.inf) -> int:
     from daskcoreset.core import rowwise_numba as loops
 
     finite, whole, magnitude = _BITS[points.dtype]
-    largest = points.dtype.type(min(limit, finite))
     values = points.reshape(-1)
     # As whole numbers the bits are sorted as the lengths are; that clears the usual case.
-    if loops.largest_bits(values.view(whole), magnitude) <= largest.view(whole):
+    largest, largest_bits = _largest_of(points.dtype, min(limit, finite))
+    if loops.largest_bits(values.view(whole), magnitude) <= largest_bits:
         return -1
     position = int(loops.first_beyond(values, largest))
     return position // points.shape[1] if position >= 0 else -1
+
+
+@functools.lru_cache(16)
+def _largest_of(dtype: Any, limit: float) -> tuple[Any, int]:
+    """Return a limit in the dtype of points, and its bits."""
+    largest = dtype.type(limit)
+    return largest, int(largest.view(_BITS[dtype][1]))
 
 
 # Rows, columns and terms of a piece: 2**18 multiplications, the most for one thread.

@@ -504,7 +504,8 @@ class CoresetStream:
             return False
         if first_nonfinite_row(X, largest_value(len(X), X.shape[1])) >= 0:
             return False
-        if settings.reducer.find_invalid_row(Block(X, np.ones(len(X)))) is not None:
+        block = Block(X, state.waiting.next_weights(len(X)))
+        if settings.reducer.find_invalid_row(block) is not None:
             return False
         check_time()
         self._advance(state.add_array(X))

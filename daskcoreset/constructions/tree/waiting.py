@@ -39,29 +39,45 @@ def add_waiting(
 class Room:
     """Memory of dense rows without labels, the first of which are in use.
 
-    Rows are only written behind those in use, so that views of them never change.
+    Rows are only written behind those in use, so that views of them never change. Those not in use
+    have the weights and the numbers that rows of an array will have: to fill these in for each of
+    many small arrays would take as long as to copy it.
 
     Attributes
     ----------
     points : ndarray of shape (n, d)
     weights : ndarray of shape (n,), float64
+        Ones behind the rows in use.
     indices : ndarray of shape (n,), int64
     used : int
         Rows in use.
+    number_of_first : int or None
+        What would be the number of the first row, were all numbered as those not in use are; None
+        if these have no numbers yet.
     """
 
     points: AnyArray
     weights: FloatArray
     indices: IndexArray
     used: int = 0
+    number_of_first: int | None = None
 
     @classmethod
     def of(cls, n_rows: int, like: AnyArray) -> Room:
         """Return room for so many rows of the columns and the dtype of others."""
         points = np.empty((n_rows, like.shape[1]), like.dtype)
-        return cls(points, np.empty(n_rows), np.empty(n_rows, np.int64))
+        return cls(points, np.ones(n_rows), np.empty(n_rows, np.int64))
 
-    def fill(self, rows: AnyArray, weights: FloatArray | float, indices: IndexArray) -> None:
+    def fill_numbered(self, rows: AnyArray, start: int) -> None:
+        """Copy rows of weight one, numbered from `start`, behind those in use."""
+        begin, end, first = self.used, self.used + len(rows), start - self.used
+        if first != self.number_of_first:
+            self.indices[begin:] = np.arange(start, first + len(self.indices))
+            self.number_of_first = first
+        self.points[begin:end] = rows
+        self.used = end
+
+    def fill(self, rows: AnyArray, weights: FloatArray, indices: IndexArray) -> None:
         """Copy rows behind those in use, where there is room for them."""
         begin, end = self.used, self.used + len(rows)
         self.points[begin:end] = rows
@@ -110,10 +126,15 @@ class Waiting:
             return 0
         return len(room.points) - room.used
 
+    def next_weights(self, n_rows: int) -> FloatArray:
+        """Ones, for so many rows that have places."""
+        assert self.room is not None  # noqa: S101 - it has places
+        return self.room.weights[self.used : self.used + n_rows]
+
     def with_array(self, rows: AnyArray, start: int) -> Waiting:
         """Return these rows and copies of further ones, of weight one, that have places."""
         assert self.room is not None  # noqa: S101 - it has places
-        self.room.fill(rows, 1.0, np.arange(start, start + len(rows)))
+        self.room.fill_numbered(rows, start)
         return Waiting((), self.room, self.room.used)
 
     def add(self, points: WeightedPoints, start: int, to_leaf: int) -> Waiting:
