@@ -124,14 +124,15 @@ def errors_of(name: str, task: str, seeds: int) -> dict[str, list[float]]:
                 solution = None
             solutions.setdefault(one.name, []).append(solution)
     costs = {
-        key: [np.inf if each is None else objective.cost(every, each) for each in found]
+        key: [np.inf if each is None else plan.cost(objective, every, each) for each in found]
         for key, found in solutions.items()
     }
     found = min((cost, key, i) for key, values in costs.items() for i, cost in enumerate(values))
     best = solutions[found[1]][found[2]]
     known = plan.solve(objective, every, stream(0, Stage.AUDIT, 0, 8), best)
-    least = min(objective.cost(every, known), found[0])
-    return {key: (np.array(one) / least - 1.0).tolist() for key, one in costs.items()}
+    least = min(plan.cost(objective, every, known), found[0])
+    scale = objective.cost(every, known)
+    return {key: ((np.array(one) - least) / scale).tolist() for key, one in costs.items()}
 
 
 def run(name: str, task: str, seeds: int) -> dict[str, Any]:

@@ -68,6 +68,10 @@ class Candidate:
         return drawn
 
 
+def _own_cost(objective: Any, rows: Block, solution: Any) -> float:
+    return float(objective.cost(rows, solution))
+
+
 def _solved(objective: Any, rows: Block, rng: np.random.Generator, start: Any = None) -> Any:
     del start
     return objective.solve(rows, rng)
@@ -95,6 +99,13 @@ def _clustered(
     return found.centers
 
 
+def _mixed(objective: MixtureCost, rows: Block, rng: np.random.Generator, start: Any = None) -> Any:
+    """Fit as `CoresetGaussianMixture` does by default, or from a given mixture."""
+    n_distinct = len(np.unique(np.asarray(rows.points)[rows.weights > 0.0], axis=0))
+    alike = start is not None and len(start.means) == min(objective.n_components or 1, n_distinct)
+    return objective.solve_well(rows, rng, start if alike else None)
+
+
 def _of_centroids(n_clusters: int) -> StrongKMeans:
     return StrongKMeans(n_clusters, representatives="centroids")
 
@@ -120,6 +131,9 @@ class Task:
         Whether rows have labels, and solutions a number of clusters.
     solve : callable
         From the cost, weighted rows, a generator and the best solution known, or None, to one.
+    cost : callable
+        From the cost, weighted rows and a solution to what solutions are told apart by: the cost
+        itself, or another number that differs from it by what is the same for all solutions.
     by_chance : bool
         Whether solutions depend on where the solver starts. Constructions are compared by
         solutions from the best one known then, and the error that is foretold is that of a solver
@@ -132,6 +146,7 @@ class Task:
     labels: bool = False
     clusters: bool = False
     solve: Callable[..., Any] = _solved
+    cost: Callable[..., float] = _own_cost
     by_chance: bool = False
 
 
@@ -149,7 +164,13 @@ TASKS: dict[str, Task] = {
         by_chance=True,
     ),
     "mixture": Task(
-        MixtureCost, _methods("mixture", "lightweight", "uniform"), "mixture", clusters=True
+        MixtureCost,
+        _methods("mixture", "lightweight", "uniform"),
+        "mixture",
+        clusters=True,
+        solve=_mixed,
+        cost=MixtureCost.negative_log_likelihood,
+        by_chance=True,
     ),
     "classification": Task(
         lambda _: LinearCost("logistic"),
@@ -246,7 +267,7 @@ class Trials:
     drawn : dict of str to list of Block
         Rows of the coreset of every trial, by candidate.
     least_cost : float
-        Of the best solution known.
+        Of the best solution known, as the task tells solutions apart.
     seconds : dict of str to float
         Of the quickest build from the pilot, by candidate: the first one compiles loops.
     unmet : set of str
@@ -275,7 +296,7 @@ class Trials:
         # By chance, the best of all trials counts: a rough one of few rows does to begin with.
         rows = self._drawn(self.task.candidates[0], rng) if self.task.by_chance else self.rows
         self.start = self.best = self._solution(rows, rng)
-        self.least_cost = self.objective.cost(self.rows, self.best)
+        self.least_cost = self.task.cost(self.objective, self.rows, self.best)
 
     def run(self, candidates: Sequence[Candidate], count: int) -> None:
         """Try each candidate `count` times more."""
@@ -336,7 +357,7 @@ class Trials:
                 solution = self._solution(rows, rng, start)
         except ValueError:  # of rows that show no solution, such as those of one class
             return np.inf
-        cost = float(self.objective.cost(self.rows, solution))
+        cost = self.task.cost(self.objective, self.rows, solution)
         if cost < self.least_cost:
             self.least_cost, self.best = cost, solution
         return cost
@@ -346,18 +367,24 @@ class Trials:
 
         With `of_coreset` those of solvers that start at the best solution known.
         """
-        costs = np.array((self.coreset_costs if of_coreset else self.costs)[name])
+        gaps = np.array((self.coreset_costs if of_coreset else self.costs)[name]) - self.least_cost
         # A cost of nothing but rounding is one of zero, over which any other is infinitely more.
-        none = 1e-12 * self.objective.cost(self.rows, self.start)
-        if self.least_cost <= max(none, 1e-300):
-            return np.where(costs <= max(none, self._rounding()), 0.0, np.inf)
-        errors = np.maximum(costs / self.least_cost - 1.0, 0.0)
+        none = 1e-12 * _own_cost(self.objective, self.rows, self.start)
+        scale = self.scale()
+        if scale <= max(none, 1e-300):
+            return np.where(gaps <= max(none, self._rounding()), 0.0, np.inf)
+        errors = np.maximum(gaps / scale, 0.0)
         if self.task.by_chance and not of_coreset:
             # What the coreset itself costs more on all rows; starts miss as much on either.
-            own = np.maximum(np.array(self.coreset_costs[name]) / self.least_cost - 1.0, 0.0)
+            own = np.array(self.coreset_costs[name]) - self.least_cost
+            own = np.maximum(own / scale, 0.0)
             with np.errstate(invalid="ignore"):
                 return errors + np.nan_to_num(own * (self._beyond_pilot(name) - 1.0), posinf=0.0)
         return errors * self._beyond_pilot(name)
+
+    def scale(self) -> float:
+        """Cost of the best solution known, of which errors are shares."""
+        return _own_cost(self.objective, self.rows, self.best)
 
     def _beyond_pilot(self, name: str) -> float:
         """How much more a coreset of all rows errs than one of the pilot."""

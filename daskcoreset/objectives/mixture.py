@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -71,6 +71,10 @@ class MixtureCost(Objective[Mixture]):
         """Term of every row."""
         return np.maximum(log_normalizer(solution) - score_samples(solution, block.points), 0.0)
 
+    def negative_log_likelihood(self, block: Block, solution: Mixture) -> float:
+        """Return that of weighted rows, which tells mixtures apart: every cost has its own Z."""
+        return -float(score_samples(solution, block.points) @ block.weights)
+
     def brackets(
         self, cells: Cells, solution: Mixture, others: Sequence[Mixture]
     ) -> Iterator[tuple[Bracket, int | None]]:
@@ -89,11 +93,21 @@ class MixtureCost(Objective[Mixture]):
 
     def solve(self, block: Block, rng: np.random.Generator) -> Mixture:
         """Mixture by EM from k-means."""
-        return self._fit(block, rng, "kmeans", 50)
+        return self._fit(block, rng, 50)
+
+    def solve_well(
+        self, block: Block, rng: np.random.Generator, start: Mixture | None = None
+    ) -> Mixture:
+        """Mixture by the starts of `daskcoreset.CoresetGaussianMixture`, or from a given one."""
+        if start is None:
+            return self._fit(block, rng, 100, n_init="auto")
+        from daskcoreset.solvers.mixture.em import fit_before_steps
+
+        return self._fit(block, rng, 100, warm_start=fit_before_steps(start))
 
     def seed(self, block: Block, rng: np.random.Generator) -> Mixture:
         """Mixture by one step of EM from k-means++ seeds."""
-        return self._fit(block, rng, "k-means++", 2)
+        return self._fit(block, rng, 2, init_params="k-means++")
 
     def candidates(self, block: Block, rng: np.random.Generator) -> Iterator[tuple[str, Mixture]]:
         """Yield a fitted mixture, four that are fitted a little, and one component."""
@@ -101,7 +115,7 @@ class MixtureCost(Objective[Mixture]):
         for i in range(1, 3):
             yield f"k-means++ {i}", self.seed(block, rng)
         for i in range(1, 3):
-            yield f"random rows {i}", self._fit(block, rng, "random_from_data", 2)
+            yield f"random rows {i}", self._fit(block, rng, 2, init_params="random_from_data")
         yield "one component", self.poor(block)
 
     def poor(self, block: Block) -> Mixture:
@@ -120,13 +134,7 @@ class MixtureCost(Objective[Mixture]):
             )
         return mixture
 
-    def _fit(
-        self,
-        block: Block,
-        rng: np.random.Generator,
-        start: Literal["kmeans", "k-means++", "random_from_data"],
-        steps: int,
-    ) -> Mixture:
+    def _fit(self, block: Block, rng: np.random.Generator, steps: int, **options: Any) -> Mixture:
         from sklearn.exceptions import ConvergenceWarning
 
         from daskcoreset.solvers.mixture.em import fit_mixture
@@ -145,8 +153,8 @@ class MixtureCost(Objective[Mixture]):
                 covariance_type="full" if rows.shape[1] <= 30 else "diag",
                 reg_covar=max(_FLOOR * variance, 1e-300),
                 max_iter=steps,
-                init_params=start,
                 random_state=rng,
+                **options,
             ).mixture
 
 

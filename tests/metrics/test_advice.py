@@ -10,6 +10,7 @@ import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy import stats
 
 import daskcoreset
 from daskcoreset import advise, build
@@ -19,6 +20,8 @@ from daskcoreset.core.typing import AnyArray
 from daskcoreset.metrics import advice as advisor
 from daskcoreset.metrics import advice_trials
 from daskcoreset.metrics.advice_trials import TASKS, Candidate
+from daskcoreset.objectives import MixtureCost
+from daskcoreset.solvers.mixture.model import Mixture, mixture_from_covariances
 from daskcoreset.testing.tools import CountingArray
 
 
@@ -145,6 +148,55 @@ def test_advise__for_every_task(task: Any) -> None:
     assert all(one.name in table for one in advice.compared)
     again = advise(X, with_labels, task=task, n_clusters=parts, budget=300, random_state=0)
     assert again.compared == advice.compared
+
+
+def mixture_of(weights: list[float], means: list[float], variances: list[float]) -> Mixture:
+    columns = [np.array(one) for one in (weights, means, variances)]
+    return mixture_from_covariances(
+        "full", columns[0], columns[1][:, None], columns[2][:, None, None]
+    )
+
+
+def test_mixtures__are_told_apart_by_their_likelihoods() -> None:
+    """The cost has a normaliser of each mixture, which is larger where a component is narrow."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=500), 0.01 * rng.normal(size=500)])[:, np.newaxis]
+    weights = rng.integers(1, 3, 1000).astype(float)
+    fine = mixture_of([0.5, 0.5], [0.0, 0.0], [1.0, 1e-4])
+    coarse = mixture_of([0.5, 0.5], [0.0, 0.0], [1.0, 0.5])
+    rows, objective, task = Block(X, weights), MixtureCost(2), TASKS["mixture"]
+    found = [task.cost(objective, rows, one) for one in (fine, coarse)]
+    for cost, spreads in zip(found, [(1.0, 0.01), (1.0, np.sqrt(0.5))], strict=True):
+        density = sum(0.5 * stats.norm.pdf(X[:, 0], scale=spread) for spread in spreads)
+        assert cost == pytest.approx(-np.log(density) @ weights)
+    assert found[0] < found[1]
+    assert objective.cost(rows, fine) > objective.cost(rows, coarse)  # the other way round
+
+
+def test_mixtures__start_from_the_best_one_known() -> None:
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(300, 1)), 50.0 + rng.normal(size=(300, 1))])
+    rows, objective, task = Block(X, np.ones(600)), MixtureCost(2), TASKS["mixture"]
+    start = mixture_of([0.5, 0.5], [0.5, 49.5], [1.0, 1.0])
+    near = task.solve(objective, rows, rng, start)
+    assert near.means.ravel() == pytest.approx([X[:300].mean(), X[300:].mean()], abs=1e-6)
+    assert near.means[0, 0] < near.means[1, 0]  # in the order of the start
+    # From a mixture of another number of components nothing can go on.
+    three = task.solve(MixtureCost(3), rows, rng, start)
+    assert len(three.means) == 3
+    few = task.solve(MixtureCost(3), rows.take(np.array([0, 599])), rng, three)
+    assert len(few.means) == 2
+
+
+def test_advise__tells_mixture_coresets_from_uniform_rows_where_these_miss_a_component() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 2))
+    X[rng.choice(20_000, 60, replace=False)] += [40.0, 0.0]
+    advice = advise(X, task="mixture", n_clusters=3, budget=200, random_state=0)
+    assert advice.name != "uniform"
+    assert not advice.uniform_is_enough
+    compared = {one.name: one for one in advice.compared}
+    assert compared["uniform"].error > 3 * compared["mixture"].error
 
 
 def test_advise__the_smallest_size_that_meets_epsilon() -> None:

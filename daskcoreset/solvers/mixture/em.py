@@ -192,7 +192,9 @@ def fit_mixture(
         fits: list[MixtureFit] = []
         for other in others[: 1 if initial.complete else None]:
             try:
-                begun = _begun(begin(points, u, k, kind, init_params=other or init_params))
+                begun = fit_before_steps(
+                    begin(points, u, k, kind, init_params=other or init_params)
+                )
                 fits.append(run(begun, steps))
             except InvalidInputError:
                 if other is None or not fits:  # further starts may fail, for they are not asked for
@@ -217,7 +219,7 @@ def fit_mixture(
     return replace(best, mixture=_moved(best.mixture, center))
 
 
-def _begun(mixture: Mixture) -> MixtureFit:
+def fit_before_steps(mixture: Mixture) -> MixtureFit:
     """Return the fit before the first iteration."""
     return MixtureFit(mixture, False, 0, -np.inf, np.zeros(0))
 
