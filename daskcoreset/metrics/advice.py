@@ -21,6 +21,11 @@ from daskcoreset.core.validation import as_float, as_int, check_choice
 from daskcoreset.execution.plan import BuildPlan
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
+from daskcoreset.metrics.advice_intervals import (
+    interval_of_build,
+    missed_by_starts,
+    quantiles,
+)
 from daskcoreset.metrics.advice_trials import TASKS, Candidate, Task, Trials, block_of
 
 # Rows of the pilot at least, and as a multiple of the rows advised about; of fewer rows than these
@@ -46,18 +51,6 @@ _CHOSEN, _EQUAL = "as good as others, and safer", "as good, within chance"
 
 # Columns up to which moments are gathered beside the pilot.
 _MOST_COLUMNS = 1024
-
-# Error of coresets up to which what the solver misses on them is taken for what it misses on any.
-_NEAR = 0.1
-
-# Least spread of the logarithm of an error between builds: trials may agree by chance, and a pilot
-# is not the data.
-_LEAST_SPREAD, _PILOT_SPREAD = 0.15, 0.25
-
-# The same where weights met a part only of the sums that they are calibrated to: how much of them a
-# build meets is chance, and its error falls with the square of what is missing, of which builds
-# met a quarter to seven tenths.
-_UNMET_SPREAD = 0.5
 
 _UNMET = "sums met in part: builds differ"
 
@@ -426,14 +419,14 @@ def _compared(
             break
         trials.run(few, _MOST_TRIALS - _TRIALS)
     found = {}
-    missed = _missed(trials, candidates)
+    missed = missed_by_starts(trials, candidates)
     for one in candidates:
         remark = heavy if one.name == "uniform" else ""
         if one in equals:
             remark = _CHOSEN if one is chosen else _EQUAL
         if one.name in trials.unmet:
             remark = f"{remark}; {_UNMET}" if remark else _UNMET
-        low, high = _foretold(trials, one, missed, confidence)
+        low, high = interval_of_build(trials, one, missed, confidence)
         mean = float(trials.errors(one.name).mean())
         own = float(trials.errors(one.name, of_coreset=True).mean())
         found[one.name] = Compared(one.name, mean, low, high, own, 0, remark)
@@ -453,7 +446,7 @@ def _of_all_rows(trials: Trials, confidence: float) -> dict[str, Compared]:
         trials.run((uniform,), 2 * _MOST_TRIALS)
         errors = trials.errors(uniform.name)
         error = float(errors.mean())
-        low, high = _quantiles(errors, confidence)
+        low, high = quantiles(errors, confidence)
         low, high = min(low, error), max(high, error)
     return {one.name: Compared(one.name, error, low, high, 0.0, 1, _ALL) for one in candidates}
 
@@ -503,84 +496,6 @@ def _least(candidates: Sequence[Candidate], errors: Sequence[Any], most: float) 
         for one, values in zip(candidates, errors, strict=True)
         if float(values.mean()) <= least or _gap(values, best) <= most
     ]
-
-
-def _missed(trials: Trials, candidates: Sequence[Candidate]) -> Any:
-    """Return what starts missed in all trials, whose coresets are near to the data.
-
-    It is of the data and not of a construction, and may be rare: the few trials of one
-    construction can all have gone well where every fifth build ends in a poor optimum.
-    """
-    if not trials.task.by_chance:
-        return np.empty(0)
-    missed = []
-    for one in candidates:
-        own = trials.errors(one.name, of_coreset=True)
-        if float(own.mean()) <= _NEAR:
-            missed.append(np.maximum(trials.errors(one.name) - own, 0.0))
-    return np.concatenate(missed) if missed else np.empty(0)
-
-
-def _foretold(
-    trials: Trials, candidate: Candidate, missed: Any, confidence: float
-) -> tuple[float, float]:
-    """Return the interval of the error of one build more, whatever its starts miss."""
-    errors = trials.errors(candidate.name)
-    spread = _PILOT_SPREAD if len(trials.pilot) < trials.n_rows else _LEAST_SPREAD
-    if candidate.name in trials.unmet:
-        spread = _UNMET_SPREAD
-    least = trials.least_spread()
-    low, high = _interval(errors, confidence, spread, least)
-    if len(missed) and np.isfinite(errors).all():
-        own = trials.errors(candidate.name, of_coreset=True)
-        fewest, most = _quantiles(missed, confidence)
-        low = min(low, _interval(own, confidence, spread, least)[0] + fewest)
-        high = max(high, float(own.mean()) + most)
-    return low, max(high, float(errors.mean()))
-
-
-def _quantiles(values: Any, confidence: float) -> tuple[float, float]:
-    tail = 0.5 - confidence / 2.0
-    low = np.quantile(values, tail, method="lower")
-    return float(low), float(np.quantile(values, 1.0 - tail, method="higher"))
-
-
-def _interval(
-    errors: Any, confidence: float, spread: float, least: float = 0.0
-) -> tuple[float, float]:
-    """Interval of the error of one build more: that of Student for the logarithm.
-
-    The deviation of the logarithms is `least` at least, and `spread` is added to it. Where `least`
-    is positive, errors are quadratic forms, whose logarithms reach further down than up: the low
-    end is that of a gamma variate of this deviation, if that is lower.
-    """
-    if not np.isfinite(errors).all():
-        return 0.0, np.inf
-    from scipy import special, stats
-
-    floor = max(1e-12, 0.05 * float(errors.mean()))
-    logs = np.log(np.maximum(errors, floor))
-    n = len(logs)
-    width = np.hypot(max(float(logs.std(ddof=1)), least), spread) * np.sqrt(1.0 + 1.0 / n)
-    half = float(stats.t.ppf(0.5 + confidence / 2.0, n - 1)) * width
-    high = float(np.exp(logs.mean() + half))
-    if float(errors.min()) <= floor:
-        return 0.0, high
-    if not least:
-        return float(np.exp(logs.mean() - half)), high
-    tail = 0.5 - confidence / 2.0
-    shape = _shape_of(half / float(special.ndtri(1.0 - tail)))
-    gamma = np.log(special.gammaincinv(shape, tail)) - float(special.digamma(shape))
-    return float(np.exp(logs.mean() + min(-half, float(gamma)))), high
-
-
-def _shape_of(deviation: float) -> float:
-    """Shape of a gamma variate whose logarithm has this standard deviation."""
-    from scipy import optimize, special
-
-    ends = (1e-3, 1e6)  # of deviations from a thousandth to a thousand
-    variance = min(max(deviation**2, 2e-6), 9e5)
-    return float(optimize.brentq(lambda x: float(special.polygamma(1, x)) - variance, *ends))
 
 
 def _percent(value: float) -> str:

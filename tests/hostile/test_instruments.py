@@ -27,7 +27,7 @@ from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTy
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.datasets import load_bundled
 from daskcoreset.estimators import CoresetKMeans, CSVRGClassifier
-from daskcoreset.metrics import advice as advisor
+from daskcoreset.metrics import advice_intervals as intervals
 from daskcoreset.metrics.advice_trials import TASKS, _of_all_classes, block_of
 from daskcoreset.metrics.costs import kmeans_cost
 from daskcoreset.metrics.sizing import auto_size
@@ -495,13 +495,13 @@ def test_advise__intervals_seldom_miss_several_builds_at_once(n_parameters: int)
     poor = 0
     for _ in range(4000):
         values = np.square(rng.normal(size=(18, n_parameters))).sum(axis=1)
-        low, high = advisor._interval(values[:12], 0.95, 0.15, least)
+        low, high = intervals._interval(values[:12], 0.95, 0.15, least)
         poor += int(np.count_nonzero((values[12:] >= low) & (values[12:] <= high)) <= 4)
     assert poor <= scipy.stats.binom.isf(1e-6, 4000, 0.01)
 
 
 def test_advise__trials_that_agree_by_chance_make_no_narrow_interval() -> None:
     lucky = np.full(12, 1e-4)
-    low, high = advisor._interval(lucky, 0.95, 0.15, 0.5)
+    low, high = intervals._interval(lucky, 0.95, 0.15, 0.5)
     assert low < 0.4e-4
     assert high > 2.5e-4

@@ -18,6 +18,7 @@ from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import CoresetError, CoresetWarning
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.metrics import advice as advisor
+from daskcoreset.metrics import advice_intervals as intervals
 from daskcoreset.metrics import advice_trials
 from daskcoreset.metrics.advice_trials import TASKS, Candidate
 from daskcoreset.objectives import MixtureCost
@@ -301,17 +302,19 @@ def test_advise__counts_what_starts_miss_in_trials_of_other_constructions() -> N
     far: Any = ([3.0, 2.0, 3.0, 2.0], [1.0, 1.0, 1.0, 1.0])  # near to nothing: of the coreset
     trials: Any = Told(first=(own, own), other=([0.02, 0.09, 0.02, 0.02], [0.02] * 4), far=far)
     trials.task, trials.pilot, trials.n_rows = TASKS["clustering"], range(100), 100
-    alone = advisor._foretold(trials, first, np.empty(0), 0.95)
+    alone = intervals.interval_of_build(trials, first, np.empty(0), 0.95)
     assert alone[1] < 0.01
     every = (first, other, Candidate("far", {"method": "far"}))
-    missed = advisor._missed(trials, every)
+    missed = intervals.missed_by_starts(trials, every)
     assert sorted(missed.round(9)) == [0.0] * 7 + [0.07]
-    assert advisor._foretold(trials, first, missed, 0.95)[1] == pytest.approx(0.07, rel=0.05)
-    low, high = advisor._foretold(trials, other, missed, 0.95)
+    assert intervals.interval_of_build(trials, first, missed, 0.95)[1] == pytest.approx(
+        0.07, rel=0.05
+    )
+    low, high = intervals.interval_of_build(trials, other, missed, 0.95)
     assert low < 0.02
     assert high >= 0.09
     trials.task = TASKS["regression"]
-    assert len(advisor._missed(trials, every)) == 0
+    assert len(intervals.missed_by_starts(trials, every)) == 0
 
 
 def test_advise__says_which_constructions_err_alike() -> None:
