@@ -40,20 +40,26 @@ from daskcoreset.core.validation import (
 from daskcoreset.objectives import LinearCost
 from daskcoreset.sensitivities.base import SamplingDesign, Sensitivity
 from daskcoreset.sensitivities.least_squares import leverages, total_leverage
-from daskcoreset.sensitivities.logistic_pilot import (
+from daskcoreset.sensitivities.logistic_fit import (
     ROWS_PER_COLUMN,
+    cost_over_none,
+    fitted_on,
+    rough_model,
+    without_model,
+)
+from daskcoreset.sensitivities.logistic_pilot import (
     LabelledScatter,
     LogisticPilot,
     LogisticSums,
     exact_pilot,
-    fitted_on,
     labelled_scatter,
     logistic_scores,
     logistic_sums,
     logistic_terms,
+    long_factor,
     merge_logistic_sums,
     merge_means,
-    rough_model,
+    root_scores,
 )
 from daskcoreset.sensitivities.svm_calibration import (
     centred_rows,
@@ -68,8 +74,10 @@ Variant: TypeAlias = Literal["calibrated", "systematic"]
 _MAX_COLUMNS = 4096
 
 # Shares of the rows in two reads: by the pull at the pilot's model, by leverage, and as in one
-# read, which keeps its bound with eight times the rows.
-_SHARES = np.array([0.5, 0.375, 0.125])
+# read. The last one bounds every weight by 2.5 times that of one read, and with it the error for
+# models far from the pilot's: an eighth of such rows had costs of random models worse than uniform
+# rows have where columns are many (Owen and Zhou, 2000, Safe and effective importance sampling).
+_SHARES = np.array([0.4, 0.2, 0.4])
 
 # Rows of the pilot; entries of it at most; and rows of a class nevertheless.
 _PILOT_ROWS = 2048
@@ -97,6 +105,8 @@ class LogisticDesign(SamplingDesign[LabelledScatter]):
     """
 
     variant: str
+    lam: float = 1.0
+    intercept: bool = True
 
     def classes(self, summary: LabelledScatter) -> AnyArray:
         """Return the labels of rows of positive weight."""
@@ -133,10 +143,27 @@ class LogisticDesign(SamplingDesign[LabelledScatter]):
         ladder = [("class means",)] if enough else []
         return calibrate_classes(weights, codes, totals, {"class means": means}, ladder)
 
+    def cost_over_none(
+        self,
+        rows: Block,
+        weights: FloatArray,
+        candidates: Block,
+        candidate_weights: FloatArray,
+        summary: LabelledScatter,
+    ) -> float | None:
+        """Cost of a model fitted on rows that are few for their columns."""
+        none = without_model(summary, intercept=self.intercept)
+        (p, d), counts = none.coef.shape, np.bincount(class_codes(rows, none.classes))
+        if counts.min() >= ROWS_PER_COLUMN * (d + 1) or _work(len(rows), p, d) > _TRIAL_WORK:
+            return None
+        return cost_over_none(
+            rows, weights, candidates, candidate_weights, none, self.lam, intercept=self.intercept
+        )
+
 
 @dataclass(frozen=True)
 class PilotDesign(SamplingDesign[LogisticPilot]):
-    """The draws of `Logistic` in two reads: by class and loss, with weights raked to the pilot.
+    """The draws of `Logistic` in two reads: as of one, with weights raked to the pilot.
 
     Attributes
     ----------
@@ -153,7 +180,7 @@ class PilotDesign(SamplingDesign[LogisticPilot]):
     @property
     def _without_pilot(self) -> LogisticDesign:
         """The draws of one read, where the pilot has no model."""
-        return LogisticDesign(self.variant)
+        return LogisticDesign(self.variant, self.lam, self.intercept)
 
     def pilot_total(self, summary: LogisticPilot) -> float:
         """Sum of all scores, as the pilot estimates it."""
@@ -166,16 +193,12 @@ class PilotDesign(SamplingDesign[LogisticPilot]):
         return labels
 
     def order(self, rows: Block, summary: LogisticPilot, inclusion: FloatArray) -> IndexArray:
-        """Order by class and by loss, which is the order of the margins."""
-        if not summary.sound:
-            return self._without_pilot.order(rows, summary.moments, inclusion)
-        terms = logistic_terms(rows, summary)
-        return np.lexsort((terms.losses.sum(axis=1), terms.codes))
+        """Order as in one read: by loss, gradients came out the same, and other costs worse."""
+        return self._without_pilot.order(rows, summary.moments, inclusion)
 
     def n_draws(self, size: int, summary: LogisticPilot) -> int:
         """Several where rows are few, which may not do for all sums, and chance decides."""
-        p, d = summary.coef.shape
-        work = size * (p * (d + 1)) ** 2
+        work = _work(size, *summary.coef.shape)
         if self.variant == "systematic" or work > _TRIAL_WORK or not summary.sound:
             return 1
         return int(max(1, min(_MAX_DRAWS, _TRIED_ROWS // size)))
@@ -211,7 +234,22 @@ class PilotDesign(SamplingDesign[LogisticPilot]):
         class_weights, sums = summary.class_sums()
         modes = modes_for(len(rows), summary)
         mode = modes[draw_index % len(modes) if len(modes) > 2 else 0]
-        return rake_to_pilot(weights, terms.codes, points, class_weights, sums, pulls, mode)
+        return rake_to_pilot(
+            weights, terms.codes, points, class_weights, sums, pulls, mode, at_zero=True
+        )
+
+    def cost_over_none(
+        self,
+        rows: Block,
+        weights: FloatArray,
+        candidates: Block,
+        candidate_weights: FloatArray,
+        summary: LogisticPilot,
+    ) -> float | None:
+        """Cost of a model fitted on rows that are few for their columns."""
+        return self._without_pilot.cost_over_none(
+            rows, weights, candidates, candidate_weights, summary.moments
+        )
 
 
 @dataclass(frozen=True)
@@ -326,11 +364,8 @@ class Logistic(Sensitivity[Any]):
     @property
     def design(self) -> LogisticDesign | PilotDesign:
         """Strata by class, an order within them, and calibrated weights."""
-        return (
-            LogisticDesign(self.variant)
-            if self.reads == 1
-            else PilotDesign(self.variant, float(self.lam), self.intercept)
-        )
+        design = LogisticDesign if self.reads == 1 else PilotDesign
+        return design(self.variant, float(self.lam), self.intercept)
 
     @property
     def n_folds(self) -> int:
@@ -423,19 +458,25 @@ class Logistic(Sensitivity[Any]):
             return np.asarray(parts * _factors(summary)[:, np.newaxis])
         if summary.weight == 0.0:
             return np.zeros((1, len(block)))
-        roots = np.sqrt(leverages(block.points, block.weights, summary, intercept=self.intercept))
-        scores: FloatArray = (block.weights * (roots + 1.0 / summary.weight))[np.newaxis]
-        return scores
+        found = leverages(block.points, block.weights, summary, intercept=self.intercept)
+        scores = block.weights * root_scores(found, summary.weight, len(summary.mean))
+        return np.asarray(scores[np.newaxis])
 
     def total_scores(self, local: Any, summary: Any) -> FloatArray:
-        """Bound the sum of `scores` over a block by the root of its total leverage, or add up."""
+        """Bound the sum of `scores` over a block by its total leverage and its root, or add up."""
         if isinstance(summary, LogisticPilot):
             return np.asarray(local.totals * _factors(summary))
         if local.weight == 0.0:
             return np.zeros(1)
-        leverage = total_leverage(local, summary, intercept=self.intercept)
+        leverage = max(total_leverage(local, summary, intercept=self.intercept), 0.0)
+        by_length = long_factor(summary.weight, len(summary.mean)) * leverage
         share = local.weight / summary.weight
-        return np.array([math.sqrt(local.weight * max(leverage, 0.0)) + share])
+        return np.array([math.sqrt(local.weight * leverage) + by_length + share])
+
+
+def _work(size: int, p: int, d: int) -> int:
+    """Products in a step of Newton's method."""
+    return size * (p * (d + 1)) ** 2
 
 
 def _pilot_size(d: int) -> int:
