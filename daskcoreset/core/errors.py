@@ -239,8 +239,8 @@ def warn_worse_than_none(size: int, ratio: float) -> None:
     """Warn that a model of the rows drawn costs more than one without features."""
     warn_user(
         f"a model fitted on the coreset of size={size} costs {100 * (ratio - 1):.3g} % more on the "
-        f"data than one without features: its rows, or those of a class, are few for their "
-        f"columns, by any construction. Raise size, or pass a smaller C (lam)."
+        f"data than one without features: size is small for so many columns, or for so rare a "
+        f"class, by any construction. Raise size, or pass a smaller C (lam)."
     )
 
 

@@ -261,18 +261,22 @@ class Logistic(Sensitivity[Any]):
 
     .. math::
 
-        s(x) = u(x) \left( \sqrt{\ell(x)} + \frac{1}{U} \right),
+        s(x) = u(x) \left( \max \left\{ \sqrt{\ell(x)}, \frac{\ell(x)}{10}
+        \sqrt{\frac{U}{d + 1}} \right\} + \frac{1}{U} \right),
         \qquad \ell(x) = \frac{1}{U} + (x - \mu)^T S^{-1} (x - \mu),
         \qquad S = \sum_x u(x) (x - \mu)(x - \mu)^T ,
 
     which up to a factor that depends on the data alone bounds its sensitivity. The factor is
-    large where the classes are nearly separable: no construction can do without it.
+    large where the classes are nearly separable: no construction can do without it. The second
+    term of the maximum is that of rows ten times as long as others, which sums over all rows cannot
+    be met without.
 
-    Two reads, the default, keep that score for an eighth of the draws. The first read takes S, the
+    Two reads, the default, keep that score for two fifths of the draws. The first read takes S, the
     means of the classes, and a pilot of up to 2,048 rows, as many of every class, to which a model
-    is fitted. Half of the draws go by :math:`u |g| \sqrt{\ell}`, g the derivative of
-    the loss at the pilot's model, three eighths by :math:`u \ell`. The second read sums up the
-    loss and the gradient of that model over all rows, and draws candidates.
+    is fitted. Two fifths of the draws go by :math:`u |g| \sqrt{\ell}`, g the derivative of
+    the loss at the pilot's model, a fifth by :math:`u \ell`. The second read sums up the
+    loss and the gradient of that model over all rows, and draws candidates. In every class rows are
+    drawn along an order in which neighbours are alike.
 
     Parameters
     ----------
@@ -280,9 +284,10 @@ class Logistic(Sensitivity[Any]):
         "systematic": unbiased for every model. "calibrated": the same draws, whose weights are
         scaled until the totals of the classes are those of the data, exactly. With at least four
         rows for each of them they are raked to the means of the classes, in two reads to the loss
-        and the gradient at the pilot's model as well, as far as that is possible with
-        no weight raised or lowered by more than a factor of 20; ``provenance["calibration"]`` says
-        what was met. In two reads the best of up to eight draws of few rows is kept, by the cost of
+        and the gradient at the pilot's model as well, and where the means of two classes are too
+        much for the rows, to the gradient where coefficients are zero; as far as that is possible
+        with no weight raised or lowered by more than a factor of 20. ``provenance["calibration"]``
+        says what was met. In two reads the best of up to eight draws of few rows is kept, by the cost of
         the model fitted on it over all candidates.
     intercept : bool, default=True
         Whether the model has an intercept; without one leverage is about the origin.
@@ -311,12 +316,19 @@ class Logistic(Sensitivity[Any]):
 
     Few rows of a class in many columns can be told apart by a plane without a loss, and models on
     them follow the penalty alone. Every coreset, a uniform one too, then gives a model worse than
-    none, and those of one read, and of two that found no pilot, may be the worse ones. Pass more
-    rows, or a smaller C.
+    none, and those of one read, of two that found no pilot, and of two with less than two rows for
+    every column may be the worse ones. A build with few rows for its columns, or few of a class,
+    fits a model with `lam` to them, and warns where that costs more, over all candidates, than one
+    without features; ``provenance["cost_over_none"]`` has the ratio. Pass more rows, or a smaller C.
+
+    One read may be worse than uniform rows with a class of a few rows, too, where two reads are
+    not, and for part of the columns where those have tails so heavy that a few rows hold nearly all
+    of their scatter.
 
     Before weights are raked they are unbiased for every model, whatever the pilot found. With the
-    eighth of the draws that go by s(x) no row is drawn with less than an eighth of the probability
-    that it has in one read: eight times the rows have the guarantee of the paper, at the worst.
+    two fifths of the draws that go by s(x) no row is drawn with less than two fifths of the
+    probability that it has in one read: two and a half times the rows have the guarantee of the
+    paper, at the worst.
 
     Examples
     --------
@@ -330,7 +342,8 @@ class Logistic(Sensitivity[Any]):
 
     References
     ----------
-    Munteanu, Schwiegelshohn, Sohler and Woodruff (2018), section 4.
+    Munteanu, Schwiegelshohn, Sohler and Woodruff (2018), section 4. Owen and Zhou (2000), Safe and
+    effective importance sampling, for the share of the draws that keeps the bound.
     """
 
     variant: Variant = "calibrated"
@@ -463,13 +476,18 @@ class Logistic(Sensitivity[Any]):
         return np.asarray(scores[np.newaxis])
 
     def total_scores(self, local: Any, summary: Any) -> FloatArray:
-        """Bound the sum of `scores` over a block by its total leverage and its root, or add up."""
+        """Estimate the sum of `scores` over a block by its total leverage, or add up.
+
+        An upper bound for rows of one weight, whose leverages are at most one over it.
+        """
         if isinstance(summary, LogisticPilot):
             return np.asarray(local.totals * _factors(summary))
         if local.weight == 0.0:
             return np.zeros(1)
         leverage = max(total_leverage(local, summary, intercept=self.intercept), 0.0)
-        by_length = long_factor(summary.weight, len(summary.mean)) * leverage
+        n_rows = sum(part.count for part in summary.classes.values())
+        long = long_factor(summary.weight, len(summary.mean))
+        by_length = max(0.0, long - math.sqrt(summary.weight / n_rows)) * leverage
         share = local.weight / summary.weight
         return np.array([math.sqrt(local.weight * leverage) + by_length + share])
 
