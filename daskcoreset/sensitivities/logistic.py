@@ -287,8 +287,8 @@ class Logistic(Sensitivity[Any]):
         and the gradient at the pilot's model as well, and where the means of two classes are too
         much for the rows, to the gradient where coefficients are zero; as far as that is possible
         with no weight raised or lowered by more than a factor of 20. ``provenance["calibration"]``
-        says what was met. In two reads the best of up to eight draws of few rows is kept, by the cost of
-        the model fitted on it over all candidates.
+        says what was met. In two reads the best of up to eight draws of few rows is kept, by the
+        cost of the model fitted on it over all candidates.
     intercept : bool, default=True
         Whether the model has an intercept; without one leverage is about the origin.
     reads : {1, 2}, default=2
@@ -319,11 +319,11 @@ class Logistic(Sensitivity[Any]):
     none, and those of one read, of two that found no pilot, and of two with less than two rows for
     every column may be the worse ones. A build with few rows for its columns, or few of a class,
     fits a model with `lam` to them, and warns where that costs more, over all candidates, than one
-    without features; ``provenance["cost_over_none"]`` has the ratio. Pass more rows, or a smaller C.
+    without features; ``provenance["cost_over_none"]`` has the ratio. Pass more rows, or a smaller
+    C.
 
-    One read may be worse than uniform rows with a class of a few rows, too, where two reads are
-    not, and for part of the columns where those have tails so heavy that a few rows hold nearly all
-    of their scatter.
+    Where a few rows hold nearly all of the scatter of some columns, as Cauchy variables have it,
+    models on part of the columns may be worse than those of uniform rows.
 
     Before weights are raked they are unbiased for every model, whatever the pilot found. With the
     two fifths of the draws that go by s(x) no row is drawn with less than two fifths of the

@@ -107,14 +107,15 @@ def test_two_reads__costs_of_random_models_are_nearer_than_of_uniform_rows() -> 
     def costs(points: Any, signs: Any, weights: Any) -> Any:
         return weights @ np.logaddexp(0.0, -signs[:, np.newaxis] * (points @ coef + shift))
 
-    truth, errors = costs(rows, signs, np.ones(5500)), {}
-    for method in ("uniform", "logistic"):
+    truth = costs(rows, signs, np.ones(5500))
+    errors: dict[str, list[float]] = {"uniform": [], "logistic": []}
+    for method, of_seeds in errors.items():
         for seed in range(16):
             few = build(rows, y, size=500, method=method, random_state=seed)
             assert few.labels is not None
             found = costs(few.points, np.where(few.labels, 1.0, -1.0), few.weights)
             error = np.sqrt(np.mean((found / truth - 1) ** 2))
-            errors.setdefault(method, []).append(error)
+            of_seeds.append(error)
     assert np.mean(errors["logistic"]) < 0.5 * np.mean(errors["uniform"])
 
 
@@ -302,7 +303,7 @@ def test_two_reads__of_a_pilot_too_small_for_its_columns_are_as_good_as_one() ->
     rows = (rng.random((6000, 190)) < 0.1).astype(float)
     score = rows @ rng.normal(size=190) * 2.0 + rng.logistic(size=6000)
     y = score > np.quantile(score, 0.95)  # so few of a class, which only the first read finds out
-    excess = {"uniform": np.mean(_excess(300, "uniform", rows, y, range(3)))}
+    excess: dict[Any, Any] = {"uniform": np.mean(_excess(300, "uniform", rows, y, range(3)))}
     for method in (Logistic(reads=1), Logistic()):
         with pytest.warns(CoresetWarning, match="more on the data than one without features"):
             excess[method] = np.mean(_excess(300, method, rows, y, range(3)))
