@@ -10,7 +10,8 @@ that of the estimated cost (root mean square over thirty of them).
     DASKCORESET_DATA=... python benchmarks/logistic.py --trials 10
 
 Sets that are made here are hostile: sorted, periodic, a class of five rows in long blocks, heavy
-tails, columns of unlike units. All others are standardised.
+tails of all columns and of half of them, columns of unlike units, a row 10,000 times as long as
+others, and few rows of forty columns, nearly separable. All others are standardised.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ from daskcoreset.solvers.linear import solve_svm
 
 NAME = "logistic"
 SETS = ("htru2", "credit", "cod_rna", "skin", "magic04", "ijcnn1", "w8a", "a9a")
-MADE = ("sorted", "periodic", "rare", "heavy tails", "units")
+MADE = (
+    "sorted", "periodic", "rare", "heavy tails", "heavy half", "units", "long row", "many columns",
+)  # fmt: skip
 METHODS: dict[str, Any] = {
     "uniform": "uniform",
     "uniform by class": None,
@@ -55,10 +58,14 @@ FAMILIES = (*PROBLEMS, "random w", "poor w")
 
 
 def made(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return a hostile set of 40,000 rows."""
+    """Return a hostile set of 40,000 rows, or of 5,500 with many columns."""
+    if name == "many columns":
+        return many_columns()
     rng = np.random.default_rng(0)
     n, d = 40_000, 8
     X = rng.normal(size=(n, d))
+    if name == "heavy half":
+        X[:, ::2] = rng.standard_cauchy(size=(n, d // 2))
     if name == "heavy tails":
         X *= rng.standard_t(1.5, size=(n, 1))
         X = X.clip(-1e4, 1e4)
@@ -79,7 +86,19 @@ def made(name: str) -> tuple[np.ndarray, np.ndarray]:
         X[20_000:20_005] += 1.0
     elif name == "units":
         X = X * 10.0 ** np.linspace(-4, 4, d) + 1e5
+    elif name == "long row":
+        X[123] *= 1e4
     return X, y
+
+
+def many_columns() -> tuple[np.ndarray, np.ndarray]:
+    """Return rows along few directions of many columns, whose classes are nearly separable."""
+    rng = np.random.default_rng(0)
+    n, d = 5500, 40
+    X = rng.normal(size=(n, d)) @ (rng.normal(size=(d, d)) * np.geomspace(1, 0.02, d)[:, None])
+    X /= X.std(axis=0)
+    score = X @ np.where(np.arange(d) < d // 2, 1.0, -1.0) + 2 * X[:, 0] * X[:, 1]
+    return X, np.where(score > 0.3 * score.std(), 1, -1)
 
 
 def drawn(

@@ -40,20 +40,26 @@ from daskcoreset.core.validation import (
 from daskcoreset.objectives import LinearCost
 from daskcoreset.sensitivities.base import SamplingDesign, Sensitivity
 from daskcoreset.sensitivities.least_squares import leverages, total_leverage
-from daskcoreset.sensitivities.logistic_pilot import (
+from daskcoreset.sensitivities.logistic_fit import (
     ROWS_PER_COLUMN,
+    cost_over_none,
+    fitted_on,
+    rough_model,
+    without_model,
+)
+from daskcoreset.sensitivities.logistic_pilot import (
     LabelledScatter,
     LogisticPilot,
     LogisticSums,
     exact_pilot,
-    fitted_on,
     labelled_scatter,
     logistic_scores,
     logistic_sums,
     logistic_terms,
+    long_factor,
     merge_logistic_sums,
     merge_means,
-    rough_model,
+    root_scores,
 )
 from daskcoreset.sensitivities.svm_calibration import (
     centred_rows,
@@ -68,8 +74,10 @@ Variant: TypeAlias = Literal["calibrated", "systematic"]
 _MAX_COLUMNS = 4096
 
 # Shares of the rows in two reads: by the pull at the pilot's model, by leverage, and as in one
-# read, which keeps its bound with eight times the rows.
-_SHARES = np.array([0.5, 0.375, 0.125])
+# read. The last one bounds every weight by 2.5 times that of one read, and with it the error for
+# models far from the pilot's: an eighth of such rows had costs of random models worse than uniform
+# rows have where columns are many (Owen and Zhou, 2000, Safe and effective importance sampling).
+_SHARES = np.array([0.4, 0.2, 0.4])
 
 # Rows of the pilot; entries of it at most; and rows of a class nevertheless.
 _PILOT_ROWS = 2048
@@ -97,6 +105,8 @@ class LogisticDesign(SamplingDesign[LabelledScatter]):
     """
 
     variant: str
+    lam: float = 1.0
+    intercept: bool = True
 
     def classes(self, summary: LabelledScatter) -> AnyArray:
         """Return the labels of rows of positive weight."""
@@ -133,10 +143,27 @@ class LogisticDesign(SamplingDesign[LabelledScatter]):
         ladder = [("class means",)] if enough else []
         return calibrate_classes(weights, codes, totals, {"class means": means}, ladder)
 
+    def cost_over_none(
+        self,
+        rows: Block,
+        weights: FloatArray,
+        candidates: Block,
+        candidate_weights: FloatArray,
+        summary: LabelledScatter,
+    ) -> float | None:
+        """Cost of a model fitted on rows that are few for their columns."""
+        none = without_model(summary, intercept=self.intercept)
+        (p, d), counts = none.coef.shape, np.bincount(class_codes(rows, none.classes))
+        if counts.min() >= ROWS_PER_COLUMN * (d + 1) or _work(len(rows), p, d) > _TRIAL_WORK:
+            return None
+        return cost_over_none(
+            rows, weights, candidates, candidate_weights, none, self.lam, intercept=self.intercept
+        )
+
 
 @dataclass(frozen=True)
 class PilotDesign(SamplingDesign[LogisticPilot]):
-    """The draws of `Logistic` in two reads: by class and loss, with weights raked to the pilot.
+    """The draws of `Logistic` in two reads: as of one, with weights raked to the pilot.
 
     Attributes
     ----------
@@ -153,7 +180,7 @@ class PilotDesign(SamplingDesign[LogisticPilot]):
     @property
     def _without_pilot(self) -> LogisticDesign:
         """The draws of one read, where the pilot has no model."""
-        return LogisticDesign(self.variant)
+        return LogisticDesign(self.variant, self.lam, self.intercept)
 
     def pilot_total(self, summary: LogisticPilot) -> float:
         """Sum of all scores, as the pilot estimates it."""
@@ -166,16 +193,12 @@ class PilotDesign(SamplingDesign[LogisticPilot]):
         return labels
 
     def order(self, rows: Block, summary: LogisticPilot, inclusion: FloatArray) -> IndexArray:
-        """Order by class and by loss, which is the order of the margins."""
-        if not summary.sound:
-            return self._without_pilot.order(rows, summary.moments, inclusion)
-        terms = logistic_terms(rows, summary)
-        return np.lexsort((terms.losses.sum(axis=1), terms.codes))
+        """Order as in one read: by loss, gradients came out the same, and other costs worse."""
+        return self._without_pilot.order(rows, summary.moments, inclusion)
 
     def n_draws(self, size: int, summary: LogisticPilot) -> int:
         """Several where rows are few, which may not do for all sums, and chance decides."""
-        p, d = summary.coef.shape
-        work = size * (p * (d + 1)) ** 2
+        work = _work(size, *summary.coef.shape)
         if self.variant == "systematic" or work > _TRIAL_WORK or not summary.sound:
             return 1
         return int(max(1, min(_MAX_DRAWS, _TRIED_ROWS // size)))
@@ -211,7 +234,22 @@ class PilotDesign(SamplingDesign[LogisticPilot]):
         class_weights, sums = summary.class_sums()
         modes = modes_for(len(rows), summary)
         mode = modes[draw_index % len(modes) if len(modes) > 2 else 0]
-        return rake_to_pilot(weights, terms.codes, points, class_weights, sums, pulls, mode)
+        return rake_to_pilot(
+            weights, terms.codes, points, class_weights, sums, pulls, mode, at_zero=True
+        )
+
+    def cost_over_none(
+        self,
+        rows: Block,
+        weights: FloatArray,
+        candidates: Block,
+        candidate_weights: FloatArray,
+        summary: LogisticPilot,
+    ) -> float | None:
+        """Cost of a model fitted on rows that are few for their columns."""
+        return self._without_pilot.cost_over_none(
+            rows, weights, candidates, candidate_weights, summary.moments
+        )
 
 
 @dataclass(frozen=True)
@@ -223,18 +261,22 @@ class Logistic(Sensitivity[Any]):
 
     .. math::
 
-        s(x) = u(x) \left( \sqrt{\ell(x)} + \frac{1}{U} \right),
+        s(x) = u(x) \left( \max \left\{ \sqrt{\ell(x)}, \frac{\ell(x)}{10}
+        \sqrt{\frac{U}{d + 1}} \right\} + \frac{1}{U} \right),
         \qquad \ell(x) = \frac{1}{U} + (x - \mu)^T S^{-1} (x - \mu),
         \qquad S = \sum_x u(x) (x - \mu)(x - \mu)^T ,
 
     which up to a factor that depends on the data alone bounds its sensitivity. The factor is
-    large where the classes are nearly separable: no construction can do without it.
+    large where the classes are nearly separable: no construction can do without it. The second
+    term of the maximum is that of rows ten times as long as others, which sums over all rows cannot
+    be met without.
 
-    Two reads, the default, keep that score for an eighth of the draws. The first read takes S, the
+    Two reads, the default, keep that score for two fifths of the draws. The first read takes S, the
     means of the classes, and a pilot of up to 2,048 rows, as many of every class, to which a model
-    is fitted. Half of the draws go by :math:`u |g| \sqrt{\ell}`, g the derivative of
-    the loss at the pilot's model, three eighths by :math:`u \ell`. The second read sums up the
-    loss and the gradient of that model over all rows, and draws candidates.
+    is fitted. Two fifths of the draws go by :math:`u |g| \sqrt{\ell}`, g the derivative of
+    the loss at the pilot's model, a fifth by :math:`u \ell`. The second read sums up the
+    loss and the gradient of that model over all rows, and draws candidates. In every class rows are
+    drawn along an order in which neighbours are alike.
 
     Parameters
     ----------
@@ -242,10 +284,11 @@ class Logistic(Sensitivity[Any]):
         "systematic": unbiased for every model. "calibrated": the same draws, whose weights are
         scaled until the totals of the classes are those of the data, exactly. With at least four
         rows for each of them they are raked to the means of the classes, in two reads to the loss
-        and the gradient at the pilot's model as well, as far as that is possible with
-        no weight raised or lowered by more than a factor of 20; ``provenance["calibration"]`` says
-        what was met. In two reads the best of up to eight draws of few rows is kept, by the cost of
-        the model fitted on it over all candidates.
+        and the gradient at the pilot's model as well, and where the means of two classes are too
+        much for the rows, to the gradient where coefficients are zero; as far as that is possible
+        with no weight raised or lowered by more than a factor of 20. ``provenance["calibration"]``
+        says what was met. In two reads the best of up to eight draws of few rows is kept, by the
+        cost of the model fitted on it over all candidates.
     intercept : bool, default=True
         Whether the model has an intercept; without one leverage is about the origin.
     reads : {1, 2}, default=2
@@ -273,12 +316,19 @@ class Logistic(Sensitivity[Any]):
 
     Few rows of a class in many columns can be told apart by a plane without a loss, and models on
     them follow the penalty alone. Every coreset, a uniform one too, then gives a model worse than
-    none, and those of one read, and of two that found no pilot, may be the worse ones. Pass more
-    rows, or a smaller C.
+    none, and those of one read, of two that found no pilot, and of two with less than two rows for
+    every column may be the worse ones. A build with few rows for its columns, or few of a class,
+    fits a model with `lam` to them, and warns where that costs more, over all candidates, than one
+    without features; ``provenance["cost_over_none"]`` has the ratio. Pass more rows, or a smaller
+    C.
+
+    Where a few rows hold nearly all of the scatter of some columns, as Cauchy variables have it,
+    models on part of the columns may be worse than those of uniform rows.
 
     Before weights are raked they are unbiased for every model, whatever the pilot found. With the
-    eighth of the draws that go by s(x) no row is drawn with less than an eighth of the probability
-    that it has in one read: eight times the rows have the guarantee of the paper, at the worst.
+    two fifths of the draws that go by s(x) no row is drawn with less than two fifths of the
+    probability that it has in one read: two and a half times the rows have the guarantee of the
+    paper, at the worst.
 
     Examples
     --------
@@ -292,7 +342,8 @@ class Logistic(Sensitivity[Any]):
 
     References
     ----------
-    Munteanu, Schwiegelshohn, Sohler and Woodruff (2018), section 4.
+    Munteanu, Schwiegelshohn, Sohler and Woodruff (2018), section 4. Owen and Zhou (2000), Safe and
+    effective importance sampling, for the share of the draws that keeps the bound.
     """
 
     variant: Variant = "calibrated"
@@ -326,11 +377,8 @@ class Logistic(Sensitivity[Any]):
     @property
     def design(self) -> LogisticDesign | PilotDesign:
         """Strata by class, an order within them, and calibrated weights."""
-        return (
-            LogisticDesign(self.variant)
-            if self.reads == 1
-            else PilotDesign(self.variant, float(self.lam), self.intercept)
-        )
+        design = LogisticDesign if self.reads == 1 else PilotDesign
+        return design(self.variant, float(self.lam), self.intercept)
 
     @property
     def n_folds(self) -> int:
@@ -423,19 +471,30 @@ class Logistic(Sensitivity[Any]):
             return np.asarray(parts * _factors(summary)[:, np.newaxis])
         if summary.weight == 0.0:
             return np.zeros((1, len(block)))
-        roots = np.sqrt(leverages(block.points, block.weights, summary, intercept=self.intercept))
-        scores: FloatArray = (block.weights * (roots + 1.0 / summary.weight))[np.newaxis]
-        return scores
+        found = leverages(block.points, block.weights, summary, intercept=self.intercept)
+        scores = block.weights * root_scores(found, summary.weight, len(summary.mean))
+        return np.asarray(scores[np.newaxis])
 
     def total_scores(self, local: Any, summary: Any) -> FloatArray:
-        """Bound the sum of `scores` over a block by the root of its total leverage, or add up."""
+        """Estimate the sum of `scores` over a block by its total leverage, or add up.
+
+        An upper bound for rows of one weight, whose leverages are at most one over it.
+        """
         if isinstance(summary, LogisticPilot):
             return np.asarray(local.totals * _factors(summary))
         if local.weight == 0.0:
             return np.zeros(1)
-        leverage = total_leverage(local, summary, intercept=self.intercept)
+        leverage = max(total_leverage(local, summary, intercept=self.intercept), 0.0)
+        n_rows = sum(part.count for part in summary.classes.values())
+        long = long_factor(summary.weight, len(summary.mean))
+        by_length = max(0.0, long - math.sqrt(summary.weight / n_rows)) * leverage
         share = local.weight / summary.weight
-        return np.array([math.sqrt(local.weight * max(leverage, 0.0)) + share])
+        return np.array([math.sqrt(local.weight * leverage) + by_length + share])
+
+
+def _work(size: int, p: int, d: int) -> int:
+    """Products in a step of Newton's method."""
+    return size * (p * (d + 1)) ** 2
 
 
 def _pilot_size(d: int) -> int:

@@ -1,31 +1,27 @@
-"""The pilot of logistic coresets: a rough model, and sums of its losses over all rows."""
+"""The pilot of logistic coresets: scores by a rough model, and sums of its losses over all rows."""
 
 from __future__ import annotations
 
-import warnings
+import math
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from daskcoreset.core.blocks import Block, class_codes
-from daskcoreset.core.linalg import is_narrow, one_thread, product, thin_product, tiles
+from daskcoreset.core.linalg import is_narrow, product, thin_product, tiles
 from daskcoreset.core.moments import Scatter, moments_of
-from daskcoreset.core.sampling import StratifiedReservoir, StratifiedSample
+from daskcoreset.core.sampling import StratifiedReservoir
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.sensitivities.least_squares import gaps_of, leverages_and_products
-
-# Coefficients of all classes up to which Newton's method, with a matrix of their squares, is used.
-_NEWTON_COLUMNS = 512
-
-_MAX_ITER = 200
 
 # Arrays that stand in the cache at a time.
 _ARRAYS = 8
 
-# Rows of the pilot for every column with which its model is worth anything: with 5.8 of w8a, nearly
-# separable, draws by it were worse than uniform ones, with 16 of a9a they were twice as good.
-ROWS_PER_COLUMN = 10
+# Rows this many times as long as others have probabilities by their leverage: those of its root are
+# so small that a row with nearly all of the scatter was missing from most coresets of a hundred
+# rows, whose class means were raked to it nevertheless.
+_LONG = 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,6 +236,41 @@ def _products(block: Block, pilot: LogisticPilot) -> FloatArray:
     return out
 
 
+def root_scores(leverage: FloatArray, weight: float, d: int) -> FloatArray:
+    r"""Score rows of weight one by the roots of their leverages; shape (n,).
+
+    Parameters
+    ----------
+    leverage : ndarray of shape (n,), float64
+        Of a row of weight one, which is 1/U at least.
+    weight : float
+        U, of all rows.
+    d : int
+        Columns.
+
+    Examples
+    --------
+    >>> root_scores(np.array([0.01, 0.04, 1.0]), 300.0, 2).round(3).tolist()
+    [0.103, 0.203, 1.003]
+    >>> root_scores(np.array([1.0]), 30_000.0, 2).round(3).tolist()
+    [10.0]
+    """
+    return np.asarray(
+        np.maximum(np.sqrt(leverage), long_factor(weight, d) * leverage) + 1.0 / weight
+    )
+
+
+def long_factor(weight: float, d: int) -> float:
+    """Return what leverages count in `root_scores`: the root of a typical one, over that, a tenth.
+
+    Examples
+    --------
+    >>> long_factor(300.0, 2)
+    1.0
+    """
+    return math.sqrt(weight / (d + 1)) / _LONG
+
+
 def logistic_scores(block: Block, pilot: LogisticPilot, terms: LogisticTerms) -> FloatArray:
     r"""Score rows by their pull at the rough model, by leverage, and by its root; shape (3, n).
 
@@ -247,7 +278,7 @@ def logistic_scores(block: Block, pilot: LogisticPilot, terms: LogisticTerms) ->
     the norm in which the rows of all the data are alike in every direction. The second is
     :math:`u \ell`, the third the score of the one-read form.
     """
-    leverage = terms.leverages
+    leverage, d = terms.leverages, len(pilot.origin)
     scores = np.empty((3, len(block)))
     for rows in tiles(len(block), _ARRAYS * len(pilot.coef)):
         roots, pulls = np.sqrt(leverage[rows]), terms.pulls[rows]
@@ -255,7 +286,7 @@ def logistic_scores(block: Block, pilot: LogisticPilot, terms: LogisticTerms) ->
         lengths = abs(pulls[:, 0]) if one else np.sqrt(np.einsum("ip,ip->i", pulls, pulls))
         scores[0, rows] = lengths * roots
         scores[1, rows] = leverage[rows]
-        scores[2, rows] = roots + 1.0 / pilot.moments.weight
+        scores[2, rows] = root_scores(leverage[rows], pilot.moments.weight, d)
         scores[:, rows] *= block.weights[rows]
     return scores
 
@@ -287,74 +318,3 @@ def merge_logistic_sums(first: LogisticSums, second: LogisticSums) -> LogisticSu
 def exact_pilot(sums: LogisticSums) -> LogisticPilot:
     """Replace the pilot's estimates by sums over all the data."""
     return replace(sums.pilot, totals=sums.totals, sums=sums)
-
-
-def rough_model(
-    sample: StratifiedSample, moments: LabelledScatter, lam: float, *, intercept: bool
-) -> LogisticPilot:
-    """Fit a model on a sample; its totals are those of the sample.
-
-    Parameters
-    ----------
-    sample : StratifiedSample
-    moments : LabelledScatter
-        Of all rows.
-    lam : float
-        C of scikit-learn.
-    intercept : bool
-    """
-    d, n_classes = sample.points.shape[1], len(sample.classes)
-    p = n_classes if n_classes > 2 else 1
-    sound = len(sample.points) >= min(sample.n_rows, ROWS_PER_COLUMN * (d + 1))
-    pilot = LogisticPilot(
-        moments,
-        sample.classes,
-        sample.n_rows,
-        # Rounded, so that the last digits of sums do not decide what is fitted.
-        moments.mean.astype(np.float32).astype(np.float64) if intercept else np.zeros(d),
-        np.zeros((p, d)),
-        np.zeros(p),
-        np.ones(3),
-        sound=sound,
-    )
-    block = Block(sample.points, sample.weights, sample.classes[sample.codes])
-    if sound:
-        pilot = fitted_on(block, block.weights, pilot, lam, intercept=intercept)
-    terms = logistic_terms(block, pilot, intercept=intercept)
-    scores = logistic_scores(block, pilot, terms)
-    return replace(pilot, totals=scores.sum(axis=1))
-
-
-@one_thread()
-def fitted_on(
-    rows: Block, weights: FloatArray, pilot: LogisticPilot, lam: float, *, intercept: bool
-) -> LogisticPilot:
-    """Return the model fitted to weighted rows; the same one where none can be fitted."""
-    from sklearn.linear_model import LogisticRegression
-
-    codes = class_codes(rows, pilot.classes)
-    if len(np.unique(codes)) < max(2, len(pilot.classes)):  # a node of a tree has one class
-        return pilot
-    points = np.concatenate([tile for _, tile in gaps_of(rows.points, weights, pilot.origin)])
-    total = weights.sum()
-    n_columns = (points.shape[1] + 1) * len(pilot.coef)
-    newton = n_columns <= _NEWTON_COLUMNS
-    model = LogisticRegression(
-        # Weights that add up to one: squares of very large and very small ones are no numbers.
-        C=float(np.clip(lam * total, 1e-12, 1e12)),
-        fit_intercept=intercept,
-        solver="newton-cholesky" if newton else "lbfgs",
-        max_iter=_MAX_ITER,
-        tol=1e-10 if newton else 1e-6,
-    )
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # any model will do, if not the very best
-        try:
-            model.fit(points, codes, sample_weight=weights / total)
-        except (ValueError, FloatingPointError, np.linalg.LinAlgError):
-            return pilot
-    coef = model.coef_.astype(np.float64)
-    shift = np.broadcast_to(model.intercept_, len(coef)).astype(np.float64)
-    if not (np.isfinite(coef).all() and np.isfinite(shift).all()):
-        return pilot
-    return replace(pilot, coef=coef, intercept=shift)

@@ -32,6 +32,9 @@ from daskcoreset.solvers.linear import round_hinge, solve_svm
 # Whether the means of the classes are calibrated, and whether the gradient is.
 Mode = tuple[bool, bool]
 
+# Name of what may be met in the place of the means of two classes.
+AT_ZERO = "gradient at zero"
+
 # Rows for every feature with which both are: measured on htru2 and credit.
 _ROWS_PER_FEATURE = 12
 
@@ -120,6 +123,8 @@ def rake_to_pilot(  # noqa: PLR0917 - all of them are always given
     sums: FloatArray,
     pulls: Callable[[], Target],
     mode: Mode,
+    *,
+    at_zero: bool = False,
 ) -> Calibrated:
     """Scale weights to the totals of the classes, and rake them as `mode` says.
 
@@ -136,17 +141,32 @@ def rake_to_pilot(  # noqa: PLR0917 - all of them are always given
         Makes what `pull_target` returns.
     mode : (bool, bool)
         As of `modes_for`.
+    at_zero : bool, default=False
+        Whether, of two classes whose means cannot both be met, the difference of their sums may be:
+        the gradient of losses where coefficients are zero, which rules the cost of small ones.
+        Half as many sums.
     """
 
     def class_means() -> Iterator[Target]:
         return class_sums(points, codes, sums)
 
+    def differences() -> Target:
+        return Target(points * np.where(codes == 1, 1.0, -1.0)[:, np.newaxis], sums[1] - sums[0])
+
     means, gradient = mode
-    targets = {"class means": lambda: join_targets(class_means()), "gradient": pulls}
+    targets = {
+        "class means": lambda: join_targets(class_means()),
+        "gradient": pulls,
+        AT_ZERO: differences,
+    }
     names = ("gradient",) * gradient + ("class means",) * means
     ladder = [names[:count] for count in range(len(names), 0, -1)]
     if len(names) > 1:
         ladder.append(names[1:])
+    if at_zero and means and len(sums) == 2:
+        ladder.insert(1, (*names[:-1], AT_ZERO))
+        if gradient:
+            ladder.append((AT_ZERO,))
     kept = {"class means": class_means}
     return calibrate_classes(weights, codes, class_weights, targets, ladder, kept=kept)
 

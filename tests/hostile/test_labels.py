@@ -177,6 +177,7 @@ def test_unbiased_weights__inclusion_is_known_where_classes_are_raised(name: str
 
 
 @pytest.mark.filterwarnings("ignore:a solution fitted on")
+@pytest.mark.filterwarnings("ignore:a model fitted on")  # eleven rows
 @pytest.mark.parametrize("method", [Logistic(), SVM(variant="pilot_mix")])
 def test_size_too_small_for_the_classes__is_said(method: Any) -> None:
     X, y = several()

@@ -12,7 +12,13 @@ from daskcoreset import build
 from daskcoreset.constructions.sampling import final_draw as root
 from daskcoreset.core.blocks import Block
 from daskcoreset.sensitivities import SVM, svm_calibration
-from daskcoreset.sensitivities.svm_calibration import SVMDesign, calibrate, modes_for
+from daskcoreset.sensitivities.svm_calibration import (
+    AT_ZERO,
+    SVMDesign,
+    calibrate,
+    modes_for,
+    rake_to_pilot,
+)
 from daskcoreset.sensitivities.svm_pilot import WIDTH
 from daskcoreset.solvers.linear import solve_svm
 from daskcoreset.testing import cut_rows, draw
@@ -142,3 +148,25 @@ def test_trial__candidates_stand_for_all_rows(monkeypatch: pytest.MonkeyPatch) -
     sides = np.where(others.labels == 1, 1.0, -1.0)
     losses = np.ones(len(others)), np.maximum(1 - sides * points[:, 0], 0.0), points[:, 1] ** 2
     np.testing.assert_allclose([weights @ one for one in losses], exact, rtol=0.2)
+
+
+def test_rake_to_pilot__the_difference_of_two_classes_in_the_place_of_their_means() -> None:
+    """Class 0 has no row as far out as its mean; class 1 has, and makes up for it."""
+    points = np.array([[0.0], [1.0], [-6.0], [0.0], [1.0]])
+    codes = np.array([0, 0, 1, 1, 1])
+    sums, weights, totals = np.array([[2.05], [-6.5]]), np.ones(5), np.array([2.0, 3.0])
+
+    def nothing() -> Any:
+        raise AssertionError
+
+    def raked(**options: Any) -> Any:
+        mode = (True, False)  # the means, and not the gradient
+        return rake_to_pilot(weights, codes, points, totals, sums, nothing, mode, **options)
+
+    assert raked().met == ("class totals",)
+    found = raked(at_zero=True)
+    assert found.met == ("class totals", AT_ZERO)
+    assert found.requested == ("class totals", "class means")
+    difference = found.weights[2:] @ points[2:] - found.weights[:2] @ points[:2]
+    np.testing.assert_allclose(difference, sums[1] - sums[0], rtol=1e-6)
+    np.testing.assert_allclose(np.bincount(codes, found.weights), totals)

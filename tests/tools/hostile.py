@@ -79,6 +79,19 @@ def _one_row(share: float = 0.995) -> FloatArray:
     return X
 
 
+def _long_row() -> FloatArray:
+    """A row far longer than many others: by the root of its leverage it is hardly drawn."""
+    X = _normal(N_ORDERED, 4)
+    X[N_ORDERED // 3] *= 1e4
+    return X
+
+
+def _half_heavy() -> FloatArray:
+    X = _normal(d=4)
+    X[:, 2:] = np.random.default_rng(0).standard_cauchy((N, 2))
+    return X
+
+
 def _all_of_the_cost() -> FloatArray:
     X = np.zeros((N, 2))
     X[N - 1] = 1.0, -1.0
@@ -114,6 +127,8 @@ INSTANCES: dict[str, Callable[[], Instance]] = {
     "hidden clusters": lambda: _instance(_hidden()),
     "one row with 99.5 % of the variance": lambda: _instance(_one_row()),
     "one row with all of the cost": lambda: _instance(_all_of_the_cost()),
+    "one row of 20,000 times 10,000": lambda: _instance(_long_row()),
+    "half of the columns with heavy tails": lambda: _instance(_half_heavy()),
     "heavy tails": lambda: _instance(np.random.default_rng(0).standard_cauchy((N, 2))),
     "lognormal clusters": lambda: _instance(np.exp(4 * _normal(d=2))),
     # labels

@@ -293,8 +293,14 @@ class FinalDraw:
         with ignore_overflow():
             draw = draw_systematically(self.construction, summary, rows, first, count, rng)
             kept = rows.take(draw.chosen)
-            fitted = self.construction.design.fitted(kept, draw.weights, rows, summary)
+            design = self.construction.design
+            fitted = design.fitted(kept, draw.weights, rows, summary)
+            over_none = design.cost_over_none(
+                kept, draw.weights, rows, rows.weights / first, summary
+            )
         facts = draw.calibrated.describe()
+        if over_none is not None:
+            facts["cost_over_none"] = over_none
         if fitted is not None:
             facts["estimated_error"] = estimated_error(
                 fitted, draw.chosen, draw.weights, rows.weights, first, draw.second

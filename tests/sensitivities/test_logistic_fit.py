@@ -1,0 +1,62 @@
+"""Models of logistic coresets: of rows drawn, and whether they are worse than none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from daskcoreset.core.blocks import Block
+from daskcoreset.sensitivities.logistic_fit import cost_over_none, without_model
+from daskcoreset.sensitivities.logistic_pilot import labelled_scatter
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(3000, 60))
+SCORE = X[:, 0] + RNG.logistic(size=3000)
+
+
+def judged(y: Any, rows: slice, *, intercept: bool = True, lam: float = 1.0) -> float | None:
+    """By all rows as candidates; of those drawn each stands for as many as there are in all."""
+    block, n = Block(X, np.ones(3000), y), len(range(*rows.indices(3000)))
+    none = without_model(labelled_scatter(block), intercept=intercept)
+    drawn = Block(X[rows], np.ones(n), y[rows])
+    weights = np.full(n, 3000 / n)
+    return cost_over_none(drawn, weights, block, np.ones(3000), none, lam, intercept=intercept)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("cuts", [[1.0], [-1.0, 1.0]], ids=["two classes", "three"])
+def test_cost_over_none__by_scikit_learn(cuts: list[float], intercept: bool) -> None:
+    y = np.digitize(SCORE, cuts)
+    found = judged(y, slice(80), intercept=intercept, lam=0.5)
+    model = LogisticRegression(
+        C=0.5, fit_intercept=intercept, tol=1e-10, max_iter=10_000
+    )  # fmt: skip
+    model.fit(X[:80], y[:80], np.full(80, 3000 / 80))
+    chances = model.predict_log_proba(X)[np.arange(3000), y]
+    cost = -chances.sum() + np.square(model.coef_).sum() / (2 * 0.5)
+    shares = np.bincount(y) / 3000 if intercept else np.full(len(cuts) + 1, 1 / (len(cuts) + 1))
+    none = -np.log(shares)[y].sum()
+    assert found is not None
+    assert found == pytest.approx(cost / none, rel=1e-3)
+
+
+def test_cost_over_none__nothing_where_models_are_better_or_penalised() -> None:
+    y = (SCORE > 0).astype(int)
+    assert judged(y, slice(1500)) is None
+    assert judged(y, slice(80)) is not None
+    assert judged(y, slice(80), lam=1e-5) is None
+
+
+def test_cost_over_none__nothing_by_candidates_too_few_to_say() -> None:
+    """Two heavy rows that are wrong are no evidence of the others."""
+    y = (SCORE > 0).astype(int)
+    block = Block(X, np.ones(3000), y)
+    none = without_model(labelled_scatter(block), intercept=True)
+    drawn = Block(X[:80], np.ones(80), y[:80])
+    heavy = np.zeros(3000)
+    heavy[:80], heavy[1000:1002] = 1.0, 1460.0
+    found = cost_over_none(drawn, np.full(80, 37.5), block, heavy, none, 1.0, intercept=True)
+    assert found is None
