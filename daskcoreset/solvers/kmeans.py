@@ -360,7 +360,10 @@ def solve(
     """
     from sklearn.cluster import KMeans
 
+    from daskcoreset.solvers.hartigan import hartigan
+
     shift: Any = 0.0
+    least_gain = tol
     if isinstance(points, np.ndarray):
         shift, points, scale, variance, ratio = _centered(points, weights)
         tol *= ratio
@@ -387,11 +390,15 @@ def solve(
     within = float(model.inertia_) / (float(weights.sum()) * points.shape[1])
     finer = _MOST_VARIANCE * within / variance if variance else 1.0
     if 0.0 < finer < 1.0 and tol > 0.0 and n_iter < max_iter:
-        rest = {"init": model.cluster_centers_, "n_init": 1, "max_iter": max_iter - n_iter}
-        model.set_params(**rest, tol=tol * finer).fit(points, sample_weight=weights)
+        further = {"init": model.cluster_centers_, "n_init": 1, "max_iter": max_iter - n_iter}
+        model.set_params(**further, tol=tol * finer).fit(points, sample_weight=weights)
         n_iter += int(model.n_iter_)
-    centers: FloatArray = model.cluster_centers_.astype(np.float64) * scale + shift
-    return Centers(centers, n_iter)
+    centers: FloatArray = model.cluster_centers_.astype(np.float64)
+    if isinstance(points, np.ndarray) and n_iter < max_iter:
+        rest = max_iter - n_iter
+        moved = hartigan(points, weights, centers, max_iter=rest, tol=least_gain, verbose=verbose)
+        centers, n_iter = moved.centers, n_iter + moved.n_iter
+    return Centers(centers * scale + shift, n_iter)
 
 
 def _sparse_variance(points: Any) -> float:
