@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 
 from daskcoreset.core.typing import FloatArray, IndexArray
@@ -70,7 +72,7 @@ def hartigan(
     Telgarsky and Vattani (2010), Hartigan's method: k-means clustering without Voronoi.
     """
     labels, distances = assign(points, centers)
-    start = cost = float(weights @ distances)
+    start = cost = float((weights * distances).sum())
     cells = _Cells(points, weights, labels, centers)
     n_iter = 0
     while n_iter < max_iter:
@@ -80,7 +82,7 @@ def hartigan(
         n_iter += 1
         cost -= gain
         if verbose:
-            print(f"Pass {n_iter} over single rows, {n_moved} moved, inertia {cost}.")  # noqa: T201 - as scikit-learn's steps do
+            sys.stdout.write(f"Pass {n_iter} over rows, {n_moved} moved, inertia {cost}.\n")
         if gain <= tol * cost:
             break
     means, cost = cells.means()
@@ -112,8 +114,8 @@ class _Cells:
         return n_moved, gain
 
     def means(self) -> tuple[FloatArray, float]:
-        """Return the means of the cells, of one without rows its center, and the cost."""
+        """Return the means of the cells, of one without weight its center, and the cost."""
         cells = cells_of(self.points, self.weights, self.labels, self.centers.copy()).clusters
         means = self.centers.copy()
-        means[self.counts > 0] = cells.centers
+        means[np.bincount(self.labels, self.weights, len(means)) > 0.0] = cells.centers
         return means, cells.cost
