@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from daskcoreset.core.rowwise_numba import IN_ORDER, jit
+from daskcoreset.core.rowwise_numba import IN_ORDER, ROW_SUMS, jit
 from daskcoreset.core.typing import FloatArray, IndexArray, MaskArray
 
 # Part of what a row costs that a move has to gain: less is rounding.
@@ -23,24 +23,21 @@ def movable_rows(  # noqa: PLR0917 - numba takes arguments by position
 ) -> IndexArray:  # pragma: no cover - runs compiled
     """Return the rows that a move into or out of a cell that is `live` would gain by."""
     n, k = points.shape[0], centers.shape[0]
-    every, some = np.arange(k), np.flatnonzero(live)
-    columns, columns_of_some = centers.T.copy(), centers[some].T.copy()
+    some, light = np.flatnonzero(live), 1.0 / mass
+    columns, columns_of_some, light_of_some = centers.T.copy(), centers[some].T.copy(), light[some]
     squares, found, count = np.empty(k), np.empty(n, np.int64), 0
     for i in range(n):
         cell = labels[i]
         saved = _saved(points[i], weights[i], centers[cell], mass[cell], counts[cell])
         if saved > 0.0:
-            to, _ = _cheapest(
-                points[i],
-                weights[i],
-                cell,
-                columns if live[cell] else columns_of_some,
-                every if live[cell] else some,
-                mass,
-                saved,
-                squares,
-            )
-            if to >= 0:
+            limit = saved / weights[i]
+            if live[cell]:
+                near = _is_near(points[i], columns, light, cell, limit, saved, squares)
+            else:
+                near = _is_near(
+                    points[i], columns_of_some, light_of_some, -1, limit, saved, squares
+                )
+            if near:
                 found[count] = i
                 count += 1
     return found[:count].copy()
@@ -62,7 +59,7 @@ def move_rows(  # noqa: PLR0917 - numba takes arguments by position
     Centers follow every move, and `live` becomes the cells that have changed.
     """
     d, k = points.shape[1], centers.shape[0]
-    every, columns, squares = np.arange(k), centers.T.copy(), np.empty(k)
+    columns, light, squares = centers.T.copy(), 1.0 / mass, np.empty(k)
     live[:] = False
     moved, gain = 0, 0.0
     for i in rows:
@@ -70,11 +67,14 @@ def move_rows(  # noqa: PLR0917 - numba takes arguments by position
         saved = _saved(points[i], weight, centers[cell], mass[cell], counts[cell])
         if saved <= 0.0:
             continue
-        to, added = _cheapest(points[i], weight, cell, columns, every, mass, saved, squares)
+        if not _is_near(points[i], columns, light, cell, saved / weight, saved, squares):
+            continue
+        to, added = _cheapest(weight, mass, saved, squares)
         if to < 0:
             continue
         mass[cell] -= weight
         mass[to] += weight
+        light[cell], light[to] = 1.0 / mass[cell], 1.0 / mass[to]
         counts[cell] -= 1
         counts[to] += 1
         out, into = weight / mass[cell], weight / mass[to]
@@ -89,7 +89,7 @@ def move_rows(  # noqa: PLR0917 - numba takes arguments by position
     return moved, gain
 
 
-@jit(IN_ORDER)
+@jit(ROW_SUMS)
 def _saved(
     row: FloatArray, weight: float, center: FloatArray, mass: float, count: int
 ) -> float:  # pragma: no cover - runs compiled
@@ -106,37 +106,49 @@ def _saved(
 
 
 @jit(IN_ORDER)
-def _cheapest(  # noqa: PLR0917 - numba takes arguments by position
+def _is_near(  # noqa: PLR0917 - numba takes arguments by position
     row: FloatArray,
-    weight: float,
-    cell: int,
     columns: FloatArray,
-    numbers: IndexArray,
-    mass: FloatArray,
-    saved: float,
+    light: FloatArray,
+    own: int,
+    limit: float,
+    slope: float,
     squares: FloatArray,
-) -> tuple[int, float]:  # pragma: no cover - runs compiled
-    """Return the cell that costs least with the row, and what; -1 where that is not below `saved`.
+) -> bool:  # pragma: no cover - runs compiled
+    """Fill `squares` with distances to cells; return whether one is below `limit + slope * light`.
 
-    Coordinates of centers lie in `columns`, and `numbers` says of which: distances to all of
-    them are formed beside one another.
+    Coordinates of centers lie in `columns`, so that distances are formed beside one another.
     """
     d, k = columns.shape
     squares[:k] = 0.0
     for j in range(0, d - 3, 4):
         x, x_1, x_2, x_3 = row[j], row[j + 1], row[j + 2], row[j + 3]
+        first, second, third, fourth = columns[j], columns[j + 1], columns[j + 2], columns[j + 3]
         for c in range(k):
-            total = squares[c] + (x - columns[j, c]) ** 2
-            total += (x_1 - columns[j + 1, c]) ** 2
-            total += (x_2 - columns[j + 2, c]) ** 2
-            squares[c] = total + (x_3 - columns[j + 3, c]) ** 2
+            total = squares[c] + (x - first[c]) ** 2
+            total += (x_1 - second[c]) ** 2
+            total += (x_2 - third[c]) ** 2
+            squares[c] = total + (x_3 - fourth[c]) ** 2
     for j in range(d - d % 4, d):
+        x, first = row[j], columns[j]
         for c in range(k):
-            squares[c] += (row[j] - columns[j, c]) ** 2
+            squares[c] += (x - first[c]) ** 2
+    if own >= 0:
+        squares[own] = np.inf
+    near = 0
+    for c in range(k):  # a count, and no division: many at once
+        near += squares[c] < limit + slope * light[c]
+    return near > 0
+
+
+@jit(IN_ORDER)
+def _cheapest(
+    weight: float, mass: FloatArray, saved: float, squares: FloatArray
+) -> tuple[int, float]:  # pragma: no cover - runs compiled
+    """Return the cell that costs least with a row, and what; -1 where that is not below `saved`."""
     least, best = saved * (1.0 - _LEAST_GAIN), -1
-    for c in range(k):
-        number = numbers[c]
-        added = mass[number] / (mass[number] + weight) * weight * squares[c]
-        if added < least and number != cell:
-            least, best = added, number
+    for c in range(mass.shape[0]):
+        added = mass[c] / (mass[c] + weight) * weight * squares[c]
+        if added < least:
+            least, best = added, c
     return best, least
