@@ -28,10 +28,10 @@ def hartigan(
 
         \frac{n_a u}{n_a - u} |x - c_a|^2 \quad\text{and}\quad \frac{n_b u}{n_b + u} |x - c_b|^2,
 
-    for the means follow the row. Lloyd's steps compare the distances alone: to them a category in
-    one-hot form, which is as far from all other categories, is nowhere in the wrong cell, though it
-    may cost a light cell a part of what it costs a heavy one. What Hartigan's steps leave as it is
-    Lloyd's would leave, too, and not the other way round.
+    for the means follow the row. Lloyd's steps compare the distances alone: a rare category in
+    one-hot form that shares a cell with a common one has no nearer center among those that are one
+    category each, though it may cost a light cell a part of what it costs a heavy one. What
+    Hartigan's steps leave as it is Lloyd's would leave, too, and not the other way round.
 
     A pass looks for rows by whose move the cells as they are would gain, out of cells that the
     pass before has changed or into these. Then it moves them one after another, those that still

@@ -330,7 +330,9 @@ def solve(
     by the variance of the rows as they are; that of a coreset is larger than that of the
     data, for its far rows are many and light, so `tol` is put in proportion. Where the variance
     is more than ten times that within the clusters found, the best run goes on with a tolerance
-    relative to the latter.
+    relative to the latter. Where the best run ends before `max_iter`, and rows are dense, single
+    rows move as long as the cost falls, by `hartigan`; of sparse rows, which are here only where
+    they are too many numbers to spread out, Lloyd's steps have the last word.
 
     Parameters
     ----------
