@@ -6,8 +6,7 @@ import sys
 
 import numpy as np
 
-from daskcoreset.core.typing import FloatArray, IndexArray
-from daskcoreset.solvers.kmeans import Centers, assign, cells_of
+from daskcoreset.core.typing import FloatArray
 
 
 def hartigan(
@@ -18,7 +17,7 @@ def hartigan(
     max_iter: int,
     tol: float,
     verbose: int = 0,
-) -> Centers:
+) -> tuple[FloatArray, int]:
     r"""Move single rows between the cells of given centers as long as the cost falls.
 
     A row x of weight u costs its cell a, of weight :math:`n_a` and mean :math:`c_a`, and would
@@ -53,8 +52,10 @@ def hartigan(
 
     Returns
     -------
-    Centers
-        Means of the cells, which cost less, or `centers` as they were; passes that moved rows.
+    centers : ndarray of shape (k, d), float64
+        Means of the cells, which cost less, or those given.
+    n_iter : int
+        Passes that moved rows.
 
     Examples
     --------
@@ -62,7 +63,7 @@ def hartigan(
 
     >>> rows, counts = np.eye(3), np.array([8.0, 2.0, 1.0])
     >>> start = np.array([[0.9, 0.0, 0.1], [0.0, 1.0, 0.0]])
-    >>> hartigan(rows, counts, start, max_iter=9, tol=0.0).centers.round(3)
+    >>> hartigan(rows, counts, start, max_iter=9, tol=0.0)[0].round(3)
     array([[1.   , 0.   , 0.   ],
            [0.   , 0.667, 0.333]])
 
@@ -71,9 +72,9 @@ def hartigan(
     Hartigan (1975), Clustering algorithms, chapter 4.
     Telgarsky and Vattani (2010), Hartigan's method: k-means clustering without Voronoi.
     """
-    labels, distances = assign(points, centers)
-    start = cost = float((weights * distances).sum())
-    cells = _Cells(points, weights, labels, centers)
+    cells = _Cells(points, weights, centers)
+    start = cost = cells.cost()
+    cells.center()
     n_iter = 0
     while n_iter < max_iter:
         n_moved, gain = cells.improve()
@@ -85,24 +86,25 @@ def hartigan(
             sys.stdout.write(f"Pass {n_iter} over rows, {n_moved} moved, inertia {cost}.\n")
         if gain <= tol * cost:
             break
-    means, cost = cells.means()
+    cells.center()
     # Where rounding is all that is left to gain, centers stay as they are.
-    return Centers(means, n_iter) if cost < start else Centers(centers, 0)
+    return (cells.centers, n_iter) if cells.cost() < start else (centers, 0)
 
 
 class _Cells:
     """Cells of weighted rows, and which of them have changed since rows were looked at."""
 
-    def __init__(
-        self, points: FloatArray, weights: FloatArray, labels: IndexArray, centers: FloatArray
-    ) -> None:
+    def __init__(self, points: FloatArray, weights: FloatArray, centers: FloatArray) -> None:
+        from daskcoreset.solvers import kmeans_numba as loops
+
         k = len(centers)
-        self.points, self.weights, self.labels = points, weights, labels
-        self.mass = np.bincount(labels, weights=weights, minlength=k).astype(np.float64)
-        self.counts = np.bincount(labels, minlength=k)
-        self.live = np.ones(k, dtype=np.bool_)
+        self.points, self.weights = points, weights
         self.centers = np.array(centers, dtype=np.float64)
-        self.centers, _ = self.means()
+        self.labels = np.zeros(len(points), dtype=np.int64)
+        loops.nearest_center(points, self.centers, 0, self.labels, np.full(len(points), np.inf))
+        self.mass = np.bincount(self.labels, weights, k).astype(np.float64)
+        self.counts = np.bincount(self.labels, minlength=k)
+        self.live = np.ones(k, dtype=np.bool_)
 
     def improve(self) -> tuple[int, float]:
         """Make a pass; return how many rows it moved, and by how much the cost fell."""
@@ -113,9 +115,19 @@ class _Cells:
         n_moved, gain = loops.move_rows(self.points, self.weights, rows, *state)
         return n_moved, gain
 
-    def means(self) -> tuple[FloatArray, float]:
-        """Return the means of the cells, of one without weight its center, and the cost."""
-        cells = cells_of(self.points, self.weights, self.labels, self.centers.copy()).clusters
-        means = self.centers.copy()
-        means[np.bincount(self.labels, self.weights, len(means)) > 0.0] = cells.centers
-        return means, cells.cost
+    def center(self) -> None:
+        """Bring centers to the means of their cells; one of a cell without weight stays."""
+        from daskcoreset.solvers import kmeans_numba as loops
+
+        mass, shift = np.zeros(len(self.centers)), np.zeros(self.centers.shape)
+        loops.cell_means(self.points, self.weights, self.labels, self.centers, mass, shift)
+        used = mass > 0.0
+        self.centers[used] += shift[used] / mass[used, np.newaxis]
+
+    def cost(self) -> float:
+        """Weighted squared distances of all rows to the centers of their cells."""
+        from daskcoreset.solvers import kmeans_numba as loops
+
+        distances = np.empty(len(self.points))
+        loops.own_distances(self.points, self.labels, self.centers, distances)
+        return float((self.weights * distances).sum())

@@ -15,6 +15,7 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.core.validation import as_numbers
+from daskcoreset.solvers.hartigan import hartigan
 
 # Numbers of sparse rows spread out at a time: 1 MiB.
 _TILE_NUMBERS = 2**17
@@ -362,10 +363,8 @@ def solve(
     """
     from sklearn.cluster import KMeans
 
-    from daskcoreset.solvers.hartigan import hartigan
-
     shift: Any = 0.0
-    least_gain = tol
+    least_gain = tol  # relative to the cost itself
     if isinstance(points, np.ndarray):
         shift, points, scale, variance, ratio = _centered(points, weights)
         tol *= ratio
@@ -396,10 +395,13 @@ def solve(
         model.set_params(**further, tol=tol * finer).fit(points, sample_weight=weights)
         n_iter += int(model.n_iter_)
     centers: FloatArray = model.cluster_centers_.astype(np.float64)
-    if isinstance(points, np.ndarray) and n_iter < max_iter:
-        rest = max_iter - n_iter
-        moved = hartigan(points, weights, centers, max_iter=rest, tol=least_gain, verbose=verbose)
-        centers, n_iter = moved.centers, n_iter + moved.n_iter
+    left = max_iter - n_iter
+    if left and isinstance(points, np.ndarray):
+        rows: Any = points  # float64, since they were centered
+        centers, n_passes = hartigan(
+            rows, weights, centers, max_iter=left, tol=least_gain, verbose=verbose
+        )
+        n_iter += n_passes
     return Centers(centers * scale + shift, n_iter)
 
 

@@ -104,7 +104,7 @@ def test_fit__as_good_as_kmeans_on_everything() -> None:
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("lazy", [False, True])
 def test_fit__uneven_categories_as_good_as_kmeans_on_everything(
-    representatives: str, sparse: bool, lazy: bool
+    representatives: Any, sparse: bool, lazy: bool
 ) -> None:
     rows = uneven_categories(20_000, 60)
     full = KMeans(30, n_init=3, random_state=0).fit(rows)
@@ -120,7 +120,7 @@ def test_fit__uneven_categories_as_good_as_kmeans_on_everything(
 
 def test_fit__max_iter_and_n_iter_are_those_of_the_twin() -> None:
     for steps in (1, 3):
-        options = {"n_init": 1, "max_iter": steps, "tol": 0.0, "random_state": 0}
+        options: Any = {"n_init": 1, "max_iter": steps, "tol": 0.0, "random_state": 0}
         # An array as `init`, for the seeds of the two differ.
         twin = KMeans(40, init=X[:40], **options).fit(X.astype(np.float64))
         model = CoresetKMeans(40, init=X[:40], size=len(X), **options).fit(X)
