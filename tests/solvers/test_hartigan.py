@@ -73,8 +73,9 @@ def test_movable_rows__same_in_plain_numpy(share: float, d: int) -> None:
         state = state_of(seed, d=d)
         live = np.random.default_rng(seed).random(6) < share
         loop: Any = movable_rows
-        rows = loop(*state, live)
-        np.testing.assert_array_equal(rows, plain_loops.movable_rows(*state, live))
+        given = (*state, live)
+        rows = loop(*given)
+        np.testing.assert_array_equal(rows, plain_loops.movable_rows(*given))
         assert len(rows) or share == 0.0
 
 
