@@ -44,6 +44,9 @@ HOSTILE: dict[str, Any] = {
     "five rows apart": _five_far,
     "heavy tails": lambda rng: rng.standard_t(1.5, size=(50_000, 8)),
     "500 values, repeated": lambda rng: rng.normal(size=(500, 8))[rng.integers(0, 500, 50_000)],
+    "categories in one-hot form": lambda rng: np.eye(150)[
+        np.minimum(rng.zipf(1.5, 50_000) - 1, 149)
+    ],
     "offset of 1e8": lambda rng: rng.normal(size=(50_000, 8)) + 1e8,
     "uneven clusters": lambda rng: (
         rng.normal(size=(50_000, 8)) + 30.0 * rng.normal(size=(100, 8))[rng.zipf(1.5, 50_000) % 100]

@@ -279,12 +279,14 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         coreset by a rough solution of 512 centers at most, so that a read takes no n times k
         either: its error is relative to the cost of so many.
     max_iter : int, default=300
-        Steps of one run at most.
+        Steps of one run at most, passes over single rows after the best one among them (see
+        Notes).
     tol : float, default=1e-4
         A number without a unit: a run ends when the sum of the squared moves of its centers is at
         most `tol` times the mean variance of the columns, as in scikit-learn. Where that variance
         is more than ten times the one within clusters, as with a row far out or groups far apart,
-        the best run goes on until the sum is at most `tol` times ten times the latter.
+        the best run goes on until the sum is at most `tol` times ten times the latter. The first
+        pass over single rows that lowers the cost by no more than `tol` times itself is the last.
     algorithm : {"lloyd", "elkan"}, default="lloyd"
         As in scikit-learn's KMeans, which solves the coreset; both give the same clusters.
     verbose : int, default=0
@@ -321,7 +323,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         mostly a little above it, with few rows a cluster far below
         (``docs/guide/clustering.md``).
     n_iter_ : int
-        Steps of the best run.
+        Steps of the best run, and passes over single rows after it that moved any.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,), object
         Where the columns of X have names.
@@ -347,6 +349,13 @@ class CoresetKMeans(SparseInput, ClusteringModel):
     products: clusters that lie less than about :math:`10^{-6}` of the whole range apart run into
     one another in it, though not in the coreset.
 
+    Where Lloyd's steps end, Hartigan's go on: single rows of the coreset move to another
+    cluster as long as the cost falls, its means having followed them. Clusters of few points
+    and categories in one-hot form, which all lie at one distance, gain by it most
+    (``docs/guide/clustering.md``). It is left out where `max_iter` ended the best run, with
+    the other two solvers, and for sparse rows of more than :math:`2^{25}` numbers with their
+    zeros.
+
     Examples
     --------
     >>> import dask.array as da
@@ -360,7 +369,8 @@ class CoresetKMeans(SparseInput, ClusteringModel):
 
     References
     ----------
-    Lucic, Bachem and Krause (2016), Strong coresets for hard and soft Bregman clustering.
+    Lucic, Bachem and Krause (2016), Strong coresets for hard and soft Bregman clustering;
+    Telgarsky and Vattani (2010), Hartigan's method: k-means clustering without Voronoi.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -15,6 +15,7 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.core.validation import as_numbers
+from daskcoreset.solvers.hartigan import hartigan
 
 # Numbers of sparse rows spread out at a time: 1 MiB.
 _TILE_NUMBERS = 2**17
@@ -345,7 +346,9 @@ def solve(
     by the variance of the rows as they are; that of a coreset is larger than that of the
     data, for its far rows are many and light, so `tol` is put in proportion. Where the variance
     is more than ten times that within the clusters found, the best run goes on with a tolerance
-    relative to the latter.
+    relative to the latter. Where the best run ends before `max_iter`, and rows are dense, single
+    rows move as long as the cost falls, by `hartigan`; of sparse rows, which are here only where
+    they are too many numbers to spread out, Lloyd's steps have the last word.
 
     Parameters
     ----------
@@ -376,6 +379,7 @@ def solve(
     from sklearn.cluster import KMeans
 
     shift: Any = 0.0
+    least_gain = tol  # relative to the cost itself
     if isinstance(points, np.ndarray):
         shift, points, scale, variance, ratio = _centered(points, weights)
         tol *= ratio
@@ -402,11 +406,18 @@ def solve(
     within = float(model.inertia_) / (float(weights.sum()) * points.shape[1])
     finer = _MOST_VARIANCE * within / variance if variance else 1.0
     if 0.0 < finer < 1.0 and tol > 0.0 and n_iter < max_iter:
-        rest = {"init": model.cluster_centers_, "n_init": 1, "max_iter": max_iter - n_iter}
-        model.set_params(**rest, tol=tol * finer).fit(points, sample_weight=weights)
+        further = {"init": model.cluster_centers_, "n_init": 1, "max_iter": max_iter - n_iter}
+        model.set_params(**further, tol=tol * finer).fit(points, sample_weight=weights)
         n_iter += int(model.n_iter_)
-    centers: FloatArray = model.cluster_centers_.astype(np.float64) * scale + shift
-    return Centers(centers, n_iter)
+    centers: FloatArray = model.cluster_centers_.astype(np.float64)
+    left = max_iter - n_iter
+    if left and isinstance(points, np.ndarray):
+        rows: Any = points  # float64, since they were centered
+        centers, n_passes = hartigan(
+            rows, weights, centers, max_iter=left, tol=least_gain, verbose=verbose
+        )
+        n_iter += n_passes
+    return Centers(centers * scale + shift, n_iter)
 
 
 def _sparse_variance(points: Any) -> float:

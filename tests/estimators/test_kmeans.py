@@ -31,6 +31,7 @@ from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.metrics.costs import kmeans_cost
 from daskcoreset.sensitivities import Lightweight, StrongKMeans
 from daskcoreset.testing import CountingScheduler
+from tests.tools.hostile import uneven_categories
 
 K = 5
 
@@ -97,6 +98,34 @@ def test_fit__as_good_as_kmeans_on_everything() -> None:
     assert len(model.coreset_) == 400
     assert model.coreset_.provenance["method"] == "kmeans"
     assert model.n_iter_ >= 1
+
+
+@pytest.mark.parametrize("representatives", ["rows", "centroids"])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("lazy", [False, True])
+def test_fit__uneven_categories_as_good_as_kmeans_on_everything(
+    representatives: Any, sparse: bool, lazy: bool
+) -> None:
+    rows = uneven_categories(20_000, 60)
+    full = KMeans(30, n_init=3, random_state=0).fit(rows)
+    made: Any = sp.csr_array(rows) if sparse else rows
+    if lazy:
+        made = da.from_array(rows, chunks=(5000, 60))
+        made = made.map_blocks(sp.csr_array) if sparse else made
+    model = CoresetKMeans(30, size=5000, representatives=representatives, random_state=0)
+    cost = kmeans_cost(rows, model.fit(made).cluster_centers_)
+    assert cost <= 1.001 * full.inertia_
+    assert model.coreset_inertia_ == pytest.approx(float(cost), rel=0.02)
+
+
+def test_fit__max_iter_and_n_iter_are_those_of_the_twin() -> None:
+    for steps in (1, 3):
+        options: Any = {"n_init": 1, "max_iter": steps, "tol": 0.0, "random_state": 0}
+        # An array as `init`, for the seeds of the two differ.
+        twin = KMeans(40, init=X[:40], **options).fit(X.astype(np.float64))
+        model = CoresetKMeans(40, init=X[:40], size=len(X), **options).fit(X)
+        assert model.n_iter_ == twin.n_iter_ == steps
+        assert model.inertia_ == pytest.approx(twin.inertia_, rel=1e-6)
 
 
 @pytest.mark.parametrize("method", ["kmeans", "lightweight", "uniform", StrongKMeans(2)])

@@ -111,6 +111,12 @@ def _separable() -> tuple[FloatArray, AnyArray]:
     return X, X[:, 0] > 0
 
 
+def uneven_categories(n: int, n_categories: int) -> FloatArray:
+    """One column of categories in one-hot form, a few of which most rows have."""
+    drawn = np.random.default_rng(5).zipf(1.5, n) - 1
+    return np.eye(n_categories)[np.minimum(drawn, n_categories - 1)]
+
+
 def _sparse() -> Any:
     return sp.random_array((N, 12), density=0.2, format="csr", rng=np.random.default_rng(0))
 
@@ -121,6 +127,7 @@ INSTANCES: dict[str, Callable[[], Instance]] = {
     "alternating signs": lambda: _instance(_column(np.where(_rows % 2, 1.0, -1.0))),
     "angle of 25 steps": lambda: _instance(_angle()),
     "one-hot of ten": lambda: _instance(np.eye(10)[_rows % 10]),
+    "one-hot of uneven counts": lambda: _instance(uneven_categories(N, 30)),
     "ten interleaved clusters": lambda: _instance(_interleaved()),
     "sorted by class": lambda: _instance(np.sort(_normal(), axis=0), _few >= N - 40),
     # a few rows with nearly all of the cost

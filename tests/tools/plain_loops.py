@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.core.rowwise_numba import WHOLE_UNIT
-from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, MaskArray
 
 
 def column_moments(
@@ -208,6 +208,69 @@ def cell_costs(
     costs += np.bincount(labels, weights=inner, minlength=len(costs))
 
 
+def transfer_gains(  # noqa: PLR0917 - as the compiled loops have it
+    points: AnyArray,
+    weights: FloatArray,
+    labels: IndexArray,
+    centers: FloatArray,
+    mass: FloatArray,
+    counts: IndexArray,
+) -> FloatArray:
+    """Return what the move of every row to every cell would gain, of shape (n, k)."""
+    u, own = weights[:, np.newaxis], labels[:, np.newaxis]
+    gaps = points[:, np.newaxis] - centers
+    squares = np.einsum("ikj,ikj->ik", gaps, gaps)
+    rest = mass[labels] - weights
+    stays = (counts[labels] < 2) | (rest <= 1e-6 * mass[labels])
+    factor = np.where(stays, 0.0, mass[labels] / np.where(stays, 1.0, rest))
+    saved = factor[:, np.newaxis] * u * np.take_along_axis(squares, own, 1)
+    gains = saved - mass / (mass + u) * u * squares
+    gains[gains <= 1e-9 * saved] = 0.0
+    np.put_along_axis(gains, own, 0.0, 1)
+    return np.asarray(gains)
+
+
+def movable_rows(  # noqa: PLR0917 - as the compiled loop takes them
+    points: AnyArray,
+    weights: FloatArray,
+    labels: IndexArray,
+    centers: FloatArray,
+    mass: FloatArray,
+    counts: IndexArray,
+    live: MaskArray,
+) -> IndexArray:
+    gains = transfer_gains(points, weights, labels, centers, mass, counts)
+    gains[:, ~live] *= live[labels][:, np.newaxis]
+    return np.flatnonzero((gains > 0.0).any(axis=1))
+
+
+def move_rows(  # noqa: PLR0917 - as the compiled loop takes them
+    points: AnyArray,
+    weights: FloatArray,
+    rows: IndexArray,
+    labels: IndexArray,
+    centers: FloatArray,
+    mass: FloatArray,
+    counts: IndexArray,
+    live: MaskArray,
+) -> tuple[int, float]:
+    live[:] = False
+    moved, total = 0, 0.0
+    for i in rows:
+        one = slice(i, i + 1)
+        gains = transfer_gains(points[one], weights[one], labels[one], centers, mass, counts)[0]
+        to, cell = int(gains.argmax()), labels[i]
+        if gains[to] > 0.0:
+            both = np.array([cell, to])
+            change = weights[i] * np.array([-1.0, 1.0])
+            mass[both] += change
+            counts[both] += -1, 1
+            centers[both] += (change / mass[both])[:, np.newaxis] * (points[i] - centers[both])
+            labels[i], live[both] = to, True
+            moved, total = moved + 1, total + float(gains[to])
+    return moved, total
+
+
 def _measures(points: AnyArray, center: FloatArray, boxes: bool) -> FloatArray:
     gaps = np.abs(points.astype(np.float64) - center)
     return np.asarray(gaps.max(axis=1) if boxes else np.einsum("ij,ij->i", gaps, gaps))
@@ -380,6 +443,7 @@ LOOPS: dict[str, tuple[str, ...]] = {
         "kmeans_plus_plus", "nearest_center", "cell_means", "own_distances",
         "cell_costs",
     ),
+    "daskcoreset.solvers.hartigan_numba": ("movable_rows", "move_rows"),
     "daskcoreset.constructions.coverage.metric_numba": (
         "open_cells", "approach", "nearest",
     ),
