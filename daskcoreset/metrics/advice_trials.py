@@ -295,7 +295,9 @@ class Trials:
         rng = stream(self.seed, Stage.SIZING, 2)
         # By chance, the best of all trials counts: a rough one of few rows does to begin with.
         rows = self._drawn(self.task.candidates[0], rng) if self.task.by_chance else self.rows
-        self.start = self.best = self._solution(rows, rng)
+        with warnings.catch_warnings():  # as of trials
+            warnings.simplefilter("ignore")
+            self.start = self.best = self._solution(rows, rng)
         self.least_cost = self.task.cost(self.objective, self.rows, self.best)
 
     def run(self, candidates: Sequence[Candidate], count: int) -> None:

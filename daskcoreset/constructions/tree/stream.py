@@ -235,7 +235,7 @@ class CoresetStream:
     `leaf_size` :math:`) + 1` coresets of `inner_size` rows, whatever n is; after 8 leaves, of
     which each is thinned first and four are reduced together, also up to 12 times `inner_size`
     candidates. The coreset depends on the sequence of the rows and on the seed, not on how they
-    were cut into batches.
+    were cut into batches. One thread at a time may feed a stream: two have no order of rows.
 
     Parameters
     ----------
