@@ -331,12 +331,17 @@ def _kernels() -> dict[str, str]:
 
 def _logistic() -> dict[str, str]:
     """Least ratio of the excess costs of one read and of two, where two are made."""
-    ratios = []
+    ratios, sets = [], set()
     for part in re.split(r"^## ", (RESULTS / "logistic.md").read_text(), flags=re.MULTILINE)[1:]:
-        if not part.startswith("w8a"):  # of so many columns that a second read is of no use
-            cells = next(row for row in _cells(part) if row[0] == "the same problem")
-            ratios.append(_number(cells[2]) / _number(cells[3]))
-    return {"logistic_sets": f"{len(ratios)}", "logistic_least": f"{min(ratios):.1f}"}
+        name = part.split(":")[0]
+        if name != "w8a":  # of so many columns that a second read is of no use
+            head, *rows = _cells(part)
+            cells = dict(
+                zip(head, next(row for row in rows if row[0] == "the same problem"), strict=True)
+            )
+            ratios.append(_number(cells["one read"]) / _number(cells["two reads"]))
+            sets.add(name)
+    return {"logistic_sets": f"{len(sets)}", "logistic_least": f"{min(ratios):.1f}"}
 
 
 def _svm_losses() -> dict[str, str]:
