@@ -388,14 +388,15 @@ def test_advise__foretells_errors_over_an_optimum(
     many = 400 if len(X) < 1000 else 10
     other = KMeans(k, n_init=many, tol=0.0, random_state=0).fit(X - middle)
     costs, best = [], kmeans_cost(X, other.cluster_centers_ + middle)
-    for seed in range(8):
+    # Of few rows single ones move to better optima than steps of Lloyd from many starts find.
+    for seed in range(40 if len(X) < 1000 else 8):
         kind: Any = "centroids" if advice.name == "centroids" else "rows"
         model = CoresetKMeans(k, size=budget, representatives=kind, random_state=seed).fit(X)
         start = model.cluster_centers_
         costs.append(kmeans_cost(X, start))
         ended = KMeans(k, init=start - middle, n_init=1, tol=0.0, max_iter=1000).fit(X - middle)
         best = min(best, kmeans_cost(X, ended.cluster_centers_ + middle))
-    errors = np.array(costs) / best - 1.0
+    errors = np.array(costs) / min(best, *costs) - 1.0
     assert 0.5 * errors.mean() < advice.error < 2.0 * errors.mean()
     assert np.mean((errors >= advice.low) & (errors <= advice.high)) >= 0.75
 
