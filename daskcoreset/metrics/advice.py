@@ -206,16 +206,18 @@ def advise(
     One read gathers a pilot: of up to 50,000 rows all of them, of more a coreset by the safest
     construction for the task, in which rare rows that cost much are present, and the exact
     moments of all rows. Coresets by each construction are drawn from the pilot and solved, k-means
-    and mixtures as by `daskcoreset.CoresetKMeans` and `daskcoreset.CoresetGaussianMixture`, and the
-    solutions evaluated on the pilot: errors and intervals are over the best solution known, and
-    hold what the solver misses by its starts. Mixtures are told apart by the negative
-    log-likelihood; what it is above the least one is the error, as a share of
-    `daskcoreset.objectives.MixtureCost`, which is never negative. The
-    least error is chosen. Among several, apart by 5 % or a standard error at most, that of the
-    coreset decides, for which k-means starts at the best solution known, and then the order of
-    the table, in which the safest come first; remarks say so. A uniform sample is never chosen
-    where a single row would have half of its cost. Where the budget takes all rows, errors are
-    what starts miss, and alike for all constructions. What starts miss in the trials of any
+    as by `daskcoreset.CoresetKMeans`, and the solutions evaluated on the pilot: errors and
+    intervals are over the best solution known, and hold what the solver misses by its starts.
+    Mixtures have the starts of `daskcoreset.CoresetGaussianMixture`, and another model: its
+    `reg_covar` is a thousandth of the mean variance of the columns, and covariances are diagonal
+    where columns are more than 30. Fits with other settings err differently, above all where data
+    are flat in a direction. Mixtures are told apart by the negative log-likelihood; what it is
+    above the least one is the error, as a share of `daskcoreset.objectives.MixtureCost`, which is
+    never negative. The least error is chosen. Among several, apart by 5 % or a standard error at
+    most, that of the coreset decides, for which solvers start at the best solution known, and then
+    the order of the table, in which the safest come first; remarks say so. A uniform sample is
+    never chosen where a single row would have half of its cost. Where the budget takes all rows,
+    errors are what starts miss, and alike for all constructions. What starts miss in the trials of any
     construction is in the intervals of all. Those of linear models are at least as wide as if
     errors were quadratic forms in all parameters, and wider where weights met a part only of the
     sums that they are calibrated to, as with many rare columns: remarks say so.
@@ -390,7 +392,7 @@ def _beyond(summary: Any, pilot: Coreset, trials: Trials) -> str:
         return ""
     low, high = points.min(axis=0), points.max(axis=0)
     gaps = np.maximum(np.maximum(low - summary.low, summary.high - high), 0.0)
-    cost = trials.scale() * trials.size / max(float(pilot.weights.sum()), 1e-300)
+    cost = trials.scale * trials.size / max(float(pilot.weights.sum()), 1e-300)
     if cost > 0.0 and float(gaps.max()) ** 2 > _HEAVY * cost:
         return f"values of column {int(gaps.argmax())} are outside of the pilot's"
     return ""

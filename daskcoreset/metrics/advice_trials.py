@@ -99,13 +99,6 @@ def _clustered(
     return found.centers
 
 
-def _mixed(objective: MixtureCost, rows: Block, rng: np.random.Generator, start: Any = None) -> Any:
-    """Fit as `CoresetGaussianMixture` does by default, or from a given mixture."""
-    n_distinct = len(np.unique(np.asarray(rows.points)[rows.weights > 0.0], axis=0))
-    alike = start is not None and len(start.means) == min(objective.n_components or 1, n_distinct)
-    return objective.solve_well(rows, rng, start if alike else None)
-
-
 def _of_centroids(n_clusters: int) -> StrongKMeans:
     return StrongKMeans(n_clusters, representatives="centroids")
 
@@ -168,7 +161,7 @@ TASKS: dict[str, Task] = {
         _methods("mixture", "lightweight", "uniform"),
         "mixture",
         clusters=True,
-        solve=_mixed,
+        solve=MixtureCost.solve_well,
         cost=MixtureCost.negative_log_likelihood,
         by_chance=True,
     ),
@@ -268,6 +261,10 @@ class Trials:
         Rows of the coreset of every trial, by candidate.
     least_cost : float
         Of the best solution known, as the task tells solutions apart.
+    scale : float
+        Cost of the best solution known, of which errors are shares.
+    none : float
+        Cost that is nothing but rounding beside that of the first solution.
     seconds : dict of str to float
         Of the quickest build from the pilot, by candidate: the first one compiles loops.
     unmet : set of str
@@ -297,8 +294,9 @@ class Trials:
         rows = self._drawn(self.task.candidates[0], rng) if self.task.by_chance else self.rows
         with warnings.catch_warnings():  # as of trials
             warnings.simplefilter("ignore")
-            self.start = self.best = self._solution(rows, rng)
-        self.least_cost = self.task.cost(self.objective, self.rows, self.best)
+            first = self._solution(rows, rng)
+        self._keep(first, self.task.cost(self.objective, self.rows, first))
+        self.none = 1e-12 * self.scale
 
     def run(self, candidates: Sequence[Candidate], count: int) -> None:
         """Try each candidate `count` times more."""
@@ -361,8 +359,13 @@ class Trials:
             return np.inf
         cost = self.task.cost(self.objective, self.rows, solution)
         if cost < self.least_cost:
-            self.least_cost, self.best = cost, solution
+            self._keep(solution, cost)
         return cost
+
+    def _keep(self, solution: Any, cost: float) -> None:
+        """Take a solution for the best one known."""
+        self.least_cost, self.best = cost, solution
+        self.scale = _own_cost(self.objective, self.rows, solution)
 
     def errors(self, name: str, *, of_coreset: bool = False) -> FloatArray:
         """Relative errors of the solutions, for all rows in place of the pilot.
@@ -371,22 +374,16 @@ class Trials:
         """
         gaps = np.array((self.coreset_costs if of_coreset else self.costs)[name]) - self.least_cost
         # A cost of nothing but rounding is one of zero, over which any other is infinitely more.
-        none = 1e-12 * _own_cost(self.objective, self.rows, self.start)
-        scale = self.scale()
-        if scale <= max(none, 1e-300):
-            return np.where(gaps <= max(none, self._rounding()), 0.0, np.inf)
-        errors = np.maximum(gaps / scale, 0.0)
+        if self.scale <= max(self.none, 1e-300):
+            return np.where(gaps <= max(self.none, self._rounding()), 0.0, np.inf)
+        errors = np.maximum(gaps / self.scale, 0.0)
         if self.task.by_chance and not of_coreset:
             # What the coreset itself costs more on all rows; starts miss as much on either.
             own = np.array(self.coreset_costs[name]) - self.least_cost
-            own = np.maximum(own / scale, 0.0)
+            own = np.maximum(own / self.scale, 0.0)
             with np.errstate(invalid="ignore"):
                 return errors + np.nan_to_num(own * (self._beyond_pilot(name) - 1.0), posinf=0.0)
         return errors * self._beyond_pilot(name)
-
-    def scale(self) -> float:
-        """Cost of the best solution known, of which errors are shares."""
-        return _own_cost(self.objective, self.rows, self.best)
 
     def _beyond_pilot(self, name: str) -> float:
         """How much more a coreset of all rows errs than one of the pilot."""

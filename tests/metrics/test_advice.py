@@ -189,6 +189,15 @@ def test_mixtures__start_from_the_best_one_known() -> None:
     assert len(few.means) == 2
 
 
+def test_advise__mixtures_of_sparse_rows() -> None:
+    rng = np.random.default_rng(0)
+    X = sp.random_array((600, 6), density=0.2, random_state=rng, format="csr")
+    asked: Any = {"task": "mixture", "n_clusters": 2, "budget": 100, "random_state": 0}
+    sparse, dense = advise(X, **asked), advise(X.toarray(), **asked)
+    assert sparse.name == dense.name
+    assert sparse.error == pytest.approx(dense.error, rel=0.1)
+
+
 def test_advise__tells_mixture_coresets_from_uniform_rows_where_these_miss_a_component() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20_000, 2))
