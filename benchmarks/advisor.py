@@ -1,7 +1,8 @@
 """Whether `advise` chooses well, and whether its intervals hold.
 
 For every task and set: ask for advice, then build by every construction with other seeds, solve as
-a user would (k-means as `CoresetKMeans` does by default), and evaluate on all rows. The error is
+the advisor does (k-means as `CoresetKMeans` by default; mixtures with a coarser floor of variances
+than `CoresetGaussianMixture` has), and evaluate on all rows. The error is
 relative to the best solution known. A choice is good where its mean error is within 10 % of the
 least one; the interval is for single builds of what was chosen. "rows" is clustering once more,
 among the constructions whose coresets are rows.
@@ -213,8 +214,10 @@ def report(data: dict[str, Any]) -> str:
     lines += [
         (
             "Mean relative errors of solutions on all rows, in %, with 95 % intervals of the mean, "
-            "over the best solution known. Solved as users would, k-means as `CoresetKMeans` does "
-            "by default: what its starts miss is in the errors, and in those foretold. "
+            "over the best solution known. Solved as the advisor does, k-means as `CoresetKMeans` "
+            "by default, mixtures with a coarser floor of variances than "
+            "`CoresetGaussianMixture` has: what starts miss is in the errors, and in those "
+            "foretold. "
             "Chance: the mean of the paired differences is within two of its standard errors. "
             "Regression is that of the first column by the others. Seconds are of the advice, on "
             "two processors shared with much other work. At most 20,000 rows of a real set for "

@@ -75,9 +75,9 @@ def rough_cells(
     Returns
     -------
     Partition
-        Of up to 16,384 rows, or 64 k, those of `seed_cells`. Of more rows about 1.2 k cells,
-        and up to 4 k as long as every 0.6 k further ones halve the cost; fewer where fewer rows
-        are distinct.
+        Of up to 16,384 rows, or 64 k, those of `seed_cells`. Of more rows about 1.2 k cells, or
+        17, and up to 4 k as long as every 0.6 k further ones halve the cost; fewer where fewer
+        rows are distinct.
 
     Notes
     -----
