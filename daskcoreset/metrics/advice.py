@@ -204,23 +204,23 @@ def advise(
     r"""Say which construction to build by, how many rows, and what error to expect.
 
     One read gathers a pilot: of up to 50,000 rows all of them, of more a coreset by the safest
-    construction for the task, in which rare rows that cost much are present, and the exact
-    moments of all rows. Coresets by each construction are drawn from the pilot and solved, k-means
-    as by `daskcoreset.CoresetKMeans`, and the solutions evaluated on the pilot: errors and
-    intervals are over the best solution known, and hold what the solver misses by its starts.
-    Mixtures have the starts of `daskcoreset.CoresetGaussianMixture`, and another model: its
-    `reg_covar` is a thousandth of the mean variance of the columns, and covariances are diagonal
-    where columns are more than 30. Fits with other settings err differently, above all where data
-    are flat in a direction. Mixtures are told apart by the negative log-likelihood; what it is
-    above the least one is the error, as a share of `daskcoreset.objectives.MixtureCost`, which is
-    never negative. The least error is chosen. Among several, apart by 5 % or a standard error at
-    most, that of the coreset decides, for which solvers start at the best solution known, and then
-    the order of the table, in which the safest come first; remarks say so. A uniform sample is
-    never chosen where a single row would have half of its cost. Where the budget takes all rows,
-    errors are what starts miss, and alike for all constructions. What starts miss in the trials of any
-    construction is in the intervals of all. Those of linear models are at least as wide as if
-    errors were quadratic forms in all parameters, and wider where weights met a part only of the
-    sums that they are calibrated to, as with many rare columns: remarks say so.
+    construction for the task, in which rare rows that cost much are present, and the exact moments
+    of all rows. Coresets by each construction are drawn from the pilot and solved, k-means as by
+    `daskcoreset.CoresetKMeans`, and the solutions evaluated on the pilot: errors and intervals are
+    over the best solution known, and hold what the solver misses by its starts. Mixtures have the
+    starts of `daskcoreset.CoresetGaussianMixture`, and another model: its `reg_covar` is a
+    thousandth of the mean variance of the columns, and covariances are diagonal where columns are
+    more than 30. Fits with other settings err differently, above all where data are flat in a
+    direction. Mixtures are told apart by the negative log-likelihood; what it is above the least
+    one is the error, as a share of `daskcoreset.objectives.MixtureCost`, which is never negative.
+    The least error is chosen. Among several, apart by 5 % or a standard error at most, that of the
+    coreset decides, for which solvers start at the best solution known, and then the order of the
+    table, in which the safest come first; remarks say so. A uniform sample is never chosen where a
+    single row would have half of its cost. Where the budget takes all rows, errors are what starts
+    miss, and alike for all constructions. What starts miss in the trials of any construction is in
+    the intervals of all. Those of linear models are at least as wide as if errors were quadratic
+    forms in all parameters, and wider where weights met a part only of the sums that they are
+    calibrated to, as with many rare columns: remarks say so.
 
     Parameters
     ----------
