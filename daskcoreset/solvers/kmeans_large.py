@@ -28,8 +28,8 @@ def solve_in_parts(points: Points, weights: FloatArray, n_clusters: int, seed: i
     """Reduce the rows to four centroids a cluster, in parts, and run k-means on these.
 
     The work is that of m times the root of k, and a bounded number of times 4 k times k: for
-    k-means++ once, and for two passes of Hartigan's method, which looks at a centroid and all
-    clusters twice in a pass at most. Lloyd's steps on all rows take m times k each. With four
+    k-means++ once, and for two passes of Hartigan's method, in which a centroid meets all clusters
+    once, and then twice at most. Lloyd's steps on all rows take m times k each. With four
     rows to a cluster the means follow a row that moves by much, and Lloyd's steps, which do not
     ask how much, end at once. Without the second half, clusters that lie apart are missed:
     parts get centers by their costs, and not by the clusters in them.
@@ -65,7 +65,7 @@ def solve_in_parts(points: Points, weights: FloatArray, n_clusters: int, seed: i
         further = rows[np.argsort(-costs, kind="stable")[:missing]]
         centers = np.concatenate([centers, further.astype(np.float64)])
     exact = np.ascontiguousarray(rows, dtype=np.float64)
-    centers, n_passes = hartigan(exact, u, centers, max_iter=_PASSES, tol=0.0)
+    centers, n_passes = hartigan(exact, u, centers, max_iter=_PASSES, tol=0.0, settled=False)
     return Centers(centers, 1 + n_passes)  # the means of the cells of the seeds are a step
 
 

@@ -9,6 +9,7 @@ from daskcoreset.core.points import deduplicate
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.solvers import kmeans_large as module
+from daskcoreset.solvers.hartigan import hartigan
 from daskcoreset.solvers.kmeans import lloyd_step, nearest
 from daskcoreset.solvers.kmeans_large import solve_by_faiss, solve_in_parts
 from tests.solvers.test_hartigan import HOSTILE, categories, cost_of, rare_ones_together
@@ -105,7 +106,7 @@ def test_solve_in_parts__work_is_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
     rows = np.random.default_rng(0).normal(size=(4000, 5))
     found = solve_in_parts(rows, np.ones(4000), 200, 0)
     solved, u, start = _start(monkeypatch, rows, np.ones(4000), 200, 0)
-    more, n_iter = module.hartigan(solved, u, start, max_iter=100, tol=0.0)
+    more, n_iter = hartigan(solved, u, start, max_iter=100, tol=0.0, settled=False)
     assert found.n_iter == 3 < n_iter  # means of the seeds' cells, and two passes
     assert cost_of(solved, u, more) < cost_of(solved, u, found.centers)
 
