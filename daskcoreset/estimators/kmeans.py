@@ -273,8 +273,9 @@ class CoresetKMeans(SparseInput, ClusteringModel):
     solver : {"scikit-learn", "parts", "faiss"}, default="scikit-learn"
         What solves on the coreset. The other two are for thousands of clusters, and take neither
         `init` nor `n_init`: "parts" reduces the coreset to four centroids a cluster, in the root
-        of 4 k parts, and makes k-means++ and three steps of Lloyd on these, with work of m times
-        the root of k and of 16 k times k where Lloyd's steps take m times k each; "faiss"
+        of 4 k parts, and makes k-means++ and two passes over single ones (see Notes) on these,
+        with work of m times the root of k and of some times 4 k times k where Lloyd's steps take
+        m times k each; "faiss"
         starts there and makes 25 steps in float32 by faiss, where that is installed. Both draw the
         coreset by a rough solution of 512 centers at most, so that a read takes no n times k
         either: its error is relative to the cost of so many.
@@ -352,9 +353,9 @@ class CoresetKMeans(SparseInput, ClusteringModel):
     Where Lloyd's steps end, Hartigan's go on: single rows of the coreset move to another
     cluster as long as the cost falls, its means having followed them. Clusters of few points
     and categories in one-hot form, which all lie at one distance, gain by it most
-    (``docs/guide/clustering.md``). It is left out where `max_iter` ended the best run, with
-    the other two solvers, and for sparse rows of more than :math:`2^{25}` numbers with their
-    zeros.
+    (``docs/guide/clustering.md``). It is left out where `max_iter` ended the best run, and for
+    sparse rows of more than :math:`2^{25}` numbers with their zeros. The other two solvers make
+    two passes over the centroids, whatever `max_iter` and `tol` are.
 
     Examples
     --------

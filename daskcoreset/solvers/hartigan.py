@@ -17,6 +17,7 @@ def hartigan(
     max_iter: int,
     tol: float,
     verbose: int = 0,
+    settled: bool = True,
 ) -> tuple[FloatArray, int]:
     r"""Move single rows between the cells of given centers as long as the cost falls.
 
@@ -34,7 +35,8 @@ def hartigan(
 
     A pass looks for rows by whose move the cells as they are would gain, out of cells that the
     pass before has changed or into these. Then it moves them one after another, those that still
-    gain, to where they cost least.
+    gain, to where they cost least. Where most rows will gain, the first pass tries all of them, and
+    looks at each once.
 
     Parameters
     ----------
@@ -42,13 +44,15 @@ def hartigan(
     weights : ndarray of shape (m,), float64
         Positive.
     centers : ndarray of shape (k, d), float64
-        Where Lloyd's steps have ended.
     max_iter : int
         Passes at most.
     tol : float
         Share of the cost: the pass that gains no more is the last.
     verbose : int, default=0
         Whether every pass prints a line.
+    settled : bool, default=True
+        Whether Lloyd's steps have ended at `centers`, so that few rows gain. If not, the first pass
+        goes through all rows, and does not look for those that gain: half of the work.
 
     Returns
     -------
@@ -77,7 +81,7 @@ def hartigan(
     cells.center()
     n_iter = 0
     while n_iter < max_iter:
-        n_moved, gain = cells.improve()
+        n_moved, gain = cells.improve(all_rows=not settled and n_iter == 0)
         if not n_moved:
             break
         n_iter += 1
@@ -106,12 +110,15 @@ class _Cells:
         self.counts = np.bincount(self.labels, minlength=k)
         self.live = np.ones(k, dtype=np.bool_)
 
-    def improve(self) -> tuple[int, float]:
+    def improve(self, *, all_rows: bool = False) -> tuple[int, float]:
         """Make a pass; return how many rows it moved, and by how much the cost fell."""
         from daskcoreset.solvers import hartigan_numba as loops
 
         state = self.labels, self.centers, self.mass, self.counts, self.live
-        rows = loops.movable_rows(self.points, self.weights, *state)
+        if all_rows:
+            rows = np.arange(len(self.points))
+        else:
+            rows = loops.movable_rows(self.points, self.weights, *state)
         n_moved, gain = loops.move_rows(self.points, self.weights, rows, *state)
         return n_moved, gain
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
 from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.solvers import hartigan_numba as numba_module
 from daskcoreset.solvers import kmeans as module
 from daskcoreset.solvers.hartigan import hartigan
 from daskcoreset.solvers.hartigan_numba import movable_rows, move_rows
@@ -101,10 +102,11 @@ def test_move_rows__same_in_plain_numpy_and_the_gain_is_that_of_the_cost(d: int)
     k=st.integers(1, 6),
     spread=st.sampled_from([0.0, 1.0, 5.0]),
     whole=st.booleans(),
+    settled=st.booleans(),
     seed=st.integers(0, 2**32),
 )
 def test_hartigan__no_move_is_left(  # noqa: PLR0917 - hypothesis fills them
-    n: int, d: int, k: int, spread: float, whole: bool, seed: int
+    n: int, d: int, k: int, spread: float, whole: bool, settled: bool, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
     points = rng.normal(size=(n, d))
@@ -112,7 +114,7 @@ def test_hartigan__no_move_is_left(  # noqa: PLR0917 - hypothesis fills them
         points = points.round()
     weights = np.exp(spread * rng.normal(size=n))
     start = points[rng.integers(0, n, k)] + 0.1
-    found, _ = hartigan(points, weights, start, max_iter=1000, tol=0.0)
+    found, _ = hartigan(points, weights, start, max_iter=1000, tol=0.0, settled=settled)
     before, after = (cost_of(points, weights, each) for each in (start, found))
     assert after <= before * (1.0 + 1e-12)
     labels = assign(points, found)[0]
@@ -133,6 +135,30 @@ def test_hartigan__plain_loops_find_the_same(monkeypatch: pytest.MonkeyPatch) ->
     plain, n_plain = hartigan(points, weights, centers, max_iter=50, tol=0.0)
     assert n_iter == n_plain > 1
     np.testing.assert_allclose(found, plain, atol=1e-12)
+
+
+def test_hartigan__from_seeds_a_first_pass_through_all_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    points, weights, _, centers, *_ = state_of(3, n=400)
+    looked_for: list[int] = []
+    loop: Any = movable_rows
+
+    def count(*given: Any) -> Any:
+        looked_for.append(len(given[0]))
+        return loop(*given)
+
+    monkeypatch.setattr(numba_module, "movable_rows", count)
+    options: dict[str, Any] = {"max_iter": 3, "tol": 0.0}
+    costs = []
+    for settled in (True, False):
+        looked_for.clear()
+        found, n_iter = hartigan(points, weights, centers, settled=settled, **options)
+        assert n_iter == 3
+        assert len(looked_for) == 2 + settled
+        costs.append(cost_of(points, weights, found))
+    assert max(costs) < cost_of(points, weights, centers)
+    assert costs[0] == pytest.approx(costs[1], rel=0.05)
 
 
 def test_hartigan__passes_and_tolerance_bound_the_work() -> None:
