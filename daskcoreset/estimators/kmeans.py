@@ -274,7 +274,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         What solves on the coreset. The other two are for thousands of clusters, and take neither
         `init` nor `n_init`: "parts" reduces the coreset to four centroids a cluster, in the root
         of 4 k parts, and makes k-means++ and two passes over single ones (see Notes) on these,
-        with work of m times the root of k and of some times 4 k times k where Lloyd's steps take
+        with work of m times the root of k and of a few times 4 k times k where Lloyd's steps take
         m times k each; "faiss"
         starts there and makes 25 steps in float32 by faiss, where that is installed. Both draw the
         coreset by a rough solution of 512 centers at most, so that a read takes no n times k
