@@ -26,11 +26,15 @@ from daskcoreset.metrics.advice_intervals import (
     missed_by_starts,
     quantiles,
 )
-from daskcoreset.metrics.advice_trials import TASKS, Candidate, Task, Trials, block_of
+from daskcoreset.metrics.advice_tasks import TASKS, Candidate, Task, block_of
+from daskcoreset.metrics.advice_trials import Trials
 
 # Rows of the pilot at least, and as a multiple of the rows advised about; of fewer rows than these
 # the pilot is all of them.
 _PILOT, _PILOT_MULTIPLE, _PILOT_MOST = 50_000, 8, 400_000
+
+# Products in a look at all rows of the pilot, of which there are some eighty; about two seconds.
+_PILOT_PRODUCTS = 10**10
 
 # Trials of every candidate at first, and of those that are close and of the one that is chosen. The
 # spread of six is at times half the true one, by chance, and a mean that was chosen for being
@@ -63,8 +67,9 @@ class Compared:
     ----------
     name : str
     error : float
-        Mean relative error of the trials: what the solution of a coreset costs more, on all rows,
-        than the best one known.
+        Mean error of the trials: what the solution of a coreset costs more, on all rows, than the
+        best one known, as a share of what that costs. Of mixtures how much less likely the rows
+        are, in nats a row.
     low, high : float
         Between which the error of one build is expected to lie.
     coreset_error : float
@@ -98,7 +103,8 @@ class Advice:
     size : int
     n_clusters : int or None
     error, low, high : float
-        Expected relative error of a solution, and the interval in which that of one build lies.
+        Expected error of a solution, as in `Compared`, and the interval in which that of one build
+        lies.
     uniform_is_enough : bool
         Whether a uniform sample of this size is as good as any of these constructions.
     reads, seconds, bytes_read : int, float, int or None
@@ -147,13 +153,16 @@ class Advice:
             "seed": self.seed,
         }
 
+    def _shown(self, error: float) -> str:
+        return f"{error:.3g} nats" if TASKS[self.task].in_nats else f"{100 * error:.3g} %"
+
     def _sentence(self) -> str:
         uniform = "; a uniform sample of this size is enough" if self.uniform_is_enough else ""
         cost = f"{counted(self.plan.reads, 'read')}, about {self.seconds:.2g} s"
         some = f"{self.size:,} of" if self.size < self.n_rows else "all of"
         return (
             f"{self.task}: {self.name}, {some} {counted(self.n_rows, 'row')}, expected error "
-            f"{_percent(self.error)} ({_percent(self.low)} to {_percent(self.high)}), "
+            f"{self._shown(self.error)} ({self._shown(self.low)} to {self._shown(self.high)}), "
             f"{cost}{uniform}"
         )
 
@@ -161,9 +170,9 @@ class Advice:
         return [
             (
                 one.name + " *" * (one.name == self.name),
-                _percent(one.error),
-                f"{_percent(one.low)} to {_percent(one.high)}",
-                _percent(one.coreset_error),
+                self._shown(one.error),
+                f"{self._shown(one.low)} to {self._shown(one.high)}",
+                self._shown(one.coreset_error),
                 str(one.reads),
                 one.remark,
             )
@@ -206,13 +215,11 @@ def advise(
     One read gathers a pilot: of up to 50,000 rows all of them, of more a coreset by the safest
     construction for the task, in which rare rows that cost much are present, and the exact moments
     of all rows. Coresets by each construction are drawn from the pilot and solved, k-means as by
-    `daskcoreset.CoresetKMeans`, and the solutions evaluated on the pilot: errors and intervals are
-    over the best solution known, and hold what the solver misses by its starts. Mixtures have the
-    starts of `daskcoreset.CoresetGaussianMixture`, and another model: its `reg_covar` is a
-    thousandth of the mean variance of the columns, and covariances are diagonal where columns are
-    more than 30. Fits with other settings err differently, above all where data are flat in a
-    direction. Mixtures are told apart by the negative log-likelihood; what it is above the least
-    one is the error, as a share of `daskcoreset.objectives.MixtureCost`, which is never negative.
+    `daskcoreset.CoresetKMeans` and mixtures as by `daskcoreset.CoresetGaussianMixture`, both with
+    their defaults, and the solutions evaluated on the pilot: errors and intervals are over the best
+    solution known, and hold what the solver misses by its starts. Mixtures are told apart by the
+    negative log-likelihood; what it is above the least one, in nats a row, is the error, for a
+    likelihood has no zero of which it could be a share. Fits with other settings err differently.
     The least error is chosen. Among several, apart by 5 % or a standard error at most, that of the
     coreset decides, for which solvers start at the best solution known, and then the order of the
     table, in which the safest come first; remarks say so. A uniform sample is never chosen where a
@@ -239,8 +246,9 @@ def advise(
     budget : int or None, default=None
         Rows at most; None takes the default size of `build`.
     epsilon : float or None, default=None
-        Error that is to be met: the smallest of the budget, its half, its quarter and its eighth
-        is advised at which the upper end of the interval is below. None advises the budget.
+        Error that is to be met, for mixtures in nats a row: the smallest of the budget, its half,
+        its quarter and its eighth is advised at which the upper end of the interval is below. None
+        advises the budget.
     sample_weight, chunks, on_invalid, progress, timeout
         As for `daskcoreset.build`.
     random_state : int, Generator, RandomState or None, default=None
@@ -365,6 +373,9 @@ def _piloted(
     blocks = row_blocks(X, labels, **{name: one for name, one in data.items() if name != "metric"})
     summaries = ("moments",) if blocks.schema.n_features <= _MOST_COLUMNS else ()
     rows = min(max(_PILOT, _PILOT_MULTIPLE * size), _PILOT_MOST)
+    if task.in_nats:  # with full covariances
+        affordable = _PILOT_PRODUCTS // ((parts or 1) * blocks.schema.n_features**2)
+        rows = max(min(rows, affordable), _PILOT_MULTIPLE * size)
     options: dict[str, Any] = {
         "size": rows, "random_state": seed, "progress": progress, "summaries": summaries, **data,
     }  # fmt: skip
@@ -393,6 +404,9 @@ def _beyond(summary: Any, pilot: Coreset, trials: Trials) -> str:
     low, high = points.min(axis=0), points.max(axis=0)
     gaps = np.maximum(np.maximum(low - summary.low, summary.high - high), 0.0)
     cost = trials.scale * trials.size / max(float(pilot.weights.sum()), 1e-300)
+    if trials.task.in_nats:  # half the square of deviations, where rows have half a nat a column
+        gaps = gaps / np.maximum(summary.std, 1e-300)
+        cost = float(trials.size * len(gaps))
     if cost > 0.0 and float(gaps.max()) ** 2 > _HEAVY * cost:
         return f"values of column {int(gaps.argmax())} are outside of the pilot's"
     return ""
@@ -498,7 +512,3 @@ def _least(candidates: Sequence[Candidate], errors: Sequence[Any], most: float) 
         for one, values in zip(candidates, errors, strict=True)
         if float(values.mean()) <= least or _gap(values, best) <= most
     ]
-
-
-def _percent(value: float) -> str:
-    return f"{100 * value:.3g} %"

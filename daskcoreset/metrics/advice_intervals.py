@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.metrics.advice_trials import Candidate, Trials
+from daskcoreset.metrics.advice_tasks import Candidate
+from daskcoreset.metrics.advice_trials import Trials
 
 # Error of coresets up to which what the solver misses on them is taken for what it misses on any.
 _NEAR = 0.1

@@ -95,15 +95,6 @@ class MixtureCost(Objective[Mixture]):
         """Mixture by EM from k-means."""
         return self._fit(block, rng, 50)
 
-    def solve_well(
-        self, block: Block, rng: np.random.Generator, start: Mixture | None = None
-    ) -> Mixture:
-        """Mixture by the starts of `daskcoreset.CoresetGaussianMixture`, or from a given one.
-
-        One of another number of components than the rows allow is no start.
-        """
-        return self._fit(block, rng, 100, start, n_init="auto")
-
     def seed(self, block: Block, rng: np.random.Generator) -> Mixture:
         """Mixture by one step of EM from k-means++ seeds."""
         return self._fit(block, rng, 2, init_params="k-means++")
@@ -138,26 +129,22 @@ class MixtureCost(Objective[Mixture]):
         block: Block,
         rng: np.random.Generator,
         steps: int,
-        start: Mixture | None = None,
         **options: Any,
     ) -> Mixture:
         from sklearn.exceptions import ConvergenceWarning
 
-        from daskcoreset.solvers.mixture.em import fit_before_steps, fit_mixture
+        from daskcoreset.solvers.mixture.em import fit_mixture
 
         rows = dense(block.points)
         mean = np.average(rows, axis=0, weights=block.weights)
         variance = float(np.average(np.square(rows - mean), axis=0, weights=block.weights).mean())
         distinct = len(np.unique(rows[block.weights > 0], axis=0))
-        n_components = min(require_parts(self), distinct)
-        if start is not None and len(start.means) == n_components:
-            options["warm_start"] = fit_before_steps(start)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             return fit_mixture(
                 rows,
                 block.weights,
-                n_components=n_components,
+                n_components=min(require_parts(self), distinct),
                 # Full matrices where they are small against the rows.
                 covariance_type="full" if rows.shape[1] <= 30 else "diag",
                 reg_covar=max(_FLOOR * variance, 1e-300),

@@ -20,7 +20,7 @@ from daskcoreset.core.typing import AnyArray
 from daskcoreset.metrics import advice as advisor
 from daskcoreset.metrics import advice_intervals as intervals
 from daskcoreset.metrics import advice_trials
-from daskcoreset.metrics.advice_trials import TASKS, Candidate
+from daskcoreset.metrics.advice_tasks import TASKS, Candidate, Drawn, block_of
 from daskcoreset.objectives import MixtureCost
 from daskcoreset.solvers.mixture.model import Mixture, mixture_from_covariances
 from daskcoreset.testing.tools import CountingArray
@@ -106,11 +106,9 @@ def test_advise__reads_once_and_foretells_the_error(
     costs = []
     for seed in range(4):
         coreset = build(rows, method=advice.method, size=500, n_clusters=5, random_state=seed)
-        solution = task.solve(
-            objective, advice_trials.block_of(coreset), np.random.default_rng(seed)
-        )
+        solution = task.solve(objective, Drawn(block_of(coreset)), np.random.default_rng(seed))
         costs.append(objective.cost(every, solution))
-    best = objective.cost(every, task.solve(objective, every, np.random.default_rng(0)))
+    best = objective.cost(every, task.solve(objective, Drawn(every), np.random.default_rng(0)))
     errors = np.array(costs) / min(best, *costs) - 1.0
     assert np.mean(errors <= advice.high) >= 0.75
 
@@ -127,10 +125,10 @@ def test_advise__foretells_what_starts_miss() -> None:
     costs = []
     for seed in range(4):
         coreset = build(X, method=advice.method, size=800, n_clusters=40, random_state=seed)
-        rows = advice_trials.block_of(coreset)
-        solution = task.solve(objective, rows, np.random.default_rng(seed))
+        rows = block_of(coreset)
+        solution = task.solve(objective, Drawn(rows), np.random.default_rng(seed))
         costs.append(objective.cost(every, solution))
-    best = objective.cost(every, task.solve(objective, every, rng))
+    best = objective.cost(every, task.solve(objective, Drawn(every), rng))
     errors = np.array(costs) / min(best, *costs) - 1.0
     assert np.mean(errors <= advice.high) >= 0.75
 
@@ -179,23 +177,46 @@ def test_mixtures__start_from_the_best_one_known() -> None:
     X = np.concatenate([rng.normal(size=(300, 1)), 50.0 + rng.normal(size=(300, 1))])
     rows, objective, task = Block(X, np.ones(600)), MixtureCost(2), TASKS["mixture"]
     start = mixture_of([0.5, 0.5], [0.5, 49.5], [1.0, 1.0])
-    near = task.solve(objective, rows, rng, start)
+    near = task.solve(objective, Drawn(rows), rng, start)
     assert near.means.ravel() == pytest.approx([X[:300].mean(), X[300:].mean()], abs=1e-6)
     assert near.means[0, 0] < near.means[1, 0]  # in the order of the start
     # From a mixture of another number of components nothing can go on.
-    three = task.solve(MixtureCost(3), rows, rng, start)
+    three = task.solve(MixtureCost(3), Drawn(rows), rng, start)
     assert len(three.means) == 3
-    few = task.solve(MixtureCost(3), rows.take(np.array([0, 599])), rng, three)
+    few = task.solve(MixtureCost(3), Drawn(rows.take(np.array([0, 599]))), rng, three)
     assert len(few.means) == 2
 
 
 def test_advise__mixtures_of_sparse_rows() -> None:
     rng = np.random.default_rng(0)
-    X = sp.random_array((600, 6), density=0.2, random_state=rng, format="csr")
+    X = rng.normal(size=(600, 4)) + np.repeat([0.0, 9.0], 300)[:, np.newaxis]
     asked: Any = {"task": "mixture", "n_clusters": 2, "budget": 100, "random_state": 0}
-    sparse, dense = advise(X, **asked), advise(X.toarray(), **asked)
+    sparse, dense = advise(sp.csr_array(X), **asked), advise(X, **asked)
     assert sparse.name == dense.name
     assert sparse.error == pytest.approx(dense.error, rel=0.1)
+
+
+def test_advise__errors_of_mixtures_are_nats_a_row() -> None:
+    """They do not depend on the units of the data, nor on the total of weights."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 2)) + np.repeat([0.0, 9.0], 1500)[:, np.newaxis]
+    asked: Any = {"task": "mixture", "n_clusters": 2, "budget": 100, "random_state": 0}
+    advice = advise(X, **asked)
+    assert f"expected error {advice.error:.3g} nats" in repr(advice)
+    assert " %" not in repr(advice).split("construction")[1]
+    # Eleven parameters on a hundred rows, which are drawn better than independently.
+    assert 1e-4 < advice.error < 11 / 2 / 100
+    other = advise(1000.0 * X, sample_weight=np.full(3000, 7.0), **asked)
+    assert other.error == pytest.approx(advice.error, rel=0.05)
+    assert " nats" in advice._repr_html_()
+
+
+@pytest.mark.parametrize("budget", [40, 400])
+def test_advise__mixtures_of_equal_rows_have_no_error(budget: int) -> None:
+    advice = advise(np.ones((500, 3)), task="mixture", n_clusters=3, budget=budget, random_state=0)
+    assert [one.error for one in advice.compared] == [0.0, 0.0, 0.0]
+    assert advice.high < 1e-9
+    assert advice.uniform_is_enough
 
 
 def test_advise__tells_mixture_coresets_from_uniform_rows_where_these_miss_a_component() -> None:

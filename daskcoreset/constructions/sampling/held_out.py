@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +12,10 @@ from daskcoreset.core.blocks import Block
 from daskcoreset.core.sampling import systematic
 from daskcoreset.core.typing import FloatArray, IndexArray, Points
 from daskcoreset.sensitivities.estimated_error import rows_outside
+
+# Of these the rows that choose among several models: runs of EM on 1,000 rows of the coreset ended
+# as well with them as with all, in half the time.
+MAX_SCREENING = 3000
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +81,38 @@ class HeldOut:
         unseen = np.maximum(1.0 - 1.0 / self.factors, 0.0)
         squares = float(unseen @ (weights * (of_held_out - rest)) ** 2)
         return mean, share * float(np.sqrt(squares) / weights.sum())
+
+    def judge(
+        self, score: Callable[[Any, Points], FloatArray], points: Points
+    ) -> Callable[[Any], float]:
+        """Return the function by which the best of several models is chosen.
+
+        Parameters
+        ----------
+        score : callable
+            From a model and rows to values, of which the mean is to be large.
+        points : ndarray of shape (m, d) or csr_array
+            Rows of the coreset.
+
+        Returns
+        -------
+        callable
+            From a model to an estimate of the mean over all the data, by 3,000 of the rows.
+
+        Examples
+        --------
+        >>> ones = np.ones(2)
+        >>> held_out = HeldOut(np.zeros((2, 1)), ones, 4 * ones, ones, total=10.0)
+        >>> judge = held_out.judge(lambda model, points: model + points[:, 0], ones[:, None])
+        >>> judge(5.0)
+        5.2
+        """
+        some = self.part(MAX_SCREENING)
+
+        def judged(model: Any) -> float:
+            return some.mean(score(model, points), score(model, some.points))[0]
+
+        return judged
 
     def part(self, count: int) -> HeldOut:
         """Return some of the rows, the same on every call, for what all of them would take long.
