@@ -42,6 +42,7 @@ from daskcoreset.solvers.mixture.model import (
     CovarianceType,
     Mixture,
     assign,
+    count_parameters,
     log_likelihood,
     responsibilities,
     sample,
@@ -66,10 +67,7 @@ def auto_mixture_size(n_components: int, covariance_type: CovarianceType, n_feat
     >>> [auto_mixture_size(k, "full", d) for k, d in ((3, 2), (10, 50))]
     [10000, 132590]
     """
-    k, d = n_components, n_features
-    pairs = d * (d + 1) // 2
-    shapes = {"full": k * pairs, "tied": pairs, "diag": k * d, "spherical": k}
-    return max(10_000, 10 * (shapes[covariance_type] + k * d + k - 1))
+    return max(10_000, 10 * count_parameters(covariance_type, n_components, n_features))
 
 
 class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[misc] # scikit-learn has no annotations

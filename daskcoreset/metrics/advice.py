@@ -13,7 +13,7 @@ import numpy as np
 from daskcoreset.build import build, default_size
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.deadline import time_limit
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError
+from daskcoreset.core.errors import CoresetWarning, InvalidInputError, warn_user
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.tables import counted, html_table, text_table
 from daskcoreset.core.typing import Metric
@@ -28,6 +28,7 @@ from daskcoreset.metrics.advice_intervals import (
 )
 from daskcoreset.metrics.advice_tasks import TASKS, Candidate, Task, block_of
 from daskcoreset.metrics.advice_trials import Trials
+from daskcoreset.solvers.mixture.model import count_parameters
 
 # Rows of the pilot at least, and as a multiple of the rows advised about; of fewer rows than these
 # the pilot is all of them.
@@ -219,7 +220,8 @@ def advise(
     their defaults, and the solutions evaluated on the pilot: errors and intervals are over the best
     solution known, and hold what the solver misses by its starts. Mixtures are told apart by the
     negative log-likelihood; what it is above the least one, in nats a row, is the error, for a
-    likelihood has no zero of which it could be a share. Fits with other settings err differently.
+    likelihood has no zero of which it could be a share. Fits with other settings err differently,
+    and advice takes as long as the dozens of fits that it compares.
     The least error is chosen. Among several, apart by 5 % or a standard error at most, that of the
     coreset decides, for which solvers start at the best solution known, and then the order of the
     table, in which the safest come first; remarks say so. A uniform sample is never chosen where a
@@ -270,6 +272,11 @@ def advise(
     Advice
         It prints as a table.
 
+    Warns
+    -----
+    CoresetWarning
+        If a mixture has more parameters than the budget has rows.
+
     Raises
     ------
     InvalidInputError, InvalidTypeError
@@ -303,6 +310,8 @@ def advise(
             X, y, plan_of, parts, size=size, seed=seed, progress=progress,
             rows_only=representatives == "rows" or y is not None, **data,
         )  # fmt: skip
+        if plan_of.in_nats:
+            _warn_of_parameters(parts or 1, trials.pilot.n_features, size)
         sizes = [size] if epsilon is None else [max(1, size // part) for part in (8, 4, 2, 1)]
         for rows in sizes:
             trials = Trials(trials.pilot, trials.task, parts, rows, trials.n_rows, seed)
@@ -354,6 +363,18 @@ def _check_task(task: str, needs: Task, y: Any, n_clusters: Any) -> None:
         raise InvalidInputError(f"y is missing, and task={task!r} needs labels; pass them.")
     if n_clusters is not None:
         as_int("n_clusters", n_clusters)
+
+
+def _warn_of_parameters(n_components: int, n_features: int, size: int) -> None:
+    count = count_parameters("full", n_components, n_features)
+    if count > size:
+        warn_user(
+            f"{counted(n_components, 'component')} of full covariances in "
+            f"{counted(n_features, 'column')} have {count:,} parameters, and {size:,} rows are "
+            f"fewer: mixtures learn them by heart, by whatever construction, and errors are large; "
+            f"pass a larger budget, or fewer columns. CoresetGaussianMixture with "
+            f'covariance_type="diag" needs fewer rows, and is not what is compared here.'
+        )
 
 
 def _piloted(

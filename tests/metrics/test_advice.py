@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -209,6 +210,16 @@ def test_advise__errors_of_mixtures_are_nats_a_row() -> None:
     other = advise(1000.0 * X, sample_weight=np.full(3000, 7.0), **asked)
     assert other.error == pytest.approx(advice.error, rel=0.05)
     assert " nats" in advice._repr_html_()
+
+
+def test_advise__warns_of_mixtures_with_more_parameters_than_rows() -> None:
+    X = np.random.default_rng(0).normal(size=(300, 12))
+    asked: Any = {"task": "mixture", "n_clusters": 2, "random_state": 0}
+    with pytest.warns(CoresetWarning, match="12 columns have 181 parameters, and 180 rows are few"):
+        advise(X, budget=180, **asked)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        advise(X, budget=181, **asked)
 
 
 @pytest.mark.parametrize("budget", [40, 400])

@@ -67,10 +67,21 @@ class Mixture:
     @property
     def n_parameters(self) -> int:
         """Free parameters: those of the covariances, k d means and k - 1 weights."""
-        k, d = self.means.shape
-        symmetric = d * (d + 1) // 2
-        free = {"full": k * symmetric, "tied": symmetric, "diag": k * d, "spherical": k}
-        return int(free[self.covariance_type] + k * d + k - 1)
+        return count_parameters(self.covariance_type, *self.means.shape)
+
+
+def count_parameters(covariance_type: CovarianceType, n_components: int, n_features: int) -> int:
+    """Return the free parameters of a mixture.
+
+    Examples
+    --------
+    >>> [count_parameters(kind, 3, 2) for kind in ("full", "tied", "diag", "spherical")]
+    [17, 11, 14, 11]
+    """
+    k, d = n_components, n_features
+    symmetric = d * (d + 1) // 2
+    free = {"full": k * symmetric, "tied": symmetric, "diag": k * d, "spherical": k}
+    return free[covariance_type] + k * d + k - 1
 
 
 def as_covariance_type(name: str) -> CovarianceType:
