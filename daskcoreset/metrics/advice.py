@@ -221,7 +221,8 @@ def advise(
     solution known, and hold what the solver misses by its starts. Mixtures are told apart by the
     negative log-likelihood; what it is above the least one, in nats a row, is the error, for a
     likelihood has no zero of which it could be a share. Fits with other settings err differently,
-    and advice takes as long as the dozens of fits that it compares.
+    and advice takes as long as the dozens of fits that it compares. The low ends of their
+    intervals allow for a best solution that is none better than those on coresets.
     The least error is chosen. Among several, apart by 5 % or a standard error at most, that of the
     coreset decides, for which solvers start at the best solution known, and then the order of the
     table, in which the safest come first; remarks say so. A uniform sample is never chosen where a

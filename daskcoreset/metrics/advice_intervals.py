@@ -54,6 +54,10 @@ def interval_of_build(
         fewest, most = quantiles(missed, confidence)
         low = min(low, _interval(own, confidence, spread, least)[0] + fewest)
         high = max(high, float(own.mean()) + most)
+    if trials.task.in_nats:
+        # Likelihoods have many optima: who fits all rows, or builds often, may know of none that
+        # is better than those on coresets.
+        low = max(0.0, low - trials.gained_on_all_rows())
     return low, max(high, float(errors.mean()))
 
 

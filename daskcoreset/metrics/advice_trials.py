@@ -193,6 +193,11 @@ class Trials:
                 return errors + np.nan_to_num(own * (self._beyond_pilot(name) - 1.0), posinf=0.0)
         return errors * self._beyond_pilot(name)
 
+    def gained_on_all_rows(self) -> float:
+        """Error of the best of all solutions on coresets."""
+        found = [min(costs) for one in (self.costs, self.coreset_costs) for costs in one.values()]
+        return (min(found) - self.least_cost) / self.scale
+
     def _beyond_pilot(self, name: str) -> float:
         """How much more a coreset of all rows errs than one of the pilot."""
         if self.n_rows == len(self.pilot):
