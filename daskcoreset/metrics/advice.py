@@ -221,14 +221,14 @@ def advise(
     solution known, and hold what the solver misses by its starts. Mixtures are told apart by the
     negative log-likelihood; what it is above the least one, in nats a row, is the error, for a
     likelihood has no zero of which it could be a share. Fits with other settings err differently,
-    and advice takes as long as the dozens of fits that it compares. The low ends of their
-    intervals allow for a best solution that is none better than those on coresets.
+    and advice about mixtures takes as long as the dozens of fits that it compares.
     The least error is chosen. Among several, apart by 5 % or a standard error at most, that of the
     coreset decides, for which solvers start at the best solution known, and then the order of the
     table, in which the safest come first; remarks say so. A uniform sample is never chosen where a
     single row would have half of its cost. Where the budget takes all rows, errors are what starts
     miss, and alike for all constructions. What starts miss in the trials of any construction is in
-    the intervals of all. Those of linear models are at least as wide as if errors were quadratic
+    the intervals of all. For mixtures their low ends allow for a best solution that is no better
+    than those on coresets. Those of linear models are at least as wide as if errors were quadratic
     forms in all parameters, and wider where weights met a part only of the sums that they are
     calibrated to, as with many rare columns: remarks say so.
 
