@@ -84,12 +84,14 @@ def new_directory(path: Path, *, may_replace: Callable[[], bool]) -> Iterator[Pa
             scratch.rename(path)
             _flush_entry(path.parent)
     except BaseException:
+        _take_back(scratch, path)
         shutil.rmtree(scratch, ignore_errors=True)
         raise
     finally:
         if lock is not None:
             os.close(lock)
-    _sweep(path)
+    with suppress(OSError):  # it is in its place, and the next writer removes what is left
+        _sweep(path)
 
 
 @contextmanager
@@ -287,14 +289,17 @@ def _make_folder(folder: Path) -> None:
 def _exchange(scratch: Path, path: Path) -> None:
     previous = _with_role(scratch, "previous")
     path.rename(previous)
-    try:
-        scratch.rename(path)
-    except BaseException:
-        previous.rename(path)
-        raise
+    scratch.rename(path)
     _flush_entry(path.parent)
     # The new directory is in place: a file of the old one that stays behind is no failure.
     shutil.rmtree(previous, ignore_errors=True)
+
+
+def _take_back(scratch: Path, path: Path) -> None:
+    """Put what was renamed aside back, where what was to take its place has not."""
+    previous = _with_role(scratch, "previous")
+    if previous.is_dir() and not path.exists():
+        previous.rename(path)
 
 
 def _flush(root: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,3 +58,41 @@ def test_new_file__in_what_is_no_folder_names_the_path(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=problem), new_file(tmp_path / "x") as scratch:
         raise OSError(f"no place for {scratch}")
     assert [one.name for one in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("at", range(3))
+def test_new_directory__that_is_interrupted_between_renames_loses_nothing(
+    at: int, after: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, renames, rename = tmp_path / "s", 0, os.rename
+    target.mkdir()
+    (target / "data").write_text("old")
+
+    def interrupted(*args: Any, **kwargs: Any) -> None:
+        nonlocal renames
+        renames += 1
+        if renames == at + 1 and not after:
+            raise KeyboardInterrupt
+        rename(*args, **kwargs)
+        if renames == at + 1 and after:
+            raise KeyboardInterrupt
+
+    def write(text: str) -> None:
+        with new_directory(target, may_replace=lambda: True) as scratch:
+            (scratch / "data").write_text(text)
+
+    monkeypatch.setattr(os, "rename", interrupted)
+    if at < 2:
+        with pytest.raises(KeyboardInterrupt):
+            write("new")
+    else:
+        write("new")
+        assert renames == 2
+    assert (target / "data").read_text() == (
+        "new" if at == 2 or (at, after) == (1, True) else "old"
+    )
+    monkeypatch.undo()
+    write("newer")
+    assert [path.name for path in tmp_path.iterdir()] == ["s"]
+    assert (target / "data").read_text() == "newer"

@@ -28,7 +28,15 @@ MACHINES = [TreeHistory, StreamHistory]
 
 REMOTE = [RemoteTreeHistory, RemoteStreamHistory]
 
-KINDS: tuple[Kind, ...] = ("killed", "data lost", "power cut", "full", "broken", "rival")
+KINDS: tuple[Kind, ...] = (
+    "killed",
+    "data lost",
+    "power cut",
+    "full",
+    "broken",
+    "rival",
+    "interrupted",
+)
 
 
 @pytest.fixture
@@ -90,6 +98,7 @@ def check_faults(seen: Counter[str]) -> None:
     assert seen["power cut: killed"] >= 2
     assert seen["full: refused"] >= 2
     assert seen["rival: refused"] >= 2
+    assert seen["interrupted: interrupted"] >= 2
 
 
 @pytest.mark.parametrize("machine", MACHINES)

@@ -15,6 +15,7 @@ import io
 import os
 import shutil
 import stat
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ from unittest import mock
 
 from hypothesis import strategies as st
 
-Kind = Literal["none", "killed", "data lost", "power cut", "full", "broken", "rival"]
+Kind = Literal["none", "killed", "data lost", "power cut", "full", "broken", "rival", "interrupted"]
 
 
 class Killed(BaseException):
@@ -41,6 +42,8 @@ class Fault:
         "killed" loses nothing that was written; "data lost" also the contents of files that were
         not flushed; "power cut" also entries of folders; "full" fails one call that needs space,
         "broken" one that removes something; "rival" calls another writer before the call.
+        "interrupted" raises `KeyboardInterrupt` once in the main thread, before the call or after
+        it, and all goes on.
     position : float
         The call, as a part of those of the change before. Where there are fewer calls, the change
         comes to its end first; then the power is cut.
@@ -59,6 +62,11 @@ def faults(*kinds: Kind) -> st.SearchStrategy[Fault]:
 NEED_SPACE = ("write", "mkdir", "fsync", "rename", "replace", "link")
 
 REMOVE = ("unlink", "rmdir", "remove")
+
+
+def is_after(fault: Fault) -> bool:
+    """Whether an interrupt comes after its call: every other one does."""
+    return bool(int(fault.position * 32) // 2 % 2)
 
 
 @dataclass
@@ -80,6 +88,7 @@ class Disk:
     _at: int = -1
     _armed: bool = False
     _dead: bool = False
+    _pressed: bool = False
     _root: Path = Path()
     _count: int = 0
     _names: dict[int, set[str]] = field(default_factory=dict)
@@ -122,7 +131,7 @@ class Disk:
                 raise Killed
         finally:
             _wait_for_writers()
-            self._armed = self._dead = False
+            self._armed = self._dead = self._pressed = False
             self.calls = max(self._count, 8)
             if loses:
                 self._lose()
@@ -146,6 +155,10 @@ class Disk:
             self._at = -1
             number = errno.ENOSPC if kind == "full" else errno.EIO
             raise OSError(number, os.strerror(number))
+        if kind == "interrupted" and threading.current_thread() is threading.main_thread():
+            self._at, self._pressed = -1, is_after(self._fault)
+            if not self._pressed:
+                raise KeyboardInterrupt
         if kind == "rival" and self.rival is not None:
             self._at, self._armed = -1, False
             try:
@@ -153,17 +166,24 @@ class Disk:
             finally:
                 self._armed = True
 
+    def _after_step(self) -> None:
+        if self._pressed and threading.current_thread() is threading.main_thread():
+            self._pressed = False
+            raise KeyboardInterrupt
+
     def _counted(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def counted(*args: Any, **kwargs: Any) -> Any:
             if not self._armed or (kwargs.get("dir_fd") is None and not self._has(args[0])):
                 return function(*args, **kwargs)
             self._step(name)
             if name not in {"rename", "replace"}:
-                return function(*args, **kwargs)
-            old, new = Path(args[0]), Path(args[1])
-            replaced = new.read_bytes() if new.is_file() else None
-            result = function(*args, **kwargs)
-            self._renamed.append((old, new, replaced))
+                result = function(*args, **kwargs)
+            else:
+                old, new = Path(args[0]), Path(args[1])
+                replaced = new.read_bytes() if new.is_file() else None
+                result = function(*args, **kwargs)
+                self._renamed.append((old, new, replaced))
+            self._after_step()
             return result
 
         return counted
@@ -186,6 +206,7 @@ class Disk:
             ]
         else:
             self._contents[status.st_ino] = (status.st_mtime_ns, status.st_size)
+        self._after_step()
 
     def _open(self, file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
         if self._armed and isinstance(file, (str, os.PathLike)) and set(mode) & set("wxa+"):
@@ -239,6 +260,7 @@ class Connection:
 
     "killed" comes before a request, and "power cut" after it; of "data lost" the answer is lost,
     once; "broken" cuts the connection once before a request is done, and "full" for good.
+    "interrupted" raises `KeyboardInterrupt` once before or after a request.
     """
 
     calls: int = 20
@@ -293,7 +315,7 @@ class Connection:
         kind = self._fault.kind
         self._at = -1
         self._dead = kind in {"killed", "power cut", "full"}
-        if kind in {"power cut", "data lost"}:
+        if kind in {"power cut", "data lost"} or (kind == "interrupted" and is_after(self._fault)):
             send()
         if kind == "rival" and self.rival is not None:
             self._armed = False
@@ -307,6 +329,8 @@ class Connection:
     def _error(self) -> BaseException:
         from obstore.exceptions import GenericError
 
+        if self._fault.kind == "interrupted":
+            return KeyboardInterrupt()
         return Killed() if self._fault.kind in {"killed", "power cut"} else GenericError("cut")
 
 

@@ -102,6 +102,8 @@ class History(RuleBasedStateMachine):
                 work()
         except Killed:
             outcome = "killed"
+        except KeyboardInterrupt:
+            outcome = "interrupted"
         except StoreError:
             outcome = "refused"
         except InvalidInputError:
@@ -158,7 +160,7 @@ class Change:
 class TreeHistory(History):
     """A `CoresetTree` under changes, windows, reopening, rivals and faults."""
 
-    @initialize(size=SIZES, fault=faults("killed", "data lost", "power cut", "full"))
+    @initialize(size=SIZES, fault=faults("killed", "data lost", "power cut", "full", "interrupted"))
     def create(self, size: int, fault: Fault) -> None:
         self.options = {**OPTIONS, "size": size}
         self.exact = size == EXACT
@@ -212,21 +214,21 @@ class TreeHistory(History):
     @rule(
         what=st.integers(0, 99),
         n=st.integers(1, 6),
-        fault=faults("killed", "data lost", "power cut", "full", "broken", "rival"),
+        fault=faults("killed", "data lost", "power cut", "full", "broken", "rival", "interrupted"),
         rivals=st.integers(1, 4),
     )
     def change(self, what: int, n: int, fault: Fault, rivals: int) -> None:
         change = self.changes(self.model, what, n)
         before, done = self.model, change.after(self.model)
         by_rival: list[Change] = []
-        overtaken = False
+        overtaken, version = False, self.tree.version
 
         def rival() -> None:
             nonlocal overtaken
             if not self.lock_is_free("versions"):
                 return
             tree = self.open()
-            overtaken = tree.version == self.tree.version
+            overtaken = tree.version == version
             model = before if overtaken else done
             for number in range(rivals):
                 other = self.changes(model, what + 2 * number, n)
@@ -246,13 +248,12 @@ class TreeHistory(History):
             assert outcome == "refused"
             self.advance(by_rival)
             self.tree = self.open()
-        elif outcome == "refused":
-            self.go_on_when_refused(change, fault)
-        else:
-            assert outcome == "done"
+        elif outcome == "done":
             self.advance([change, *by_rival])
             if by_rival:
                 self.refused_when_stale()
+        else:
+            self.go_on_after(outcome, change, fault, version)
         self.matches()
         if outcome != "done" and self.model:
             self.same_window(self.tree, self.model, 0, len(self.model) - 1)
@@ -264,6 +265,18 @@ class TreeHistory(History):
         assert fault.kind in {"full", "broken"}
         self.matches()
         change.apply(self.tree)
+        self.advance([change])
+
+    def go_on_after(self, outcome: str, change: Change, fault: Fault, version: int) -> None:
+        """The same object goes on; after an interrupt it knows whether the change was made."""
+        if outcome == "refused":
+            self.go_on_when_refused(change, fault)
+            return
+        assert outcome == "interrupted"
+        assert self.open().version == self.tree.version
+        if self.tree.version == version:
+            self.matches()
+            change.apply(self.tree)
         self.advance([change])
 
     def refused_when_stale(self) -> None:
@@ -427,8 +440,9 @@ class RemoteTreeHistory(Remote, TreeHistory):
 
 
 def _version(stream: CoresetStream) -> int:
-    assert stream._head is not None
-    return stream._head.version
+    head = stream._kept.value.head
+    assert head is not None
+    return head.version
 
 
 class StreamHistory(History):
@@ -437,7 +451,7 @@ class StreamHistory(History):
     @initialize(
         size=SIZES,
         every=st.sampled_from([1, 1, 3]),
-        fault=faults("killed", "data lost", "power cut", "full"),
+        fault=faults("killed", "data lost", "power cut", "full", "interrupted"),
     )
     def create(self, size: int, every: int, fault: Fault) -> None:
         self.options = {**OPTIONS, "size": size}
@@ -496,7 +510,7 @@ class StreamHistory(History):
 
     @rule(
         sizes=st.lists(st.integers(1, 9), min_size=1, max_size=3),
-        fault=faults("killed", "data lost", "power cut", "full", "broken", "rival"),
+        fault=faults("killed", "data lost", "power cut", "full", "broken", "rival", "interrupted"),
         rivals=st.integers(1, 4),
     )
     def take(self, sizes: list[int], fault: Fault, rivals: int) -> None:
@@ -531,6 +545,8 @@ class StreamHistory(History):
             taken_before = len(self.model)
             self.model = (*self.model, *rest)
             self.note_saves(taken_before)
+        elif outcome == "interrupted":
+            self.go_on_when_interrupted(batches)
         else:
             assert outcome == "done"
             assert self.stream.n_rows == start + sum(sizes)
@@ -542,6 +558,18 @@ class StreamHistory(History):
         saved = _version(self.stream) > version
         if outcome == "done" and saved and not by_rival and self.sweeps(fault):
             self.swept()
+
+    def go_on_when_interrupted(self, batches: list[Held]) -> None:
+        """The same object goes on, and knows which batches it has."""
+        before = self.model
+        self.model = self.prefix((*before, *batches), self.stream.n_rows)
+        self.note_saves(len(before))
+        assert self.open().n_rows == sum(held.n for held in self.model[: self.saved])
+        if rest := batches[len(self.model) - len(before) :]:
+            self.feed(self.stream, rest)
+            taken_before = len(self.model)
+            self.model = (*self.model, *rest)
+            self.note_saves(taken_before)
 
     def is_known(self, fault: Fault) -> bool:
         """Whether a change that was refused was not made."""
@@ -635,7 +663,8 @@ class StreamHistory(History):
         self.seen["rows compared"] += len(coreset)
 
     @rule(
-        fault=faults("killed", "data lost", "power cut", "full", "broken"), elsewhere=st.booleans()
+        fault=faults("killed", "data lost", "power cut", "full", "broken", "interrupted"),
+        elsewhere=st.booleans(),
     )
     def save(self, fault: Fault, elsewhere: bool) -> None:
         if elsewhere:
@@ -647,7 +676,7 @@ class StreamHistory(History):
             n_rows = [sum(held.n for held in self.model[:k]) for k in (self.saved, len(self.model))]
             assert self.stream.n_rows in n_rows[self.disk.finished :]
             self.model = self.prefix(self.model, self.stream.n_rows)
-        elif outcome == "refused":
+        elif outcome in {"refused", "interrupted"}:
             self.stream.save()
         self.saved = len(self.model)
         self.matches()

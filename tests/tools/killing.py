@@ -10,6 +10,7 @@ every step of writing is hit. After every kill
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import random
@@ -85,6 +86,9 @@ def _armed(work: Callable[[], None], step: int) -> Callable[[], None]:
 
 def _main(file: str, path: str, options: dict[str, Any]) -> None:
     names = runpy.run_path(file)
+    # What the work imports on its way is imported once, and not by every process.
+    for name in ("dask.array", "daskcoreset.core.ordering_numba", "zarr"):
+        importlib.import_module(name)
     rng = random.Random(options["seed"])  # noqa: S311 - a time to wait
     kills, reports, attempt = 0, [], 0
     report_file = Path(path + ".report")

@@ -99,6 +99,10 @@ class OvertakenError(StoreError):
     """Another writer was first: nothing was written, and what it wrote is there."""
 
 
+class UnansweredError(StoreError):
+    """No answer came to a change, which was made as a whole or not at all."""
+
+
 def check_newest(
     where: str,
     found: Head,

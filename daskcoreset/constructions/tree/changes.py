@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
 from daskcoreset.constructions.tree.job import Settings, concatenate_parts
 from daskcoreset.constructions.tree.leaf_table import LeafTable
 from daskcoreset.constructions.tree.manifest import Manifest
+from daskcoreset.constructions.tree.places import Members
 from daskcoreset.constructions.tree.shape import Part, respaced
 from daskcoreset.constructions.tree.source_record import SourceRecord
 from daskcoreset.core.points import WeightedPoints
@@ -23,7 +24,9 @@ def write_version(
     changed: Manifest,
     made: dict[str, WeightedPoints],
     known: Needed,
-) -> tuple[Manifest, Needed]:
+    *,
+    commit: Callable[[Manifest, Members], None],
+) -> Needed:
     """Make the nodes that are not there yet, write the next version, and sweep what none needs.
 
     Parameters
@@ -37,11 +40,12 @@ def write_version(
         Leaves that are new, by the names of their nodes; the nodes above them are added.
     known : Needed
         As far as it was read already.
+    commit : callable
+        ``commit(after, members)`` writes the version after `before`, and goes on from it: what
+        comes after that only removes, and may be interrupted.
 
     Returns
     -------
-    Manifest
-        As it is written.
     Needed
         Of the versions that are kept.
 
@@ -60,7 +64,8 @@ def write_version(
     there = _make_nodes(settings, before, after, made)
     new = {name: (version, index) for index, name in enumerate(made, place.first_index)}
     after = replace(after, nodes=there | new)
-    after = after.commit(after.groups(made))
+    after, members = after.to_write(after.groups(made))
+    commit(after, members)
     # Who has the tree open as it was may go on reading.
     known = {**known, before.version: before.needed}
     kept = {old: known.get(old) or before.needed_by(old) for old in _kept(after.source, version)}
@@ -71,7 +76,7 @@ def write_version(
     place.sweep(
         lambda made_in, member: everything or (made_in, member) in needed or made_in > version
     )
-    return after, readable
+    return readable
 
 
 def _make_nodes(

@@ -11,7 +11,7 @@ from daskcoreset.constructions.tree import persistence
 from daskcoreset.constructions.tree.chain import Head
 from daskcoreset.constructions.tree.leaf_table import Leaf, LeafTable, time_text
 from daskcoreset.constructions.tree.persistence import Origin, RowSchema
-from daskcoreset.constructions.tree.places import MAIN, Place
+from daskcoreset.constructions.tree.places import MAIN, Members, Place
 from daskcoreset.constructions.tree.shape import Part, shape_by_keys, shape_of
 from daskcoreset.constructions.tree.source_record import SourceRecord
 from daskcoreset.core.contents import GroupContents
@@ -175,26 +175,26 @@ class Manifest:
             for name, points in made.items()
         }
 
-    def commit(self, groups: Mapping[str, GroupContents]) -> Manifest:
-        """Write this version after the one before, `head`, with the nodes that are new in it.
+    def to_write(self, groups: Mapping[str, GroupContents]) -> tuple[Manifest, Members]:
+        """Return what is written of this version, which follows the one before, `head`.
+
+        Parameters
+        ----------
+        groups : mapping
+            The nodes that are new in it.
 
         Returns
         -------
         Manifest
-            As it is written: with the digests of all nodes, and its own head.
-
-        Raises
-        ------
-        StoreError
-            Another process has changed the tree, or the disk refused. It is as it was.
+            As it will be there: with the digests of all nodes, and its own head.
+        Members
         """
         new = {name: contents.digest for name, contents in groups.items()}
         digests = {name: new.get(name) or self._digest_of(name) for name in self.nodes}
         written = replace(self, digests=digests)
         state = persistence.state_contents(_MANIFEST, written.to_json(), link=self.head.link)
-
-        members = {f"node-{self.nodes[name][1]}": new for name, new in groups.items()}
-        return replace(written, head=self.place.commit(self.head, {**members, MAIN: state}))
+        nodes = {f"node-{self.nodes[name][1]}": new for name, new in groups.items()}
+        return replace(written, head=self.head.followed_by(state.digest)), {**nodes, MAIN: state}
 
     def _digest_of(self, name: str) -> str:
         """Return the digest of a node that is there; earlier versions did not write it."""

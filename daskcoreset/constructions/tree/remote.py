@@ -34,7 +34,12 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from daskcoreset.constructions.tree import persistence
-from daskcoreset.constructions.tree.chain import Head, check_newest, overtaken_error
+from daskcoreset.constructions.tree.chain import (
+    Head,
+    UnansweredError,
+    check_newest,
+    overtaken_error,
+)
 from daskcoreset.constructions.tree.persistence import Origin
 from daskcoreset.constructions.tree.places import (
     MAIN,
@@ -416,7 +421,7 @@ class RemotePlace(NewPlace):
             made = self._outcome(token, before)
             if made is not None:
                 return made
-        raise StoreError(
+        raise UnansweredError(
             f"{self.name}: no answer came to the change, which was made as a whole or not at all; "
             f"open it again and look"
         ) from problem

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, Unpack
 
 from daskcoreset.constructions.tree import persistence
 from daskcoreset.constructions.tree.answers import coreset_of, parts_of
@@ -15,10 +17,11 @@ from daskcoreset.constructions.tree.changes import Needed, write_version
 from daskcoreset.constructions.tree.drift import Drift, drift_of, solution_of
 from daskcoreset.constructions.tree.following import Plan, Refresh, Refreshing
 from daskcoreset.constructions.tree.job import Settings
+from daskcoreset.constructions.tree.kept import Kept
 from daskcoreset.constructions.tree.leaf_table import ROW_BITS, Leaf, LeafTable
 from daskcoreset.constructions.tree.leaves import read_leaf
 from daskcoreset.constructions.tree.manifest import Manifest
-from daskcoreset.constructions.tree.places import Layout, NewPlace, Place
+from daskcoreset.constructions.tree.places import Layout, Members, NewPlace, Place
 from daskcoreset.constructions.tree.plot import plot_tree
 from daskcoreset.constructions.tree.reducer import Reducer
 from daskcoreset.constructions.tree.remote import place_at
@@ -54,6 +57,20 @@ _N_TURNS = 3
 _LAYOUT = Layout("coreset-tree", "versions", flat=False)
 
 
+class Standing(NamedTuple):
+    """Where a tree stands; one value, so that no interrupt comes between its parts.
+
+    Attributes
+    ----------
+    manifest : Manifest
+    view : SourceView or None
+        The source that it was opened to follow.
+    """
+
+    manifest: Manifest
+    view: SourceView | None = None
+
+
 def _unmade(place: NewPlace, settings: Settings, replaced: Head | None = None) -> Manifest:
     """Return an empty view, which its first version makes."""
     contents = persistence.settings_contents(settings, _LAYOUT.kind, follows=True)
@@ -85,7 +102,8 @@ class CoresetTree:
     :math:`O(\log n)` nodes. Made by `create`, opened by `open`.
 
     Every change is one atomic step, on a disk as on an object store; an object that has not seen
-    the change of another process cannot change the tree any more, and says so. The random numbers
+    the change of another process cannot change the tree any more, and says so. After an interrupt,
+    such as Ctrl-C, `version` says whether the change was made. The random numbers
     of a node are addressed by the leaves below it: the same leaves appended in the same order give
     the same bits, whatever was deleted in between.
 
@@ -139,8 +157,7 @@ class CoresetTree:
         self, settings: Settings, manifest: Manifest, view: SourceView | None = None
     ) -> None:
         self._settings = settings
-        self._manifest = manifest
-        self._view = view
+        self._kept = Kept(Standing(manifest, view))
         # What earlier versions need that are kept, as far as it was read.
         self._needed: Needed = {}
 
@@ -231,14 +248,15 @@ class CoresetTree:
         return cls(*_opened(place_at("path", path, _LAYOUT, storage_options), method))
 
     def __repr__(self) -> str:
-        settings, leaves = self._settings, counted(len(self.leaves), "leaf", "leaves")
+        settings, manifest = self._settings, self._kept.last_known.manifest
+        leaves = counted(len(manifest.leaves), "leaf", "leaves")
         return (
             f"{type(self).__name__}({settings.reducer.name}: {leaves}, "
-            f"size {settings.size:,}, seed {short_seed(settings.seed)}, version {self.version})"
+            f"size {settings.size:,}, seed {short_seed(settings.seed)}, version {manifest.version})"
         )
 
     def _repr_html_(self) -> str:
-        return self.leaves.to_html(repr(self))
+        return self._kept.last_known.manifest.leaves.to_html(repr(self))
 
     def __len__(self) -> int:
         return len(self.leaves)
@@ -249,10 +267,17 @@ class CoresetTree:
     def __contains__(self, name: object) -> bool:
         return name in self.leaves.names
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_kept": copy(self._kept)}  # a copy goes on by itself
+
+    @property
+    def _manifest(self) -> Manifest:
+        return self._kept.value.manifest
+
     @property
     def path(self) -> Path | str:
         """Where it is: a path, or a URL without secrets."""
-        return self._manifest.place.path
+        return self._kept.last_known.manifest.place.path
 
     @property
     def leaves(self) -> LeafTable:
@@ -467,13 +492,13 @@ class CoresetTree:
             If the source does not read, or another process has changed the view.
         """
         check_flag("allow_shrink", allow_shrink)
-        if self._view is None:
+        manifest, view = self._kept.value
+        if view is None:
             what = "was opened as it is, not to be followed"
-            what = what if self._manifest.source else "follows no source"
+            what = what if manifest.source else "follows no source"
             raise InvalidInputError(
                 f"the tree {what}; CoresetTree.follow(source, path) opens a view."
             )
-        manifest, view = self._manifest, self._view
         with time_limit(timeout):
             manifest.check_current()
             if source is not None:
@@ -483,10 +508,12 @@ class CoresetTree:
             if plan.is_done(manifest):
                 done = Refresh(self.version, n_leaves=len(self.leaves))
             else:
-                work = Refreshing(self._settings, manifest, plan, self._commit)
+                commit = partial(self._commit, view=view)
+                work = Refreshing(self._settings, manifest, plan, commit)
                 with count_reads(progress, len(plan.to_read), unit="leaf") as advance:
                     done = work.run(advance, view.n_threads)
-        self._view, self.last_refresh = view, done
+        self._kept.value = self._kept.value._replace(view=view)
+        self.last_refresh = done
         return done
 
     def as_of(self, version: int) -> CoresetTree:
@@ -736,9 +763,19 @@ class CoresetTree:
                 f"change the source, and call refresh, or make another tree."
             )
 
-    def _commit(self, changed: Manifest, made: dict[str, WeightedPoints]) -> Manifest:
-        self._manifest, self._needed = write_version(
-            self._settings, self._manifest, changed, made, self._needed
+    def _commit(
+        self,
+        changed: Manifest,
+        made: dict[str, WeightedPoints],
+        view: SourceView | None = None,
+    ) -> Manifest:
+        before = self._manifest
+
+        def commit(after: Manifest, members: Members) -> None:
+            self._kept.commit(before.place, before.head, members, Standing(after, view))
+
+        self._needed = write_version(
+            self._settings, before, changed, made, self._needed, commit=commit
         )
         return self._manifest
 

@@ -22,10 +22,11 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from contextvars import copy_context
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import itemgetter
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, NamedTuple, Unpack
 
 import numpy as np
 
@@ -33,6 +34,7 @@ from daskcoreset.constructions.sampling.job import DataFacts
 from daskcoreset.constructions.tree import persistence
 from daskcoreset.constructions.tree.chain import Head
 from daskcoreset.constructions.tree.job import Settings, concatenate_parts, valid_points
+from daskcoreset.constructions.tree.kept import Kept
 from daskcoreset.constructions.tree.persistence import RowSchema
 from daskcoreset.constructions.tree.places import MAIN, Layout, Members, NewPlace
 from daskcoreset.constructions.tree.reducer import Reducer
@@ -114,6 +116,11 @@ class StreamState:
     def parts(self) -> list[WeightedPoints]:
         """All rows in memory, the oldest first."""
         return [*self.nodes, *self.waiting.joined()]
+
+    @property
+    def n_held(self) -> int:
+        """How many rows are in memory."""
+        return sum(map(len, self.nodes)) + len(self.waiting)
 
     @property
     def total_weight(self) -> float:
@@ -202,6 +209,26 @@ class StreamState:
 
 
 _COUNTERS = ("n_leaves", "weight", "n_rows", "n_dropped")
+
+
+class Standing(NamedTuple):
+    """Where a stream stands; one value, so that no interrupt comes between its parts.
+
+    Attributes
+    ----------
+    state : StreamState
+    n_unsaved : int
+        Batches since it was saved.
+    place : NewPlace or None
+        Where it is saved.
+    head : Head or None
+        The version of its state that is there.
+    """
+
+    state: StreamState
+    n_unsaved: int = 0
+    place: NewPlace | None = None
+    head: Head | None = None
 
 
 def read_ahead(blocks: RowBlocks, reducer: Reducer) -> Iterator[BlockResults[WeightedPoints]]:
@@ -342,28 +369,31 @@ class CoresetStream:
         head: Head | None = None,
     ) -> None:
         self._settings = settings
-        self._state = state
-        # Where the stream is saved, and the version of its state that is there.
-        self._place = place
-        self._head = head
-        self._n_unsaved = 0
+        self._kept = Kept(Standing(state, 0, place, head))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_kept": copy(self._kept)}  # a copy goes on by itself
+
+    @property
+    def _state(self) -> StreamState:
+        return self._kept.value.state
 
     def __repr__(self) -> str:
-        settings = self._settings
+        settings, state = self._settings, self._kept.last_known.state
         return (
-            f"{type(self).__name__}({settings.reducer.name}: {self.n_rows:,} rows seen, "
-            f"{self.n_held:,} held, size {settings.size:,}, seed {short_seed(settings.seed)})"
+            f"{type(self).__name__}({settings.reducer.name}: {state.n_rows:,} rows seen, "
+            f"{state.n_held:,} held, size {settings.size:,}, seed {short_seed(settings.seed)})"
         )
 
     def _repr_html_(self) -> str:
-        settings, state = self._settings, self._state
+        settings, state = self._settings, self._kept.last_known.state
         facts = {
             "method": settings.reducer.name,
-            "rows seen": f"{self.n_rows:,}",
-            "rows left out": f"{self.n_dropped:,}",
-            "total weight": f"{self.total_weight:.6g}",
+            "rows seen": f"{state.n_rows:,}",
+            "rows left out": f"{state.n_dropped:,}",
+            "total weight": f"{state.total_weight:.6g}",
             "features": "unknown" if state.schema is None else f"{state.schema.n_features:,}",
-            "rows held": f"{self.n_held:,}",
+            "rows held": f"{state.n_held:,}",
             "size": f"{settings.size:,}",
             "seed": short_seed(settings.seed),
         }
@@ -388,7 +418,7 @@ class CoresetStream:
     @property
     def n_held(self) -> int:
         """Rows in memory."""
-        return sum(map(len, self._state.nodes)) + len(self._state.waiting)
+        return self._state.n_held
 
     @property
     def total_weight(self) -> float:
@@ -440,7 +470,9 @@ class CoresetStream:
             taken. What is out of core is taken block by block, and an iterator batch by batch,
             without holding more: all before the bad block was taken, and `n_rows` says how much.
         StoreError
-            If the stream could not be saved; the batch was not taken.
+            If the stream could not be saved; the batch was not taken. After an interrupt while it
+            was saved, such as Ctrl-C, `n_rows` says whether it was taken: where the store does not
+            read, this is the error of `n_rows`, and of what changes the stream.
         """
         if y is None and sample_weight is None and timeout is None and self._take_more(X):
             return self
@@ -469,7 +501,7 @@ class CoresetStream:
         settings.check_data(blocks, settings.leaf_rows)
         schema = RowSchema.of(blocks, self._state.schema)
         # Set once for all steps in memory, of which each would set it by itself.
-        alone = blocks.in_memory and self._place is None
+        alone = blocks.in_memory and self._kept.value.place is None
         with one_thread() if alone else nullcontext():
             for results in read_ahead(blocks, settings.reducer):
                 if results.invalid is not None:
@@ -525,20 +557,24 @@ class CoresetStream:
 
     def _advance(self, state: StreamState) -> None:
         """Go on from a state; where it cannot be saved, the batch was not taken."""
-        every, n_unsaved = self._settings.save_every, self._n_unsaved + 1
-        if every is not None and self._place is not None and n_unsaved >= every:
+        every = self._settings.save_every
+        _, n_unsaved, place, head = self._kept.value
+        n_unsaved += 1
+        if every is not None and place is not None and n_unsaved >= every:
             self._write(state)
-            n_unsaved = 0
-        self._state, self._n_unsaved = state, n_unsaved
+        else:
+            self._kept.value = Standing(state, n_unsaved, place, head)
 
     def _write(self, state: StreamState) -> None:
-        """Write a further state; the one before stays until this one is complete."""
-        assert self._place is not None  # noqa: S101 - set together
-        assert self._head is not None  # noqa: S101
-        kept = self._head.version
-        self._head = self._place.commit(self._head, state.members(self._head))
+        """Write a further state, and go on from it; the one before stays until it is complete."""
+        _, _, place, head = self._kept.value
+        assert place is not None  # noqa: S101 - set together
+        assert head is not None  # noqa: S101
+        members, kept = state.members(head), head.version
+        after = Standing(state, 0, place, head.followed_by(members[MAIN].digest))
+        self._kept.commit(place, head, members, after)
         # One more than is needed, for who is reading it.
-        self._place.sweep(lambda made_in, _: made_in >= kept)
+        place.sweep(lambda made_in, _: made_in >= kept)
 
     def rows(self) -> WeightedPoints:
         """Return all rows in memory with their weights, from which a coreset is drawn.
@@ -609,28 +645,36 @@ class CoresetStream:
         InvalidInputError
             If there is no path yet.
         """
-        place = self._place
-        if path is not None:
-            place = place_at("path", path, _LAYOUT, storage_options)
+        state, _, own, _ = self._kept.value
+        place = own if path is None else place_at("path", path, _LAYOUT, storage_options)
         if place is None:
             raise InvalidInputError("path is missing, and the stream was never saved; pass one.")
-        if self._place is not None and place.is_same(self._place):
-            self._write(self._state)
-            self._n_unsaved = 0
+        if own is not None and place.is_same(own):
+            self._write(state)
             return
         refuse_inside(path, storage_options)
         self._save_new(place, overwrite=overwrite)
 
     def _save_new(self, place: NewPlace, *, overwrite: bool) -> None:
-        remedy = "CoresetStream.load goes on with a stream that is there, or choose another path, "
-        head = place.create(
-            persistence.settings_contents(self._settings, _LAYOUT.kind),
-            self._state.members,
-            f"{remedy}or save with overwrite=True",
-            overwrite=overwrite,
+        remedy = (
+            "CoresetStream.load goes on with a stream that is there, or choose another path, or "
+            "save with overwrite=True"
         )
-        if self._place is None:
-            self._place, self._head, self._n_unsaved = place, head, 0
+        before = self._kept.value
+        self._kept.create(
+            partial(
+                place.create,
+                persistence.settings_contents(self._settings, _LAYOUT.kind),
+                remedy=remedy,
+                overwrite=overwrite,
+            ),
+            place,
+            before.state.members,
+            # It goes on being saved where it was first.
+            lambda head: (
+                before if before.place is not None else Standing(before.state, 0, place, head)
+            ),
+        )
 
     @classmethod
     def load(

@@ -239,7 +239,7 @@ def commit(root: Path, head: Head, fill: Callable[[Path], str]) -> Head:
             raise
         after = head.followed_by(digest)
         # The change is made, and the next writer mends what cannot be recorded now.
-        with suppress(OSError):
+        with suppress(OSError):  # errors of stores among them
             write_head(root, after)
     return after
 

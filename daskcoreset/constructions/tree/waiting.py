@@ -50,7 +50,8 @@ class Room:
         Ones behind the rows in use.
     indices : ndarray of shape (n,), int64
     used : int
-        Rows in use.
+        Rows in use. Raised before they are written: what an interrupt leaves half written is then
+        no more behind those in use, and other rows come elsewhere.
     number_of_first : int or None
         What would be the number of the first row, were all numbered as those not in use are; None
         if these have no numbers yet.
@@ -71,19 +72,19 @@ class Room:
     def fill_numbered(self, rows: AnyArray, start: int) -> None:
         """Copy rows of weight one, numbered from `start`, behind those in use."""
         begin, end, first = self.used, self.used + len(rows), start - self.used
+        self.used = end
         if first != self.number_of_first:
             self.indices[begin:] = np.arange(start, first + len(self.indices))
             self.number_of_first = first
         self.points[begin:end] = rows
-        self.used = end
 
     def fill(self, rows: AnyArray, weights: FloatArray, indices: IndexArray) -> None:
         """Copy rows behind those in use, where there is room for them."""
         begin, end = self.used, self.used + len(rows)
+        self.used = end
         self.points[begin:end] = rows
         self.weights[begin:end] = weights
         self.indices[begin:end] = indices
-        self.used = end
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from daskcoreset import CoresetTree, WeightedPoints
 from daskcoreset.constructions.tree import changes, persistence, versions
+from daskcoreset.constructions.tree.kept import Kept
 from daskcoreset.constructions.tree.manifest import Manifest
 from daskcoreset.constructions.tree.versions import commit
 from daskcoreset.core.errors import (
@@ -53,8 +54,8 @@ def in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
         nodes.update({(manifest.place.path, name): points for name, points in made.items()})
         return made
 
-    def follow(manifest: Manifest, _: Any) -> Manifest:
-        return replace(manifest, head=manifest.head.followed_by("sha256:0"))
+    def follow(manifest: Manifest, _: Any) -> tuple[Manifest, dict[str, Any]]:
+        return replace(manifest, head=manifest.head.followed_by("sha256:0")), {}
 
     def read(manifest: Manifest, name: str) -> WeightedPoints:
         return nodes[manifest.place.path, name]
@@ -62,7 +63,10 @@ def in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Manifest, "read_node", read)
     monkeypatch.setattr(Manifest, "check_current", lambda _: None)
     monkeypatch.setattr(Manifest, "groups", hold)
-    monkeypatch.setattr(Manifest, "commit", follow)
+    monkeypatch.setattr(Manifest, "to_write", follow)
+    monkeypatch.setattr(
+        Kept, "commit", lambda kept, _, __, ___, value: setattr(kept, "value", value)
+    )
     monkeypatch.setattr(versions, "sweep", lambda *_: None)
 
 

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from daskcoreset.constructions.tree.stream import CoresetStream
 from daskcoreset.constructions.tree.waiting import Waiting, add_waiting
 from daskcoreset.core.errors import InvalidInputError, StoreError
-from daskcoreset.core.points import WeightedPoints
+from daskcoreset.core.points import WeightedPoints, from_checked
 
 
 def rows(values: range, start: int = 0) -> WeightedPoints:
@@ -158,3 +158,17 @@ def test_stream__numbers_and_weights_of_rows_between_weighted_and_dropped_ones()
     assert rows.indices.tolist() == kept.tolist()
     assert rows.weights.tolist() == weights[kept].tolist()
     assert np.array_equal(rows.points, X[kept])
+
+
+def test_waiting__rows_after_an_interrupted_copy_have_their_own_weights_and_numbers() -> None:
+    before = Waiting().add(rows(range(3)), 0, 100)
+    room = before.room
+    assert room is not None
+    ones = np.array([[5.0, -5.0]], np.float32)
+    with pytest.raises(ValueError, match="broadcast"):  # the weights are written by then
+        room.fill(ones, np.array([7.0]), np.array([70, 71]))
+    assert not before.places(ones)
+    after = before.add(from_checked(ones, np.ones(1), np.zeros(1, np.int64), None), 3, 97)
+    [joined] = after.with_array(ones, 4).joined()
+    assert joined.weights.tolist() == [1, 2, 3, 1, 1]
+    assert joined.indices.tolist() == [0, 1, 2, 3, 4]
