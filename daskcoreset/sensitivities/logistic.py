@@ -39,7 +39,7 @@ from daskcoreset.core.validation import (
 )
 from daskcoreset.objectives import LinearCost
 from daskcoreset.sensitivities.base import SamplingDesign, Sensitivity
-from daskcoreset.sensitivities.least_squares import leverages, total_leverage
+from daskcoreset.sensitivities.least_squares import total_leverage
 from daskcoreset.sensitivities.logistic_fit import (
     ROWS_PER_COLUMN,
     cost_over_none,
@@ -59,7 +59,7 @@ from daskcoreset.sensitivities.logistic_pilot import (
     long_factor,
     merge_logistic_sums,
     merge_means,
-    root_scores,
+    one_read_scores,
 )
 from daskcoreset.sensitivities.svm_calibration import (
     centred_rows,
@@ -93,6 +93,12 @@ _TRIAL_WORK = 6e7
 # Products in a Newton step of the one model that is compared with none at most: as many as of all
 # trials. With those of one, 2,000 rows of 190 columns, 125 of them of a class, were not compared.
 _JUDGED_WORK = _MAX_DRAWS * _TRIAL_WORK
+
+# Rows for every column, the intercept among them, below which most labellings of them are those of
+# a plane (Cover, 1965), and a model on them follows the penalty alone. Those near the pilot's plane,
+# and among them those that it has wrong, then make a plane of their own, worse than that of uniform
+# rows.
+_SEPARABLE = 2
 
 # Rows of the coreset for every mean that is calibrated.
 _ROWS_PER_MEAN = 4
@@ -199,6 +205,20 @@ class PilotDesign(SamplingDesign[LogisticPilot]):
     def order(self, rows: Block, summary: LogisticPilot, inclusion: FloatArray) -> IndexArray:
         """Order as in one read: by loss, gradients came out the same, and other costs worse."""
         return self._without_pilot.order(rows, summary.moments, inclusion)
+
+    def final_scores(
+        self,
+        rows: Block,
+        first: FloatArray,
+        scores: FloatArray,
+        summary: LogisticPilot,
+        size: int,
+    ) -> FloatArray:
+        """Score as in one read where the rows drawn are so few that a plane separates them."""
+        del first
+        if not summary.sound or size >= _SEPARABLE * (len(summary.origin) + 1):
+            return scores
+        return one_read_scores(rows, summary.moments, intercept=self.intercept)
 
     def n_draws(self, size: int, summary: LogisticPilot) -> int:
         """Several where rows are few, which may not do for all sums, and chance decides."""
@@ -478,9 +498,7 @@ class Logistic(Sensitivity[Any]):
             return np.asarray(parts * _factors(summary)[:, np.newaxis])
         if summary.weight == 0.0:
             return np.zeros((1, len(block)))
-        found = leverages(block.points, block.weights, summary, intercept=self.intercept)
-        scores = block.weights * root_scores(found, summary.weight, len(summary.mean))
-        return np.asarray(scores[np.newaxis])
+        return one_read_scores(block, summary, intercept=self.intercept)[np.newaxis]
 
     def total_scores(self, local: Any, summary: Any) -> FloatArray:
         """Estimate the sum of `scores` over a block by its total leverage, or add up.
