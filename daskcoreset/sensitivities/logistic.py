@@ -95,9 +95,9 @@ _TRIAL_WORK = 6e7
 _JUDGED_WORK = _MAX_DRAWS * _TRIAL_WORK
 
 # Rows for every column, the intercept among them, below which most labellings of them are those of
-# a plane (Cover, 1965), and a model on them follows the penalty alone. Those near the pilot's plane,
-# and among them those that it has wrong, then make a plane of their own, worse than that of uniform
-# rows.
+# a plane (Cover, 1965), and a model on them follows the penalty alone. Those near the plane of the
+# pilot, and among them those that it has wrong, then make a plane of their own, worse than that of
+# uniform rows.
 _SEPARABLE = 2
 
 # Rows of the coreset for every mean that is calibrated.
@@ -300,7 +300,9 @@ class Logistic(Sensitivity[Any]):
     is fitted. Two fifths of the draws go by :math:`u |g| \sqrt{\ell}`, g the derivative of
     the loss at the pilot's model, a fifth by :math:`u \ell`. The second read sums up the
     loss and the gradient of that model over all rows, and draws candidates. In every class rows are
-    drawn along an order in which neighbours are alike.
+    drawn along an order in which neighbours are alike. Where `size` is below two rows for every
+    column, all draws go by s(x): a plane separates most sets of so few rows, however they are
+    labelled.
 
     Parameters
     ----------
@@ -340,8 +342,9 @@ class Logistic(Sensitivity[Any]):
 
     Few rows of a class in many columns can be told apart by a plane without a loss, and models on
     them follow the penalty alone. Every coreset, a uniform one too, then gives a model worse than
-    none, and those of one read, of two that found no pilot, and of two with less than two rows for
-    every column, whether or not a class is rare, may be the worse ones. A build that draws less
+    none, and those of one read and of two that found no pilot may be the worse ones. With less than
+    two rows for every column models on part of the columns may be worse than those of uniform rows.
+    A build that draws less
     than ten rows of some class for every column fits a model with `lam` to all that it has drawn,
     and warns where it costs more, over all candidates, than one without features: by 5 %, and
     where the candidates are not all rows of the data by three standard errors, too.
@@ -370,7 +373,9 @@ class Logistic(Sensitivity[Any]):
     References
     ----------
     Munteanu, Schwiegelshohn, Sohler and Woodruff (2018), section 4. Owen and Zhou (2000), Safe and
-    effective importance sampling, for the share of the draws that keeps the bound.
+    effective importance sampling, for the share of the draws that keeps the bound. Cover (1965),
+    Geometrical and statistical properties of systems of linear inequalities, for rows that a plane
+    separates.
     """
 
     variant: Variant = "calibrated"

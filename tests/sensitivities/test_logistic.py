@@ -348,6 +348,39 @@ def test_two_reads__of_a_pilot_too_small_for_its_columns_are_as_good_as_one() ->
     assert excess[Logistic()] < 1.15 * excess["uniform"]
 
 
+def test_final_scores__those_of_one_read_below_two_rows_for_every_column() -> None:
+    """Of 4 columns and the intercept, ten rows."""
+    rows = Block(X, U, Y)
+    found: list[Any] = []
+    for reads in (1, 2):
+        method = Logistic(reads=1 if reads == 1 else 2)
+        summary: Any = None
+        for fold in range(reads):
+            local = method.block_summary(rows, summary, np.random.default_rng(fold))
+            summary = method.finalize(local, RNG)
+        scores, first = method.row_scores(rows, summary), np.full(len(U), 0.5)
+        found += [
+            method.design.final_scores(rows, first, scores, summary, size) for size in (9, 10)
+        ]
+    of_one, same, few, more = found
+    np.testing.assert_array_equal(same, of_one)
+    np.testing.assert_allclose(few, of_one, rtol=1e-9)
+    assert np.corrcoef(more, of_one)[0, 1] < 0.99
+
+
+def test_two_reads__of_rows_that_a_plane_separates_are_better_than_one_and_uniform() -> None:
+    """Rows near the plane of the pilot gave a plane of their own, and 1.3 times the excess."""
+    rng = np.random.default_rng(0)
+    rows = rng.laplace(size=(4000, 60))
+    y = rows @ rng.normal(size=60) + rng.logistic(size=4000) > 0
+    methods = ("uniform", Logistic(reads=1), Logistic())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CoresetWarning)  # some are worse than no features
+        uniform, one, two = (np.mean(_excess(100, method, rows, y, range(6))) for method in methods)
+    assert two < 0.9 * uniform
+    assert two < 0.9 * one
+
+
 def test_two_reads__are_one_where_no_pilot_could_be_large_enough() -> None:
     rows = RNG.normal(size=(3000, 220))
     y = rows[:, 0] > 0
