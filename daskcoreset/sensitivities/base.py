@@ -86,11 +86,12 @@ class SamplingDesign(Generic[S]):
         return spatial_order(rows.points, inclusion)
 
     def final_scores(
-        self, rows: Block, first: FloatArray, scores: FloatArray, summary: S
+        self, rows: Block, first: FloatArray, scores: FloatArray, summary: S, size: int
     ) -> FloatArray:
         """Return the scores by which rows are drawn from candidates; by default `scores`.
 
-        For what can be known only of all candidates together. Not used by independent draws.
+        For what can be known only of all candidates together, or depends on how many rows are to
+        be drawn. Not used by independent draws.
 
         Parameters
         ----------
@@ -101,12 +102,14 @@ class SamplingDesign(Generic[S]):
         scores : ndarray of shape (k,), float64
             Their `Sensitivity.row_scores`. A share of them is kept, or their bounds are lost.
         summary : S
+        size : int
+            Rows to be drawn.
 
         Returns
         -------
         ndarray of shape (k,), float64
         """
-        del rows, first, summary
+        del rows, first, summary, size
         return scores
 
     def n_draws(self, size: int, summary: S) -> int:

@@ -29,7 +29,7 @@ _MAX_ITER = 200
 ROWS_PER_COLUMN = 10
 
 # Cost of a model, over that of one without features, from which on a build warns; and by how many
-# standard errors of the difference.
+# standard errors of the difference, where the candidates are a sample.
 _WORSE, _SURE = 1.05, 3.0
 
 
@@ -93,8 +93,9 @@ def cost_over_none(  # noqa: PLR0917 - all of them are always given
         The rows drawn.
     weights : ndarray of shape (m,), float64
     candidates : Block
-        A sample of all the data, by which both are judged.
+        All the data or a sample of them, by which both are judged, with input weights.
     candidate_weights : ndarray of shape (k,), float64
+        Input weights over the probabilities of being candidates.
     none : LogisticPilot
         As of `without_model`.
     lam : float
@@ -104,7 +105,8 @@ def cost_over_none(  # noqa: PLR0917 - all of them are always given
     -------
     float or None
         Above one by five hundredths at least, and by more than the candidates leave to chance;
-        None where the model is no worse, or worse by less than that.
+        None where the model is no worse, or worse by less than that. Rows that were candidates for
+        certain leave nothing to chance, and all the data do not.
     """
     masses = [none.moments.classes[label].weight for label in none.classes.tolist()]
     if intercept:
@@ -115,10 +117,47 @@ def cost_over_none(  # noqa: PLR0917 - all of them are always given
     own, others = (logistic_terms(candidates, one).losses.sum(axis=1) for one in (fit, none))
     penalty = float(np.square(fit.coef).sum()) / (2.0 * lam)
     terms = candidate_weights * (own - others)
-    excess, chance = penalty + float(terms.sum()), float(np.linalg.norm(terms))
+    chance = sampling_error(terms, candidates.weights, candidate_weights)
+    excess = penalty + float(terms.sum())
     without = float(candidate_weights @ others)
     worse = excess > max((_WORSE - 1.0) * without, _SURE * chance)
     return 1.0 + excess / without if worse else None
+
+
+def sampling_error(parts: FloatArray, inputs: FloatArray, weights: FloatArray) -> float:
+    r"""Return the standard error of the sum of `parts`, terms of a sample of rows, weighted.
+
+    The root of :math:`\sum (1 - \pi) (w t)^2`, without bias for the variance of rows that are drawn
+    independently. Rows drawn systematically, as candidates are, mostly have a smaller one.
+
+    Parameters
+    ----------
+    parts : ndarray of shape (k,), float64
+        w t.
+    inputs : ndarray of shape (k,), float64
+        :math:`\pi w`, the weights of the same rows in the data.
+    weights : ndarray of shape (k,), float64
+        w, over the probabilities :math:`\pi` with which they are there.
+
+    Returns
+    -------
+    float
+        Zero where every row of the data is there.
+
+    Examples
+    --------
+    >>> parts, weights = np.array([4.0, 3.0, -3.0]), np.array([1.0, 2.0, 2.0])
+    >>> round(sampling_error(parts, np.ones(3), weights), 9)
+    3.0
+
+    References
+    ----------
+    Horvitz and Thompson (1952), A generalization of sampling without replacement from a finite
+    universe, section 2.
+    """
+    sampled = weights > inputs
+    probability = np.divide(inputs, weights, out=np.ones(len(parts)), where=sampled)
+    return float(np.linalg.norm(parts * np.sqrt(1.0 - probability)))
 
 
 @one_thread()

@@ -13,7 +13,7 @@ from daskcoreset.core.linalg import is_narrow, product, thin_product, tiles
 from daskcoreset.core.moments import Scatter, moments_of
 from daskcoreset.core.sampling import StratifiedReservoir
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
-from daskcoreset.sensitivities.least_squares import gaps_of, leverages_and_products
+from daskcoreset.sensitivities.least_squares import gaps_of, leverages, leverages_and_products
 
 # Arrays that stand in the cache at a time.
 _ARRAYS = 8
@@ -258,6 +258,12 @@ def root_scores(leverage: FloatArray, weight: float, d: int) -> FloatArray:
     return np.asarray(
         np.maximum(np.sqrt(leverage), long_factor(weight, d) * leverage) + 1.0 / weight
     )
+
+
+def one_read_scores(block: Block, moments: LabelledScatter, *, intercept: bool) -> FloatArray:
+    """Score rows as in one read, by the roots of their leverages times their weights."""
+    found = leverages(block.points, block.weights, moments, intercept=intercept)
+    return np.asarray(block.weights * root_scores(found, moments.weight, len(moments.mean)))
 
 
 def long_factor(weight: float, d: int) -> float:

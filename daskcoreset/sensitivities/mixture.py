@@ -104,12 +104,18 @@ class MixtureDesign(SamplingDesign[RoughSummary]):
 
     @one_thread()
     def final_scores(
-        self, rows: Block, first: FloatArray, scores: FloatArray, summary: RoughSummary
+        self,
+        rows: Block,
+        first: FloatArray,
+        scores: FloatArray,
+        summary: RoughSummary,
+        size: int,
     ) -> FloatArray:
         """Mix the bounds with the roots of the leverages, each half of the draw.
 
         Where rows are too few for a mixture, or none can be fitted, the bounds stand alone.
         """
+        del size
         assert isinstance(summary, Clusters)  # noqa: S101 - the last fold weighs
         k, d = summary.centers.shape
         n_numbers, few = k * d * (d + 3) // 2, len(rows) < _FEW_CANDIDATES

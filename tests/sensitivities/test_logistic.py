@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -150,6 +151,42 @@ def test_warning__of_a_rare_class_in_many_columns(reads: Any) -> None:
     none = -20_000 * (0.01 * np.log(0.01) + 0.99 * np.log(0.99))
     assert cost > none
     assert few.provenance["cost_over_none"] == pytest.approx(cost / none, rel=0.2)
+
+
+def test_warning__of_a_class_of_five_rows() -> None:
+    """All rows are candidates, so that every model worse by 5 % is told, and no other."""
+    rng = np.random.default_rng(7)
+    rows, y = rng.normal(size=(20_000, 10)), np.zeros(20_000, dtype=int)
+    y[rng.choice(20_000, 5, replace=False)] = 1
+    rows[y == 1] += 1.0
+    shares, ratios, told = np.array([19_995, 5]) / 20_000, [], []
+    none = -np.log(shares)[y].sum()
+    for seed in range(8):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", CoresetWarning)
+            few = build(rows, y, size=100, method=Logistic(reads=1), random_state=seed)
+        model = LogisticRegression(solver="newton-cholesky", tol=1e-8)
+        model.fit(few.points, few.labels, few.weights)
+        cost = np.square(model.coef_).sum() / 2
+        ratios.append((cost - model.predict_log_proba(rows)[np.arange(20_000), y].sum()) / none)
+        told.append(few.provenance.get("cost_over_none", 1.0))
+        assert any("without features" in str(one.message) for one in caught) == (told[-1] > 1.0)
+    worse = np.array(ratios) > 1.05
+    assert 2 <= worse.sum() <= 7
+    np.testing.assert_allclose(told, np.where(worse, ratios, 1.0), rtol=0.01)
+
+
+def test_warning__of_many_classes_whose_model_takes_more_than_a_trial() -> None:
+    """Ten classes of noise, of 38 columns."""
+    rng = np.random.default_rng(0)
+    rows, y = rng.normal(size=(3000, 38)), rng.integers(0, 10, 3000)
+    with pytest.warns(CoresetWarning, match="without features"):
+        few = build(rows, y, size=500, method=Logistic(reads=1), random_state=0)
+    model = LogisticRegression(max_iter=1000).fit(few.points, few.labels, few.weights)
+    cost = np.square(model.coef_).sum() / 2
+    cost -= model.predict_log_proba(rows)[np.arange(3000), y].sum()
+    none = -np.log(np.bincount(y) / 3000)[y].sum()
+    assert few.provenance["cost_over_none"] == pytest.approx(cost / none, rel=0.01)
 
 
 @pytest.mark.parametrize("reads", [1, 2])
@@ -309,6 +346,39 @@ def test_two_reads__of_a_pilot_too_small_for_its_columns_are_as_good_as_one() ->
             excess[method] = np.mean(_excess(300, method, rows, y, range(3)))
     assert excess[Logistic()] < 1.15 * excess[Logistic(reads=1)]
     assert excess[Logistic()] < 1.15 * excess["uniform"]
+
+
+def test_final_scores__those_of_one_read_below_two_rows_for_every_column() -> None:
+    """Of 4 columns and the intercept, ten rows."""
+    rows = Block(X, U, Y)
+    found: list[Any] = []
+    for reads in (1, 2):
+        method = Logistic(reads=1 if reads == 1 else 2)
+        summary: Any = None
+        for fold in range(reads):
+            local = method.block_summary(rows, summary, np.random.default_rng(fold))
+            summary = method.finalize(local, RNG)
+        scores, first = method.row_scores(rows, summary), np.full(len(U), 0.5)
+        found += [
+            method.design.final_scores(rows, first, scores, summary, size) for size in (9, 10)
+        ]
+    of_one, same, few, more = found
+    np.testing.assert_array_equal(same, of_one)
+    np.testing.assert_allclose(few, of_one, rtol=1e-9)
+    assert np.corrcoef(more, of_one)[0, 1] < 0.99
+
+
+def test_two_reads__of_rows_that_a_plane_separates_are_better_than_one_and_uniform() -> None:
+    """Rows near the plane of the pilot gave a plane of their own, and 1.3 times the excess."""
+    rng = np.random.default_rng(0)
+    rows = rng.laplace(size=(4000, 60))
+    y = rows @ rng.normal(size=60) + rng.logistic(size=4000) > 0
+    methods = ("uniform", Logistic(reads=1), Logistic())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CoresetWarning)  # some are worse than no features
+        uniform, one, two = (np.mean(_excess(100, method, rows, y, range(6))) for method in methods)
+    assert two < 0.9 * uniform
+    assert two < 0.9 * one
 
 
 def test_two_reads__are_one_where_no_pilot_could_be_large_enough() -> None:

@@ -140,7 +140,7 @@ def final(points: Any, k: int = 6, *, first: Any = None) -> tuple[FloatArray, Fl
     construction, rows = MixtureCoreset(k), Block(points, weights)
     summary = clusters_of(points, weights, k)
     scores = construction.row_scores(rows, summary)
-    mixed = construction.design.final_scores(rows, first, scores, summary)
+    mixed = construction.design.final_scores(rows, first, scores, summary, 100)
     return scores / (scores / first).sum(), mixed / (mixed / first).sum()
 
 
@@ -194,13 +194,13 @@ def test_final_scores__neither_offsets_nor_units_nor_zeros_stored_matter() -> No
         (summary.centers + 1e4) * np.array([1e-3, 1.0, 1e3]), summary.weights, summary.costs
     )
     design, first, scores = MixtureCoreset(6).design, np.ones(4000), np.ones(4000)
-    expected = design.final_scores(Block(points, weights), first, scores, summary)
+    expected = design.final_scores(Block(points, weights), first, scores, summary, 100)
     assert expected.std() > 0.1 * expected.mean()
     stored = Block(sp.csr_array(points), weights)
-    found = design.final_scores(stored, first, scores, summary)
+    found = design.final_scores(stored, first, scores, summary, 100)
     np.testing.assert_allclose(found, expected, rtol=1e-9)
     # The pilot starts from clusters of Euclidean distances, and ends near where it would have.
-    other = design.final_scores(Block(scaled, weights), first, scores, moved)
+    other = design.final_scores(Block(scaled, weights), first, scores, moved, 100)
     assert np.corrcoef(np.log(other), np.log(expected))[0, 1] > 0.8
 
 

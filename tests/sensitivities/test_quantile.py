@@ -61,6 +61,26 @@ def test_build__less_than_a_third_of_the_excess_of_leverage(quantile: float) -> 
     assert ours < excess(leverage, rows, y, quantile, chunks=500) / 3
 
 
+def test_scores__three_tenths_by_the_bound_whatever_the_pilot() -> None:
+    """Of a pilot that is wrong, too."""
+    method, block = QuantileRegression(), Block(X, np.ones(4000), Y)
+    A = np.column_stack([X, np.ones(4000)])
+    basis, _ = np.linalg.qr(A)
+    bound = np.linalg.norm(basis, axis=1) + 1 / 4000
+    for y in (Y, -Y, 1e6 * X[:, 0]):
+        summary: Any = None
+        for fold, labels in enumerate((y, Y)):
+            local = method.block_summary(
+                Block(X, np.ones(4000), labels), summary, np.random.default_rng(fold)
+            )
+            summary = method.finalize(local, RNG)
+        chance = (
+            method.row_scores(block, summary) / method.total_scores(summary.sums, summary).sum()
+        )
+        assert (chance >= 0.2999 * bound / bound.sum()).all()
+        assert chance.sum() == pytest.approx(1.0)
+
+
 def test_build__calibrated_weights_and_their_record() -> None:
     coreset = build(da.from_array(X, chunks=500), Y, size=300, method="quantile", random_state=0)
     record = coreset.provenance

@@ -436,7 +436,7 @@ def draw_systematically(  # noqa: PLR0917 - all of them are always given
     """
     scores = construction.row_scores(rows, summary)
     if np.count_nonzero(scores) > size:
-        scores = construction.design.final_scores(rows, first, scores, summary)
+        scores = construction.design.final_scores(rows, first, scores, summary, size)
     second = _inclusion(construction, summary, rows, scores / first, size)
     order = construction.design.order(rows, summary, second)
     # With every row certain all draws are the same.

@@ -376,7 +376,7 @@ def test_draw_systematically__first_of_equal_tries_and_one_where_all_is_certain(
         return 1.0
 
     design = SimpleNamespace(
-        final_scores=lambda _, __, scores, ___: scores,
+        final_scores=lambda _, __, scores, *___: scores,
         classes=lambda _: None,
         order=lambda rows, *_: np.arange(len(rows)),
         n_draws=lambda *_: 3,
