@@ -344,13 +344,12 @@ class Logistic(Sensitivity[Any]):
     them follow the penalty alone. Every coreset, a uniform one too, then gives a model worse than
     none, and those of one read and of two that found no pilot may be the worse ones. With less than
     two rows for every column models on part of the columns may be worse than those of uniform rows.
-    A build that draws less
-    than ten rows of some class for every column fits a model with `lam` to all that it has drawn,
-    and warns where it costs more, over all candidates, than one without features: by 5 %, and
-    where the candidates are not all rows of the data by three standard errors, too.
-    ``provenance["cost_over_none"]`` then has the ratio. No warning is no proof, nor is one given
-    where the model takes seconds (`size` times the square of all coefficients above 5e8). Pass more
-    rows, or a smaller C.
+    A build that draws less than ten rows of some class for every column fits a model with `lam` to
+    all that it has drawn, and warns where it costs more, over all candidates, than one without
+    features: by 5 %, and where the candidates are not all rows of the data by three standard
+    errors, too. ``provenance["cost_over_none"]`` then has the ratio. No warning is no proof, nor is
+    one given where the model takes seconds (`size` times the square of all coefficients above 5e8).
+    Pass more rows, or a smaller C.
 
     Where a few rows hold nearly all of the scatter of some columns, as Cauchy variables have it,
     models on part of the columns may be worse than those of uniform rows.
