@@ -10,8 +10,9 @@ import numpy as np
 from daskcoreset.metrics.advice_tasks import Candidate
 from daskcoreset.metrics.advice_trials import Trials
 
-# Error of coresets up to which what the solver misses on them is taken for what it misses on any.
-_NEAR = 0.1
+# Error of coresets up to which what the solver misses on them is taken for what it misses on any;
+# the second in nats a row.
+_NEAR, _NEAR_IN_NATS = 0.1, 1.0
 
 # Least spread of the logarithm of an error between builds: trials may agree by chance, and a pilot
 # is not the data.
@@ -31,10 +32,10 @@ def missed_by_starts(trials: Trials, candidates: Sequence[Candidate]) -> Any:
     """
     if not trials.task.by_chance:
         return np.empty(0)
-    missed = []
+    missed, near = [], _NEAR_IN_NATS if trials.task.in_nats else _NEAR
     for one in candidates:
         own = trials.errors(one.name, of_coreset=True)
-        if float(own.mean()) <= _NEAR:
+        if float(own.mean()) <= near:
             missed.append(np.maximum(trials.errors(one.name) - own, 0.0))
     return np.concatenate(missed) if missed else np.empty(0)
 
