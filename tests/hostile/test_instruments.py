@@ -419,7 +419,7 @@ def many_correlated_columns() -> FloatArray:
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(
-    ("rows", "k", "budget"), [(flat_direction, 3, 600), (many_correlated_columns, 2, 800)]
+    ("rows", "k", "budget"), [(flat_direction, 3, 600), (many_correlated_columns, 1, 700)]
 )
 def test_advise__foretells_errors_of_the_mixtures_that_users_fit(
     rows: Callable[[], FloatArray], k: int, budget: int
