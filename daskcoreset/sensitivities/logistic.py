@@ -342,8 +342,9 @@ class Logistic(Sensitivity[Any]):
 
     Few rows of a class in many columns can be told apart by a plane without a loss, and models on
     them follow the penalty alone. Every coreset, a uniform one too, then gives a model worse than
-    none, and those of one read and of two that found no pilot may be the worse ones. With less than
-    two rows for every column models on part of the columns may be worse than those of uniform rows.
+    none, and those of one read, of two that found no pilot, and of two with up to three rows for
+    every column and a rare class may be the worse ones. With less than two rows for every column
+    models on part of the columns may be worse than those of uniform rows.
     A build that draws less than ten rows of some class for every column fits a model with `lam` to
     all that it has drawn, and warns where it costs more, over all candidates, than one without
     features: by 5 %, and where the candidates are not all rows of the data by three standard
