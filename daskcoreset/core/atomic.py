@@ -103,10 +103,23 @@ def new_store(path: Path, may_replace: Callable[[], bool]) -> Iterator[Path]:
     except StoreError:
         raise
     except OSError as error:
+        if (interrupt := _interrupt_behind(error)) is not None:
+            raise interrupt from None
         raise StoreError(
             f"could not write {path}: {error.strerror or error}; nothing there was changed; choose "
             f"another path"
         ) from error
+
+
+def _interrupt_behind(error: BaseException) -> KeyboardInterrupt | None:
+    """Return the interrupt that an error came up after, if any.
+
+    `shutil.rmtree` closes a descriptor twice where it is interrupted in between.
+    """
+    behind = error.__context__
+    while behind is not None and not isinstance(behind, KeyboardInterrupt):
+        behind = behind.__context__
+    return behind
 
 
 @contextmanager

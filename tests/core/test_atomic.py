@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from daskcoreset.core import atomic
-from daskcoreset.core.atomic import new_directory, new_file
+from daskcoreset.core.atomic import new_directory, new_file, new_store
 from daskcoreset.core.errors import StoreError
 from tests.tools.groups import a_home, names, snapshot
 
@@ -96,3 +98,24 @@ def test_new_directory__that_is_interrupted_between_renames_loses_nothing(
     write("newer")
     assert [path.name for path in tmp_path.iterdir()] == ["s"]
     assert (target / "data").read_text() == "newer"
+
+
+def test_new_store__an_interrupt_while_it_clears_up_stays_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`shutil.rmtree` then closes a descriptor twice, and says that it is a bad one."""
+
+    def interrupted(*args: Any, **kwargs: Any) -> None:
+        del args, kwargs
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise OSError(errno.EBADF, "Bad file descriptor")
+
+    (tmp_path / "s").mkdir()
+    monkeypatch.setattr(shutil, "rmtree", interrupted)
+    with pytest.raises(KeyboardInterrupt), new_store(tmp_path / "s", lambda: True) as scratch:
+        (scratch / "data").touch()
+    monkeypatch.undo()
+    with pytest.raises(StoreError, match="No space left"), new_store(tmp_path / "s", lambda: True):
+        raise OSError(errno.ENOSPC, "No space left")
