@@ -381,6 +381,20 @@ def test_two_reads__of_rows_that_a_plane_separates_are_better_than_one_and_unifo
     assert two < 0.9 * one
 
 
+def test_two_reads__with_a_rare_class_take_more_rows_for_separable() -> None:
+    """Just above two rows a column they had three to six times the excess of uniform rows."""
+    rng = np.random.default_rng(4)
+    rows = rng.normal(size=(12_000, 40))
+    z = rows @ (rng.normal(size=40) / np.sqrt(40)) + rng.logistic(size=12_000)
+    y = z > np.quantile(z, 0.98)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CoresetWarning)  # all are worse than no features
+        one, two = (np.mean(_excess(84, Logistic(reads=n), rows, y, range(6))) for n in (1, 2))
+        enough = np.mean(_excess(126, Logistic(), rows, y, range(6)))
+    assert two < one  # which is as good as uniform rows here, of which some hold one class only
+    assert enough < 0.9 * two
+
+
 def test_two_reads__are_one_where_no_pilot_could_be_large_enough() -> None:
     rows = RNG.normal(size=(3000, 220))
     y = rows[:, 0] > 0
