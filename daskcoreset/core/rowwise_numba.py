@@ -13,12 +13,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
-from numba.core import event
 
 from daskcoreset.core import compiling
+from daskcoreset.core.optional import import_whole
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+
+import_whole("numba")  # before it is imported here: an interrupted import would break it
+
+import numba  # noqa: E402
+from numba.core import event  # noqa: E402
 
 # NaN and infinity keep their meaning in both.
 ROW_SUMS = {"reassoc", "contract", "nsz"}  # the sum along a row may be vectorised

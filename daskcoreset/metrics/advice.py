@@ -315,7 +315,8 @@ def advise(
             rows_only=representatives == "rows" or y is not None, **data,
         )  # fmt: skip
         if plan_of.in_nats:
-            _warn_of_parameters(parts or 1, trials.pilot.n_features, size)
+            drawn = min(size, trials.n_rows)
+            _warn_of_parameters(parts or 1, trials.pilot.n_features, drawn)
         sizes = [size] if epsilon is None else [max(1, size // part) for part in (8, 4, 2, 1)]
         for rows in sizes:
             trials = Trials(trials.pilot, trials.task, parts, rows, trials.n_rows, seed)
@@ -373,11 +374,11 @@ def _warn_of_parameters(n_components: int, n_features: int, size: int) -> None:
     count = count_parameters("full", n_components, n_features)
     if count > size:
         warn_user(
-            f"{counted(n_components, 'component')} of full covariances in "
-            f"{counted(n_features, 'column')} have {count:,} parameters, and {size:,} rows are "
-            f"fewer: mixtures learn them by heart, by whatever construction, and errors are large; "
-            f"pass a larger budget, or fewer columns. CoresetGaussianMixture with "
-            f'covariance_type="diag" needs fewer rows, and is not what is compared here.'
+            f"a mixture of {counted(n_components, 'component')} with full covariances in "
+            f"{counted(n_features, 'column')} has {count:,} parameters, more than "
+            f"{counted(size, 'row')}: it learns them by heart, by whatever construction, and "
+            f"errors are large; pass a larger budget, or fewer columns. CoresetGaussianMixture "
+            f'with covariance_type="diag" needs fewer rows, and is not what is compared here.'
         )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from daskcoreset.build import build_and_hold_out
 from daskcoreset.constructions.sampling.held_out import MAX_SCREENING
+from daskcoreset.core.blocks import labels_of
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.typing import FloatArray
@@ -24,7 +25,7 @@ from daskcoreset.metrics.advice_tasks import (
     block_of,
     of_all_classes,
 )
-from daskcoreset.objectives import QuantizationError
+from daskcoreset.objectives import LeastSquaresCost, QuantizationError
 from daskcoreset.solvers.spherical import unit_centers
 
 
@@ -88,6 +89,9 @@ class Trials:
             first = self._solution(drawn, rng)
         self._keep(first, self.task.cost(self.objective, self.rows, first))
         self.none = 1e-12 * (abs(self.least_cost) if self.task.in_nats else self.best_cost)
+        if isinstance(self.objective, LeastSquaresCost):  # residuals of an exact fit are no cost
+            labels = np.asarray(labels_of(self.rows), dtype=np.float64)
+            self.none = max(self.none, 1e-24 * float(self.rows.weights @ np.square(labels)))
 
     def run(self, candidates: Sequence[Candidate], count: int) -> None:
         """Try each candidate `count` times more."""

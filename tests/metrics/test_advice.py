@@ -212,10 +212,18 @@ def test_advise__errors_of_mixtures_are_nats_a_row() -> None:
     assert " nats" in advice._repr_html_()
 
 
+def test_advise__exact_fits_have_no_error() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 5))
+    advice = advise(X, X @ rng.normal(size=5) + 7.0, task="regression", budget=200, random_state=0)
+    assert {one.error for one in advice.compared} == {0.0}
+    assert advice.uniform_is_enough
+
+
 def test_advise__warns_of_mixtures_with_more_parameters_than_rows() -> None:
     X = np.random.default_rng(0).normal(size=(300, 12))
     asked: Any = {"task": "mixture", "n_clusters": 2, "random_state": 0}
-    with pytest.warns(CoresetWarning, match="12 columns have 181 parameters, and 180 rows are few"):
+    with pytest.warns(CoresetWarning, match="in 12 columns has 181 parameters, more than 180 rows"):
         advise(X, budget=180, **asked)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
