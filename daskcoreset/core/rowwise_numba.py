@@ -19,7 +19,8 @@ from daskcoreset.core import compiling
 from daskcoreset.core.optional import import_whole
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
-import_whole("numba")  # before it is imported here: an interrupted import would break it
+# Before numba is imported here: an interrupted import would break it.
+import_whole("daskcoreset.core.numba_whole")
 
 import numba  # noqa: E402
 from numba.core import event  # noqa: E402
