@@ -383,10 +383,11 @@ class QuantileRegression(Sensitivity[Any]):
         block = Block(np.ascontiguousarray(rows[:, :d]), u, rows[:, d])
         sizes = np.abs(residuals_of(block, predictor))
         width = float(np.quantile(sizes, _ROUNDED))
-        # Where many residuals are zero, a sliver of the mean one, and more than rounding leaves.
+        # Where many residuals are zero, a sliver of the mean one, and so much more than rounding
+        # leaves that pulls keep eight digits.
         spread = float(np.abs(rows[:, d] - np.median(rows[:, d])).mean())
         summands = np.abs(rows[:, d]) + np.abs(rows[:, :d]) @ np.abs(coef)
-        rounding = 1e-6 * spread + 1e-9 * float(summands.max())
+        rounding = 1e-6 * spread + 1e-8 * float(summands.max())
         width = max(width, 1e-6 * float(sizes.mean()), rounding, np.finfo(np.float64).tiny)
         pilot = replace(pilot, predictor=predictor, width=width)
         return replace(pilot, totals=self._terms(block, pilot).sum(axis=1))
@@ -420,5 +421,5 @@ def _pilot_size(d: int) -> int:
 
 def _factors(pilot: QuantilePilot) -> FloatArray:
     """Factors of the terms; none for one that is zero in the pilot, such as the loss of a fit."""
-    known = pilot.totals > 0.0
+    known = pilot.totals > 1e-300  # below it lies what rounding off leaves of an exact fit
     return np.asarray(np.divide(_SHARES, pilot.totals, out=np.zeros(4), where=known))

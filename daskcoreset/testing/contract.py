@@ -89,12 +89,6 @@ class SensitivityContract(ABC):
     n_seeds = 400
     """Coresets over which an estimator is averaged."""
 
-    rounding = 1e-8
-    """Share of the sum of scores by which one may differ, in rows at an offset of 1e6.
-
-    Means are rounded to ten digits there, and a far smaller distance to them is not known better.
-    """
-
     # The tests below are final: subclasses do not override them.
 
     def summaries(self, blocks: Sequence[Block], reverse: bool = False) -> tuple[list[Any], Any]:
@@ -111,10 +105,6 @@ class SensitivityContract(ABC):
             )
             merged = construction.finalize(merged, stream(0, Stage.SETTLING, 0, fold))
         return locals_, merged
-
-    def _assert_close(self, actual: FloatArray, expected: FloatArray) -> None:
-        tolerance = self.rounding * expected.sum()
-        np.testing.assert_allclose(actual, expected, rtol=1e-7, atol=tolerance)
 
     def _skip_if_randomised(self) -> None:
         if self.construction().randomised:
@@ -190,7 +180,7 @@ class SensitivityContract(ABC):
         locals_, summary = self.summaries(blocks)
         sums = [self.scores(block, summary).sum(axis=1) for block in blocks]
         masses = [construction.total_scores(local, summary) for local in locals_]
-        self._assert_close(np.stack(masses, axis=1), np.stack(sums, axis=1))
+        _assert_close(np.stack(masses, axis=1), np.stack(sums, axis=1))
 
     @_for_all_blocks
     def test_scores__sparse_equals_dense(self, blocks: list[Block]) -> None:
@@ -199,7 +189,7 @@ class SensitivityContract(ABC):
         _, sparse = self.summaries([sparse_block(block) for block in blocks])
         expected = [self.scores(block, dense) for block in blocks]
         scores = [self.scores(sparse_block(block), sparse) for block in blocks]
-        self._assert_close(np.concatenate(scores, axis=1), np.concatenate(expected, axis=1))
+        _assert_close(np.concatenate(scores, axis=1), np.concatenate(expected, axis=1))
 
     @given(blocks=row_sets(weights=["integers"]))
     @_property
@@ -221,7 +211,7 @@ class SensitivityContract(ABC):
         weights = joined_blocks(blocks).weights.astype(int)
         source = np.repeat(np.arange(len(weights)), weights)
         sums = [np.bincount(source, component, minlength=len(weights)) for component in copies]
-        self._assert_close(scores, np.array(sums))
+        _assert_close(scores, np.array(sums))
 
     @_for_all_blocks
     def test_row_scores__sums_of_scores(self, blocks: list[Block]) -> None:
@@ -296,7 +286,7 @@ class SensitivityContract(ABC):
 
     def _assert_same_scores(self, blocks: Sequence[Block], first: Any, second: Any) -> None:
         whole = joined_blocks(blocks)
-        self._assert_close(self.scores(whole, second), self.scores(whole, first))
+        _assert_close(self.scores(whole, second), self.scores(whole, first))
 
     # Draws
 
@@ -417,6 +407,12 @@ class SensitivityContract(ABC):
         references = files("daskcoreset").joinpath("references.bib").read_text(encoding="utf-8")
         assert f"{{{key}," in references, f"{key} is not in references.bib"
         assert section, f"the citation {key!r} says no place in the source"
+
+
+def _assert_close(actual: FloatArray, expected: FloatArray) -> None:
+    # Means at an offset of 1e6 are rounded to ten digits, and a far smaller distance to them
+    # is not known better than that.
+    np.testing.assert_allclose(actual, expected, rtol=1e-7, atol=1e-8 * expected.sum())
 
 
 def _nested(construction: Sensitivity[Any], summaries: Sequence[Any]) -> Any:

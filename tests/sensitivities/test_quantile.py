@@ -26,7 +26,6 @@ Y = X @ [1.0, -1.0, 0.5, 0.0] + RNG.standard_t(2, size=4000)
 @pytest.mark.nightly  # the code of the other constructions; promises have short tests below
 class TestQuantileRegression(SensitivityContract):
     n_seeds = 100
-    rounding = 1e-7  # pulls divide residuals, known to ten digits, by a hundredth of their spread
 
     def construction(self) -> QuantileRegression:
         return QuantileRegression(variant="systematic")
