@@ -275,10 +275,9 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         `init` nor `n_init`: "parts" reduces the coreset to four centroids a cluster, in the root
         of 4 k parts, and makes k-means++ and two passes over single ones (see Notes) on these,
         with work of m times the root of k and of a few times 4 k times k where Lloyd's steps take
-        m times k each; "faiss"
-        starts there and makes 25 steps in float32 by faiss, where that is installed. Both draw the
-        coreset by a rough solution of 512 centers at most, so that a read takes no n times k
-        either: its error is relative to the cost of so many.
+        m times k each; "faiss" starts there and makes 25 steps in float32 by faiss, where that is
+        installed. Both draw the coreset by a rough solution of 512 centers at most, so that a read
+        takes no n times k either: its error is relative to the cost of so many.
     max_iter : int, default=300
         Steps of one run at most, passes over single rows after the best one among them (see
         Notes).
