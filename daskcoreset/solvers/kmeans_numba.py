@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from daskcoreset.core.rowwise_numba import IN_ORDER, ROW_SUMS, four_of, jit
+from daskcoreset.core.lanes_numba import CENTERS, lanes, lay_out, meet_centers
+from daskcoreset.core.rowwise_numba import IN_ORDER, ROW_SUMS, jit
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
-# Rows beside one another in `nearest_center`, and the length of a column of their tile: no power of
-# two, so that columns share no cache set.
-_LANES = 128
-_COLUMN = _LANES + 16
+# Rows that are laid out at once: few, so that they are in the nearest cache.
+_ROWS = 64
 
 
 @jit(IN_ORDER)
@@ -25,86 +22,25 @@ def nearest_center(
 ) -> None:  # pragma: no cover - runs compiled
     """Assign rows to `centers`, numbered from `first`, where these are nearer.
 
-    In the dtype of `centers`. Rows lie beside one another, so that a center meets many at once.
-    Squares are added column by column: the bits of a distance depend on its row and center alone.
+    In the dtype of `centers`. Squares are added column by column: the bits of a distance depend on
+    its row and center alone.
     """
-    n, d = points.shape
-    # The compiler knows the step of what is reshaped, and stores columns in three quarters of the
-    # time.
-    tile = np.empty(d * _COLUMN, centers.dtype).reshape(d, _COLUMN)
-    totals = np.empty((4, _LANES), centers.dtype)
-    smallest, label = np.empty(_LANES, centers.dtype), np.empty(_LANES, np.int32)
-    for start in range(0, n, _LANES):
-        rows = min(_LANES, n - start)
-        for i in range(rows):
-            for j in range(d):
-                tile[j, i] = points[start + i, j]
+    (n, d), width = points.shape, lanes(centers)
+    tile = np.empty(_ROWS * d, centers.dtype)
+    smallest, label = np.empty(_ROWS, centers.dtype), np.empty(_ROWS, np.int32)
+    for start in range(0, n, _ROWS):
+        stop = min(start + _ROWS, n)
+        lay_out(points, start, stop, tile)
+        for i in range(stop - start):
             smallest[i] = distances[start + i]
         label[:] = -1
-        _meet_centers(tile, centers, totals, smallest, label)
-        for i in range(rows):
+        for row in range(0, stop - start, width):
+            for c in range(0, centers.shape[0], CENTERS):
+                meet_centers(tile, row * d, centers, c, smallest, label, row)
+        for i in range(stop - start):
             if label[i] >= 0:
                 labels[start + i] = first + label[i]
                 distances[start + i] = smallest[i]
-
-
-@jit(IN_ORDER)
-def _meet_centers(
-    tile: AnyArray, centers: AnyArray, totals: AnyArray, smallest: AnyArray, label: AnyArray
-) -> None:  # pragma: no cover - runs compiled
-    """Let four centers at a time meet all rows of a tile, the last one again where they are fewer.
-
-    Columns of the tile are then loaded once for four centers.
-    """
-    d, last = tile.shape[0], centers.shape[0] - 1
-    total, total_1, total_2, total_3 = totals[0], totals[1], totals[2], totals[3]
-    for c in range(0, last + 1, 4):
-        c_1, c_2, c_3 = min(c + 1, last), min(c + 2, last), min(c + 3, last)
-        totals[:] = 0.0
-        for j in range(0, d - 3, 4):
-            center, center_1 = four_of(centers, c, j), four_of(centers, c_1, j)
-            center_2, center_3 = four_of(centers, c_2, j), four_of(centers, c_3, j)
-            for i in range(_LANES):
-                row = tile[j, i], tile[j + 1, i], tile[j + 2, i], tile[j + 3, i]
-                total[i] = _add_squares(total[i], row, center)
-                total_1[i] = _add_squares(total_1[i], row, center_1)
-                total_2[i] = _add_squares(total_2[i], row, center_2)
-                total_3[i] = _add_squares(total_3[i], row, center_3)
-        for j in range(d - d % 4, d):
-            x, x_1 = centers[c, j], centers[c_1, j]
-            x_2, x_3 = centers[c_2, j], centers[c_3, j]
-            for i in range(_LANES):
-                total[i] += (tile[j, i] - x) ** 2
-                total_1[i] += (tile[j, i] - x_1) ** 2
-                total_2[i] += (tile[j, i] - x_2) ** 2
-                total_3[i] += (tile[j, i] - x_3) ** 2
-        for i in range(_LANES):
-            # The one met again is not nearer than before.
-            best = _nearer(total[i], c, smallest[i], label[i])
-            best = _nearer(total_1[i], c + 1, *best)
-            best = _nearer(total_2[i], c + 2, *best)
-            smallest[i], label[i] = _nearer(total_3[i], c + 3, *best)
-
-
-@jit(IN_ORDER)
-def _add_squares(
-    total: float, row: tuple[float, float, float, float], center: tuple[float, float, float, float]
-) -> float:
-    """Add the squares of the gaps between four columns of a row and a center, one by one."""
-    gap = row[0] - center[0]
-    total += gap * gap
-    gap = row[1] - center[1]
-    total += gap * gap
-    gap = row[2] - center[2]
-    total += gap * gap
-    gap = row[3] - center[3]
-    return total + gap * gap
-
-
-@jit(IN_ORDER)
-def _nearer(total: float, center: int, smallest: float, label: Any) -> tuple[float, Any]:
-    """Return the distance and the number of the nearer of two centers, the earlier one if equal."""
-    return (total, np.int32(center)) if total < smallest else (smallest, label)
 
 
 @jit(ROW_SUMS)

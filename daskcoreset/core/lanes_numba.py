@@ -1,0 +1,227 @@
+"""Rows beside one another in the registers of the processor, for loops that meet each many times.
+
+numba turns loops along columns into vectors by itself. Two things it does number by number, or by
+way of memory, and both take more time than the rest of such a loop: laying rows out as columns, and
+sums of several loops at once. They are therefore written in the language of its compiler, with
+vectors of 64 bytes, which every processor splits into its own. The bits are those of the plain
+loop.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from daskcoreset.core.rowwise_numba import IN_ORDER, jit  # before numba, which it imports whole
+from daskcoreset.core.typing import AnyArray
+
+# isort: split
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.errors import TypingError
+from numba.extending import intrinsic
+
+# Decorates what writes a piece of a loop; it is called with fewer arguments than it takes.
+_piece: Any = intrinsic
+
+# Bytes of a vector: four of these as sums, beside one of rows, fit into sixteen registers of half
+# the length, which most processors have.
+_BYTES = 64
+
+# Centers that meet a vector of rows at once.
+CENTERS = 4
+
+# Columns that are laid out at once.
+_COLUMNS = 4
+
+_INDEX, _NUMBER = ir.IntType(64), ir.IntType(32)
+
+
+def _index(value: int) -> Any:
+    return ir.Constant(_INDEX, value)
+
+
+def _shuffle(builder: Any, first: Any, second: Any, order: list[int]) -> Any:
+    """Return numbers of two vectors, counted through both, in the given order."""
+    mask = ir.Constant(ir.VectorType(_NUMBER, len(order)), order)
+    return builder.shuffle_vector(first, second, mask)
+
+
+def _repeat(builder: Any, value: Any, count: int) -> Any:
+    """Return a vector of equal numbers."""
+    empty = ir.Constant(ir.VectorType(value.type, count), ir.Undefined)
+    first = builder.insert_element(empty, value, ir.Constant(_NUMBER, 0))
+    return _shuffle(builder, first, empty, [0] * count)
+
+
+def _join(builder: Any, parts: list[Any]) -> Any:
+    """Put vectors, a power of two of them, after one another."""
+    if len(parts) == 1:
+        return parts[0]
+    half = len(parts) // 2
+    first, second = _join(builder, parts[:half]), _join(builder, parts[half:])
+    return _shuffle(builder, first, second, list(range(2 * first.type.count)))
+
+
+def _load(builder: Any, address: Any, kind: Any, size: int) -> Any:
+    """Return the vector at an address where numbers of `size` bytes lie."""
+    value = builder.load(builder.bitcast(address, kind.as_pointer()))
+    value.align = size
+    return value
+
+
+def _store(builder: Any, value: Any, address: Any, size: int) -> None:
+    stored = builder.store(value, builder.bitcast(address, value.type.as_pointer()))
+    stored.align = size
+
+
+def _count(dtype: Any) -> int:
+    """Numbers in a vector."""
+    return int(_BYTES // (dtype.bitwidth // 8))
+
+
+@_piece  # type: ignore[untyped-decorator]
+def lanes(typing: Any, values: Any) -> Any:
+    """Return how many numbers of the dtype of `values` are in a vector."""
+    del typing
+    return types.intp(values), lambda *_: _index(_count(values.dtype))
+
+
+@_piece  # type: ignore[untyped-decorator]
+def _turn(typing: Any, points: Any, row: Any, tile: Any, at: Any) -> Any:
+    """Lay as many rows out as there are lanes, from `row` on; return of how many columns.
+
+    Four rows of four columns at a time are turned in registers, and joined with their neighbours.
+    Without neighbouring floats in `points` there are none.
+    """
+    del typing, row, at
+    signature = types.intp(points, types.intp, tile, types.intp)
+    if points.layout != "C" or not isinstance(points.dtype, types.Float):
+        return signature, lambda *_: _index(0)
+    size, own_size = points.dtype.bitwidth // 8, tile.dtype.bitwidth // 8
+    count = _count(tile.dtype)
+
+    def generate(context: Any, builder: Any, _: Any, args: Any) -> Any:
+        wide = ir.VectorType(context.get_data_type(tile.dtype), _COLUMNS)
+        narrow = ir.VectorType(context.get_data_type(points.dtype), _COLUMNS)
+        rows = context.make_array(points)(context, builder, args[0])
+        room = context.make_array(tile)(context, builder, args[2])
+        d = builder.extract_value(rows.shape, 1)
+        source = builder.gep(rows.data, [builder.mul(args[1], d)])
+        target = builder.gep(room.data, [args[3]])
+
+        def some(i: int, j: Any) -> Any:
+            at = builder.add(builder.mul(d, _index(i)), j)
+            numbers = _load(builder, builder.gep(source, [at]), narrow, size)
+            if own_size > size:
+                return builder.fpext(numbers, wide)
+            return builder.fptrunc(numbers, wide) if own_size < size else numbers
+
+        stop = builder.and_(d, _index(-_COLUMNS))
+        steps = (_index(0), stop, _index(_COLUMNS))
+        with cgutils.for_range_slice(builder, *steps, intp=_INDEX) as (j, _count_up):
+            columns: list[list[Any]] = [[] for _ in range(_COLUMNS)]
+            for i in range(0, count, 4):
+                a, b, c, e = (some(i + k, j) for k in range(4))
+                halves = (
+                    (_shuffle(builder, a, b, order), _shuffle(builder, c, e, order))
+                    for order in ([0, 4, 1, 5], [2, 6, 3, 7])
+                )
+                for k, (first, second) in enumerate(halves):
+                    columns[2 * k].append(_shuffle(builder, first, second, [0, 1, 4, 5]))
+                    columns[2 * k + 1].append(_shuffle(builder, first, second, [2, 3, 6, 7]))
+            for k, parts in enumerate(columns):
+                at = builder.mul(builder.add(j, _index(k)), _index(count))
+                _store(builder, _join(builder, parts), builder.gep(target, [at]), own_size)
+        return stop
+
+    return signature, generate
+
+
+@jit(IN_ORDER)
+def lay_out(
+    points: AnyArray, start: int, stop: int, tile: AnyArray
+) -> None:  # pragma: no cover - runs compiled
+    """Fill `tile` with rows of `points`, in the dtype of `tile`, which is flat.
+
+    As many rows as there are lanes are a panel, of d times as many numbers, in which those of a
+    column lie side by side. Of the last panel some lanes may stay as they are.
+    """
+    d, width = points.shape[1], lanes(tile)
+    for row in range(start, stop, width):
+        rows, panel, ready = min(width, stop - row), (row - start) * d, 0
+        if rows == width:
+            ready = _turn(points, row, tile, panel)
+        for i in range(rows):
+            for j in range(ready, d):
+                tile[panel + j * width + i] = points[row + i, j]
+
+
+@_piece  # type: ignore[untyped-decorator]
+def meet_centers(  # noqa: PLR0917 - numba takes arguments by position
+    typing: Any,
+    tile: Any,
+    at: Any,
+    centers: Any,
+    first: Any,
+    smallest: Any,
+    label: Any,
+    lane: Any,
+) -> Any:
+    """Let `CENTERS` centers from `first` on meet the panel at a place in `tile`.
+
+    Where one is nearer than `smallest`, from `lane` on, that becomes its squared distance and
+    `label`, of int32, its number; the earlier one of equals stays. Past the last center that one
+    meets the rows again. Squares are added column by column, in the dtype of `tile`, `centers` and
+    `smallest`.
+    """
+    del typing, at, first, lane
+    if centers.layout != "C":
+        raise TypingError("centers must be C-contiguous")
+    size, count = centers.dtype.bitwidth // 8, _count(centers.dtype)
+    flags = tuple(IN_ORDER)
+
+    def generate(context: Any, builder: Any, called: Any, args: Any) -> Any:
+        numbers = ir.VectorType(context.get_data_type(centers.dtype), count)
+        zeros = ir.Constant(numbers, [0.0] * count)
+
+        def data(i: int, at: Any) -> Any:
+            array = context.make_array(called.args[i])(context, builder, args[i])
+            return builder.gep(array.data, [at])
+
+        shape = context.make_array(centers)(context, builder, args[2]).shape
+        last = builder.sub(builder.extract_value(shape, 0), _index(1))
+        d = builder.extract_value(shape, 1)
+        names, rows, totals = [], [], []
+        for k in range(CENTERS):
+            name = builder.add(args[3], _index(k))
+            name = builder.select(builder.icmp_signed("<", name, last), name, last)
+            names.append(name)
+            rows.append(data(2, builder.mul(name, d)))
+            # The compiler keeps these in registers.
+            totals.append(cgutils.alloca_once(builder, numbers))  # type: ignore[no-untyped-call]
+            builder.store(zeros, totals[-1])
+        panel = data(0, args[1])
+        with cgutils.for_range(builder, d, intp=_INDEX) as loop:
+            place = builder.gep(panel, [builder.mul(loop.index, _index(count))])
+            column = _load(builder, place, numbers, size)
+            for row, total in zip(rows, totals, strict=True):
+                number = builder.load(builder.gep(row, [loop.index]))
+                gap = builder.fsub(column, _repeat(builder, number, count), flags=flags)
+                square = builder.fmul(gap, gap, flags=flags)
+                builder.store(builder.fadd(builder.load(total), square, flags=flags), total)
+        nearest, owner = data(4, args[6]), data(5, args[6])
+        best = _load(builder, nearest, numbers, size)
+        own = _load(builder, owner, ir.VectorType(_NUMBER, count), 4)
+        for name, total in zip(names, totals, strict=True):
+            found = builder.load(total)
+            nearer = builder.fcmp_ordered("<", found, best)
+            best = builder.select(nearer, found, best)
+            label_of = _repeat(builder, builder.trunc(name, _NUMBER), count)
+            own = builder.select(nearer, label_of, own)
+        _store(builder, best, nearest, size)
+        _store(builder, own, owner, 4)
+        return context.get_dummy_value()
+
+    index = types.intp
+    return types.void(tile, index, centers, index, smallest, label, index), generate

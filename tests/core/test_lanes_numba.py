@@ -1,0 +1,109 @@
+"""Rows in vectors, and centers that meet them, give bit by bit what a plain loop gives."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from daskcoreset.core import lanes_numba as lanes
+from daskcoreset.core.rowwise_numba import IN_ORDER, jit
+from daskcoreset.core.typing import AnyArray
+from daskcoreset.solvers.kmeans_numba import nearest_center
+
+
+@jit(IN_ORDER)
+def width_of(values: AnyArray) -> int:
+    """Call what only compiled loops can call."""
+    return lanes.lanes(values)  # type: ignore[no-any-return]
+
+
+@st.composite
+def some_rows(draw: st.DrawFn) -> AnyArray:
+    """Rows of any number and width, in any order of their numbers, with steps of other arrays."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n, d = draw(st.integers(1, 70)), draw(st.integers(1, 21))
+    dtype = draw(st.sampled_from([np.float32, np.float64, np.int64]))
+    layout = draw(st.sampled_from(["C", "F", "steps", "part"]))
+    wide = (10.0 * rng.normal(size=(2 * n, 2 * d))).round(3).astype(dtype)
+    if layout == "steps":
+        return wide[::2, ::2]
+    if layout == "part":
+        return wide[:n]
+    return np.array(wide[:n, :d], order=layout)  # type: ignore[call-overload, no-any-return]
+
+
+@given(some_rows(), st.sampled_from([np.float32, np.float64]), st.data())
+def test_lay_out__has_columns_of_panels_side_by_side(
+    points: AnyArray, dtype: type, data: st.DataObject
+) -> None:
+    n, d = points.shape
+    start = data.draw(st.integers(0, n - 1))
+    stop = data.draw(st.integers(start + 1, n))
+    width = width_of(np.empty(0, dtype))
+    panels = -(-(stop - start) // width)
+    tile = np.full(panels * width * d, -77.0, dtype)
+    lanes.lay_out(points, start, stop, tile)
+
+    expected = np.full((panels * width, d), -77.0, dtype)
+    expected[: stop - start] = points[start:stop]
+    by_panel = expected.reshape(panels, width, d).transpose(0, 2, 1)
+    assert_array_equal(tile, by_panel.ravel())
+
+
+def test_lanes__are_those_of_64_bytes() -> None:
+    assert width_of(np.empty(0, np.float32)) == 16
+    assert width_of(np.empty(0, np.float64)) == 8
+
+
+@given(some_rows(), st.integers(1, 10), st.booleans(), st.integers(0, 2**32 - 1))
+def test_nearest_center__is_the_first_of_the_nearest(
+    points: AnyArray, k: int, narrow: bool, seed: int
+) -> None:
+    """Numbers of few digits have exact squares, so that ties are ties, whatever is rounded."""
+    rng = np.random.default_rng(seed)
+    points = points.round().astype(points.dtype)
+    n, d = points.shape
+    dtype = np.float32 if narrow else np.float64
+    centers = rng.integers(-12, 13, size=(k, d)).astype(dtype)
+    centers[rng.integers(k)] = centers[0]
+    labels = np.full(n, 40)
+    distances = rng.choice([0.0, 150.0, np.inf], size=n)
+    before = distances.copy()
+    nearest_center(points, centers, 50, labels, distances)
+
+    gaps = points[:, np.newaxis].astype(np.int64) - centers.astype(np.int64)
+    exact = (gaps**2).sum(axis=2)
+    nearer = exact.min(axis=1) < before
+    assert_array_equal(labels, np.where(nearer, 50 + exact.argmin(axis=1), 40))
+    assert_array_equal(distances, np.where(nearer, exact.min(axis=1), before))
+
+
+@given(some_rows(), st.integers(0, 2**32 - 1))
+def test_nearest_center__adds_squares_in_the_dtype_of_the_centers(
+    points: AnyArray, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    centers = (10.0 * rng.normal(size=(6, points.shape[1]))).astype(np.float32)
+    labels, distances = np.zeros(len(points), np.int64), np.full(len(points), np.inf)
+    nearest_center(points, centers, 0, labels, distances)
+    of_float32 = distances.astype(np.float32)
+    assert_array_equal(distances, of_float32)
+    row, own = points[0].astype(np.float32), centers[labels[0]]
+    exact = sum(
+        (Fraction(float(a)) - Fraction(float(b))) ** 2 for a, b in zip(row, own, strict=True)
+    )
+    np.testing.assert_allclose(distances[0], float(exact), rtol=1e-5, atol=1e-9)
+
+
+def test_nearest_center__rows_that_are_no_numbers_stay_where_they_are() -> None:
+    """As in a loop that asks whether a distance is smaller."""
+    points = np.zeros((40, 5))
+    points[7, 4], points[20, 0] = np.nan, np.inf
+    labels, distances = np.full(40, 9), np.full(40, np.inf)
+    nearest_center(points, np.ones((3, 5)), 0, labels, distances)
+    assert set(np.flatnonzero(labels == 9)) == {7, 20}
+    assert set(np.flatnonzero(np.isinf(distances))) == {7, 20}
