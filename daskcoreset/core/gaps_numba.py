@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from daskcoreset.core.rowwise_numba import ROW_SUMS, four_of, jit
+from daskcoreset.core.jit_numba import ROW_SUMS, jit
+from daskcoreset.core.rowwise_numba import four_of
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 # Rows beside one another, and the length of a column of their tile: no power of two, so that

@@ -1,18 +1,18 @@
-"""Rows beside one another in the registers of the processor, for loops that meet each many times.
+"""Pieces of loops, in vectors of the processor.
 
-numba turns loops along columns into vectors by itself. Two things it does number by number, or by
-way of memory, and both take more time than the rest of such a loop: laying rows out as columns, and
-sums of several loops at once. They are therefore written in the language of its compiler, with
-vectors of 64 bytes, which every processor splits into its own. The bits are those of the plain
-loop.
+numba turns loops along columns into vectors by itself. Three things it does number by number, or by
+way of memory, and each takes more time than the rest of such a loop: laying rows out as columns,
+sums of several loops at once, and sums of columns that are no multiple of a vector. They are
+therefore written in the language of its compiler, with vectors that every processor splits into
+its own. The bits are those of the plain loop.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from daskcoreset.core.rowwise_numba import IN_ORDER, jit  # before numba, which it imports whole
-from daskcoreset.core.typing import AnyArray
+from daskcoreset.core.jit_numba import IN_ORDER, jit  # before numba, which it imports whole
+from daskcoreset.core.typing import AnyArray, FloatArray
 
 # isort: split
 from llvmlite import ir
@@ -24,15 +24,18 @@ from numba.extending import intrinsic
 # Decorates what writes a piece of a loop; it is called with fewer arguments than it takes.
 _piece: Any = intrinsic
 
-# Bytes of a vector: four of these as sums, beside one of rows, fit into sixteen registers of half
-# the length, which most processors have.
+# Bytes of a vector of rows: four as sums, and one of rows, fit into sixteen registers of half the
+# length, which most processors have.
 _BYTES = 64
 
 # Centers that meet a vector of rows at once.
 CENTERS = 4
 
-# Columns that are laid out at once.
-_COLUMNS = 4
+# Columns that are laid out, or added up, at once.
+COLUMNS = 4
+
+# Rows that are added between a load and a store of the sums.
+ROWS = 8
 
 _INDEX, _NUMBER = ir.IntType(64), ir.IntType(32)
 
@@ -80,6 +83,11 @@ def _count(dtype: Any) -> int:
     return int(_BYTES // (dtype.bitwidth // 8))
 
 
+def _are_side_by_side(array: Any) -> bool:
+    """Whether the numbers of an array of this type are floats without a gap."""
+    return bool(array.layout == "C" and isinstance(array.dtype, types.Float))
+
+
 @_piece  # type: ignore[untyped-decorator]
 def lanes(typing: Any, values: Any) -> Any:
     """Return how many numbers of the dtype of `values` are in a vector."""
@@ -96,14 +104,14 @@ def _turn(typing: Any, points: Any, row: Any, tile: Any, at: Any) -> Any:
     """
     del typing, row, at
     signature = types.intp(points, types.intp, tile, types.intp)
-    if points.layout != "C" or not isinstance(points.dtype, types.Float):
+    if not _are_side_by_side(points):
         return signature, lambda *_: _index(0)
     size, own_size = points.dtype.bitwidth // 8, tile.dtype.bitwidth // 8
     count = _count(tile.dtype)
 
     def generate(context: Any, builder: Any, _: Any, args: Any) -> Any:
-        wide = ir.VectorType(context.get_data_type(tile.dtype), _COLUMNS)
-        narrow = ir.VectorType(context.get_data_type(points.dtype), _COLUMNS)
+        wide = ir.VectorType(context.get_data_type(tile.dtype), COLUMNS)
+        narrow = ir.VectorType(context.get_data_type(points.dtype), COLUMNS)
         rows = context.make_array(points)(context, builder, args[0])
         room = context.make_array(tile)(context, builder, args[2])
         d = builder.extract_value(rows.shape, 1)
@@ -117,10 +125,10 @@ def _turn(typing: Any, points: Any, row: Any, tile: Any, at: Any) -> Any:
                 return builder.fpext(numbers, wide)
             return builder.fptrunc(numbers, wide) if own_size < size else numbers
 
-        stop = builder.and_(d, _index(-_COLUMNS))
-        steps = (_index(0), stop, _index(_COLUMNS))
+        stop = builder.and_(d, _index(-COLUMNS))
+        steps = (_index(0), stop, _index(COLUMNS))
         with cgutils.for_range_slice(builder, *steps, intp=_INDEX) as (j, _count_up):
-            columns: list[list[Any]] = [[] for _ in range(_COLUMNS)]
+            columns: list[list[Any]] = [[] for _ in range(COLUMNS)]
             for i in range(0, count, 4):
                 a, b, c, e = (some(i + k, j) for k in range(4))
                 halves = (
@@ -225,3 +233,80 @@ def meet_centers(  # noqa: PLR0917 - numba takes arguments by position
 
     index = types.intp
     return types.void(tile, index, centers, index, smallest, label, index), generate
+
+
+@_piece  # type: ignore[untyped-decorator]
+def _can_be_loaded(typing: Any, points: Any, weights: Any) -> Any:
+    """Return whether rows are floats side by side, and weights float64."""
+    del typing
+    found = _are_side_by_side(points) and _are_side_by_side(weights)
+    found = found and weights.dtype == types.float64
+    return types.boolean(points, weights), lambda *_: ir.Constant(ir.IntType(1), int(found))
+
+
+@jit(IN_ORDER)
+def whole_rows(
+    points: AnyArray, weights: FloatArray, start: int, stop: int
+) -> int:  # pragma: no cover - runs compiled
+    """Return up to which row `ROWS` at a time may be given to `add_gaps` and `add_squares`.
+
+    Where columns do not fill the last of their fours, these read into the next row, so that the
+    last one of all is left to a plain loop; so are all of arrays that cannot be loaded as they are.
+    """
+    n = min(stop, points.shape[0] - 1)
+    if n < start or not _can_be_loaded(points, weights):
+        return start
+    return int(start + (n - start) // ROWS * ROWS)
+
+
+def _add_rows(power: int) -> Any:
+    """Return a piece that adds gaps, or their squares, times weights of `ROWS` rows to `out`.
+
+    Of `COLUMNS` columns, from `row` and `column` on, row by row in float64. `center` and `out` are
+    `COLUMNS` - 1 numbers longer than rows; what comes behind these is of no use.
+    """
+
+    def add(  # noqa: PLR0917 - numba takes arguments by position
+        typing: Any, points: Any, weights: Any, row: Any, center: Any, out: Any, column: Any
+    ) -> Any:
+        del typing, row, column
+        index = types.intp
+        signature = types.void(points, weights, index, center, out, index)
+        if not isinstance(points.dtype, types.Float):  # it is not called, but compiled
+            return signature, lambda context, *_: context.get_dummy_value()
+        size, flags = points.dtype.bitwidth // 8, tuple(IN_ORDER)
+
+        def generate(context: Any, builder: Any, called: Any, args: Any) -> Any:
+            wide = ir.VectorType(ir.DoubleType(), COLUMNS)
+            narrow = ir.VectorType(context.get_data_type(points.dtype), COLUMNS)
+            rows = context.make_array(points)(context, builder, args[0])
+            d = builder.extract_value(rows.shape, 1)
+
+            def place(i: int, at: Any) -> Any:
+                array = context.make_array(called.args[i])(context, builder, args[i])
+                return builder.gep(array.data, [at])
+
+            middle = _load(builder, place(3, args[5]), wide, 8)
+            target = place(4, args[5])
+            total = _load(builder, target, wide, 8)
+            for k in range(ROWS):
+                i = builder.add(args[2], _index(k))
+                at = builder.add(builder.mul(i, d), args[5])
+                numbers = _load(builder, builder.gep(rows.data, [at]), narrow, size)
+                if size < 8:
+                    numbers = builder.fpext(numbers, wide)
+                gap = builder.fsub(numbers, middle, flags=flags)
+                weight = _repeat(builder, builder.load(place(1, i)), COLUMNS)
+                product = builder.fmul(weight, gap, flags=flags)
+                for _ in range(power - 1):
+                    product = builder.fmul(product, gap, flags=flags)
+                total = builder.fadd(total, product, flags=flags)
+            _store(builder, total, target, 8)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return _piece(add)
+
+
+add_gaps, add_squares = _add_rows(1), _add_rows(2)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from daskcoreset.core.rowwise_numba import IN_ORDER, ROW_SUMS, WHOLE_UNIT, jit
+from daskcoreset.core.jit_numba import IN_ORDER, ROW_SUMS, jit
+from daskcoreset.core.rowwise_numba import WHOLE_UNIT
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 # Draws of a range up to which its rows stay as they are: to cut one draw and a little more changed

@@ -5,72 +5,20 @@ of their own tile and tiles are merged as in Chan, Golub and LeVeque (1983), so 
 common offset (mean 1e6, spread 1, float32) costs no digits and constant columns give
 exactly zero. The loops release the GIL, use one thread each and call no BLAS: their
 bits depend neither on the number of threads nor on the scheduler.
-Numba, which takes a second to import, is imported when the first loop is called.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from daskcoreset.core import compiling
-from daskcoreset.core.optional import import_whole
+from daskcoreset.core.jit_numba import IN_ORDER, ROW_SUMS, jit
+from daskcoreset.core.lanes_numba import COLUMNS, ROWS, add_gaps, add_squares, whole_rows
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
-
-# Before numba is imported here: an interrupted import would break it.
-import_whole("daskcoreset.core.numba_whole")
-
-import numba  # noqa: E402
-from numba.core import event  # noqa: E402
-
-# NaN and infinity keep their meaning in both.
-ROW_SUMS = {"reassoc", "contract", "nsz"}  # the sum along a row may be vectorised
-
-IN_ORDER = {"contract"}  # sums along columns are vectorised as they stand
-
-# Rows that are added to the sums of columns between a load of these and a store, where there are
-# more columns than few: the sums are the same, in less time.
-_AT_ONCE = 4
-_FEW_COLUMNS = 16
 
 # Rounding of a sum of inclusion probabilities: so near to a whole number it is one.
 WHOLE_UNIT = 1e-7
-
-
-class _Announcer(event.Listener):
-    """What numba calls around every compilation that its cache did not save."""
-
-    def on_start(self, event: Any) -> None:
-        del event
-        compiling.announce(True)
-
-    def on_end(self, event: Any) -> None:
-        del event
-        compiling.announce(False)
-
-
-event.register("numba:compile", _Announcer())  # type: ignore[no-untyped-call]
-
-
-def jit(fastmath: set[str]) -> Callable[..., Any]:
-    """Decorate a loop that numba compiles when it is first called.
-
-    Parameters
-    ----------
-    fastmath : set of str
-        `ROW_SUMS` or `IN_ORDER`.
-    """
-    options: dict[str, Any] = {"nogil": True, "fastmath": fastmath, "error_model": "numpy"}
-
-    def decorate(function: Callable[..., Any]) -> Any:
-        try:
-            return numba.njit(cache=True, **options)(function)
-        except RuntimeError:  # no folder for the cache can be written
-            return numba.njit(**options)(function)
-
-    return decorate
 
 
 @jit(IN_ORDER)
@@ -89,56 +37,44 @@ def _first_weighted(weights: FloatArray, start: int, stop: int) -> int:
 
 
 @jit(IN_ORDER)
-def _add_gaps(  # noqa: PLR0917 - numba takes arguments by position
+def _gap_sums(  # noqa: PLR0917 - numba takes arguments by position
     points: AnyArray,
     weights: FloatArray,
     start: int,
     stop: int,
     center: FloatArray,
     out: FloatArray,
-) -> float:
-    """Add weighted gaps between rows and a center to `out`; return the weight of the rows."""
-    d = points.shape[1]
-    weight = 0.0
-    several = start if d <= _FEW_COLUMNS else stop - (stop - start) % _AT_ONCE
-    for i in range(start, several, _AT_ONCE):
-        for k in range(_AT_ONCE):
-            weight += weights[i + k]
-        for j in range(d):
-            total = out[j]
-            for k in range(_AT_ONCE):
-                total += weights[i + k] * (points[i + k, j] - center[j])
-            out[j] = total
+) -> None:  # pragma: no cover - runs compiled
+    """Fill `out` with the sums of weighted gaps between rows and a center, as `whole_rows` says."""
+    out[:] = 0.0
+    several = whole_rows(points, weights, start, stop)
+    for i in range(start, several, ROWS):
+        for j in range(0, points.shape[1], COLUMNS):
+            add_gaps(points, weights, i, center, out, j)
     for i in range(several, stop):
         u = weights[i]
-        weight += u
-        for j in range(d):
+        for j in range(points.shape[1]):
             out[j] += u * (points[i, j] - center[j])
-    return weight
 
 
 @jit(IN_ORDER)
-def _add_squares(  # noqa: PLR0917 - numba takes arguments by position
+def _square_sums(  # noqa: PLR0917 - numba takes arguments by position
     points: AnyArray,
     weights: FloatArray,
     start: int,
     stop: int,
     center: FloatArray,
     out: FloatArray,
-) -> None:
-    """Add weighted squares of the gaps to `out`."""
-    d = points.shape[1]
-    several = start if d <= _FEW_COLUMNS else stop - (stop - start) % _AT_ONCE
-    for i in range(start, several, _AT_ONCE):
-        for j in range(d):
-            total = out[j]
-            for k in range(_AT_ONCE):
-                gap = points[i + k, j] - center[j]
-                total += weights[i + k] * gap * gap
-            out[j] = total
+) -> None:  # pragma: no cover - runs compiled
+    """Fill `out` with the sums of weighted squares of the gaps."""
+    out[:] = 0.0
+    several = whole_rows(points, weights, start, stop)
+    for i in range(start, several, ROWS):
+        for j in range(0, points.shape[1], COLUMNS):
+            add_squares(points, weights, i, center, out, j)
     for i in range(several, stop):
         u = weights[i]
-        for j in range(d):
+        for j in range(points.shape[1]):
             gap = points[i, j] - center[j]
             out[j] += u * gap * gap
 
@@ -146,24 +82,26 @@ def _add_squares(  # noqa: PLR0917 - numba takes arguments by position
 @jit(IN_ORDER)
 def column_moments(
     points: AnyArray, weights: FloatArray, tile_rows: int, mean: FloatArray, m2: FloatArray
-) -> float:
+) -> float:  # pragma: no cover - runs compiled
     """Fill `mean` and `m2`, zeros at first, and return the total weight."""
     n, d = points.shape
     total = 0.0
-    center = np.empty(d)
-    shift = np.empty(d)
-    spread = np.empty(d)
+    width = d + COLUMNS - 1
+    center, shift, spread = np.zeros(width), np.empty(width), np.empty(width)
     for start in range(0, n, tile_rows):
         stop = min(n, start + tile_rows)
         first = _first_weighted(weights, start, stop)
-        for j in range(d):
-            center[j], shift[j], spread[j] = points[first, j], 0.0, 0.0
-        weight = _add_gaps(points, weights, start, stop, center, shift)
+        weight = 0.0
+        for i in range(start, stop):
+            weight += weights[i]
         if weight == 0.0:
             continue
         for j in range(d):
+            center[j] = points[first, j]
+        _gap_sums(points, weights, start, stop, center, shift)
+        for j in range(d):
             center[j] += shift[j] / weight
-        _add_squares(points, weights, start, stop, center, spread)
+        _square_sums(points, weights, start, stop, center, spread)
         share = weight / (total + weight)
         for j in range(d):
             delta = center[j] - mean[j]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from daskcoreset.core.rowwise_numba import IN_ORDER, ROW_SUMS, jit
+from daskcoreset.core.jit_numba import IN_ORDER, ROW_SUMS, jit
 from daskcoreset.core.typing import FloatArray, IndexArray, MaskArray
 
 # Part of what a row costs that a move has to gain: less is rounding.

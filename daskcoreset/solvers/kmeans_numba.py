@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from daskcoreset.core.jit_numba import IN_ORDER, ROW_SUMS, jit
 from daskcoreset.core.lanes_numba import CENTERS, lanes, lay_out, meet_centers
-from daskcoreset.core.rowwise_numba import IN_ORDER, ROW_SUMS, jit
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 # Rows that are laid out at once: few, so that they are in the nearest cache.

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from daskcoreset.core import lanes_numba as lanes
-from daskcoreset.core.rowwise_numba import IN_ORDER, jit
-from daskcoreset.core.typing import AnyArray
+from daskcoreset.core import rowwise_numba
+from daskcoreset.core.jit_numba import IN_ORDER, jit
+from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.solvers.kmeans_numba import nearest_center
 
 
@@ -107,3 +108,46 @@ def test_nearest_center__rows_that_are_no_numbers_stay_where_they_are() -> None:
     nearest_center(points, np.ones((3, 5)), 0, labels, distances)
     assert set(np.flatnonzero(labels == 9)) == {7, 20}
     assert set(np.flatnonzero(np.isinf(distances))) == {7, 20}
+
+
+@given(some_rows(), st.booleans(), st.booleans(), st.data())
+def test_sums_of_gaps__are_those_of_all_rows_and_columns(
+    points: AnyArray, squared: bool, apart: bool, data: st.DataObject
+) -> None:
+    """Numbers of few digits have exact sums, in whatever order they are added."""
+    points = points.round().astype(points.dtype)
+    n, d = points.shape
+    start = data.draw(st.integers(0, n - 1))
+    stop = data.draw(st.integers(start + 1, n))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    weights = np.asarray(rng.integers(4, size=n), np.float64)
+    if apart:  # not side by side
+        weights = np.repeat(weights, 2)[::2]
+    center, out = (np.full(d + lanes.COLUMNS - 1, np.nan) for _ in range(2))
+    center[:d] = rng.integers(-9, 9, size=d)
+    before = points.copy()
+    sums = rowwise_numba._square_sums if squared else rowwise_numba._gap_sums
+    sums(points, weights, start, stop, center, out)
+
+    gaps = points[start:stop].astype(np.float64) - center[:d]
+    assert_array_equal(out[:d], weights[start:stop] @ (gaps**2 if squared else gaps))
+    assert_array_equal(points, before)
+
+
+@given(some_rows(), st.integers(0, 2**32 - 1))
+def test_column_moments__whatever_the_layout(points: AnyArray, seed: int) -> None:
+    """Rows of another layout give the same bits, by a loop of their own."""
+    points = points.astype(np.float64) + 1e6
+    weights = np.random.default_rng(seed).lognormal(size=len(points))
+    d, found = points.shape[1], []
+    for layout in (points, np.ascontiguousarray(points), np.asfortranarray(points)):
+        mean, m2 = np.zeros(d), np.zeros(d)
+        rowwise_numba.column_moments(layout, weights, 16, mean, m2)
+        found.append((mean, m2))
+    exact: FloatArray = weights @ points / weights.sum()
+    first_mean, first_m2 = found[0]
+    np.testing.assert_allclose(first_mean, exact, rtol=1e-14)
+    np.testing.assert_allclose(first_m2, weights @ (points - exact) ** 2, rtol=1e-6, atol=1e-8)
+    for mean, m2 in found[1:]:
+        assert_array_equal(mean, first_mean)
+        assert_array_equal(m2, first_m2)

@@ -21,7 +21,7 @@ import pytest
 
 import daskcoreset
 from daskcoreset.core.compiling import watch_compiling
-from daskcoreset.core.rowwise_numba import jit
+from daskcoreset.core.jit_numba import jit
 from daskcoreset.execution import progress
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.execution.lazy import Lazy

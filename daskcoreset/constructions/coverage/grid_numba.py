@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from daskcoreset.core.rowwise_numba import IN_ORDER, ROW_SUMS, jit
+from daskcoreset.core.jit_numba import IN_ORDER, ROW_SUMS, jit
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 # A prime for each axis (Teschner et al. 2003); buckets that share a slot cost time only.

@@ -175,15 +175,15 @@ class StreamState:
         nodes, level, position = self.nodes, 0, self.n_leaves
         lowest = 0 if self.n_leaves < EARLY_LEAVES else _LATE_LEVEL
         node = settings.thin(leaf, position) if lowest else settings.reduce(leaf, position)
+        parts = [node]
         while position % 2:  # the last node of this level has waited for this neighbour
             level, position = level + 1, position // 2
-            node = concatenate_parts([nodes[-1], node])
+            parts, nodes = [nodes[-1], *parts], nodes[:-1]
             if level >= lowest:
-                node = settings.reduce(node, position, level)
-            nodes = nodes[:-1]
+                parts = [settings.reduce(concatenate_parts(parts), position, level)]
         return replace(
             self,
-            nodes=(*nodes, node),
+            nodes=(*nodes, concatenate_parts(parts)),
             waiting=Waiting(),
             n_leaves=self.n_leaves + 1,
             weight=self.weight + leaf.total_weight,

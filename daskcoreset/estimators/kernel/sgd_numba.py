@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.rowwise_numba import ROW_SUMS, jit
+from daskcoreset.core.jit_numba import ROW_SUMS, jit
 from daskcoreset.core.typing import FloatArray, IndexArray
 
 
