@@ -61,6 +61,7 @@ from daskcoreset.sensitivities.logistic_pilot import (
     merge_means,
     one_read_scores,
 )
+from daskcoreset.sensitivities.separable import SeparableRows
 from daskcoreset.sensitivities.svm_calibration import (
     centred_rows,
     modes_for,
@@ -94,12 +95,9 @@ _TRIAL_WORK = 6e7
 # trials. With those of one, 2,000 rows of 190 columns, 125 of them of a class, were not compared.
 _JUDGED_WORK = _MAX_DRAWS * _TRIAL_WORK
 
-# Rows for every column, the intercept among them, below which most labellings of them are those of
-# a plane (Cover, 1965), and a model on them follows the penalty alone. Those near the plane of the
-# pilot, and among them those that it has wrong, then make a plane of their own, worse than that of
-# uniform rows. So do more rows where a class has less than a tenth of the weight: up to 2.7 for
-# every column where it had 2 %.
-_SEPARABLE, _SEPARABLE_IF_RARE, _RARE = 2.0, 3.0, 0.1
+# Rows below which two reads draw as one does: up to 2.7 for every column were worse than uniform
+# ones where a class had 2 % of the weight.
+_FEW = SeparableRows(2.0, 3.0, 0.1)
 
 # Rows of the coreset for every mean that is calibrated.
 _ROWS_PER_MEAN = 4
@@ -217,9 +215,11 @@ class PilotDesign(SamplingDesign[LogisticPilot]):
     ) -> FloatArray:
         """Score as in one read where the rows drawn are so few that a plane separates them."""
         del first
-        if not summary.sound or size >= _separable_rows(summary.moments):
+        moments = summary.moments
+        masses = [part.weight for part in moments.classes.values()]
+        if not summary.sound or size >= _FEW.number(masses, len(moments.mean)):
             return scores
-        return one_read_scores(rows, summary.moments, intercept=self.intercept)
+        return one_read_scores(rows, moments, intercept=self.intercept)
 
     def n_draws(self, size: int, summary: LogisticPilot) -> int:
         """Several where rows are few, which may not do for all sums, and chance decides."""
@@ -521,14 +521,6 @@ class Logistic(Sensitivity[Any]):
         by_length = max(0.0, long - math.sqrt(summary.weight / n_rows)) * leverage
         share = local.weight / summary.weight
         return np.array([math.sqrt(local.weight * leverage) + by_length + share])
-
-
-def _separable_rows(moments: LabelledScatter) -> float:
-    """Return the rows drawn below which a plane is likely to separate them."""
-    masses = [part.weight for part in moments.classes.values()]
-    rare = max(0.0, 1.0 - min(masses) / (_RARE * sum(masses)))
-    rows = _SEPARABLE + (_SEPARABLE_IF_RARE - _SEPARABLE) * rare
-    return rows * (len(moments.mean) + 1)
 
 
 def _work(size: int, p: int, d: int) -> int:

@@ -17,7 +17,7 @@ from daskcoreset.core.blocks import (
 )
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.sampling import merge_reservoirs, sample_strata, stratified_sample
-from daskcoreset.core.typing import FloatArray, IndexArray
+from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import as_int, check_flag, is_choice, is_number
 from daskcoreset.objectives import LinearCost
 from daskcoreset.sensitivities.base import Sensitivity
@@ -27,6 +27,7 @@ from daskcoreset.sensitivities.svm_pilot import (
     PilotSums,
     RowTerms,
     exact_solution,
+    lemma_2,
     merge_sums,
     rough_solution,
     row_terms,
@@ -35,66 +36,6 @@ from daskcoreset.sensitivities.svm_pilot import (
 
 # Width of the step from rows that pull at the classifier to those that do not.
 _SOFTNESS = 0.5
-
-
-def lemma_2(
-    squares: FloatArray,
-    cells: IndexArray,
-    weights: FloatArray,
-    opt: float,
-    lam: float,
-    *,
-    provable: bool = False,
-) -> FloatArray:
-    r"""Bound the sensitivity of a row of weight one.
-
-    With :math:`\alpha_i = (U - U(P_i)) / (2 \lambda U\, U(P_i))`
-
-    .. math::
-
-        \gamma = \frac{1}{U(P_i)} + \frac{9 \lambda}{2} \max\left\{ \frac{4}{9} \alpha_i,
-        \sqrt{4 \alpha_i^2 + \frac{2 |p_\Delta|^2}{9\, \mathrm{opt}}} - 2 \alpha_i \right\} .
-
-    Parameters
-    ----------
-    squares : ndarray of shape (n,), float64
-        :math:`|p_\Delta|^2`, squared distance of the row to the mean of its cell.
-    cells : ndarray of shape (n,), int64
-        i.
-    weights : ndarray of shape (k,), float64
-        :math:`U(P_i)`.
-    opt : float
-        Positive.
-    lam : float
-        :math:`\lambda`.
-    provable : bool, default=False
-        Whether the easy case of the proof counts as :math:`3 \alpha_i`, as the proof has it,
-        instead of the :math:`2 \alpha_i` of the statement.
-
-    Returns
-    -------
-    ndarray of shape (n,), float64
-
-    Notes
-    -----
-    Algorithm 1 prints :math:`u(p)^{9/2}` for the factor 9/2, and :math:`\mathrm{opt}^2`: both
-    are misprints, as the lemma and its proof show.
-
-    Examples
-    --------
-    >>> lemma_2(np.zeros(1), np.zeros(1, dtype=int), np.array([4.0]), 1.0, 1.0)
-    array([0.25])
-    """
-    total = weights.sum()
-    alpha = (total - weights) / (2.0 * lam * total * weights)
-    alphas = alpha[cells]
-    easy = (2.0 / 3.0 if provable else 4.0 / 9.0) * alphas
-    # The root less 2 alpha loses digits where the cell is small; this form of it does not.
-    added = squares * (2.0 / (9.0 * opt))
-    steep = added / (
-        np.sqrt(4.0 * alphas * alphas + added) + 2.0 * alphas + np.finfo(np.float64).tiny
-    )
-    return np.asarray(1.0 / weights[cells] + 4.5 * lam * np.maximum(easy, steep))
 
 
 def totals_of(terms: FloatArray) -> FloatArray:
@@ -169,7 +110,9 @@ class SVM(Sensitivity[Any]):
         the data as well. Totals of the classes are exact whatever else is met, which
         ``provenance["calibration"]`` says.
         "auto": the same, and where rows are few several draws and calibrations are tried: the
-        one whose classifier costs least on all the candidates is kept. That is a step of Newton's
+        one whose classifier costs least on all the candidates is kept. Rows so few that a plane
+        separates them, 2.5 for every column or, with a rare class, up to 4.5, are drawn by the
+        bound alone. That is a step of Newton's
         method from the pilot's solution, at this `lam`, these weights and features
         (``benchmarks/results/svm_offline.md``); ``benchmarks/results/svm_queries.md`` says what
         is left of it for others.

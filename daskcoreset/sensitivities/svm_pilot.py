@@ -21,6 +21,66 @@ from daskcoreset.solvers.linear import round_hinge, solve_svm
 WIDTH = 0.1
 
 
+def lemma_2(
+    squares: FloatArray,
+    cells: IndexArray,
+    weights: FloatArray,
+    opt: float,
+    lam: float,
+    *,
+    provable: bool = False,
+) -> FloatArray:
+    r"""Bound the sensitivity of a row of weight one.
+
+    With :math:`\alpha_i = (U - U(P_i)) / (2 \lambda U\, U(P_i))`
+
+    .. math::
+
+        \gamma = \frac{1}{U(P_i)} + \frac{9 \lambda}{2} \max\left\{ \frac{4}{9} \alpha_i,
+        \sqrt{4 \alpha_i^2 + \frac{2 |p_\Delta|^2}{9\, \mathrm{opt}}} - 2 \alpha_i \right\} .
+
+    Parameters
+    ----------
+    squares : ndarray of shape (n,), float64
+        :math:`|p_\Delta|^2`, squared distance of the row to the mean of its cell.
+    cells : ndarray of shape (n,), int64
+        i.
+    weights : ndarray of shape (k,), float64
+        :math:`U(P_i)`.
+    opt : float
+        Positive.
+    lam : float
+        :math:`\lambda`.
+    provable : bool, default=False
+        Whether the easy case of the proof counts as :math:`3 \alpha_i`, as the proof has it,
+        instead of the :math:`2 \alpha_i` of the statement.
+
+    Returns
+    -------
+    ndarray of shape (n,), float64
+
+    Notes
+    -----
+    Algorithm 1 prints :math:`u(p)^{9/2}` for the factor 9/2, and :math:`\mathrm{opt}^2`: both
+    are misprints, as the lemma and its proof show.
+
+    Examples
+    --------
+    >>> lemma_2(np.zeros(1), np.zeros(1, dtype=int), np.array([4.0]), 1.0, 1.0)
+    array([0.25])
+    """
+    total = weights.sum()
+    alpha = (total - weights) / (2.0 * lam * total * weights)
+    alphas = alpha[cells]
+    easy = (2.0 / 3.0 if provable else 4.0 / 9.0) * alphas
+    # The root less 2 alpha loses digits where the cell is small; this form of it does not.
+    added = squares * (2.0 / (9.0 * opt))
+    steep = added / (
+        np.sqrt(4.0 * alphas * alphas + added) + 2.0 * alphas + np.finfo(np.float64).tiny
+    )
+    return np.asarray(1.0 / weights[cells] + 4.5 * lam * np.maximum(easy, steep))
+
+
 @dataclass(frozen=True, eq=False)
 class PilotSolution:
     r"""A rough solution, finalized.

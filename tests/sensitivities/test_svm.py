@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any, Literal
 
 import dask.array as da
@@ -14,11 +15,10 @@ import daskcoreset
 from daskcoreset import build, datasets
 from daskcoreset.constructions.sampling import final_draw as root
 from daskcoreset.core.blocks import Block
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.sensitivities import SVM
-from daskcoreset.sensitivities.svm import lemma_2
-from daskcoreset.sensitivities.svm_pilot import row_terms
+from daskcoreset.sensitivities.svm_pilot import lemma_2, row_terms
 from daskcoreset.solvers.kmeans import assign
 from daskcoreset.solvers.linear import solve_svm
 from daskcoreset.testing import CountingArray, SensitivityContract, assert_mean, cut_rows, draw
@@ -253,6 +253,56 @@ def test_default__better_than_uniform_and_than_algorithm_1() -> None:
     assert mean_error(1000, method="svm") < 0.25 * mean_error(
         1000, method=SVM(variant="paper"), **paper
     )
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("share", "size"), [(0.5, 41), (0.02, 60)])
+def test_default__rows_that_a_plane_separates_are_as_good_as_uniform_ones(
+    share: float, size: int
+) -> None:
+    """By the activity as well they cost 1.5 to 3 times as much more than the best classifier."""
+    rng = np.random.default_rng(20)
+    X = rng.normal(size=(10_000, 20))
+    z = X @ rng.normal(size=20) / 3.0 + 0.7 * rng.normal(size=10_000)
+    y = np.where(z > np.quantile(z, 1.0 - share), 1.0, -1.0)
+    least = solve_svm(X, y, np.ones(len(y)), tol=1e-4).cost
+
+    def excess(rows: Any, signs: Any, weights: Any) -> float:
+        fit = solve_svm(rows, signs, weights)
+        losses = np.maximum(1.0 - y * (X @ fit.coef + fit.intercept), 0.0)
+        return float((fit.coef @ fit.coef / 2 + losses.sum()) / least - 1.0)
+
+    drawn, uniform = [], []
+    for seed in range(6):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CoresetWarning)  # all are poor
+            coreset = build(X, y, size=size, method="svm", random_state=seed)
+        assert coreset.labels is not None
+        drawn.append(excess(coreset.points, coreset.labels, coreset.weights))
+        rows = rng.choice(len(y), size, replace=False)
+        while len(np.unique(y[rows])) < 2:
+            rows = rng.choice(len(y), size, replace=False)
+        uniform.append(excess(X[rows], y[rows], np.full(size, len(y) / size)))
+    assert np.mean(drawn) < 1.1 * np.mean(uniform)
+
+
+def test_final_scores__bounds_alone_below_as_many_rows_as_a_plane_separates() -> None:
+    """Of 2 columns and the intercept: 2.5 rows for each, more with a rare class."""
+    rng = np.random.default_rng(0)
+    X, y = two_classes(4_000, 2)
+    rare = np.where(rng.random(len(y)) < 0.02, 1, -1)
+    for labels, limit in ((y, 8), (rare, 13)):
+        block = Block(X, np.ones(len(X)), labels)
+        summary = settled(SVM(), block)
+        method, scores = SVM(), np.ones(len(X))
+        for size, same in ((limit - 1, False), (limit, True), (2, False)):
+            found = method.design.final_scores(block, scores, scores, summary, size)
+            assert np.array_equal(found, scores) == same
+        bound = SVM(variant="calibrated").row_scores(block, summary)
+        found = method.design.final_scores(block, scores, scores, summary, 2)
+        np.testing.assert_allclose(found, bound, rtol=1e-12)
+        apart = SVM(variant="pilot_mix").design.final_scores(block, scores, scores, summary, 2)
+        assert np.array_equal(apart, scores)
 
 
 # Labels
