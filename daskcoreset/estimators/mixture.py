@@ -93,9 +93,10 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
     n_init : int or "auto", default="auto"
         Runs of EM on the coreset, of which the one is kept that is the best by rows that the
         coreset did not take, see `lower_bound_`, or by its own likelihood where there are none.
-        "auto" makes ten starts, by `init_params` and by "k-means++" in turns, of ten iterations
-        each, and goes on with the best two: on skewed data single runs end in optima that lie
-        far apart.
+        "auto" makes thirty starts, by `init_params` and by "k-means++" in turns, on a sample of
+        more than 3,000 rows; after ten iterations it goes on with the best six, after forty with
+        the best two, on the whole coreset: on skewed data single runs end in optima that lie far
+        apart.
     init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
         How the first responsibilities are found, as in `sklearn.mixture.GaussianMixture`.
     weights_init : array-like of shape (k,), optional

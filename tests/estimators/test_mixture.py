@@ -378,9 +378,9 @@ def test_fit__takes_the_start_that_other_rows_like_best(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(HeldOut, "mean", recorded)
     model = CoresetGaussianMixture(6, **options).fit(rows)
-    assert [count for count, _ in asked] == [3000] * 12 + [11_900]
+    assert [count for count, _ in asked] == [3000] * (30 + 6 + 2) + [11_900]
     assert asked[-1][1] == model.lower_bound_ == pytest.approx(model.score(rows), abs=1e-9)
-    part = max(asked[10:12], key=itemgetter(1))[1]
+    part = max(asked[36:38], key=itemgetter(1))[1]
     assert part == pytest.approx(model.lower_bound_, abs=0.2)
     points, weights, _ = deduplicate(model.coreset_.points, model.coreset_.weights)
     judged: list[tuple[float, Mixture]] = []
@@ -392,7 +392,7 @@ def test_fit__takes_the_start_that_other_rows_like_best(monkeypatch: pytest.Monk
     seed = solver_seed(0)
     given: dict[str, Any] = {"n_components": 6, "reg_covar": 1e-3, "n_init": "auto"}
     best = fit_mixture(points, weights, random_state=seed, judge=judge, **given).mixture
-    finals = judged[10:]  # of ten starts two are gone on with
+    finals = judged[36:]  # of thirty starts six are gone on with, and of these two
     assert len(finals) == 2
     np.testing.assert_array_equal(max(finals, key=itemgetter(0))[1].means, best.means)
     gains = []
@@ -414,9 +414,40 @@ def test_fit__goes_on_after_ten_iterations_as_without_a_pause() -> None:
     rng = np.random.RandomState(0)
     starts = [
         fit_mixture(rows, init_params=start, random_state=rng, **options)
-        for start in ("kmeans", "k-means++") * 5
+        for start in ("kmeans", "k-means++") * 15
     ]
     assert found.n_iter == len(found.lower_bounds) > 10
     assert any(np.array_equal(found.lower_bounds, each.lower_bounds) for each in starts)
-    after_ten = sorted(each.lower_bounds[:10][-1] for each in starts)
-    assert found.lower_bounds[9] >= after_ten[-2]
+    six = sorted(starts, key=lambda each: float(each.lower_bounds[:10][-1]))[-6:]
+    assert found.lower_bounds[9] >= six[0].lower_bounds[:10][-1]
+    after_forty = sorted(each.lower_bounds[:40][-1] for each in six)
+    assert found.lower_bounds[:40][-1] >= after_forty[-2]
+
+
+def test_fit__of_many_rows_starts_on_some_and_ends_on_all() -> None:
+    rng = np.random.default_rng(1)
+    rows = np.vstack([rng.normal(size=(9_000, 2)), 9.0 + rng.normal(size=(40, 2))])
+    weights = rng.lognormal(size=len(rows))
+    options: dict[str, Any] = {"n_components": 2, "n_init": "auto", "random_state": 0}
+    found = fit_mixture(rows, weights, **options)
+    assert (np.diff(found.lower_bounds) > -1e-9).all()  # of one set of rows, as EM has them
+    assert found.n_iter == len(found.lower_bounds)
+    densities = score_samples(found.mixture, rows)
+    assert found.lower_bound == pytest.approx(np.average(densities, weights=weights), abs=1e-3)
+    far = found.mixture.means[:, 0].argmax()
+    np.testing.assert_allclose(found.mixture.means[far], [9.0, 9.0], atol=0.8)
+    np.testing.assert_array_equal(
+        fit_mixture(rows, weights, **options).mixture.means, found.mixture.means
+    )
+    with pytest.warns(ConvergenceWarning):
+        once = fit_mixture(rows, weights, max_iter=1, tol=0.0, **options)
+    assert (once.n_iter, once.converged) == (1, False)
+
+
+def test_fit__of_many_equal_rows_starts_on_all() -> None:
+    """Of a sample of them too few would be distinct."""
+    rows = np.zeros((20_000, 1))
+    rows[:4, 0] = [1.0, 2.0, 3.0, 4.0]
+    found = fit_mixture(rows, n_components=5, n_init="auto", random_state=0)
+    assert np.isfinite(found.lower_bound)
+    assert found.mixture.means.max() > 2.0
