@@ -20,6 +20,7 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import first_nonfinite_row, one_thread
 from daskcoreset.core.moments import moments_of
 from daskcoreset.core.random import RandomState
+from daskcoreset.core.sampling import inclusion_probabilities, systematic
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import is_choice, is_int
 from daskcoreset.solvers.mixture.init import (
@@ -39,8 +40,8 @@ _NEGLIGIBLE = 1e-200
 # ended in poor ones.
 _AUTO_STARTS: tuple[InitParams | None, ...] = (None, "k-means++") * 15
 
-# Steps after which so many of them go on; and rows of a sample on which these are made, at most:
-# what other rows say of the runs decides, and it decided alike.
+# Steps after which so many of them go on, and rows of a sample on which these are made, at most:
+# their choice ended in optima as good as that of steps on all rows.
 _STAGES = ((10, 6), (40, 2))
 _TRIAL_ROWS = 3_000
 
@@ -230,13 +231,22 @@ def fit_mixture(
 def _sample(
     points: FloatArray, u: FloatArray, n_components: int, rng: np.random.RandomState
 ) -> tuple[FloatArray, FloatArray]:
-    """Return some rows of many, or all where so few of them are distinct."""
+    """Return some rows of many with their weights, or all where so few of them are distinct.
+
+    Half by weight, and half by squared distance to the mean in columns of one scale, so that rare
+    components far out have rows as well.
+    """
     if len(points) <= _TRIAL_ROWS:
         return points, u
-    rows = np.sort(rng.permutation(len(points))[:_TRIAL_ROWS])
+    moments = moments_of(points, u)
+    scale = np.where(moments.m2 > 0.0, moments.m2 / moments.weight, 1.0)
+    costs = u * (points**2 / scale).sum(axis=1)
+    scores = u / u.sum() + costs / max(float(costs.sum()), np.finfo(np.float64).tiny)
+    inclusion = inclusion_probabilities(scores, _TRIAL_ROWS)
+    rows = systematic(inclusion, np.random.default_rng(rng.randint(2**31)))
     if len(np.unique(points[rows], axis=0)) < 2 * n_components:
         return points, u
-    return points[rows], u[rows]
+    return points[rows], u[rows] / inclusion[rows]
 
 
 def fit_before_steps(mixture: Mixture) -> MixtureFit:
