@@ -250,10 +250,13 @@ def whole_rows(
 ) -> int:  # pragma: no cover - runs compiled
     """Return up to which row `ROWS` at a time may be given to `add_gaps` and `add_squares`.
 
-    Where columns do not fill the last of their fours, these read into the next row, so that the
-    last one of all is left to a plain loop; so are all of arrays that cannot be loaded as they are.
+    Where columns do not fill the last of their fours, these read into the next rows, so that the
+    last ones of all are left to a plain loop, three of one column; so are all of arrays that cannot
+    be loaded as they are.
     """
-    n = min(stop, points.shape[0] - 1)
+    d = points.shape[1]
+    lacking = -d % COLUMNS
+    n = min(stop, points.shape[0] - (lacking + d - 1) // max(d, 1))
     if n < start or not _can_be_loaded(points, weights):
         return start
     return int(start + (n - start) // ROWS * ROWS)

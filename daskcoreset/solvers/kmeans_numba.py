@@ -60,6 +60,12 @@ def _approach(
 
 
 @jit(IN_ORDER)
+def _share(weight: float, distance: float, fresh: bool) -> float:
+    """Return what a row counts in a draw; a row without weight may lie at any distance."""
+    return weight if fresh or not weight > 0.0 else weight * distance
+
+
+@jit(IN_ORDER)
 def kmeans_plus_plus(  # noqa: PLR0917 - numba takes arguments by position
     points: AnyArray,
     weights: FloatArray,
@@ -78,12 +84,12 @@ def kmeans_plus_plus(  # noqa: PLR0917 - numba takes arguments by position
         fresh = n_earlier + c == 0
         total = 0.0
         for i in range(n):
-            total += weights[i] if fresh else weights[i] * distances[i]
+            total += _share(weights[i], distances[i], fresh)
         if total == 0.0:  # every row is a center already
             return rows[:c].copy()
         running, chosen = 0.0, -1
         for i in range(n):
-            share = weights[i] if fresh else weights[i] * distances[i]
+            share = _share(weights[i], distances[i], fresh)
             running += share
             if share > 0.0:
                 chosen = i

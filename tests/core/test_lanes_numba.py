@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
@@ -151,3 +155,53 @@ def test_column_moments__whatever_the_layout(points: AnyArray, seed: int) -> Non
     for mean, m2 in found[1:]:
         assert_array_equal(mean, first_mean)
         assert_array_equal(m2, first_m2)
+
+
+GUARDED = """
+import ctypes, mmap, sys
+import numpy as np
+from daskcoreset.core.rowwise_numba import column_moments
+from daskcoreset.solvers.kmeans_numba import nearest_center
+
+PAGE = mmap.PAGESIZE
+memory = mmap.mmap(-1, 5 * PAGE)
+start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.mprotect(ctypes.c_void_p(start + 4 * PAGE), ctypes.c_size_t(PAGE), 0) == 0
+
+
+def at_the_end(array):
+    own = np.frombuffer(memory, array.dtype, array.size, 4 * PAGE - array.nbytes)
+    own = own.reshape(array.shape)
+    own[...] = array
+    return own
+
+
+if sys.argv[1:] == ["beyond"]:
+    ctypes.c_char.from_address(start + 4 * PAGE).value
+rng = np.random.default_rng(0)
+for dtype in (np.float32, np.float64):
+    for d in range(1, 10):
+        center = rng.normal(size=(3, d)).astype(dtype)
+        for n in [*range(1, 20), 33, 66]:
+            rows = at_the_end(rng.normal(size=(n, d)).astype(dtype))
+            column_moments(rows, np.ones(n), 16, np.zeros(d), np.zeros(d))
+            nearest_center(rows, center, 0, np.zeros(n, np.int64), np.full(n, np.inf))
+            rows = np.array(rows)
+            nearest_center(rows, at_the_end(center), 0, np.zeros(n, np.int64), np.full(n, np.inf))
+            column_moments(rows, at_the_end(np.ones(n)), 16, np.zeros(d), np.zeros(d))
+print("done")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is guarded by calls of Linux")
+@pytest.mark.parametrize("control", [False, True])
+def test_loops__read_nothing_behind_an_array(control: bool) -> None:
+    """No page is mapped there, as behind a mapped file."""
+    run = subprocess.run(
+        [sys.executable, "-c", GUARDED, *["beyond"] * control],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (run.returncode, run.stdout) == ((-signal.SIGSEGV, "") if control else (0, "done\n"))

@@ -10,7 +10,7 @@ import pytest
 from sklearn.cluster import KMeans
 
 import daskcoreset
-from daskcoreset import StrongKMeans, build, datasets
+from daskcoreset import MixtureCoreset, StrongKMeans, build, datasets
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import AnyArray, FloatArray
@@ -305,6 +305,23 @@ def test_build__all_weight_on_one_row(method: Any) -> None:
 
     np.testing.assert_array_equal(coreset.indices, [42])
     np.testing.assert_allclose(coreset.weights, [7.0])
+
+
+@pytest.mark.parametrize("n", [2_000, 20_000])  # seeds of all rows, and in rounds
+@pytest.mark.parametrize("construction", [StrongKMeans(5), MixtureCoreset(3)])
+def test_build__rows_without_weight_may_hold_anything(construction: Any, n: int) -> None:
+    """Squares of 1e200 overflow: such rows made every later seed the last row of a block."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(n, 3)) + 9.0 * rng.integers(5, size=n)[:, np.newaxis]
+    weights = rng.lognormal(size=n)
+    weights[::100] = 0.0
+    options: dict[str, Any] = {"size": 300, "random_state": 0, "sample_weight": weights}
+    rows[::100] = rows[1]
+    expected = build(rows, method=construction, **options)
+    rows[::100] = 1e200
+    found = build(rows, method=construction, **options)
+    np.testing.assert_array_equal(found.indices, expected.indices)
+    np.testing.assert_array_equal(found.weights, expected.weights)
 
 
 def test_build__one_cluster() -> None:
