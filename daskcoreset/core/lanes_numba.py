@@ -97,7 +97,7 @@ def lanes(typing: Any, values: Any) -> Any:
 
 @_piece  # type: ignore[untyped-decorator]
 def _turn(typing: Any, points: Any, row: Any, tile: Any, at: Any) -> Any:
-    """Lay as many rows out as there are lanes, from `row` on; return of how many columns.
+    """Lay as many rows out as there are lanes, from `row` on; return for how many columns.
 
     Four rows of four columns at a time are turned in registers, and joined with their neighbours.
     Without neighbouring floats in `points` there are none.
