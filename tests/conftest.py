@@ -28,7 +28,7 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],  # a loaded machine is no fault of the code
 )
 # More of them for the nightly tests that the server runs; and many more in the nightly form.
-settings.register_profile("server", settings.get_profile("ci"), max_examples=45)
+settings.register_profile("server", settings.get_profile("ci"), max_examples=30)
 settings.register_profile("nightly", settings.get_profile("ci"), max_examples=200)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 

@@ -123,9 +123,10 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Any:
     ("kind", "passes"),
     [
         ("zarr", 1),
+        *(pytest.param(kind, 2, marks=pytest.mark.nightly) for kind in ("zarr", "columns")),
         *(
-            pytest.param(kind, 2, marks=pytest.mark.nightly)
-            for kind in ("zarr", "from_zarr", "columns", "random")
+            pytest.param(kind, 2, marks=[pytest.mark.nightly, pytest.mark.long])
+            for kind in ("from_zarr", "random")
         ),
     ],
 )
