@@ -96,7 +96,8 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         "auto" makes thirty starts, by `init_params` and by "k-means++" in turns, on a sample of
         more than 3,000 rows; after ten iterations it goes on with the best six, after forty with
         the best two, on the whole coreset: on skewed data single runs end in optima that lie far
-        apart.
+        apart. Iterations on the sample are not counted; runs that fail are left out as long as
+        others do not.
     init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
         How the first responsibilities are found, as in `sklearn.mixture.GaussianMixture`.
     weights_init : array-like of shape (k,), optional

@@ -445,6 +445,23 @@ def test_fit__of_many_rows_starts_on_some_and_ends_on_all() -> None:
     assert (once.n_iter, once.converged) == (1, False)
 
 
+def test_fit__starts_that_fail_are_left_out_while_others_do_not() -> None:
+    """Tails at a scale where `reg_covar` is lost in rounding: some starts have singular ones."""
+    rng = np.random.default_rng(105)
+    component = rng.integers(6, size=40_000)
+    means = 10.0 * rng.normal(size=(6, 3))
+    rows = (means[component] + rng.standard_t(2.0, size=(40_000, 3))) * 1e6
+    coreset = build(rows, size=10_000, method=MixtureCoreset(6), random_state=5)
+    options: dict[str, Any] = {"n_components": 6, "random_state": 5}
+    with pytest.raises(InvalidInputError, match="ill-defined"):
+        fit_mixture(coreset.points, coreset.weights, n_init=30, **options)
+    found = fit_mixture(coreset.points, coreset.weights, n_init="auto", **options)
+    assert np.isfinite(found.lower_bound)
+    # Where all of them fail it is the error of the first.
+    with pytest.raises(InvalidInputError, match="ill-defined"):
+        fit_mixture(1e12 * np.eye(2), n_components=2, n_init="auto", reg_covar=0.0)
+
+
 def test_fit__of_many_equal_rows_starts_on_all() -> None:
     """Of a sample of them too few would be distinct."""
     rows = np.zeros((20_000, 1))

@@ -120,7 +120,8 @@ def fit_mixture(
         Starts, of which the one with the largest bound is kept, or see `judge`. One is made when
         the start is given in full. "auto" makes thirty, by `init_params` and by "k-means++" in
         turns, on a sample of more than 3,000 rows; after ten iterations it goes on with the best
-        six, after forty with the best two, on all rows.
+        six, after forty with the best two, on all rows. Iterations on the sample are not counted;
+        runs that fail are left out as long as others do not.
     init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
         How the first responsibilities are found; see `start_mixture`. The default is that
         of scikit-learn.
@@ -197,24 +198,24 @@ def fit_mixture(
         stages = _STAGES if auto and not initial.complete else ()
         tried = _sample(points, u, k, rng) if stages else (points, u)
         trial = partial(_iterate, *tried, tol=tol, reg_covar=reg_covar)
-        fits: list[MixtureFit] = []
-        for other in others[: 1 if initial.complete else None]:
-            try:
-                begun = fit_before_steps(begin(*tried, k, kind, init_params=other or init_params))
-                fits.append(trial(begun, min(stages[0][0], max_iter) if stages else max_iter))
-            except InvalidInputError:
-                if other is None or not fits:  # further starts may fail, for they are not asked for
-                    raise
+        first = min(stages[0][0], max_iter) if stages else max_iter
+
+        def started(other: InitParams | None) -> MixtureFit:
+            begun = begin(*tried, k, kind, init_params=other or init_params)
+            return trial(fit_before_steps(begun), first)
+
+        starts = others[: 1 if initial.complete else None]
+        fits = _possible([partial(started, other) for other in starts], some=auto)
 
         def judged(fit: MixtureFit) -> float:
             return judge(_moved(fit.mixture, center)) if judge is not None else fit.lower_bound
 
         for steps, kept in stages:
-            fits = [trial(fit, min(steps, max_iter)) for fit in fits]
+            fits = _possible([partial(trial, fit, min(steps, max_iter)) for fit in fits], some=auto)
             fits = sorted(fits, key=judged, reverse=True)[:kept]
         if len(tried[0]) < len(points):  # the course on a sample says nothing of all rows
             fits = [fit_before_steps(fit.mixture) for fit in fits]
-        fits = [run(fit, max_iter) for fit in fits]
+        fits = _possible([partial(run, fit, max_iter) for fit in fits], some=auto)
         best = max(fits, key=judged) if len(fits) > 1 else fits[0]
     if max_iter > 0 and not best.converged:
         warnings.warn(
@@ -226,6 +227,22 @@ def fit_mixture(
             stacklevel=2,
         )
     return replace(best, mixture=_moved(best.mixture, center))
+
+
+def _possible(runs: list[Callable[[], MixtureFit]], *, some: bool) -> list[MixtureFit]:
+    """Make all runs, or, with `some`, those of them that do not end in a singular covariance."""
+    fits: list[MixtureFit] = []
+    errors: list[InvalidInputError] = []
+    for run in runs:
+        try:
+            fits.append(run())
+        except InvalidInputError as error:
+            if not some:
+                raise
+            errors.append(error)
+    if not fits:
+        raise errors[0]
+    return fits
 
 
 def _sample(
