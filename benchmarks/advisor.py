@@ -234,6 +234,8 @@ def report(data: dict[str, Any]) -> str:
     """Write the tables."""
     lines = ["# The advisor", ""]
     for task, rows in data["results"].items():
+        if not rows:
+            continue
         heads = (
             "set", "rows of the coreset", *(one.name for one in task_of(task).candidates), "advice",
             "its error over the least", "foretold (one build)", "builds within", "seconds",
