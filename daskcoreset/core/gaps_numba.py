@@ -10,14 +10,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from daskcoreset.core.jit_numba import ROW_SUMS, jit
-from daskcoreset.core.rowwise_numba import four_of
+from daskcoreset.core.jit_numba import IN_ORDER, ROW_SUMS, jit
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 # Rows beside one another, and the length of a column of their tile: no power of two, so that
 # columns share no cache set.
 _LANES = 128
 _COLUMN = _LANES + 16
+
+
+@jit(IN_ORDER)
+def _four_of(values: AnyArray, row: int, j: int) -> tuple[float, float, float, float]:
+    """Return four neighbouring numbers of a row, for a loop that keeps them in registers."""
+    return values[row, j], values[row, j + 1], values[row, j + 2], values[row, j + 3]
 
 
 @jit(ROW_SUMS)
@@ -170,8 +175,8 @@ def whiten(  # noqa: C901, PLR0917 - a loop a step; numba wants no names
         for k in range(0, triangle.shape[0], 4):
             forms[:] = 0.0
             for j in range(0, k + 4, 4):
-                first, second = four_of(triangle, k, j), four_of(triangle, k + 1, j)
-                third, fourth = four_of(triangle, k + 2, j), four_of(triangle, k + 3, j)
+                first, second = _four_of(triangle, k, j), _four_of(triangle, k + 1, j)
+                third, fourth = _four_of(triangle, k + 2, j), _four_of(triangle, k + 3, j)
                 for i in range(_LANES):
                     gaps = tile[j, i], tile[j + 1, i], tile[j + 2, i], tile[j + 3, i]
                     form[i] += _times(first, gaps)
@@ -184,7 +189,7 @@ def whiten(  # noqa: C901, PLR0917 - a loop a step; numba wants no names
         for k in range(vectors.shape[0]):
             form[:] = 0.0
             for j in range(0, d - 3, 4):
-                vector = four_of(vectors, k, j)
+                vector = _four_of(vectors, k, j)
                 for i in range(_LANES):
                     gaps = tile[j, i], tile[j + 1, i], tile[j + 2, i], tile[j + 3, i]
                     form[i] += _times(vector, gaps)

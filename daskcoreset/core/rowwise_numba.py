@@ -22,12 +22,6 @@ WHOLE_UNIT = 1e-7
 
 
 @jit(IN_ORDER)
-def four_of(values: AnyArray, row: int, j: int) -> tuple[float, float, float, float]:
-    """Return four neighbouring numbers of a row, for a loop that keeps them in registers."""
-    return values[row, j], values[row, j + 1], values[row, j + 2], values[row, j + 3]
-
-
-@jit(IN_ORDER)
 def _first_weighted(weights: FloatArray, start: int, stop: int) -> int:
     """Return the first row of positive weight; others may hold anything, such as 1e20."""
     for i in range(start, stop):
@@ -43,40 +37,29 @@ def _gap_sums(  # noqa: PLR0917 - numba takes arguments by position
     start: int,
     stop: int,
     center: FloatArray,
+    squared: bool,
     out: FloatArray,
 ) -> None:  # pragma: no cover - runs compiled
-    """Fill `out` with the sums of weighted gaps between rows and a center, as `whole_rows` says."""
+    """Fill `out` with sums of weighted gaps between rows and a center, or of their squares.
+
+    `center` and `out` are `COLUMNS` - 1 numbers longer than rows.
+    """
     out[:] = 0.0
     several = whole_rows(points, weights, start, stop)
     for i in range(start, several, ROWS):
         for j in range(0, points.shape[1], COLUMNS):
-            add_gaps(points, weights, i, center, out, j)
-    for i in range(several, stop):
-        u = weights[i]
-        for j in range(points.shape[1]):
-            out[j] += u * (points[i, j] - center[j])
-
-
-@jit(IN_ORDER)
-def _square_sums(  # noqa: PLR0917 - numba takes arguments by position
-    points: AnyArray,
-    weights: FloatArray,
-    start: int,
-    stop: int,
-    center: FloatArray,
-    out: FloatArray,
-) -> None:  # pragma: no cover - runs compiled
-    """Fill `out` with the sums of weighted squares of the gaps."""
-    out[:] = 0.0
-    several = whole_rows(points, weights, start, stop)
-    for i in range(start, several, ROWS):
-        for j in range(0, points.shape[1], COLUMNS):
-            add_squares(points, weights, i, center, out, j)
+            if squared:
+                add_squares(points, weights, i, center, out, j)
+            else:
+                add_gaps(points, weights, i, center, out, j)
     for i in range(several, stop):
         u = weights[i]
         for j in range(points.shape[1]):
             gap = points[i, j] - center[j]
-            out[j] += u * gap * gap
+            if squared:
+                out[j] += u * gap * gap
+            else:
+                out[j] += u * gap
 
 
 @jit(IN_ORDER)
@@ -98,10 +81,10 @@ def column_moments(
             continue
         for j in range(d):
             center[j] = points[first, j]
-        _gap_sums(points, weights, start, stop, center, shift)
+        _gap_sums(points, weights, start, stop, center, False, shift)
         for j in range(d):
             center[j] += shift[j] / weight
-        _square_sums(points, weights, start, stop, center, spread)
+        _gap_sums(points, weights, start, stop, center, True, spread)
         share = weight / (total + weight)
         for j in range(d):
             delta = center[j] - mean[j]

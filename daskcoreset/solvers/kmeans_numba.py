@@ -221,7 +221,7 @@ def cells_of_parts(  # noqa: PLR0917 - numba takes arguments by position
             for j in range(d):
                 centers[c, j] = rows[seeds[c], j]
         for i in range(stop - first):
-            cost += u[i] * gaps[i]
+            cost += _share(u[i], gaps[i], False)
         if k < stop - first and cost > 0.0:  # else every row is its own center
             for _ in range(n_steps):
                 k = _moved(rows, u, own, centers[:k])

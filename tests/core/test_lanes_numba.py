@@ -130,8 +130,7 @@ def test_sums_of_gaps__are_those_of_all_rows_and_columns(
     center, out = (np.full(d + lanes.COLUMNS - 1, np.nan) for _ in range(2))
     center[:d] = rng.integers(-9, 9, size=d)
     before = points.copy()
-    sums = rowwise_numba._square_sums if squared else rowwise_numba._gap_sums
-    sums(points, weights, start, stop, center, out)
+    rowwise_numba._gap_sums(points, weights, start, stop, center, squared, out)
 
     gaps = points[start:stop].astype(np.float64) - center[:d]
     assert_array_equal(out[:d], weights[start:stop] @ (gaps**2 if squared else gaps))

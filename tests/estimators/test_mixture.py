@@ -462,6 +462,14 @@ def test_fit__starts_that_fail_are_left_out_while_others_do_not() -> None:
         fit_mixture(1e12 * np.eye(2), n_components=2, n_init="auto", reg_covar=0.0)
 
 
+def test_fit__of_many_rows_with_a_column_whose_squares_vanish() -> None:
+    """Their sum is above zero, and its share of the rows is not."""
+    rows = np.random.default_rng(0).normal(size=(4_000, 2))
+    rows[:, 1] *= 1.5e-162
+    found = fit_mixture(rows, n_components=2, n_init="auto", random_state=0)
+    assert np.isfinite(found.lower_bound)
+
+
 def test_fit__of_many_equal_rows_starts_on_all() -> None:
     """Of a sample of them too few would be distinct."""
     rows = np.zeros((20_000, 1))

@@ -158,7 +158,10 @@ def kmeans_plus_plus(  # noqa: PLR0917 - as the compiled loop takes them
 ) -> IndexArray:
     chosen: list[int] = []
     for label, coin in enumerate(coins, start=known):
-        running = np.cumsum(weights * distances if label else weights)
+        shares = weights.copy()
+        if label:  # a row without weight may lie at any distance
+            np.multiply(weights, distances, out=shares, where=weights > 0.0)
+        running = np.cumsum(shares)
         if running[-1] == 0:
             break
         target = min(coin * running[-1], np.nextafter(running[-1], 0.0))

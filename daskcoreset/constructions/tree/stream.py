@@ -174,8 +174,7 @@ class StreamState:
     def _with_leaf(self, leaf: WeightedPoints, settings: Settings) -> StreamState:
         nodes, level, position = self.nodes, 0, self.n_leaves
         lowest = 0 if self.n_leaves < EARLY_LEAVES else _LATE_LEVEL
-        node = settings.thin(leaf, position) if lowest else settings.reduce(leaf, position)
-        parts = [node]
+        parts = [settings.thin(leaf, position) if lowest else settings.reduce(leaf, position)]
         while position % 2:  # the last node of this level has waited for this neighbour
             level, position = level + 1, position // 2
             parts, nodes = [nodes[-1], *parts], nodes[:-1]

@@ -19,7 +19,7 @@ import numpy as np
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import first_nonfinite_row, one_thread
 from daskcoreset.core.moments import moments_of
-from daskcoreset.core.random import RandomState
+from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.sampling import inclusion_probabilities, systematic
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import is_choice, is_int
@@ -198,11 +198,9 @@ def fit_mixture(
         stages = _STAGES if auto and not initial.complete else ()
         tried = _sample(points, u, k, rng) if stages else (points, u)
         trial = partial(_iterate, *tried, tol=tol, reg_covar=reg_covar)
-        first = min(stages[0][0], max_iter) if stages else max_iter
 
         def started(other: InitParams | None) -> MixtureFit:
-            begun = begin(*tried, k, kind, init_params=other or init_params)
-            return trial(fit_before_steps(begun), first)
+            return fit_before_steps(begin(*tried, k, kind, init_params=other or init_params))
 
         starts = others[: 1 if initial.complete else None]
         fits = _possible([partial(started, other) for other in starts], some=auto)
@@ -256,11 +254,12 @@ def _sample(
     if len(points) <= _TRIAL_ROWS:
         return points, u
     moments = moments_of(points, u)
-    scale = np.where(moments.m2 > 0.0, moments.m2 / moments.weight, 1.0)
+    variance = moments.m2 / moments.weight
+    scale = np.where(variance > 0.0, variance, 1.0)
     costs = u * (points**2 / scale).sum(axis=1)
     scores = u / u.sum() + costs / max(float(costs.sum()), np.finfo(np.float64).tiny)
     inclusion = inclusion_probabilities(scores, _TRIAL_ROWS)
-    rows = systematic(inclusion, np.random.default_rng(rng.randint(2**31)))
+    rows = systematic(inclusion, np.random.default_rng(resolve_seed(rng)))
     if len(np.unique(points[rows], axis=0)) < 2 * n_components:
         return points, u
     return points[rows], u[rows] / inclusion[rows]
