@@ -1,10 +1,10 @@
 """Pieces of loops, in vectors of the processor.
 
-numba turns loops along columns into vectors by itself. Three things it does number by number, or by
+numba turns loops along columns into vectors by itself. Four things it does number by number, or by
 way of memory, and each takes more time than the rest of such a loop: laying rows out as columns,
-sums of several loops at once, and sums of columns that are no multiple of a vector. They are
-therefore written in the language of its compiler, with vectors that every processor splits into
-its own. The bits are those of the plain loop.
+sums of several loops at once, sums of columns that are no multiple of a vector, and what is done
+along one short row. They are therefore written in the language of its compiler, with vectors that
+every processor splits into its own. The bits are those of the plain loop.
 """
 
 from __future__ import annotations
@@ -313,3 +313,119 @@ def _add_rows(power: int) -> Any:
 
 
 add_gaps, add_squares = _add_rows(1), _add_rows(2)
+
+
+# Columns of the right matrix in a product that is formed at once.
+RIGHT = 8
+
+# Rows of the left one: their sums fill half of the registers that most processors have.
+LEFT = 4
+
+
+def _address(context: Any, builder: Any, kind: Any, value: Any, *place: Any) -> Any:
+    """Return where a number of an array lies, whatever its layout."""
+    array = context.make_array(kind)(context, builder, value)
+    find: Any = cgutils.get_item_pointer
+    return find(context, builder, kind, array, list(place), wraparound=False)
+
+
+def _along_row(is_sum: bool) -> Any:
+    """Return a piece that goes along a row of `source`, and fills or adds to one of `target`.
+
+    It fills in numbers of `source` less those of `center`, times a factor; or it adds the numbers
+    times the factor, and of `center` only the length counts: that of the row. Both in float64.
+    """
+
+    def change(  # noqa: PLR0917 - numba takes arguments by position
+        typing: Any, source: Any, row: Any, center: Any, factor: Any, target: Any, place: Any
+    ) -> Any:
+        del typing, row, factor, place
+        if not isinstance(source.dtype, types.Float) or source.dtype.bitwidth > 64:
+            raise TypingError("rows must be float32 or float64")
+        signature = types.void(source, types.intp, center, types.float64, target, types.intp)
+        size, flags = source.dtype.bitwidth // 8, tuple(IN_ORDER)
+
+        def generate(context: Any, builder: Any, _: Any, args: Any) -> Any:
+            middle = context.make_array(center)(context, builder, args[2])
+            d = builder.extract_value(middle.shape, 0)
+            one, own = context.get_data_type(source.dtype), ir.DoubleType()
+
+            def some(j: Any, count: int) -> None:
+                wide = ir.VectorType(own, count)
+                at = _address(context, builder, source, args[0], args[1], j)
+                numbers = _load(builder, at, ir.VectorType(one, count), size)
+                if size < 8:
+                    numbers = builder.fpext(numbers, wide)
+                factor = _repeat(builder, args[3], count)
+                at = _address(context, builder, target, args[4], args[5], j)
+                if is_sum:
+                    numbers = builder.fmul(numbers, factor, flags=flags)
+                    numbers = builder.fadd(_load(builder, at, wide, 8), numbers, flags=flags)
+                else:
+                    other = _load(builder, builder.gep(middle.data, [j]), wide, 8)
+                    numbers = builder.fsub(numbers, other, flags=flags)
+                    numbers = builder.fmul(numbers, factor, flags=flags)
+                _store(builder, numbers, at, 8)
+
+            ready = _index(0)
+            for count in (8, 4, 1) if _are_side_by_side(source) else (1,):
+                stop = builder.and_(d, _index(-count))
+                with cgutils.for_range_slice(builder, ready, stop, _index(count), intp=_INDEX) as (
+                    j,
+                    _count_up,
+                ):
+                    some(j, count)
+                ready = stop
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return _piece(change)
+
+
+subtract_from_row, add_row = _along_row(False), _along_row(True)
+
+
+def _products(is_turned: bool) -> Any:
+    """Return a piece that fills in products of `LEFT` rows with `RIGHT` columns, in float64.
+
+    Of `left`, or of its transpose, the rows are those from `i` on, and of `right` the columns those
+    from `k` on; the first `terms` terms are added up in order, and sums are kept in registers.
+    """
+
+    def multiply(  # noqa: PLR0917 - numba takes arguments by position
+        typing: Any, left: Any, i: Any, right: Any, k: Any, terms: Any, out: Any
+    ) -> Any:
+        del typing, i, k, terms
+        index, flags = types.intp, tuple(IN_ORDER)
+
+        def generate(context: Any, builder: Any, _: Any, args: Any) -> Any:
+            numbers = ir.VectorType(ir.DoubleType(), RIGHT)
+            zeros = ir.Constant(numbers, [0.0] * RIGHT)
+            rows = [builder.add(args[1], _index(r)) for r in range(LEFT)]
+            # The compiler keeps these in registers.
+            totals = [
+                cgutils.alloca_once(builder, numbers)  # type: ignore[no-untyped-call]
+                for _ in rows
+            ]
+            for total in totals:
+                builder.store(zeros, total)
+            with cgutils.for_range(builder, args[4], intp=_INDEX) as loop:
+                at = _address(context, builder, right, args[2], loop.index, args[3])
+                vector = _load(builder, at, numbers, 8)
+                for row, total in zip(rows, totals, strict=True):
+                    place = (loop.index, row) if is_turned else (row, loop.index)
+                    number = builder.load(_address(context, builder, left, args[0], *place))
+                    term = builder.fmul(_repeat(builder, number, RIGHT), vector, flags=flags)
+                    builder.store(builder.fadd(builder.load(total), term, flags=flags), total)
+            for row, total in zip(rows, totals, strict=True):
+                at = _address(context, builder, out, args[5], row, args[3])
+                _store(builder, builder.load(total), at, 8)
+            return context.get_dummy_value()
+
+        return types.void(left, index, right, index, index, out), generate
+
+    return _piece(multiply)
+
+
+products, turned_products = _products(False), _products(True)

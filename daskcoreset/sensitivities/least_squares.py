@@ -327,13 +327,12 @@ def leverages_and_products(
     Products are those of rows less the center of leverages: the mean, or without intercept zero.
     """
     center, root = _whitening(scatter, intercept=intercept)
-    out, products = np.empty(len(weights)), np.empty((len(weights), len(vectors)))
     if is_narrow(points):
         from daskcoreset.core import gaps_numba as loops
 
-        triangle = np.pad(root.T, ((0, -len(root) % 4), (0, 3)))
-        loops.whiten(points, weights, center, triangle, vectors, out, products)
+        out, products = loops.lengths_and_products(points, weights, center, root, vectors)
     else:
+        out, products = np.empty(len(weights)), np.empty((len(weights), len(vectors)))
         columns = np.ascontiguousarray(vectors.T)
         for part, gaps in gaps_of(points, weights, center):
             out[part] = np.square(product(gaps, root)).sum(axis=1)

@@ -223,14 +223,13 @@ def logistic_terms(
 
 def _products(block: Block, pilot: LogisticPilot) -> FloatArray:
     """Products of rows, without `origin`, and the coefficients of every problem."""
-    out = np.empty((len(block), len(pilot.coef)))
     if is_narrow(block.points):
         from daskcoreset.core import gaps_numba as loops
 
-        none, squares = np.empty((0, len(pilot.origin))), np.empty(len(block))
-        coef = np.ascontiguousarray(pilot.coef)
-        loops.whiten(block.points, block.weights, pilot.origin, none, coef, squares, out)
-        return out
+        none, origin = np.empty((len(pilot.origin), 0)), pilot.origin
+        found = loops.lengths_and_products(block.points, block.weights, origin, none, pilot.coef)
+        return found[1]
+    out = np.empty((len(block), len(pilot.coef)))
     for rows, tile in gaps_of(block.points, block.weights, pilot.origin):
         out[rows] = thin_product(tile, np.ascontiguousarray(pilot.coef.T))
     return out

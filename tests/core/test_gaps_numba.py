@@ -69,27 +69,46 @@ def test_class_scatter__is_that_of_long_double(
             )
 
 
-@given(coded_rows())
-def test_whiten_and_sum_gaps__are_plain_products(
-    rows: tuple[AnyArray, FloatArray, IndexArray],
+@given(coded_rows(), st.booleans())
+def test_lengths_and_products_and_sum_gaps__are_plain_products(
+    rows: tuple[AnyArray, FloatArray, IndexArray], no_root: bool
 ) -> None:
     points, u, _ = rows
     n, d = points.shape
     rng = np.random.default_rng(n)
     center = np.nan_to_num(points[0].astype(np.float64))
-    triangle, vectors = np.tril(rng.normal(size=(d, d))), rng.normal(size=(3, d))
-    factors, squares, products = rng.normal(size=(n, 3)), np.empty(n), np.empty((n, 3))
-    sums = np.ones((3, d))
-    padded = np.pad(triangle, ((0, -d % 4), (0, 3)))
-    loops.whiten(points, u, center, padded, vectors, squares, products)
+    root, vectors = np.triu(rng.normal(size=(d, d))), rng.normal(size=(3, d))
+    root = root[:, :0] if no_root else root
+    factors, sums = rng.normal(size=(n, 3)), np.ones((3, d))
+    squares, products = loops.lengths_and_products(points, u, center, root, vectors)
     loops.sum_gaps(points, u, center, factors, sums)
 
     gaps = np.where(u[:, None] > 0.0, points.astype(np.float64) - center, 0.0)
     size = np.abs(gaps).max(initial=0.0)
-    exact = np.square(gaps @ triangle.T).sum(axis=1)
+    exact = np.square(gaps @ root).sum(axis=1)
     np.testing.assert_allclose(squares, exact, rtol=1e-9, atol=1e-12 * size**2)
     np.testing.assert_allclose(products, gaps @ vectors.T, atol=1e-12 * size)
     np.testing.assert_allclose(sums - 1.0, factors.T @ gaps, atol=1e-12 * (1.0 + size))
+
+
+def test_class_scatter__of_rows_far_from_those_before() -> None:
+    """A light first row, or a light tile, far away: what is heavy must not lose its digits."""
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(400, 3))
+    for far in (1, 128, 200):
+        shifted = points.copy()
+        shifted[:far] += 1e8
+        weights = np.ones(400)
+        weights[:far] = 1e-30
+        masses, means, mean = np.zeros(1), np.zeros((1, 3)), np.zeros(3)
+        matrix = np.zeros((3, 3))
+        codes = np.zeros(400, np.int64)
+        loops.class_scatter(shifted, weights, codes, masses, means, mean, matrix)
+        wide, v = shifted.astype(np.longdouble), weights.astype(np.longdouble)
+        gaps = wide - v @ wide / v.sum()
+        exact = (gaps.T * v @ gaps).astype(float)
+        # Gaps of the first center are known to 1e-8, as they are beside 1e8.
+        np.testing.assert_allclose(matrix, exact, atol=1e-7 * np.abs(exact).max(), rtol=0.0)
 
 
 @pytest.mark.parametrize("d", [1, 4, 30])

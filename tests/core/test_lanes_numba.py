@@ -204,3 +204,57 @@ def test_loops__read_nothing_behind_an_array(control: bool) -> None:
         check=False,
     )
     assert (run.returncode, run.stdout) == ((-signal.SIGSEGV, "") if control else (0, "done\n"))
+
+
+@jit(IN_ORDER)
+def along_row(
+    source: AnyArray, center: FloatArray, factor: float, target: FloatArray, is_sum: bool
+) -> None:
+    """Call what only compiled loops can call, for every row."""
+    for i in range(source.shape[0]):
+        if is_sum:
+            lanes.add_row(source, i, center, factor, target, i)
+        else:
+            lanes.subtract_from_row(source, i, center, factor, target, i)
+
+
+@given(some_rows(), st.booleans(), st.integers(0, 2**32 - 1))
+def test_rows__less_a_center_and_added(points: AnyArray, is_sum: bool, seed: int) -> None:
+    """Numbers of few digits have exact products; what is beside a row stays as it is."""
+    rng = np.random.default_rng(seed)
+    points = points.round()
+    points = points if points.dtype.kind == "f" else points.astype(np.float64)
+    n, d = points.shape
+    center, target = np.round(9.0 * rng.normal(size=d)), np.round(9.0 * rng.normal(size=(n, d + 3)))
+    before = target.copy()
+    along_row(points, center, 3.0, target, is_sum)
+    expected = before[:, :d] + 3.0 * points if is_sum else 3.0 * (points - center)
+    assert_array_equal(target[:, :d], expected)
+    assert_array_equal(target[:, d:], before[:, d:])
+
+
+@jit(IN_ORDER)
+def all_products(
+    left: FloatArray, right: FloatArray, terms: int, is_turned: bool, out: FloatArray
+) -> None:
+    """Call what only compiled loops can call, for every block of products."""
+    for i in range(0, out.shape[0], lanes.LEFT):
+        for k in range(0, out.shape[1], lanes.RIGHT):
+            if is_turned:
+                lanes.turned_products(left, i, right, k, terms, out)
+            else:
+                lanes.products(left, i, right, k, terms, out)
+
+
+@given(st.integers(1, 3), st.integers(1, 3), st.integers(0, 40), st.booleans(), st.data())
+def test_products__of_the_first_terms(
+    rows: int, columns: int, terms: int, is_turned: bool, data: st.DataObject
+) -> None:
+    n, p, length = rows * lanes.LEFT, columns * lanes.RIGHT, terms + data.draw(st.integers(0, 3))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    left = rng.integers(-9, 9, size=(length, n) if is_turned else (n, length)).astype(np.float64)
+    right = rng.integers(-9, 9, size=(length, p)).astype(np.float64)
+    out = np.full((n, p), np.nan)
+    all_products(left, right, terms, is_turned, out)
+    used = left[:terms].T if is_turned else left[:, :terms]
+    assert_array_equal(out, used @ right[:terms])
