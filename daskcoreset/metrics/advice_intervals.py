@@ -59,7 +59,7 @@ def interval_of_build(
         # Likelihoods have many optima: who fits all rows, or builds often, may know of none that
         # is better than those on coresets.
         low = max(0.0, low - trials.gained_on_all_rows())
-    return low, max(high, float(errors.mean()))
+    return low, max(high, float(errors.mean())) + trials.error_of_unknown()
 
 
 def quantiles(values: Any, confidence: float) -> tuple[float, float]:

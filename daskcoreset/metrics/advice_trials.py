@@ -28,6 +28,9 @@ from daskcoreset.metrics.advice_tasks import (
 from daskcoreset.objectives import LeastSquaresCost, QuantizationError
 from daskcoreset.solvers.spherical import unit_centers
 
+# Gaps between the two best solutions that a better one may lie below them, with a chance of 4 in 5.
+_UNKNOWN_GAPS = 4.0
+
 
 @dataclass(eq=False)
 class Trials:
@@ -201,6 +204,21 @@ class Trials:
         """Error of the best of all solutions on coresets."""
         found = [min(costs) for one in (self.costs, self.coreset_costs) for costs in one.values()]
         return (min(found) - self.least_cost) / self.scale
+
+    def error_of_unknown(self) -> float:
+        """Error of the best solution known beside one that may be there, and no trial found.
+
+        Where the two best of all trials lie far apart, a better one is likely: it is below the
+        limit with a chance of four in five.
+
+        References
+        ----------
+        Robson and Whitlock (1964), Estimation of a truncation point.
+        """
+        costs = np.sort([cost for found in self.costs.values() for cost in found])
+        if not self.task.by_chance or not self.scale or not np.isfinite(costs[:2]).all():
+            return 0.0
+        return float(_UNKNOWN_GAPS * (costs[1] - costs[0]) / self.scale)
 
     def _beyond_pilot(self, name: str) -> float:
         """How much more a coreset of all rows errs than one of the pilot."""
