@@ -132,9 +132,9 @@ def cover(
         rounding: where many rows differ by the same distance, as with binary features, pass
         slightly more than twice that. None finds the diameter for `max_points`.
     max_points : int or None, default=None
-        With a diameter: more core points are an error; None allows 100,000, and with
-        strategy="online" as many as take no more than 10 ** 10 distances, or 4,096 a row, by what
-        a sample of the rows foretells. Without one: core points to use at most.
+        With a diameter: more core points are an error; None allows 100,000, and as many as take no
+        more than 10 ** 10 distances, or 4,096 a row, by what a sample of the rows foretells.
+        Without one: core points to use at most.
     cells : {"euclidean", "chebyshev"}, default="euclidean"
         Balls, or boxes with sides along the axes, within which all columns differ by at most half
         the diameter from the core point.

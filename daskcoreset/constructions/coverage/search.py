@@ -105,18 +105,22 @@ class Search:
     def _in_order(self, core: CoverRows) -> CoverRows:
         return core.take(np.argsort(self._indices(core), kind="stable"))
 
+    def _look(self, diameter: float) -> None:
+        """Refuse a diameter that a sample of the rows foretells to be too small."""
+        look = foretell(
+            self.blocks, diameter, self.max_points, self.metric, self.split_every,
+            bounded=self.bounded,
+        )  # fmt: skip
+        if look is not None:
+            raise self._foretold(look)
+
     # --- the online rule
 
     def online(self) -> Cover:
         """Open cells until all rows are covered, then count their rows."""
         if self.diameter is None:
             return self._fitting()
-        look = foretell(
-            self.blocks, self.diameter, self.max_points, self.metric, self.split_every,
-            bounded=self.bounded,
-        )  # fmt: skip
-        if look is not None:
-            raise self._foretold(look)
+        self._look(self.diameter)
         core, fits = self._completed(self.diameter, self._opened(self.diameter))
         if not fits:
             raise self._too_many(core, self.diameter)
@@ -236,6 +240,8 @@ class Search:
         """Add the farthest rows until all are covered or the largest number is reached."""
         radius, limit = np.inf, 0.0
         if self.diameter is not None:
+            # Core points that the online rule takes, which are fewer at one diameter.
+            self._look(self.diameter)
             radius = self.diameter / 2
             limit = self.metric.limit(radius, self.n_features)
         core = self.given

@@ -10,6 +10,7 @@ import pytest
 
 import daskcoreset
 from daskcoreset.constructions.coverage import early_look, search
+from daskcoreset.constructions.coverage.cover import Coverage, Strategy
 from daskcoreset.constructions.coverage.early_look import estimated, grown
 from daskcoreset.constructions.coverage.metric import Metric
 from daskcoreset.constructions.coverage.online import online
@@ -20,13 +21,15 @@ from daskcoreset.testing.tools import CountingArray
 BALLS = Metric(boxes=False)
 
 
+@pytest.mark.parametrize("strategy", ["online", "farthest"])
 def test_build__refuses_early_a_diameter_that_keeps_every_row(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, strategy: Strategy
 ) -> None:
-    monkeypatch.setattr(search.Search, "_opened", None)  # the first read of the search
+    for first_read in ("_opened", "_summary"):
+        monkeypatch.setattr(search.Search, first_read, None)
     X = CountingArray(np.random.default_rng(0).normal(size=(200_000, 20)).astype(np.float32))
     with pytest.raises(InvalidInputError, match="foretold for 200,000 rows") as caught:
-        daskcoreset.build(X, method="coverage", diameter=1.0, chunks=50_000)
+        daskcoreset.build(X, method=Coverage(1.0, strategy=strategy), chunks=50_000)
     assert (X.reads == 1).all()
     assert "needs more than 100,000 core points" in str(caught.value)
     assert "they are enough), or size" in str(caught.value)
