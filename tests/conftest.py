@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -31,6 +32,13 @@ settings.register_profile(
 settings.register_profile("server", settings.get_profile("ci"), max_examples=30)
 settings.register_profile("nightly", settings.get_profile("ci"), max_examples=200)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+def pytest_runtest_setup() -> None:
+    """Leave a test out, and say so, once the time that was set for all of them is over."""
+    until = os.environ.get("DASKCORESET_TESTS_UNTIL")
+    if until is not None and time.time() > float(until):
+        pytest.skip("the time for tests is over (DASKCORESET_TESTS_UNTIL)")
 
 
 USUAL_PORTS = (8786, 8787)
