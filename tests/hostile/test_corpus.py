@@ -1,4 +1,4 @@
-"""Every hostile instance with every construction, in modes that take turns: what docstrings promise.
+"""Every hostile instance, every construction, modes in turn: what every docstring promises.
 
 Which is: rows of the data, as many as were asked for, each once, or a warning that says why;
 weights that are positive; and the costs that the construction names, as near as independent draws
