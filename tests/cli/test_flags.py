@@ -19,7 +19,7 @@ from daskcoreset.sensitivities import CONSTRUCTIONS
 from tests.tools.command_line import Capture, call_main
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
 # What each kind of value is refused for, or taken: both must end without a word of Python.
 _BAD = ("", "nope", "-1", "1.5", "nan", "9" * 40, "[1", "a=b", "y", "bad")
@@ -194,32 +194,41 @@ def test_flags__are_of_all_commands() -> None:
 
 
 @pytest.mark.parametrize(
-    "values",
+    "kind",
     [
-        pytest.param(_BAD[:1], id="one"),
-        pytest.param(_BAD[1:4], marks=_MANY, id="more"),
-        pytest.param(_BAD[4:], marks=_MOST, id="most"),
+        "one",
+        pytest.param("in turn", marks=_MANY),  # of the others each flag meets one
+        pytest.param("most", marks=_MOST),
     ],
 )
 @pytest.mark.parametrize("command", _DATA)
-def test_flags__bad_values(program: _Program, command: str, values: Sequence[str]) -> None:
+def test_flags__bad_values(program: _Program, command: str, kind: str) -> None:
     pytest.importorskip("distributed")
     usual = [*command.split(), *_DATA[command]]
     with dask.config.set({"distributed.comm.timeouts.connect": "100ms"}):
-        for flag, takes in (flag[1:] for flag in _flags() if flag[0] == command):
-            for value in values if takes else ():
+        flags = [flag[1:] for flag in _flags() if flag[0] == command]
+        for turn, (flag, takes) in enumerate(flags):
+            own = 1 + turn % len(_BAD[1:])
+            chosen = {"one": _BAD[:1], "in turn": _BAD[own : own + 1], "most": _BAD[1:]}
+            for value in chosen[kind] if takes else ():
                 program(*usual, f"{flag}={value}")
-            program(*usual, flag)
+            if kind == "one":
+                program(*usual, flag)
 
 
 @pytest.mark.parametrize(
-    "values", [pytest.param(_STORED[:3], id="three"), pytest.param(_STORED[3:], marks=_MANY)]
+    "kind",
+    [
+        "three",
+        pytest.param("in turn", marks=_MANY),  # each place meets a third, each value some places
+        pytest.param("most", marks=_MOST),
+    ],
 )
 @pytest.mark.parametrize(("command", "place"), list(_arguments()))
-def test_arguments__bad_values(
-    program: _Program, command: str, place: int, values: Sequence[str]
-) -> None:
-    for value in values:
+def test_arguments__bad_values(program: _Program, command: str, place: int, kind: str) -> None:
+    turn = list(_arguments()).index((command, place)) % 3
+    chosen = {"three": _STORED[:3], "in turn": _STORED[3 + turn :: 3], "most": _STORED[3:]}
+    for value in chosen[kind]:
         words = list(_DATA[command])
         words[place] = value
         program(*command.split(), *(["--"] if value[0] == "-" else []), *words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import warnings
@@ -100,15 +101,20 @@ def test_build__in_waves_has_the_bits_of_one_graph(
         assert bits(built(rows(), **BUILDS[name])) == whole
 
 
+@functools.cache
+def bits_of_one_graph(kind: str, split_every: int) -> Any:
+    """Of two reads, with the settings as they are; made before any of them is changed."""
+    return bits(built(KINDS[kind](), passes=2, split_every=split_every))
+
+
 @pytest.mark.parametrize("split_every", [2, 3, 16, 50])
 @pytest.mark.parametrize("kind", KINDS)
 def test_build__in_waves_of_any_input(
     kind: str, split_every: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = {"passes": 2, "split_every": split_every}
-    whole = bits(built(KINDS[kind](), **options))
+    whole = bits_of_one_graph(kind, split_every)
     monkeypatch.setattr(waves, "GRAPH_BLOCKS", WAVE)
-    assert bits(built(KINDS[kind](), **options)) == whole
+    assert bits(built(KINDS[kind](), passes=2, split_every=split_every)) == whole
 
 
 @pytest.mark.parametrize("limit", [WAVE, waves.GRAPH_BLOCKS])
@@ -117,11 +123,10 @@ def test_build__in_waves_of_any_input(
 def test_build__tasks_of_several_blocks_change_no_bit(
     kind: str, split_every: int, limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = {"passes": 2, "split_every": split_every}
-    whole = bits(built(KINDS[kind](), **options))
+    whole = bits_of_one_graph(kind, split_every)
     monkeypatch.setattr(waves, "MANY_BLOCKS", 10)
     monkeypatch.setattr(waves, "GRAPH_BLOCKS", limit)
-    assert bits(built(KINDS[kind](), **options)) == whole
+    assert bits(built(KINDS[kind](), passes=2, split_every=split_every)) == whole
 
 
 @pytest.mark.parametrize("name", BUILDS)

@@ -1,4 +1,4 @@
-"""Every hostile instance, every construction, every mode: what every docstring promises.
+"""Every hostile instance, every construction, modes in turn: what every docstring promises.
 
 Which is: rows of the data, as many as were asked for, each once, or a warning that says why;
 weights that are positive; and the costs that the construction names, as near as independent draws
@@ -39,6 +39,8 @@ from daskcoreset.sensitivities import Sensitivity
 from tests.tools.hostile import INSTANCES, Instance
 
 SIZE = 100
+# Minutes of combinations of three of which each pair runs always.
+FULL = [pytest.mark.nightly, pytest.mark.long]
 
 CONSTRUCTIONS: dict[str, Sensitivity[Any]] = {
     "uniform": Uniform(),
@@ -58,6 +60,7 @@ MODES: dict[str, dict[str, Any]] = {
     "two reads": {"passes": 2},
     "independent": {"passes": 2, "sampling": "multinomial"},
     "tree": {"strategy": "tree"},
+    "stream": {},
 }
 
 
@@ -166,10 +169,34 @@ def check_classes(coreset: Coreset, instance: Instance, warned: list[str], mode:
         assert found == pytest.approx(total, rel=1e-9), mode
 
 
+def modes_of(method: str) -> list[str]:
+    """All that a construction has; of several folds one read is refused, see test_bad_input.py."""
+    return [mode for mode in MODES if mode != "one read" or CONSTRUCTIONS[method].n_folds == 1]
+
+
+def modes_in_turn(name: str, method: str) -> list[str]:
+    """Two of them, other ones for the instance and for the construction that come next."""
+    modes = modes_of(method)
+    turn = list(INSTANCES).index(name) + list(CONSTRUCTIONS).index(method)
+    return [modes[(turn + step) % len(modes)] for step in (0, 2)]
+
+
+@pytest.mark.parametrize("kind", [INSTANCES, CONSTRUCTIONS], ids=["instance", "construction"])
+def test_modes_in_turn__cover_every_pair(kind: dict[str, Any]) -> None:
+    """Every instance runs in every mode, and every construction in every mode that it has."""
+    for one in kind:
+        pairs = itertools.product(INSTANCES, CONSTRUCTIONS)
+        met = {mode for pair in pairs if one in pair for mode in modes_in_turn(*pair)}
+        assert met == set(modes_of(one) if kind is CONSTRUCTIONS else MODES), one
+
+
 @pytest.mark.statistical
+@pytest.mark.parametrize(
+    "turns", [True, pytest.param(False, marks=FULL)], ids=["in turn", "every mode"]
+)
 @pytest.mark.parametrize("method", CONSTRUCTIONS)
 @pytest.mark.parametrize("name", INSTANCES)
-def test_corpus(name: str, method: str) -> None:
+def test_corpus(name: str, method: str, turns: bool) -> None:
     """Errors of three solutions (two seeds in one read) below seven standard deviations.
 
     Trees draw again on every level, which at most doubles the deviation here. False-alarm rate:
@@ -177,9 +204,7 @@ def test_corpus(name: str, method: str) -> None:
     """
     instance, construction = instance_of(name), CONSTRUCTIONS[method]
     objective, solutions, costs, deviations = bounds_of(name, method)
-    for mode in (*MODES, "stream"):
-        if mode == "one read" and construction.n_folds > 1:
-            continue  # it is refused, which test_bad_input.py tests
+    for mode in modes_in_turn(name, method) if turns else modes_of(method):
         several = mode in ("tree", "stream")  # which draw many times
         for seed in range(2 if mode == "one read" else 1):
             with warnings.catch_warnings(record=True) as caught, dask.config.set(scheduler="sync"):

@@ -34,6 +34,9 @@ from daskcoreset.metrics.costs import kmeans_cost
 from daskcoreset.metrics.sizing import auto_size
 from daskcoreset.objectives import LinearClassifier, LinearCost, MixtureCost, QuantizationError
 from daskcoreset.sensitivities import Lightweight, SamplingDesign
+from tests.tools.threads import one_thread
+
+__all__ = ["one_thread"]
 
 HOSTILE = [
     "one row, 99 % of the cost",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -29,7 +29,7 @@ from daskcoreset.execution.engine import BlockResults
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.sensitivities import Lightweight, Sensitivity, Uniform
 from daskcoreset.testing import assert_mean, assert_multinomial, cut_rows, draw
-from tests.tools.draws import clusters, modes
+from tests.tools.draws import MODES, clusters, modes
 
 SIZE = 24
 METHODS: list[Sensitivity[Any]] = [Lightweight(), Uniform()]
@@ -37,6 +37,21 @@ methods = pytest.mark.parametrize("method", METHODS, ids=lambda method: method.n
 passes_ = pytest.mark.parametrize("passes", [1, 2])
 # Ten seconds for what another case proves as well.
 REPEATED = [pytest.mark.nightly, pytest.mark.long]
+
+
+def combinations(
+    names: str, always: Callable[..., bool], *values: Sequence[Any]
+) -> pytest.MarkDecorator:
+    """Every combination of values; those run always that meet every pair of them."""
+    params = [
+        pytest.param(
+            *one,
+            id="-".join(getattr(value, "name", str(value)) for value in one),
+            marks=[] if always(*one) else REPEATED,
+        )
+        for one in itertools.product(*values)
+    ]
+    return pytest.mark.parametrize(names, params)
 
 
 def uneven_rows() -> tuple[FloatArray, list[int]]:
@@ -201,13 +216,15 @@ def test_multinomial__rows_drawn_twice_are_merged() -> None:
 
 
 @pytest.mark.statistical
-@methods
-@pytest.mark.parametrize(
-    ("passes", "known"),
-    [(1, True), (1, False), (2, True)],
-    ids=["1-sizes known", "1-sizes unknown", "2"],
-)
-@pytest.mark.parametrize("oversampling", [1, pytest.param(2, marks=REPEATED), 4])
+@combinations(
+    "method, passes, known, oversampling",
+    # All with one candidate a row, where blocks run short.
+    lambda method, passes, known, candidates: (
+        (passes == 1 or known)
+        and (candidates == 1 or (candidates == 4 and (passes == 2) == (method == METHODS[0])))
+    ),
+    METHODS, [1, 2], [True, False], [1, 2, 4],
+)  # fmt: skip
 def test_systematic__every_row_has_its_weight_on_average(
     method: Sensitivity[Any],
     oversampling: int,
@@ -521,7 +538,14 @@ def test_plan__of_whole_numbers_that_are_enough() -> None:
     assert root.request(results).targets == {0: 6667.0, 1: 13334.0}  # of 20,000
 
 
-weighting = pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
+HALF = MODES[1:3]
+"""Both designs and both numbers of reads, once each; `MODES` has them crossed."""
+
+
+def varied(method: Sensitivity[Any], mode: Any, weighted: bool) -> bool:
+    """All modes where scores and weights differ most, and half of them in every other case."""
+    lightweight = method.name == "lightweight"
+    return (lightweight and weighted) or (mode in HALF) == (lightweight or weighted)
 
 
 def costs_by_row(X: FloatArray, u: FloatArray) -> FloatArray:
@@ -557,7 +581,7 @@ def independent_estimates(method: Sensitivity[Any], passes: int, weighted: bool)
         30,
         sampling="multinomial",
         passes=passes,
-        n_seeds=1500 if weighted else 400,
+        n_seeds=1000 if weighted else 400,
     )
 
 
@@ -579,17 +603,15 @@ def estimates_of(
 
 
 @pytest.mark.statistical
-@methods
-@modes
-@weighting
+@combinations("method, mode, weighted", varied, METHODS, MODES, [False, True])
 def test_cost__right_on_average_for_every_query(
     method: Sensitivity[Any],
-    sampling: Sampling,
-    passes: int,
+    mode: tuple[Sampling, int],
     weighted: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """False-alarm rate: 1e-6 a case."""
+    sampling, passes = mode
     # With 20,000 candidates of 360 rows the first stage would hardly be a draw.
     monkeypatch.setattr(root, "MIN_CANDIDATES", 0)
     X, u, sizes = weighted_clusters(weighted)
@@ -606,18 +628,23 @@ def test_cost__right_on_average_for_every_query(
 
 
 @pytest.mark.statistical
-@modes
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+@combinations(
+    "mode, sparse",
+    lambda mode, sparse: (mode in HALF) == sparse,
+    MODES,
+    [False, True],
+)
 def test_cost__right_on_average_under_an_offset_in_float32(
-    sampling: Sampling, passes: int, form: Any
+    mode: tuple[Sampling, int], sparse: bool
 ) -> None:
     """Squares of 1e6 hold no digit of the spread in float32. False-alarm rate: 1e-6 a case."""
+    sampling, passes = mode
     X, u, sizes = clusters()
     X32 = (X + 1e6).astype(np.float32)
     X = X32.astype(np.float64) - 1e6
     queries = costs_by_row(X, u)
     estimates = estimates_of(
-        cut_rows(form(X32), sizes, u),
+        cut_rows(sp.csr_array(X32) if sparse else X32, sizes, u),
         queries,
         Lightweight(),
         30,
@@ -630,8 +657,12 @@ def test_cost__right_on_average_under_an_offset_in_float32(
 
 
 @pytest.mark.statistical
-@methods
-@pytest.mark.parametrize("passes", [1, 2])
+@combinations(
+    "method, passes",
+    lambda method, passes: varied(method, ("multinomial", passes), True),
+    METHODS,
+    [1, 2],
+)
 def test_multinomial__varies_as_theory_says(method: Sensitivity[Any], passes: int) -> None:
     r"""Variance of an estimate is :math:`(\sum u^2 f^2 / q - (\sum u f)^2) / m`, to the digit.
 
@@ -652,13 +683,17 @@ def test_multinomial__varies_as_theory_says(method: Sensitivity[Any], passes: in
     varying = second > exact**2 * (1 + 1e-9)
     squares = (estimates - exact)[:, varying] ** 2
     assert_mean(squares, ((second - exact**2) / 30)[varying])
-    np.testing.assert_allclose(estimates[:, ~varying], np.tile(exact[~varying], (1500, 1)))
+    np.testing.assert_allclose(estimates[:, ~varying], np.tile(exact[~varying], (1000, 1)))
 
 
 @pytest.mark.statistical
-@methods
-@pytest.mark.parametrize("passes", [1, 2])
-@weighting
+@combinations(
+    "method, passes, weighted",
+    lambda method, passes, weighted: varied(method, ("multinomial", passes), weighted),
+    METHODS,
+    [1, 2],
+    [False, True],
+)
 def test_systematic__varies_no_more_than_multinomial(
     method: Sensitivity[Any], passes: int, weighted: bool
 ) -> None:
@@ -674,7 +709,7 @@ def test_systematic__varies_no_more_than_multinomial(
     systematic = estimates_of(
         blocks, queries, method, 30, sampling="systematic", passes=passes, n_seeds=n_seeds
     )
-    multinomial = independent_estimates(method, 2, weighted)[:n_seeds]
+    multinomial = independent_estimates(method, passes, weighted)[:n_seeds]
 
     exact = queries @ u
     rounding = (1e-9 * exact) ** 2

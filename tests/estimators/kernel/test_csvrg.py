@@ -577,8 +577,7 @@ def test_fit__same_bits_whatever_the_threads_of_blas() -> None:
             stdout=subprocess.PIPE,
             text=True,
         )
-        for threads in ("1", "2")
-        for scheduler in ("sync", "threads")
+        for threads, scheduler in (("1", "sync"), ("2", "threads"))
     ]
     found = {run.communicate(timeout=900)[0] for run in runs}
     assert len(found) == 1

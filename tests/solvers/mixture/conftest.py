@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 import warnings
 from collections.abc import Iterator
 
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
+from tests.tools.threads import one_thread
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    """Threads that wait for each other on a busy machine make small fits ten times slower."""
-    # A requirement of scikit-learn, without annotations.
-    with importlib.import_module("threadpoolctl").threadpool_limits(1):
-        yield
+__all__ = ["one_thread", "quiet"]
 
 
 @pytest.fixture
