@@ -114,7 +114,7 @@ def test_bits__in_processes_with_other_numbers_of_threads() -> None:
             text=True,
             timeout=600,
         ).stdout
-        for chosen in ({"OPENBLAS_NUM_THREADS": "1"}, {"OPENBLAS_NUM_THREADS": "2"})
+        for chosen in ({}, {"OPENBLAS_NUM_THREADS": "1"})
     }
     assert len(found) == 1
     assert len(found.pop().split()) == len(WORK)
