@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from daskcoreset.core import lanes_numba as lanes
-from daskcoreset.core.jit_numba import ROW_SUMS, jit
+from daskcoreset.core.jit_numba import IN_ORDER, ROW_SUMS, jit
+from daskcoreset.core.rowwise_numba import heaviest_row, merged_mean
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 # Rows in a tile.
@@ -26,6 +27,12 @@ def _tile_for(d: int) -> FloatArray:  # pragma: no cover - runs compiled
     return np.zeros((_ROWS, (d + _RIGHT - 1) // _RIGHT * _RIGHT))
 
 
+@jit(IN_ORDER)  # in another order the product of two small weights would vanish
+def _times_share(value: float, weight: float, other: float) -> float:
+    """Return a value times the share of a weight in the sum of two."""
+    return value * (weight / (weight + other))
+
+
 @jit(ROW_SUMS)
 def class_scatter(  # noqa: C901, PLR0912, PLR0917 - a loop a step; numba wants no names
     points: AnyArray,
@@ -38,7 +45,8 @@ def class_scatter(  # noqa: C901, PLR0912, PLR0917 - a loop a step; numba wants 
 ) -> float:  # pragma: no cover - runs compiled
     """Fill weights and means of classes, and mean and scatter of all rows; all are zeros at first.
 
-    Returns the total weight.
+    Means are held as what they lie apart from a row that is not light, so that neither an offset
+    of all rows nor light ones far away cost digits. Returns the total weight.
 
     References
     ----------
@@ -48,48 +56,51 @@ def class_scatter(  # noqa: C901, PLR0912, PLR0917 - a loop a step; numba wants 
     tile, total = _tile_for(d), 0.0
     width = tile.shape[1]
     products = np.empty((width, width))
-    center, gaps = np.empty(d), np.empty(d)
+    # The mean of the rows before is `base` + `before`. Sums of a tile are about `base` + `center`.
+    base, before, center, gaps = np.zeros(d), np.zeros(d), np.zeros(d), np.empty(d)
     mass, shift = np.zeros(len(masses)), np.zeros((len(masses), d))
     for start in range(0, n, _ROWS):
         rows = min(_ROWS, n - start)
-        # Sums about the mean of the rows before; at first, about the first row of all.
-        if total == 0.0:
-            for i in range(start, start + rows):
-                if weights[i] > 0.0:
-                    for j in range(d):
-                        center[j] = points[i, j]
-                    break
-        weight = 0.0
+        weight, heaviest = 0.0, heaviest_row(weights, start, start + rows)
+        for i in range(start, start + rows):
+            weight += weights[i]
+        if weight == 0.0:
+            continue
+        outweighs = weight > total
+        for j in range(d):
+            center[j] = before[j]
+            if outweighs:
+                apart = base[j] - points[heaviest, j] if total > 0.0 else 0.0
+                base[j] = points[heaviest, j]
+                before[j] += apart
+                center[j] = 0.0
+                for c in range(len(masses)):
+                    means[c, j] += apart
         for i in range(rows):
             u = weights[start + i]
             if u > 0.0:
                 c, root = codes[start + i], np.sqrt(u)
-                weight += u
                 mass[c] += u
-                lanes.subtract_from_row(points, start + i, center, root, tile, i)
-                lanes.add_row(tile, i, center, root, shift, c)
+                lanes.subtract_from_row(points, start + i, base, center, root, tile, i)
+                lanes.add_row(tile, i, base, base, root, shift, c)
             else:
                 tile[i] = 0.0
-        if weight == 0.0:
-            continue
         for j in range(d):
             gaps[j] = 0.0
         for c in range(len(masses)):
             if mass[c] > 0.0:
-                masses[c] += mass[c]
                 for j in range(d):
                     gaps[j] += shift[c, j] / weight
                     of_class = center[j] + shift[c, j] / mass[c]
-                    means[c, j] += (of_class - means[c, j]) * (mass[c] / masses[c])
+                    means[c, j] = merged_mean(means[c, j], of_class, masses[c], mass[c])
                     shift[c, j] = 0.0
+                masses[c] += mass[c]
                 mass[c] = 0.0
-        # What was before has its mean at `center`, of which the tile's lies apart by `gaps`. That
-        # is taken off the products, or, where a tile outweighs what was before, off its rows, for
-        # then little may be left of products.
-        share = weight / (total + weight)
-        factor = -weight * share
-        if share > 0.5:
-            factor = total * share
+        # Products about the mean of the tile, and of all rows together. Where the tile outweighs
+        # what was before, little may be left of products about `center`: it is taken off the rows.
+        factor = -_times_share(weight, weight, total)
+        if outweighs:
+            factor = _times_share(total, weight, total)
             for i in range(rows):
                 root = np.sqrt(weights[start + i]) if weights[start + i] > 0.0 else 0.0
                 for j in range(d):
@@ -98,13 +109,17 @@ def class_scatter(  # noqa: C901, PLR0912, PLR0917 - a loop a step; numba wants 
             for k in range(0, min(j + _LEFT, d), _RIGHT):
                 lanes.turned_products(tile, j, tile, k, rows, products)
         for j in range(d):
+            of_tile = center[j] + gaps[j]
+            gaps[j] = of_tile - before[j]
+            before[j] = merged_mean(before[j], of_tile, total, weight)
+        for j in range(d):
             for k in range(j + 1):
                 matrix[j, k] += products[j, k] + gaps[j] * gaps[k] * factor
         total += weight
-        for j in range(d):
-            center[j] += gaps[j] * share
     for j in range(d):
-        mean[j] = center[j] if total > 0.0 else 0.0
+        mean[j] = base[j] + before[j]
+        for c in range(len(masses)):
+            means[c, j] = base[j] + means[c, j] if masses[c] > 0.0 else 0.0
         for k in range(j):
             matrix[k, j] = matrix[j, k]
     return total
@@ -149,12 +164,12 @@ def _fill_forms(  # noqa: PLR0917 - numba wants no names
 ) -> None:  # pragma: no cover - runs compiled
     """Fill what `lengths_and_products` returns; the first `r` columns of factors are a triangle."""
     n, d = points.shape
-    tile, forms = _tile_for(d), np.empty((_ROWS, factors.shape[1]))
+    tile, forms, nothing = _tile_for(d), np.empty((_ROWS, factors.shape[1])), np.zeros(d)
     for start in range(0, n, _ROWS):
         rows = min(_ROWS, n - start)
         for i in range(rows):
             if weights[start + i] > 0.0:
-                lanes.subtract_from_row(points, start + i, center, 1.0, tile, i)
+                lanes.subtract_from_row(points, start + i, center, nothing, 1.0, tile, i)
             else:
                 tile[i] = 0.0
         for k in range(0, factors.shape[1], _RIGHT):

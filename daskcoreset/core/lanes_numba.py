@@ -332,22 +332,32 @@ def _address(context: Any, builder: Any, kind: Any, value: Any, *place: Any) -> 
 def _along_row(is_sum: bool) -> Any:
     """Return a piece that goes along a row of `source`, and fills or adds to one of `target`.
 
-    It fills in numbers of `source` less those of `center`, times a factor; or it adds the numbers
-    times the factor, and of `center` only the length counts: that of the row. Both in float64.
+    It fills in numbers of `source` less those of `center`, then less those of `beside`, times a
+    factor; or it adds the numbers times the factor, and of `center` only the length counts: that of
+    the row. Both in float64.
     """
 
     def change(  # noqa: PLR0917 - numba takes arguments by position
-        typing: Any, source: Any, row: Any, center: Any, factor: Any, target: Any, place: Any
+        typing: Any,
+        source: Any,
+        row: Any,
+        center: Any,
+        beside: Any,
+        factor: Any,
+        target: Any,
+        place: Any,
     ) -> Any:
         del typing, row, factor, place
         if not isinstance(source.dtype, types.Float) or source.dtype.bitwidth > 64:
             raise TypingError("rows must be float32 or float64")
-        signature = types.void(source, types.intp, center, types.float64, target, types.intp)
+        index = types.intp
+        signature = types.void(source, index, center, beside, types.float64, target, index)
         size, flags = source.dtype.bitwidth // 8, tuple(IN_ORDER)
 
         def generate(context: Any, builder: Any, _: Any, args: Any) -> Any:
-            middle = context.make_array(center)(context, builder, args[2])
-            d = builder.extract_value(middle.shape, 0)
+            kinds = (center, beside)
+            less = [context.make_array(kinds[i])(context, builder, args[2 + i]) for i in range(2)]
+            d = builder.extract_value(less[0].shape, 0)
             one, own = context.get_data_type(source.dtype), ir.DoubleType()
 
             def some(j: Any, count: int) -> None:
@@ -356,24 +366,23 @@ def _along_row(is_sum: bool) -> Any:
                 numbers = _load(builder, at, ir.VectorType(one, count), size)
                 if size < 8:
                     numbers = builder.fpext(numbers, wide)
-                factor = _repeat(builder, args[3], count)
-                at = _address(context, builder, target, args[4], args[5], j)
+                factor = _repeat(builder, args[4], count)
+                at = _address(context, builder, target, args[5], args[6], j)
                 if is_sum:
                     numbers = builder.fmul(numbers, factor, flags=flags)
                     numbers = builder.fadd(_load(builder, at, wide, 8), numbers, flags=flags)
                 else:
-                    other = _load(builder, builder.gep(middle.data, [j]), wide, 8)
-                    numbers = builder.fsub(numbers, other, flags=flags)
+                    for other in less:
+                        some_of_it = _load(builder, builder.gep(other.data, [j]), wide, 8)
+                        numbers = builder.fsub(numbers, some_of_it, flags=flags)
                     numbers = builder.fmul(numbers, factor, flags=flags)
                 _store(builder, numbers, at, 8)
 
             ready = _index(0)
             for count in (8, 4, 1) if _are_side_by_side(source) else (1,):
                 stop = builder.and_(d, _index(-count))
-                with cgutils.for_range_slice(builder, ready, stop, _index(count), intp=_INDEX) as (
-                    j,
-                    _count_up,
-                ):
+                steps = (ready, stop, _index(count))
+                with cgutils.for_range_slice(builder, *steps, intp=_INDEX) as (j, _count_up):
                     some(j, count)
                 ready = stop
             return context.get_dummy_value()

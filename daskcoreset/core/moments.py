@@ -82,6 +82,21 @@ def moments_of(points: Points, weights: FloatArray) -> Moments:
     return Moments(points.shape[0], weight, mean, m2)
 
 
+def merged_mean(
+    first: FloatArray, second: FloatArray, first_weight: float, second_weight: float
+) -> FloatArray:
+    """Mean of two sets of rows, from that of the heavier one on, whose digits it has.
+
+    Examples
+    --------
+    >>> merged_mean(np.array([1e20]), np.array([0.5]), 1e-30, 1.0)
+    array([0.5])
+    """
+    if second_weight > first_weight:
+        first, second, first_weight, second_weight = second, first, second_weight, first_weight
+    return first + (second - first) * (second_weight / (first_weight + second_weight))
+
+
 def merge_moments(first: Moments, second: Moments) -> Moments:
     """Moments of the union of two disjoint sets of rows.
 
@@ -107,7 +122,7 @@ def merge_moments(first: Moments, second: Moments) -> Moments:
     return Moments(
         first.count + second.count,
         weight,
-        first.mean + delta * share,
+        merged_mean(first.mean, second.mean, first.weight, second.weight),
         first.m2 + second.m2 + delta * delta * (first.weight * share),
     )
 
@@ -183,10 +198,12 @@ def _sparse_moments(
     def by_column(values: FloatArray) -> FloatArray:
         return np.bincount(columns, weights=values, minlength=n_features).astype(np.float64)
 
-    # Stored entries first, about one of their own: equal ones give exactly zero.
+    # Stored entries first, about the heaviest of their own: equal ones give exactly zero.
     of_stored = by_column(u)
     center = np.zeros(n_features)
-    center[columns[u > 0.0]] = stored[u > 0.0]
+    rising = np.argsort(u, kind="stable") if weights.min() < weights.max() else np.arange(len(u))
+    rising = rising[u[rising] > 0.0]
+    center[columns[rising]] = stored[rising]  # the last one stays
     shift = by_column(u * (stored - center[columns]))
     center += np.divide(shift, of_stored, out=shift, where=of_stored > 0.0)
     m2 = by_column(u * (stored - center[columns]) ** 2)
@@ -306,7 +323,8 @@ def merge_scatters(first: Scatter, second: Scatter) -> Scatter:
     share = second.weight / weight
     delta = second.mean - first.mean
     between = np.outer(delta, delta) * (first.weight * share)
-    return Scatter(weight, first.mean + delta * share, first.matrix + second.matrix + between)
+    mean = merged_mean(first.mean, second.mean, first.weight, second.weight)
+    return Scatter(weight, mean, first.matrix + second.matrix + between)
 
 
 def _counted(points: Points, weights: FloatArray) -> tuple[Any, FloatArray]:

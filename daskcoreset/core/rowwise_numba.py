@@ -22,12 +22,22 @@ WHOLE_UNIT = 1e-7
 
 
 @jit(IN_ORDER)
-def _first_weighted(weights: FloatArray, start: int, stop: int) -> int:
-    """Return the first row of positive weight; others may hold anything, such as 1e20."""
+def heaviest_row(weights: FloatArray, start: int, stop: int) -> int:
+    """Return the first of the heaviest rows; light ones may lie far away."""
+    heaviest = start  # of no weight where all are: such rows may hold anything
     for i in range(start, stop):
-        if weights[i] > 0.0:
-            return i
-    return start
+        if weights[i] > weights[heaviest]:
+            heaviest = i
+    return heaviest
+
+
+@jit(IN_ORDER)
+def merged_mean(first: float, second: float, first_weight: float, second_weight: float) -> float:
+    """Return the mean of two sets of rows, from the heavier one on, whose digits it has."""
+    total = first_weight + second_weight
+    if second_weight > first_weight:
+        return second + (first - second) * (first_weight / total)
+    return first + (second - first) * (second_weight / total)
 
 
 @jit(IN_ORDER)
@@ -73,7 +83,7 @@ def column_moments(
     center, shift, spread = np.zeros(width), np.empty(width), np.empty(width)
     for start in range(0, n, tile_rows):
         stop = min(n, start + tile_rows)
-        first = _first_weighted(weights, start, stop)
+        first = heaviest_row(weights, start, stop)
         weight = 0.0
         for i in range(start, stop):
             weight += weights[i]
@@ -88,7 +98,7 @@ def column_moments(
         share = weight / (total + weight)
         for j in range(d):
             delta = center[j] - mean[j]
-            mean[j] += delta * share
+            mean[j] = merged_mean(mean[j], center[j], total, weight)
             m2[j] += spread[j] + delta * delta * total * share
         total += weight
     return total

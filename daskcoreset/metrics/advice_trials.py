@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,30 @@ from daskcoreset.metrics.advice_tasks import (
 from daskcoreset.objectives import LeastSquaresCost, QuantizationError
 from daskcoreset.solvers.spherical import unit_centers
 
+# Solutions of trials from which a solver goes on with all rows of the pilot: of likelihoods, whose
+# optima on few rows may all lie below one on all rows, several.
+_FINALISTS, _FINALISTS_IN_NATS = 1, 3
+
 # Gaps between the two best solutions that a better one may lie below them, with a chance of 4 in 5.
 _UNKNOWN_GAPS = 4.0
+
+
+@dataclass(eq=False)
+class Finalist:
+    """One of the best solutions of trials.
+
+    Attributes
+    ----------
+    cost : float
+        On the pilot.
+    solution : object
+    ended : float or None
+        Cost of where a solver ended that went on from there with all rows of the pilot.
+    """
+
+    cost: float
+    solution: Any
+    ended: float | None = None
 
 
 @dataclass(eq=False)
@@ -77,6 +100,7 @@ class Trials:
     least_cost: float = np.inf
     seconds: dict[str, float] = field(default_factory=dict)
     unmet: set[str] = field(default_factory=set)
+    finalists: list[Finalist] = field(default_factory=list, repr=False)
 
     def __post_init__(self) -> None:
         self.rows = block_of(self.pilot)
@@ -105,8 +129,11 @@ class Trials:
         if not self.task.by_chance:
             self.coreset_costs = self.costs
             return
-        # The best one may be that of a trial, and ends lower on all rows of the pilot.
-        self._solved(Drawn(self.rows), stream(self.seed, Stage.SIZING, 4), self.best)
+        # The best ones may be those of trials, and end lower on all rows of the pilot.
+        for one in self.finalists:
+            if one.ended is None:
+                rng = stream(self.seed, Stage.SIZING, 4)
+                one.ended = self._solved(Drawn(self.rows), rng, one.solution)
         start = self.best
         for name, trials in self.drawn.items():
             self.coreset_costs[name] = [
@@ -165,6 +192,10 @@ class Trials:
         cost = self.task.cost(self.objective, self.rows, solution)
         if cost < self.least_cost:
             self._keep(solution, cost)
+        if start is None and self.task.by_chance:
+            several = _FINALISTS_IN_NATS if self.task.in_nats else _FINALISTS
+            found = sorted([*self.finalists, Finalist(cost, solution)], key=attrgetter("cost"))
+            self.finalists = found[:several]
         return cost
 
     def _keep(self, solution: Any, cost: float) -> None:
@@ -216,6 +247,8 @@ class Trials:
         Robson and Whitlock (1964), Estimation of a truncation point.
         """
         costs = np.sort([cost for found in self.costs.values() for cost in found])
+        ended = np.sort([one.ended for one in self.finalists if one.ended is not None])
+        costs = ended if len(ended) > 1 else costs
         if not self.task.by_chance or not self.scale or not np.isfinite(costs[:2]).all():
             return 0.0
         return float(_UNKNOWN_GAPS * (costs[1] - costs[0]) / self.scale)

@@ -10,7 +10,7 @@ import numpy as np
 
 from daskcoreset.core.blocks import Block, class_codes
 from daskcoreset.core.linalg import is_narrow, product, thin_product, tiles
-from daskcoreset.core.moments import Scatter, moments_of
+from daskcoreset.core.moments import Scatter, merged_mean, moments_of
 from daskcoreset.core.sampling import StratifiedReservoir
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.sensitivities.least_squares import gaps_of, leverages, leverages_and_products
@@ -160,9 +160,8 @@ def _class_means(block: Block) -> tuple[FloatArray, FloatArray]:
 
 def merge_means(first: ClassMean, second: ClassMean) -> ClassMean:
     """Merge the means of two disjoint sets of rows of a class."""
-    weight = first.weight + second.weight
-    mean = first.mean + (second.mean - first.mean) * (second.weight / weight)
-    return ClassMean(first.count + second.count, weight, mean)
+    mean = merged_mean(first.mean, second.mean, first.weight, second.weight)
+    return ClassMean(first.count + second.count, first.weight + second.weight, mean)
 
 
 class LogisticTerms(NamedTuple):

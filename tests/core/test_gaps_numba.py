@@ -91,24 +91,46 @@ def test_lengths_and_products_and_sum_gaps__are_plain_products(
     np.testing.assert_allclose(sums - 1.0, factors.T @ gaps, atol=1e-12 * (1.0 + size))
 
 
-def test_class_scatter__of_rows_far_from_those_before() -> None:
-    """A light first row, or a light tile, far away: what is heavy must not lose its digits."""
+@pytest.mark.parametrize("weight", [1e-30, 1e-12, 1.0])
+@pytest.mark.parametrize("far", [1, 128, 200, 400])
+def test_class_scatter__light_rows_far_away_cost_no_digits(far: int, weight: float) -> None:
+    """Wherever they are: before others, after them, or alone in a tile."""
     rng = np.random.default_rng(0)
-    points = rng.normal(size=(400, 3))
-    for far in (1, 128, 200):
-        shifted = points.copy()
-        shifted[:far] += 1e8
-        weights = np.ones(400)
-        weights[:far] = 1e-30
-        masses, means, mean = np.zeros(1), np.zeros((1, 3)), np.zeros(3)
+    n, distance = 700, 1e3 / np.sqrt(weight)  # they do not hold the scatter
+    points, codes = rng.normal(size=(n, 3)), rng.integers(2, size=n)
+    weights = np.ones(n)
+    points[:far] += distance
+    weights[:far] = weight
+    for rows in (slice(None), slice(None, None, -1)):
+        x, u, c = points[rows].copy(), weights[rows].copy(), codes[rows].copy()
+        masses, means, mean = np.zeros(2), np.zeros((2, 3)), np.zeros(3)
         matrix = np.zeros((3, 3))
-        codes = np.zeros(400, np.int64)
-        loops.class_scatter(shifted, weights, codes, masses, means, mean, matrix)
-        wide, v = shifted.astype(np.longdouble), weights.astype(np.longdouble)
-        gaps = wide - v @ wide / v.sum()
-        exact = (gaps.T * v @ gaps).astype(float)
-        # Gaps of the first center are known to 1e-8, as they are beside 1e8.
-        np.testing.assert_allclose(matrix, exact, atol=1e-7 * np.abs(exact).max(), rtol=0.0)
+        loops.class_scatter(x, u, c, masses, means, mean, matrix)
+        wide, v = x.astype(np.longdouble), u.astype(np.longdouble)
+        exact = v @ wide / v.sum()
+        gaps = wide - exact
+        np.testing.assert_allclose(mean, exact.astype(float), atol=1e-12, rtol=1e-12)
+        scatter = (gaps.T * v @ gaps).astype(float)
+        np.testing.assert_allclose(matrix, scatter, atol=1e-12 * scatter.max(), rtol=0.0)
+        for code in range(2):
+            own = v[c == code] @ wide[c == code] / v[c == code].sum()
+            np.testing.assert_allclose(means[code], own.astype(float), atol=1e-12, rtol=1e-12)
+
+
+@pytest.mark.parametrize("offset", [1e6, 1e8, 1e10])
+def test_class_scatter__sorted_rows_far_from_the_origin(offset: float) -> None:
+    """A mean that is rounded at the offset, tile by tile, goes astray."""
+    rng = np.random.default_rng(0)
+    points = np.sort(rng.normal(size=(50_000, 3)), axis=0) + offset
+    n = len(points)
+    masses, means, mean = np.zeros(1), np.zeros((1, 3)), np.zeros(3)
+    matrix = np.zeros((3, 3))
+    loops.class_scatter(points, np.ones(n), np.zeros(n, np.int64), masses, means, mean, matrix)
+    wide = points.astype(np.longdouble)
+    gaps = wide - wide.mean(axis=0)
+    scatter = (gaps.T @ gaps).astype(float)
+    np.testing.assert_allclose(matrix, scatter, atol=1e-12 * scatter.max(), rtol=0.0)
+    np.testing.assert_allclose(mean, wide.mean(axis=0).astype(float), rtol=3e-16)
 
 
 @pytest.mark.parametrize("d", [1, 4, 30])

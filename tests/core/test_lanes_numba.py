@@ -207,15 +207,20 @@ def test_loops__read_nothing_behind_an_array(control: bool) -> None:
 
 
 @jit(IN_ORDER)
-def along_row(
-    source: AnyArray, center: FloatArray, factor: float, target: FloatArray, is_sum: bool
+def along_row(  # noqa: PLR0917 - numba takes arguments by position
+    source: AnyArray,
+    center: FloatArray,
+    beside: FloatArray,
+    factor: float,
+    target: FloatArray,
+    is_sum: bool,
 ) -> None:
     """Call what only compiled loops can call, for every row."""
     for i in range(source.shape[0]):
         if is_sum:
-            lanes.add_row(source, i, center, factor, target, i)
+            lanes.add_row(source, i, center, beside, factor, target, i)
         else:
-            lanes.subtract_from_row(source, i, center, factor, target, i)
+            lanes.subtract_from_row(source, i, center, beside, factor, target, i)
 
 
 @given(some_rows(), st.booleans(), st.integers(0, 2**32 - 1))
@@ -225,10 +230,12 @@ def test_rows__less_a_center_and_added(points: AnyArray, is_sum: bool, seed: int
     points = points.round()
     points = points if points.dtype.kind == "f" else points.astype(np.float64)
     n, d = points.shape
-    center, target = np.round(9.0 * rng.normal(size=d)), np.round(9.0 * rng.normal(size=(n, d + 3)))
+    (center, beside), target = (
+        np.round(9.0 * rng.normal(size=(2, d))), np.round(9.0 * rng.normal(size=(n, d + 3))),
+    )  # fmt: skip
     before = target.copy()
-    along_row(points, center, 3.0, target, is_sum)
-    expected = before[:, :d] + 3.0 * points if is_sum else 3.0 * (points - center)
+    along_row(points, center, beside, 3.0, target, is_sum)
+    expected = before[:, :d] + 3.0 * points if is_sum else 3.0 * (points - center - beside)
     assert_array_equal(target[:, :d], expected)
     assert_array_equal(target[:, d:], before[:, d:])
 

@@ -429,14 +429,35 @@ def test_trials__allow_for_a_solution_that_none_of_them_found() -> None:
     assert abs(np.mean(within) - 0.8) < 4 * 0.0063
     trials.costs = {"kmeans": [1.0, np.inf]}
     assert trials.error_of_unknown() == 0.0
+    # Of those that ended on all rows, where there are several.
+    trials.finalists = [advice_trials.Finalist(9.0, None, ended) for ended in (2.0, None, 1.5)]
+    assert trials.error_of_unknown() * trials.scale == pytest.approx(2.0)
     exact = replace(trials.task, by_chance=False)
     trials.costs, trials.task = {"kmeans": [1.0, 2.0]}, exact
     assert trials.error_of_unknown() == 0.0
 
 
+@pytest.mark.parametrize(("task", "several"), [("clustering", 1), ("mixture", 3)])
+def test_trials__go_on_from_the_best_with_all_rows(task: str, several: int) -> None:
+    rng = np.random.default_rng(0)
+    pilot = build(rng.normal(size=(2500, 3)), method="uniform", size=2000, random_state=0)
+    trials = advice_trials.Trials(pilot, TASKS[task], 3, 100, 2500, 0)
+    solved = []
+    for count in (2, 1):
+        trials.run(trials.task.candidates[:2], count)
+        costs = sorted(cost for found in trials.costs.values() for cost in found)
+        assert [one.cost for one in trials.finalists] == costs[:several]
+        ended = [one.ended for one in trials.finalists if one.ended is not None]
+        assert len(ended) == several
+        assert all(end < cost for end, cost in zip(ended, costs, strict=False))
+        assert trials.least_cost <= min(ended)
+        solved.append(trials.least_cost)
+    assert solved[1] <= solved[0]
+
+
 @pytest.mark.parametrize("task", ["clustering", "mixture"])
 def test_advise__high_ends_allow_for_an_unknown_solution(
-    monkeypatch: pytest.MonkeyPatch, task: str
+    monkeypatch: pytest.MonkeyPatch, task: Any
 ) -> None:
     X, ends = np.random.default_rng(0).normal(size=(400, 2)), []
     for unknown in (0.0, 7.0):

@@ -21,15 +21,17 @@ def column_moments(
         weight = float(u.sum())
         if weight == 0.0:
             continue
-        # A row without weight may hold anything, such as 1e20 for a missing value.
-        reference = tile[int((u > 0.0).argmax())].copy()
+        # A row without weight may hold anything, such as 1e20 for a missing value, and a light one
+        # lie far away.
+        reference = tile[int(u.argmax())].copy()
         tile -= reference
         shift = np.einsum("i,ij->j", u, tile) / weight
         tile -= shift
         spread = np.einsum("i,ij,ij->j", u, tile, tile)
         share = weight / (total + weight)
         delta = reference + shift - mean
-        mean += delta * share
+        near, rest = (reference + shift, share - 1.0) if weight > total else (mean, share)
+        mean[:] = near + delta * rest
         m2 += spread + delta * delta * (total * share)
         total += weight
     return total
