@@ -13,7 +13,7 @@ import numpy as np
 from daskcoreset.build import build, default_size
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.deadline import time_limit
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError, warn_user
+from daskcoreset.core.errors import CoresetWarning, InvalidInputError, overflow_error, warn_user
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.tables import counted, html_table, text_table
 from daskcoreset.core.typing import Metric
@@ -490,6 +490,8 @@ def _of_all_rows(trials: Trials, confidence: float) -> dict[str, Compared]:
         trials.run((uniform,), 2 * _MOST_TRIALS)
         errors = trials.errors(uniform.name)
         error = float(errors.mean())
+        if not np.isfinite(error):  # shares of squares that are no numbers
+            raise overflow_error()
         low, high = quantiles(errors, confidence)
         low, high = min(low, error), max(high, error)
         if trials.task.in_nats:  # EM stops where a step gains less
