@@ -467,9 +467,9 @@ def test_advise__high_ends_allow_for_an_unknown_solution(
     np.testing.assert_allclose(ends[1] - ends[0], [[0.0, 7.0]] * len(ends[0]))
 
 
-@pytest.mark.parametrize("budget", [60, 400])
+@pytest.mark.parametrize("budget", [60, 2000])
 def test_advise__of_values_too_small_for_squares(budget: int) -> None:
-    X = 1e-160 * np.random.default_rng(0).normal(size=(400, 2))
+    X = 1e-160 * np.random.default_rng(0).normal(size=(2000, 2))
     with pytest.raises(CoresetError, match="so small that quotients by them do; scale"):
         advise(X, n_clusters=2, budget=budget, random_state=0)
 
