@@ -179,15 +179,23 @@ class _Look:
         return _SHORT * _species(self.sizes, n_rows) <= max_points
 
     def at_most(self, n_rows: int) -> float:
-        """Bound the core points of `n_rows` rows.
+        """Bound the core points that are expected of `n_rows` rows.
 
-        A further row opens a cell where no other one covers it, and of that the chance only falls:
-        that of the second half of the sample, with two standard errors, bounds what is to come.
+        What each doubling of the rows opens beyond the one before is continued, and not the
+        number of all core points, of which the tails of the rows may be a small part that alone
+        grows. The ratio of the last two is taken with two standard errors: at least one, as where
+        far rows become core points at a constant rate in a logarithm, and at most two, since the
+        chance that a row opens a cell falls with every cell that there is.
         """
-        half = len(self.some) - len(self.some) // 2
-        opened = np.count_nonzero(self.rows >= len(self.some) - half)
-        rate = min(1.0, (opened + 2.0 * np.sqrt(opened + 1.0)) / half)
-        further = rate * max(0, n_rows - len(self.some))
+        n = len(self.some)
+        counts = np.searchsorted(self.rows, [n >> 2, n >> 1, n])
+        # One more each: what was not met may yet be.
+        earlier, later = (np.diff(counts) + 1).tolist()
+        error = np.sqrt(1.0 / earlier + 1.0 / later)
+        ratio = float(np.clip(later / earlier * np.exp(2.0 * error), 1.0, 2.0))
+        doublings = max(0.0, float(np.log2(n_rows / n)))
+        steps = np.arange(1, int(np.ceil(doublings)) + 1)
+        further = later * ratio**steps @ np.minimum(1.0, doublings - (steps - 1.0))
         return float(min(len(self.rows) + further, _distinct(self.some, n_rows)))
 
     def grown(self, n_rows: int) -> tuple[float, float]:
