@@ -24,12 +24,13 @@ from daskcoreset.inputs.blocks import RowBlocks
 _FEW = 10_000
 
 # Rows drawn for it at most, of so many times as many rows as there may be core points.
-_SAMPLE, _MULTIPLE = 8192, 16
+_SAMPLE, _MULTIPLE = 16_384, 16
 
-# Values compared where every row drawn is compared with every other one, which takes 0.1 s, and
-# three times that where half of them are core points and the others look for the nearest. There are
-# at most ten such covers in a look, so that it takes about a second however many columns there are.
-_COMPARED = 2.0**30
+# Values compared where every row drawn is compared with every other one: 0.03 to 0.15 s, and up to
+# three times that where half of them are core points and the others look for the nearest. A look
+# makes ten such covers at most, so that it takes about a second however many columns there are.
+# 20 columns leave 8,192 rows.
+_COMPARED = 20.0 * 8192**2
 
 # A diameter that is to do is one of so many at most, each larger by an eighth where they reach
 # from the one refused to twice the extent of the rows; bisection tries nine of them.
@@ -103,6 +104,8 @@ def foretell(
     some = map_reduce(
         blocks.select(chosen), draw, _both, split_every=split_every, progress=False
     ).value.points
+    if not len(some):  # none is kept
+        return None
     # Any order of the rows will do but one in which neighbours are alike.
     some = some[stream(0, Stage.SIZING, 0, 1).permutation(len(some))]
     look = _Look(some, diameter, metric)
@@ -145,7 +148,7 @@ def _wider(
             high = middle
         else:
             low = middle
-    return diameter * float(np.exp(step * high))
+    return float(diameter * np.exp(step * high))
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,9 +186,9 @@ class _Look:
 
         What each doubling of the rows opens beyond the one before is continued, and not the
         number of all core points, of which the tails of the rows may be a small part that alone
-        grows. The ratio of the last two is taken with two standard errors: at least one, as where
-        far rows become core points at a constant rate in a logarithm, and at most two, since the
-        chance that a row opens a cell falls with every cell that there is.
+        grows. The last one and its ratio to the one before are taken with two standard errors. The
+        ratio is one at least, so that no number ceases to grow, and two at most, since the chance
+        that a row opens a cell falls with every cell that there is.
         """
         n = len(self.some)
         counts = np.searchsorted(self.rows, [n >> 2, n >> 1, n])
@@ -195,7 +198,8 @@ class _Look:
         ratio = float(np.clip(later / earlier * np.exp(2.0 * error), 1.0, 2.0))
         doublings = max(0.0, float(np.log2(n_rows / n)))
         steps = np.arange(1, int(np.ceil(doublings)) + 1)
-        further = later * ratio**steps @ np.minimum(1.0, doublings - (steps - 1.0))
+        most = later + 2.0 * np.sqrt(later)
+        further = most * ratio**steps @ np.minimum(1.0, doublings - (steps - 1.0))
         return float(min(len(self.rows) + further, _distinct(self.some, n_rows)))
 
     def grown(self, n_rows: int) -> tuple[float, float]:
