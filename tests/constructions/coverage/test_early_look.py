@@ -223,7 +223,7 @@ def test_build__names_a_diameter_that_does_for_all_rows(
     kind: str, bounded: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Core points of heavy tails go on growing, beyond the blocks that were looked at."""
-    rng, n, limit = np.random.default_rng(1), 200_000, 1000
+    rng, n, limit = np.random.default_rng(1), 300_000, 1000
     kinds: dict[str, tuple[Callable[[], FloatArray], float]] = {
         "cauchy": (lambda: rng.standard_cauchy((n, 3)), 2.0),
         "far rows": (lambda: _far_rows(n), 0.5),
