@@ -186,7 +186,7 @@ class _Look:
 
         What each doubling of the rows opens beyond the one before is continued, and not the
         number of all core points, of which the tails of the rows may be a small part that alone
-        grows. The last one and its ratio to the one before are taken with two standard errors. The
+        grows. The last one and its ratio to the one before are taken with three standard errors. The
         ratio is one at least, so that no number ceases to grow, and two at most, since the chance
         that a row opens a cell falls with every cell that there is.
         """
@@ -195,10 +195,10 @@ class _Look:
         # One more each: what was not met may yet be.
         earlier, later = (np.diff(counts) + 1).tolist()
         error = np.sqrt(1.0 / earlier + 1.0 / later)
-        ratio = float(np.clip(later / earlier * np.exp(2.0 * error), 1.0, 2.0))
+        ratio = float(np.clip(later / earlier * np.exp(3.0 * error), 1.0, 2.0))
         doublings = max(0.0, float(np.log2(n_rows / n)))
         steps = np.arange(1, int(np.ceil(doublings)) + 1)
-        most = later + 2.0 * np.sqrt(later)
+        most = later + 3.0 * np.sqrt(later)
         further = most * ratio**steps @ np.minimum(1.0, doublings - (steps - 1.0))
         return float(min(len(self.rows) + further, _distinct(self.some, n_rows)))
 
@@ -230,9 +230,11 @@ def estimated(
 ) -> tuple[float, int]:
     r"""Estimate the core points of `n_rows` rows from a sample of them.
 
-    Cells are species, and a lower bound of those not seen is :math:`f_1 (f_1 - 1) / (2 (f_2 + 1))`
-    for f1 cells with one row of the sample and f2 with two (Chao 1984, bias-corrected), of which
-    further rows meet a part.
+    Cells are species, and a lower bound of those not seen is
+    :math:`f_1^2 / (2 f_2 + f_1 p / (1 - p))` for f1 cells with one row of the sample, f2 with two,
+    and a sample of a share p of the rows: a cell of K rows has one in it with probability
+    :math:`K p (1 - p)^{K - 1}`, so that this is an inequality of Cauchy and Schwarz for any sizes K
+    (Chao and Lin 2012). It is the truth where all cells have as many rows.
 
     That bounds the mean: with few pairs f2 the estimate is as often above the truth as below where
     all cells have about as many rows. With `safe` it takes the least f1 and the largest f2 that
@@ -257,8 +259,8 @@ def estimated(
 
     References
     ----------
-    Colwell et al. (2012), Models and estimators linking individual-based and sample-based
-    rarefaction, extrapolation and comparison of assemblages, equation 9.
+    Chao and Lin (2012), Nonparametric lower bounds for species richness and shared species richness
+    under sampling without replacement.
 
     Hoeffding (1956), On the distribution of the number of successes in independent trials.
     """
@@ -269,17 +271,15 @@ def estimated(
 def _species(sizes: IndexArray, n_rows: int, *, safe: bool = False) -> float:
     """Lower bound of the species in so many rows, from the sizes of those in a sample."""
     alone, pairs = (float(np.count_nonzero(sizes == size)) for size in (1, 2))
-    unseen = alone * (alone - 1.0) / (2.0 * (pairs + 1.0))
-    if safe and unseen:
-        alone = float(gammaincinv(alone, _CHANCE))
-        unseen = alone**2 / (2.0 * float(gammainccinv(pairs + 1.0, _CHANCE)))
-    if not unseen:
+    others = n_rows - int(sizes.sum())
+    if alone < 2.0 or others <= 0:
         return float(len(sizes))
-    # The chance that a further row meets a given one of those.
-    n_sampled = int(sizes.sum())
-    rate = alone / (n_sampled * unseen + alone)
-    further = unseen * -np.expm1((n_rows - n_sampled) * np.log1p(-rate))
-    return float(len(sizes) + further)
+    squared = alone * (alone - 1.0)  # less biased, as is a pair more
+    pairs += 1.0
+    if safe:
+        alone, pairs = float(gammaincinv(alone, _CHANCE)), float(gammainccinv(pairs, _CHANCE))
+        squared = alone**2
+    return float(len(sizes) + squared / (2.0 * pairs + alone * int(sizes.sum()) / others))
 
 
 def grown(some: AnyArray, diameter: float, metric: Metric, n_rows: int) -> tuple[float, float]:

@@ -159,7 +159,7 @@ def test_foretell__ends_with_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
         return online(*args, **options)
 
     monkeypatch.setattr(early_look, "online", slow)
-    monkeypatch.setattr(early_look, "_SAMPLE", 500)
+    monkeypatch.setattr(early_look, "_SAMPLE", 2000)
     blocks = row_blocks(np.random.default_rng(1).normal(size=(200_000, 2)))
     monkeypatch.setattr(deadline, "time", clock)
     with (
@@ -171,17 +171,23 @@ def test_foretell__ends_with_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("n_places", "refused"), [(9800, False), (9990, False), (11_500, True), (20_000, True)]
-)
+    ("n_places", "copies", "refused"),
+    [
+        (9800, 16, False), (9990, 16, False), (11_500, 16, True), (20_000, 16, True),
+        # Of few copies there are fewer pairs than of as many rows drawn anew.
+        (90_000, 4, False), (99_000, 4, False), (150_000, 4, True), (95_000, 2, False),
+    ],
+)  # fmt: skip
 def test_foretell__refuses_copies_of_places_where_these_are_too_many(
-    n_places: int, refused: bool
+    n_places: int, copies: int, refused: bool
 ) -> None:
+    limit = 10_000 if copies == 16 else 100_000
     places = np.stack([10.0 * np.arange(n_places), np.zeros(n_places)], axis=1)
-    X = np.repeat(places, 16, axis=0)[np.random.default_rng(0).permutation(16 * n_places)]
-    look = foretell(row_blocks(X), 2.0, 10_000, BALLS, 16)
+    order = np.random.default_rng(0).permutation(copies * n_places)
+    look = foretell(row_blocks(np.repeat(places, copies, axis=0)[order]), 2.0, limit, BALLS, 16)
     assert (look is not None) == refused
     if look is not None:
-        assert 10_000 < look.n_core <= n_places
+        assert limit < look.n_core <= n_places
 
 
 @pytest.mark.statistical
