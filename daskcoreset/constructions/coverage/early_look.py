@@ -186,9 +186,9 @@ class _Look:
 
         What each doubling of the rows opens beyond the one before is continued, and not the
         number of all core points, of which the tails of the rows may be a small part that alone
-        grows. The last one and its ratio to the one before are taken with three standard errors. The
-        ratio is one at least, so that no number ceases to grow, and two at most, since the chance
-        that a row opens a cell falls with every cell that there is.
+        grows. The last one and its ratio to the one before are taken with three standard errors.
+        The ratio is one at least, so that no number ceases to grow, and two at most, since the
+        chance that a row opens a cell falls with every cell that there is.
         """
         n = len(self.some)
         counts = np.searchsorted(self.rows, [n >> 2, n >> 1, n])
