@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from daskcoreset.constructions.coverage.metric import Metric, Sorted
 from daskcoreset.constructions.coverage.online import online
 from daskcoreset.constructions.coverage.result import CoverRows, join, take_rows
 from daskcoreset.core.blocks import Block
+from daskcoreset.core.deadline import check_time
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.execution.engine import map_reduce
@@ -21,16 +22,25 @@ from daskcoreset.inputs.blocks import RowBlocks
 # Core points from which on there is a look: so many take a second and more to find.
 _FEW = 10_000
 
-# Rows drawn for it, of so many times as many rows as there may be core points.
-_SAMPLE, _MULTIPLE = 8192, 16
+# Rows drawn for it at most, of so many times as many rows as there may be core points.
+_SAMPLE, _MULTIPLE = 16_384, 16
 
-# The estimate is a lower bound, and was a half to a quarter of the truth in trials: what is more by
-# it is refused, and a diameter that is to do has room for so many times as many.
+# Values compared where every row drawn is compared with every other one: 0.03 to 0.15 s, and up to
+# three times that where half of them are core points and the others look for the nearest. A look
+# makes ten such covers at most, so that it takes about a second however many columns there are.
+# 20 columns leave 8,192 rows.
+_COMPARED = 20.0 * 8192**2
+
+# A diameter that is to do is one of so many at most, each larger by an eighth where they reach
+# from the one refused to twice the extent of the rows; bisection tries nine of them.
+_FINER, _LADDER = 1.125, 256
+
+# Chance that a number of cells with one row, or with two, is beyond its limit.
+_CHANCE = 1e-4
+
+# The bound of species was a half to a quarter of the truth in trials, so that a diameter that is to
+# do has room for so many times as many.
 _SHORT = 4.0
-
-# Diameters tried for the remedy, each larger by half; by an eighth where distances are too many.
-_TRIALS = 12
-_FINER = 1.125
 
 # Distances between rows and core points that a read may compute: 10 ** 10 took a minute of 20
 # columns, and of more rows so many a row, which is linear.
@@ -44,7 +54,8 @@ class Forecast:
     Attributes
     ----------
     n_core : float
-        Core points that the rows looked at, and those of the same blocks, are expected to need.
+        Core points that the rows of the blocks looked at need at least, but for the chance of the
+        sample; those expected where `n_distances` is a number.
     n_rows : int
         Rows of these blocks.
     n_sampled : int
@@ -87,29 +98,157 @@ def foretell(
         return None
     chosen = _chosen(sizes, _MULTIPLE * max_points)
     n_rows = sum(sizes[i] for i in chosen)
-    draw = partial(_sampled, share=min(1.0, _SAMPLE / n_rows))
+    n_drawn = min(_SAMPLE, int(np.sqrt(_COMPARED / max(1, blocks.schema.n_features))))
+    draw = partial(_sampled, share=min(1.0, n_drawn / n_rows))
     some = map_reduce(
         blocks.select(chosen), draw, _both, split_every=split_every, progress=False
     ).value.points
+    if not len(some):  # none is kept
+        return None
     # Any order of the rows will do but one in which neighbours are alike.
     some = some[stream(0, Stage.SIZING, 0, 1).permutation(len(some))]
-    n_core, alone = estimated(some, diameter, metric, n_rows)
+    look = _Look(some, diameter, metric)
+    most = max(MAX_DISTANCES, float(_MAX_COMPARED) * sum(sizes)) if bounded else np.inf
+    n_core = _species(look.sizes, n_rows, safe=True)
+    n_distances: float | None = None
     if n_core <= max_points:
-        return _work(some, diameter, metric, sum(sizes), n_rows, alone) if bounded else None
-    wider: float | None = None
-    for trial in diameter * 1.5 ** np.arange(1, _TRIALS + 1):
-        if _SHORT * estimated(some, float(trial), metric, n_rows)[0] <= max_points:
-            wider = float(trial)
-            break
-    return Forecast(n_core, n_rows, len(some), alone, wider)
+        if not bounded:
+            return None
+        n_core, compared = look.grown(n_rows)
+        n_distances = compared * sum(sizes)
+        if n_distances <= most:
+            return None
+    alone = int(np.count_nonzero(look.sizes == 1))
+    wider = _wider(some, diameter, metric, lambda trial: trial.does(sum(sizes), max_points, most))
+    return Forecast(n_core, n_rows, len(some), alone, wider, n_distances)
 
 
-def estimated(some: AnyArray, diameter: float, metric: Metric, n_rows: int) -> tuple[float, int]:
+def _wider(
+    some: AnyArray, diameter: float, metric: Metric, does: Callable[[_Look], bool]
+) -> float | None:
+    """Find by bisection a wider diameter that does; None where distances overflow.
+
+    Estimates fall with the diameter, all but monotonously. At twice the largest distance from the
+    first row one cell has all rows looked at, which is the most that these can say.
+    """
+    farthest = float(Sorted.of(some[:1], metric).nearest(some)[1].max())
+    if not 0.0 < farthest < np.inf:
+        return None
+    reach = np.log(2.0 * metric.distance(farthest)) - np.log(diameter)
+    step = max(float(np.log(_FINER)), reach / (_LADDER - 1))
+    low, high = 0, max(1, int(np.ceil(reach / step)) + 1)
+    while high - low > 1:
+        check_time(
+            f"diameter={diameter:g} is too small, and a larger one was looked for",
+            "a larger diameter",
+        )
+        middle = (low + high) // 2
+        if does(_Look(some, diameter * float(np.exp(step * middle)), metric)):
+            high = middle
+        else:
+            low = middle
+    return float(diameter * np.exp(step * high))
+
+
+@dataclass(frozen=True, eq=False)
+class _Look:
+    """Rows of a sample, in an order that says nothing, and the cells that cover them."""
+
+    some: AnyArray
+    diameter: float
+    metric: Metric
+
+    @cached_property
+    def rows(self) -> IndexArray:
+        """Rows that are core points."""
+        return online(self.some, self.diameter / 2, self.metric, max_points=len(self.some))[0]
+
+    @cached_property
+    def sizes(self) -> IndexArray:
+        """Rows of every cell, those for which its core point is the nearest."""
+        # A core point is the nearest to itself; to find others for the rest is what takes time.
+        others = np.delete(self.some, self.rows, axis=0)
+        core_points = Sorted.of(self.some[self.rows], self.metric)
+        labels, _ = core_points.nearest(others, self.diameter / 2)
+        return 1 + np.bincount(labels, minlength=len(self.rows))
+
+    def does(self, n_rows: int, max_points: int, most: float) -> bool:
+        """Say whether so many rows have few enough core points, and distances, with room left."""
+        if self.at_most(n_rows) > max_points:
+            return False
+        if np.isfinite(most) and self.grown(n_rows)[1] * n_rows > most / 2:
+            return False
+        return _SHORT * _species(self.sizes, n_rows) <= max_points
+
+    def at_most(self, n_rows: int) -> float:
+        """Bound the core points that are expected of `n_rows` rows.
+
+        What each doubling of the rows opens beyond the one before is continued, and not the
+        number of all core points, of which the tails of the rows may be a small part that alone
+        grows. The last one and its ratio to the one before are taken with three standard errors.
+        The ratio is one at least, so that no number ceases to grow, and two at most, since the
+        chance that a row opens a cell falls with every cell that there is.
+        """
+        n = len(self.some)
+        counts = np.searchsorted(self.rows, [n >> 2, n >> 1, n])
+        # One more each: what was not met may yet be.
+        earlier, later = (np.diff(counts) + 1).tolist()
+        error = np.sqrt(1.0 / earlier + 1.0 / later)
+        ratio = float(np.clip(later / earlier * np.exp(3.0 * error), 1.0, 2.0))
+        doublings = max(0.0, float(np.log2(n_rows / n)))
+        steps = np.arange(1, int(np.ceil(doublings)) + 1)
+        most = later + 3.0 * np.sqrt(later)
+        further = most * ratio**steps @ np.minimum(1.0, doublings - (steps - 1.0))
+        return float(min(len(self.rows) + further, _distinct(self.some, n_rows)))
+
+    def grown(self, n_rows: int) -> tuple[float, float]:
+        """Expect core points of `n_rows` rows, and those that a row is compared with.
+
+        Balls of a cover are no species: every further row may open one between others, and their
+        number goes on growing, by a power of the number of rows that falls slowly. The powers of
+        the last three doublings of the sample are continued along a line, to zero at most, and not
+        beyond the number of distinct rows.
+        """
+        n = len(self.some)
+        counts = np.searchsorted(self.rows, [n >> 3, n >> 2, n >> 1, n])
+        powers = np.diff(np.log2(np.maximum(counts, 1)))
+        slope, last = np.polyfit([-2.0, -1.0, 0.0], powers, 1)
+        if slope > 0.0:
+            slope, last = 0.0, float(powers.mean())
+        doublings = max(0.0, float(np.log2(n_rows / n)))
+        steps = np.arange(1, int(np.ceil(doublings)) + 1)
+        shares = np.minimum(1.0, doublings - (steps - 1.0))
+        gained = float(np.clip(last + slope * steps, 0.0, 1.0) @ shares)
+        n_core = min(len(self.rows) * 2.0**gained, _distinct(self.some, n_rows))
+        core_points = self.some[self.rows].astype(np.float64)
+        return n_core, compared_per_row(core_points, n_core, self.diameter / 2)
+
+
+def estimated(
+    some: AnyArray, diameter: float, metric: Metric, n_rows: int, *, safe: bool = False
+) -> tuple[float, int]:
     r"""Estimate the core points of `n_rows` rows from a sample of them.
 
-    Cells are species, and a lower bound of those not seen is :math:`f_1 (f_1 - 1) / (2 (f_2 + 1))`
-    for f1 cells with one row of the sample and f2 with two (Chao 1984, bias-corrected), of which
-    further rows meet a part.
+    Cells are species, and a lower bound of those not seen is
+    :math:`f_1^2 / (2 f_2 + f_1 p / (1 - p))` for f1 cells with one row of the sample, f2 with two,
+    and a sample of a share p of the rows: a cell of K rows has one in it with probability
+    :math:`K p (1 - p)^{K - 1}`, so that this is an inequality of Cauchy and Schwarz for any sizes K
+    (Chao and Lin 2012). It is the truth where all cells have as many rows.
+
+    That bounds the mean: with few pairs f2 the estimate is as often above the truth as below where
+    all cells have about as many rows. With `safe` it takes the least f1 and the largest f2 that
+    these numbers allow. Rows are drawn one by one, so that in cells that are given both are sums of
+    independent indicators, whose tails are below those of Poisson numbers of the same mean
+    (Hoeffding 1956): the limits of these fail with a chance of at most 1e-4 each.
+
+    Parameters
+    ----------
+    some : ndarray of shape (n, d)
+    diameter : float
+    metric : Metric
+    n_rows : int
+    safe : bool, default=False
+        Whether to return the limit, and not the estimate.
 
     Returns
     -------
@@ -119,65 +258,34 @@ def estimated(some: AnyArray, diameter: float, metric: Metric, n_rows: int) -> t
 
     References
     ----------
-    Colwell et al. (2012), Models and estimators linking individual-based and sample-based
-    rarefaction, extrapolation and comparison of assemblages, equation 9.
+    Chao and Lin (2012), Nonparametric lower bounds for species richness and shared species richness
+    under sampling without replacement.
+
+    Hoeffding (1956), On the distribution of the number of successes in independent trials.
     """
-    rows, _ = online(some, diameter / 2, metric, max_points=len(some))
-    labels, _ = Sorted.of(some[rows], metric).nearest(some, diameter / 2)
-    sizes = np.bincount(labels, minlength=len(rows))
-    return _species(sizes, n_rows), int(np.count_nonzero(sizes == 1))
+    sizes = _Look(some, diameter, metric).sizes
+    return _species(sizes, n_rows, safe=safe), int(np.count_nonzero(sizes == 1))
 
 
-def _species(sizes: IndexArray, n_rows: int) -> float:
+def _species(sizes: IndexArray, n_rows: int, *, safe: bool = False) -> float:
     """Lower bound of the species in so many rows, from the sizes of those in a sample."""
     alone, pairs = (float(np.count_nonzero(sizes == size)) for size in (1, 2))
-    unseen = alone * (alone - 1.0) / (2.0 * (pairs + 1.0))
-    if not unseen:
+    others = n_rows - int(sizes.sum())
+    if alone < 2.0 or others <= 0:
         return float(len(sizes))
-    # The chance that a further row meets a given one of those.
-    n_sampled = int(sizes.sum())
-    rate = alone / (n_sampled * unseen + alone)
-    further = unseen * -np.expm1((n_rows - n_sampled) * np.log1p(-rate))
-    return float(len(sizes) + further)
+    squared = alone * (alone - 1.0)  # less biased, as is a pair more
+    pairs += 1.0
+    if safe:
+        from scipy.special import gammainccinv, gammaincinv  # slow to import
 
-
-def _work(  # noqa: PLR0917 - the sample, the cover, and what is known of it
-    some: AnyArray, diameter: float, metric: Metric, n_rows: int, n_near: int, alone: int
-) -> Forecast | None:
-    """Foretell too many distances; None where they are not. `n_near` rows are in these blocks."""
-    most = max(MAX_DISTANCES, float(_MAX_COMPARED) * n_rows)
-    n_core, compared = grown(some, diameter, metric, n_near)
-    if compared * n_rows <= most:
-        return None
-    wider: float | None = None
-    for trial in diameter * _FINER ** np.arange(1, 4 * _TRIALS + 1):
-        if grown(some, float(trial), metric, n_near)[1] * n_rows <= most / 2:
-            wider = float(trial)
-            break
-    return Forecast(n_core, n_rows, len(some), alone, wider, compared * n_rows)
+        alone, pairs = float(gammaincinv(alone, _CHANCE)), float(gammainccinv(pairs, _CHANCE))
+        squared = alone**2
+    return float(len(sizes) + squared / (2.0 * pairs + alone * int(sizes.sum()) / others))
 
 
 def grown(some: AnyArray, diameter: float, metric: Metric, n_rows: int) -> tuple[float, float]:
-    """Expect core points of `n_rows` rows, and those that a row is compared with.
-
-    Balls of a cover are no species: every further row may open one between others, and their
-    number goes on growing, by a power of the number of rows that falls slowly. The powers of the
-    last three doublings of the sample are continued along a line, to zero at most, and not beyond
-    the number of distinct rows.
-    """
-    rows, _ = online(some, diameter / 2, metric, max_points=len(some))
-    n = len(some)
-    counts = np.searchsorted(rows, [n >> 3, n >> 2, n >> 1, n])
-    powers = np.diff(np.log2(np.maximum(counts, 1)))
-    slope, last = np.polyfit([-2.0, -1.0, 0.0], powers, 1)
-    if slope > 0.0:
-        slope, last = 0.0, float(powers.mean())
-    doublings = max(0.0, float(np.log2(n_rows / n)))
-    steps = np.arange(1, int(np.ceil(doublings)) + 1)
-    shares = np.minimum(1.0, doublings - (steps - 1.0))
-    gained = float(np.clip(last + slope * steps, 0.0, 1.0) @ shares)
-    n_core = min(len(rows) * 2.0**gained, _distinct(some, n_rows))
-    return n_core, compared_per_row(some[rows].astype(np.float64), n_core, diameter / 2)
+    """Expect core points of `n_rows` rows, and those that a row is compared with."""
+    return _Look(some, diameter, metric).grown(n_rows)
 
 
 def _distinct(some: AnyArray, n_rows: int) -> float:

@@ -183,9 +183,9 @@ class Search:
         return InvalidInputError(
             f"diameter={self.diameter:g} needs more than {self.max_points:,} core points: of "
             f"{look.n_sampled:,} rows looked at, {look.alone:,} are alone in their cell, so that "
-            f"about {look.n_core:,.0f} are foretold for {look.n_rows:,} rows. Pass a larger "
-            f"diameter{wider}, or size (max_points of Coverage): with a diameter the core points "
-            f"that there may be, alone the number to find a diameter for."
+            f"at least about {look.n_core:,.0f} are foretold for {look.n_rows:,} rows. Pass a "
+            f"larger diameter{wider}, or size (max_points of Coverage): with a diameter the core "
+            f"points that there may be, alone the number to find a diameter for."
         )
 
     def _fitting(self) -> Cover:
