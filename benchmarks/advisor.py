@@ -4,10 +4,10 @@ For every task and set: ask for advice, then solve by every construction with ot
 evaluate on all rows. `CoresetKMeans` and `CoresetGaussianMixture` solve with their defaults, linear
 models the solvers of the advisor, which end in the optimum of a coreset. The error is that over the
 best solution known, from which a solver went on with all rows, of mixtures from the three best: as
-a share of its cost, of mixtures in nats a row. A choice is good where its mean error is within 10 % of the least one; the interval
-is for single builds of what was chosen. "rows" is clustering once more, among the constructions
-whose coresets are rows; "mixture" has sets with fewer rows than parameters, of which the advisor
-warns, "larger mixture" at least two rows for each.
+a share of its cost, of mixtures in nats a row. A choice is good where its mean error is within 10 %
+of the least one; the interval is for single builds of what was chosen. "rows" is clustering once
+more, among the constructions whose coresets are rows; "mixture" has sets with fewer rows than
+parameters, of which the advisor warns, "larger mixture" at least two rows for each.
 
     DASKCORESET_DATA=... python benchmarks/advisor.py --seeds 6
 
