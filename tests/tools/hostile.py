@@ -98,6 +98,12 @@ def _all_of_the_cost() -> FloatArray:
     return X
 
 
+def _light_and_far() -> FloatArray:
+    X = _normal()
+    X[0] = 1e12
+    return X
+
+
 def _rare(positives: int) -> tuple[FloatArray, AnyArray]:
     X, y = _normal(d=4), np.zeros(N, dtype=np.int64)
     y[np.random.default_rng(1).choice(N, positives, replace=False)] = 1
@@ -152,6 +158,9 @@ INSTANCES: dict[str, Callable[[], Instance]] = {
     "float32": lambda: _instance((_normal() + 1e3).astype(np.float32)),
     # weights and blocks
     "weights of all scales": lambda: _instance(_normal(), weights=np.exp(3 * _normal()[:, 0])),
+    "a light row far away comes first": lambda: _instance(
+        _light_and_far(), weights=np.where(_few, 1.0, 1e-30)
+    ),
     "hardly any row with a weight": lambda: _instance(_normal(), weights=(_few % 9 == 4) * 1.5),
     "a long block and one row": lambda: _instance(_normal(), chunks=(N - 1, 1)),
     "many short blocks": lambda: _instance(_normal(1000), chunks=(1, 2) * 20 + (940,)),
