@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskcoreset.core.linalg import dense_rows
+from daskcoreset.core.linalg import dense_rows, inner_products
 from daskcoreset.core.typing import FloatArray, IndexArray, Points
 from daskcoreset.solvers.kmeans import (
     Partition,
@@ -114,11 +114,45 @@ def centroids(
     ----------
     Arthur and Vassilvitskii (2007), k-means++: the advantages of careful seeding.
     """
-    if n_clusters is not None and 1 < n_clusters <= min(_MOST_CLUSTERS, count // 2):
-        found = _cells_of_solutions(points, weights, count, n_clusters, rng)
+    first, groups = _equal_rows(points)
+    if groups is None:
+        return _ordered(cells_of(points, weights, *_found(points, weights, count, rng, n_clusters)))
+    # The work is that of the distinct rows, each of which has the weight of its copies.
+    rows, masses = points[first], np.bincount(groups, weights).astype(np.float64)
+    if len(first) <= count:
+        labels, centers = np.arange(len(first)), dense_rows(rows).astype(np.float64)
     else:
-        found = _small_cells(points, weights, count, rng)
-    return _ordered(cells_of(points, weights, *found))
+        labels, centers = _found(rows, masses, count, rng, n_clusters)
+    return _ordered(cells_of(points, weights, labels[groups], centers))
+
+
+def _found(
+    points: Points,
+    weights: FloatArray,
+    count: int,
+    rng: np.random.Generator,
+    n_clusters: int | None,
+) -> tuple[IndexArray, FloatArray]:
+    """Return the cell of every row, and where their centers are about."""
+    if n_clusters is not None and 1 < n_clusters <= min(_MOST_CLUSTERS, count // 2):
+        return _cells_of_solutions(points, weights, count, n_clusters, rng)
+    return _small_cells(points, weights, count, rng)
+
+
+def _equal_rows(points: Points) -> tuple[IndexArray, IndexArray | None]:
+    """Return the first of every group of equal rows, and the group of every row.
+
+    The latter is None where more than half of the rows are distinct: to merge the others would
+    save little.
+    """
+    n, d = points.shape
+    values = inner_products(points, np.random.default_rng(0).normal(size=(1, d)))[:, 0]
+    _, first, groups = np.unique(values, return_index=True, return_inverse=True)
+    if 2 * len(first) > n:
+        return first, None
+    apart: Any = points != points[first[groups]]  # by chance a product may be that of another row
+    is_apart = apart.any() if isinstance(points, np.ndarray) else apart.nnz > 0
+    return first, None if is_apart else groups
 
 
 def _small_cells(

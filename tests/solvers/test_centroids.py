@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from daskcoreset.solvers import centroids as solver
 from daskcoreset.solvers import kmeans_numba as loops
 from daskcoreset.solvers.centroids import centroids
 from daskcoreset.solvers.kmeans import nearest, solve
@@ -70,6 +71,49 @@ def test_centroids__of_far_and_equal_rows() -> None:
     assert (found.weights == 10.0).all()
     np.testing.assert_allclose(found.costs, 0.0, atol=1e-20)
     np.testing.assert_array_equal(np.unique(rows, axis=0), np.unique(found.points, axis=0))
+
+
+@pytest.mark.parametrize("count", [20, 150, 400])
+@pytest.mark.parametrize("n_clusters", [None, 5])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_centroids__of_rows_with_many_copies_are_those_of_distinct_ones(
+    count: int, n_clusters: int | None, sparse: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    distinct = rng.normal(size=(300, 4))
+    copies = rng.permutation(np.arange(3000) % 300)
+    weights = rng.lognormal(size=3000)
+    X: Any = sp.csr_array(distinct[copies]) if sparse else distinct[copies]
+    looked_at: list[int] = []
+    found_of = solver._found
+
+    def watched(points: Any, *args: Any) -> Any:
+        looked_at.append(points.shape[0])
+        return found_of(points, *args)
+
+    monkeypatch.setattr(solver, "_found", watched)
+    found = solver.centroids(X, weights, count, np.random.default_rng(1), n_clusters)
+    assert looked_at == ([300] if count < 300 else [])
+    assert len(found.points) <= min(count, 300)
+    assert (np.diff(found.rows) > 0).all()
+    for copy in range(300):
+        assert len(set(found.labels[copies == copy])) == 1
+    for cell in range(len(found.points)):
+        own = found.labels == cell
+        mean = np.average(distinct[copies[own]], axis=0, weights=weights[own])
+        np.testing.assert_allclose(found.points[cell], mean, atol=1e-12)
+        assert found.weights[cell] == pytest.approx(weights[own].sum())
+        cost = weights[own] @ np.square(distinct[copies[own]] - mean).sum(axis=1)
+        assert found.costs[cell] == pytest.approx(cost, abs=1e-12)
+        assert own[found.rows[cell]]
+
+
+def test_centroids__of_rows_with_one_product_stay_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By chance rows may look equal."""
+    monkeypatch.setattr(solver, "inner_products", lambda points, _: np.zeros((len(points), 1)))
+    rows = np.arange(50.0)[:, np.newaxis]
+    assert solver._equal_rows(rows)[1] is None
+    assert len(solver.centroids(rows, np.ones(50), 10, np.random.default_rng(0)).points) == 10
 
 
 def test_centroids__know_a_row_near_them() -> None:
