@@ -12,7 +12,7 @@ import numpy as np
 
 from daskcoreset.core import lanes_numba as lanes
 from daskcoreset.core.jit_numba import IN_ORDER, ROW_SUMS, jit
-from daskcoreset.core.rowwise_numba import heaviest_row, merged_mean
+from daskcoreset.core.rowwise_numba import merged_mean, row_with_weight
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 # Rows in a tile.
@@ -61,17 +61,16 @@ def class_scatter(  # noqa: C901, PLR0912, PLR0917 - a loop a step; numba wants 
     mass, shift = np.zeros(len(masses)), np.zeros((len(masses), d))
     for start in range(0, n, _ROWS):
         rows = min(_ROWS, n - start)
-        weight, heaviest = 0.0, heaviest_row(weights, start, start + rows)
-        for i in range(start, start + rows):
-            weight += weights[i]
+        weight = weights[start : start + rows].sum()
         if weight == 0.0:
             continue
         outweighs = weight > total
+        heavy = row_with_weight(weights, start, start + rows, weight) if outweighs else start
         for j in range(d):
             center[j] = before[j]
             if outweighs:
-                apart = base[j] - points[heaviest, j] if total > 0.0 else 0.0
-                base[j] = points[heaviest, j]
+                apart = base[j] - points[heavy, j] if total > 0.0 else 0.0
+                base[j] = points[heavy, j]
                 before[j] += apart
                 center[j] = 0.0
                 for c in range(len(masses)):

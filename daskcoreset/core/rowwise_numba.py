@@ -21,14 +21,26 @@ from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 WHOLE_UNIT = 1e-7
 
 
+# Share of the mean weight below which a row is light: it may lie so far away that gaps from it have
+# no digits.
+_LIGHT = 1e-3
+
+
 @jit(IN_ORDER)
-def heaviest_row(weights: FloatArray, start: int, stop: int) -> int:
-    """Return the first of the heaviest rows; light ones may lie far away."""
-    heaviest = start  # of no weight where all are: such rows may hold anything
-    for i in range(start, stop):
-        if weights[i] > weights[heaviest]:
-            heaviest = i
-    return heaviest
+def row_with_weight(weights: FloatArray, start: int, stop: int, total: float) -> int:
+    """Return the first row of positive weight, or, if that is light, the heaviest.
+
+    `total` is their weight, which is positive. Rows without weight may hold anything, such as 1e20.
+    """
+    first = start
+    while not weights[first] > 0.0:
+        first += 1
+    if weights[first] >= _LIGHT * (total / (stop - start)):
+        return first
+    for i in range(first, stop):
+        if weights[i] > weights[first]:
+            first = i
+    return first
 
 
 @jit(IN_ORDER)
@@ -83,12 +95,12 @@ def column_moments(
     center, shift, spread = np.zeros(width), np.empty(width), np.empty(width)
     for start in range(0, n, tile_rows):
         stop = min(n, start + tile_rows)
-        first = heaviest_row(weights, start, stop)
         weight = 0.0
         for i in range(start, stop):
             weight += weights[i]
         if weight == 0.0:
             continue
+        first = row_with_weight(weights, start, stop, weight)
         for j in range(d):
             center[j] = points[first, j]
         _gap_sums(points, weights, start, stop, center, False, shift)
