@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from daskcoreset.core import lanes_numba as lanes
-from daskcoreset.core.jit_numba import IN_ORDER, ROW_SUMS, jit
+from daskcoreset.core.jit_numba import ROW_SUMS, jit
 from daskcoreset.core.rowwise_numba import merged_mean, row_with_weight
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
@@ -25,12 +25,6 @@ _LEFT, _RIGHT = lanes.LEFT, lanes.RIGHT
 def _tile_for(d: int) -> FloatArray:  # pragma: no cover - runs compiled
     """Return room for gaps; more of it stays zero, so that vectors of columns are whole."""
     return np.zeros((_ROWS, (d + _RIGHT - 1) // _RIGHT * _RIGHT))
-
-
-@jit(IN_ORDER)  # in another order the product of two small weights would vanish
-def _times_share(value: float, weight: float, other: float) -> float:
-    """Return a value times the share of a weight in the sum of two."""
-    return value * (weight / (weight + other))
 
 
 @jit(ROW_SUMS)
@@ -97,9 +91,10 @@ def class_scatter(  # noqa: C901, PLR0912, PLR0917 - a loop a step; numba wants 
                 mass[c] = 0.0
         # Products about the mean of the tile, and of all rows together. Where the tile outweighs
         # what was before, little may be left of products about `center`: it is taken off the rows.
-        factor = -_times_share(weight, weight, total)
+        # By quotients alone, for products of two small weights vanish.
+        factor = -weight / (1.0 + total / weight)
         if outweighs:
-            factor = _times_share(total, weight, total)
+            factor = total / (1.0 + total / weight)
             for i in range(rows):
                 root = np.sqrt(weights[start + i]) if weights[start + i] > 0.0 else 0.0
                 for j in range(d):
