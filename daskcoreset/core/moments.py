@@ -187,6 +187,8 @@ def column_moments(points: AnyArray, weights: FloatArray) -> tuple[float, FloatA
 def _sparse_moments(
     points: sp.csr_array, weights: FloatArray
 ) -> tuple[float, FloatArray, FloatArray]:
+    from daskcoreset.core.rowwise_numba import LIGHT
+
     n_features = points.shape[1]
     weight = float(weights.sum())
     if weight == 0.0:
@@ -198,12 +200,14 @@ def _sparse_moments(
     def by_column(values: FloatArray) -> FloatArray:
         return np.bincount(columns, weights=values, minlength=n_features).astype(np.float64)
 
-    # Stored entries first, about the heaviest of their own: equal ones give exactly zero.
+    # Stored entries first, about one of their own: equal ones give exactly zero. It is the last, or
+    # the heaviest where some are light.
     of_stored = by_column(u)
     center = np.zeros(n_features)
-    rising = np.argsort(u, kind="stable") if weights.min() < weights.max() else np.arange(len(u))
-    rising = rising[u[rising] > 0.0]
-    center[columns[rising]] = stored[rising]  # the last one stays
+    used = np.flatnonzero(u > 0.0)
+    if u[used].min(initial=np.inf) < LIGHT * u[used].max(initial=0.0):
+        used = used[np.argsort(u[used], kind="stable")]
+    center[columns[used]] = stored[used]
     shift = by_column(u * (stored - center[columns]))
     center += np.divide(shift, of_stored, out=shift, where=of_stored > 0.0)
     m2 = by_column(u * (stored - center[columns]) ** 2)

@@ -23,7 +23,7 @@ WHOLE_UNIT = 1e-7
 
 # Share of the mean weight below which a row is light: it may lie so far away that gaps from it have
 # no digits.
-_LIGHT = 1e-3
+LIGHT = 1e-3
 
 
 @jit(IN_ORDER)
@@ -35,7 +35,7 @@ def row_with_weight(weights: FloatArray, start: int, stop: int, total: float) ->
     first = start
     while not weights[first] > 0.0:
         first += 1
-    if weights[first] >= _LIGHT * (total / (stop - start)):
+    if weights[first] >= LIGHT * (total / (stop - start)):
         return first
     for i in range(first, stop):
         if weights[i] > weights[first]:

@@ -231,11 +231,12 @@ def advise(
     single row would have half of its cost. Where the budget takes all rows, errors are what starts
     miss, and alike for all constructions. What starts miss in the trials of any construction is in
     the intervals of all, and their high ends allow for a solution that is better than the best one
-    known: as much as is likely from how far the two best of all trials lie apart. For mixtures
-    their low ends allow for a best solution that is no better than those on coresets. Those of
-    linear models are at least as wide as if errors were quadratic
-    forms in all parameters, and wider where weights met a part only of the sums that they are
-    calibrated to, as with many rare columns: remarks say so.
+    known: as much as is likely from how far the two best of all trials lie apart. Fits of mixtures
+    go on with all rows of the pilot from the three best, and where these end counts. For mixtures
+    low ends allow for a best solution that is no better than those on coresets. Intervals of linear
+    models are at least as wide as if errors were quadratic forms in all parameters, and wider where
+    weights met a part only of the sums that they are calibrated to, as with many rare columns:
+    remarks say so.
 
     Parameters
     ----------

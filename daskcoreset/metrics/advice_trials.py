@@ -86,6 +86,8 @@ class Trials:
     unmet : set of str
         Constructions for linear models of which a trial met but a part of the sums that weights
         are calibrated to, by chance.
+    finalists : list of Finalist
+        The best solutions of trials, the best one first.
     """
 
     pilot: Coreset
@@ -129,7 +131,10 @@ class Trials:
         if not self.task.by_chance:
             self.coreset_costs = self.costs
             return
-        # The best ones may be those of trials, and end lower on all rows of the pilot.
+        # The best ones may be those of trials, and end lower on all rows of the pilot; or one that
+        # was made first, or on a coreset from the best one before.
+        if all(one.cost > self.least_cost for one in self.finalists):
+            self._solved(Drawn(self.rows), stream(self.seed, Stage.SIZING, 4), self.best)
         for one in self.finalists:
             if one.ended is None:
                 rng = stream(self.seed, Stage.SIZING, 4)
@@ -238,8 +243,8 @@ class Trials:
     def error_of_unknown(self) -> float:
         """Error of the best solution known beside one that may be there, and no trial found.
 
-        Where the two best of all trials lie far apart, a better one is likely: it is below the
-        limit with a chance of four in five.
+        Where the two best of all trials lie far apart, or where they ended with all rows if several
+        went on, a better one is likely: below the limit with a chance of four in five.
 
         References
         ----------

@@ -113,10 +113,10 @@ class SVM(Sensitivity[Any]):
         one whose classifier costs least on all the candidates is kept. Rows so few that a plane
         separates them, 2.5 for every column or, with a rare class, up to 4.5, are drawn by the
         bound alone. Where a rare class can hardly be told from the rest they stay worse than
-        uniform ones, which have hardly any of it; the warning says so. That is a step of Newton's
-        method from the pilot's solution, at this `lam`, these weights and features
-        (``benchmarks/results/svm_offline.md``); ``benchmarks/results/svm_queries.md`` says what
-        is left of it for others.
+        uniform ones, which have hardly any of it; the warning says so. More rows make
+        a step of Newton's method from the pilot's solution, at this `lam`, these weights and
+        features (``benchmarks/results/svm_offline.md``); ``benchmarks/results/svm_queries.md`` says
+        what is left of it for others.
     intercept : bool, default=True
         Whether there is a b. It is not penalised.
 

@@ -143,7 +143,8 @@ def _equal_rows(points: Points) -> tuple[IndexArray, IndexArray | None]:
     """Return the first of every group of equal rows, and the group of every row.
 
     The latter is None where more than half of the rows are distinct: to merge the others would
-    save little.
+    save little. Rows are told apart by one product with random numbers: `deduplicate`, which sorts
+    them, goes through all columns of copies one by one.
     """
     n, d = points.shape
     values = inner_products(points, np.random.default_rng(0).normal(size=(1, d)))[:, 0]

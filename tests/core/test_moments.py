@@ -207,6 +207,18 @@ def test_moments_of__sparse_zero_that_has_no_weight() -> None:
     np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-15)
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("position", [0, -1])
+def test_moments_of__a_light_row_far_away_costs_no_digits(sparse: bool, position: int) -> None:
+    X, u = np.random.default_rng(0).normal(size=(300, 2)), np.ones(300)
+    X[position], u[position] = 1e14, 1e-30
+    found = moments_of(sp.csr_array(X) if sparse else X, u)
+    wide, v = X.astype(np.longdouble), u.astype(np.longdouble)
+    mean = v @ wide / v.sum()
+    np.testing.assert_allclose(found.mean, mean.astype(float), atol=1e-14)
+    np.testing.assert_allclose(found.m2, (v @ (wide - mean) ** 2).astype(float), rtol=1e-12)
+
+
 def test_moments_of__sparse_columns_without_any_entry() -> None:
     rows = np.array([[1.0, 0.0, 3.0], [2.0, 0.0, 0.0]])
     found = moments_of(sp.csr_array(rows), np.array([1.0, 2.0]))

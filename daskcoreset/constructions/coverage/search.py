@@ -240,7 +240,7 @@ class Search:
         """Add the farthest rows until all are covered or the largest number is reached."""
         radius, limit = np.inf, 0.0
         if self.diameter is not None:
-            # Core points that the online rule takes, which are fewer at one diameter.
+            # It foretells those of the online rule, which are fewer at one diameter.
             self._look(self.diameter)
             radius = self.diameter / 2
             limit = self.metric.limit(radius, self.n_features)
