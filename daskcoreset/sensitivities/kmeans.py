@@ -49,9 +49,10 @@ _MIN_CENTERS_OF_ROUND = 16
 # Centers of a long block for each cluster, at most; the root pools those of all blocks.
 _MAX_CENTERS_PER_CLUSTER = 4
 
-# Share of the cost of its sample that a further round may leave: one that lowers it by less than a
-# third is not worth the distances of all rows.
-_WORTHWHILE = 2 / 3
+# Shares of the cost of their samples that the second round, and one after it, may leave. A second
+# one that would lower the cost by less than a fifth is not worth the distances of all rows; where
+# it would by a quarter, rows drawn without it erred more. Further ones have to halve the cost.
+_WORTHWHILE = (0.8, 0.5)
 
 # Rounds at most: those that find one value of many equal rows find little else.
 _MAX_ROUNDS = 16
@@ -77,15 +78,15 @@ def rough_cells(
     -------
     Partition
         Of up to 16,384 rows, or 64 k, those of `seed_cells`. Of more rows about 0.6 k cells, or
-        17, and up to 4 k as long as 0.6 k further ones would lower the cost by a third, as far as
-        a sample tells; fewer where fewer rows are distinct.
+        17; twice as many where that lowers the cost by a fifth, and up to 4 k as long as 0.6 k
+        further ones halve it, as far as a sample tells; fewer where fewer rows are distinct.
 
     Notes
     -----
     Beside the distances of all rows to all centers a round takes one sum over the rows and one
     draw, by costs, of the sample in which k-means++ goes on. What is left of the cost of that
-    sample tells, within some percent, what a round would do: where it is not made, the cost of the
-    seeds is at most half as much again as after it. No table of n x k numbers is made.
+    sample tells, within some percent, what a round would do. So the cost of the seeds is at most
+    twice what it would be after another round. No table of n x k numbers is made.
 
     Examples
     --------
@@ -125,11 +126,11 @@ def _seeds_in_rounds(
     count = max(_MIN_CENTERS_OF_ROUND, math.ceil(_CENTERS_OF_ROUND * n_clusters))
     costs = costs_of(weights, distances)
     n_seeds = 1
-    for _ in range(_MAX_ROUNDS):
+    for n_rounds in range(_MAX_ROUNDS):
         if not 0.0 < float(costs.sum()) < np.inf:  # an infinite one is an error at the root
             break
         chosen, left = _seeds_of_sample(points, weights, distances, costs, count, rng)
-        if len(seeds) > 1 and left > _WORTHWHILE:
+        if n_rounds > 0 and left > _WORTHWHILE[min(n_rounds, 2) - 1]:
             break
         wide = chosen if narrow else chosen.astype(np.float64)
         approach(points, wide, n_seeds, labels, distances)
@@ -407,7 +408,7 @@ class StrongKMeans(Representable, RoughKMeans):
 
     The price: as many reads as a lightweight coreset has, and some times its work on every block,
     which ``docs/guide/clustering.md`` has in seconds. It grows as k times the rows, and is larger
-    where further centers lower the cost by a third, up to 4 k of them.
+    where further centers lower the cost by much, up to 4 k of them.
 
     **Centroids.** Let the rows drawn, which are a strong coreset D of all data, lie in cells with
     centroids :math:`c_i` of weight :math:`U_i`, and let :math:`\phi = \sum u |x - c_i|^2` be the

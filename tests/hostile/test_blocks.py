@@ -306,7 +306,7 @@ def one_place(rng: np.random.Generator) -> FloatArray:
 
 
 @pytest.mark.parametrize("make", [rows_far_out, heavy_tails, one_place])
-def test_rough_cells__costs_of_seeds_are_within_half_of_those_after_another_round(
+def test_rough_cells__costs_of_seeds_are_within_twice_those_after_another_round(
     make: Callable[[np.random.Generator], FloatArray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X = make(np.random.default_rng(0))
@@ -316,12 +316,13 @@ def test_rough_cells__costs_of_seeds_are_within_half_of_those_after_another_roun
 
     rounds = (len(seeds) - 1) // 36
     assert len(seeds) == 1 + 36 * rounds < 4 * 60
-    monkeypatch.setattr(rough, "_WORTHWHILE", 1.0)
+    monkeypatch.setattr(rough, "_WORTHWHILE", (1.0, 1.0))
     monkeypatch.setattr(rough, "_MAX_ROUNDS", rounds + 1)
     _, more, left = rough._seeds_in_rounds(X, u, 60, np.random.default_rng(0))
     assert len(more) == len(seeds) + 36
     # The sample of 4,096 rows knows what is left to some percent of it.
-    assert left.sum() < distances.sum() < 1.5 * 1.1 * left.sum()
+    most = 1 / 0.8 if rounds == 1 else 1 / 0.5
+    assert left.sum() < distances.sum() < 1.1 * most * left.sum()
 
 
 def test_rough_cells__far_places_are_found_however_many_rounds_it_takes() -> None:
