@@ -108,7 +108,7 @@ def test_results__agree_where_two_benchmarks_measure_the_same() -> None:
     first, second = (json.loads((RESULTS / f"{n}.json").read_text()) for n in ("quality", "table1"))
     names = {"UNIFORM": "uniform", "LWCS": "lightweight, paper"}
     if first["stamp"]["commit"] == second["stamp"]["commit"]:
-        names["default"] = "`CoresetKMeans`"
+        names["default"] = "`StrongKMeans`"
     cells = {(r["set"], r["k"]): r["cells"] for r in first["results"]}
     compared = 0
     for result in second["results"]:
