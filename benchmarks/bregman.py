@@ -231,7 +231,7 @@ def _seconds(results: list[dict[str, Any]]) -> list[str]:
             for size in SIZES:
                 keys = [f"{method}|{size}" for method in METHODS] + [f"{peer}|0" for peer in PEERS]
                 took = [common.median_cell(result["seconds"][f"{kind}|{key}"]) for key in keys]
-                rows.append([result["set"], kind, size, *took])
+                rows.append([result["set"], kind, f"{size:,} rows", *took])
     heads = ["clustering of", "kind", "size", *METHODS, *PEERS]
     words = "Seconds of the processor to build and to solve, medians, the least and the most:"
     return ["", words, "", *common.table(heads, rows)]

@@ -153,7 +153,7 @@ def stamped(data: Mapping[str, Any]) -> str:
     """Say in a line which run made the results."""
     made = data["stamp"]
     load = f", a load of {made['load']:g}" if "load" in made else ""
-    gone = ", which is part of a later one now" if made["commit"] in SQUASHED else ""
+    gone = " (in no history: it was merged with others)" if made["commit"] in SQUASHED else ""
     return f"Commit {made['commit']}{gone}, {made['date']}, {made['cpus']} cores{load}."
 
 

@@ -51,7 +51,8 @@ MODELS: dict[str, dict[str, Any]] = {
 }
 METHODS = (*DRAWS, *MODELS)
 _LOOKED = (
-    "uniform", "lightweight, paper", "lightweight", "kmeans, paper", "kmeans, pilot", "kmeans",
+    "uniform", "lightweight, paper", "lightweight", "kmeans", "kmeans, starts",
+    "kmeans, centroids",
 )  # fmt: skip
 LOOKS = common.looks_of(dict(zip(METHODS, _LOOKED, strict=True)))
 SETS = ("cod_rna", "kdd_bio", "covtype", "skin", "ijcnn1", "credit")

@@ -21,6 +21,7 @@ import active_margin
 import advisor
 import boosting
 import bregman
+import by_task
 import common
 import covers
 import embeddings
@@ -75,7 +76,7 @@ def rendered(text: str, results: Path) -> str:
     for name, module in MODULES.items():
         if hasattr(module, "readme"):
             text = placed(text, name, module.readme(common.read(name, results)))
-    return text
+    return placed(text, by_task.NAME, by_task.table(results))
 
 
 def main() -> None:
