@@ -41,16 +41,18 @@ _SAMPLE_ROWS = 4096
 # Rows for a center, where that makes either more.
 _ROWS_PER_CENTER = 64
 
-# Centers of a long block for each cluster, at least: the root pools them.
-_CENTERS_PER_CLUSTER = 1.2
-
-# Centers of a round for each cluster, and at least: two rounds make enough. Half as many in twice
-# the rounds found solutions as good in more time, for all rows are read in every round.
+# Centers of a round for each cluster, and at least. Half as many in twice the rounds found
+# solutions as good in more time, for all rows are read in every round.
 _CENTERS_OF_ROUND = 0.6
 _MIN_CENTERS_OF_ROUND = 16
 
-# The same at most: as long as every round halves the cost.
+# Centers of a long block for each cluster, at most; the root pools those of all blocks.
 _MAX_CENTERS_PER_CLUSTER = 4
+
+# Shares of the cost of their samples that the second round, and one after it, may leave. A second
+# one that would lower the cost by less than a fifth is not worth the distances of all rows; where
+# it would by a quarter, rows drawn without it erred more. Further ones have to halve the cost.
+_WORTHWHILE = (0.8, 0.5)
 
 # Rounds at most: those that find one value of many equal rows find little else.
 _MAX_ROUNDS = 16
@@ -75,14 +77,16 @@ def rough_cells(
     Returns
     -------
     Partition
-        Of up to 16,384 rows, or 64 k, those of `seed_cells`. Of more rows about 1.2 k cells, or
-        17, and up to 4 k as long as every 0.6 k further ones halve the cost; fewer where fewer
-        rows are distinct.
+        Of up to 16,384 rows, or 64 k, those of `seed_cells`. Of more rows about 0.6 k cells, or
+        17; twice as many where that lowers the cost by a fifth, and up to 4 k as long as 0.6 k
+        further ones halve it, as far as a sample tells; fewer where fewer rows are distinct.
 
     Notes
     -----
     Beside the distances of all rows to all centers a round takes one sum over the rows and one
-    draw. No table of n x k numbers is made.
+    draw, by costs, of the sample in which k-means++ goes on. What is left of the cost of that
+    sample tells, within some percent, what a round would do. So the cost of the seeds is at most
+    twice what it would be after another round. No table of n x k numbers is made.
 
     Examples
     --------
@@ -121,19 +125,19 @@ def _seeds_in_rounds(
     narrow = points.dtype == np.float32 and low < distances.max() < high
     count = max(_MIN_CENTERS_OF_ROUND, math.ceil(_CENTERS_OF_ROUND * n_clusters))
     costs = costs_of(weights, distances)
-    cost, n_seeds = float(costs.sum()), 1
-    for _ in range(_MAX_ROUNDS):
-        if not 0.0 < cost < np.inf:  # an infinite one is an error at the root
+    n_seeds = 1
+    for n_rounds in range(_MAX_ROUNDS):
+        if not 0.0 < float(costs.sum()) < np.inf:  # an infinite one is an error at the root
             break
-        chosen = _seeds_of_sample(points, weights, distances, costs, count, rng)
+        chosen, left = _seeds_of_sample(points, weights, distances, costs, count, rng)
+        if n_rounds > 0 and left > _WORTHWHILE[min(n_rounds, 2) - 1]:
+            break
         wide = chosen if narrow else chosen.astype(np.float64)
         approach(points, wide, n_seeds, labels, distances)
         seeds.append(chosen)
         n_seeds += len(chosen)
         costs_of(weights, distances, out=costs)
-        before, cost = cost, float(costs.sum())
-        enough = n_seeds >= _CENTERS_PER_CLUSTER * n_clusters and cost > before / 2
-        if enough or n_seeds >= _MAX_CENTERS_PER_CLUSTER * n_clusters:
+        if n_seeds >= _MAX_CENTERS_PER_CLUSTER * n_clusters:
             break
     return labels, np.concatenate(seeds).astype(np.float64), distances
 
@@ -145,14 +149,16 @@ def _seeds_of_sample(  # noqa: PLR0917 - all of them are always given
     costs: FloatArray,
     count: int,
     rng: np.random.Generator,
-) -> AnyArray:
-    """Continue k-means++ among rows drawn by their costs."""
+) -> tuple[AnyArray, float]:
+    """Continue k-means++ among rows drawn by their costs; return which share of these is left."""
     inclusion = inclusion_probabilities(costs, max(_SAMPLE_ROWS, _ROWS_PER_CENTER * count))
     rows = systematic(inclusion, rng)
     sample = dense_rows(points[rows])
     u, near = weights[rows] / inclusion[rows], distances[rows]
     labels = np.zeros(len(rows), dtype=np.int64)
-    return sample[plus_plus(sample, u, rng.random(count), labels, near, n_earlier=1)]
+    before = float(costs_of(u, near).sum())
+    chosen = sample[plus_plus(sample, u, rng.random(count), labels, near, n_earlier=1)]
+    return chosen, float(costs_of(u, near).sum()) / before
 
 
 def too_rough(n_clusters: int, n_rows: int, n_features: int) -> str | None:
@@ -402,7 +408,7 @@ class StrongKMeans(Representable, RoughKMeans):
 
     The price: as many reads as a lightweight coreset has, and some times its work on every block,
     which ``docs/guide/clustering.md`` has in seconds. It grows as k times the rows, and is larger
-    where every round of centers halves the cost, up to 4 k of them.
+    where further centers lower the cost by much, up to 4 k of them.
 
     **Centroids.** Let the rows drawn, which are a strong coreset D of all data, lie in cells with
     centroids :math:`c_i` of weight :math:`U_i`, and let :math:`\phi = \sum u |x - c_i|^2` be the

@@ -281,6 +281,60 @@ def test_rough_cells__rounds_come_to_an_end(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(found.clusters) == 1 + 30  # the first one, and 0.6 k of one round
 
 
+def test_rough_cells__a_round_that_lowers_the_cost_by_little_is_not_made() -> None:
+    X = np.random.default_rng(0).normal(size=(20_000, 12))
+
+    found = rough_cells(X, np.ones(20_000), 50, np.random.default_rng(0))
+
+    assert len(found.clusters) == 1 + 30
+
+
+def rows_far_out(rng: np.random.Generator) -> FloatArray:
+    """Rows about one place, and three hundred ten thousand times as far from it."""
+    X = rng.normal(size=(20_000, 6))
+    X[:300] *= 1e4
+    return X
+
+
+def heavy_tails(rng: np.random.Generator) -> FloatArray:
+    """Rows of which a few have nearly all the cost."""
+    return rng.standard_cauchy(size=(20_000, 4))
+
+
+def one_place(rng: np.random.Generator) -> FloatArray:
+    return rng.normal(size=(20_000, 6))
+
+
+@pytest.mark.parametrize("make", [rows_far_out, heavy_tails, one_place])
+def test_rough_cells__costs_of_seeds_are_within_twice_those_after_another_round(
+    make: Callable[[np.random.Generator], FloatArray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = make(np.random.default_rng(0))
+    u = np.ones(len(X))
+
+    _, seeds, distances = rough._seeds_in_rounds(X, u, 60, np.random.default_rng(0))
+
+    rounds = (len(seeds) - 1) // 36
+    assert len(seeds) == 1 + 36 * rounds < 4 * 60
+    monkeypatch.setattr(rough, "_WORTHWHILE", (1.0, 1.0))
+    monkeypatch.setattr(rough, "_MAX_ROUNDS", rounds + 1)
+    _, more, left = rough._seeds_in_rounds(X, u, 60, np.random.default_rng(0))
+    assert len(more) == len(seeds) + 36
+    # The sample of 4,096 rows knows what is left to some percent of it.
+    most = 1 / 0.8 if rounds == 1 else 1 / 0.5
+    assert left.sum() < distances.sum() < 1.1 * most * left.sum()
+
+
+def test_rough_cells__far_places_are_found_however_many_rounds_it_takes() -> None:
+    places = np.random.default_rng(0).normal(scale=100.0, size=(200, 4))
+    X = np.repeat(places, 100, axis=0)
+
+    found = rough_cells(X, np.ones(len(X)), 60, np.random.default_rng(0))
+
+    assert len(found.clusters) == 200
+    assert found.clusters.cost == 0.0
+
+
 @pytest.mark.parametrize("construction", [StrongKMeans(3), StrongBregman(3, "kl")])
 def test_proposal__long_block_without_weight(construction: Any) -> None:
     block = Block(np.ones((20_000, 2)), np.zeros(20_000))
