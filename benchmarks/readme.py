@@ -23,6 +23,7 @@ import boosting
 import bregman
 import by_task
 import common
+import conventions
 import covers
 import embeddings
 import install_size
@@ -49,7 +50,8 @@ GUIDE = Path(__file__).parent.parent / "docs" / "guide"
 _WRITTEN = (
     quality, table1, svm_offline, svm_queries, svm_streaming, time_to_accuracy, scale, covers,
     install_size, peers_kmeans, strong_blocks, tree, active_cover, active_margin, advisor, boosting,
-    bregman, embeddings, kernels, logistic, mixtures, regression, representatives, throughput,
+    bregman, conventions, embeddings, kernels, logistic, mixtures, regression, representatives,
+    throughput,
 )  # fmt: skip
 
 MODULES = {module.NAME: module for module in _WRITTEN}
