@@ -18,12 +18,12 @@ the seeds 100 to 111.
 
     DASKCORESET_DATA=... python benchmarks/active_cover.py --seeds 8
 
-With ``--pool 10000000`` it measures instead one batch from a pool of so many rows, made lazily.
+With ``--pool 10000000`` it measures instead batches from a pool of so many rows, made lazily, and
+keeps the rest of the results.
 """
 
 from __future__ import annotations
 
-import statistics
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -148,8 +148,10 @@ def add_pool(result: dict[str, Any], data: Any, seed: int, budget: int) -> None:
     right = partial(_right, t=t, measure=measure)
     for method in METHODS:
         by = by_cover if method.startswith("cover") else by_svm
-        count = labels_needed(by(X, y, T, seed, method), right, goal, budget)
+        with common.timed() as clock:
+            count = labels_needed(by(X, y, T, seed, method), right, goal, budget)
         result["needed"].setdefault(method, []).append(count)
+        result["seconds"].setdefault(method, []).append(clock.cpu)
     result["measures"].append(measure)
     result["goals"].append(goal)
 
@@ -217,8 +219,56 @@ def report(data: dict[str, Any]) -> str:
         "A set beyond the budget by both methods shows nothing.",
         "",
         "Not here, for no package ships them: MiniBooNE and webspam.",
+        *_costs(results),
+        *(_pool_lines(data["pool"]) if "pool" in data else ()),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _costs(results: list[dict[str, Any]]) -> list[str]:
+    """Return the lines on reads, and of the table of seconds where these were measured."""
+    reads = [
+        "",
+        "All methods but random rows read the pool once a batch: once a label, or once in five.",
+    ]
+    if any("seconds" not in result for result in results):
+        return reads
+    rows = []
+    for result in results:
+        cells = []
+        for method in METHODS:
+            taken = result["seconds"][method]
+            cells.append(f"{np.mean(taken):.2f} ± {common.interval(taken):.2f}")
+        rows.append([result["set"], *cells])
+    return [
+        *reads,
+        "Seconds of the processor of these runs from pools in memory, with the scores of the rows",
+        "for testing that the count needs:",
+        "",
+        *common.table(["set", *METHODS], rows),
+    ]
+
+
+def _pool_lines(pool: dict[str, Any]) -> list[str]:
+    """Return the lines of the table of a large pool."""
+    made = pool["stamp"]
+    rows = []
+    for name, found in pool["seconds"].items():
+        walls, processors = np.array(found).T
+        cells = [
+            f"{np.median(times):.1f} ({times.min():.1f} to {times.max():.1f})"
+            for times in (walls, processors)
+        ]
+        rows.append([name, *cells, 1])
+    return [
+        "",
+        f"From a pool of {made['rows']:,} rows of 20 columns, drawn when they are read: a batch of",
+        f"{made['batch']} rows by cover, beside a plain read that draws the same rows and keeps",
+        f"none. Medians of {len(walls)} in turns, and the least and the most.",
+        common.stamped(pool),
+        "",
+        *common.table(["", "seconds", "of the processor", "reads of the pool"], rows),
+    ]
 
 
 def figure(data: dict[str, Any]) -> Figure:
@@ -259,25 +309,26 @@ def figures(data: dict[str, Any]) -> dict[str, Figure]:
     return {NAME: figure(data)}
 
 
-def large(rows: int) -> dict[str, Any]:
-    """Measure batches from a large pool, beside plain reads of it."""
+def large(rows: int, batch: int = 20) -> dict[str, Any]:
+    """Measure batches from a large pool, beside plain reads of it, by both clocks."""
     X = da.random.default_rng(0).standard_normal((rows, 20), chunks=(100_000, 20))
     w = np.random.default_rng(1).normal(size=20)
-    asking = ActiveMaxMargin(C=1.0, strategy="cover", batch=20, random_state=0).start(X)
-    seconds: dict[str, list[float]] = {"batch": [], "plain read": []}
+    asking = ActiveMaxMargin(C=1.0, strategy="cover", batch=batch, random_state=0).start(X)
+    stamp = common.stamp(rows=rows, batch=batch)
+    seconds: dict[str, list[tuple[float, float]]] = {"batch": [], "plain read": []}
     for _ in range(4):
         with common.timed() as clock:
             query = asking.ask()
-        seconds["batch"].append(clock.wall)
+        seconds["batch"].append((clock.wall, clock.cpu))
         assert query is not None  # a pool of so many rows is not done so soon
         heights = query.rows @ w
         asking.tell(heights > np.median(heights) if not asking.state.trace else heights > 0)
         with common.timed() as clock:
             da.map_blocks(
-                lambda block: block[:1, :1], X, chunks=((1,) * X.numblocks[0], 1)
+                lambda block: block[:1, :1].copy(), X, chunks=((1,) * X.numblocks[0], 1)
             ).compute()
-        seconds["plain read"].append(clock.wall)
-    return seconds
+        seconds["plain read"].append((clock.wall, clock.cpu))
+    return {"stamp": stamp, "seconds": seconds}
 
 
 def main() -> None:
@@ -285,22 +336,28 @@ def main() -> None:
     parser = common.arguments(__doc__, SETS)
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--budget", type=int, default=400)
-    parser.add_argument("--pool", type=int, help="rows of a lazy pool, of which one batch is timed")
+    parser.add_argument("--pool", type=int, help="rows of a lazy pool, to time batches from")
     args = parser.parse_args()
+    known = common.read(NAME, args.out) if (args.out / f"{NAME}.json").exists() else {}
     if args.pool:
-        seconds = large(args.pool)
-        print({name: (values, statistics.median(values)) for name, values in seconds.items()})
+        pool = large(args.pool)
+        print("\n".join(_pool_lines(pool)))
+        if "results" in known:
+            common.write(NAME, {**known, "pool": pool}, args.out, report, figures)
         return
+    kept = {"pool": known["pool"]} if "pool" in known else {}
     warnings.simplefilter("ignore", ConvergenceWarning)  # of LinearSVC on a handful of rows
     data = {name: load(name) for name in common.loadable(args.sets)}
-    results = [{"set": name, "needed": {}, "measures": [], "goals": []} for name in data]
+    results: list[dict[str, Any]] = [
+        {"set": name, "needed": {}, "seconds": {}, "measures": [], "goals": []} for name in data
+    ]
     stamp = common.stamp(budget=args.budget)  # of the code that runs, whatever is committed later
     for seed in range(args.seeds):
         for result in results:
             add_pool(result, data[result["set"]], seed, args.budget)
             counts = {method: values[-1] for method, values in result["needed"].items()}
             print(seed, result["set"], counts, flush=True)
-        written = {"stamp": {**stamp, "seeds": seed + 1}, "results": results}
+        written = {"stamp": {**stamp, "seeds": seed + 1}, "results": results, **kept}
         print(report(written), flush=True)
         # After every pool, so that a run that is ended early leaves whole rows.
         common.write(NAME, written, args.out, report, figures)

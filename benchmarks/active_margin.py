@@ -199,6 +199,18 @@ def table(results: list[dict[str, Any]], counts: list[int]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def report(data: dict[str, Any]) -> str:
+    """Return the tables, and who is ahead where."""
+    if "stamp" not in data:
+        return f"{table(data['results'], data['labels'])}"
+    intro = (
+        f"Mean of {data['stamp']['seeds']} seeds in percent, with the half width of its 95 % "
+        "interval. Every method reads the pool once a label, but for random rows. "
+        f"{common.stamped(data)}"
+    )
+    return f"{intro}\n\n{table(data['results'], data['labels'])}"
+
+
 def ahead(results: list[dict[str, Any]], counts: list[int], method: str) -> str:
     """Say where a method has the higher mean of balanced accuracy, beyond both intervals."""
     places = []
@@ -251,17 +263,11 @@ def main() -> None:
     args = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)  # of LinearSVC on a handful of rows
     counts = sorted(args.labels)
+    stamp = common.stamp(seeds=args.seeds)
     results = [run(case, args.seeds, counts) for case in cases() if args.only in case[0]]
-    text = f"Mean of {args.seeds} seeds in percent, with the half width of its 95 % interval.\n\n"
-    text += table(results, counts)
-    print(text)
-    common.write(
-        NAME,
-        {"labels": counts, "results": results},
-        args.out,
-        lambda _: text,
-        figures,
-    )
+    data = {"stamp": stamp, "labels": counts, "results": results}
+    print(report(data))
+    common.write(NAME, data, args.out, report, figures)
 
 
 if __name__ == "__main__":

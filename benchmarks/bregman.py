@@ -130,36 +130,47 @@ def run(name: str, seeds: int) -> dict[str, Any]:
     divergence, make = SETS[name]
     X = make()
     costs: dict[str, list[float]] = {}
+    seconds: dict[str, list[float]] = {}
 
-    def note(key: str, value: float) -> None:
+    def note(key: str, value: float, clock: common.Clock) -> None:
         costs.setdefault(key, []).append(value)
+        seconds.setdefault(key, []).append(clock.cpu)
 
     for soft in (False, True):
         kind = "soft" if soft else "hard"
         for seed in range(min(seeds, 3)):
-            found = solved(X, None, divergence, seed, soft=soft)
-            note(f"{kind}|all rows|0", float(found.costs(X).mean()))
-            start = transformed(X, divergence, seed)
+            with common.timed() as clock:
+                found = solved(X, None, divergence, seed, soft=soft)
+            note(f"{kind}|all rows|0", float(found.costs(X).mean()), clock)
             solver = bregman_soft if soft else bregman_hard
-            # No step moves hard centers; of a mixture one sets the shares of the components.
-            only = solver(X, K, divergence=divergence, init=start, max_iter=1)
+            with common.timed() as clock:
+                start = transformed(X, divergence, seed)
+                # No step moves hard centers; of a mixture one sets the shares of the components.
+                only = solver(X, K, divergence=divergence, init=start, max_iter=1)
             if soft:
                 value = float(only.costs(X).mean())
             else:
                 value = float(only.divergence.nearest(X, start)[1].mean())
-            note(f"{kind}|k-means, transformed|0", value)
+            note(f"{kind}|k-means, transformed|0", value, clock)
         for method in METHODS:
             for size in SIZES:
                 for seed in range(seeds):
-                    coreset = daskcoreset.build(
-                        X, size=size, method=construction(method, divergence), random_state=seed
-                    )
-                    points = np.asarray(coreset.points)
-                    found = solved(points, coreset.weights, divergence, seed, soft=soft)
-                    note(f"{kind}|{method}|{size}", float(found.costs(X).mean()))
+                    with common.timed() as clock:
+                        coreset = daskcoreset.build(
+                            X, size=size, method=construction(method, divergence), random_state=seed
+                        )
+                        points = np.asarray(coreset.points)
+                        found = solved(points, coreset.weights, divergence, seed, soft=soft)
+                    note(f"{kind}|{method}|{size}", float(found.costs(X).mean()), clock)
         known = {key: np.mean(v) for key, v in costs.items() if key.startswith(kind)}
         print(name, {key: round(float(value), 4) for key, value in known.items()}, flush=True)
-    return {"set": name, "divergence": divergence, "shape": list(X.shape), "costs": costs}
+    return {
+        "set": name,
+        "divergence": divergence,
+        "shape": list(X.shape),
+        "costs": costs,
+        "seconds": seconds,
+    }
 
 
 def excess(result: dict[str, Any], kind: str, method: str, size: int) -> np.ndarray:
@@ -181,7 +192,8 @@ def report(data: dict[str, Any]) -> str:
     """Return the Markdown tables."""
     intro = (
         f"{K} clusters; means of {data['stamp']['seeds']} seeds with 95 % intervals (peers: "
-        f"{min(data['stamp']['seeds'], 3)} seeds). {common.stamped(data)}"
+        f"{min(data['stamp']['seeds'], 3)} seeds). Every coreset takes one read; the peers hold "
+        f"all rows. {common.stamped(data)}"
     )
     lines = [intro]
     titles = {
@@ -199,6 +211,8 @@ def report(data: dict[str, Any]) -> str:
                 rows.append([result["set"], name[result["divergence"]], shape, size, *own, *peers])
         heads = ["set", "divergence", "rows", "size", *METHODS, *PEERS]
         lines += ["", f"{title}:", "", *common.table(heads, rows)]
+    if all("seconds" in result for result in data["results"]):
+        lines += _seconds(data["results"])
     notes = (
         "Counts have a small constant added, for the divergences are of positive data. No package "
         "that was found ships MiniBooNE, webspam or the song features (YearPredictionMSD), and "
@@ -207,6 +221,20 @@ def report(data: dict[str, Any]) -> str:
     )
     lines += ["", notes]
     return "\n".join(lines) + "\n"
+
+
+def _seconds(results: list[dict[str, Any]]) -> list[str]:
+    """Return the lines of the table of seconds."""
+    rows = []
+    for result in results:
+        for kind in ("hard", "soft"):
+            for size in SIZES:
+                keys = [f"{method}|{size}" for method in METHODS] + [f"{peer}|0" for peer in PEERS]
+                took = [common.median_cell(result["seconds"][f"{kind}|{key}"]) for key in keys]
+                rows.append([result["set"], kind, f"{size:,} rows", *took])
+    heads = ["clustering of", "kind", "size", *METHODS, *PEERS]
+    words = "Seconds of the processor to build and to solve, medians, the least and the most:"
+    return ["", words, "", *common.table(heads, rows)]
 
 
 def figure(data: dict[str, Any]) -> Figure:

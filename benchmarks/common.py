@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
+SQUASHED = ("67b2875a6", "c01d4c04a")
+"""Commits that results name and that were made one with others: no history has them."""
+
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -150,7 +153,8 @@ def stamped(data: Mapping[str, Any]) -> str:
     """Say in a line which run made the results."""
     made = data["stamp"]
     load = f", a load of {made['load']:g}" if "load" in made else ""
-    return f"Commit {made['commit']}, {made['date']}, {made['cpus']} cores{load}."
+    gone = " (in no history: it was merged with others)" if made["commit"] in SQUASHED else ""
+    return f"Commit {made['commit']}{gone}, {made['date']}, {made['cpus']} cores{load}."
 
 
 def write(
@@ -217,6 +221,18 @@ def cell(share: float, digits: int = 2) -> str:
         return "< 0.0001" if value > 1e-9 else "0"
     places = max(0, digits - 1 - int(np.floor(np.log10(abs(value)))))
     return f"{value:.{places}f}"
+
+
+def mean_cell(shares: Sequence[float] | np.ndarray, digits: int = 2) -> str:
+    """Return the mean of shares over seeds as per cent, with the half width of its interval."""
+    mean = cell(float(np.mean(shares)), digits)
+    return f"{mean} ± {cell(interval(shares), digits)}" if len(shares) > 1 else mean
+
+
+def median_cell(values: Sequence[float] | np.ndarray, form: str = ".2f") -> str:
+    """Return the median, and the least and the most value."""
+    low, high = np.min(values), np.max(values)
+    return f"{np.median(values):{form}} ({low:{form}} to {high:{form}})"
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:

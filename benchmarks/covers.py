@@ -156,8 +156,9 @@ def report(data: dict[str, Any]) -> str:
             f"Rows in {N_BLOCKS} blocks, Euclidean cells, features in [0, 1]. AVM: core points of "
             "one pass over all rows in order. A diameter with * was found for the number of core "
             "points, and is at most `bound` times the least possible one. The last column is the "
-            "time over that of a lightweight coreset with one read. Seconds are upper bounds "
-            "where other work ran beside it."
+            "time over that of a lightweight coreset with one read. Nothing is drawn, so core "
+            "points, bounds and reads have no intervals; seconds are those of one search, and "
+            "upper bounds where other work ran beside it."
         )
         lines += [explained, ""]
     if "loops" in data["parts"]:

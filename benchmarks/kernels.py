@@ -25,7 +25,6 @@ from typing import Any
 
 import common
 import numpy as np
-from lightgbm import LGBMClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.kernel_approximation import Nystroem
 from sklearn.pipeline import make_pipeline
@@ -69,6 +68,8 @@ def make(method: str, gamma: float, penalty: float, seed: int) -> Any:
             metric=metric, max_points=points, size=size, tol=1e-2, random_state=seed,
         )  # fmt: skip
     if method == LIGHT:
+        from lightgbm import LGBMClassifier
+
         return LGBMClassifier(n_jobs=1, verbose=-1, random_state=seed)
     if method == "HistGradientBoosting":
         return HistGradientBoostingClassifier(random_state=seed)
@@ -123,6 +124,7 @@ def ceilings(name: str, seeds: int, limit: float) -> dict[str, Any]:
             done.append([accuracy, float(np.median(fits)), float(np.median(predictions))])
     for method, several in runs.items():
         found[method] = {"median": np.median(several, axis=0).tolist(), "runs": len(several)}
+        found[method]["all"] = several
         print(name, method, found[method], flush=True)
     return found
 
@@ -139,6 +141,7 @@ def covers(name: str, seeds: int) -> dict[str, Any]:
         found[column] = np.median([run[column] for run in runs], axis=0).tolist()
     found["larger class"] = float(np.median([run["larger class"] for run in runs]))
     found["runs"] = [{column: run[column][0] for column in COLUMNS} for run in runs]
+    found["seconds"] = {column: [run[column][1] for run in runs] for column in COLUMNS}
     print(name, found, flush=True)
     return found
 
@@ -170,6 +173,15 @@ def covered(X: np.ndarray, y: np.ndarray, max_points: int, seed: int) -> dict[st
     return found
 
 
+def _ranges(several: list[list[float]]) -> list[str]:
+    """Return the least and the most of the seeds, of accuracies in % and of seconds to fit."""
+    accuracies, fits = np.array(several).T[:2]
+    return [
+        f"{100 * accuracies.min():.2f} to {100 * accuracies.max():.2f}",
+        f"{fits.min():.2f} to {fits.max():.2f}",
+    ]
+
+
 def report(data: dict[str, Any]) -> str:
     """Return the Markdown text."""
     lines = [
@@ -187,13 +199,17 @@ def report(data: dict[str, Any]) -> str:
             rows.append([
                 name, method, f"{n_rows:,}", f"{100 * accuracy:.2f}", f"{fit:.2f}",
                 f"{fit / light:.1f}", f"{predict:.3f}", one["runs"],
+                *(_ranges(one["all"]) if "all" in one else ()),
             ])  # fmt: skip
     heads = ["set", "method", "rows", "accuracy %", "fit s", "over LightGBM", "predict s", "seeds"]
+    heads += ["accuracies", "seconds to fit"] if len(rows[0]) > len(heads) else []
     lines += [*common.table(heads, rows), ""]
     lines += [
         '`solver="csvrg"`, accuracy in %, medians of splits: on online covers, with the gradients',
         "of rows in the span of the core points or at the nearest one, on covers alone",
-        "(`drawn_share=0`), and on drawn core points; and the diameters of the cells.",
+        "(`drawn_share=0`), and on drawn core points; and the diameters of the cells. With the",
+        "accuracies on the span of all splits, from the least to the most, and median seconds of",
+        "the processor of a fit, whose rows are held in memory.",
         common.stamped({"stamp": data["stamp of covers"]}),
         "",
     ]
@@ -203,11 +219,15 @@ def report(data: dict[str, Any]) -> str:
             *(f"{100 * one[column][0]:.2f}" for column in COLUMNS),
             f"{100 * one['larger class']:.2f}",
             *(f"{one[column][3]:.2f}" for column in DIAMETERS), len(one["runs"]),
+            " to ".join(f"{100 * pick(run['span'] for run in one['runs']):.2f}"
+                        for pick in (min, max)),
+            *(f"{one[column][1]:.2f}" for column in COLUMNS),
         ]
         for name, one in data["results"]["covers"].items()
     ]  # fmt: skip
     heads = ["set", "the paper's core points", "ours", "the paper", *COLUMNS, "the larger class"]
-    heads += [*(f"diameter, {column}" for column in DIAMETERS), "splits"]
+    heads += [*(f"diameter, {column}" for column in DIAMETERS), "splits", "spans"]
+    heads += [f"seconds, {column}" for column in COLUMNS]
     return "\n".join([*lines, *common.table(heads, rows)]) + "\n"
 
 

@@ -18,12 +18,22 @@ from pathlib import Path
 
 import active_cover
 import active_margin
+import advisor
+import boosting
 import bregman
+import by_task
 import common
+import conventions
 import covers
+import embeddings
 import install_size
+import kernels
+import logistic
+import mixtures
 import peers_kmeans
 import quality
+import regression
+import representatives
 import scale
 import strong_blocks
 import svm_offline
@@ -31,6 +41,7 @@ import svm_queries
 import svm_streaming
 import table1
 import table2
+import throughput
 import time_to_accuracy
 import tree
 
@@ -38,7 +49,9 @@ GUIDE = Path(__file__).parent.parent / "docs" / "guide"
 
 _WRITTEN = (
     quality, table1, svm_offline, svm_queries, svm_streaming, time_to_accuracy, scale, covers,
-    install_size, peers_kmeans, strong_blocks, tree,
+    install_size, peers_kmeans, strong_blocks, tree, active_cover, active_margin, advisor, boosting,
+    bregman, conventions, embeddings, kernels, logistic, mixtures, regression, representatives,
+    throughput,
 )  # fmt: skip
 
 MODULES = {module.NAME: module for module in _WRITTEN}
@@ -46,7 +59,7 @@ MODULES = {module.NAME: module for module in _WRITTEN}
 # Those of `max_margin` need a run: its curves are not among the results.
 DRAWN = (
     *(module for module in _WRITTEN if hasattr(module, "figures")),
-    *(active_cover, active_margin, bregman, table2),
+    table2,
 )
 
 
@@ -65,7 +78,7 @@ def rendered(text: str, results: Path) -> str:
     for name, module in MODULES.items():
         if hasattr(module, "readme"):
             text = placed(text, name, module.readme(common.read(name, results)))
-    return text
+    return placed(text, by_task.NAME, by_task.table(results))
 
 
 def main() -> None:

@@ -2,7 +2,9 @@
 
 `CoresetKMeans` as it comes, but for `representatives`: by how much the cost of its centers over all
 rows is above that of k-means on all rows, how far `coreset_inertia_` is from the cost of these
-centers, and processor seconds of the fit. Real sets, and hostile ones.
+centers, and processor seconds of the fit. Then how far the costs of other queries on the coresets
+are from those on all rows: of random rows, and of a solution on uniform rows. Real sets, and
+hostile ones.
 
     python benchmarks/representatives.py
 """
@@ -10,19 +12,19 @@ centers, and processor seconds of the fit. Real sets, and hostile ones.
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any
 
 import common
 import numpy as np
-from scipy import stats
 
+from daskcoreset import Coreset
 from daskcoreset.core.points import deduplicate
 from daskcoreset.datasets import load
 from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.metrics.costs import kmeans_cost
 from daskcoreset.solvers.kmeans import solve
 
+NAME = "representatives"
 REAL = ("cod_rna", "credit", "kdd_bio")
 # Clusters, points of the coreset, seeds.
 SETTINGS = ((100, 1000, 8), (10, 1000, 8), (100, 10_000, 4))
@@ -39,6 +41,9 @@ def _five_far(rng: np.random.Generator) -> np.ndarray:
     rows[-5:] += 300.0
     return rows
 
+
+RANDOM = (10, 100, 300)
+QUERIES = (*(f"{count} random rows" for count in RANDOM), "solution on uniform rows")
 
 HOSTILE: dict[str, Any] = {
     "one row far out": _outlier,
@@ -63,6 +68,22 @@ def rows_of(name: str) -> np.ndarray:
     return common.dense(load(name).X, np.float64)
 
 
+def queries(X: np.ndarray, k: int, size: int, seed: int) -> dict[str, np.ndarray]:
+    """Return centers that no coreset has seen: random rows, and those of k-means on others."""
+    rng = np.random.default_rng([seed, 5])
+    few = X[rng.choice(len(X), size, replace=False)]
+    options: dict[str, Any] = {"n_init": 1, "max_iter": 100, "tol": 1e-4, "seed": seed}
+    found = [X[rng.choice(len(X), count, replace=False)] for count in RANDOM]
+    found.append(solve(few, np.ones(size), k, init="k-means++", **options).centers)
+    return dict(zip(QUERIES, found, strict=True))
+
+
+def estimated(coreset: Coreset, others: dict[str, np.ndarray]) -> np.ndarray:
+    """Return costs of queries on a coreset."""
+    costs = kmeans_cost(coreset.points, list(others.values()), sample_weight=coreset.weights)
+    return np.asarray(costs + coreset.constant)
+
+
 def compare(X: np.ndarray, k: int, size: int, seeds: int) -> dict[str, Any]:
     """Fit on rows and on centroids in turns."""
     # As fits do: where rows repeat, k-means++ and Lloyd's steps end elsewhere without it.
@@ -81,7 +102,10 @@ def compare(X: np.ndarray, k: int, size: int, seeds: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for kind in ("rows", "centroids"):
         found[kind] = {"cost": [], "off": [], "seconds": [], "points": [], "inner": []}
+        found[kind] |= {"others": {name: [] for name in QUERIES}}
     for seed in range(seeds):
+        others = queries(X, k, size, seed)
+        true = np.asarray(kmeans_cost(X, list(others.values())))
         for kind, each in found.items():
             model = CoresetKMeans(k, size=size, representatives=kind, random_state=seed)
             start = time.process_time()
@@ -92,6 +116,9 @@ def compare(X: np.ndarray, k: int, size: int, seeds: int) -> dict[str, Any]:
             each["off"].append(model.coreset_inertia_ / cost - 1)
             each["points"].append(len(model.coreset_))
             each["inner"].append(model.coreset_.constant / cost)
+            off = estimated(model.coreset_, others) / true - 1
+            for name, value in zip(QUERIES, off, strict=True):
+                each["others"][name].append(float(value))
     return {"whole": best, **found}
 
 
@@ -109,14 +136,29 @@ HEADS = (
 )
 
 
-def _mean(values: Any, factor: float = 100.0) -> str:
-    values = factor * np.asarray(values, dtype=float)
-    width = float(stats.t.ppf(0.975, len(values) - 1)) * values.std(ddof=1) / np.sqrt(len(values))
-    return f"{values.mean():.2f} ± {width:.2f}"
+def _mean(values: Any) -> str:
+    values = 100 * np.asarray(values, dtype=float)
+    return f"{values.mean():.2f} ± {common.interval(values):.2f}"
+
+
+def _of_solutions(one: dict[str, Any]) -> list[str]:
+    """Return the cells of the first table."""
+    rows, cells, whole = one["rows"], one["centroids"], one["whole"]
+    gains = (np.array(rows["cost"]) - np.array(cells["cost"])) / whole
+    return [
+        _mean(np.array(rows["cost"]) / whole - 1),
+        _mean(np.array(cells["cost"]) / whole - 1),
+        _mean(gains),
+        _mean(rows["off"]),
+        _mean(cells["off"]),
+        _mean(cells["inner"]),
+        " → ".join(f"{np.median(each['seconds']):.2f}" for each in (rows, cells)),
+    ]
 
 
 def report(data: dict[str, Any]) -> str:
-    """Write the table."""
+    """Write the tables."""
+    named = [([one["set"], one["k"], f"{one['size']:,}"], one) for one in data["results"]]
     lines = [
         "# Rows against centroids, at equal size",
         "",
@@ -124,23 +166,32 @@ def report(data: dict[str, Any]) -> str:
         "all rows (below zero where that run ended in a poorer optimum); difference of",
         "`coreset_inertia_` from the cost of these centers in %; the cost in the cells in % of",
         "it; median processor seconds of a fit, with the build, the solver and the costs of all",
-        "rows. Means with intervals of 95 % over seeds. Negative gains are losses.",
+        "rows. A build reads the data once. Means with intervals of 95 % over seeds. Negative",
+        "gains are losses.",
         "",
-        f"| {' | '.join(HEADS)} |",
-        "|" + " --- |" * len(HEADS),
+        *common.table(HEADS, [[*names, *_of_solutions(one)] for names, one in named]),
+        "",
     ]
-    for one in data["results"]:
-        rows, cells, whole = one["rows"], one["centroids"], one["whole"]
-        gains = (np.array(rows["cost"]) - np.array(cells["cost"])) / whole
-        seconds = " → ".join(f"{np.median(each['seconds']):.2f}" for each in (rows, cells))
-        lines.append(
-            f"| {one['set']} | {one['k']} | {one['size']:,} | "
-            f"{_mean(np.array(rows['cost']) / whole - 1)} | "
-            f"{_mean(np.array(cells['cost']) / whole - 1)} | {_mean(gains)} | "
-            f"{_mean(rows['off'])} | {_mean(cells['off'])} | "
-            f"{100 * np.mean(cells['inner']):.1f} | {seconds} |"
-        )
-    return "\n".join([*lines, "", common.stamped(data), ""])
+    if all("others" in one["rows"] for one in data["results"]):
+        kinds = ("rows", "centroids")
+        heads = [f"{kind}: {name}" for name in QUERIES for kind in kinds]
+        cells = [[_mean(one[kind]["others"][name]) for name in QUERIES for kind in kinds]
+                 for _, one in named]  # fmt: skip
+        lines += [
+            "## Costs of other queries",
+            "",
+            "Costs of centers that were not found on the coreset, by the same coresets: how far",
+            "they are from the costs over all rows, in %. Of rows the mean over seeds is near zero",
+            "where the sizes are enough, and single coresets are off to both sides; centroids are",
+            "too high on average. The solution is that of k-means on m uniform rows.",
+            "",
+            *common.table(
+                (*HEADS[:3], *heads),
+                [[*names, *own] for (names, _), own in zip(named, cells, strict=True)],
+            ),
+            "",
+        ]
+    return "\n".join([*lines, common.stamped(data), ""])
 
 
 def main() -> None:
@@ -148,7 +199,8 @@ def main() -> None:
     parser = common.arguments(__doc__, (*REAL, *HOSTILE))
     parser.add_argument("--settings", nargs="+", type=int, default=range(len(SETTINGS)))
     options = parser.parse_args()
-    results = []
+    results: list[dict[str, Any]] = []
+    stamp = common.stamp()
     for name in common.loadable(options.sets, *HOSTILE):
         X = rows_of(name)
         for number in options.settings:
@@ -159,13 +211,9 @@ def main() -> None:
                 seeds *= 3
             one = {"set": name, "k": k, "size": size, **compare(X, k, size, seeds)}
             results.append(one)
-            print(report({"stamp": common.stamp(), "results": [one]}).splitlines()[-3], flush=True)
-            common.write(
-                Path(__file__).stem,
-                {"stamp": common.stamp(), "results": results},
-                options.out,
-                report,
-            )
+            common.printed([name, k, size, *_of_solutions(one)])
+            data = {"stamp": {**stamp, "load": common.stamp()["load"]}, "results": results}
+            common.write(NAME, data, options.out, report)
 
 
 if __name__ == "__main__":

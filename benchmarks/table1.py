@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import common
 import numpy as np
-from quality import INDEPENDENT, Draw, drawn_by, figure, full_of, run, shown
+from quality import INDEPENDENT, Draw, drawn_by, figure, full_of, run, shown, solved
 from sklearn.cluster import kmeans_plusplus
 from threadpoolctl import threadpool_limits
 
@@ -174,7 +174,8 @@ def main() -> None:
                 continue
             full = full_of(name, np.asarray(load(name).X), k, args.out, fresh=args.fresh)
             seeds = args.seeds if first else further
-            data["results"].append(run(name, draws_of(k), k=k, sizes=sizes, seeds=seeds, full=full))
+            ways = {method: solved(draw, k) for method, draw in draws_of(k).items()}
+            data["results"].append(run(name, ways, k=k, sizes=sizes, seeds=seeds, full=full))
             common.write(NAME, data, args.out, report, figures)
     print(report(data))
 

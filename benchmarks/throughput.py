@@ -27,6 +27,7 @@ import zarr
 
 import daskcoreset
 
+NAME = "throughput"
 COLUMNS = 20
 CHUNK_ROWS = 200_000  # 16 MB
 SIZE = 10_000
@@ -72,6 +73,19 @@ def ratios(times: dict[str, np.ndarray], floor: str) -> dict[str, list[float]]:
     return {name: np.median(found / times[floor], axis=0).tolist() for name, found in times.items()}
 
 
+def each_turn(times: dict[str, np.ndarray], floor: str) -> dict[str, list[float]]:
+    """Return the ratios of all turns to a floor, by the processors."""
+    return {name: (found / times[floor])[:, 1].tolist() for name, found in times.items()}
+
+
+def ranged(turns: list[float] | None, median: str) -> str:
+    """Return a median with the quartiles of the turns, where these were kept."""
+    if turns is None:
+        return median
+    low, high = np.quantile(turns, [0.25, 0.75])
+    return f"{median} ({low:.2f} to {high:.2f})"
+
+
 def measure_peak(path: str, name: str) -> int:
     """Peak bytes of one job beyond the baseline; runs in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
@@ -110,7 +124,8 @@ def in_memory(turns: int) -> list[dict[str, Any]]:
             max(turns, min(100, 2_000_000 // n_rows)),
         )
         seconds = float(np.median(times["floor"][:, 1]))
-        rows.append({"rows": n_rows, "floor": seconds, "ratios": ratios(times, "floor")})
+        turn = {"ratios": ratios(times, "floor"), "turns": each_turn(times, "floor")}
+        rows.append({"rows": n_rows, "floor": seconds, **turn})
     return rows
 
 
@@ -137,8 +152,13 @@ def from_batches(turns: int) -> list[dict[str, Any]]:
         for batch in (1_000, 10_000, CHUNK_ROWS):
             times = by_both_clocks({"read": read, "stream": partial(stream, batch)}, turns)
             each = float(np.median(times["stream"][:, 1])) / n_rows
-            rows.append({"batch": batch, "each": each, "ratios": ratios(times, "read")})
+            turn = {"ratios": ratios(times, "read"), "turns": each_turn(times, "read")}
+            rows.append({"batch": batch, "each": each, **turn})
     return rows
+
+
+def _inverse(turns: dict[str, list[float]] | None) -> list[float] | None:
+    return None if turns is None else [1 / one for one in turns["stream"]]
 
 
 def report(data: dict[str, Any]) -> str:
@@ -151,27 +171,34 @@ def report(data: dict[str, Any]) -> str:
             f"{row['seconds'][0]:.2f} s",
             f"{row['ratio'][0]:.2f}",
             f"{row['seconds'][1]:.2f} s",
-            f"{row['ratio'][1]:.2f}",
+            ranged(row.get("turns"), f"{row['ratio'][1]:.2f}"),
+            2 if "passes=2" in row["job"] else 1,
             f"{row['peak'] / 2**20:.0f} MiB",
         ]
         for row in found["stored"]
     ]
     memory = [
         [f"{row['rows']:,}", f"{1e3 * row['floor']:.2f} ms"]
-        + [f"{row['ratios'][name][1]:.2f} x" for name in ("passes=1", "passes=2")]
+        + [
+            ranged(row.get("turns", {}).get(name), f"{row['ratios'][name][1]:.2f} x")
+            for name in ("passes=1", "passes=2")
+        ]
         for row in found["memory"]
     ]
     batches = [
         [
             f"{row['batch']:,}",
             f"{1e9 * row['each']:.0f} ns",
-            f"{1 / row['ratios']['stream'][1]:.2f}",
+            ranged(_inverse(row.get("turns")), f"{1 / row['ratios']['stream'][1]:.2f}"),
         ]
         for row in found["batches"]
     ]
     heads = ["rows", "job", "wall clock", "ratio to the plain sum"]
-    heads += ["processor time", "ratio", "peak memory"]
-    lines = [f"# Throughput\n\n{common.stamped(data)} Medians of turns side by side.\n"]
+    heads += ["processor time", "ratio", "reads", "peak memory"]
+    turns = f"Medians of {data['stamp']['turns']} turns side by side"
+    if all("turns" in row for row in found["stored"]):
+        turns += ", ratios with their quartiles"
+    lines = [f"# Throughput\n\n{common.stamped(data)} {turns}.\n"]
     lines += common.table(heads, stored)
     lines += ["\nIn memory, processor time:\n"]
     lines += common.table(["rows", "NumPy, two passes", "passes=1", "passes=2"], memory)
@@ -191,11 +218,12 @@ def measure_stored(rows: Iterable[int], folder: Path | None, turns: int) -> list
             path = Path(place) / f"{n_rows}.zarr"
             common.write_rows(path, n_rows, COLUMNS, CHUNK_ROWS, common.mixture(COLUMNS))
             times = by_both_clocks(jobs(str(path)), turns)
-            ratio = ratios(times, "plain sum")
+            ratio, turn = ratios(times, "plain sum"), each_turn(times, "plain sum")
             for name, seconds in times.items():
                 peak = common.in_child(__file__, "--peak-of", path, name)
                 medians = np.median(seconds, axis=0).tolist()
                 measured = {"seconds": medians, "ratio": ratio[name], "peak": peak}
+                measured["turns"] = turn[name]
                 found.append({"rows": n_rows, "job": name, **measured})
                 common.printed([f"{n_rows:,}", name, medians, ratio[name]])
     return found
@@ -218,7 +246,7 @@ def main() -> None:
         "batches": from_batches(args.turns),
     }
     data = {"stamp": common.stamp(turns=args.turns), "results": results}
-    common.write("throughput", data, args.out, report)
+    common.write(NAME, data, args.out, report)
     print(report(data))
 
 

@@ -101,10 +101,26 @@ def _cell(name: str, column: str, *keys: str) -> float:
 def _representatives() -> dict[str, str]:
     """Excess cost of centers over those of all rows, from ten points a cluster, in per cent."""
     found = {}
-    for name, k, size, rows, centroids, *_ in _rows("representatives"):
-        if (k, size) == ("100", "1,000") and name in {"cod_rna", "credit", "kdd_bio"}:
-            for kind, cell in (("rows", rows), ("centroids", centroids)):
-                found[f"{kind}_{name}"] = f"{float(cell.split()[0]):.1f}"
+    for name in ("cod_rna", "credit", "kdd_bio"):
+        for kind in ("rows", "centroids"):
+            cost = _cell("representatives", f"{kind}: cost", name, "100", "1,000")
+            found[f"{kind}_{name}"] = f"{cost:.1f}"
+    return found
+
+
+def _other_queries() -> dict[str, str]:
+    """Return how far costs of queries that no coreset has seen are off, at ten points a cluster."""
+    found = {}
+    queries = {
+        "few": "10 random rows",
+        "many": "300 random rows",
+        "else": "solution on uniform rows",
+    }
+    for short, query in queries.items():
+        cells = _columns("representatives", f"centroids: {query}", "100", "1,000")
+        bias = [_number(cell) for cell in cells]
+        found[f"queries_{short}_least"] = f"{min(bias):.1f}"
+        found[f"queries_{short}_most"] = f"{max(bias):.1f}"
     return found
 
 
@@ -113,12 +129,12 @@ def _boosting() -> dict[str, str]:
     heads, _, *rows = _rows("boosting")
     found = {}
     for draw in ("svm", "gradient"):
-        gaps = [float(row[heads.index(draw)]) for row in rows]
+        gaps = [_number(row[heads.index(draw)]) for row in rows if row[0] != "reads"]
         others = [gap for gap in gaps if gap > 0.5]
         found[f"boosting_{draw}_half"] = f"{len(gaps) - len(others)}"
         found[f"boosting_{draw}_least"] = f"{min(others):.2f}"
         found[f"boosting_{draw}_most"] = f"{max(others):.2f}"
-    return found | {"boosting_sets": f"{len(rows)}"}
+    return found | {"boosting_sets": f"{len(gaps)}"}
 
 
 def _cube() -> dict[str, str]:
@@ -260,6 +276,7 @@ def _active_cover() -> dict[str, str]:
         row[0]
         for row in rows
         if row[0] in less
+        and len(row) == len(heads)
         and float(row[heads.index("cover by uncertainty")].rpartition(" ")[2].strip(")")) > 1.0
     ]
     budget = data["stamp"]["budget"]
@@ -414,8 +431,8 @@ def _trees() -> dict[str, str]:
 
 
 _PARTS = (
-    _one_read, _refresh, _representatives, _of_cells, _boosting, _cube, _embeddings, _mixtures,
-    _bregman, _search, _advisor, _active_cover, _kernels, _logistic, _svm_losses,
+    _one_read, _refresh, _representatives, _other_queries, _of_cells, _boosting, _cube, _embeddings,
+    _mixtures, _bregman, _search, _advisor, _active_cover, _kernels, _logistic, _svm_losses,
     _costs_of_builds, _covers, _kernel_rows, _trees,
 )  # fmt: skip
 

@@ -88,7 +88,7 @@ def test_figures__are_drawn_from_the_results(
     hatches = [one[0].get_hatch() for one in bars if not hasattr(one, "has_yerr")]
     assert len(set(hatches)) == len(hatches) == 6
     strong = set()
-    for name, label in (("quality", "CoresetKMeans"), ("table1", "default")):
+    for name, label in (("quality", "StrongKMeans"), ("table1", "default")):
         bars = drawn[name].axes[0].containers
         (line,) = [one[0] for one in bars if one.get_label() == label]
         strong.add((line.get_color(), line.get_marker()))
@@ -108,7 +108,7 @@ def test_results__agree_where_two_benchmarks_measure_the_same() -> None:
     first, second = (json.loads((RESULTS / f"{n}.json").read_text()) for n in ("quality", "table1"))
     names = {"UNIFORM": "uniform", "LWCS": "lightweight, paper"}
     if first["stamp"]["commit"] == second["stamp"]["commit"]:
-        names["default"] = "`CoresetKMeans`"
+        names["default"] = "`StrongKMeans`"
     cells = {(r["set"], r["k"]): r["cells"] for r in first["results"]}
     compared = 0
     for result in second["results"]:
@@ -120,6 +120,59 @@ def test_results__agree_where_two_benchmarks_measure_the_same() -> None:
                 assert found["errors"][:count] == pytest.approx(other["errors"][:count], rel=1e-6)
                 compared += 1
     assert compared
+
+
+@pytest.mark.parametrize("more", [False, True])
+@pytest.mark.parametrize("ratio", [False, True])
+@pytest.mark.usefixtures("readme")
+def test_by_task__shows_the_best_line_and_the_worst(ratio: bool, more: bool) -> None:
+    by_task: Any = importlib.import_module("by_task")
+    lines = [
+        by_task.Line("even", [2.0, 4.0], [3.0, 3.0]),
+        by_task.Line("half", [1.0], [2.0]),
+        by_task.Line("far", [190.0], [200.0]),
+        by_task.Line("twice", [5.0], [2.5]),
+    ]
+    task = by_task.Task(
+        "a task", "errors", "a peer", "rows", "quality", iter,
+        digits=1, ratio=ratio, more=more,
+    )  # fmt: skip
+    row = dict(zip(by_task.HEADS, task.row(lines), strict=True))
+    least, most = ("half", "twice") if ratio else ("far", "twice")
+    best, worst = (most, least) if more else (least, most)
+    assert row["best line"].startswith(f"{best}: ")
+    assert row["worst line"].startswith(f"{worst}: ")
+    assert row["lines behind"] == f"{2 if more else 1} of 4"
+    assert row["table"] == "[quality](benchmarks/results/quality.md)"
+    assert task.cell(lines[0]) == "even: 3.0 ± 12.7 against 3.0 ± 0.0"
+
+
+@pytest.mark.usefixtures("readme")
+def test_by_task__follows_the_results_and_leaves_out_no_loss(tmp_path: Path) -> None:
+    by_task: Any = importlib.import_module("by_task")
+    shutil.copytree(RESULTS, tmp_path / "results")
+    path = tmp_path / "results" / "active_cover.json"
+    data = json.loads(path.read_text())
+    needed = next(one for one in data["results"] if one["set"] == "cod_rna")["needed"]
+    needed["cover"] = [400 * count for count in needed["uncertainty"]]
+    path.write_text(json.dumps(data))
+    before, after = (by_task.table(folder) for folder in (RESULTS, tmp_path / "results"))
+    changed = [line for line in after.splitlines() if line not in before.splitlines()]
+    assert len(changed) == 1
+    assert "cod_rna" in changed[0].split("|")[6]
+    for task in by_task.TASKS:  # a peer that is ahead anywhere is in the table
+        found = list(task.lines(json.loads((RESULTS / f"{task.results}.json").read_text())))
+        assert len(found) > 1
+        worst = max(found, key=task.behind)
+        assert task.cell(worst) in before
+
+
+@pytest.mark.usefixtures("readme")
+def test_reports__say_that_a_commit_is_in_no_history() -> None:
+    common: Any = importlib.import_module("common")
+    made = {"commit": common.SQUASHED[0], "date": "2026-01-01", "cpus": 2}
+    assert "in no history" in common.stamped({"stamp": made})
+    assert "in no history" not in common.stamped({"stamp": made | {"commit": "0" * 9}})
 
 
 def test_prose__repeats_no_figure_of_a_table() -> None:

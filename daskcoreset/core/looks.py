@@ -58,6 +58,8 @@ LOOKS: dict[str, Look] = {
     "kmeans": Look(ORANGE, "^", "-."),
     "kmeans, paper": Look(ORANGE, "v", ":"),
     "kmeans, pilot": Look(ORANGE, "x", "--"),
+    "kmeans, starts": Look(ORANGE, "<", "--"),
+    "kmeans, centroids": Look(ORANGE, "*", "-"),
     "svm": Look(GREEN, "D", "-"),
     "svm, paper": Look(GREEN, "o", "--"),
     "svm, stream": Look(GREEN, "^", "-."),

@@ -1,0 +1,284 @@
+"""The short table of the README: for every task the best line of its results, and the worst.
+
+A line is one setting of a benchmark: a set and a size, with our figure and that of the peer. Best
+and worst are those with the smallest and the largest ratio of both, or difference where a figure
+may be zero or below. `readme.py` writes the table; nothing is measured here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import bregman
+import common
+import numpy as np
+import representatives
+
+NAME = "by_task"
+HEADS = ("task", "figure", "peer", "budget", "best line", "worst line", "lines behind", "table")
+
+
+class Line(NamedTuple):
+    """A setting, our figures and those of the peer: one a seed, or one for all."""
+
+    where: str
+    ours: Sequence[float] | np.ndarray
+    theirs: Sequence[float] | np.ndarray
+
+    @property
+    def means(self) -> tuple[float, float]:
+        """Our mean and that of the peer."""
+        return float(np.mean(self.ours)), float(np.mean(self.theirs))
+
+
+@dataclass(frozen=True)
+class Task:
+    """A row of the table.
+
+    `digits` are those behind the point; None writes shares as per cent. `ratio` says whether lines
+    are ranked by ratios, `more` that more is better.
+    """
+
+    name: str
+    figure: str
+    peer: str
+    budget: str
+    results: str
+    lines: Callable[[dict[str, Any]], Iterator[Line]]
+    digits: int | None = None
+    ratio: bool = False
+    more: bool = False
+
+    def behind(self, line: Line) -> float:
+        """Return how far a line is behind the peer; below zero it is ahead."""
+        ours, theirs = line.means
+        ours, theirs = (-ours, -theirs) if self.more else (ours, theirs)
+        return ours / theirs - 1 if self.ratio else ours - theirs
+
+    def shown(self, values: Sequence[float] | np.ndarray) -> str:
+        """Return a figure, with its interval where there is one figure a seed."""
+        values = np.asarray(values, dtype=float)
+        if self.digits is None:
+            return common.mean_cell(values)
+        text = f"{values.mean():,.{self.digits}f}"
+        half = f" ± {common.interval(values):,.{self.digits}f}" if len(values) > 1 else ""
+        return text + half
+
+    def cell(self, line: Line) -> str:
+        """Return a cell of the table."""
+        return f"{line.where}: {self.shown(line.ours)} against {self.shown(line.theirs)}"
+
+    def row(self, data: dict[str, Any]) -> list[str]:
+        """Return the row of the table."""
+        found = sorted(self.lines(data), key=self.behind)
+        lost = sum(self.behind(line) > 0 for line in found)
+        return [
+            self.name, self.figure, self.peer, self.budget, self.cell(found[0]),
+            self.cell(found[-1]), f"{lost} of {len(found)}",
+            f"[{self.results}](benchmarks/results/{self.results}.md)",
+        ]  # fmt: skip
+
+
+def _kmeans(data: dict[str, Any]) -> Iterator[Line]:
+    for result in data["results"]:
+        for size in common.sizes_of(result["cells"]):
+            ours, uniform = (
+                result["cells"][f"{method}|{size}"]["errors"]
+                for method in ("`CoresetKMeans`", "uniform")
+            )
+            yield Line(f"{result['set']}, {size:,}", ours, uniform)
+
+
+def _named(one: dict[str, Any]) -> str:
+    return f"{one['set']}, k = {one['k']}, {one['size']:,}"
+
+
+def _centroids(data: dict[str, Any]) -> Iterator[Line]:
+    for one in data["results"]:
+        rows, cells = (np.array(one[kind]["cost"]) / one["whole"] - 1 for kind in _KINDS)
+        yield Line(_named(one), cells, rows)
+
+
+_KINDS = ("rows", "centroids")
+
+
+def _off(query: str | None = None) -> Callable[[dict[str, Any]], Iterator[Line]]:
+    """Return absolute errors of costs of a query, or of the centers found."""
+
+    def lines(data: dict[str, Any]) -> Iterator[Line]:
+        for one in data["results"]:
+            both = [one[each]["others"][query] if query else one[each]["off"] for each in _KINDS]
+            rows, cells = np.abs(both)
+            yield Line(_named(one), cells, rows)
+
+    return lines
+
+
+def _svm(data: dict[str, Any]) -> Iterator[Line]:
+    for result in data["results"]:
+        for size in common.sizes_of(result["errors"]):
+            ours, uniform = (result["errors"][f"{way}|{size}"] for way in ("default", "uniform"))
+            yield Line(f"{result['set']}, {size:,}", ours, uniform)
+
+
+def _logistic(data: dict[str, Any]) -> Iterator[Line]:
+    for result in data["results"]:
+        families = {key.split("|")[0]: None for key in result["errors"]}
+        for family in families:
+            ours, uniform = (
+                result["errors"][f"{family}|{way}"] for way in ("two reads", "uniform")
+            )
+            yield Line(f"{result['set']}, {result['size']:,}, {family}", ours, uniform)
+
+
+def _regression(data: dict[str, Any]) -> Iterator[Line]:
+    for result in data["results"]:
+        for model in {key.split("|")[0]: None for key in result["errors"]}:
+            ours, *others = (
+                result["errors"][f"{model}|{way}"] for way in ("calibrated", "leverage", "uniform")
+            )
+            yield Line(f"{result['set']}, {model}", ours, min(others, key=np.mean))
+
+
+def _mixtures(data: dict[str, Any]) -> Iterator[Line]:
+    for one in data["results"]:
+        where = f"{one['set']}, {one['size']:,}"
+        yield Line(where, one["mixture"]["score"], one["uniform"]["score"])
+
+
+def _boosting(data: dict[str, Any]) -> Iterator[Line]:
+    for one in data["results"]:
+        for key in one["all"]:
+            ours, uniform = (one["losses"][way][key] for way in ("svm", "uniform"))
+            yield Line(f"{one['set']}, {one['size']:,}", ours, uniform)
+
+
+def _embeddings(data: dict[str, Any]) -> Iterator[Line]:
+    parts = data["results"]
+    soft = {(one["apart"], one["name"]): one["excess"] for one in parts["soft"]["found"]}
+    for apart, where in ((False, "soft clusters"), (True, "forty rows apart")):
+        for name in ("strong, centroids", "strong, rows"):
+            kind = name.split(", ")[1]
+            yield Line(f"{where}, {kind}", soft[apart, name], soft[apart, "uniform rows"])
+
+
+def _many(data: dict[str, Any]) -> Iterator[Line]:
+    for part in ("centers", "many"):
+        found = data["results"][part]["found"]
+        whole = next(one for one in found if one["name"].startswith("faiss, all rows"))
+        for one in found:
+            if one["name"].startswith("`solver="):
+                k = one.get("k", whole.get("k"))
+                where = f"{k:,} clusters, {one['name']}, {one['size']:,}"
+                yield Line(where, [one["cost"] / whole["cost"] - 1], [0.0])
+
+
+def _advisor(data: dict[str, Any]) -> Iterator[Line]:
+    for task, rows in data["results"].items():
+        for row in rows:
+            over = float(row[-4].split()[0])  # some are within chance, and say so
+            yield Line(f"{task}, {row[0].split(' (')[0]}", [over], [1.0])
+
+
+def _labels(data: dict[str, Any]) -> Iterator[Line]:
+    for result in data["results"]:
+        yield Line(result["set"], result["needed"]["cover"], result["needed"]["uncertainty"])
+
+
+def _divergence(peer: str) -> Callable[[dict[str, Any]], Iterator[Line]]:
+    """Return excess divergences of hard clusterings on strong coresets, beside a peer's."""
+
+    def lines(data: dict[str, Any]) -> Iterator[Line]:
+        for result in data["results"]:
+            own = {key: v for key, v in result["costs"].items() if key.startswith("hard")}
+            best = min(min(values) for values in own.values())
+            excess = {key: np.array(values) / best - 1 for key, values in own.items()}
+            for key, ours in excess.items():
+                _, method, size = key.split("|")
+                if method == "strong":
+                    other = excess[f"hard|{peer}|{0 if peer in bregman.PEERS else size}"]
+                    yield Line(f"{result['set']}, {int(size):,}", ours, other)
+
+    return lines
+
+
+def _kernels(data: dict[str, Any]) -> Iterator[Line]:
+    for name, methods in data["results"]["ceilings"].items():
+        light = methods["LightGBM"]["median"][0]
+        for method, one in methods.items():
+            if method.startswith("ours"):
+                where = f"{name}, {method.removeprefix('ours, ')}"
+                yield Line(where, [100 * one["median"][0]], [100 * light])
+
+
+def _throughput(data: dict[str, Any]) -> Iterator[Line]:
+    found = data["results"]
+    for row in found["stored"]:
+        if row["job"] == "passes=1":
+            yield Line(f"{row['rows']:,} rows from Zarr, over a plain sum", [row["ratio"][1]], [1])
+    for row in found["memory"]:
+        where = f"{row['rows']:,} rows in memory, over NumPy in two passes"
+        yield Line(where, [row["ratios"]["passes=1"][1]], [1])
+    for row in found["batches"]:
+        where = f"a stream of {row['batch']:,} rows a batch, over reading them"
+        yield Line(where, [row["ratios"]["stream"][1]], [1])
+
+
+EQUAL = "as many rows"
+ERROR = "excess cost, %"
+TASKS = (
+    Task("k-means, 100 clusters", ERROR, "uniform rows", f"{EQUAL}; 1 read, 2 of the peer",
+         "quality", _kmeans),
+    Task("k-means by centroids", ERROR, "rows of the same construction", f"{EQUAL}; 1 read",
+         "representatives", _centroids),
+    Task("costs of the centers found", "off, %", "rows", f"{EQUAL}; 1 read",
+         "representatives", _off()),
+    *(
+        Task(f"costs of {query.replace('solution', 'a solution')}", "off, %", "rows",
+             f"{EQUAL}; 1 read", "representatives", _off(query))
+        for query in representatives.QUERIES
+    ),
+    Task("support vector machines", ERROR, "uniform rows", f"{EQUAL}; 2 reads, 1 of the peer",
+         "svm_offline", _svm),
+    Task("logistic regression", ERROR, "uniform rows", f"{EQUAL}; 2 reads, 1 of the peer",
+         "logistic", _logistic),
+    Task("linear and quantile regression", ERROR, "uniform rows, or leverage scores if better",
+         "2,000 rows; 1 read, 2 for quantiles", "regression", _regression),
+    Task("Gaussian mixtures", "log-likelihood, nats a row", "uniform rows", f"{EQUAL}; 1 read",
+         "mixtures", _mixtures, digits=2, more=True),
+    Task("boosted trees on rows of `\"svm\"`", "log loss", "uniform rows",
+         f"{EQUAL}; 2 reads, 1 of the peer", "boosting", _boosting, digits=4, ratio=True),
+    Task("embeddings, 50 clusters", ERROR, "uniform rows", "1,000 points; 1 read",
+         "embeddings", _embeddings),
+    Task("thousands of clusters", ERROR, "faiss on all rows", "a coreset; 1 read",
+         "embeddings", _many),
+    Task("advice", "error over the least", "the best construction", "a pilot; 1 read",
+         "advisor", _advisor, digits=2),
+    Task("labels for 95 % of the accuracy", "labels", "uncertainty sampling", "a label a read",
+         "active_cover", _labels, digits=0, ratio=True),
+    Task("Bregman clustering", ERROR, "uniform rows", f"{EQUAL}; 1 read",
+         "bregman", _divergence("uniform")),
+    Task("Bregman clustering", ERROR, "k-means on all rows, transformed", "a coreset; 1 read",
+         "bregman", _divergence("k-means, transformed")),
+    Task("kernel machines", "accuracy, %", "LightGBM on 10,000 rows",
+         "16,000 to 40,000 rows; 2 reads", "kernels", _kernels, digits=1, more=True),
+    Task("throughput", "processor time over the peer's", "a plain pass", "1 read",
+         "throughput", _throughput, digits=2),
+)  # fmt: skip
+
+
+def table(results: Path) -> str:
+    """Return the table of the README."""
+    rows = [task.row(common.read(task.results, results)) for task in TASKS]
+    lines = [
+        "By task, the best line of the results and the worst: our figure against that of the peer,",
+        "with 95 % intervals where there are several seeds; `lines behind` counts those in which",
+        "our mean is the worse one, by however little. Seconds, more peers, and the run stand in",
+        "the table that is named.",
+        "",
+        *common.table(HEADS, rows),
+    ]
+    return "\n".join(lines)
