@@ -170,7 +170,8 @@ def run(
 def shown(found: dict[str, list[float]]) -> str:
     """Return mean and interval of the error in %."""
     errors = 100 * np.array(found["errors"])
-    return f"{errors.mean():.1f} ± {common.interval(errors):.1f}"
+    mean = round(float(errors.mean()), 1) + 0.0  # without a minus before zero
+    return f"{mean:.1f} ± {common.interval(errors):.1f}"
 
 
 def report(data: dict[str, Any]) -> str:
@@ -196,7 +197,8 @@ def report(data: dict[str, Any]) -> str:
         f"{data['stamp']['seeds']} seeds; speed-up: seconds of the processor, everything over",
         "building and solving. The first two read the data twice, all others once. All but",
         "`CoresetKMeans` solve from one start of k-means++, as k-means on everything; it takes the",
-        "starts and steps of its defaults, and its seconds hold the labels of all rows.",
+        "starts and steps of its defaults, and its seconds hold the labels of all rows. Below zero",
+        "is what k-means on everything missed, the mean of three runs of one start each.",
         common.stamped(data),
         "",
         *common.table(["set", "size", *METHODS, "speed-up"], rows),
@@ -217,7 +219,8 @@ def readme(data: dict[str, Any]) -> str:
         f"interval of {made['seeds']} seeds (`benchmarks/quality.py`; all sizes and speed-ups in",
         "`benchmarks/results/quality.md`). The first two read the data twice, all others once. All",
         "solve from one start of k-means++ but `CoresetKMeans`, as it comes, with centroids, and",
-        f"of rows, which takes several. {common.stamped(data)}",
+        "of rows, which takes several: below zero is what one start on everything misses.",
+        common.stamped(data),
         "",
         *common.table(["set", "size", *METHODS], rows),
     ]
