@@ -270,8 +270,10 @@ def report(data: dict[str, Any]) -> str:
         heads = ("construction", "model", "larger", "larger beyond chance", "smaller beyond chance")
         rows = [row for key in keys for row in counts(results, key)]
         lines += [
-            f"Of {len(results)} {title} the loss is larger or smaller than that of uniform rows, "
-            f"and the gap at most half as wide, on so many:",
+            (
+                f"Of {len(results)} {title} the loss is larger or smaller than that of uniform "
+                f"rows, and the gap at most half as wide, on so many:"
+            ),
             "",
             *common.table((*heads, "half the gap"), rows),
             "",

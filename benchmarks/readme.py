@@ -18,10 +18,13 @@ from pathlib import Path
 
 import active_cover
 import active_margin
+import boosting
 import bregman
 import common
 import covers
 import install_size
+import logistic
+import mixtures
 import peers_kmeans
 import quality
 import scale
@@ -38,7 +41,7 @@ GUIDE = Path(__file__).parent.parent / "docs" / "guide"
 
 _WRITTEN = (
     quality, table1, svm_offline, svm_queries, svm_streaming, time_to_accuracy, scale, covers,
-    install_size, peers_kmeans, strong_blocks, tree,
+    install_size, peers_kmeans, strong_blocks, tree, mixtures, logistic, boosting,
 )  # fmt: skip
 
 MODULES = {module.NAME: module for module in _WRITTEN}
