@@ -6,15 +6,15 @@ import warnings
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from daskcoreset.build import build
+from daskcoreset.core.linalg import csr_rows
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.metrics.advice_tasks import Task
 
-# Columns and clusters at most, and rows of a block: of more the loops are the same. Constructions
-# have a way of their own for blocks of up to 16,384 rows.
-_COLUMNS, _CLUSTERS, _BLOCK_ROWS = 256, 8, 20_000
+# Columns and clusters at most, and rows of a block: of more the loops are the same. Rows of up to
+# 64 columns, and blocks of up to 16,384 rows, have loops of their own.
+_COLUMNS, _CLUSTERS, _BLOCK_ROWS = 80, 8, 20_000
 
 # Rows of another block, with which the first one is merged, and of the pilot.
 _MORE_ROWS, _SIZE = 256, 64
@@ -40,7 +40,7 @@ def compile_loops(blocks: RowBlocks, task: Task, n_clusters: int | None, **optio
     X: Any = rng.standard_normal((chunks + _MORE_ROWS, d), dtype=np.float32)
     X = X.astype(blocks.schema.dtype, copy=False)
     if blocks.sparse:
-        X = sp.csr_array(np.where(X > 1.0, X, 0))
+        X = csr_rows(np.where(X > 1.0, X, 0))
     if n_clusters is not None:
         options["n_clusters"] = min(n_clusters, _CLUSTERS)
     labels = np.arange(X.shape[0]) % 2 if task.labels else None
