@@ -182,7 +182,9 @@ def _embeddings() -> dict[str, str]:
 
 def _mixtures() -> dict[str, str]:
     """How far the objective of EM and `lower_bound_` are from the likelihood, and who wins."""
-    found = {"mixtures_sets": f"{len(set(_columns('mixtures', 'set')))}"}
+    heads, _, *rows = _rows("mixtures")
+    at = heads.index("to gain") - 1
+    found = {"mixtures_sets": f"{len({name for name, *_ in rows})}"}
     for end, size in (("", "1,000"), ("_large", "10,000")):
         cells = _columns("mixtures", "objective above, coreset", size)
         objective = [_number(cell) for cell in cells]
@@ -190,7 +192,12 @@ def _mixtures() -> dict[str, str]:
             [float(part) for part in cell.split(" ± ")]
             for cell in _columns("mixtures", "gain", size)
         ]
+        even = []
+        for name, *cells in rows:
+            gap, width = (float(part) for part in cells[at].split(" ± "))
+            even += [name] if cells[1] == size and gap <= width else []
         found |= {
+            f"mixtures_even{end}": ", ".join(even) or "none",
             f"mixtures_objective_least{end}": f"{min(objective):.2f}",
             f"mixtures_objective_most{end}": f"{max(objective):.2f}",
             f"mixtures_won{end}": f"{sum(mean > width for mean, width in gains)}",
