@@ -1,24 +1,30 @@
 """Gradient boosting on weighted rows, by constructions beside uniform rows.
 
-For every set: rows of each construction, LightGBM (HistGradientBoosting where it is not
-installed) on them with their weights, and the log loss on held-out rows, beside the model on
-all rows (up to 60,000).
+For every set: rows of each construction, HistGradientBoosting, and LightGBM where it is
+installed, on them with their weights, and the log loss on held-out rows, beside the model on all
+rows (up to 60,000).
 
-    DASKCORESET_DATA=... python benchmarks/boosting.py --seeds 3
+    DASKCORESET_DATA=... python benchmarks/boosting.py --seeds 8
 
 Constructions, half a uniform floor each where it says mixed:
 
 - uniform, uniform by class (half of the rows of each class, weighted back);
 - "svm" and "logistic" of `build`, made for other losses;
 - margin: a pilot of 2,048 uniform rows, its model's p (1 - p) in a second read, mixed;
-- gradient: as margin, by |y - p|, the gradient of the loss, mixed;
+- gradient: as margin, by |y - p|, the gradient of the loss, mixed; "gradient, 3/4" with a floor of
+  a quarter;
 - cells: leaves of the pilot's trees, rows by the root of the gradients' second moment in their
   leaf (Neyman's allocation), mixed.
+
+Sets that are made here are hostile: labels by a coin, a third of the labels flipped, classes that a
+step in one column decides but for a region where a coin does, a class of sixty rows, rows sorted by
+class, few distinct rows, and a column with a row at 1e8.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import common
@@ -28,19 +34,21 @@ from sklearn.metrics import log_loss
 from sklearn.tree import DecisionTreeRegressor
 
 import daskcoreset
-from daskcoreset.datasets import load, load_bundled
+from daskcoreset.datasets import load
 
 NAME = "boosting"
 REAL = (
     "htru2", "credit", "skin", "magic04", "cod_rna", "ijcnn1", "covtype", "kdd_bio", "a9a", "w8a",
 )  # fmt: skip
-WAYS = ("uniform", "by class", "svm", "logistic", "margin", "gradient", "cells")
-READS = dict(zip(WAYS, (1, 1, 2, 2, 2, 2, 2), strict=True))
+MADE = ("coin", "flipped", "half a coin", "rare", "sorted", "duplicates", "far row")
+WAYS = (
+    "uniform", "by class", "svm", "logistic", "margin", "gradient", "gradient, 3/4", "cells",
+)  # fmt: skip
 SIZE, PILOT, MOST_ROWS, HELD_OUT = 4000, 2048, 60_000, 20_000
 
 
 def models() -> dict[str, Any]:
-    """Return the learner with its defaults: LightGBM, or the one of scikit-learn."""
+    """Return learners with their defaults: that of scikit-learn, and LightGBM if it is there."""
     # Up to 10,000 rows it would not stop early by default, and of more it would.
     found: dict[str, Any] = {
         "hist": HistGradientBoostingClassifier(random_state=0, early_stopping=False)
@@ -48,15 +56,40 @@ def models() -> dict[str, Any]:
     try:
         import lightgbm
 
-        found = {"lightgbm": lightgbm.LGBMClassifier(verbose=-1, n_jobs=1, random_state=0)}
+        found["lightgbm"] = lightgbm.LGBMClassifier(verbose=-1, n_jobs=1, random_state=0)
     except ImportError:
         print("skipped: lightgbm is not installed")
     return found
 
 
-def drawn(score: np.ndarray, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Draw rows in proportion to a score, half of it uniform, without replacement."""
-    share = 0.5 / len(score) + 0.5 * score / score.sum()
+def made(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return a hostile set of 30,000 rows."""
+    rng = np.random.default_rng(0)
+    n, d = 30_000, 8
+    X = rng.normal(size=(n, d)).astype(np.float32)
+    score = X[:, 0] * X[:, 1] + np.sin(2 * X[:, 2]) + 0.5 * np.abs(X[:, 3])
+    y = score + 0.3 * rng.logistic(size=n) > 0.4
+    if name == "coin":
+        y = rng.random(n) < 0.5
+    elif name == "flipped":
+        y ^= rng.random(n) < 1 / 3
+    elif name == "half a coin":
+        y = np.where(X[:, 1] > 0, rng.random(n) < 0.5, X[:, 0] > 0)
+    elif name == "rare":
+        y = np.isin(np.arange(n), np.argpartition(score + 0.1 * rng.logistic(size=n), -60)[-60:])
+    elif name == "duplicates":
+        distinct = rng.integers(0, 300, n)
+        X, y = X[distinct], y[distinct] ^ (rng.random(n) < 0.2)
+    elif name == "far row":
+        X[17, 4] = 1e8
+    return X, y
+
+
+def drawn(
+    score: np.ndarray, size: int, rng: np.random.Generator, floor: float = 0.5
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw rows in proportion to a score, a part of it uniform, without replacement."""
+    share = floor / len(score) + (1.0 - floor) * score / score.sum()
     inclusion = share * size
     for _ in range(20):  # no row more than once
         over = inclusion >= 1.0
@@ -70,11 +103,26 @@ def drawn(score: np.ndarray, size: int, rng: np.random.Generator) -> tuple[np.nd
     return rows, 1.0 / np.minimum(inclusion, 1.0)[rows]
 
 
+def piloted(X: np.ndarray, y: np.ndarray, size: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows of a pilot, and the chances of the second class by it for all rows."""
+    rows = np.random.default_rng(seed).choice(len(X), min(PILOT, size), replace=False)
+    if len(np.unique(y[rows])) < 2:
+        return rows, np.full(len(X), y[rows].mean())
+    model = HistGradientBoostingClassifier(random_state=0).fit(X[rows], y[rows])
+    return rows, model.predict_proba(X)[:, 1]
+
+
 def chosen(
-    way: str, X: np.ndarray, y: np.ndarray, size: int, seed: int
+    way: str,
+    X: np.ndarray,
+    y: np.ndarray,
+    size: int,
+    *,
+    pilot: tuple[np.ndarray, np.ndarray],
+    seed: int,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return numbers and weights of rows by a construction."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng((seed, 1))
     n = len(X)
     if way == "uniform":
         return rng.choice(n, size, replace=False), np.full(size, n / size)
@@ -88,14 +136,12 @@ def chosen(
             scaled, y.astype(int), method=way, size=size, random_state=seed, progress=False
         )
         return coreset.indices, coreset.weights
-    some = rng.choice(n, PILOT, replace=False)
-    pilot = HistGradientBoostingClassifier(random_state=0).fit(X[some], y[some])
-    p = pilot.predict_proba(X)[:, -1]
+    some, p = pilot
     gradient = np.abs(y - p)
     if way == "margin":
         return drawn(p * (1.0 - p) + 1e-9, size, rng)
-    if way == "gradient":
-        return drawn(gradient + 1e-9, size, rng)
+    if way.startswith("gradient"):
+        return drawn(gradient + 1e-9, size, rng, 0.25 if "3/4" in way else 0.5)
     tree = DecisionTreeRegressor(max_leaf_nodes=64, min_samples_leaf=20, random_state=0)
     leaf = tree.fit(X[some], gradient[some]).apply(X)
     second = np.bincount(leaf, gradient**2) / np.maximum(np.bincount(leaf), 1)
@@ -107,25 +153,33 @@ def loss(model: Any, test: tuple[np.ndarray, np.ndarray]) -> float:
     return float(log_loss(test[1], model.predict_proba(test[0]), labels=[False, True]))
 
 
-def run(name: str, seeds: int) -> dict[str, Any]:
-    """Measure one set."""
-    data = load_bundled(name) if name == "breast_cancer" else load(name)
-    X, y = common.dense(data.X, np.float32), np.asarray(data.y) > 0
+def rows_of(name: str) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray]]:
+    """Return rows and labels to train on, and those held out."""
+    if name in MADE:
+        X, y = made(name)
+    else:
+        data = load(name)
+        X, y = common.dense(data.X, np.float32), np.asarray(data.y) > 0
     order = np.random.default_rng(0).permutation(len(X))[: MOST_ROWS + HELD_OUT]
     held = min(HELD_OUT, len(order) // 3)
     test, train = order[:held], order[held:]
-    X, y, there = X[train], y[train], (X[test], y[test])
+    if name == "sorted":
+        train = train[np.lexsort((X[train, 0], y[train]))]
+    return X[train], y[train], (X[test], y[test])
+
+
+def run(name: str, seeds: int) -> dict[str, Any]:
+    """Measure one set."""
+    X, y, there = rows_of(name)
     size = min(SIZE, len(X) // 4)
     found: dict[str, Any] = {"set": name, "n": len(X), "d": X.shape[1], "size": size}
     found["all"] = {key: loss(model.fit(X, y), there) for key, model in models().items()}
     found["losses"] = {way: {key: [] for key in models()} for way in WAYS}
-    found["seconds"] = {way: [] for way in WAYS}
     warnings.simplefilter("ignore")
     for seed in range(seeds):
+        pilot = piloted(X, y, size, seed)
         for way in WAYS:
-            with common.timed() as clock:
-                rows, weights = chosen(way, X, y, size, seed)
-            found["seconds"][way].append(clock.cpu)
+            rows, weights = chosen(way, X, y, size, pilot=pilot, seed=seed)
             for key, model in models().items():
                 fitted = model.fit(X[rows], y[rows], sample_weight=weights / weights.mean())
                 found["losses"][way][key].append(loss(fitted, there))
@@ -134,87 +188,110 @@ def run(name: str, seeds: int) -> dict[str, Any]:
     return found
 
 
-def gap_of(found: dict[str, Any], key: str, way: str) -> str:
-    """Return the gap over that of uniform rows, and its interval by the seeds of the way."""
-    least = found["all"][key]
-    uniform = max(float(np.mean(found["losses"]["uniform"][key])) - least, 1e-12)
-    ratios = (np.array(found["losses"][way][key]) - least) / uniform
-    return f"{ratios.mean():.2f} ± {common.interval(ratios):.2f}"
+def quotients(
+    found: dict[str, Any], key: str, *, above: float = 0.0
+) -> dict[str, tuple[float, float]]:
+    """Loss above some loss over that of uniform rows, by construction, and half an interval.
 
-
-def gaps(found: dict[str, Any], key: str) -> dict[str, float]:
-    """Gap to all rows over that of uniform rows, by construction."""
-    least = found["all"][key]
-    uniform = np.mean(found["losses"]["uniform"][key]) - least
-    return {
-        way: float((np.mean(one[key]) - least) / max(uniform, 1e-12))
-        for way, one in found["losses"].items()
-    }
+    That of a quotient of means over the same seeds, to first order.
+    """
+    uniform = np.array(found["losses"]["uniform"][key]) - above
+    found_of = {}
+    for way in WAYS[1:]:
+        own = np.array(found["losses"][way][key]) - above
+        quotient = own.mean() / uniform.mean()
+        apart = (own - quotient * uniform) / uniform.mean()
+        found_of[way] = float(quotient), common.interval(apart)
+    return found_of
 
 
 def row_of(found: dict[str, Any], key: str) -> tuple[Any, ...]:
-    """Return a row of the table."""
-    uniform = found["losses"]["uniform"][key]
+    """Return a row of the table: quotients of gaps to all rows, of losses where sets are made."""
+    uniform, every = found["losses"]["uniform"][key], found["all"][key]
+    shown = quotients(found, key, above=0.0 if found["set"] in MADE else every)
     return (
         f"{found['set']} ({found['n']:,} x {found['d']})",
         key,
-        f"{found['all'][key]:.4f}",
-        f"{np.mean(uniform):.4f} ± {common.interval(uniform):.4f}",
-        *(gap_of(found, key, way) for way in WAYS[1:]),
+        f"{every:.4f}",
+        f"{np.mean(uniform):.4f} ± {np.std(uniform, ddof=1):.4f}",
+        *(f"{gap:.2f} ± {width:.2f}" for gap, width in shown.values()),
     )
 
 
+def counts(results: Sequence[dict[str, Any]], key: str) -> list[tuple[Any, ...]]:
+    """Return on how many sets each construction has a larger loss than uniform rows, or a smaller.
+
+    And on how many real ones the gap to all rows is at most half of that of uniform rows.
+    """
+    rows = []
+    for way in WAYS[1:]:
+        losses = {one["set"]: quotients(one, key)[way] for one in results}
+        gaps = [
+            quotients(one, key, above=one["all"][key])[way][0]
+            for one in results
+            if one["set"] not in MADE
+        ]
+        above = [name for name, (quotient, width) in losses.items() if quotient - width > 1.0]
+        rows.append((
+            way, key,
+            sum(quotient > 1.0 for quotient, _ in losses.values()),
+            f"{len(above)}{': ' if above else ''}{', '.join(above)}",
+            sum(quotient + width < 1.0 for quotient, width in losses.values()),
+            sum(gap <= 0.5 for gap in gaps) if gaps else "-",
+        ))  # fmt: skip
+    return rows
+
+
 def report(data: dict[str, Any]) -> str:
-    """Write the table."""
-    results = data["results"]
-    keys = list(results[0]["all"])
-    heads = ("set", "model", "all rows", "uniform", *WAYS[1:])
-    rows = [row_of(one, key) for one in results for key in keys]
-    reads = ["reads", "", 1, *(READS[way] for way in WAYS)]
-    rows.append(reads)
-    lines = ["# Gradient boosting on coresets", "", *common.table(heads, rows), ""]
-    for key in keys:
-        by_set = [gaps(one, key) for one in results]
-        counts = [
-            f"{way} {sum(g[way] > 1 for g in by_set)} and {sum(g[way] <= 0.5 for g in by_set)}"
-            for way in WAYS[1:]
-        ]
-        lines += [
-            (
-                f"Sets on which the gap is wider than with uniform rows, and at most half as wide "
-                f"({key}, of {len(results)}): {', '.join(counts)}."
-            ),
-            "",
-        ]
-    lines += [
+    """Write the tables."""
+    parts = {
+        "sets": [one for one in data["results"] if one["set"] not in MADE],
+        "hostile sets": [one for one in data["results"] if one["set"] in MADE],
+    }
+    lines = [
+        "# Gradient boosting on coresets",
+        "",
         (
-            f"Log loss on held-out rows of models on all rows and on {SIZE:,} uniform rows (or a "
-            f"quarter of all), with the interval of 95 % of {data['stamp']['seeds']} seeds; then "
-            f"the gap to all rows of each construction, over the mean one of uniform rows: below 1 "
-            f"is better. A second read scores the rows by what a pilot has learned."
+            f"Log loss on held-out rows of models on all rows and on {SIZE:,} uniform rows, or a "
+            f"quarter of the rows (standard deviation of {data['stamp']['seeds']} seeds). Then, of "
+            f"each construction, the gap to all rows over that of uniform rows; of hostile sets, "
+            f"where there may be none, the loss over that of uniform rows. With intervals of 95 %, "
+            f"paired by seed; below 1 is better. Uniform rows and those by class take one read, "
+            f"the others two."
         ),
         "",
     ]
-    if all("seconds" in one for one in results):
-        took = [[one["set"], *(common.median_cell(one["seconds"][way]) for way in WAYS)]
-                for one in results]  # fmt: skip
-        lines += ["Seconds of the processor to draw, the pilot's among them:", ""]
-        lines += [*common.table(["set", *WAYS], took), ""]
-    lines += [
-        common.stamped(data),
-        "",
-    ]
-    return "\n".join(lines)
+    for title, results in parts.items():
+        if not results:
+            continue
+        keys = list(results[0]["all"])
+        heads: tuple[str, ...] = ("set", "model", "all rows", "uniform", *WAYS[1:])
+        rows = [row_of(one, key) for key in keys for one in results]
+        lines += [f"## {title.capitalize()}", "", *common.table(heads, rows), ""]
+        heads = ("construction", "model", "larger", "larger beyond chance", "smaller beyond chance")
+        rows = [row for key in keys for row in counts(results, key)]
+        lines += [
+            (
+                f"Of {len(results)} {title} the loss is larger or smaller than that of uniform "
+                f"rows, and the gap at most half as wide, on so many:"
+            ),
+            "",
+            *common.table((*heads, "half the gap"), rows),
+            "",
+        ]
+    return "\n".join([*lines, common.stamped(data), ""])
 
 
 def main() -> None:
     """Run all sets."""
-    parser = common.arguments(__doc__, REAL)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser = common.arguments(__doc__, (*REAL, *MADE))
+    parser.add_argument("--seeds", type=int, default=8)
     options = parser.parse_args()
-    results = [run(name, options.seeds) for name in common.loadable(options.sets)]
-    data = {"stamp": common.stamp(seeds=options.seeds), "results": results}
-    common.write(NAME, data, options.out, report)
+    results = []
+    for name in common.loadable(options.sets, *MADE):
+        results.append(run(name, options.seeds))
+        data = {"stamp": common.stamp(seeds=options.seeds), "results": results}
+        common.write(NAME, data, options.out, report)
 
 
 if __name__ == "__main__":

@@ -178,7 +178,7 @@ def draw(data: Any, out: Path, figures: Callable[[Any], dict[str, Figure]] | Non
 
 
 def part(
-    heads: Sequence[str], rows: Iterable[Sequence[Any]], raw: Any, **settings: Any
+    heads: Sequence[str], rows: Iterable[Sequence[Any]], raw: Any, /, **settings: Any
 ) -> dict[str, Any]:
     """Return a part of results: the cells of its table, what they are made of, and its run."""
     return {"stamp": stamp(**settings), "heads": list(heads), "rows": list(rows), "raw": raw}

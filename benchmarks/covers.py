@@ -12,6 +12,8 @@ stays as it was measured before.
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,7 +25,7 @@ import daskcoreset
 from daskcoreset.constructions.coverage import cover
 from daskcoreset.constructions.coverage.metric import Metric, Sorted
 from daskcoreset.constructions.coverage.online import online
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.datasets import load
 from daskcoreset.inputs.blocks import row_blocks
 
@@ -147,6 +149,35 @@ def loops(n: int) -> dict[str, Any]:
     return common.part(heads, lines, raw, rows=n)
 
 
+def foretold(n: int) -> dict[str, Any]:
+    """Return what `build` does with diameters that are too small, and with one that it names."""
+    X = common.gaussian(20)(n)
+    options: dict[str, Any] = {"random_state": 0, "progress": False}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CoresetWarning)
+        daskcoreset.build(X[:1000], method="coverage", diameter=8.0, **options)  # compiles
+    daskcoreset.build(X, size=1000, **options)
+    read = best(lambda: daskcoreset.build(X, size=1000, **options)).cpu
+    lines, raw, named = [], [], 0.0
+    for asked in (4.0, 8.0, None):
+        diameter = named if asked is None else asked
+        said, points = "", "refused"
+        with common.timed() as clock:
+            try:
+                found = daskcoreset.build(X, method="coverage", diameter=diameter, **options)
+                points = f"{len(found):,}"
+            except InvalidInputError as error:
+                said = str(error)
+                named = float(re.findall(r"at about ([\d.]+) ", said)[0])
+        seconds = f"{clock.wall:.2f}", f"{clock.cpu:.2f}", f"{clock.cpu / read:.1f}"
+        row = [f"{diameter:g}{' (named)' if asked is None else ''}", points, *seconds, said or "-"]
+        lines.append(common.printed(row))
+        facts = {"diameter": diameter, "points": points, "said": said, "read_seconds": read}
+        raw.append({**facts, "wall": clock.wall, "seconds": clock.cpu})
+    heads = ["diameter", "core points", "seconds", "of the processor", "in reads", "error"]
+    return common.part(heads, lines, raw, rows=n)
+
+
 def report(data: dict[str, Any]) -> str:
     """Return the tables of the parts."""
     lines = ["# Covers"]
@@ -161,6 +192,16 @@ def report(data: dict[str, Any]) -> str:
             "upper bounds where other work ran beside it."
         )
         lines += [explained, ""]
+    if "foretold" in data["parts"]:
+        part = data["parts"]["foretold"]
+        lines += ["## Foretold", *common.part_lines(part)]
+        explained = (
+            f'`build(X, method="coverage", diameter=...)` of {part["stamp"]["rows"]:,} standard '
+            "normal rows of 20 columns, one block in memory: a look at a sample refuses what would "
+            "take long or give too many core points, and names a diameter, which is tried last. "
+            "The time over that of a lightweight coreset is that of the processor."
+        )
+        lines += [explained, ""]
     if "loops" in data["parts"]:
         part = data["parts"]["loops"]
         rows = part["stamp"]["rows"]
@@ -173,7 +214,8 @@ def main() -> None:
     """Measure, print and write."""
     parser = common.arguments(__doc__, tuple(SETS))
     parser.add_argument("--rows", type=int, default=40_000, help="of the blocks for the loops")
-    parser.add_argument("--parts", nargs="+", default=["covers", "loops"])
+    parser.add_argument("--parts", nargs="+", default=["covers", "foretold", "loops"])
+    parser.add_argument("--many", type=int, default=1_000_000, help="rows that are too many")
     args = parser.parse_args()
     parts = common.read_parts(NAME, args.out)
     if "covers" in args.parts:
@@ -184,9 +226,11 @@ def main() -> None:
             rows, raw = rows + lines, raw + facts
         heads = ["set", "diameter", "strategy", "core points", "AVM", "bound", "reads"]
         parts["covers"] = common.part([*heads, "seconds", "in reads"], rows, raw)
+    if "foretold" in args.parts:
+        parts["foretold"] = foretold(args.many)
     if "loops" in args.parts:
         parts["loops"] = loops(args.rows)
-    known = {name: parts[name] for name in ("covers", "loops") if name in parts}
+    known = {name: parts[name] for name in ("covers", "foretold", "loops") if name in parts}
     common.write(NAME, {"stamp": common.stamp(), "parts": known}, args.out, report)
 
 

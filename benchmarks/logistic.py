@@ -8,6 +8,7 @@ model trained on the rows, by the cost on all the data; and random and poor mode
 that of the estimated cost (root mean square over thirty of them).
 
     DASKCORESET_DATA=... python benchmarks/logistic.py --trials 10
+    DASKCORESET_DATA=... python benchmarks/logistic.py --only-classes
 
 Sets that are made here are hostile: sorted, periodic, a class of five rows in long blocks, heavy
 tails of all columns and of half of them, columns of unlike units, a row 10,000 times as long as
@@ -23,6 +24,7 @@ from typing import Any
 import common
 import dask.array as da
 import numpy as np
+from scipy.optimize import minimize_scalar
 from svm_offline import data_of
 from svm_queries import N_CLASSIFIERS, Problem, hinge, logistic, squared_hinge
 from threadpoolctl import threadpool_limits
@@ -192,43 +194,130 @@ def newton(problem: Problem, X: np.ndarray, y: np.ndarray, weights: np.ndarray) 
     return w[:-1], float(w[-1] - w[:-1] @ center)
 
 
+class Truth:
+    """What models cost on all rows of a set, and the least of it."""
+
+    def __init__(self, name: str) -> None:
+        self.X, self.labels = data_and_labels(name)
+        X, y = self.X, self.labels.astype(float)
+        self.y, self.positives = y, float(np.mean(y > 0))
+        self.best: dict[str, float] = {}
+        for family, problem in PROBLEMS.items():
+            weights = problem.factors(y, self.positives)
+            self.best[family] = problem.cost(X, y, weights, solved(problem, X, y, weights, 1e-6))
+        self.given = {
+            family: models(family, X, self.labels) for family in FAMILIES[len(PROBLEMS) :]
+        }
+        ones = np.ones(len(y))
+        self.costs = {
+            family: np.array([BASE.cost(X, y, ones, model) for model in found])
+            for family, found in self.given.items()
+        }
+
+    def cost_of_constant(self, problem: Problem) -> float:
+        """Return the least cost of a model without coefficients."""
+        none = np.zeros(problem.columns(self.X[:1]).shape[1])
+        factors = problem.factors(self.y, self.positives)
+        found = minimize_scalar(lambda at: problem.cost(self.X, self.y, factors, (none, at)))
+        return float(found.fun)
+
+    def errors(self, rows: np.ndarray, signs: np.ndarray, weights: np.ndarray) -> dict[str, float]:
+        """Return the error of weighted rows for every family."""
+        found = {}
+        for family, problem in PROBLEMS.items():
+            scaled = weights * problem.factors(signs, self.positives)
+            model = solved(problem, rows, signs, scaled, 1e-5)
+            factors = problem.factors(self.y, self.positives)
+            found[family] = problem.cost(self.X, self.y, factors, model) / self.best[family] - 1
+        for family, given in self.given.items():
+            costs = np.array([BASE.cost(rows, signs, weights, model) for model in given])
+            found[family] = float(np.sqrt(np.mean((costs / self.costs[family] - 1) ** 2)))
+        return found
+
+
 def run(name: str, size: int, trials: int, methods: tuple[str, ...]) -> dict[str, Any]:
     """Measure one set."""
-    X, labels = made(name) if name in MADE else data_of(name)
-    y, n = labels.astype(float), len(labels)
-    positives = float(np.mean(y > 0))
-    ones = np.ones(n)
     with threadpool_limits(1):
-        best: dict[str, float] = {}
-        for family, problem in PROBLEMS.items():
-            weights = problem.factors(y, positives)
-            best[family] = problem.cost(X, y, weights, solved(problem, X, y, weights, 1e-6))
-        given = {family: models(family, X, labels) for family in FAMILIES[len(PROBLEMS) :]}
-        truths = {
-            family: np.array([BASE.cost(X, y, ones, model) for model in found])
-            for family, found in given.items()
-        }
+        truth = Truth(name)
         errors: dict[str, list[float]] = {}
         spent: dict[str, list[float]] = {}
         for seed in range(trials):
             for method in methods:
                 with common.timed() as clock:
-                    rows, signs, weights = drawn(method, X, labels, size, seed)
+                    found = drawn(method, truth.X, truth.labels, size, seed)
                 spent.setdefault(method, []).append(clock.cpu)
-                for family, problem in PROBLEMS.items():
-                    scaled = weights * problem.factors(signs, positives)
-                    model = solved(problem, rows, signs, scaled, 1e-5)
-                    cost = problem.cost(X, y, problem.factors(y, positives), model)
-                    errors.setdefault(f"{family}|{method}", []).append(cost / best[family] - 1)
-                for family, found in given.items():
-                    costs = [BASE.cost(rows, signs, weights, model) for model in found]
-                    rms = float(np.sqrt(np.mean((np.array(costs) / truths[family] - 1) ** 2)))
-                    errors.setdefault(f"{family}|{method}", []).append(rms)
+                for family, error in truth.errors(*found).items():
+                    errors.setdefault(f"{family}|{method}", []).append(error)
     seconds = {method: float(np.median(times)) for method, times in spent.items()}
+    alone = of_one_class(name, size, trials)
+    with threadpool_limits(1):
+        beside = with_rare(truth, size, trials) if alone else {}
     return {
-        "set": name, "shape": X.shape, "size": size, "trials": trials,
-        "errors": errors, "seconds": seconds,
+        "set": name, "shape": truth.X.shape, "size": size, "trials": trials,
+        "errors": errors, "seconds": seconds, "one_class": alone, **beside,
     }  # fmt: skip
+
+
+def data_and_labels(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows of a set and their labels."""
+    return made(name) if name in MADE else data_of(name)
+
+
+def of_one_class(name: str, size: int, trials: int) -> int:
+    """Count trials whose uniform rows have one class alone."""
+    X, labels = data_and_labels(name)
+    found = (drawn("uniform", X, labels, size, seed)[1] for seed in range(trials))
+    return sum(len(np.unique(signs)) < 2 for signs in found)
+
+
+def with_rare(truth: Truth, size: int, trials: int) -> dict[str, Any]:
+    """Measure uniform rows of the larger class, with all rows of the other beside them.
+
+    And tell for which problems a constant is nearly as good as the best model.
+    """
+    rare = truth.labels == (1 if truth.positives < 0.5 else -1)
+    n_rare, others, errors = int(rare.sum()), np.flatnonzero(~rare), {}
+    for seed in range(trials):
+        rng = np.random.default_rng(seed)
+        rows = np.append(rng.choice(others, size - n_rare, replace=False), np.flatnonzero(rare))
+        weights = np.where(rare[rows], 1.0, len(others) / (size - n_rare))
+        for family, error in truth.errors(truth.X[rows], truth.y[rows], weights).items():
+            errors.setdefault(family, []).append(error)
+    constant = [
+        family
+        for family, problem in PROBLEMS.items()
+        if truth.cost_of_constant(problem) / truth.best[family] < 1.01
+    ]
+    return {"with_rare": errors, "constant": constant, "with_rare_stamp": common.stamp()}
+
+
+def on_one_class(result: dict[str, Any]) -> list[str]:
+    """Say of how many uniform rows models are constants, and what rows of both classes cost."""
+    if not result.get("one_class"):
+        return []
+    known = [
+        name for name in ("one read", "two reads") if f"{FAMILIES[0]}|{name}" in result["errors"]
+    ]
+    columns = ("uniform", "uniform, all of the rare class", *known)
+    constant = ", ".join(result["constant"]) or "none"
+    rows = [
+        [
+            family,
+            common.cell(mean_of(result, family, "uniform")),
+            common.cell(float(np.mean(result["with_rare"][family]))),
+            *(common.cell(mean_of(result, family, method)) for method in known),
+        ]
+        for family in PROBLEMS
+    ]
+    text = (
+        f"In {result['one_class']} of {result['trials']} trials the uniform rows held no row of "
+        f"the rare class, and models on them are constants. On all rows a constant costs at most "
+        f"1 % more than the best model for these problems: {constant}. "
+        f"There such uniform rows are good by luck, and others lose to them. Beside as many rows "
+        f"with all of the rare class, whose others are drawn uniformly:"
+    )
+    stamp = common.stamped({"stamp": result["with_rare_stamp"]})
+    return [text, "", *common.table(["queries", *columns], rows), "", stamp, ""]
 
 
 def mean_of(result: dict[str, Any], family: str, method: str) -> float:
@@ -247,7 +336,10 @@ def lost(results: list[dict[str, Any]], method: str, other: str = "uniform") -> 
             gap = first - second
             if gap.mean() > common.interval(gap):
                 a, b = (common.cell(float(part.mean())) for part in (first, second))
-                found.append(f"{result['set']}, m = {result['size']}, {family} ({a} against {b})")
+                alone = result.get("one_class", 0) if other == "uniform" else 0
+                of_one = f", of one class in {alone} of {len(gap)} trials" if alone else ""
+                where = f"{result['set']}, m = {result['size']}, {family}"
+                found.append(f"{where} ({a} against {b}{of_one})")
     return found
 
 
@@ -291,7 +383,7 @@ def report(data: dict[str, Any]) -> str:
         rows.append(["reads", *(READS[m] for m in data["methods"])])
         lines += [f"## {result['set']}: {n:,} x {d}, size {result['size']}, {trials}", ""]
         lines += [result["remark"], ""] if "remark" in result else []
-        lines += [*common.table(["queries", *data["methods"]], rows), ""]
+        lines += [*common.table(["queries", *data["methods"]], rows), "", *on_one_class(result)]
     return "\n".join(lines)
 
 
@@ -301,7 +393,21 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=10)
     parser.add_argument("--sizes", type=int, nargs="+", default=[500, 2000])
     parser.add_argument("--methods", nargs="+", default=list(METHODS))
+    parser.add_argument(
+        "--only-classes", action="store_true", help="count classes, for results that are there"
+    )
     args = parser.parse_args()
+    if args.only_classes:
+        data = common.read(NAME, args.out)
+        for result in data["results"]:
+            name, *of = (result[key] for key in ("set", "size", "trials"))
+            if name in common.loadable(args.sets, *MADE):
+                result["one_class"] = of_one_class(name, *of)
+                with threadpool_limits(1):
+                    result.update(with_rare(Truth(name), *of) if result["one_class"] else {})
+                print(name, *of, result["one_class"], flush=True)
+        common.write(NAME, data, args.out, report)
+        return
     data: dict[str, Any] = {"stamp": common.stamp(), "methods": args.methods, "results": []}
     for name in common.loadable(args.sets, *MADE):
         for size in args.sizes:

@@ -111,6 +111,32 @@ def _judged(found: dict[str, Any]) -> tuple[str, ...]:
     return _mean(found["objective"]), _mean(found["above"]), error
 
 
+def to_gain(one: dict[str, Any]) -> tuple[float, float]:
+    """Return how much likelier mixtures on all rows are than those on uniform ones.
+
+    And half the width of an interval of 95 %, over the seeds of the uniform rows.
+    """
+    gaps = one["all"] - np.array(one["uniform"]["score"])
+    return float(gaps.mean()), common.interval(gaps)
+
+
+def without_gain(results: list[dict[str, Any]]) -> str:
+    """Say where uniform rows miss nothing beyond chance, and what the coreset gains there."""
+    parts = []
+    for size in sorted({one["size"] for one in results}):
+        names = []
+        for one in (one for one in results if one["size"] == size):
+            gap, width = to_gain(one)
+            if gap <= width:
+                gains = np.array(one["mixture"]["score"]) - np.array(one["uniform"]["score"])
+                names.append(f"{one['set']} ({gap:.3f} ± {width:.3f}; gain {_mean(gains)})")
+        parts.append(f"with {size:,} rows on {', '.join(names) or 'none'}")
+    return (
+        f"Nothing is to be gained where mixtures on uniform rows are as likely as those on all "
+        f"rows by scikit-learn, within chance, or likelier, by better starts: {'; '.join(parts)}."
+    )
+
+
 HEADS = (
     "set",
     "components",
@@ -118,6 +144,7 @@ HEADS = (
     "coreset",
     "uniform",
     "all rows",
+    "to gain",
     "gain",
     "seeds won",
     "objective above, coreset",
@@ -144,6 +171,7 @@ def report(data: dict[str, Any]) -> str:
                 _mean(first["score"]),
                 _mean(other["score"]),
                 f"{one['all']:.3f}",
+                "{:.3f} ± {:.3f}".format(*to_gain(one)),
                 _mean(gains),
                 f"{(gains > 0).sum()} of {len(gains)}",
                 *_judged(first),
@@ -155,13 +183,16 @@ def report(data: dict[str, Any]) -> str:
         "# Mixtures on coresets and on uniform rows",
         "",
         "Mean log-likelihood of all rows in nats a row, of mixtures on the coreset, on as many",
-        "uniform rows, and on all rows by scikit-learn; the gain of the coreset over uniform rows,",
-        "how far what EM made large on the coreset and `lower_bound_` lie above the likelihood,",
+        "uniform rows, and on all rows by scikit-learn; what there is to gain, that by which the",
+        "last are above uniform rows; the gain of the coreset over uniform rows, how far",
+        "what EM made large on the coreset and `lower_bound_` lie above the likelihood,",
         "the mean of `lower_bound_error_`, and median processor seconds of a fit, more where other",
         "work shares the processors. Means with intervals of 95 % over seeds. Negative gains are",
         "losses.",
         "",
         *common.table(HEADS, rows),
+        "",
+        without_gain(data["results"]),
         "",
         common.stamped(data),
         "",

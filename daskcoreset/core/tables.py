@@ -97,6 +97,23 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %" if abs(share) >= 0.01 else f"{100 * share:.2g} %"
 
 
+def size_in_bytes(count: int | None) -> str:
+    """Return a number of bytes as text.
+
+    Examples
+    --------
+    >>> size_in_bytes(640), size_in_bytes(40_000_000), size_in_bytes(None)
+    ('640 B', '38.1 MiB', 'an unknown size')
+    """
+    if count is None:
+        return "an unknown size"
+    value, units = float(count), ["B", "KiB", "MiB", "GiB", "TiB"]
+    while value >= 1024 and len(units) > 1:
+        value, units = value / 1024, units[1:]
+    digits = 0 if value >= 100 or units[0] == "B" else 1
+    return f"{value:.{digits}f} {units[0]}"
+
+
 def html_table(rows: Iterable[Sequence[str]], heads: Sequence[str] = (), caption: str = "") -> str:
     """Return an HTML table; without `heads`, the first cell of every row is the head of the row.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from daskcoreset.core.tables import counted, html_table
+from daskcoreset.core.tables import counted, html_table, size_in_bytes
 from daskcoreset.execution.lazy import Lazy, active_client, leaf_layers
 from daskcoreset.execution.local import runs_here
 from daskcoreset.execution.room import BYTES_PER_ROW, leaf_bytes, row_bytes
@@ -79,9 +79,11 @@ class BuildPlan:
         rows = "an unknown number of" if self.n_rows is None else f"{self.n_rows:,}"
         blocks = counted(self.n_blocks, "block")
         decoded = "" if self.decoder is None else f", decoded by {self.decoder}"
-        largest = "" if self.block_bytes is None else f" of at most {_size(self.block_bytes)}"
+        largest = (
+            "" if self.block_bytes is None else f" of at most {size_in_bytes(self.block_bytes)}"
+        )
         if self.cut_bytes:
-            largest += f", cut from chunks of {_size(self.cut_bytes)}"
+            largest += f", cut from chunks of {size_in_bytes(self.cut_bytes)}"
         if self.merged_chunks > 1:
             decoded += (
                 f", {self.merged_chunks} chunks of features merged in each task at the cost of a "
@@ -92,8 +94,8 @@ class BuildPlan:
             tasks += f" in waves, {self.waves:,} a read"
         return (
             f"{counted(self.reads, 'read')} of {rows} rows in {blocks}{largest}: "
-            f"{_size(self.bytes_read)} in all{decoded}, {tasks}, "
-            f"peak {_size(self.peak_bytes)} per worker of {counted(self.threads, 'thread')}"
+            f"{size_in_bytes(self.bytes_read)} in all{decoded}, {tasks}, "
+            f"peak {size_in_bytes(self.peak_bytes)} per worker of {counted(self.threads, 'thread')}"
             f"{', here, for the data are in memory' if self.here else ''}"
         )
 
@@ -101,14 +103,14 @@ class BuildPlan:
         counts = {"reads": self.reads, "blocks": self.n_blocks, "rows": self.n_rows}
         sizes = {"largest block": self.block_bytes, "read in all": self.bytes_read}
         shown = {key: "unknown" if n is None else f"{n:,}" for key, n in counts.items()}
-        shown |= {key: "unknown" if n is None else _size(n) for key, n in sizes.items()}
+        shown |= {key: "unknown" if n is None else size_in_bytes(n) for key, n in sizes.items()}
         shown["decoder"] = self.decoder or "none"
         shown["tasks"] = f"{self.tasks:,}" if self.tasks else "none, no scheduler is needed"
         if self.waves > 1:
             shown["waves"] = f"{self.waves:,} a read"
         if self.cut_bytes:
-            shown["cut from chunks of"] = _size(self.cut_bytes)
-        shown["peak of a worker"] = _size(self.peak_bytes)
+            shown["cut from chunks of"] = size_in_bytes(self.cut_bytes)
+        shown["peak of a worker"] = size_in_bytes(self.peak_bytes)
         shown["threads of a worker"] = f"{self.threads:,}"
         if self.here or self.tasks:
             shown["runs"] = "here, for the data are in memory" if self.here else "on the scheduler"
@@ -188,13 +190,3 @@ def threads_of_a_worker(*, here: bool = False) -> int:
     from dask.system import CPU_COUNT
 
     return int(dask.config.get("num_workers", None) or CPU_COUNT)
-
-
-def _size(count: int | None) -> str:
-    if count is None:
-        return "an unknown size"
-    value, units = float(count), ["B", "KiB", "MiB", "GiB", "TiB"]
-    while value >= 1024 and len(units) > 1:
-        value, units = value / 1024, units[1:]
-    digits = 0 if value >= 100 or units[0] == "B" else 1
-    return f"{value:.{digits}f} {units[0]}"

@@ -15,12 +15,13 @@ from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, overflow_error, warn_user
 from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.core.tables import counted, html_table, text_table
+from daskcoreset.core.tables import counted, html_table, size_in_bytes, text_table
 from daskcoreset.core.typing import Metric
 from daskcoreset.core.validation import as_float, as_int, check_choice
 from daskcoreset.execution.plan import BuildPlan
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
+from daskcoreset.metrics.advice_compiling import compile_loops
 from daskcoreset.metrics.advice_intervals import (
     interval_of_build,
     missed_by_starts,
@@ -113,7 +114,8 @@ class Advice:
         Whether a uniform sample of this size is as good as any of these constructions.
     reads, seconds, bytes_read : int, float, int or None
         Of a build. Seconds are those of the read of the pilot, for each read, or of a build from
-        it.
+        it, without those in which this process compiles loops. Bytes are those of all reads
+        together, decoded; None where the number of rows is unknown.
     compared : tuple of Compared
     pilot_rows, n_rows : int
         Rows on which constructions were tried, and of the data.
@@ -162,7 +164,8 @@ class Advice:
 
     def _sentence(self) -> str:
         uniform = "; a uniform sample of this size is enough" if self.uniform_is_enough else ""
-        cost = f"{counted(self.plan.reads, 'read')}, about {self.seconds:.2g} s"
+        read = f"{counted(self.plan.reads, 'read')} of {size_in_bytes(self.bytes_read)} in all"
+        cost = f"{read}, about {self.seconds:.2g} s"
         some = f"{self.size:,} of" if self.size < self.n_rows else "all of"
         return (
             f"{self.task}: {self.name}, {some} {counted(self.n_rows, 'row')}, expected error "
@@ -349,8 +352,9 @@ def advise(
         high=best.high,
         uniform_is_enough=enough,
         reads=plan.reads,
-        # A pilot of all rows is read without scores; a build from it is the build.
-        seconds=max(trials.seconds.get(chosen.name, 0.0), seconds * plan.reads * is_part),
+        # A pilot of all rows is read without scores; a build from it is the build. Of fewer rows
+        # than the budget there may be no trials.
+        seconds=max(trials.seconds.get(chosen.name, seconds), seconds * plan.reads * is_part),
         bytes_read=plan.bytes_read,
         compared=table,
         pilot_rows=len(trials.pilot),
@@ -408,6 +412,8 @@ def _piloted(
     options: dict[str, Any] = {
         "size": rows, "random_state": seed, "progress": progress, "summaries": summaries, **data,
     }  # fmt: skip
+    made = {"summaries": summaries, "progress": progress, "metric": data["metric"]}
+    compile_loops(blocks, task, parts, **made)
     if parts is not None:
         options["n_clusters"] = parts
     began = time.perf_counter()

@@ -17,6 +17,7 @@ import daskcoreset
 from daskcoreset import advise, build
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import CoresetError, CoresetWarning
+from daskcoreset.core.tables import size_in_bytes
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.metrics import advice as advisor
 from daskcoreset.metrics import advice_intervals as intervals
@@ -143,7 +144,12 @@ def test_advise__for_every_task(task: Any) -> None:
     assert [one.name for one in advice.compared] == [one.name for one in TASKS[task].candidates]
     assert 0.0 <= advice.low <= advice.error <= advice.high
     assert advice.reads == advice.plan.reads >= 1
-    assert advice.bytes_read is not None
+    assert advice.bytes_read == advice.reads * (
+        X.nbytes + (y.nbytes if with_labels is not None else 0)
+    )
+    cost = f"{size_in_bytes(advice.bytes_read)} in all, about {advice.seconds:.2g} s"
+    assert cost in repr(advice)
+    assert cost in advice._repr_html_()
     table = advice._repr_html_()
     assert all(one.name in table for one in advice.compared)
     again = advise(X, with_labels, task=task, n_clusters=parts, budget=300, random_state=0)
