@@ -268,7 +268,8 @@ def _cells(
 
     order = np.concatenate(parts)
     starts, coin_starts = (np.cumsum([0, *map(len, each)]) for each in (parts, coins))
-    rows = dense_rows(points[order])
+    # One loop for both dtypes: it works in float64.
+    rows = dense_rows(points[order]).astype(np.float64, copy=False)
     found: tuple[IndexArray, FloatArray, IndexArray] = loops.cells_of_parts(
         rows, weights[order], starts, np.concatenate(coins), coin_starts, STEPS
     )
