@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from daskcoreset.core.jit_numba import IN_ORDER, jit, part  # before numba, which it imports whole
+from daskcoreset.core.jit_numba import IN_ORDER, part  # before numba, which it imports whole
 from daskcoreset.core.typing import AnyArray, FloatArray
 
 # isort: split

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from daskcoreset.core.jit_numba import IN_ORDER, ROW_SUMS, jit, part
+from daskcoreset.core.linalg import read_only
 from daskcoreset.core.rowwise_numba import WHOLE_UNIT
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
@@ -426,13 +427,13 @@ def bisection_order(points: AnyArray, mass: FloatArray, max_aligned: float) -> I
     """
     is_wide = points.dtype == np.float64
     none = np.empty((0, points.shape[1]), np.float32 if is_wide else np.float64)
-    rows = (none, points) if is_wide else (points, none)
-    order: IndexArray = _bisect(*rows, mass, max_aligned)
+    narrow, wide = (none, points) if is_wide else (points, none)
+    order: IndexArray = _bisect(read_only(narrow), read_only(wide), mass, max_aligned)
     return order
 
 
 @jit(IN_ORDER)
-def _bisect(  # noqa: C901, PLR0912 - a step a branch; numba takes arguments by position
+def _bisect(  # noqa: C901, PLR0912, PLR0915 - a branch a step; numba takes arguments by position
     narrow: AnyArray, wide: AnyArray, mass: FloatArray, max_aligned: float
 ) -> IndexArray:
     """Return the order of rows of float32 or float64, of which there are none of the others.

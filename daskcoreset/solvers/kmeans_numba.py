@@ -211,11 +211,11 @@ def cells_of_parts(  # noqa: PLR0917 - numba takes arguments by position
     no_cell = np.int64(0)  # no constant, for which loops would be compiled once more
     all_centers, counts = np.empty((coins.shape[0], d)), np.empty(starts.shape[0] - 1, np.int64)
     total = 0
-    for part in range(counts.shape[0]):
-        first, stop = starts[part], starts[part + 1]
+    for which in range(counts.shape[0]):
+        first, stop = starts[which], starts[which + 1]
         rows, u = points[first:stop], weights[first:stop]
         own, gaps = labels[first:stop], distances[first:stop]
-        some = coins[coin_starts[part] : coin_starts[part + 1]]
+        some = coins[coin_starts[which] : coin_starts[which + 1]]
         seeds = kmeans_plus_plus(rows, u, some, no_cell, own, gaps)
         k = seeds.shape[0]
         centers = all_centers[total : total + k]
@@ -233,6 +233,6 @@ def cells_of_parts(  # noqa: PLR0917 - numba takes arguments by position
                 else:
                     gaps[:] = np.inf
                     nearest_center(rows, centers[:k], no_cell, own, gaps)
-        counts[part] = k
+        counts[which] = k
         total += k
     return labels, all_centers[:total], counts
