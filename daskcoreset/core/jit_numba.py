@@ -70,7 +70,7 @@ def part(fastmath: set[str]) -> Callable[..., Any]:
     fastmath : set of str
         `ROW_SUMS` or `IN_ORDER`.
     """
-    decorate: Callable[..., Any] = extending.register_jitable(  # type: ignore[no-untyped-call]
+    decorate: Callable[..., Any] = extending.register_jitable(
         no_cfunc_wrapper=True, **_options(fastmath)
     )
     return decorate

@@ -100,9 +100,9 @@ def dense_rows(points: Any) -> AnyArray:
 
 
 def read_only(rows: AnyArray) -> AnyArray:
-    """Return rows as loops take them: which cannot be written, whatever else holds them, or can.
+    """Return a view that cannot be written, as loops take rows, whether these can or not.
 
-    numba compiles a loop for each of the two.
+    For numba the two are different types, and a loop is compiled for each.
     """
     view = rows.view()
     view.flags.writeable = False
