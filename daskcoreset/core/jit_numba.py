@@ -15,6 +15,7 @@ from daskcoreset.core.optional import import_whole
 import_whole("daskcoreset.core.numba_whole")
 
 import numba  # noqa: E402
+from numba import extending  # noqa: E402
 from numba.core import event  # noqa: E402
 
 # NaN and infinity keep their meaning in both.
@@ -46,7 +47,8 @@ def jit(fastmath: set[str]) -> Callable[..., Any]:
     fastmath : set of str
         `ROW_SUMS` or `IN_ORDER`.
     """
-    options: dict[str, Any] = {"nogil": True, "fastmath": fastmath, "error_model": "numpy"}
+    # Without what C would call, which nothing does.
+    options = {"no_cfunc_wrapper": True, **_options(fastmath)}
 
     def decorate(function: Callable[..., Any]) -> Any:
         try:
@@ -55,3 +57,24 @@ def jit(fastmath: set[str]) -> Callable[..., Any]:
             return numba.njit(**options)(function)
 
     return decorate
+
+
+def part(fastmath: set[str]) -> Callable[..., Any]:
+    """Decorate a part of loops, which nothing but loops calls; Python runs it as it stands.
+
+    numba compiles it for the loops alone: without what Python would call, which takes as long as
+    the part, and not once more for each constant that it is called with.
+
+    Parameters
+    ----------
+    fastmath : set of str
+        `ROW_SUMS` or `IN_ORDER`.
+    """
+    decorate: Callable[..., Any] = extending.register_jitable(
+        no_cfunc_wrapper=True, **_options(fastmath)
+    )
+    return decorate
+
+
+def _options(fastmath: set[str]) -> dict[str, Any]:
+    return {"nogil": True, "fastmath": fastmath, "error_model": "numpy"}

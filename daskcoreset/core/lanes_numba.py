@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from daskcoreset.core.jit_numba import IN_ORDER, jit  # before numba, which it imports whole
+from daskcoreset.core.jit_numba import IN_ORDER, part  # before numba, which it imports whole
 from daskcoreset.core.typing import AnyArray, FloatArray
 
 # isort: split
@@ -146,7 +146,7 @@ def _turn(typing: Any, points: Any, row: Any, tile: Any, at: Any) -> Any:
     return signature, generate
 
 
-@jit(IN_ORDER)
+@part(IN_ORDER)
 def lay_out(
     points: AnyArray, start: int, stop: int, tile: AnyArray
 ) -> None:  # pragma: no cover - runs compiled
@@ -244,7 +244,7 @@ def _can_be_loaded(typing: Any, points: Any, weights: Any) -> Any:
     return types.boolean(points, weights), lambda *_: ir.Constant(ir.IntType(1), int(found))
 
 
-@jit(IN_ORDER)
+@part(IN_ORDER)
 def whole_rows(
     points: AnyArray, weights: FloatArray, start: int, stop: int
 ) -> int:  # pragma: no cover - runs compiled

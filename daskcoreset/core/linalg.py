@@ -99,6 +99,16 @@ def dense_rows(points: Any) -> AnyArray:
     return np.ascontiguousarray(points if isinstance(points, np.ndarray) else points.toarray())
 
 
+def read_only(rows: AnyArray) -> AnyArray:
+    """Return a view that cannot be written, as loops take rows, whether these can or not.
+
+    For numba the two are different types, and a loop is compiled for each.
+    """
+    view = rows.view()
+    view.flags.writeable = False
+    return view
+
+
 def csr_rows(points: Points) -> sp.csr_array:
     """Return rows as a CSR array, whether they are sparse or not."""
     import scipy.sparse as sp  # slow to import
@@ -197,7 +207,7 @@ def inner_products(points: Points, vectors: FloatArray) -> FloatArray:
         sparse: Any = points
         return np.ascontiguousarray(sparse @ np.ascontiguousarray(vectors.T), dtype=np.float64)
     out = np.empty((n, q))
-    loops.inner_products(points, np.ascontiguousarray(vectors), out)
+    loops.inner_products(read_only(points), np.ascontiguousarray(vectors), out)
     return out
 
 
@@ -222,7 +232,7 @@ def squared_distances(points: AnyArray, center: FloatArray) -> FloatArray:
     from daskcoreset.core import rowwise_numba as loops
 
     out = np.empty(points.shape[0])
-    loops.squared_distances(points, center, out)
+    loops.squared_distances(read_only(points), center, out)
     return out
 
 
@@ -287,7 +297,8 @@ def unit_rows(points: Points) -> tuple[Points, FloatArray]:
     n, d = points.shape
     bounds = np.arange(n + 1) * d if sparse is None else sparse.indptr.astype(np.int64)
     out, lengths = np.empty_like(values), np.empty(n)
-    loops.unit_rows(values, bounds, 16.0 * float(np.finfo(values.dtype).eps), out, lengths)
+    slack = 16.0 * float(np.finfo(values.dtype).eps)
+    loops.unit_rows(read_only(values), bounds, slack, out, lengths)
     if sparse is None:
         return out.reshape(n, d), lengths
     import scipy.sparse as sp
@@ -322,7 +333,7 @@ def first_nonfinite_row(points: AnyArray, limit: float = np.inf) -> int:
     from daskcoreset.core import rowwise_numba as loops
 
     finite, whole, magnitude = _BITS[points.dtype]
-    values = points.reshape(-1)
+    values = read_only(points.reshape(-1))
     # As whole numbers the bits are sorted as the lengths are; that clears the usual case.
     largest, largest_bits = _largest_of(points.dtype, min(limit, finite))
     if loops.largest_bits(values.view(whole), magnitude) <= largest_bits:

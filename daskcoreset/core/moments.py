@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskcoreset.core.blocks import Block
-from daskcoreset.core.linalg import dense, product, row_sums, squared_distances
+from daskcoreset.core.linalg import dense, product, read_only, row_sums, squared_distances
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def column_moments(points: AnyArray, weights: FloatArray) -> tuple[float, FloatA
     n_features = points.shape[1]
     mean, m2 = np.zeros(n_features), np.zeros(n_features)
     tile_rows = max(8, _TILE_NUMBERS // max(1, n_features))
-    weight = loops.column_moments(points, weights, tile_rows, mean, m2)
+    weight = loops.column_moments(read_only(points), weights, tile_rows, mean, m2)
     return float(weight), mean, m2
 
 

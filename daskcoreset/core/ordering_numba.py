@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from daskcoreset.core.jit_numba import IN_ORDER, ROW_SUMS, jit
+from daskcoreset.core.jit_numba import IN_ORDER, ROW_SUMS, jit, part
+from daskcoreset.core.linalg import read_only
 from daskcoreset.core.rowwise_numba import WHOLE_UNIT
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
@@ -42,7 +43,7 @@ _STRIDES = (301, 132, 57, 23, 10, 4, 1)
 _PER_STRIDE = 16
 
 
-@jit(IN_ORDER)
+@part(IN_ORDER)
 def _gather(  # noqa: PLR0917 - numba takes arguments by position
     points: AnyArray,
     mass: FloatArray,
@@ -51,15 +52,18 @@ def _gather(  # noqa: PLR0917 - numba takes arguments by position
     count: int,
     gaps: FloatArray,
     weight: FloatArray,
+    origin: FloatArray,
 ) -> int:
     """Fill in rows of a range, less its first one, and their masses; return how many they are.
 
     All of few; of many a sample, at multiples of the golden ratio, which no period of the rows
-    meets.
+    meets. The first one itself is in `origin`.
     """
     first = points[order[start]]
     is_sample = count > gaps.shape[0]
     size = _SAMPLE if is_sample else count
+    for j in range(points.shape[1]):
+        origin[j] = first[j]
     for i in range(size):
         turns = 0.5 + i * _GOLDEN_RATIO
         place = int((turns - np.floor(turns)) * count) if is_sample else i
@@ -70,7 +74,7 @@ def _gather(  # noqa: PLR0917 - numba takes arguments by position
     return size
 
 
-@jit(IN_ORDER)
+@part(IN_ORDER)
 def _spread(
     gaps: FloatArray, weight: FloatArray, count: int, mean: FloatArray, variance: FloatArray
 ) -> None:
@@ -101,7 +105,7 @@ def _spread(
         variance[j] = spread if spread > 1e-12 * square else 0.0
 
 
-@jit(IN_ORDER)
+@part(IN_ORDER)
 def _add_covariances(
     gaps: FloatArray, along: FloatArray, count: int, mean: FloatArray, axis: FloatArray
 ) -> None:
@@ -121,7 +125,7 @@ def _add_covariances(
             axis[j] += along[i] * (gaps[i, j] - mean[j])
 
 
-@jit(IN_ORDER)
+@part(IN_ORDER)
 def _principal_axis(  # noqa: PLR0917 - numba takes arguments by position
     gaps: FloatArray,
     weight: FloatArray,
@@ -154,7 +158,7 @@ def _principal_axis(  # noqa: PLR0917 - numba takes arguments by position
     return most
 
 
-@jit(IN_ORDER)
+@part(IN_ORDER)
 def _axis_between_two(  # noqa: PLR0917 - numba takes arguments by position
     points: AnyArray,
     mass: FloatArray,
@@ -183,20 +187,18 @@ def _axis_between_two(  # noqa: PLR0917 - numba takes arguments by position
     return False
 
 
-@jit(IN_ORDER)
-def _turn(
-    axis: FloatArray, mean: FloatArray, last: FloatArray, points: AnyArray, first: int
-) -> None:
+@part(IN_ORDER)
+def _turn(axis: FloatArray, mean: FloatArray, last: FloatArray, origin: FloatArray) -> None:
     """Turn the axis so that the half nearer to the rows placed last comes first."""
     toward = 0.0
     for j in range(axis.shape[0]):
-        toward += axis[j] * (last[j] - points[first, j] - mean[j])
+        toward += axis[j] * (last[j] - origin[j] - mean[j])
     sign = -1.0 if toward > 0.0 else 1.0
     for j in range(axis.shape[0]):
         axis[j] *= sign
 
 
-@jit(ROW_SUMS)
+@part(ROW_SUMS)
 def _project_gaps(
     gaps: FloatArray, count: int, mean: FloatArray, axis: FloatArray, value: FloatArray
 ) -> None:
@@ -208,7 +210,7 @@ def _project_gaps(
         value[i] = along
 
 
-@jit(ROW_SUMS)
+@part(ROW_SUMS)
 def _project(  # noqa: PLR0917 - numba takes arguments by position
     points: AnyArray,
     mass: FloatArray,
@@ -233,14 +235,14 @@ def _project(  # noqa: PLR0917 - numba takes arguments by position
         value[i], weight[i] = along, mass[row]
 
 
-@jit(IN_ORDER)
+@part(IN_ORDER)
 def _whole(placed: float, before: float, total: float) -> tuple[float, bool]:
     """Return the whole number nearest to the mass before a cut, and whether a cut can be there."""
     target = np.floor(placed + before + 0.5)
     return target, placed + WHOLE_UNIT < target < placed + total - WHOLE_UNIT
 
 
-@jit(IN_ORDER)
+@part(IN_ORDER)
 def _part_few(  # noqa: PLR0917 - numba takes arguments by position
     order: IndexArray,
     start: int,
@@ -279,7 +281,7 @@ def _part_few(  # noqa: PLR0917 - numba takes arguments by position
     return near, before
 
 
-@jit(ROW_SUMS)
+@part(ROW_SUMS)
 def _below_mean(value: FloatArray, weight: FloatArray, count: int) -> tuple[float, float]:
     """Return what the rows up to the mean weigh, and the deviation of all."""
     before, squares = 0.0, 0.0
@@ -289,7 +291,7 @@ def _below_mean(value: FloatArray, weight: FloatArray, count: int) -> tuple[floa
     return before, np.sqrt(squares / count)
 
 
-@jit(IN_ORDER)
+@part(IN_ORDER)
 def _sort(values: FloatArray, weights: FloatArray, count: int) -> None:
     for stride in _STRIDES:
         # Equal values may end in any order: sums of masses, which are float32, are exact.
@@ -304,7 +306,7 @@ def _sort(values: FloatArray, weights: FloatArray, count: int) -> None:
             values[k], weights[k] = v, u
 
 
-@jit(IN_ORDER)
+@part(IN_ORDER)
 def _cut_within(  # noqa: PLR0917 - numba takes arguments by position
     value: FloatArray,
     weight: FloatArray,
@@ -340,7 +342,7 @@ def _cut_within(  # noqa: PLR0917 - numba takes arguments by position
     return cut, 1.0 if is_found and k < most else factor
 
 
-@jit(IN_ORDER)
+@part(IN_ORDER)
 def _part(  # noqa: PLR0917 - numba takes arguments by position
     order: IndexArray,
     start: int,
@@ -363,7 +365,7 @@ def _part(  # noqa: PLR0917 - numba takes arguments by position
     return kept, before
 
 
-@jit(IN_ORDER)
+@part(IN_ORDER)
 def _part_many(  # noqa: PLR0917 - numba takes arguments by position
     order: IndexArray,
     start: int,
@@ -401,7 +403,7 @@ def _part_many(  # noqa: PLR0917 - numba takes arguments by position
     return near, before
 
 
-@jit(IN_ORDER)
+@part(IN_ORDER)
 def _certain_first(mass: FloatArray, order: IndexArray) -> tuple[int, float]:
     """Fill in the rows, those that are certain first; return how many, and the mass of others."""
     count, others = 0, 0.0
@@ -418,14 +420,33 @@ def _certain_first(mass: FloatArray, order: IndexArray) -> tuple[int, float]:
     return count, others
 
 
-@jit(IN_ORDER)
 def bisection_order(points: AnyArray, mass: FloatArray, max_aligned: float) -> IndexArray:
-    """Return the order of the rows; see `daskcoreset.core.ordering`."""
-    n, d = points.shape
+    """Return the order of the rows; see `daskcoreset.core.ordering`.
+
+    Rows are float32 or float64, in C order.
+    """
+    is_wide = points.dtype == np.float64
+    none = np.empty((0, points.shape[1]), np.float32 if is_wide else np.float64)
+    narrow, wide = (none, points) if is_wide else (points, none)
+    order: IndexArray = _bisect(read_only(narrow), read_only(wide), mass, max_aligned)
+    return order
+
+
+@jit(IN_ORDER)
+def _bisect(  # noqa: C901, PLR0912, PLR0915 - a branch a step; numba takes arguments by position
+    narrow: AnyArray, wide: AnyArray, mass: FloatArray, max_aligned: float
+) -> IndexArray:
+    """Return the order of rows of float32 or float64, of which there are none of the others.
+
+    So what needs no row is compiled once for both, which is most of it.
+    """
+    n, d = mass.shape[0], wide.shape[1]
+    is_wide = wide.shape[0] > 0
     order, spare = np.empty(n, np.int64), np.empty(n, np.int64)
     value, weight = np.empty(n), np.empty(n)
     gaps = np.empty((min(n, _MAX_GATHERED), d))
     mean, axis, last, variance = np.empty(d), np.empty(d), np.zeros(d), np.empty(d)
+    origin = np.empty(d)
     values, weights = np.empty(_MAX_NEAR), np.empty(_MAX_NEAR)
     # Depth first, so that leaves come in their final order; ranges on the stack are disjoint.
     starts, stops, totals = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64), np.empty(n + 1)
@@ -439,14 +460,22 @@ def bisection_order(points: AnyArray, mass: FloatArray, max_aligned: float) -> I
         count = stop - start
         near, before = 0, 0.0
         if count > 1 and total > _ONE_DRAW:
-            size = _gather(points, mass, order, start, count, gaps, weight)
+            if is_wide:
+                size = _gather(wide, mass, order, start, count, gaps, weight, origin)
+            else:
+                size = _gather(narrow, mass, order, start, count, gaps, weight, origin)
             varies = _principal_axis(gaps, weight, size, mean, axis, variance, value) > 0.0
             if not varies and size < count:
-                varies = _axis_between_two(points, mass, order, start, count, mean, axis)
+                if is_wide:
+                    varies = _axis_between_two(wide, mass, order, start, count, mean, axis)
+                else:
+                    varies = _axis_between_two(narrow, mass, order, start, count, mean, axis)
             if varies:
-                _turn(axis, mean, last, points, order[start])
-                if size < count:
-                    _project(points, mass, order, start, count, mean, axis, value, weight)
+                _turn(axis, mean, last, origin)
+                if size < count and is_wide:
+                    _project(wide, mass, order, start, count, mean, axis, value, weight)
+                elif size < count:
+                    _project(narrow, mass, order, start, count, mean, axis, value, weight)
                 else:
                     _project_gaps(gaps, count, mean, axis, value)
                 if count <= _MAX_SORTED:
@@ -462,8 +491,12 @@ def bisection_order(points: AnyArray, mass: FloatArray, max_aligned: float) -> I
             top += 2
         else:  # one row, equal rows, or those of one draw, in any order
             first = order[start]
-            for j in range(d):
-                last[j] = points[first, j]
+            if is_wide:
+                for j in range(d):
+                    last[j] = wide[first, j]
+            else:
+                for j in range(d):
+                    last[j] = narrow[first, j]
             for i in range(start, stop):
                 placed += mass[order[i]]
     return order

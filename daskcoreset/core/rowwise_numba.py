@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.jit_numba import IN_ORDER, ROW_SUMS, jit
+from daskcoreset.core.jit_numba import IN_ORDER, ROW_SUMS, jit, part
 from daskcoreset.core.lanes_numba import COLUMNS, ROWS, add_gaps, add_squares, whole_rows
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
@@ -26,7 +26,7 @@ WHOLE_UNIT = 1e-7
 LIGHT = 1e-3
 
 
-@jit(IN_ORDER)
+@part(IN_ORDER)
 def row_with_weight(weights: FloatArray, start: int, stop: int, total: float) -> int:
     """Return the first row of positive weight, or, if that is light, the heaviest.
 
@@ -43,7 +43,7 @@ def row_with_weight(weights: FloatArray, start: int, stop: int, total: float) ->
     return first
 
 
-@jit(IN_ORDER)
+@part(IN_ORDER)
 def merged_mean(first: float, second: float, first_weight: float, second_weight: float) -> float:
     """Return the mean of two sets of rows, from the heavier one on, whose digits it has."""
     total = first_weight + second_weight
@@ -52,7 +52,7 @@ def merged_mean(first: float, second: float, first_weight: float, second_weight:
     return first + (second - first) * (second_weight / total)
 
 
-@jit(IN_ORDER)
+@part(IN_ORDER)
 def _gap_sums(  # noqa: PLR0917 - numba takes arguments by position
     points: AnyArray,
     weights: FloatArray,
@@ -153,9 +153,11 @@ def first_beyond(values: AnyArray, limit: Any) -> int:
 
 
 @jit(IN_ORDER)
-def walk(inclusion: FloatArray, uniforms: FloatArray) -> IndexArray:
-    """Select one row in every unit of the cumulative inclusion; see `sampling.systematic_walk`."""
-    rows = np.empty(uniforms.shape[0] + 1, np.int64)
+def walk(inclusion: FloatArray, uniforms: FloatArray, rows: IndexArray) -> int:
+    """Fill in one row in every unit of the cumulative inclusion, and return how many they are.
+
+    There is room for one more than there are units; see `sampling.systematic_walk`.
+    """
     count, before = 0, 0  # rows taken: in all, and before the current unit
     position = 0.0  # within the current unit
     target = uniforms[0]  # where the row of this unit lies
@@ -177,7 +179,7 @@ def walk(inclusion: FloatArray, uniforms: FloatArray) -> IndexArray:
         position -= 1.0
         unit += 1
         if unit == uniforms.shape[0]:  # rounding: the sum was a whole number
-            return rows[:count].copy()
+            return count
         crossed = taken and rows[count - 1] == i
         before, taken = count, False
         uniform = uniforms[unit]
@@ -196,7 +198,7 @@ def walk(inclusion: FloatArray, uniforms: FloatArray) -> IndexArray:
     elif position > 1.0 - WHOLE_UNIT and not taken and (count == 0 or rows[count - 1] != last):
         rows[count] = last
         count += 1
-    return rows[:count].copy()
+    return count
 
 
 @jit(ROW_SUMS)
@@ -210,7 +212,7 @@ def inner_products(points: AnyArray, vectors: FloatArray, out: FloatArray) -> No
             out[i, k] = total
 
 
-@jit(ROW_SUMS)
+@part(ROW_SUMS)
 def _squares(values: AnyArray, start: int, stop: int, scale: float) -> float:
     """Sum of squares, in units of `scale`."""
     total = 0.0

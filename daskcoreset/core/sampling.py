@@ -277,8 +277,9 @@ def systematic_walk(inclusion: FloatArray, uniforms: FloatArray) -> IndexArray:
     """
     from daskcoreset.core import rowwise_numba as loops
 
-    rows: IndexArray = loops.walk(inclusion, uniforms)
-    return rows
+    rows = np.empty(len(uniforms) + 1, dtype=np.int64)
+    count = loops.walk(inclusion, uniforms, rows)
+    return rows[:count].copy()
 
 
 def merge_duplicates(indices: IndexArray, weights: FloatArray) -> tuple[IndexArray, FloatArray]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskcoreset.core.linalg import dense_rows, inner_products
+from daskcoreset.core.linalg import dense_rows, inner_products, read_only
 from daskcoreset.core.typing import FloatArray, IndexArray, Points
 from daskcoreset.solvers.kmeans import (
     Partition,
@@ -268,9 +268,10 @@ def _cells(
 
     order = np.concatenate(parts)
     starts, coin_starts = (np.cumsum([0, *map(len, each)]) for each in (parts, coins))
-    rows = dense_rows(points[order])
+    # One loop for both dtypes: it works in float64.
+    rows = dense_rows(points[order]).astype(np.float64, copy=False)
     found: tuple[IndexArray, FloatArray, IndexArray] = loops.cells_of_parts(
-        rows, weights[order], starts, np.concatenate(coins), coin_starts, STEPS
+        read_only(rows), weights[order], starts, np.concatenate(coins), coin_starts, STEPS
     )
     return found
 

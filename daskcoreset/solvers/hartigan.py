@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 
+from daskcoreset.core.linalg import read_only
 from daskcoreset.core.typing import FloatArray
 
 
@@ -102,10 +103,12 @@ class _Cells:
         from daskcoreset.solvers import kmeans_numba as loops
 
         k = len(centers)
-        self.points, self.weights = points, weights
+        self.points, self.weights = read_only(points), weights
         self.centers = np.array(centers, dtype=np.float64)
         self.labels = np.zeros(len(points), dtype=np.int64)
-        loops.nearest_center(points, self.centers, 0, self.labels, np.full(len(points), np.inf))
+        loops.nearest_center(
+            self.points, self.centers, 0, self.labels, np.full(len(points), np.inf)
+        )
         self.mass = np.bincount(self.labels, weights, k).astype(np.float64)
         self.counts = np.bincount(self.labels, minlength=k)
         self.live = np.ones(k, dtype=np.bool_)

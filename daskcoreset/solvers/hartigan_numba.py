@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from daskcoreset.core.jit_numba import IN_ORDER, ROW_SUMS, jit
+from daskcoreset.core.jit_numba import IN_ORDER, ROW_SUMS, jit, part
 from daskcoreset.core.typing import FloatArray, IndexArray, MaskArray
 
 # Part of what a row costs that a move has to gain: less is rounding.
@@ -23,8 +23,9 @@ def movable_rows(  # noqa: PLR0917 - numba takes arguments by position
 ) -> IndexArray:  # pragma: no cover - runs compiled
     """Return the rows that a move into or out of a cell that is `live` would gain by."""
     n, k = points.shape[0], centers.shape[0]
-    some, light = np.flatnonzero(live), 1.0 / mass
-    columns, columns_of_some, light_of_some = centers.T.copy(), centers[some].T.copy(), light[some]
+    all_cells = np.ones(k, np.bool_)
+    columns, light = _columns(centers, mass, all_cells)
+    columns_of_some, light_of_some = _columns(centers, mass, live)
     squares, found, count = np.empty(k), np.empty(n, np.int64), 0
     for i in range(n):
         cell = labels[i]
@@ -40,7 +41,7 @@ def movable_rows(  # noqa: PLR0917 - numba takes arguments by position
             if near:
                 found[count] = i
                 count += 1
-    return found[:count].copy()
+    return found[:count]
 
 
 @jit(IN_ORDER)
@@ -59,8 +60,10 @@ def move_rows(  # noqa: PLR0917 - numba takes arguments by position
     Centers follow every move, and `live` becomes the cells that have changed.
     """
     d, k = points.shape[1], centers.shape[0]
-    columns, light, squares = centers.T.copy(), 1.0 / mass, np.empty(k)
+    live[:] = True
+    columns, light = _columns(centers, mass, live)
     live[:] = False
+    squares = np.empty(k)
     moved, gain = 0, 0.0
     for i in rows:
         cell, weight = labels[i], weights[i]
@@ -89,7 +92,26 @@ def move_rows(  # noqa: PLR0917 - numba takes arguments by position
     return moved, gain
 
 
-@jit(ROW_SUMS)
+@part(IN_ORDER)
+def _columns(
+    centers: FloatArray, mass: FloatArray, live: MaskArray
+) -> tuple[FloatArray, FloatArray]:  # pragma: no cover - runs compiled
+    """Return coordinates of the centers that are live, by column, and one over their masses."""
+    (k, d), count = centers.shape, 0
+    for c in range(k):
+        count += live[c]
+    columns, light = np.empty((d, count)), np.empty(count)
+    at = 0
+    for c in range(k):
+        if live[c]:
+            light[at] = 1.0 / mass[c]
+            for j in range(d):
+                columns[j, at] = centers[c, j]
+            at += 1
+    return columns, light
+
+
+@part(ROW_SUMS)
 def _saved(
     row: FloatArray, weight: float, center: FloatArray, mass: float, count: int
 ) -> float:  # pragma: no cover - runs compiled
@@ -105,7 +127,7 @@ def _saved(
     return mass / rest * weight * total
 
 
-@jit(IN_ORDER)
+@part(IN_ORDER)
 def _is_near(  # noqa: PLR0917 - numba takes arguments by position
     row: FloatArray,
     columns: FloatArray,
@@ -141,7 +163,7 @@ def _is_near(  # noqa: PLR0917 - numba takes arguments by position
     return near > 0
 
 
-@jit(IN_ORDER)
+@part(IN_ORDER)
 def _cheapest(
     weight: float, mass: FloatArray, saved: float, squares: FloatArray
 ) -> tuple[int, float]:  # pragma: no cover - runs compiled

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.linalg import dense_rows
+from daskcoreset.core.linalg import dense_rows, read_only
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.core.validation import as_numbers
 from daskcoreset.solvers.hartigan import hartigan
@@ -133,7 +133,9 @@ def plus_plus(  # noqa: PLR0917 - all of them are always given
     """
     from daskcoreset.solvers import kmeans_numba as loops
 
-    rows: IndexArray = loops.kmeans_plus_plus(points, weights, coins, n_earlier, labels, distances)
+    rows: IndexArray = loops.kmeans_plus_plus(
+        read_only(points), weights, coins, n_earlier, labels, distances
+    )
     return rows
 
 
@@ -243,7 +245,7 @@ def _tiles(points: Points) -> Iterator[tuple[slice, AnyArray]]:
     step = n if isinstance(points, np.ndarray) else max(1, _TILE_NUMBERS // max(1, d))
     for start in range(0, n, max(1, step)):
         rows = slice(start, start + step)
-        yield rows, dense_rows(points[rows])
+        yield rows, read_only(dense_rows(points[rows]))
 
 
 def cells_of(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from daskcoreset.core.jit_numba import IN_ORDER, ROW_SUMS, jit
+from daskcoreset.core.jit_numba import IN_ORDER, ROW_SUMS, jit, part
 from daskcoreset.core.lanes_numba import CENTERS, lanes, lay_out, meet_centers
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
@@ -43,7 +43,7 @@ def nearest_center(
                 distances[start + i] = smallest[i]
 
 
-@jit(ROW_SUMS)
+@part(ROW_SUMS)
 def _approach(
     points: AnyArray, row: int, label: int, labels: IndexArray, distances: FloatArray
 ) -> None:  # pragma: no cover - runs compiled
@@ -59,7 +59,7 @@ def _approach(
             labels[i] = label
 
 
-@jit(IN_ORDER)
+@part(IN_ORDER)
 def _share(weight: float, distance: float, fresh: bool) -> float:
     """Return what a row counts in a draw; a row without weight may lie at any distance."""
     return weight if fresh or not weight > 0.0 else weight * distance
@@ -86,7 +86,7 @@ def kmeans_plus_plus(  # noqa: PLR0917 - numba takes arguments by position
         for i in range(n):
             total += _share(weights[i], distances[i], fresh)
         if total == 0.0:  # every row is a center already
-            return rows[:c].copy()
+            return rows[:c]
         running, chosen = 0.0, -1
         for i in range(n):
             share = _share(weights[i], distances[i], fresh)
@@ -148,7 +148,7 @@ def cell_costs(
 _FEW_ROWS = 48
 
 
-@jit(ROW_SUMS)
+@part(ROW_SUMS)
 def _nearest_of_few(
     points: AnyArray, centers: FloatArray, labels: IndexArray
 ) -> None:  # pragma: no cover - runs compiled
@@ -166,7 +166,7 @@ def _nearest_of_few(
                 labels[i] = c
 
 
-@jit(IN_ORDER)
+@part(IN_ORDER)
 def _moved(
     points: AnyArray, weights: FloatArray, labels: IndexArray, centers: FloatArray
 ) -> int:  # pragma: no cover - runs compiled
@@ -177,7 +177,8 @@ def _moved(
     count = 0
     for c in range(k):
         if mass[c] > 0.0:
-            centers[count] = centers[c] + shift[c] / mass[c]
+            for j in range(centers.shape[1]):
+                centers[count, j] = centers[c, j] + shift[c, j] / mass[c]
             count += 1
     return count
 
@@ -205,15 +206,17 @@ def cells_of_parts(  # noqa: PLR0917 - numba takes arguments by position
         Cells of every part.
     """
     n, d = points.shape
-    labels, distances = np.zeros(n, np.int64), np.full(n, np.inf)
+    labels, distances = np.zeros(n, np.int64), np.empty(n)
+    distances[:] = np.inf
+    no_cell = np.int64(0)  # no constant, for which loops would be compiled once more
     all_centers, counts = np.empty((coins.shape[0], d)), np.empty(starts.shape[0] - 1, np.int64)
     total = 0
-    for part in range(counts.shape[0]):
-        first, stop = starts[part], starts[part + 1]
+    for which in range(counts.shape[0]):
+        first, stop = starts[which], starts[which + 1]
         rows, u = points[first:stop], weights[first:stop]
         own, gaps = labels[first:stop], distances[first:stop]
-        some = coins[coin_starts[part] : coin_starts[part + 1]]
-        seeds = kmeans_plus_plus(rows, u, some, 0, own, gaps)
+        some = coins[coin_starts[which] : coin_starts[which + 1]]
+        seeds = kmeans_plus_plus(rows, u, some, no_cell, own, gaps)
         k = seeds.shape[0]
         centers = all_centers[total : total + k]
         cost = 0.0
@@ -229,7 +232,7 @@ def cells_of_parts(  # noqa: PLR0917 - numba takes arguments by position
                     _nearest_of_few(rows, centers[:k], own)
                 else:
                     gaps[:] = np.inf
-                    nearest_center(rows, centers[:k], 0, own, gaps)
-        counts[part] = k
+                    nearest_center(rows, centers[:k], no_cell, own, gaps)
+        counts[which] = k
         total += k
-    return labels, all_centers[:total].copy(), counts
+    return labels, all_centers[:total], counts

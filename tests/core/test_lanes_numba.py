@@ -26,6 +26,24 @@ def width_of(values: AnyArray) -> int:
     return lanes.lanes(values)  # type: ignore[no-any-return]
 
 
+@jit(IN_ORDER)
+def lay_out(points: AnyArray, start: int, stop: int, tile: AnyArray) -> None:
+    lanes.lay_out(points, start, stop, tile)
+
+
+@jit(IN_ORDER)
+def gap_sums(  # noqa: PLR0917 - numba takes arguments by position
+    points: AnyArray,
+    weights: FloatArray,
+    start: int,
+    stop: int,
+    center: FloatArray,
+    squared: bool,
+    out: FloatArray,
+) -> None:
+    rowwise_numba._gap_sums(points, weights, start, stop, center, squared, out)
+
+
 @st.composite
 def some_rows(draw: st.DrawFn) -> AnyArray:
     """Rows of any number and width, in any order of their numbers, with steps of other arrays."""
@@ -51,7 +69,7 @@ def test_lay_out__has_columns_of_panels_side_by_side(
     width = width_of(np.empty(0, dtype))
     panels = -(-(stop - start) // width)
     tile = np.full(panels * width * d, -77.0, dtype)
-    lanes.lay_out(points, start, stop, tile)
+    lay_out(points, start, stop, tile)
 
     expected = np.full((panels * width, d), -77.0, dtype)
     expected[: stop - start] = points[start:stop]
@@ -130,7 +148,7 @@ def test_sums_of_gaps__are_those_of_all_rows_and_columns(
     center, out = (np.full(d + lanes.COLUMNS - 1, np.nan) for _ in range(2))
     center[:d] = rng.integers(-9, 9, size=d)
     before = points.copy()
-    rowwise_numba._gap_sums(points, weights, start, stop, center, squared, out)
+    gap_sums(points, weights, start, stop, center, squared, out)
 
     gaps = points[start:stop].astype(np.float64) - center[:d]
     assert_array_equal(out[:d], weights[start:stop] @ (gaps**2 if squared else gaps))

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from daskcoreset.core import moments
+from daskcoreset.core import moments, rowwise_numba
 from daskcoreset.core.linalg import first_nonfinite_row, squared_distances
 from daskcoreset.core.moments import column_moments
 from daskcoreset.core.sampling import systematic_walk
@@ -260,6 +260,24 @@ def test_loops__compiled_and_numpy_agree(
     compiled, fallback = (out if isinstance(out, tuple) else (out,) for out in (compiled, fallback))
     for one, other in zip(compiled, fallback, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["column_moments", "squared_distances", "largest_bits"])
+def test_loops__get_rows_that_cannot_be_written(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that can would be another type, for which they are compiled once more."""
+    seen, loop = [], getattr(rowwise_numba, name)
+
+    def watched(points: AnyArray, *rest: Any) -> Any:
+        seen.append(points.flags.writeable)
+        return loop(points, *rest)
+
+    monkeypatch.setattr(rowwise_numba, name, watched)
+    points = np.ones((3, 2))
+    column_moments(points, np.ones(3))
+    squared_distances(points, np.zeros(2))
+    assert first_nonfinite_row(points) == -1
+    assert seen == [False]
+    assert points.flags.writeable
 
 
 @both

@@ -52,7 +52,13 @@ def first_beyond(values: AnyArray, most: Any) -> int:
     return -1
 
 
-def walk(inclusion: FloatArray, uniforms: FloatArray) -> IndexArray:
+def walk(inclusion: FloatArray, uniforms: FloatArray, rows: IndexArray) -> int:
+    found = _walked(inclusion, uniforms)
+    rows[: len(found)] = found
+    return len(found)
+
+
+def _walked(inclusion: FloatArray, uniforms: FloatArray) -> list[int]:
     # The loop is sequential, whoever runs it: without numba it is the same loop, interpreted.
     rows: list[int] = []
     before, unit, position, target, taken = 0, 0, 0.0, float(uniforms[0]), False
@@ -66,7 +72,7 @@ def walk(inclusion: FloatArray, uniforms: FloatArray) -> IndexArray:
             continue
         position, unit = position - 1.0, unit + 1
         if unit == len(uniforms):
-            return np.array(rows, dtype=np.int64)
+            return rows
         crossed, before, taken = taken and rows[-1] == i, len(rows), False
         uniform = float(uniforms[unit])
         chance = 0.0 if crossed else position / (1.0 - share + position)
@@ -80,7 +86,7 @@ def walk(inclusion: FloatArray, uniforms: FloatArray) -> IndexArray:
         del rows[before:]
     elif position > 1.0 - WHOLE_UNIT and not taken and rows[-1:] != [int(positive[-1])]:
         rows.append(int(positive[-1]))
-    return np.array(rows, dtype=np.int64)
+    return rows
 
 
 def bisection_order(points: AnyArray, mass: FloatArray, max_aligned: float) -> IndexArray:
