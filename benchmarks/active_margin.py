@@ -201,8 +201,6 @@ def table(results: list[dict[str, Any]], counts: list[int]) -> str:
 
 def report(data: dict[str, Any]) -> str:
     """Return the tables, and who is ahead where."""
-    if "stamp" not in data:
-        return f"{table(data['results'], data['labels'])}"
     intro = (
         f"Mean of {data['stamp']['seeds']} seeds in percent, with the half width of its 95 % "
         "interval. Every method reads the pool once a label, but for random rows. "

@@ -55,7 +55,8 @@ class Task:
     def behind(self, line: Line) -> float:
         """Return how far a line is behind the peer; below zero it is ahead."""
         ours, theirs = line.means
-        ours, theirs = (-ours, -theirs) if self.more else (ours, theirs)
+        if self.more:
+            ours, theirs = theirs, ours
         return ours / theirs - 1 if self.ratio else ours - theirs
 
     def shown(self, values: Sequence[float] | np.ndarray) -> str:
