@@ -125,6 +125,9 @@ def test_hartigan__no_move_is_left(  # noqa: PLR0917 - hypothesis fills them
         own = labels == cell
         means[cell] = np.average(points[own], axis=0, weights=weights[own])
     gains = plain_loops.transfer_gains(points, weights, labels, means, mass, counts)
+    # Of two cells at one place the second one may hold rows, which `labels` give to the first.
+    twins = (found[:, np.newaxis] == found).all(axis=2).sum(axis=1) > 1
+    gains[:, twins & (counts == 0)] = 0.0
     assert gains.max() <= 1e-8 * before
 
 
