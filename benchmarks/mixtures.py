@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from pathlib import Path
 from typing import Any
 
 import common
@@ -25,6 +24,8 @@ from sklearn.mixture import GaussianMixture
 
 from daskcoreset.datasets import load
 from daskcoreset.estimators import CoresetGaussianMixture
+
+NAME = "mixtures"
 
 # Components, type of covariance.
 REAL = {
@@ -210,14 +211,14 @@ def main() -> None:
     )
     options = parser.parse_args()
     if options.only_all_rows:
-        data = common.read(Path(__file__).stem, options.out)
+        data = common.read(NAME, options.out)
         for name in common.loadable(options.sets, *MADE):
             score = score_of_all(rows_of(name), *{**REAL, **MADE}[name])
             print(name, f"{score:.3f}", flush=True)
             data["results"] = [
                 one | {"all": score} if one["set"] == name else one for one in data["results"]
             ]
-        common.write(Path(__file__).stem, data, options.out, report)
+        common.write(NAME, data, options.out, report)
         return
     results = []
     for name in common.loadable(options.sets, *MADE):
@@ -229,7 +230,7 @@ def main() -> None:
             results.append(one | compare(X, k, kind, size, options.seeds))
             data = {"stamp": common.stamp(seeds=options.seeds), "results": results}
             print(report(data).splitlines()[-3], flush=True)
-            common.write(Path(__file__).stem, data, options.out, report)
+            common.write(NAME, data, options.out, report)
 
 
 if __name__ == "__main__":
