@@ -25,6 +25,8 @@ from sklearn.mixture import GaussianMixture
 from daskcoreset.datasets import load
 from daskcoreset.estimators import CoresetGaussianMixture
 
+NAME = "mixtures"
+
 # Components, type of covariance.
 NAME = "mixtures"
 REAL = {
