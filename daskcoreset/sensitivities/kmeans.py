@@ -85,8 +85,8 @@ def rough_cells(
     -----
     Beside the distances of all rows to all centers a round takes one sum over the rows and one
     draw, by costs, of the sample in which k-means++ goes on. What is left of the cost of that
-    sample tells, within some percent, what a round would do. So the cost of the seeds is at most
-    twice what it would be after another round. No table of n x k numbers is made.
+    sample tells, within some percent, what a round would do. So the cost of fewer than 4 k seeds is
+    at most twice what it would be after another round. No table of n x k numbers is made.
 
     Examples
     --------
