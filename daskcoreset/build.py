@@ -253,7 +253,9 @@ def build(
         such as ``"data/*.parquet"`` or a list of paths, whose rows follow one another. Integers,
         booleans, float16 and bfloat16 (of ml_dtypes) are promoted, block by block; float32
         stays float32. All sums are float64; rows less than about
-        :math:`10^{-154}` apart have squared distances of zero, and count as equal. Blocks that
+        :math:`10^{-162}` apart have squared distances of zero, and count as equal. Where they
+        are up to :math:`10^{-150}` apart, one over those may overflow, and an error asks for
+        scaled ones; so it may with weights of less than :math:`10^{-290}`. Blocks that
         are not what their Dask array declares are errors: other rows or columns, and dtypes that
         would change values, such as float64 where float32 was declared. Of the same rows in the
         same blocks, dense or sparse, systematic draws are the same; the weights of "lightweight"
