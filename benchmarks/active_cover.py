@@ -254,17 +254,13 @@ def _pool_lines(pool: dict[str, Any]) -> list[str]:
     made = pool["stamp"]
     rows = []
     for name, found in pool["seconds"].items():
-        walls, processors = np.array(found).T
-        cells = [
-            f"{np.median(times):.1f} ({times.min():.1f} to {times.max():.1f})"
-            for times in (walls, processors)
-        ]
-        rows.append([name, *cells, 1])
+        clocks = zip(*found, strict=True)
+        rows.append([name, *(common.median_cell(times, ".1f") for times in clocks), 1])
     return [
         "",
         f"From a pool of {made['rows']:,} rows of 20 columns, drawn when they are read: a batch of",
         f"{made['batch']} rows by cover, beside a plain read that draws the same rows and keeps",
-        f"none. Medians of {len(walls)} in turns, and the least and the most.",
+        f"none. Medians of {len(found)} in turns, and the least and the most.",
         common.stamped(pool),
         "",
         *common.table(["", "seconds", "of the processor", "reads of the pool"], rows),

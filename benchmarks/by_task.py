@@ -97,13 +97,13 @@ def _named(one: dict[str, Any]) -> str:
     return f"{one['set']}, k = {one['k']}, {one['size']:,}"
 
 
+_KINDS = ("rows", "centroids")
+
+
 def _centroids(data: dict[str, Any]) -> Iterator[Line]:
     for one in data["results"]:
         rows, cells = (np.array(one[kind]["cost"]) / one["whole"] - 1 for kind in _KINDS)
         yield Line(_named(one), cells, rows)
-
-
-_KINDS = ("rows", "centroids")
 
 
 def _off(query: str | None = None) -> Callable[[dict[str, Any]], Iterator[Line]]:
@@ -194,14 +194,12 @@ def _divergence(peer: str) -> Callable[[dict[str, Any]], Iterator[Line]]:
 
     def lines(data: dict[str, Any]) -> Iterator[Line]:
         for result in data["results"]:
-            own = {key: v for key, v in result["costs"].items() if key.startswith("hard")}
-            best = min(min(values) for values in own.values())
-            excess = {key: np.array(values) / best - 1 for key, values in own.items()}
-            for key, ours in excess.items():
-                _, method, size = key.split("|")
-                if method == "strong":
-                    other = excess[f"hard|{peer}|{0 if peer in bregman.PEERS else size}"]
-                    yield Line(f"{result['set']}, {int(size):,}", ours, other)
+            for size in bregman.SIZES:
+                ours, theirs = (
+                    bregman.excess(result, "hard", method, 0 if method in bregman.PEERS else size)
+                    for method in ("strong", peer)
+                )
+                yield Line(f"{result['set']}, {size:,}", ours, theirs)
 
     return lines
 

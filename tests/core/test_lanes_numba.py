@@ -26,22 +26,9 @@ def width_of(values: AnyArray) -> int:
     return lanes.lanes(values)  # type: ignore[no-any-return]
 
 
-@jit(IN_ORDER)
-def lay_out(points: AnyArray, start: int, stop: int, tile: AnyArray) -> None:
-    lanes.lay_out(points, start, stop, tile)
-
-
-@jit(IN_ORDER)
-def gap_sums(  # noqa: PLR0917 - numba takes arguments by position
-    points: AnyArray,
-    weights: FloatArray,
-    start: int,
-    stop: int,
-    center: FloatArray,
-    squared: bool,
-    out: FloatArray,
-) -> None:
-    rowwise_numba._gap_sums(points, weights, start, stop, center, squared, out)
+# Parts of loops, which are compiled for loops alone, as loops of their own.
+lay_out = jit(IN_ORDER)(lanes.lay_out)
+gap_sums = jit(IN_ORDER)(rowwise_numba._gap_sums)
 
 
 @st.composite
