@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -220,8 +220,9 @@ def n_clusters_of(coreset: Coreset) -> int | None:
     return None if known is None else int(known)
 
 
-# Version of the layout of a stored coreset; one higher whenever an older reader would fail.
-SCHEMA_VERSION = 1
+# Versions of the layout of a stored coreset; one higher whenever an older reader would fail. The
+# second has rows of cells; a coreset without any is written in the first.
+SCHEMA_VERSION, OLDEST_VERSION = 2, 1
 
 _KIND = "coreset"
 
@@ -246,14 +247,19 @@ class Coreset(WeightedPoints):
     constant : float, default 0
         Cost of every solution beyond that of the weighted rows: where the rows are centroids of
         cells (``representatives="centroids"`` of `daskcoreset.StrongKMeans` and others), the cost
-        in the cells. What computes costs on a coreset adds it; a sum of one's own has to.
+        in the cells. `cost` adds it; a sum of one's own has to.
+    cell_rows : WeightedPoints or None, default None
+        Of centroids a row of the data drawn from each of their cells, with weights by which sums
+        over all rows are estimated: `cost` learns from them what rows save that are nearer to
+        another center than their centroid is. None in coresets that were stored before there
+        were any; costs on these are too high.
 
     Raises
     ------
     InvalidInputError
         As in `WeightedPoints`; also if there are no rows, `constant` is no finite number of at
-        least zero, or ``m``, ``n``, ``d`` or ``columns`` of
-        the provenance contradict the arrays.
+        least zero, `cell_rows` are not as many as the points, or ``m``, ``n``, ``d`` or
+        ``columns`` of the provenance contradict the arrays.
     InvalidTypeError
         As in `WeightedPoints`; also if the provenance is not plain JSON.
 
@@ -280,6 +286,7 @@ class Coreset(WeightedPoints):
     provenance: Mapping[str, Any] = field(default_factory=dict)
     coordinates: Mapping[str, AnyArray] = field(default_factory=dict)
     constant: float = 0.0
+    cell_rows: WeightedPoints | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -291,6 +298,12 @@ class Coreset(WeightedPoints):
             msg = f"constant is {shown(self.constant)}; pass a finite number of at least zero"
             raise InvalidInputError(msg)
         object.__setattr__(self, "constant", float(self.constant))
+        cells = self.cell_rows
+        if cells is not None and not isinstance(cells, WeightedPoints):
+            raise InvalidTypeError(f"cell_rows is {a_type(cells)}; pass WeightedPoints")
+        if cells is not None and cells.points.shape != self.points.shape:
+            msg = f"cell_rows has shape {cells.points.shape} and points has {self.points.shape}; "
+            raise InvalidInputError(msg + "give a row of the cell of every point")
         try:
             frozen = freeze(self.provenance)
         except RecursionError:
@@ -303,7 +316,7 @@ class Coreset(WeightedPoints):
 
     def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
         cls, arguments = super().__reduce__()
-        plain = thaw(self.provenance), dict(self.coordinates), self.constant
+        plain = thaw(self.provenance), dict(self.coordinates), self.constant, self.cell_rows
         return cls, (*arguments[: -len(plain)], *plain)
 
     def __repr__(self) -> str:
@@ -358,6 +371,7 @@ class Coreset(WeightedPoints):
             and bool(self.provenance == other.provenance)
             and same_coordinates(self.coordinates, other.coordinates)
             and self.constant == other.constant
+            and _same_rows(self.cell_rows, other.cell_rows)
         )
 
     @property
@@ -390,7 +404,8 @@ class Coreset(WeightedPoints):
         -------
         Coreset
             Rows in the order of the arguments. Weights are unchanged, so totals add, and so do the
-            constants of centroids; the provenance lists the parts.
+            constants of centroids; rows of a part without cells stand for their own. The
+            provenance lists the parts.
 
         Raises
         ------
@@ -433,8 +448,54 @@ class Coreset(WeightedPoints):
         together = union_of_coordinates([part.coordinates for part in parts])
         constant = math.fsum(part.constant for part in parts)
         return Coreset(
-            union.points, union.weights, indices, union.labels, record, together, constant
+            union.points,
+            union.weights,
+            indices,
+            union.labels,
+            record,
+            together,
+            constant,
+            _union_of_cells(parts, moves),
         )
+
+    def cost(self, solutions: Any, objective: Any = None) -> Any:
+        """Cost of solutions on this coreset: an estimate of their cost on the data.
+
+        The weighted sum of the losses of its rows. Of centroids the cost in their cells is added,
+        and what their rows save that are nearer to another center is taken off, as `cell_rows`
+        tell. Nothing is read.
+
+        Parameters
+        ----------
+        solutions : array-like of shape (k, d), estimator with ``coef_``, or sequence of such
+            Centers, or what else the cost is about.
+        objective : Objective, optional
+            The cost; by default that for which the coreset was made. For coresets that are made
+            for none, `daskcoreset.objectives` has them.
+
+        Returns
+        -------
+        float, or ndarray of shape (n_solutions,), float64
+            One cost for one solution, else one for each. For solutions that do not depend on
+            the draw it is unbiased where weights are (neither normalised nor calibrated); for those
+            that were fitted to the coreset it is too low on average, and `audit` says by how much.
+
+        Raises
+        ------
+        InvalidInputError
+            A solution does not fit; the coreset is made for no cost, or its centroids for another.
+
+        Examples
+        --------
+        >>> import numpy as np, daskcoreset
+        >>> X = np.random.default_rng(0).normal(size=(20_000, 3))
+        >>> coreset = daskcoreset.build(X, size=1000, random_state=0)
+        >>> on_all = daskcoreset.metrics.kmeans_cost(X, X[:5])
+        >>> bool(abs(coreset.cost(X[:5]) / on_all - 1) < 0.1)
+        True
+        """
+        above = import_module("daskcoreset.metrics.audit")
+        return above.cost_of_solutions(self, solutions, objective)
 
     def audit(self, X: Any, y: Any = None, **options: Any) -> Any:
         """Compare costs on this coreset with those on all data, in one read.
@@ -614,7 +675,7 @@ class Coreset(WeightedPoints):
             store,
             *stored_coreset(self),
             kind=_KIND,
-            schema_version=SCHEMA_VERSION,
+            schema_version=OLDEST_VERSION if self.cell_rows is None else SCHEMA_VERSION,
             overwrite=overwrite,
             storage_options=storage_options,
         )
@@ -644,7 +705,11 @@ class Coreset(WeightedPoints):
             far more memory than is stored of it, see `daskcoreset.trusted_stores`.
         """
         arrays, attributes = read_group(
-            store, kind=_KIND, schema_version=SCHEMA_VERSION, storage_options=storage_options
+            store,
+            kind=_KIND,
+            schema_version=SCHEMA_VERSION,
+            oldest=OLDEST_VERSION,
+            storage_options=storage_options,
         )
         with refuse_inconsistent(
             f"{location_name(store)}: not a consistent coreset", "build it again"
@@ -660,7 +725,8 @@ class Coreset(WeightedPoints):
             ``points``, ``weights``, ``indices`` and, if there are any, ``labels``, with the
             provenance as a JSON text among the attributes; `coordinates` are coordinates of the
             rows, and names of columns those of the features. xarray has no sparse matrix, so
-            sparse points appear as the three vectors of their CSR form, as in the store.
+            sparse points appear as the three vectors of their CSR form, as in the store. Of
+            centroids there are `cell_points`, `cell_weights` and `cell_indices` of `cell_rows`.
 
         Raises
         ------
@@ -671,6 +737,8 @@ class Coreset(WeightedPoints):
             "xarray", 'xarray is not installed; pip install "daskcoreset[xarray]" brings it'
         )
         arrays, dims, attributes = to_arrays(self)
+        cells, dims_of_cells = _named_cells(self.cell_rows)
+        arrays, dims = arrays | cells, dims | dims_of_cells
         columns = self.provenance.get("columns")
         coords: dict[str, Any] = {} if columns is None else {"feature": list(columns)}
         taken = {*arrays, "feature", "row"}
@@ -698,7 +766,8 @@ class Coreset(WeightedPoints):
         -------
         pandas.DataFrame
             Features under the names in ``provenance["columns"]`` or ``x0``, ``x1``, …;
-            sparse points in sparse columns. Of centroids ``attrs["constant"]`` is `constant`.
+            sparse points in sparse columns. Of centroids ``attrs["constant"]`` is `constant`, and
+            `cell_rows` are left out.
 
         Raises
         ------
@@ -738,6 +807,8 @@ def stored_coreset(
     attributes["provenance"] = thaw(coreset.provenance)
     if coreset.constant:
         attributes["constant"] = coreset.constant
+    cells, dims_of_cells = _named_cells(coreset.cell_rows)
+    arrays, dims = arrays | cells, dims | dims_of_cells
     if coreset.coordinates:
         stored, attributes["coordinates"] = stored_coordinates(coreset.coordinates)
         arrays, dims = arrays | stored, dims | dict.fromkeys(stored, ("row",))
@@ -747,8 +818,53 @@ def stored_coreset(
 def loaded_coreset(arrays: dict[str, AnyArray], attributes: Mapping[str, Any]) -> Coreset:
     """Return the coreset of what `stored_coreset` returned."""
     coordinates = loaded_coordinates(arrays, attributes.get("coordinates", {}))
+    named = [name for name in arrays if name.startswith(_OF_CELLS)]
+    cells = {name.removeprefix(_OF_CELLS): arrays.pop(name) for name in named}
     part = from_arrays(arrays, attributes)
-    record, constant = attributes["provenance"], attributes.get("constant", 0.0)
     return Coreset(
-        part.points, part.weights, part.indices, part.labels, record, coordinates, constant
+        part.points,
+        part.weights,
+        part.indices,
+        part.labels,
+        attributes["provenance"],
+        coordinates,
+        attributes.get("constant", 0.0),
+        from_arrays(cells, {}) if cells else None,
     )
+
+
+# What the names of the arrays of rows of cells begin with.
+_OF_CELLS = "cell_"
+
+
+def _named_cells(
+    cell_rows: WeightedPoints | None,
+) -> tuple[dict[str, AnyArray], dict[str, tuple[str, ...]]]:
+    """Return the arrays of rows of cells, and their dimensions."""
+    if cell_rows is None:
+        return {}, {}
+    arrays, dims, _ = to_arrays(cell_rows)
+    return tuple({f"{_OF_CELLS}{name}": each for name, each in of.items()} for of in (arrays, dims))  # type: ignore[return-value]
+
+
+def _union_of_cells(parts: Sequence[Coreset], moves: Sequence[int]) -> WeightedPoints | None:
+    """Return rows of the cells of all parts: of points that are rows themselves.
+
+    None where there are no centroids, or some of which none are known.
+    """
+    if not any(part.of_centroids for part in parts):
+        return None
+    found = []
+    for part, move in zip(parts, moves, strict=True):
+        rows = part.cell_rows
+        if rows is None:
+            if part.of_centroids:
+                return None
+            points = part.points if isinstance(part.points, np.ndarray) else part.points.toarray()
+            rows = WeightedPoints(points, part.weights, part.indices)
+        found.append(replace(rows, indices=rows.indices + move))
+    return concatenate(found)
+
+
+def _same_rows(one: WeightedPoints | None, other: WeightedPoints | None) -> bool:
+    return one is other or (one is not None and other is not None and one.equals(other))

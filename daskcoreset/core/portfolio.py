@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # Version of the layout of a stored portfolio; one higher whenever an older reader would fail.
-SCHEMA_VERSION = 1
+# The second has members with rows of cells; without any the first is written.
+SCHEMA_VERSION, OLDEST_VERSION = 2, 1
 
 _KIND = "portfolio"
 
@@ -294,6 +295,7 @@ class Portfolio(Mapping[str, Coreset]):
                     axis if axis == _SHARED else f"{_prefix(i)}{axis}" for axis in axes[part]
                 )
             records.append({**attributes, "name": name})
+        of_cells = any(member.cell_rows is not None for _, member in members)
         summary = None
         if self.summary is not None:
             parts, summary = self.summary.to_stored()
@@ -306,7 +308,7 @@ class Portfolio(Mapping[str, Coreset]):
             dims,
             {"members": records, "provenance": thaw(self.provenance), "summary": summary},
             kind=_KIND,
-            schema_version=SCHEMA_VERSION,
+            schema_version=SCHEMA_VERSION if of_cells else OLDEST_VERSION,
             overwrite=overwrite,
             storage_options=storage_options,
         )
@@ -331,6 +333,7 @@ class Portfolio(Mapping[str, Coreset]):
             store,
             kind=_KIND,
             schema_version=SCHEMA_VERSION,
+            oldest=OLDEST_VERSION,
             storage_options=storage_options,
             explain=_explained,
         )

@@ -128,6 +128,7 @@ def read_group(
     *,
     kind: str,
     schema_version: int,
+    oldest: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     explain: Explain | None = None,
 ) -> tuple[dict[str, AnyArray], dict[str, Any]]:
@@ -140,7 +141,9 @@ def read_group(
     kind : str
         The kind it must be of.
     schema_version : int
-        The version the caller reads.
+        The newest version the caller reads.
+    oldest : int, optional
+        The oldest; `schema_version` by default.
     storage_options : mapping, optional
         As in `write_group`.
     explain : callable, optional
@@ -172,10 +175,12 @@ def read_group(
     """
     target, path = resolve(store, storage_options)
     if path is not None:
-        contents = read_folder(path, kind=kind, schema_version=schema_version, explain=explain)
+        contents = read_folder(
+            path, kind=kind, schema_version=schema_version, oldest=oldest, explain=explain
+        )
     else:
         contents = read_contents(
-            target, place_name(target), kind, schema_version, schema_version, explain=explain
+            target, place_name(target), kind, schema_version, oldest, explain=explain
         )
     return dict(contents.arrays), dict(contents.attributes)
 
@@ -197,10 +202,8 @@ def read_folder(
     Parameters
     ----------
     path : Path
-    kind, schema_version
+    kind, schema_version, oldest
         As in `read_group`.
-    oldest : int, optional
-        The oldest version that will do; `schema_version` by default.
     find_problem : callable, optional
         Returns what else is wrong with a header, or None.
     explain : callable, optional

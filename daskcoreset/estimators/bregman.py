@@ -35,7 +35,7 @@ from daskcoreset.estimators.scoring import weighted_sum
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
-from daskcoreset.objectives import Distortion, constant_of
+from daskcoreset.objectives import Distortion, check_centroids, cost_on
 from daskcoreset.sensitivities import BregmanLightweight, Sensitivity, StrongBregman
 from daskcoreset.solvers.bregman import HardClustering, bregman_hard
 from daskcoreset.solvers.bregman_soft import SoftClustering, bregman_soft
@@ -275,7 +275,7 @@ class CoresetBregman(ClusteringModel):
     def _solve(self, coreset: Coreset, seed: int) -> None:
         if self.soft:
             refuse_centroids(coreset, self)
-        constant = constant_of(coreset, Distortion(None, self._divergence))
+        check_centroids(coreset, Distortion(None, self._divergence))
         points, weights, _ = deduplicate(spread_out(coreset.points), coreset.weights)
         distinct = self._distinct_centers(points, coreset)
         init, n_clusters = (None if isinstance(self.init, str) else self.init), self.n_clusters
@@ -298,7 +298,11 @@ class CoresetBregman(ClusteringModel):
             solution = _repeated(solution, self.n_clusters)
         self._solution, self.divergence_ = solution, solution.divergence
         self.cluster_centers_ = solution.centers
-        self.coreset_inertia_ = solution.cost + constant
+        self.coreset_inertia_ = (
+            cost_on(coreset, self._judged_by(), solution.centers)
+            if coreset.of_centroids
+            else solution.cost
+        )
         self.n_iter_, self.converged_ = solution.n_iter, solution.converged
 
     def _judged_by(self) -> Distortion:

@@ -44,7 +44,7 @@ from daskcoreset.estimators.row_attributes import RowAttributes
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.metrics.costs import kmeans_cost
-from daskcoreset.objectives import QuantizationError, constant_of
+from daskcoreset.objectives import QuantizationError, check_centroids, cost_on
 from daskcoreset.sensitivities import Sensitivity
 from daskcoreset.sensitivities.centroids import Representable, Representatives
 from daskcoreset.sensitivities.kmeans import StrongKMeans
@@ -148,8 +148,8 @@ class ClusteringModel(
         if isinstance(rows, InMemoryData):
             labels, self._inertia = self._labels_and_cost(rows)
             self._labels = rows.as_given(labels)
-            if self._given is not None:  # of centroids, perhaps
-                self._inertia += self._given.constant
+            if self._given is not None and self._given.of_centroids:
+                self._inertia = self._given.cost(self.cluster_centers_)
         elif self.compute_inertia:
             self._inertia = self._cost(rows)
 
@@ -192,8 +192,9 @@ class ClusteringModel(
         check_is_fitted(self)
         rows = self._open_rows(X, sample_weight, fitted=True)
         if isinstance(rows, InMemoryData):
-            constant = 0.0 if self._given is None else self._given.constant
-            return -self._cost_in_memory(rows) - constant
+            if self._given is not None and self._given.of_centroids:
+                return -float(self._given.cost(self.cluster_centers_))
+            return -self._cost_in_memory(rows)
         return -self._cost(rows)
 
     def centers_to_xarray(self) -> Any:
@@ -319,9 +320,9 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         without dimensions, which reads the data when it is computed, unless `compute_inertia` is
         set; `coreset_inertia_` costs nothing.
     coreset_inertia_ : float
-        The same sum over the coreset, its constant included, which estimates it: with centroids
-        mostly a little above it, with few rows a cluster far below
-        (``docs/guide/clustering.md``).
+        The cost on the coreset, ``coreset_.cost(cluster_centers_)``, which estimates it: too low
+        on average, as centers were fitted to the rows drawn. Of centroids these are 20,000 at
+        least, and it is a little below; with few rows a cluster far (``docs/guide/clustering.md``).
     n_iter_ : int
         Steps of the best run, and passes over single rows after it that moved any.
     n_features_in_ : int
@@ -494,7 +495,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         return replace(method, representatives=wanted)
 
     def _solve(self, coreset: Coreset, seed: int) -> None:
-        constant = constant_of(coreset, QuantizationError())
+        check_centroids(coreset, QuantizationError())
         points, weights, _ = deduplicate(spread_out(coreset.points), coreset.weights)
         self._warn_wide(points, weights)
         distinct = self._distinct_centers(points, coreset)
@@ -506,8 +507,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         if self.metric == "cosine":
             steps = STEPS if distinct is None and self.solver == "scikit-learn" else 0
             self.cluster_centers_ = unit_centers(points, weights, self.cluster_centers_, steps)
-        sample = InMemoryData(coreset.points, None, coreset.weights)
-        self.coreset_inertia_ = self._cost_in_memory(sample) + constant
+        self.coreset_inertia_ = cost_on(coreset, QuantizationError(), self.cluster_centers_)
 
     def _solved(self, points: Points, weights: FloatArray, seed: int) -> Centers:
         if self.solver == "parts":

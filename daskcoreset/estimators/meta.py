@@ -276,8 +276,9 @@ class CoresetEstimator(RowAttributes):
             self._labels = data.as_given(self.estimator_.predict(data.X))
             if self._centers() is not None:
                 _, distances = nearest(data.X, self.cluster_centers_, threads=True)
-                constant = 0.0 if self._given is None else self._given.constant
-                self._inertia = weighted_cost(distances, data.sample_weight) + constant
+                self._inertia = weighted_cost(distances, data.sample_weight)
+                if self._given is not None and self._given.of_centroids:
+                    self._inertia = self._given.cost(self.cluster_centers_)
         return self
 
     def _labels_as_given(self, data: InMemoryData | None) -> AnyArray | None:

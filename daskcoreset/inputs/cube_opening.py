@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from daskcoreset.core.boxes import Box
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.secrets import without_secrets
+from daskcoreset.core.typing import IndexArray
 from daskcoreset.inputs.cube_arrays import Plane, box_loader, dask_chunks, dask_rows, merged_chunks
 from daskcoreset.inputs.cube_weights import variable_of
 from daskcoreset.inputs.cubes import Cube, Layout, layout_of
@@ -240,13 +242,20 @@ def placed(coreset: Coreset, cube: Cube | None) -> Coreset:
         return coreset
     boxes = cube.boxes()
     starts = np.cumsum([0, *map(len, boxes)])
-    blocks = np.searchsorted(starts, coreset.indices, side="right") - 1
-    numbers = np.empty(len(coreset), dtype=np.int64)
-    for block in np.unique(blocks).tolist():
-        inside = blocks == block
-        numbers[inside] = boxes[block].numbers(coreset.indices[inside] - starts[block])
+
+    def numbers_of(rows: IndexArray) -> IndexArray:
+        blocks = np.searchsorted(starts, rows, side="right") - 1
+        numbers = np.empty(len(rows), dtype=np.int64)
+        for block in np.unique(blocks).tolist():
+            inside = blocks == block
+            numbers[inside] = boxes[block].numbers(rows[inside] - starts[block])
+        return numbers
+
+    numbers = numbers_of(coreset.indices)
     order = np.argsort(numbers, kind="stable")
-    rows, numbers = coreset.take(order), numbers[order]
+    rows, numbers, cells = coreset.take(order), numbers[order], coreset.cell_rows
+    if cells is not None:
+        cells = replace(cells.take(order), indices=numbers_of(cells.indices[order]))
     where = {
         "sample_dims": list(cube.dims),
         "sample_shape": list(cube.shape),
@@ -260,6 +269,7 @@ def placed(coreset: Coreset, cube: Cube | None) -> Coreset:
         {**coreset.provenance, **where},
         cube.coordinates(numbers),
         coreset.constant,
+        cells,
     )
 
 

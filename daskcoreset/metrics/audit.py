@@ -40,7 +40,7 @@ from daskcoreset.objectives import (
     LinearCost,
     Objective,
     QuantizationError,
-    constant_of,
+    cost_on,
     objective_for,
 )
 
@@ -451,8 +451,7 @@ def audit(
         objective = objective_for(coreset.provenance, n_clusters, rows)
         objective = _judging(objective, coreset, labelled, solutions)
     names, candidates = candidate_solutions(objective, rows, solutions, seed)
-    constant = constant_of(coreset, objective)
-    on_coreset = np.array([objective.cost(rows, solution) for solution in candidates]) + constant
+    on_coreset = np.array([cost_on(coreset, objective, solution) for solution in candidates])
     if sample_size is None:
         sample_size = max(_MIN_SAMPLE, len(coreset))
     size = as_int("sample_size", sample_size)
@@ -496,6 +495,22 @@ def audit(
         sample_errors=errors,
         _of_sample=of_sample,
     )
+
+
+def cost_of_solutions(coreset: Coreset, solutions: Any, objective: Objective[Any] | None) -> Any:
+    """Return costs of solutions on a coreset, as `Coreset.cost` says."""
+    if objective is not None and not isinstance(objective, Objective):
+        raise InvalidTypeError(f"objective is {objective!r}; pass an Objective.")
+    rows = Block(coreset.points, coreset.weights, coreset.labels)
+    _check_usable(rows)
+    if objective is None:
+        objective = objective_for(coreset.provenance, None, rows)
+        labelled = coreset.labels is not None
+        objective = _judging(objective, coreset, labelled, solutions)
+    _, several = candidate_solutions(objective, rows, solutions, 0)
+    costs = np.array([cost_on(coreset, objective, solution) for solution in several])
+    single = not isinstance(solutions, Mapping) and objective.several(solutions)[0] is solutions
+    return float(costs[0]) if single else costs
 
 
 def _are_linear(solutions: Any) -> bool:

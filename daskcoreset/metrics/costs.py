@@ -32,7 +32,7 @@ from daskcoreset.execution.engine import BlockResults, Engine, Reduction, map_re
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.known_columns import known_blocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
-from daskcoreset.objectives import LinearCost, QuantizationError, constant_of
+from daskcoreset.objectives import LinearCost, QuantizationError, cost_on
 from daskcoreset.objectives.clustering import as_centers
 from daskcoreset.sensitivities import SVM
 
@@ -537,8 +537,7 @@ def distortion(
         raise InvalidTypeError(f"coreset is {shown(coreset)}; pass a Coreset.")
     several, _ = _as_solutions(solutions, coreset.points.shape[1], "solutions")
     on_all = kmeans_cost(X, several, sample_weight)
-    on_coreset = kmeans_cost(coreset.points, several, coreset.weights)
-    on_coreset = on_coreset + constant_of(coreset, QuantizationError())
+    on_coreset = np.array([cost_on(coreset, QuantizationError(), one) for one in several])
     both_zero = (on_all == 0) & (on_coreset == 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(both_zero, 1.0, on_coreset / on_all)

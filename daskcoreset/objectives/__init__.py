@@ -28,7 +28,8 @@ __all__ = [
     "Objective",
     "PinballCost",
     "QuantizationError",
-    "constant_of",
+    "check_centroids",
+    "cost_on",
     "objective_for",
     "recorded",
 ]
@@ -128,10 +129,17 @@ def recorded(objective: Objective[Any] | None, n_clusters: int | None) -> dict[s
     return objective.record()
 
 
-def constant_of(coreset: WeightedPoints, objective: Objective[Any]) -> float:
-    """Return what a cost on the coreset has beyond that of its weighted rows.
+def cost_on(coreset: WeightedPoints, objective: Objective[Any], solution: Any) -> float:
+    r"""Return the cost of a solution on a coreset: an estimate of that on the data.
 
-    Zero for rows of the data. Of centroids it is the cost in their cells.
+    The weighted cost of the rows, and of centroids the cost in their cells besides, less an
+    estimate of what rows of a cell save that are nearer to another center than its centroid is:
+    for the center :math:`q_i` nearest to the centroid, and a row :math:`x_i` of weight
+    :math:`v_i` drawn from the cell,
+
+    .. math:: \sum_i v_i \left(d(x_i, q_i) - \min_{q \in Q} d(x_i, q)\right) .
+
+    Of a solution that does not depend on the draw this is unbiased.
 
     Raises
     ------
@@ -141,21 +149,40 @@ def constant_of(coreset: WeightedPoints, objective: Objective[Any]) -> float:
     Examples
     --------
     >>> import numpy as np, daskcoreset
-    >>> X = np.random.default_rng(0).normal(size=(2000, 2))
+    >>> X = np.random.default_rng(0).normal(size=(20_000, 2))
     >>> method = daskcoreset.StrongKMeans(3, representatives="centroids")
     >>> coreset = daskcoreset.build(X, size=50, method=method, random_state=0)
-    >>> constant_of(coreset, QuantizationError(5)) == coreset.constant > 0
+    >>> others, cost = X[:50], QuantizationError()
+    >>> on_all = cost_on(daskcoreset.build(X, size=len(X), method="uniform"), cost, others)
+    >>> abs(cost_on(coreset, cost, others) / on_all - 1) < 0.05
     True
+
+    References
+    ----------
+    Sarndal, Swensson and Wretman (1992), Model Assisted Survey Sampling, section 6.3: the
+    difference estimator.
     """
+    rows = Block(coreset.points, coreset.weights, coreset.labels)
+    cost = objective.cost(rows, solution)
     if not isinstance(coreset, Coreset) or not coreset.of_centroids:
-        return 0.0
+        return cost
+    check_centroids(coreset, objective)
+    cost += coreset.constant
+    drawn = coreset.cell_rows
+    if drawn is not None:
+        saved = objective.saved_in_cells(coreset.points, drawn.points, solution)
+        cost -= float(drawn.weights @ saved)
+    return max(cost, 0.0)
+
+
+def check_centroids(coreset: Coreset, objective: Objective[Any]) -> None:
+    """Raise an error if a coreset is of centroids for another cost."""
     record = coreset.provenance.get("objective") or {}
-    if _kind(record) != _kind(objective.record()):
+    if coreset.of_centroids and _kind(record) != _kind(objective.record()):
         raise InvalidInputError(
             f"the rows of the coreset are centroids for the {record.get('name')}, and say nothing "
             f'of the {objective.name}; build it with representatives="rows".'
         )
-    return coreset.constant
 
 
 def _kind(record: Mapping[str, Any]) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from daskcoreset.core.blocks import Block, InvalidRow
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.core.typing import FloatArray
+from daskcoreset.core.typing import FloatArray, Points
 from daskcoreset.core.validation import as_int
 from daskcoreset.objectives.cells import Bracket, Cells, cells_by_distance
 from daskcoreset.solvers.divergences import plain_fields
@@ -117,6 +117,25 @@ class Objective(ABC, Generic[Q]):
         """Part of the cost that does not depend on the rows, such as a penalty."""
         del solution
         return 0.0
+
+    def saved_in_cells(self, centroids: Points, rows: Points, solution: Q) -> FloatArray:
+        """By how much rows cost less than at the center nearest to the centroid of their cell.
+
+        Only costs of centers have centroids.
+
+        Parameters
+        ----------
+        centroids : ndarray of shape (m, d)
+        rows : ndarray of shape (m, d)
+            One of the cell of each.
+        solution : object
+
+        Returns
+        -------
+        ndarray of shape (m,), float64
+            Not negative.
+        """
+        raise NotImplementedError
 
     def find_invalid_row(self, block: Block) -> InvalidRow | None:
         """Return the first row without a defined cost, or None."""

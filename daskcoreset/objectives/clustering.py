@@ -11,7 +11,7 @@ import numpy as np
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense, tiles
-from daskcoreset.core.typing import FloatArray
+from daskcoreset.core.typing import FloatArray, Points
 from daskcoreset.core.validation import a_type, n_dims
 from daskcoreset.objectives.base import Objective, check_parts, require_parts
 from daskcoreset.objectives.cells import Bracket, Cells, bracket_below, cells_by_distance
@@ -20,7 +20,7 @@ from daskcoreset.solvers.divergences import (
     Divergence,
     DivergenceParameter,
 )
-from daskcoreset.solvers.kmeans import assign, rough_kmeans, seed_cells
+from daskcoreset.solvers.kmeans import assign, own_distances, rough_kmeans, seed_cells
 
 # Draws among the rows of a coreset, of more of which it has no other rows to show.
 _MANY = 10**6
@@ -121,6 +121,11 @@ class QuantizationError(_OfCenters):
         """Squared distance of every row to its nearest center."""
         return assign(block.points, solution)[1]
 
+    def saved_in_cells(self, centroids: Points, rows: Points, solution: FloatArray) -> FloatArray:
+        """Squared distance to the center of the centroid, less that to the nearest."""
+        labels, _ = assign(centroids, solution)
+        return own_distances(rows, labels, solution) - assign(rows, solution)[1]
+
     def solve(self, block: Block, rng: np.random.Generator) -> FloatArray:
         """Centers by k-means++ and a few steps of Lloyd."""
         return rough_kmeans(block.points, block.weights, require_parts(self), rng).centers
@@ -197,6 +202,12 @@ class Distortion(DivergenceParameter, _OfCenters):
         rows = np.flatnonzero(block.weights > 0)
         losses[rows] = self._divergence.nearest(block.points[rows], solution)[1]
         return losses
+
+    def saved_in_cells(self, centroids: Points, rows: Points, solution: FloatArray) -> FloatArray:
+        """Divergence to the center of the centroid, less that to the nearest."""
+        labels, _ = self._divergence.nearest(centroids, solution)
+        own = self._divergence.between(dense(rows), solution[labels])
+        return np.maximum(own - self._divergence.nearest(rows, solution)[1], 0.0)
 
     def solve(self, block: Block, rng: np.random.Generator) -> FloatArray:
         """Centers by Bregman hard clustering."""

@@ -29,13 +29,20 @@ class Represented(NamedTuple):
     rows : ndarray of shape (m,), int64
         Position of a row that each of them is near to.
     constant : float
-        Cost that the rows have beyond that of the points.
+        Cost that the rows have beyond that of the points, where none is nearer to another center
+        than its point is.
+    drawn : ndarray of shape (m,), int64
+        Position of a row drawn from those that each of them stands for.
+    drawn_weights : ndarray of shape (m,), float64
+        Of the rows drawn: by these, sums over them estimate sums over all.
     """
 
     points: FloatArray
     weights: FloatArray
     rows: IndexArray
     constant: float
+    drawn: IndexArray
+    drawn_weights: FloatArray
 
 
 class SamplingDesign(Generic[S]):

@@ -22,7 +22,7 @@ from daskcoreset.solvers.divergences import (
     SquaredMahalanobis,
     plain_fields,
 )
-from daskcoreset.solvers.kmeans import cells_of
+from daskcoreset.solvers.kmeans import cells_of, own_distances
 
 Representatives: TypeAlias = Literal["rows", "centroids"]
 
@@ -112,7 +112,7 @@ class CentroidDesign(SamplingDesign[Any]):
     def represent(
         self, rows: Block, weights: FloatArray, size: int, rng: np.random.Generator
     ) -> Represented | None:
-        """Return centroids of cells of the rows, and the cost in the cells."""
+        """Return centroids of cells of the rows, the cost in the cells, and a row of each."""
         counted = np.flatnonzero(weights > 0.0)
         if len(counted) <= size:
             return None
@@ -121,15 +121,22 @@ class CentroidDesign(SamplingDesign[Any]):
         metric = self._metric(points, weights)
         if not isinstance(metric, SquaredMahalanobis):
             found = centroids(points, weights, size, rng, k)
-            means, constant = found.points, found.costs.sum()
+            means = found.points
         else:
             origin = dense(points[:1])[0]
             found = centroids(metric.whiten(dense(points) - origin), weights, size, rng, k)
             starts = dense(points[found.rows]).astype(np.float64)
             means = cells_of(points, weights, found.labels, starts).clusters.centers
-        if not isinstance(self.divergence, SquaredEuclidean):
-            constant = self._cost(points, weights, found.labels, means)
-        return Represented(means, found.weights, counted[found.rows], float(constant))
+        costs = weights * self._losses(points, found.labels, means)
+        drawn, drawn_weights = _one_of_each_cell(weights, costs, found.labels, len(means), rng)
+        return Represented(
+            means,
+            found.weights,
+            counted[found.rows],
+            float(costs.sum()),
+            counted[drawn],
+            drawn_weights,
+        )
 
     def _metric(self, points: Points, weights: FloatArray) -> Divergence:
         """Return the quadratic distance that dominates the divergence on the rows."""
@@ -138,11 +145,36 @@ class CentroidDesign(SamplingDesign[Any]):
         box = box_of(points, weights)
         return self.divergence.dominating(box.low, box.high)
 
-    def _cost(
-        self, points: Points, weights: FloatArray, labels: IndexArray, means: FloatArray
-    ) -> float:
-        cost = 0.0
-        for part in tiles(len(weights), means.shape[1]):
-            losses = self.divergence.between(dense(points[part]), means[labels[part]])
-            cost += float(weights[part] @ losses)
-        return cost
+    def _losses(self, points: Points, labels: IndexArray, means: FloatArray) -> FloatArray:
+        """Return the divergence of every row to the mean of its cell."""
+        if isinstance(self.divergence, SquaredEuclidean):
+            return own_distances(points, labels, means)
+        losses = np.empty(len(labels))
+        for part in tiles(len(labels), means.shape[1]):
+            losses[part] = self.divergence.between(dense(points[part]), means[labels[part]])
+        return losses
+
+
+def _one_of_each_cell(
+    weights: FloatArray,
+    costs: FloatArray,
+    labels: IndexArray,
+    n_cells: int,
+    rng: np.random.Generator,
+) -> tuple[IndexArray, FloatArray]:
+    """Draw a row of each cell; return their positions, and weights by which sums are unbiased.
+
+    As a lightweight coreset draws from all data: half by weight, half by the cost in the cell. So
+    the weight of a row far out is small, and no weight is above twice that of the cell.
+    """
+    total, cost = (np.bincount(labels, values, n_cells)[labels] for values in (weights, costs))
+    by_weight = weights / total
+    by_cost = np.divide(costs, cost, out=by_weight.copy(), where=cost > 0.0)
+    shares = (by_weight + by_cost) / 2.0
+    order = np.argsort(labels, kind="stable")
+    stops = np.cumsum(np.bincount(labels, minlength=n_cells))
+    sums = np.cumsum(shares[order])
+    before = np.concatenate([[0.0], sums[stops[:-1] - 1]])
+    coins = before + rng.random(n_cells) * (sums[stops - 1] - before)
+    drawn = order[np.minimum(np.searchsorted(sums, coins, side="right"), stops - 1)]
+    return drawn, weights[drawn] / shares[drawn]

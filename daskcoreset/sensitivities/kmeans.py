@@ -412,18 +412,21 @@ class StrongKMeans(Representable, RoughKMeans):
 
     **Centroids.** Let the rows drawn, which are a strong coreset D of all data, lie in cells with
     centroids :math:`c_i` of weight :math:`U_i`, and let :math:`\phi = \sum u |x - c_i|^2` be the
-    cost in the cells. `Coreset.constant` is :math:`\phi`, and costs on the coreset, such as those
-    of `daskcoreset.audit`, are :math:`\phi_C(Q) = \phi + \sum_i U_i\, d(c_i, Q)^2`. One center
-    costs on C what it costs on D, to rounding, and for any Q
+    cost in the cells, `Coreset.constant`. With :math:`\phi_C(Q) = \phi + \sum_i U_i\, d(c_i, Q)^2`
+    one center costs on C what it costs on D, to rounding, and for any Q
 
     .. math::
 
         \phi_D(Q) \le \phi_C(Q) \le \phi_D(Q) + 2 \sqrt{\phi\, \phi_D(Q)} + 2 \phi .
 
-    What lies between is what rows are nearer to another center than the centroid of their cell is.
-    Up to 256 clusters the cells lie in the clusters of a rough solution of the rows drawn, or of
-    three up to 16 clusters: for its centers there is nothing between, and for those that solvers
-    end in little (``benchmarks/results/representatives.md``).
+    What lies between is what rows save that are nearer to another center than the centroid of
+    their cell is. Solvers do not see it: up to 256 clusters the cells lie in the clusters of a
+    rough solution of the rows drawn, or of three up to 16 clusters, for whose centers there is
+    nothing between. `Coreset.cost`, and with it audits and `coreset_inertia_`, take off an estimate
+    of it, by one row drawn from each cell (`Coreset.cell_rows`, as many numbers again as
+    the centroids): so costs of solutions that do not depend on the draw are unbiased, as those on
+    rows are, and mostly vary less (``benchmarks/results/representatives.md``). A sum of one's own
+    over centroids and the constant is :math:`\phi_C`.
 
     Sums of weights and of weighted rows are kept. The guarantee of D is that of its rows, which
     are more than `size`; the cells add the term above, and ``constant`` says how large it is. It

@@ -1,10 +1,12 @@
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import dask.array as da
 import numpy as np
 import pytest
 import zarr
+from sklearn.svm import LinearSVC
 
 import daskcoreset as dc
 from daskcoreset import Coreset, Lightweight, StrongBregman, StrongKMeans
@@ -95,17 +97,114 @@ def test_build__lazy_blocks_give_the_same(normalize: bool) -> None:
         assert abs(audit.differences[0]) < 0.02
 
 
+def by_the_formula(coreset: Coreset, q: Any) -> float:
+    """Return the cost of centers on centroids, read off the formula."""
+    at_points = ((coreset.points[:, None] - q) ** 2).sum(axis=2)
+    rows: Any = coreset.cell_rows
+    at_rows = ((rows.points[:, None] - q) ** 2).sum(axis=2)
+    own = at_rows[np.arange(len(rows)), at_points.argmin(axis=1)]
+    cost = coreset.weights @ at_points.min(axis=1) + coreset.constant
+    return float(cost - rows.weights @ (own - at_rows.min(axis=1)))
+
+
 def test_audit__costs_have_the_constant(coreset: Coreset) -> None:
     audit = coreset.audit(X, random_state=0)
     assert audit.differences.min() > -0.03
     q = X[::4000]
-    without = coreset.weights @ ((coreset.points[:, None] - q) ** 2).sum(axis=2).min(axis=1)
     given = coreset.audit(X, solutions=[q])
-    assert given.on_coreset[0] == pytest.approx(without + coreset.constant)
+    assert given.on_coreset[0] == pytest.approx(by_the_formula(coreset, q))
+    assert given.on_coreset[0] == coreset.cost(q)
     assert dc.metrics.distortion(coreset, X, q) == pytest.approx(given.distortion)
     with pytest.raises(InvalidInputError, match="say nothing"):
         coreset.audit(X, objective=Distortion(8, "kl"))
     assert coreset.audit(X, objective=Distortion(8), solutions=[q]).distortion < 1.0
+
+
+def test_cell_rows__are_of_the_data_and_of_their_cells(coreset: Coreset) -> None:
+    rows: Any = coreset.cell_rows
+    np.testing.assert_array_equal(rows.points, X[rows.indices])
+    assert (rows.weights <= 2.0 * coreset.weights * (1 + 1e-9)).all()
+    apart = coreset.points[:, 0] > 400
+    assert (rows.points[apart, 0] > 400).all()
+    assert (rows.points[~apart, 0] < 400).all()
+
+
+@pytest.mark.parametrize("divergence", ["euclidean", "kl"])
+def test_cost__of_fixed_centers_is_unbiased(divergence: str) -> None:
+    """Z-tests over 200 builds that draw all rows; each fails by chance once in 15,000."""
+    rng = np.random.default_rng(7)
+    rows, weights = rng.gamma(2.0, size=(2000, 3)) + 0.1, rng.gamma(1.0, size=2000) + 0.01
+    rows[:3] *= 40.0  # a few rows with much of the cost
+    others = [rows[:5], rows[5:205], rng.gamma(2.0, size=(20, 3)) + 0.1]
+    method: Any = STRONG if divergence == "euclidean" else StrongBregman(8, divergence, **CENTROIDS)
+    block = Block(rows, weights)
+    exact = np.array([method.objective.cost(block, solution) for solution in others])
+    found, without = [], []
+    for seed in range(200):
+        few = dc.build(rows, size=40, method=method, sample_weight=weights, random_state=seed)
+        found.append(few.cost(others) / exact - 1.0)
+        without.append(replace(few, cell_rows=None).cost(others) / exact - 1.0)
+    errors = np.std(found, axis=0, ddof=1) / np.sqrt(len(found))
+    assert (errors > 0.0).all()
+    assert (abs(np.mean(found, axis=0)) < 4.0 * errors).all()
+    assert (np.min(without, axis=0)[1:] > 20.0 * errors[1:]).all()
+
+
+def test_cost__is_right_where_centers_were_found_elsewhere() -> None:
+    """In isotropic rows the centroids alone are above a third too high for 300 centers."""
+    rows = np.random.default_rng(0).normal(size=(50_000, 8))
+    true = dc.metrics.kmeans_cost(rows, others := [rows[:300], rows[300:310]])
+    for seed in range(3):
+        method = StrongKMeans(10, **CENTROIDS)
+        few = dc.build(rows, size=1000, method=method, random_state=seed)
+        off = few.cost(others) / true - 1.0
+        assert abs(off).max() < 0.06  # the deviations are 0.018 and 0.006
+        assert (replace(few, cell_rows=None).cost(others) / true - 1.0)[0] > 0.3
+
+
+def test_cost__of_other_constructions() -> None:
+    q = X[:5]
+    rows = dc.build(X, size=500, random_state=0)
+    assert rows.cost(q) == pytest.approx(dc.metrics.kmeans_cost(rows.points, q, rows.weights))
+    assert rows.cell_rows is None
+    several = rows.cost([q, X[:2]])
+    assert several.shape == (2,)
+    assert several[0] == rows.cost(q)
+    assert rows.cost({"one": q}).shape == (1,)
+    y = (X[:, 0] > 2.0).astype(int)
+    svm = dc.build(X, y, size=500, method="svm", random_state=0)
+    model = LinearSVC().fit(svm.points, svm.labels, svm.weights)
+    assert svm.cost(model) == pytest.approx(svm.audit(X, y, solutions=model).on_coreset[0])
+    with pytest.raises(InvalidInputError, match="solutions is empty"):
+        rows.cost([])
+    with pytest.raises(InvalidInputError, match="columns"):
+        rows.cost(np.ones((2, 7)))
+    with pytest.raises(dc.errors.InvalidTypeError, match="objective"):
+        rows.cost(q, objective="k-means")
+
+
+def version_of(store: Any) -> Any:
+    """Return the version of the layout of a store."""
+    header: Any = zarr.open_group(store).attrs["daskcoreset"]
+    return header["schema_version"]
+
+
+def test_coreset__of_centroids_of_before_has_no_rows_of_cells(coreset: Coreset) -> None:
+    before = replace(coreset, cell_rows=None)
+    store = zarr.storage.MemoryStore()
+    before.to_zarr(store)
+    assert version_of(store) == 1
+    assert Coreset.from_zarr(store).equals(before)
+    assert not before.equals(coreset)
+    assert before.cost(X[::4000]) > coreset.cost(X[::4000])
+    assert before.merge(coreset).cell_rows is None
+    newer = zarr.storage.MemoryStore()
+    coreset.to_zarr(newer)
+    assert version_of(newer) == 2
+    rows = coreset.cell_rows
+    for wrong, error in ((rows.take(slice(3)), InvalidInputError), (X, dc.errors.InvalidTypeError)):  # type: ignore[union-attr]
+        with pytest.raises(error, match="cell_rows"):
+            replace(coreset, cell_rows=wrong)  # type: ignore[arg-type]
 
 
 def test_coreset__keeps_the_constant(coreset: Coreset, tmp_path: Any) -> None:
@@ -114,11 +213,13 @@ def test_coreset__keeps_the_constant(coreset: Coreset, tmp_path: Any) -> None:
     coreset.to_zarr(store)
     assert Coreset.from_zarr(store).equals(coreset)
     assert coreset.to_dataframe().attrs["constant"] == coreset.constant
-    assert coreset.to_xarray().attrs["constant"] == coreset.constant
+    dataset = coreset.to_xarray()
+    assert dataset.attrs["constant"] == coreset.constant
+    np.testing.assert_array_equal(dataset["cell_points"], coreset.cell_rows.points)  # type: ignore[union-attr]
     portfolio = dc.build(X, method={"one": STRONG, "two": "uniform"}, size=200, random_state=0)
     assert portfolio["one"].equals(coreset)
     portfolio.to_zarr(tmp_path / "both.zarr")
-    assert dc.Portfolio.from_zarr(tmp_path / "both.zarr")["one"].constant == coreset.constant
+    assert dc.Portfolio.from_zarr(tmp_path / "both.zarr")["one"].equals(coreset)
     for wrong in (-1.0, np.inf, np.nan, "1"):
         with pytest.raises(InvalidInputError, match="constant"):
             Coreset(np.ones((1, 2)), np.ones(1), np.zeros(1, int), constant=wrong)  # type: ignore[arg-type]
@@ -129,6 +230,9 @@ def test_merge__adds_constants_of_one_cost(coreset: Coreset) -> None:
     both = coreset.merge(rows, coreset, offsets=[0, len(X), 2 * len(X)])
     assert both.constant == pytest.approx(2 * coreset.constant)
     assert both.of_centroids
+    q = X[::3000]
+    assert both.cost(q) == pytest.approx(2 * coreset.cost(q) + rows.cost(q))
+    assert both.cell_rows.indices.max() > 2 * len(X)  # type: ignore[union-attr]
     audit = both.audit(np.vstack([X, X, X]), n_clusters=8, random_state=0)
     assert audit.distortion < 0.3
     other = dc.build(X, size=300, method=StrongKMeans(9), random_state=1)

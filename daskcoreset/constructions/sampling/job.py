@@ -27,7 +27,7 @@ from daskcoreset.core.errors import (
     warn_user,
     warn_worse_than_none,
 )
-from daskcoreset.core.linalg import one_thread
+from daskcoreset.core.linalg import dense, one_thread
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.typing import Metric
@@ -212,7 +212,7 @@ class SamplingJob:
             self.beside(selection)
         draw, rows = self.final_draw, selection.rows
         points = WeightedPoints(rows.points, selection.weights, selection.indices, rows.labels)
-        points, constant, drawn = self._represented(selection, points)
+        points, cells, drawn = self._represented(selection, points)
         if self.warns:
             self._warn(selection, len(points))
         facts = {} if selection.summary is None else self.construction.provenance(selection.summary)
@@ -220,7 +220,7 @@ class SamplingJob:
             "sampling": draw.sampling,
             "seed": draw.seed,
             **({} if self.size_given else {"size_rule": {"rule": "default"}}),
-            "complete": selection.complete and constant is None,
+            "complete": selection.complete and not cells,
             "passes": self.reads,
             "blocks_read_again": selection.rereads,
             "n_blocks": self.blocks.n_blocks,
@@ -236,19 +236,19 @@ class SamplingJob:
             record,
             n_clusters=self.n_clusters,
             normalize=self.normalize,
-            constant=constant or 0.0,
+            **cells,
         )
 
     @one_thread()
     def _represented(
         self, selection: Selection, points: WeightedPoints
-    ) -> tuple[WeightedPoints, float | None, dict[str, Any]]:
-        """Return the points of the coreset, the constant of their costs, and facts.
+    ) -> tuple[WeightedPoints, dict[str, Any], dict[str, Any]]:
+        """Return the points of the coreset, what `make_coreset` takes of their cells, and facts.
 
-        Where rows stand for themselves the constant is None.
+        Where rows stand for themselves there are no cells.
         """
         if not self._represents:
-            return points, None, {}
+            return points, {}, {}
         draw = self.final_draw
         with ignore_overflow():
             found = self.construction.design.represent(
@@ -256,9 +256,12 @@ class SamplingJob:
             )
         facts = {"representatives": "rows" if found is None else "centroids", "drawn": len(points)}
         if found is None:
-            return points, None, facts
-        indices = selection.indices[found.rows]
-        return WeightedPoints(found.points, found.weights, indices), found.constant, facts
+            return points, {}, facts
+        nearest, numbers = (selection.indices[rows] for rows in (found.rows, found.drawn))
+        rows: Any = selection.rows.points
+        cells = WeightedPoints(dense(rows[found.drawn]), found.drawn_weights, numbers)
+        points = WeightedPoints(found.points, found.weights, nearest)
+        return points, {"constant": found.constant, "cell_rows": cells}, facts
 
     def _warn(self, selection: Selection, n_points: int) -> None:
         """Warn of what was drawn."""
@@ -327,6 +330,7 @@ def make_coreset(
     n_clusters: int | None,
     normalize: bool,
     constant: float = 0.0,
+    cell_rows: WeightedPoints | None = None,
 ) -> Coreset:
     """Make a coreset of the rows that were drawn; of samples, trees, streams and stores alike.
 
@@ -343,13 +347,15 @@ def make_coreset(
         Clusters that the coreset is for, where the method does not say.
     normalize : bool
         Whether weights are scaled to the total weight of the data.
-    constant : float, default=0.0
-        Cost beyond that of the points.
+    constant, cell_rows
+        Of centroids, as in `Coreset`.
     """
     weights = points.weights
     if normalize and data.n > size:  # rows that are all there have their own weights
         scale = data.weight / weights.sum()
         weights, constant = weights * scale, constant * scale
+        if cell_rows is not None:
+            cell_rows = replace(cell_rows, weights=cell_rows.weights * scale)
     provenance = {
         "method": method.name,
         "parameters": method.parameters(),
@@ -371,7 +377,13 @@ def make_coreset(
     if data.metric != "euclidean":
         provenance["metric"] = data.metric
     return Coreset(
-        points.points, weights, points.indices, points.labels, provenance, constant=constant
+        points.points,
+        weights,
+        points.indices,
+        points.labels,
+        provenance,
+        constant=constant,
+        cell_rows=cell_rows,
     )
 
 
