@@ -28,7 +28,6 @@ __all__ = [
     "Objective",
     "PinballCost",
     "QuantizationError",
-    "check_centroids",
     "cost_on",
     "objective_for",
     "recorded",
