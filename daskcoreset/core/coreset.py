@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from types import MappingProxyType
@@ -25,7 +25,7 @@ from daskcoreset.core.optional import import_optional
 from daskcoreset.core.points import WeightedPoints, concatenate, from_arrays, to_arrays
 from daskcoreset.core.storage import read_group, write_group
 from daskcoreset.core.tables import counted, html_table, kind_of_values, short_seed
-from daskcoreset.core.typing import AnyArray, Metric
+from daskcoreset.core.typing import AnyArray, IndexArray, Metric
 from daskcoreset.core.validation import a_type, is_int, is_number, shown, unused_name
 from daskcoreset.core.zarr_places import Location, location_name
 
@@ -383,6 +383,30 @@ class Coreset(WeightedPoints):
     def metric(self) -> Metric:
         """Whether rows were divided by their lengths, "cosine", or are as in the data."""
         return "cosine" if self.provenance.get("metric") == "cosine" else "euclidean"
+
+    def renumbered(self, numbers_of: Callable[[IndexArray], IndexArray]) -> Coreset:
+        """Return the coreset with other numbers of the rows of the data, those of cells as well.
+
+        Parameters
+        ----------
+        numbers_of : callable
+            From row numbers, int64 of shape (m,), to as many others.
+
+        Returns
+        -------
+        Coreset
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> half = Coreset(np.ones((1, 2)), np.array([5.0]), np.array([3]))
+        >>> half.renumbered(lambda numbers: numbers + 10).indices
+        array([13])
+        """
+        cells = self.cell_rows
+        if cells is not None:
+            cells = replace(cells, indices=numbers_of(cells.indices))
+        return replace(self, indices=numbers_of(self.indices), cell_rows=cells)
 
     def merge(self, *others: Coreset, offsets: Sequence[int] | None = None) -> Coreset:
         """Unite coresets of different parts of the data into one of all of it.
@@ -860,8 +884,7 @@ def _union_of_cells(parts: Sequence[Coreset], moves: Sequence[int]) -> WeightedP
         if rows is None:
             if part.of_centroids:
                 return None
-            points = part.points if isinstance(part.points, np.ndarray) else part.points.toarray()
-            rows = WeightedPoints(points, part.weights, part.indices)
+            rows = WeightedPoints(part.points, part.weights, part.indices)
         found.append(replace(rows, indices=rows.indices + move))
     return concatenate(found)
 

@@ -749,8 +749,7 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
             coreset = replace(coreset, provenance=record)
         if isinstance(rows, InMemoryData) and rows.numbers is not None:
             record = {**coreset.provenance, "n_dropped": rows.n_given - len(rows.numbers)}
-            indices = rows.numbers_of(coreset.indices)
-            coreset = replace(coreset, indices=indices, provenance=record)
+            coreset = replace(coreset.renumbered(rows.numbers_of), provenance=record)
         return coreset
 
     def _built(self, blocks: RowBlocks, **options: Any) -> Coreset:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -251,11 +250,9 @@ def placed(coreset: Coreset, cube: Cube | None) -> Coreset:
             numbers[inside] = boxes[block].numbers(rows[inside] - starts[block])
         return numbers
 
-    numbers = numbers_of(coreset.indices)
-    order = np.argsort(numbers, kind="stable")
-    rows, numbers, cells = coreset.take(order), numbers[order], coreset.cell_rows
-    if cells is not None:
-        cells = replace(cells.take(order), indices=numbers_of(cells.indices[order]))
+    coreset = coreset.renumbered(numbers_of)
+    order = np.argsort(coreset.indices, kind="stable")
+    rows, cells = coreset.take(order), coreset.cell_rows
     where = {
         "sample_dims": list(cube.dims),
         "sample_shape": list(cube.shape),
@@ -264,12 +261,12 @@ def placed(coreset: Coreset, cube: Cube | None) -> Coreset:
     return Coreset(
         rows.points,
         rows.weights,
-        numbers,
+        rows.indices,
         rows.labels,
         {**coreset.provenance, **where},
-        cube.coordinates(numbers),
+        cube.coordinates(rows.indices),
         coreset.constant,
-        cells,
+        None if cells is None else cells.take(order),
     )
 
 

@@ -504,9 +504,9 @@ def cost_of_solutions(coreset: Coreset, solutions: Any, objective: Objective[Any
     rows = Block(coreset.points, coreset.weights, coreset.labels)
     _check_usable(rows)
     if objective is None:
-        objective = objective_for(coreset.provenance, None, rows)
-        labelled = coreset.labels is not None
-        objective = _judging(objective, coreset, labelled, solutions)
+        of_centers = coreset.provenance.get("objective") is None and not _are_linear(solutions)
+        objective = objective_for(coreset.provenance, 1 if of_centers else None, rows)
+        objective = _judging(objective, coreset, coreset.labels is not None, solutions)
     _, several = candidate_solutions(objective, rows, solutions, 0)
     costs = np.array([cost_on(coreset, objective, solution) for solution in several])
     single = not isinstance(solutions, Mapping) and objective.several(solutions)[0] is solutions

@@ -129,6 +129,26 @@ def test_cell_rows__are_of_the_data_and_of_their_cells(coreset: Coreset) -> None
     assert (rows.points[~apart, 0] < 400).all()
 
 
+def test_cell_rows__have_numbers_of_the_data_where_rows_are_left_out() -> None:
+    some = np.vstack([np.full((7, 3), np.nan), X])
+    few = CoresetKMeans(8, size=200, on_invalid="drop", random_state=0).fit(some).coreset_
+    assert few.of_centroids
+    np.testing.assert_array_equal(few.cell_rows.points, some[few.cell_rows.indices])  # type: ignore[union-attr]
+
+
+def test_cell_rows__have_numbers_of_a_cube() -> None:
+    xarray = pytest.importorskip("xarray")
+    cube = xarray.DataArray(X[:30_000].reshape(100, 300, 3), dims=("a", "b", "feature"))
+    cube = cube.transpose("b", "a", "feature").chunk({"b": 100, "a": 40})
+    options: dict[str, Any] = {"size": 200, "method": STRONG, "random_state": 0}
+    few = dc.build(cube, sample_dims=("b", "a"), **options)
+    assert (np.diff(few.indices) >= 0).all()
+    rows = np.ascontiguousarray(cube.values).reshape(-1, 3)
+    np.testing.assert_array_equal(few.cell_rows.points, rows[few.cell_rows.indices])
+    near = ((few.points - few.cell_rows.points) ** 2).sum(axis=1)
+    assert np.median(near) < 1.0
+
+
 @pytest.mark.parametrize("divergence", ["euclidean", "kl"])
 def test_cost__of_fixed_centers_is_unbiased(divergence: str) -> None:
     """Z-tests over 200 builds that draw all rows; each fails by chance once in 15,000."""
@@ -171,6 +191,8 @@ def test_cost__of_other_constructions() -> None:
     assert several.shape == (2,)
     assert several[0] == rows.cost(q)
     assert rows.cost({"one": q}).shape == (1,)
+    by_hand = Coreset(rows.points, rows.weights, rows.indices)
+    assert by_hand.cost(q) == rows.cost(q)
     y = (X[:, 0] > 2.0).astype(int)
     svm = dc.build(X, y, size=500, method="svm", random_state=0)
     model = LinearSVC().fit(svm.points, svm.labels, svm.weights)
