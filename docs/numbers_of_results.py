@@ -132,7 +132,7 @@ def _boosting() -> dict[str, str]:
 
     And on which the loss is larger, in the mean or beyond chance, the hostile ones apart.
     """
-    text = (RESULTS / "boosting.md").read_text()
+    text = (RESULTS / "boosting.md").read_text().partition("## Seconds")[0]
     found = {"boosting_seeds": re.findall(r"deviation of (\d+) seeds", text)[0]}
     real, _, made = text.partition("## Hostile sets")
     for end, part in (("", real), ("_hostile", made)):
