@@ -114,6 +114,9 @@ def centroids(
     ----------
     Arthur and Vassilvitskii (2007), k-means++: the advantages of careful seeding.
     """
+    if isinstance(points, np.ndarray):
+        # The loops work in float64, and are compiled once less.
+        points = points.astype(np.float64, copy=False)
     first, groups = _equal_rows(points)
     if groups is None:
         return _ordered(cells_of(points, weights, *_found(points, weights, count, rng, n_clusters)))
