@@ -2,9 +2,12 @@
 
 For every set: rows of each construction, HistGradientBoosting, and LightGBM where it is
 installed, on them with their weights, and the log loss on held-out rows, beside the model on all
-rows (up to 60,000).
+rows (up to 60,000). Seconds are those of the processor, to draw the rows and to train on them, with
+one thread; a pilot is part of the draw of each construction that has one.
 
-    DASKCORESET_DATA=... python benchmarks/boosting.py --seeds 8
+    DASKCORESET_DATA=... OMP_NUM_THREADS=1 python benchmarks/boosting.py --seeds 8
+
+``--seconds 2`` measures the seconds again, of two seeds, and keeps the losses that are there.
 
 Constructions, half a uniform floor each where it says mixed:
 
@@ -23,6 +26,7 @@ class, few distinct rows, and a column with a row at 1e8.
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -44,6 +48,8 @@ MADE = ("coin", "flipped", "half a coin", "rare", "sorted", "duplicates", "far r
 WAYS = (
     "uniform", "by class", "svm", "logistic", "margin", "gradient", "gradient, 3/4", "cells",
 )  # fmt: skip
+PILOTED = WAYS[4:]
+DRAW = "draw"
 SIZE, PILOT, MOST_ROWS, HELD_OUT = 4000, 2048, 60_000, 20_000
 
 
@@ -173,15 +179,31 @@ def run(name: str, seeds: int) -> dict[str, Any]:
     X, y, there = rows_of(name)
     size = min(SIZE, len(X) // 4)
     found: dict[str, Any] = {"set": name, "n": len(X), "d": X.shape[1], "size": size}
-    found["all"] = {key: loss(model.fit(X, y), there) for key, model in models().items()}
-    found["losses"] = {way: {key: [] for key in models()} for way in WAYS}
+    found["all"], found["seconds of all"] = {}, {}
     warnings.simplefilter("ignore")
+    few = np.linspace(0, len(X) - 1, 2000).astype(int)
+    few_pilot = few, np.full(len(few), 0.5)
+    for way in WAYS[:-1]:  # whatever is loaded or compiled at first
+        chosen(way, X[few], y[few], 500, pilot=few_pilot, seed=0)
+    for key, model in models().items():
+        model.fit(X[few], np.arange(len(few)) % 2 == 0)
+        with common.timed() as clock:
+            model.fit(X, y)
+        found["all"][key], found["seconds of all"][key] = loss(model, there), clock.cpu
+    found["losses"] = {way: {key: [] for key in models()} for way in WAYS}
+    found["seconds"] = {way: {key: [] for key in (DRAW, *models())} for way in WAYS}
     for seed in range(seeds):
-        pilot = piloted(X, y, size, seed)
+        with common.timed() as first:
+            pilot = piloted(X, y, size, seed)
         for way in WAYS:
-            rows, weights = chosen(way, X, y, size, pilot=pilot, seed=seed)
+            seconds = found["seconds"][way]
+            with common.timed() as clock:
+                rows, weights = chosen(way, X, y, size, pilot=pilot, seed=seed)
+            seconds[DRAW].append(clock.cpu + first.cpu * (way in PILOTED))
             for key, model in models().items():
-                fitted = model.fit(X[rows], y[rows], sample_weight=weights / weights.mean())
+                with common.timed() as clock:
+                    fitted = model.fit(X[rows], y[rows], sample_weight=weights / weights.mean())
+                seconds[key].append(clock.cpu)
                 found["losses"][way][key].append(loss(fitted, there))
     for key in models():
         print(row_of(found, key), flush=True)
@@ -242,6 +264,18 @@ def counts(results: Sequence[dict[str, Any]], key: str) -> list[tuple[Any, ...]]
     return rows
 
 
+def seconds_of(found: dict[str, Any], key: str) -> tuple[str, ...]:
+    """Return seconds on all rows, and of each construction those to draw and to train."""
+    cells = []
+    for own in found["seconds"].values():
+        sums = np.add(own[DRAW], own[key])
+        cells.append(
+            f"{np.median(own[DRAW]):.2f} + {np.median(own[key]):.2f} "
+            f"({sums.min():.2f} to {sums.max():.2f})"
+        )
+    return found["set"], key, f"{found['seconds of all'][key]:.2f}", *cells
+
+
 def report(data: dict[str, Any]) -> str:
     """Write the tables."""
     parts = {
@@ -279,6 +313,24 @@ def report(data: dict[str, Any]) -> str:
             *common.table((*heads, "half the gap"), rows),
             "",
         ]
+    timed = [one for one in data["results"] if "seconds" in one]
+    if timed:
+        rows = [seconds_of(one, key) for key in timed[0]["all"] for one in timed]
+        lines += [
+            "## Seconds",
+            "",
+            (
+                "Of the processor, one thread: to train on all rows, which are in memory; and to "
+                "draw rows and to train on them, medians, and the least and the most of both "
+                "together. Draws include the pilot where there is one. With weights, "
+                "HistGradientBoosting takes longer to bin columns of many values. "
+                f"{common.counted({len(one['seconds']['uniform'][DRAW]) for one in timed}, 'seed')}"
+                f". {common.stamped({'stamp': data['stamp of seconds']})}"
+            ),
+            "",
+            *common.table(("set", "model", "all rows", *WAYS), rows),
+            "",
+        ]
     return "\n".join([*lines, common.stamped(data), ""])
 
 
@@ -286,13 +338,23 @@ def main() -> None:
     """Run all sets."""
     parser = common.arguments(__doc__, (*REAL, *MADE))
     parser.add_argument("--seeds", type=int, default=8)
+    parser.add_argument("--seconds", type=int, help="measure seconds alone, of so many seeds")
     options = parser.parse_args()
-    results = []
+    stamp = common.stamp(seeds=options.seeds)
+    data: dict[str, Any] = {"stamp": stamp, "results": []}
+    if options.seconds:
+        data = common.read(NAME, options.out)
+    data["stamp of seconds"] = stamp
     for name in common.loadable(options.sets, *MADE):
-        results.append(run(name, options.seeds))
-        data = {"stamp": common.stamp(seeds=options.seeds), "results": results}
+        found = run(name, options.seconds or options.seeds)
+        if options.seconds:
+            kept = next(one for one in data["results"] if one["set"] == name)
+            kept |= {key: found[key] for key in ("seconds", "seconds of all")}
+        else:
+            data["results"].append(found)
         common.write(NAME, data, options.out, report)
 
 
 if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     main()

@@ -233,7 +233,10 @@ def _seconds(results: list[dict[str, Any]]) -> list[str]:
                 took = [common.median_cell(result["seconds"][f"{kind}|{key}"]) for key in keys]
                 rows.append([result["set"], kind, f"{size:,} rows", *took])
     heads = ["clustering of", "kind", "size", *METHODS, *PEERS]
-    words = "Seconds of the processor to build and to solve, medians, the least and the most:"
+    words = (
+        "Seconds of the processor to build and to solve, medians, the least and the most (what is "
+        "first of its kind compiles its loops, too):"
+    )
     return ["", words, "", *common.table(heads, rows)]
 
 

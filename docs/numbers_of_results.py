@@ -132,7 +132,7 @@ def _boosting() -> dict[str, str]:
 
     And on which the loss is larger, in the mean or beyond chance, the hostile ones apart.
     """
-    text = (RESULTS / "boosting.md").read_text()
+    text = (RESULTS / "boosting.md").read_text().partition("## Seconds")[0]
     found = {"boosting_seeds": re.findall(r"deviation of (\d+) seeds", text)[0]}
     real, _, made = text.partition("## Hostile sets")
     for end, part in (("", real), ("_hostile", made)):
@@ -344,7 +344,8 @@ def _kernels() -> dict[str, str]:
             f"kernels_{name}_lightgbm": f"{first['accuracy %']:.1f}",
             f"kernels_{name}_quick": f"{max(one['accuracy %'] for one in quick):.1f}",
             f"kernels_{name}_best": f"{max(one['accuracy %'] for one in ours):.1f}",
-            f"kernels_{name}_fit": f"{plain['over LightGBM']:.0f}",
+            f"kernels_{name}_more_rows": f"{values['LightGBM, more rows']['accuracy %']:.1f}",
+            f"kernels_{name}_fit": f"{plain['over LightGBM']:.1f}",
             f"kernels_{name}_predict": f"{plain['predict s'] / first['predict s']:.1f}",
         }
     start = next(i for i, row in enumerate(rows) if "the paper" in row)
@@ -355,6 +356,7 @@ def _kernels() -> dict[str, str]:
     )
     wider = [100 * float(row["diameter, span"]) / float(row["diameter, alone"]) for row in covers]
     w8a = next(row for row in covers if row["set"] == "w8a")
+    found |= _equal_rows([row for row in rows if len(row) == len(heads)], heads)
     return found | {
         "kernels_covers": f"{len(covers)}",
         "kernels_above": f"{len(above)}",
@@ -367,6 +369,46 @@ def _kernels() -> dict[str, str]:
         "kernels_w8a_larger": w8a["the larger class"],
         "kernels_w8a_paper": w8a["the paper"],
     }
+
+
+def _equal_rows(rows: list[list[str]], heads: list[str]) -> dict[str, str]:
+    """Accuracies and seconds of ours beside Nystroem with as many rows and points.
+
+    Of its solvers the one that is more accurate.
+    """
+    cells = {(row[0], row[1]): dict(zip(heads, row, strict=True)) for row in rows}
+    kinds: dict[str, list[tuple[float, float]]] = {"plain": [], "learned": []}
+    for (name, method), own in cells.items():
+        points = method.removeprefix("ours, ").removesuffix(", learned metric")
+        peers = [
+            cells[name, peer]
+            for peer in (f"Nystroem + {solver}, {points}" for solver in ("ridge", "logistic"))
+            if method.startswith("ours") and (name, peer) in cells
+        ]
+        if peers:
+            best = max(peers, key=lambda one: float(one["accuracy %"]))
+            more, time = (
+                of(float(own[head]), float(best[head]))
+                for head, of in (("accuracy %", float.__sub__), ("fit s", float.__truediv__))
+            )
+            kinds["learned" if "learned" in method else "plain"].append((more, time))
+    above = [
+        name
+        for name, method in cells
+        if method == "ours, 400 points"
+        and float(cells[name, method]["accuracy %"])
+        < float(cells[name, "Nystroem + LinearSVC"]["accuracy %"])
+    ]
+    found = {"kernels_linear_above": ", ".join(above) or "no set"}
+    for kind, pairs in kinds.items():
+        for short, values in zip(("equal", "equal_time"), zip(*pairs, strict=True), strict=True):
+            form = "+.2f" if short == "equal" else ".1f"
+            found[f"kernels_{short}_{kind}_least"] = f"{min(values):{form}}"
+            found[f"kernels_{short}_{kind}_most"] = f"{max(values):{form}}"
+        found[f"kernels_equal_{kind}"] = f"{len(pairs)}"
+        found[f"kernels_equal_{kind}_above"] = f"{sum(more > 0 for more, _ in pairs)}"
+        found[f"kernels_equal_{kind}_quicker"] = f"{sum(time < 1 for _, time in pairs)}"
+    return found
 
 
 def _logistic() -> dict[str, str]:

@@ -79,6 +79,8 @@ LOOKS: dict[str, Look] = {
     "svc": Look(OLIVE, "s", ":"),
     "nystroem": Look(YELLOW, "s", "--"),
     "nystroem, same rows": Look(YELLOW, "D", "-."),
+    "nystroem, ridge": Look(YELLOW, "^", "-"),
+    "nystroem, logistic": Look(YELLOW, "v", ":"),
     "fourier": Look(PINK, "^", "--"),
     "fourier, same rows": Look(PINK, "d", "-."),
     "lightgbm": Look(GREY, "*", "-"),
