@@ -64,13 +64,13 @@ def freeze(value: Any, name: str = "provenance") -> Any:
     """
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or isinstance(value, bool | int | str):
+    if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):
         if not math.isfinite(value):
             raise InvalidInputError(f"{name} is {value}, which JSON cannot say; use None or text")
         return value
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return tuple(freeze(item, f"{name}[{i}]") for i, item in enumerate(value))
     if isinstance(value, Mapping):
         wrong = [key for key in value if not isinstance(key, str)]

@@ -6,7 +6,7 @@ import functools
 import importlib
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ContextDecorator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -144,8 +144,28 @@ def _set_threads(numbers: list[int]) -> None:
         library.set_num_threads(number)
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
+class _OneThread(ContextDecorator):
+    """The first body that is entered sets one thread, the last one that is left undoes it."""
+
+    def __enter__(self) -> None:
+        global _inside, _before  # noqa: PLW0603 - a setting of the process
+        with _lock:
+            if not _inside:
+                _before = [library.num_threads for library in _libraries()]
+                _set_threads([1] * len(_before))
+            _inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        global _inside  # noqa: PLW0603 - as above
+        with _lock:
+            _inside -= 1
+            if not _inside:
+                _set_threads(_before)
+                for library in _libraries():
+                    _release(library)
+
+
+def one_thread() -> _OneThread:
     """Let BLAS and LAPACK use one thread in the body, or in a function that this decorates.
 
     The number of threads decides how a product or a factorisation is cut, and so its last bits.
@@ -164,21 +184,10 @@ def one_thread() -> Iterator[None]:
     >>> with one_thread():
     ...     pass
     """
-    global _inside, _before  # noqa: PLW0603 - a setting of the process
-    with _lock:
-        if not _inside:
-            _before = [library.num_threads for library in _libraries()]
-            _set_threads([1] * len(_before))
-        _inside += 1
-    try:
-        yield
-    finally:
-        with _lock:
-            _inside -= 1
-            if not _inside:
-                _set_threads(_before)
-                for library in _libraries():
-                    _release(library)
+    return _ONE_THREAD
+
+
+_ONE_THREAD = _OneThread()
 
 
 def inner_products(points: Points, vectors: FloatArray) -> FloatArray:

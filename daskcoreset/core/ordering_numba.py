@@ -1,7 +1,8 @@
 """The bisection of weighted rows, compiled by numba when it is first called.
 
 Functions that are called for every range have one way out each: numba counts references to the
-arrays of the others, which takes as long as their work on few rows.
+arrays of the others, which takes as long as their work on few rows. Places in the innermost loops
+are unsigned: of others numba looks each time whether they count from the end.
 """
 
 from __future__ import annotations
@@ -67,10 +68,10 @@ def _gather(  # noqa: PLR0917 - numba takes arguments by position
     for i in range(size):
         turns = 0.5 + i * _GOLDEN_RATIO
         place = int((turns - np.floor(turns)) * count) if is_sample else i
-        row, gap = points[order[start + place]], gaps[i]
-        weight[i] = mass[order[start + place]]
+        row = np.uint64(order[np.uint64(start + place)])
+        weight[i] = mass[row]
         for j in range(points.shape[1]):
-            gap[j] = np.float64(row[j]) - first[j]
+            gaps[i, j] = points[row, j] - origin[j]
     return size
 
 
@@ -228,7 +229,7 @@ def _project(  # noqa: PLR0917 - numba takes arguments by position
     for j in range(d):
         mean[j] += points[first, j]
     for i in range(count):
-        row = order[start + i]
+        row = np.uint64(order[np.uint64(start + i)])
         along = 0.0
         for j in range(d):
             along += axis[j] * (points[row, j] - mean[j])
@@ -257,14 +258,14 @@ def _part_few(  # noqa: PLR0917 - numba takes arguments by position
     The cut is where the mass before it, `placed` and on, is nearest to a whole number: to the one
     nearest to what is before the mean. Below one draw there is none, and the cut is at the mean.
     """
+    rows, one = order[start : start + count], np.uint64(1)
     for i in range(1, count):
-        v, u, row = value[i], weight[i], order[start + i]
-        k = i
-        while k > 0 and value[k - 1] > v:
-            value[k], weight[k] = value[k - 1], weight[k - 1]
-            order[start + k] = order[start + k - 1]
-            k -= 1
-        value[k], weight[k], order[start + k] = v, u, row
+        v, u, row = value[i], weight[i], rows[i]
+        k = np.uint64(i)
+        while k > 0 and value[k - one] > v:
+            value[k], weight[k], rows[k] = value[k - one], weight[k - one], rows[k - one]
+            k -= one
+        value[k], weight[k], rows[k] = v, u, row
     near, before, running = 0, 0.0, 0.0
     for i in range(1, count):
         running += weight[i - 1]
@@ -297,12 +298,13 @@ def _sort(values: FloatArray, weights: FloatArray, count: int) -> None:
         # Equal values may end in any order: sums of masses, which are float32, are exact.
         if stride > 1 and count < _PER_STRIDE * stride:
             continue
+        step = np.uint64(stride)
         for i in range(stride, count):
             v, u = values[i], weights[i]
-            k = i
-            while k >= stride and values[k - stride] > v:
-                values[k], weights[k] = values[k - stride], weights[k - stride]
-                k -= stride
+            k = np.uint64(i)
+            while k >= step and values[k - step] > v:
+                values[k], weights[k] = values[k - step], weights[k - step]
+                k -= step
             values[k], weights[k] = v, u
 
 

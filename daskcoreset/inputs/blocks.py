@@ -554,7 +554,7 @@ def _specs(
     if sizes is None:
         return StoredSpecs({}, range(n_blocks), None)
     stops = np.cumsum(sizes, dtype=np.int64)
-    bounds = np.stack([stops - sizes, stops], axis=1)
+    bounds = np.array([stops - sizes, stops]).T
     specs = StoredSpecs(sources, range(n_blocks), bounds)
     # Rows in memory travel with the task that needs them, never all with each graph.
     return tuple(specs) if any(source.in_memory for source in sources.values()) else specs

@@ -22,7 +22,7 @@ from daskcoreset.solvers.divergences import (
     SquaredMahalanobis,
     plain_fields,
 )
-from daskcoreset.solvers.kmeans import cells_of, own_distances
+from daskcoreset.solvers.kmeans import cells_of
 
 Representatives: TypeAlias = Literal["rows", "centroids"]
 
@@ -127,7 +127,9 @@ class CentroidDesign(SamplingDesign[Any]):
             found = centroids(metric.whiten(dense(points) - origin), weights, size, rng, k)
             starts = dense(points[found.rows]).astype(np.float64)
             means = cells_of(points, weights, found.labels, starts).clusters.centers
-        costs = weights * self._losses(points, found.labels, means)
+        euclidean = isinstance(self.divergence, SquaredEuclidean)
+        losses = found.distances if euclidean else self._losses(points, found.labels, means)
+        costs = weights * losses
         drawn, drawn_weights = _one_of_each_cell(weights, costs, found.labels, len(means), rng)
         return Represented(
             means,
@@ -147,8 +149,6 @@ class CentroidDesign(SamplingDesign[Any]):
 
     def _losses(self, points: Points, labels: IndexArray, means: FloatArray) -> FloatArray:
         """Return the divergence of every row to the mean of its cell."""
-        if isinstance(self.divergence, SquaredEuclidean):
-            return own_distances(points, labels, means)
         losses = np.empty(len(labels))
         for part in tiles(len(labels), means.shape[1]):
             losses[part] = self.divergence.between(dense(points[part]), means[labels[part]])

@@ -53,6 +53,8 @@ class Centroids(NamedTuple):
         Position of the row nearest to each of them, of those in its cell; increasing.
     labels : ndarray of shape (n,), int64
         Cell of every row.
+    distances : ndarray of shape (n,), float64
+        Squared distance of every row to the centroid of its cell.
     costs : ndarray of shape (m,), float64
         Weighted sums of squared distances in the cells.
     """
@@ -61,6 +63,7 @@ class Centroids(NamedTuple):
     weights: FloatArray
     rows: IndexArray
     labels: IndexArray
+    distances: FloatArray
     costs: FloatArray
 
 
@@ -114,6 +117,9 @@ def centroids(
     ----------
     Arthur and Vassilvitskii (2007), k-means++: the advantages of careful seeding.
     """
+    if isinstance(points, np.ndarray):
+        # The loops work in float64, and are compiled once less.
+        points = points.astype(np.float64, copy=False)
     first, groups = _equal_rows(points)
     if groups is None:
         return _ordered(cells_of(points, weights, *_found(points, weights, count, rng, n_clusters)))
@@ -308,6 +314,7 @@ def _ordered(cells: Partition) -> Centroids:
         clusters.weights[ranks],
         nearest[ranks],
         number[labels],
+        distances,
         clusters.costs[ranks],
     )
 

@@ -28,7 +28,7 @@ from daskcoreset.core.errors import (
     warn_worse_than_none,
 )
 from daskcoreset.core.linalg import dense, one_thread
-from daskcoreset.core.points import WeightedPoints
+from daskcoreset.core.points import WeightedPoints, from_checked
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.typing import Metric
 from daskcoreset.execution.engine import BlockResults, Engine, deferred
@@ -211,7 +211,8 @@ class SamplingJob:
         if self.beside is not None:
             self.beside(selection)
         draw, rows = self.final_draw, selection.rows
-        points = WeightedPoints(rows.points, selection.weights, selection.indices, rows.labels)
+        # What comes of it is checked by the coreset that is made of it.
+        points = from_checked(rows.points, selection.weights, selection.indices, rows.labels)
         points, cells, drawn = self._represented(selection, points)
         if self.warns:
             self._warn(selection, len(points))
