@@ -17,6 +17,7 @@ import common
 import kernels
 import numpy as np
 import representatives
+import throughput
 
 NAME = "by_task"
 HEADS = ("task", "figure", "peer", "budget", "best line", "worst line", "lines behind", "table")
@@ -230,7 +231,13 @@ def _nystroem(data: dict[str, Any]) -> Iterator[Line]:
 
 
 def _throughput(data: dict[str, Any]) -> Iterator[Line]:
-    found = data["results"]
+    for run in throughput.runs_of(data):
+        on = f", {run['stamp']['processor']}" if "processor" in run["stamp"] else ""
+        for line in _of_run(run["results"]):
+            yield line._replace(where=f"{line.where}{on}")
+
+
+def _of_run(found: dict[str, Any]) -> Iterator[Line]:
     for row in found["stored"]:
         if row["job"] == "passes=1":
             yield Line(f"{row['rows']:,} rows from Zarr, over a plain sum", [row["ratio"][1]], [1])

@@ -142,6 +142,7 @@ def stamp(**settings: Any) -> dict[str, Any]:
         "commit": (_git("rev-parse", "--short=9", "HEAD") or "unknown") + changed,
         "date": datetime.now(UTC).date().isoformat(),
         "cpus": os.cpu_count(),
+        "processor": processor(),
         "load": round(os.getloadavg()[2], 1),
         "python": platform.python_version(),
         "numpy": np.__version__,
@@ -149,12 +150,23 @@ def stamp(**settings: Any) -> dict[str, Any]:
     }
 
 
+def processor() -> str:
+    """Return the name of the kind of processor, as Linux tells it; that of its family elsewhere."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
 def stamped(data: Mapping[str, Any]) -> str:
     """Say in a line which run made the results."""
     made = data["stamp"]
     load = f", a load of {made['load']:g}" if "load" in made else ""
+    of = f" of {made['processor']}" if "processor" in made else ""
     gone = " (in no history: it was merged with others)" if made["commit"] in SQUASHED else ""
-    return f"Commit {made['commit']}{gone}, {made['date']}, {made['cpus']} cores{load}."
+    return f"Commit {made['commit']}{gone}, {made['date']}, {made['cpus']} cores{of}{load}."
 
 
 def write(

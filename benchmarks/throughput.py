@@ -13,6 +13,7 @@ NumPy lightweight coreset in two passes, and streams of batches against reading 
 from __future__ import annotations
 
 import argparse
+import json
 import tempfile
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -161,8 +162,17 @@ def _inverse(turns: dict[str, list[float]] | None) -> list[float] | None:
     return None if turns is None else [1 / one for one in turns["stream"]]
 
 
+def runs_of(data: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the run, and those on other kinds of processors."""
+    return [data, *data.get("elsewhere", [])]
+
+
 def report(data: dict[str, Any]) -> str:
-    """Return the tables."""
+    """Return the tables, of every kind of processor."""
+    return "# Throughput\n\n" + "\n".join(_tables(run) for run in runs_of(data))
+
+
+def _tables(data: dict[str, Any]) -> str:
     found = data["results"]
     stored = [
         [
@@ -198,13 +208,23 @@ def report(data: dict[str, Any]) -> str:
     turns = f"Medians of {data['stamp']['turns']} turns side by side"
     if all("turns" in row for row in found["stored"]):
         turns += ", ratios with their quartiles"
-    lines = [f"# Throughput\n\n{common.stamped(data)} {turns}.\n"]
+    where = data["stamp"].get("processor", "Another processor, which the run does not name")
+    lines = [f"## {where}\n\n{common.stamped(data)} {turns}.\n"]
     lines += common.table(heads, stored)
     lines += ["\nIn memory, processor time:\n"]
     lines += common.table(["rows", "NumPy, two passes", "passes=1", "passes=2"], memory)
     lines += ["\nA stream of 2,000,000 rows in batches, size 1000, processor time:\n"]
     heads = ["rows a batch", "a row", "rate over that of reading from Zarr"]
     return "\n".join([*lines, *common.table(heads, batches)]) + "\n"
+
+
+def elsewhere(path: Path, processor: str) -> list[dict[str, Any]]:
+    """Return earlier runs on other kinds of processors, on which ratios are others."""
+    if not path.exists():
+        return []
+    runs = runs_of(json.loads(path.read_text()))
+    plain = [{key: run[key] for key in ("stamp", "results")} for run in runs]
+    return [run for run in plain if run["stamp"].get("processor") != processor]
 
 
 def measure_stored(rows: Iterable[int], folder: Path | None, turns: int) -> list[dict[str, Any]]:
@@ -245,7 +265,8 @@ def main() -> None:
         "memory": in_memory(args.turns),
         "batches": from_batches(args.turns),
     }
-    data = {"stamp": common.stamp(turns=args.turns), "results": results}
+    data: dict[str, Any] = {"stamp": common.stamp(turns=args.turns), "results": results}
+    data["elsewhere"] = elsewhere(args.out / f"{NAME}.json", data["stamp"]["processor"])
     common.write(NAME, data, args.out, report)
     print(report(data))
 
