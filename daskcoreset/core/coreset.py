@@ -252,7 +252,8 @@ class Coreset(WeightedPoints):
         Of centroids a row of the data drawn from each of their cells, with weights by which sums
         over all rows are estimated: `cost` learns from them what rows save that are nearer to
         another center than their centroid is. None in coresets that were stored before there
-        were any; costs on these are too high.
+        were any; costs on these are too high. Who scales `weights` by hand scales `constant` and
+        the weights of these by the same.
 
     Raises
     ------
@@ -506,8 +507,14 @@ class Coreset(WeightedPoints):
 
         Raises
         ------
-        InvalidInputError
+        InvalidInputError, InvalidTypeError
             A solution does not fit; the coreset is made for no cost, or its centroids for another.
+
+        Warns
+        -----
+        CoresetWarning
+            If the coreset is of centroids, and what their rows save is known to no better than a
+            quarter of the cost: centers tell clusters apart that lie together in cells.
 
         Examples
         --------

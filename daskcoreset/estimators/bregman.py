@@ -298,12 +298,13 @@ class CoresetBregman(ClusteringModel):
             solution = _repeated(solution, self.n_clusters)
         self._solution, self.divergence_ = solution, solution.divergence
         self.cluster_centers_ = solution.centers
-        self.coreset_inertia_ = (
-            cost_on(coreset, self._judged_by(), solution.centers)
-            if coreset.of_centroids
-            else solution.cost
-        )
+        self.coreset_inertia_ = self._cost_on(coreset) if coreset.of_centroids else solution.cost
         self.n_iter_, self.converged_ = solution.n_iter, solution.converged
+
+    def _cost_on(self, coreset: Coreset) -> float:
+        if self.soft:
+            refuse_centroids(coreset, self)
+        return cost_on(coreset, self._judged_by(), self.cluster_centers_)
 
     def _judged_by(self) -> Distortion:
         return Distortion(self.n_clusters, self.divergence_)

@@ -108,6 +108,10 @@ class ClusteringModel(
         return self._labels_and_cost(data)[1]
 
     @abstractmethod
+    def _cost_on(self, coreset: Coreset) -> float:
+        """Cost on a coreset, of centroids as well; other centroids are an error."""
+
+    @abstractmethod
     def _cost(self, blocks: RowBlocks) -> float:
         """Cost of rows out of core."""
 
@@ -149,7 +153,7 @@ class ClusteringModel(
             labels, self._inertia = self._labels_and_cost(rows)
             self._labels = rows.as_given(labels)
             if self._given is not None and self._given.of_centroids:
-                self._inertia = self._given.cost(self.cluster_centers_)
+                self._inertia = self._cost_on(self._given)
         elif self.compute_inertia:
             self._inertia = self._cost(rows)
 
@@ -193,7 +197,7 @@ class ClusteringModel(
         rows = self._open_rows(X, sample_weight, fitted=True)
         if isinstance(rows, InMemoryData):
             if self._given is not None and self._given.of_centroids:
-                return -float(self._given.cost(self.cluster_centers_))
+                return -self._cost_on(self._given)
             return -self._cost_in_memory(rows)
         return -self._cost(rows)
 
@@ -507,7 +511,10 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         if self.metric == "cosine":
             steps = STEPS if distinct is None and self.solver == "scikit-learn" else 0
             self.cluster_centers_ = unit_centers(points, weights, self.cluster_centers_, steps)
-        self.coreset_inertia_ = cost_on(coreset, QuantizationError(), self.cluster_centers_)
+        self.coreset_inertia_ = self._cost_on(coreset)
+
+    def _cost_on(self, coreset: Coreset) -> float:
+        return cost_on(coreset, QuantizationError(), self.cluster_centers_)
 
     def _solved(self, points: Points, weights: FloatArray, seed: int) -> Centers:
         if self.solver == "parts":

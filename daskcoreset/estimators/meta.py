@@ -46,7 +46,13 @@ from daskcoreset.estimators.row_attributes import RowAttributes
 from daskcoreset.estimators.scoring import accuracy, r_squared
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
-from daskcoreset.objectives import LeastSquaresCost, LinearCost, Objective
+from daskcoreset.objectives import (
+    LeastSquaresCost,
+    LinearCost,
+    Objective,
+    QuantizationError,
+    cost_on,
+)
 from daskcoreset.sensitivities import Sensitivity
 from daskcoreset.solvers.kmeans import nearest, weighted_cost
 
@@ -278,7 +284,7 @@ class CoresetEstimator(RowAttributes):
                 _, distances = nearest(data.X, self.cluster_centers_, threads=True)
                 self._inertia = weighted_cost(distances, data.sample_weight)
                 if self._given is not None and self._given.of_centroids:
-                    self._inertia = self._given.cost(self.cluster_centers_)
+                    self._inertia = cost_on(self._given, QuantizationError(), self.cluster_centers_)
         return self
 
     def _labels_as_given(self, data: InMemoryData | None) -> AnyArray | None:
@@ -535,6 +541,8 @@ class CoresetEstimator(RowAttributes):
         """
         check_is_fitted(self)
         if isinstance(X := coreset_for(self, X), Coreset):
+            if X.of_centroids and hasattr(self.estimator_, "inertia_"):
+                return -cost_on(X, QuantizationError(), self.cluster_centers_)
             rows = rows_of_coreset("score", X, (y, sample_weight), {})
             X, sample_weight = rows["X"], rows["sample_weight"]
             y = rows["y"] if self._wants_y() else None

@@ -501,11 +501,19 @@ def cost_of_solutions(coreset: Coreset, solutions: Any, objective: Objective[Any
     """Return costs of solutions on a coreset, as `Coreset.cost` says."""
     if objective is not None and not isinstance(objective, Objective):
         raise InvalidTypeError(f"objective is {objective!r}; pass an Objective.")
+    if solutions is None:
+        raise InvalidTypeError("solutions is None; pass centers, or what else the cost is of.")
     rows = Block(coreset.points, coreset.weights, coreset.labels)
     _check_usable(rows)
     if objective is None:
-        of_centers = coreset.provenance.get("objective") is None and not _are_linear(solutions)
-        objective = objective_for(coreset.provenance, 1 if of_centers else None, rows)
+        known, linear = coreset.provenance.get("objective"), _are_linear(solutions)
+        if linear and (known is None or coreset.labels is None):
+            raise InvalidInputError(
+                "solutions is a linear model, and the coreset does not say of which cost, or has "
+                "no labels; pass objective, for example "
+                'daskcoreset.objectives.LinearCost("hinge"), and build the coreset with y.'
+            )
+        objective = objective_for(coreset.provenance, 1 if known is None else None, rows)
         objective = _judging(objective, coreset, coreset.labels is not None, solutions)
     _, several = candidate_solutions(objective, rows, solutions, 0)
     costs = np.array([cost_on(coreset, objective, solution) for solution in several])

@@ -1,4 +1,5 @@
 import pickle
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -6,6 +7,7 @@ import dask.array as da
 import numpy as np
 import pytest
 import zarr
+from sklearn.cluster import KMeans
 from sklearn.svm import LinearSVC
 
 import daskcoreset as dc
@@ -14,6 +16,7 @@ from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.estimators import (
     CoresetBregman,
+    CoresetEstimator,
     CoresetGaussianMixture,
     CoresetKMeans,
     coreset_search,
@@ -182,6 +185,55 @@ def test_cost__is_right_where_centers_were_found_elsewhere() -> None:
         assert (replace(few, cell_rows=None).cost(others) / true - 1.0)[0] > 0.3
 
 
+def test_cost__warns_where_cells_hold_several_clusters() -> None:
+    rng = np.random.default_rng(5)
+    centers = 10.0 * rng.normal(size=(50, 4))
+    rows = centers[rng.integers(0, 50, 20_000)] + 0.1 * rng.normal(size=(20_000, 4))
+    true = float(dc.metrics.kmeans_cost(rows, centers))
+    warned = 0
+    for seed in range(8):
+        few = dc.build(rows, size=100, method=StrongKMeans(10, **CENTROIDS), random_state=seed)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            cost = few.cost(centers)
+        assert cost > 0.5 * true
+        warned += any("cells of the centroids" in str(one.message) for one in caught)
+    assert warned >= 2  # where the row of such a cell is not of the cluster that its centroid is at
+    many = dc.build(rows, size=1000, method=StrongKMeans(10, **CENTROIDS), random_state=0)
+    assert many.cost(centers) == pytest.approx(true, rel=0.1)
+
+
+def test_cost__far_centers_overflow_to_infinity(coreset: Coreset) -> None:
+    assert coreset.cost(np.full((2, 3), 1e160)) == np.inf
+    by_hand = Coreset(np.ones((2, 1)), np.ones(2), np.arange(2), constant=5.0)
+    assert by_hand.cost([[0.0]]) == 7.0
+
+
+def test_models__refuse_centroids_for_another_cost(coreset: Coreset) -> None:
+    rows = X[:5000] + 0.1
+    of_kl = dc.build(rows, size=100, method=StrongBregman(4, "kl", **CENTROIDS), random_state=0)
+    model = CoresetKMeans(4, random_state=0).fit(rows)
+    meta = CoresetEstimator(KMeans(4, n_init=1, random_state=0)).fit(rows)
+    for score in (model.score, meta.score, meta.fit):
+        with pytest.raises(InvalidInputError, match="by kl, and say nothing of the quantization"):
+            score(of_kl)
+    bregman = CoresetBregman(4, divergence="kl", n_init=1, random_state=0)
+    assert bregman.fit(of_kl).score(of_kl) == pytest.approx(-bregman.inertia_)
+    with pytest.raises(InvalidInputError, match="say nothing of the distortion by kl"):
+        bregman.score(coreset)
+    with pytest.raises(InvalidInputError, match="lost the spread"):
+        bregman.set_params(soft=True).fit(rows).score(of_kl)
+    meta.fit(coreset)
+    assert meta.score(coreset) == pytest.approx(-meta.inertia_)
+    assert meta.inertia_ == pytest.approx(coreset.cost(meta.cluster_centers_))
+
+
+def test_distortion__goes_by_the_metric_of_the_coreset() -> None:
+    few = dc.build(X, size=200, method=STRONG, metric="cosine", random_state=0)
+    unit = X[:8] / np.linalg.norm(X[:8], axis=1, keepdims=True)
+    assert dc.metrics.distortion(few, X, unit) < 0.2
+
+
 def test_cost__of_other_constructions() -> None:
     q = X[:5]
     rows = dc.build(X, size=500, random_state=0)
@@ -203,6 +255,11 @@ def test_cost__of_other_constructions() -> None:
         rows.cost(np.ones((2, 7)))
     with pytest.raises(dc.errors.InvalidTypeError, match="objective"):
         rows.cost(q, objective="k-means")
+    with pytest.raises(dc.errors.InvalidTypeError, match="solutions is None"):
+        rows.cost(None)
+    for unlabelled in (rows, by_hand):
+        with pytest.raises(InvalidInputError, match="linear model"):
+            unlabelled.cost(model)
 
 
 def version_of(store: Any) -> Any:
