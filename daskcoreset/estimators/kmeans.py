@@ -325,8 +325,8 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         set; `coreset_inertia_` costs nothing.
     coreset_inertia_ : float
         The cost on the coreset, ``coreset_.cost(cluster_centers_)``, which estimates it: too low
-        on average, as centers were fitted to the rows drawn. Of centroids these are 20,000 at
-        least, and it is a little below; with few rows a cluster far (``docs/guide/clustering.md``).
+        on average, as centers were fitted to the rows drawn: a little of centroids, behind which
+        there are many, and far with few rows a cluster (``docs/guide/clustering.md``).
     n_iter_ : int
         Steps of the best run, and passes over single rows after it that moved any.
     n_features_in_ : int
