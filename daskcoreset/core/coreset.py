@@ -513,8 +513,8 @@ class Coreset(WeightedPoints):
         Warns
         -----
         CoresetWarning
-            If the coreset is of centroids, and what their rows save is known to no better than a
-            quarter of the cost: centers tell clusters apart that lie together in cells.
+            If the coreset is of centroids, and what their rows save is known poorly: centers tell
+            clusters apart that lie together in cells.
 
         Examples
         --------

@@ -536,7 +536,7 @@ def distortion(
     if not isinstance(coreset, WeightedPoints):
         raise InvalidTypeError(f"coreset is {shown(coreset)}; pass a Coreset.")
     several, _ = _as_solutions(solutions, coreset.points.shape[1], "solutions")
-    metric = getattr(coreset, "metric", "euclidean")
+    metric: Metric = getattr(coreset, "metric", "euclidean")
     on_all = kmeans_cost(X, several, sample_weight, metric=metric)
     on_coreset = np.array([cost_on(coreset, QuantizationError(), one) for one in several])
     both_zero = (on_all == 0) & (on_coreset == 0)

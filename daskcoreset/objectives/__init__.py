@@ -151,8 +151,8 @@ def cost_on(coreset: WeightedPoints, objective: Objective[Any], solution: Any) -
     Warns
     -----
     CoresetWarning
-        If the estimate of what rows save is off by more than a quarter of the cost; where what is
-        left is not above zero, the cost is the weighted one of the rows drawn from cells.
+        If what rows save is known poorly; where what is left is not above zero, the cost is the
+        weighted one of the rows drawn from cells.
 
     Examples
     --------
