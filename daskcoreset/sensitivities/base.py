@@ -124,6 +124,40 @@ class SamplingDesign(Generic[S]):
         del size, summary
         return 1
 
+    def adjust(  # noqa: PLR0917 - all of them are always given
+        self,
+        rows: Block,
+        first: FloatArray,
+        second: FloatArray,
+        chosen: IndexArray,
+        weights: FloatArray,
+        summary: S,
+    ) -> FloatArray:
+        """Return weights of the rows drawn that bring sums nearer to those over all candidates.
+
+        Asked before `calibrate`, for what only the candidates know; by default `weights`. Not used
+        by independent draws.
+
+        Parameters
+        ----------
+        rows : Block
+            k candidates.
+        first, second : ndarray of shape (k,), float64
+            Probabilities with which they became candidates, and are drawn then.
+        chosen : ndarray of shape (m,), int64
+            Places of the rows drawn among them.
+        weights : ndarray of shape (m,), float64
+            Their unbiased weights.
+        summary : S
+
+        Returns
+        -------
+        ndarray of shape (m,), float64
+            Weights that are not negative.
+        """
+        del rows, first, second, chosen, summary
+        return weights
+
     def calibrate(
         self, rows: Block, weights: FloatArray, summary: S, draw_index: int = 0
     ) -> Calibrated:

@@ -8,94 +8,47 @@ from typing import ClassVar
 import numpy as np
 
 from daskcoreset.core.blocks import Block
-from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.core.linalg import dense, dense_rows, one_thread, rows_at
+from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.linalg import tiles as slices_of
-from daskcoreset.core.moments import moments_of
 from daskcoreset.core.sampling import Calibrated
 from daskcoreset.core.typing import FloatArray, IndexArray
 from daskcoreset.core.validation import as_int
 from daskcoreset.objectives import MixtureCost
 from daskcoreset.sensitivities.base import SamplingDesign
 from daskcoreset.sensitivities.kmeans import RoughKMeans, RoughSummary
-from daskcoreset.solvers.kmeans import Clusters, assign
-from daskcoreset.solvers.mixture.model import CovarianceType, Mixture, posterior, whitened
-from daskcoreset.solvers.mixture.steps import expectation, maximisation, moments_of_components
+from daskcoreset.sensitivities.mixture_pilot import (
+    FEW_CANDIDATES,
+    PILOT_NUMBERS,
+    count_derivatives,
+    derivatives,
+    leverages,
+    pilot_of,
+)
+from daskcoreset.solvers.kmeans import Clusters
 
-# Candidates that the pilot is fitted to: gains are the same with all 20,000 of them.
-_PILOT_ROWS = 3000
+# Rows for each derivative up to which weights are moved towards the derivatives of all candidates:
+# of more, these are near enough.
+_ROWS_PER_DERIVATIVE = 8
 
-# The same for every number in the parameters of the pilot. A pilot with covariances in full that
-# has about as many rows as parameters fits the noise of these rows, and leverages follow it.
-_ROWS_PER_NUMBER = 4
-
-# Numbers in them at most, 32 MiB.
-_PILOT_NUMBERS = 2**22
-
-# Steps of EM: gains are the same with ten.
-_PILOT_STEPS = 5
-
-# Candidates below which a pilot is rougher, as in nodes of trees, which are drawn from once more:
-# of 1,500 rows where its kind needs no more, in two steps, in 3/4 of the time of a stream. Mixtures
-# on the rows were as good on six sets; errors of likelihoods fell on four and rose on two. Without
-# a pilot in nodes they were up to twice as large.
-_FEW_CANDIDATES = 10_000
-_PILOT_ROWS_OF_FEW = 1500
-_PILOT_STEPS_OF_FEW = 2
-
-# Added to the variances of the pilot, in those of the columns.
-_PILOT_REGULARISATION = 1e-3
-
-# Where standardised gaps are cut: the fourth powers are added up.
-_LARGEST_GAP = 1e50
+# The ridge in units of derivatives per row and of the information of all the data. With half of it
+# and twice of it gains were much the same; with much less, weights of few rows spread too far.
+_RIDGE = 2.0
 
 
-def leverages(mixture: Mixture, tile: FloatArray) -> FloatArray:
-    r"""Squared lengths of the derivatives of the log-density, in the information of the mixture.
-
-    Parameters
-    ----------
-    mixture : Mixture
-        Of the type "full" or "diag".
-    tile : ndarray of shape (n, d), float64
-
-    Returns
-    -------
-    ndarray of shape (n,), float64
-        With responsibilities :math:`r_k` and :math:`z_k = (x - \mu_k) U_k`
-
-        .. math:: \ell(x) = \sum_k \frac{r_k^2}{\pi_k}
-                  \Bigl(1 + |z_k|^2 + \tfrac12 |z_k z_k^T - I|_F^2\Bigr),
-
-        in the information of rows whose components are known, which is the sum of those of the
-        weights, the means and the covariances. For "diag" the last norm is of the diagonal.
-
-    Examples
-    --------
-    >>> from daskcoreset.solvers.mixture.model import mixture_from_covariances
-    >>> standard = mixture_from_covariances(
-    ...     "full", np.ones(1), np.zeros((1, 1)), np.ones((1, 1, 1))
-    ... )
-    >>> leverages(standard, np.array([[0.0], [1.0], [3.0]]))
-    array([ 1.5,  2. , 42. ])
-    """
-    k, d = mixture.means.shape
-    lengths, spread = np.empty((k, len(tile))), np.empty((k, len(tile)))
-    with np.errstate(over="ignore", invalid="ignore"):
-        for some, gaps in whitened(mixture, tile):
-            np.einsum("kri,kri->kr", gaps, gaps, out=lengths[some])
-            if mixture.covariance_type == "diag":
-                squares = np.square(np.clip(gaps, -_LARGEST_GAP, _LARGEST_GAP, out=gaps), out=gaps)
-                squares -= 1.0
-                np.einsum("kri,kri->kr", squares, squares, out=spread[some])
-    shares = posterior(mixture, tile, lengths)[1]
-    np.square(shares, out=shares)
-    shares /= np.maximum(mixture.weights, np.finfo(np.float64).tiny)[:, np.newaxis]
-    np.minimum(lengths, d * _LARGEST_GAP**2, out=lengths)
-    if mixture.covariance_type == "full":
-        spread = lengths * lengths - 2.0 * lengths + d
-    found: FloatArray = np.einsum("kr,kr->r", shares, 1.0 + lengths + 0.5 * spread)
-    return found
+def _ridge_moves(own: FloatArray, room: FloatArray, short: FloatArray, ridge: float) -> FloatArray:
+    """Return g of the least sum of D g^2 and the squared rest of the totals over the ridge."""
+    roots = np.sqrt(room)
+    scaled = own * roots[:, np.newaxis]
+    try:
+        if len(own) < own.shape[1]:
+            inner = scaled @ scaled.T
+            inner.flat[:: len(inner) + 1] += ridge
+            return np.asarray(np.linalg.solve(inner, scaled @ short)) / roots
+        inner = scaled.T @ scaled
+        inner.flat[:: len(inner) + 1] += ridge
+        return np.asarray(own @ np.linalg.solve(inner, short))
+    except np.linalg.LinAlgError:  # derivatives of rows far out leave nothing of the ridge
+        return np.full(len(own), np.nan)
 
 
 @dataclass(frozen=True)
@@ -117,37 +70,65 @@ class MixtureDesign(SamplingDesign[RoughSummary]):
         """
         del size
         assert isinstance(summary, Clusters)  # noqa: S101 - the last fold weighs
-        k, d = summary.centers.shape
-        n_numbers, few = k * d * (d + 3) // 2, len(rows) < _FEW_CANDIDATES
-        wanted = _PILOT_ROWS
-        if few:
-            in_full = _ROWS_PER_NUMBER * n_numbers
-            wanted = max(_PILOT_ROWS_OF_FEW, in_full if in_full <= _PILOT_ROWS else 0)
-        n_pilot = min(len(rows), max(wanted, _ROWS_PER_NUMBER * k * d), _PILOT_NUMBERS // d)
-        if 2 * k * d > n_pilot:
-            return scores
-        kind: CovarianceType = "full" if _ROWS_PER_NUMBER * n_numbers <= n_pilot else "diag"
-        weights = rows.weights / first
-        moments = moments_of(rows.points, weights)
-        scale = np.sqrt(moments.m2 / moments.weight)
-        scale[scale == 0.0] = 1.0
-        # Their order may be periodic, and their number is all that is known of them here.
-        positions = np.sort(np.random.default_rng(0).permutation(len(rows))[:n_pilot])
-        some = dense_rows(rows_at(rows.points, positions))
-        labels = assign(some, summary.centers)[0]
-        centred = (some - moments.mean) / scale
-        try:
-            n_steps = _PILOT_STEPS_OF_FEW if few else _PILOT_STEPS
-            pilot = _pilot(centred, weights[positions], labels, kind, n_steps)
-        except InvalidInputError:  # it is singular to rounding
+        pilot = pilot_of(rows, first, summary)
+        if pilot is None:
             return scores
         pulls = np.empty(len(rows))
-        for part in slices_of(len(rows), max(d, k)):
-            tile = (dense(rows.points[part]) - moments.mean) / scale
-            pulls[part] = leverages(pilot, tile)
+        for part in slices_of(len(rows), max(summary.centers.shape)):
+            pulls[part] = leverages(pilot.mixture, pilot.standardised(rows, part))
         by_pull = rows.weights * np.sqrt(pulls)
         mixed: FloatArray = scores / (scores / first).sum() + by_pull / (by_pull / first).sum()
         return mixed if np.isfinite(mixed).all() else scores
+
+    @one_thread()
+    def adjust(  # noqa: PLR0917 - all of them are always given
+        self,
+        rows: Block,
+        first: FloatArray,
+        second: FloatArray,
+        chosen: IndexArray,
+        weights: FloatArray,
+        summary: RoughSummary,
+    ) -> FloatArray:
+        r"""Bring the derivatives of the likelihood at the pilot nearer to those of all candidates.
+
+        Where rows are few for the parameters of the pilot, and candidates many. With
+        :math:`v` the weights, :math:`D = v (1 - \pi_2)`, :math:`S` the derivatives of the rows
+        and :math:`t` their sum over all candidates, weights become :math:`v + D g` with the g of
+        the least :math:`\sum D g^2 + |S^T (v + D g) - t|^2 / \lambda`, cut to [-1/2, 1]
+        (Bardsley and Chambers, 1984).
+        """
+        assert isinstance(summary, Clusters)  # noqa: S101
+        k, d = summary.centers.shape
+        free = second[chosen] < 1.0
+        if len(rows) < FEW_CANDIDATES or not free.any():
+            return weights
+        # Before a pilot is fitted: of covariances in full there are no more than that.
+        if len(chosen) > _ROWS_PER_DERIVATIVE * k * (1 + d * (d + 3) // 2):
+            return weights
+        pilot = pilot_of(rows, first, summary)
+        if pilot is None:
+            return weights
+        size, n_derivatives = len(chosen), count_derivatives(pilot.mixture)
+        if size > _ROWS_PER_DERIVATIVE * n_derivatives or size * n_derivatives > PILOT_NUMBERS:
+            return weights
+        unbiased = np.where(second < 1.0, rows.weights / first, 0.0)
+        open_rows = np.flatnonzero(unbiased > 0.0)
+        total = np.zeros(n_derivatives)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for part in slices_of(len(open_rows), n_derivatives):
+                some = open_rows[part]
+                total += unbiased[some] @ derivatives(pilot.mixture, pilot.standardised(rows, some))
+            own = derivatives(pilot.mixture, pilot.standardised(rows, chosen[free]))
+            room = weights[free] * (1.0 - second[chosen[free]])
+            short = total - weights[free] @ own
+            ridge = _RIDGE * n_derivatives / size * float((rows.weights / first).sum())
+            moves = _ridge_moves(own, room, short, ridge)
+        if not np.isfinite(moves).all():
+            return weights
+        adjusted = weights.copy()
+        adjusted[free] += room * np.clip(moves, -0.5, 1.0)
+        return adjusted
 
     def calibrate(
         self, rows: Block, weights: FloatArray, summary: RoughSummary, draw_index: int = 0
@@ -164,25 +145,6 @@ class MixtureDesign(SamplingDesign[RoughSummary]):
             return Calibrated(weights)
         scale = left / weights[drawn].sum()
         return Calibrated(np.where(drawn, weights * scale, weights))
-
-
-def _pilot(
-    points: FloatArray,
-    weights: FloatArray,
-    labels: IndexArray,
-    kind: CovarianceType,
-    n_steps: int,
-) -> Mixture:
-    """Fit a mixture roughly, from the clusters in which rows lie."""
-    _, codes = np.unique(labels, return_inverse=True)
-    shares = np.zeros((codes.max() + 1, len(points)))
-    shares[codes, np.arange(len(points))] = weights
-    moments = moments_of_components(points, shares, kind)
-    mixture = maximisation(moments, None, _PILOT_REGULARISATION)
-    for _ in range(n_steps):
-        moments = expectation(mixture, points, weights)
-        mixture = maximisation(moments, mixture, _PILOT_REGULARISATION)
-    return mixture
 
 
 @dataclass(frozen=True)
@@ -225,6 +187,13 @@ class MixtureCoreset(RoughKMeans):
     certain are scaled, so that all add up to that of all the data. Independent draws
     (``sampling="multinomial"``) go by the bounds.
 
+    A maximum of the likelihood over few rows follows their noise. So where there are fewer than
+    eight rows for each derivative at the pilot, drawn from 10,000 candidates or more, weights of
+    rows that are not certain are first moved so that the derivatives add up to nearly those of all
+    candidates: by ridge calibration, the less exactly the fewer the rows are. No weight is moved by
+    more than a factor of two, and none falls below that of the row itself. To first order a
+    maximum near the pilot then lies nearer to that of all candidates.
+
     Examples
     --------
     >>> import numpy as np, daskcoreset
@@ -237,7 +206,8 @@ class MixtureCoreset(RoughKMeans):
     ----------
     Lucic, Faulkner, Krause and Feldman (2017), Training Gaussian Mixture Models at Scale via
     Coresets, Algorithm 1. Ting and Brochu (2018), Optimal subsampling with influence functions,
-    for the second half.
+    for the second half. Bardsley and Chambers (1984), Multipurpose estimation from unbalanced
+    samples, for ridge calibration.
     """
 
     n_components: int

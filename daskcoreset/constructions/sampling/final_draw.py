@@ -449,6 +449,7 @@ def draw_systematically(  # noqa: PLR0917 - all of them are always given
         chosen = np.sort(order[systematic(second[order], rng)])
         kept = rows.take(chosen)
         weights = kept.weights / (first[chosen] * second[chosen])
+        weights = construction.design.adjust(rows, first, second, chosen, weights, summary)
         calibrated = construction.design.calibrate(kept, weights, summary, draw_index)
         loss = 0.0
         if n_draws > 1:
