@@ -191,8 +191,8 @@ class MixtureCoreset(RoughKMeans):
     eight rows for each derivative at the pilot, drawn from 10,000 candidates or more, weights of
     rows that are not certain are first moved so that the derivatives add up to nearly those of all
     candidates: by ridge calibration, the less exactly the fewer the rows are. No weight is moved by
-    more than half of it down or all of it up, and none falls below that of the row itself. To first order a
-    maximum near the pilot then lies nearer to that of all candidates.
+    more than half of it down or all of it up, and none falls below that of the row itself. To
+    first order a maximum near the pilot then lies nearer to that of all candidates.
 
     Examples
     --------
