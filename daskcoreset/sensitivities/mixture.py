@@ -23,6 +23,7 @@ from daskcoreset.sensitivities.mixture_pilot import (
     derivatives,
     leverages,
     pilot_of,
+    plan_pilot,
 )
 from daskcoreset.solvers.kmeans import Clusters
 
@@ -100,18 +101,17 @@ class MixtureDesign(SamplingDesign[RoughSummary]):
         """
         assert isinstance(summary, Clusters)  # noqa: S101
         k, d = summary.centers.shape
-        free = second[chosen] < 1.0
-        if len(rows) < FEW_CANDIDATES or not free.any():
+        size, free = len(chosen), second[chosen] < 1.0
+        plan = plan_pilot(len(rows), k, d)
+        if len(rows) < FEW_CANDIDATES or not free.any() or plan is None:
             return weights
-        # Before a pilot is fitted: of covariances in full there are no more than that.
-        if len(chosen) > _ROWS_PER_DERIVATIVE * k * (1 + d * (d + 3) // 2):
+        n_derivatives = count_derivatives(plan[0], k, d)  # of fewer components none are more
+        if size > _ROWS_PER_DERIVATIVE * n_derivatives or size * n_derivatives > PILOT_NUMBERS:
             return weights
         pilot = pilot_of(rows, first, summary)
         if pilot is None:
             return weights
-        size, n_derivatives = len(chosen), count_derivatives(pilot.mixture)
-        if size > _ROWS_PER_DERIVATIVE * n_derivatives or size * n_derivatives > PILOT_NUMBERS:
-            return weights
+        n_derivatives = count_derivatives(plan[0], *pilot.mixture.means.shape)
         unbiased = np.where(second < 1.0, rows.weights / first, 0.0)
         open_rows = np.flatnonzero(unbiased > 0.0)
         total = np.zeros(n_derivatives)

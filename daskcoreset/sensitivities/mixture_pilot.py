@@ -91,20 +91,16 @@ def leverages(mixture: Mixture, tile: FloatArray) -> FloatArray:
     return found
 
 
-def count_derivatives(mixture: Mixture) -> int:
+def count_derivatives(kind: CovarianceType, n_components: int, n_features: int) -> int:
     """Return the length of the `derivatives` of a row.
 
     Examples
     --------
-    >>> from daskcoreset.solvers.mixture.model import mixture_from_covariances
-    >>> eye = np.eye(3)[np.newaxis]
-    >>> count_derivatives(mixture_from_covariances("full", np.ones(1), np.zeros((1, 3)), eye))
-    10
+    >>> count_derivatives("full", 1, 3), count_derivatives("diag", 2, 3)
+    (10, 14)
     """
-    k, d = mixture.means.shape
-    of_covariance: int = d * (d + 1) // 2 if mixture.covariance_type == "full" else d
-    count: int = k * (1 + d + of_covariance)
-    return count
+    d = n_features
+    return n_components * (1 + d + (d * (d + 1) // 2 if kind == "full" else d))
 
 
 def derivatives(mixture: Mixture, tile: FloatArray) -> FloatArray:
@@ -133,7 +129,7 @@ def derivatives(mixture: Mixture, tile: FloatArray) -> FloatArray:
     """
     k, d = mixture.means.shape
     pairs = np.triu_indices(d, 1)
-    of_one = count_derivatives(mixture) // k
+    of_one = count_derivatives(mixture.covariance_type, 1, d)
     found = np.empty((len(tile), k, of_one))
     shares = posterior(mixture, tile)[1]
     shares /= np.sqrt(np.maximum(mixture.weights, np.finfo(np.float64).tiny))[:, np.newaxis]
@@ -169,18 +165,32 @@ class StandardisedPilot(NamedTuple):
         return standardised
 
 
-def pilot_of(rows: Block, first: FloatArray, summary: Clusters) -> StandardisedPilot | None:
-    """Fit a mixture roughly to some candidates; None where they are too few, or it is singular."""
-    k, d = summary.centers.shape
-    n_numbers, few = k * d * (d + 3) // 2, len(rows) < FEW_CANDIDATES
+def plan_pilot(n_candidates: int, k: int, d: int) -> tuple[CovarianceType, int] | None:
+    """Return the kind of the pilot, and to how many rows it is fitted; None of too few.
+
+    Examples
+    --------
+    >>> plan_pilot(20_000, 8, 10), plan_pilot(20_000, 10, 20), plan_pilot(100, 10, 20)
+    (('full', 3000), ('diag', 3000), None)
+    """
+    n_numbers = k * d * (d + 3) // 2
     wanted = _PILOT_ROWS
-    if few:
+    if n_candidates < FEW_CANDIDATES:
         in_full = _ROWS_PER_NUMBER * n_numbers
         wanted = max(_PILOT_ROWS_OF_FEW, in_full if in_full <= _PILOT_ROWS else 0)
-    n_pilot = min(len(rows), max(wanted, _ROWS_PER_NUMBER * k * d), PILOT_NUMBERS // d)
+    n_pilot = min(n_candidates, max(wanted, _ROWS_PER_NUMBER * k * d), PILOT_NUMBERS // d)
     if 2 * k * d > n_pilot:
         return None
-    kind: CovarianceType = "full" if _ROWS_PER_NUMBER * n_numbers <= n_pilot else "diag"
+    return ("full" if _ROWS_PER_NUMBER * n_numbers <= n_pilot else "diag"), n_pilot
+
+
+def pilot_of(rows: Block, first: FloatArray, summary: Clusters) -> StandardisedPilot | None:
+    """Fit a mixture roughly to some candidates; None where they are too few, or it is singular."""
+    plan = plan_pilot(len(rows), *summary.centers.shape)
+    if plan is None:
+        return None
+    kind, n_pilot = plan
+    few = len(rows) < FEW_CANDIDATES
     weights = rows.weights / first
     moments = moments_of(rows.points, weights)
     scale = np.sqrt(moments.m2 / moments.weight)
