@@ -426,8 +426,8 @@ class StrongKMeans(Representable, RoughKMeans):
     of it, by one row drawn from each cell (`Coreset.cell_rows`, as many numbers again as
     the centroids): so costs of solutions that do not depend on the draw are unbiased, as those on
     rows are, and mostly vary less (``benchmarks/results/representatives.md``); where centers tell
-    clusters apart that lie together in cells they vary far more, and a warning says so. A sum of
-    one's own over centroids and the constant is :math:`\phi_C`.
+    clusters apart that lie together in cells they vary far more, and a warning says so where
+    these rows show it. A sum of one's own over centroids and the constant is :math:`\phi_C`.
 
     Sums of weights and of weighted rows are kept. The guarantee of D is that of its rows, which
     are more than `size`; the cells add the term above, and ``constant`` says how large it is. It
