@@ -190,9 +190,10 @@ class MixtureCoreset(RoughKMeans):
     A maximum of the likelihood over few rows follows their noise. So where there are fewer than
     eight rows for each derivative at the pilot, drawn from 10,000 candidates or more, weights of
     rows that are not certain are first moved so that the derivatives add up to nearly those of all
-    candidates: by ridge calibration, the less exactly the fewer the rows are. No weight is moved by
-    more than half of it down or all of it up, and none falls below that of the row itself. To
-    first order a maximum near the pilot then lies nearer to that of all candidates.
+    candidates: by ridge calibration, the less exactly the fewer the rows are. Before they
+    are scaled, no weight is moved by more than half of it down or all of it up, and none falls
+    below that of the row itself. To first order a maximum near the pilot then lies nearer to that
+    of all candidates; costs of other mixtures are unbiased but for this move.
 
     Examples
     --------
