@@ -397,6 +397,7 @@ def test_draw_systematically__first_of_equal_tries_and_one_where_all_is_certain(
         classes=lambda _: None,
         order=lambda rows, *_: np.arange(len(rows)),
         n_draws=lambda *_: 3,
+        adjust=lambda *given: given[4],
         calibrate=lambda _, weights, __, draw_index: Calibrated(weights, part=draw_index),
         draw_loss=loss,
     )
