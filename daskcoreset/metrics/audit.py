@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
 
-from daskcoreset.core.blocks import MAX_CLASSES, Block, find_unusable_row, labels_of
+from daskcoreset.core.blocks import MAX_CLASSES, Block, labels_of
 from daskcoreset.core.coreset import CLASS_WEIGHT, Coreset
 from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.errors import (
@@ -25,7 +24,7 @@ from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import as_float, as_int, check_flag
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
-from daskcoreset.metrics.costs import data_of
+from daskcoreset.metrics.costs import check_usable, data_of
 from daskcoreset.metrics.plot_errors import plot_audit
 from daskcoreset.metrics.poisson_sample import (
     BASE,
@@ -212,7 +211,7 @@ class Audit:
         checked = self.objective.read(solution, rows.points.shape[1], "solution")
         checked = self.objective.labelled(checked, rows, "solution")
         if isinstance(checked, np.ndarray):
-            _check_usable(Block(checked, np.ones(len(checked))), "solution")
+            check_usable(Block(checked, np.ones(len(checked))), "solution")
         if self._of_sample is not None:
             return self._of_sample.interval(self.objective, checked, level)
         return self._estimates.interval(checked, level)
@@ -445,7 +444,7 @@ def audit(
     if progress is not None:
         check_flag("progress", progress)
     rows = Block(coreset.points, coreset.weights, coreset.labels)
-    _check_usable(rows)
+    check_usable(rows)
     labelled = y is not None or getattr(X, "has_labels", False)  # blocks that were opened before
     if objective is None:
         objective = objective_for(coreset.provenance, n_clusters, rows)
@@ -504,7 +503,7 @@ def cost_of_solutions(coreset: Coreset, solutions: Any, objective: Objective[Any
     if solutions is None:
         raise InvalidTypeError("solutions is None; pass centers, or what else the cost is of.")
     rows = Block(coreset.points, coreset.weights, coreset.labels)
-    _check_usable(rows)
+    check_usable(rows)
     if objective is None:
         known, linear = coreset.provenance.get("objective"), _are_linear(solutions)
         if linear and (known is None or coreset.labels is None):
@@ -634,14 +633,6 @@ def _standard_errors(
     shares = [sample.weights * objective.losses(rows, solution) for solution in solutions]
     spread = [float(share.var(ddof=1)) if m > 1 else 0.0 for share in shares]
     return np.sqrt(m * max(left_out, 0.0) * np.array(spread))
-
-
-def _check_usable(rows: Block, name: str = "coreset.points") -> None:
-    """Check that no square overflows; coresets made by hand may have such values."""
-    problem = find_unusable_row(rows.points, rows.weights)
-    if problem is not None:
-        message = re.sub(r"^(Input )?X (?=is|contains)", f"{name} ", problem.message)
-        raise replace(problem, message=message).error(0)
 
 
 def _design(

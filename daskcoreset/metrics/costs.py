@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from operator import add
 from typing import Any, Literal, NamedTuple, Unpack
@@ -11,7 +13,14 @@ import numpy as np
 
 from daskcoreset.constructions.sampling.block_steps import summarise_block
 from daskcoreset.constructions.sampling.messages import BlockReport, merge_reports
-from daskcoreset.core.blocks import Block, InvalidRow, ReadBlock, find_bad_label, labels_of
+from daskcoreset.core.blocks import (
+    Block,
+    InvalidRow,
+    ReadBlock,
+    find_bad_label,
+    find_unusable_row,
+    labels_of,
+)
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense, tiles
@@ -536,6 +545,7 @@ def distortion(
     if not isinstance(coreset, WeightedPoints):
         raise InvalidTypeError(f"coreset is {shown(coreset)}; pass a Coreset.")
     several, _ = _as_solutions(solutions, coreset.points.shape[1], "solutions")
+    check_usable(Block(coreset.points, coreset.weights))
     metric: Metric = getattr(coreset, "metric", "euclidean")
     on_all = kmeans_cost(X, several, sample_weight, metric=metric)
     on_coreset = np.array([cost_on(coreset, QuantizationError(), one) for one in several])
@@ -543,6 +553,14 @@ def distortion(
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(both_zero, 1.0, on_coreset / on_all)
         return float(np.maximum(ratio, 1.0 / ratio).max() - 1.0)
+
+
+def check_usable(rows: Block, name: str = "coreset.points") -> None:
+    """Check that no square overflows; coresets made by hand may have such values."""
+    problem = find_unusable_row(rows.points, rows.weights)
+    if problem is not None:
+        message = re.sub(r"^(Input )?X (?=is|contains)", f"{name} ", problem.message)
+        raise replace(problem, message=message).error(0)
 
 
 def _as_solutions(

@@ -408,10 +408,12 @@ def test_coreset__large_values_are_kept_and_refused_where_costs_are_computed(
     assert Coreset.from_zarr(tmp_path / "c.zarr").equals(made)
     with pytest.raises(InvalidInputError, match=OVERFLOW.replace("X", "coreset.points")):
         made.audit(ROWS, objective=QuantizationError(3))
+    for of_coreset in (lambda: distortion(made, ROWS, [ROWS[:2]]), lambda: made.cost(ROWS[:2])):
+        with pytest.raises(InvalidInputError, match=OVERFLOW.replace("X", "coreset.points")):
+            of_coreset()
     for use in (
         lambda: CoresetStream().partial_fit(made.points, None, made.weights),
         lambda: build(made.points, size=10, sample_weight=made.weights),
-        lambda: distortion(made, ROWS, [ROWS[:2]]),
         lambda: CoresetKMeans(2).fit(made.points, sample_weight=made.weights),
     ):
         with pytest.raises(InvalidInputError, match=OVERFLOW):
