@@ -99,6 +99,7 @@ class ClusteringModel(
     n_init: int | Literal["auto"]
     compute_inertia: bool
     cluster_centers_: FloatArray
+    coreset_inertia_: float
 
     @abstractmethod
     def _labels_and_cost(self, data: InMemoryData) -> tuple[AnyArray, float]:
@@ -109,7 +110,7 @@ class ClusteringModel(
 
     @abstractmethod
     def _cost_on(self, coreset: Coreset) -> float:
-        """Cost on a coreset, of centroids as well; other centroids are an error."""
+        """Cost on a coreset of centroids; those for another cost are an error."""
 
     @abstractmethod
     def _cost(self, blocks: RowBlocks) -> float:
@@ -153,7 +154,7 @@ class ClusteringModel(
             labels, self._inertia = self._labels_and_cost(rows)
             self._labels = rows.as_given(labels)
             if self._given is not None and self._given.of_centroids:
-                self._inertia = self._cost_on(self._given)
+                self._inertia = self.coreset_inertia_
         elif self.compute_inertia:
             self._inertia = self._cost(rows)
 
@@ -511,7 +512,10 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         if self.metric == "cosine":
             steps = STEPS if distinct is None and self.solver == "scikit-learn" else 0
             self.cluster_centers_ = unit_centers(points, weights, self.cluster_centers_, steps)
-        self.coreset_inertia_ = self._cost_on(coreset)
+        # Of rows with threads, and sparse ones as they are.
+        rows = InMemoryData(coreset.points, None, coreset.weights)
+        centroids = coreset.of_centroids
+        self.coreset_inertia_ = self._cost_on(coreset) if centroids else self._cost_in_memory(rows)
 
     def _cost_on(self, coreset: Coreset) -> float:
         return cost_on(coreset, QuantizationError(), self.cluster_centers_)
