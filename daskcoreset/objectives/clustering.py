@@ -124,7 +124,7 @@ class QuantizationError(_OfCenters):
     def saved_in_cells(self, centroids: Points, rows: Points, solution: FloatArray) -> FloatArray:
         """Squared distance to the center of the centroid, less that to the nearest."""
         labels, _ = assign(centroids, solution)
-        return own_distances(rows, labels, solution) - assign(rows, solution)[1]
+        return np.maximum(own_distances(rows, labels, solution) - assign(rows, solution)[1], 0.0)
 
     def solve(self, block: Block, rng: np.random.Generator) -> FloatArray:
         """Centers by k-means++ and a few steps of Lloyd."""
