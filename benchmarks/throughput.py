@@ -13,7 +13,6 @@ NumPy lightweight coreset in two passes, and streams of batches against reading 
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -218,11 +217,11 @@ def _tables(data: dict[str, Any]) -> str:
     return "\n".join([*lines, *common.table(heads, batches)]) + "\n"
 
 
-def elsewhere(path: Path, processor: str) -> list[dict[str, Any]]:
+def elsewhere(out: Path, processor: str) -> list[dict[str, Any]]:
     """Return earlier runs on other kinds of processors, on which ratios are others."""
-    if not path.exists():
+    if not (out / f"{NAME}.json").exists():
         return []
-    runs = runs_of(json.loads(path.read_text()))
+    runs = runs_of(common.read(NAME, out))
     plain = [{key: run[key] for key in ("stamp", "results")} for run in runs]
     return [run for run in plain if run["stamp"].get("processor") != processor]
 
@@ -266,7 +265,7 @@ def main() -> None:
         "batches": from_batches(args.turns),
     }
     data: dict[str, Any] = {"stamp": common.stamp(turns=args.turns), "results": results}
-    data["elsewhere"] = elsewhere(args.out / f"{NAME}.json", data["stamp"]["processor"])
+    data["elsewhere"] = elsewhere(args.out, data["stamp"]["processor"])
     common.write(NAME, data, args.out, report)
     print(report(data))
 
