@@ -502,8 +502,9 @@ class Coreset(WeightedPoints):
         -------
         float, or ndarray of shape (n_solutions,), float64
             One cost for one solution, else one for each. For solutions that do not depend on
-            the draw it is unbiased where weights are (neither normalised nor calibrated); for those
-            that were fitted to the coreset it is too low on average, and `audit` says by how much.
+            the draw it is unbiased where weights are (neither normalised nor calibrated), of
+            centroids as long as it is not warned of; for those that were fitted to the coreset it
+            is too low on average, and `audit` says by how much.
 
         Raises
         ------

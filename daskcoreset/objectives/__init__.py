@@ -139,9 +139,10 @@ def cost_on(coreset: WeightedPoints, objective: Objective[Any], solution: Any) -
 
     .. math:: \sum_i v_i \left(d(x_i, q_i) - \min_{q \in Q} d(x_i, q)\right) .
 
-    Of a solution that does not depend on the draw this is unbiased, however few the points are.
-    Where cells hold several clusters that the solution tells apart, it varies far more than on
-    as many rows of the data: one row of a cell says little of what the others save.
+    Of a solution that does not depend on the draw this is unbiased, as long as something is left
+    above zero. Where cells hold several clusters that the solution tells apart, it varies far more
+    than on as many rows of the data, and there may be nothing left: one row of a cell says little
+    of what the others save.
 
     Raises
     ------
