@@ -172,15 +172,17 @@ def cost_on(coreset: WeightedPoints, objective: Objective[Any], solution: Any) -
     difference estimator.
     """
     rows = Block(coreset.points, coreset.weights, coreset.labels)
-    cost = objective.cost(rows, solution)
     if not isinstance(coreset, Coreset):
-        return cost
+        return objective.cost(rows, solution)
     check_centroids(coreset, objective)
-    cost += coreset.constant
-    drawn = coreset.cell_rows
-    if drawn is None or not math.isfinite(cost):
+    if coreset.cell_rows is None:
+        return objective.cost(rows, solution) + coreset.constant
+    drawn = Block(coreset.cell_rows.points, coreset.cell_rows.weights)
+    at_points, at_drawn, saved = objective.losses_in_cells(rows, drawn, solution)
+    cost = float((rows.weights * at_points).sum()) + coreset.constant
+    if not math.isfinite(cost):
         return cost
-    saved = drawn.weights * objective.saved_in_cells(coreset.points, drawn.points, solution)
+    saved = drawn.weights * saved
     left, error = cost - float(saved.sum()), math.sqrt(float(saved @ saved))
     if error > _SURE * left:
         warn_user(
@@ -188,7 +190,7 @@ def cost_on(coreset: WeightedPoints, objective: Objective[Any], solution: Any) -
             f"cost of {cost:.4g}, less {cost - left:.4g} that rows of the cells save, is off by "
             f'some {error:.4g}; build with a larger size, or with representatives="rows".'
         )
-    return left if left > 0.0 else objective.total(Block(drawn.points, drawn.weights), solution)
+    return left if left > 0.0 else float((drawn.weights * at_drawn).sum())
 
 
 # Error of what rows of cells save, as a share of the cost, up to which nothing is said of it.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from daskcoreset.core.blocks import Block, InvalidRow
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.core.typing import FloatArray, Points
+from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import as_int
 from daskcoreset.objectives.cells import Bracket, Cells, cells_by_distance
 from daskcoreset.solvers.divergences import plain_fields
@@ -118,24 +118,36 @@ class Objective(ABC, Generic[Q]):
         del solution
         return 0.0
 
-    def saved_in_cells(self, centroids: Points, rows: Points, solution: Q) -> FloatArray:
-        """By how much rows cost less than at the center nearest to the centroid of their cell.
+    def losses_in_cells(
+        self, centroids: Block, rows: Block, solution: Q
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Losses of centroids of cells, and of a row of each cell; all are in memory.
 
         Only costs of centers have centroids.
 
         Parameters
         ----------
-        centroids : ndarray of shape (m, d)
-        rows : ndarray of shape (m, d)
-            One of the cell of each.
+        centroids, rows : Block of m rows
+            Centroids, and one row of the cell of each.
         solution : object
 
         Returns
         -------
-        ndarray of shape (m,), float64
-            Not negative.
+        of_centroids, of_rows : ndarray of shape (m,), float64
+        saved : ndarray of shape (m,), float64
+            By how much rows cost less than at the center nearest to the centroid of their cell;
+            not negative.
+
+        Raises
+        ------
+        InvalidInputError
+            The cost is not one of centers.
         """
-        raise NotImplementedError
+        del centroids, rows, solution
+        raise InvalidInputError(
+            f"centroids stand for their cells in costs of centers, and the {self.name} is none; "
+            f'build the coreset with representatives="rows".'
+        )
 
     def find_invalid_row(self, block: Block) -> InvalidRow | None:
         """Return the first row without a defined cost, or None."""

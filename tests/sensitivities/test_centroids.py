@@ -1,4 +1,5 @@
 import pickle
+import threading
 import warnings
 from dataclasses import replace
 from typing import Any
@@ -6,6 +7,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import zarr
 from sklearn.cluster import KMeans
 from sklearn.svm import LinearSVC
@@ -23,7 +25,8 @@ from daskcoreset.estimators import (
 )
 from daskcoreset.objectives import Distortion, QuantizationError
 from daskcoreset.sensitivities.base import SamplingDesign
-from daskcoreset.solvers.divergences import SquaredMahalanobis, resolve_divergence
+from daskcoreset.solvers import kmeans_numba
+from daskcoreset.solvers.divergences import KullbackLeibler, SquaredMahalanobis, resolve_divergence
 
 RNG = np.random.default_rng(0)
 
@@ -201,6 +204,45 @@ def test_cost__warns_where_cells_hold_several_clusters() -> None:
     assert warned >= 2  # where the row of such a cell is not of the cluster that its centroid is at
     many = dc.build(rows, size=1000, method=StrongKMeans(10, **CENTROIDS), random_state=0)
     assert many.cost(centers) == pytest.approx(true, rel=0.1)
+
+
+def test_cost__finds_nearest_centers_once_and_by_threads(
+    coreset: Coreset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    q = X[::4000]
+    cost, of_kl = coreset.cost(q), StrongBregman(4, "kl", **CENTROIDS)
+    of_kl = dc.build(X[:5000] + 0.1, size=100, method=of_kl, random_state=0)
+    loops, by_kl = kmeans_numba.nearest_center, KullbackLeibler.nearest
+    found: list[int] = []
+    threads = set()
+
+    def counted(rows: Any, *others: Any) -> None:
+        found.append(len(rows))
+        threads.add(threading.current_thread())
+        loops(rows, *others)
+
+    def counted_kl(self: Any, rows: Any, centers: Any) -> Any:
+        found.append(len(rows))
+        return by_kl(self, rows, centers)
+
+    monkeypatch.setattr(kmeans_numba, "nearest_center", counted)
+    monkeypatch.setattr(KullbackLeibler, "nearest", counted_kl)
+    monkeypatch.setattr("daskcoreset.solvers.kmeans._DISTANCES_AT_ONCE", 3 * 30)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    assert coreset.cost(q) == cost
+    assert sum(found) == 2 * len(coreset)
+    assert threading.current_thread() not in threads
+    found.clear()
+    of_kl.cost(q + 0.1)
+    assert sum(found) == 2 * len(of_kl)
+
+
+def test_cost__of_sparse_centroids(coreset: Coreset) -> None:
+    sparse: Any = replace(coreset, points=sp.csr_array(coreset.points))
+    cells: Any = coreset.cell_rows
+    sparse = replace(sparse, cell_rows=replace(cells, points=sp.csr_array(cells.points)))
+    for objective in (None, Distortion(8)):
+        assert sparse.cost(X[::4000], objective) == pytest.approx(coreset.cost(X[::4000]))
 
 
 def test_cost__far_centers_overflow_to_infinity(coreset: Coreset) -> None:
