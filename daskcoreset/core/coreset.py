@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -259,8 +260,9 @@ class Coreset(WeightedPoints):
     ------
     InvalidInputError
         As in `WeightedPoints`; also if there are no rows, `constant` is no finite number of at
-        least zero, `cell_rows` are not as many as the points, or ``m``, ``n``, ``d`` or
-        ``columns`` of the provenance contradict the arrays.
+        least zero, `cell_rows` are not as many as the points, or given where the provenance has
+        no ``representatives="centroids"``, or ``m``, ``n``, ``d`` or ``columns`` of the provenance
+        contradict the arrays.
     InvalidTypeError
         As in `WeightedPoints`; also if the provenance is not plain JSON.
 
@@ -314,6 +316,12 @@ class Coreset(WeightedPoints):
             raise InvalidTypeError(msg)
         check_provenance(frozen, len(self), self.n_features)
         object.__setattr__(self, "provenance", frozen)
+        if cells is not None and not self.of_centroids:
+            raise InvalidInputError(
+                f"cell_rows is given, and provenance['representatives'] is "
+                f"{shown(frozen.get('representatives'))}; set it to 'centroids', with their cost "
+                f"as 'objective', or leave cell_rows out"
+            )
 
     def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
         cls, arguments = super().__reduce__()
@@ -459,15 +467,18 @@ class Coreset(WeightedPoints):
             problem = f"offsets is {shown(offsets)}; pass a number for each coreset."
             raise InvalidTypeError(problem) from error
         if len(moves) != len(parts) or not all(
-            is_int(move) and 0 <= move <= np.iinfo(np.int64).max - int(part.indices.max())
+            is_int(move) and 0 <= move <= np.iinfo(np.int64).max - _last_row(part)
             for move, part in zip(moves, parts, strict=False)
         ):
             msg = f"offsets is {shown(moves)} for {len(parts)} coresets; "
             msg += "give a number of rows for each"
             raise InvalidInputError(msg)
-        union = concatenate(parts)
         moves = [int(move) for move in moves]
-        indices = union.indices + np.repeat(moves, [len(part) for part in parts])
+        parts = tuple(
+            part.renumbered(partial(np.add, move)) if move else part
+            for part, move in zip(parts, moves, strict=True)
+        )
+        union = concatenate(parts)
         records = [part.provenance for part in parts]
         record = merge_provenance(records, moves, len(union), union.n_features)
         together = union_of_coordinates([part.coordinates for part in parts])
@@ -475,12 +486,12 @@ class Coreset(WeightedPoints):
         return Coreset(
             union.points,
             union.weights,
-            indices,
+            union.indices,
             union.labels,
             record,
             together,
             constant,
-            _union_of_cells(parts, moves),
+            _union_of_cells(parts),
         )
 
     def cost(self, solutions: Any, objective: Any = None) -> Any:
@@ -879,22 +890,24 @@ def _named_cells(
     return tuple({f"{_OF_CELLS}{name}": each for name, each in of.items()} for of in (arrays, dims))  # type: ignore[return-value]
 
 
-def _union_of_cells(parts: Sequence[Coreset], moves: Sequence[int]) -> WeightedPoints | None:
+def _last_row(coreset: Coreset) -> int:
+    """Return the largest number of a row of the data, those of cells as well."""
+    found = [rows for rows in (coreset, coreset.cell_rows) if rows is not None]
+    return max(int(rows.indices.max()) for rows in found)
+
+
+def _union_of_cells(parts: Sequence[Coreset]) -> WeightedPoints | None:
     """Return rows of the cells of all parts: of points that are rows themselves.
 
     None where there are no centroids, or some of which none are known.
     """
     if not any(part.of_centroids for part in parts):
         return None
-    found = []
-    for part, move in zip(parts, moves, strict=True):
-        rows = part.cell_rows
-        if rows is None:
-            if part.of_centroids:
-                return None
-            rows = WeightedPoints(part.points, part.weights, part.indices)
-        found.append(replace(rows, indices=rows.indices + move))
-    return concatenate(found)
+    if any(part.of_centroids and part.cell_rows is None for part in parts):
+        return None
+    # Points that are rows themselves have no labels here, as centroids have none.
+    rows = [part.cell_rows or replace(part.take(slice(None)), labels=None) for part in parts]
+    return concatenate(rows)
 
 
 def _same_rows(one: WeightedPoints | None, other: WeightedPoints | None) -> bool:

@@ -23,7 +23,12 @@ from daskcoreset.estimators import (
     CoresetKMeans,
     coreset_search,
 )
-from daskcoreset.objectives import Distortion, QuantizationError
+from daskcoreset.objectives import (
+    Distortion,
+    LinearClassifier,
+    LinearCost,
+    QuantizationError,
+)
 from daskcoreset.sensitivities.base import SamplingDesign
 from daskcoreset.solvers import kmeans_numba
 from daskcoreset.solvers.divergences import KullbackLeibler, SquaredMahalanobis, resolve_divergence
@@ -346,6 +351,20 @@ def test_coreset__keeps_the_constant(coreset: Coreset, tmp_path: Any) -> None:
             Coreset(np.ones((1, 2)), np.ones(1), np.zeros(1, int), constant=wrong)  # type: ignore[arg-type]
 
 
+def test_cell_rows__are_of_centroids_and_costs_of_centers(coreset: Coreset) -> None:
+    given = {"cell_rows": coreset.cell_rows, "labels": np.arange(len(coreset)) % 2}
+    cost = LinearCost("hinge")
+    with pytest.raises(InvalidInputError, match=r"cell_rows is given, .* is None; set it to"):
+        replace(coreset, **given, provenance={"objective": cost.record()})
+    with pytest.raises(InvalidInputError, match="is 'rows'; set it to 'centroids'"):
+        replace(coreset, **given, provenance={"representatives": "rows"})
+    record = {"representatives": "centroids", "objective": cost.record()}
+    by_hand = replace(coreset, **given, provenance=record)
+    model = LinearClassifier(np.ones(3), 0.0, 1)
+    with pytest.raises(InvalidInputError, match="cost of a linear classifier is none; build"):
+        by_hand.cost(model)
+
+
 def test_merge__adds_constants_of_one_cost(coreset: Coreset) -> None:
     rows = dc.build(X, size=300, method=StrongKMeans(8), random_state=1)
     both = coreset.merge(rows, coreset, offsets=[0, len(X), 2 * len(X)])
@@ -365,6 +384,18 @@ def test_merge__adds_constants_of_one_cost(coreset: Coreset) -> None:
         else:
             with pytest.raises(InvalidInputError, match="different costs"):
                 coreset.merge(part)
+
+
+def test_merge__adds_offsets_to_rows_of_cells(coreset: Coreset) -> None:
+    cells: Any = coreset.cell_rows
+    both = coreset.merge(coreset, offsets=[5, 2 * len(X)])
+    expected = np.concatenate([cells.indices + 5, cells.indices + 2 * len(X)])
+    np.testing.assert_array_equal(both.cell_rows.indices, expected)  # type: ignore[union-attr]
+    moved = coreset.renumbered(lambda numbers: numbers + 2 * len(X))
+    assert both.take(slice(len(coreset), None)).equals(moved.take(slice(None)))
+    far = replace(coreset, cell_rows=replace(cells, indices=cells.indices + 2**62))
+    with pytest.raises(InvalidInputError, match="give a number of rows for each"):
+        far.merge(coreset, offsets=[2**62, 0])
 
 
 @pytest.mark.parametrize("divergence", ["kl", "itakura_saito", SquaredMahalanobis([1.0, 2.0, 3.0])])
