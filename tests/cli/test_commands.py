@@ -482,6 +482,32 @@ def test_info__says_what_the_store_holds(npz: Path, out: Path, capsys: Capture) 
     assert lines["seed"] == "3"
 
 
+def test_info__shows_the_constant_and_rows_of_cells(
+    npz: Path, out: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert call_main("build", npz, out, "--size", 50) == 0
+    capsys.readouterr()
+    assert call_main("info", out) == 0
+    lines = facts_of(capsys.readouterr().out)
+    assert (lines["constant"], lines["cell_rows"]) == ("0.0", "false")
+    method = daskcoreset.StrongKMeans(3, representatives="centroids")
+    X = np.random.default_rng(0).normal(size=(1000, 2))
+    coreset = daskcoreset.build(X, size=20, method=method, random_state=0)
+    coreset.to_zarr(out, overwrite=True)
+    assert call_main("info", out) == 0
+    lines = facts_of(capsys.readouterr().out)
+    assert (float(lines["constant"]), lines["cell_rows"]) == (coreset.constant, "true")
+    assert call_main("info", out, "--json") == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["constant"], facts["cell_rows"]) == (coreset.constant, True)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "200")
+    assert call_main("info", out) == 0
+    text = re.sub(r"\x1b\[\d*m", "", capsys.readouterr().out)
+    assert re.search(rf"constant +\S +{re.escape(f'{coreset.constant:,.10g}')} ", text)
+    assert re.search(r"cell rows +\S +True ", text)
+
+
 def test_info__of_a_tree_or_portfolio_says_what_shows_it(
     tmp_path: Path, out: Path, capsys: Capture
 ) -> None:
