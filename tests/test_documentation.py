@@ -186,6 +186,45 @@ def _without_cold(results: dict[str, Any]) -> dict[str, Any]:
 
 # --- numbers -----------------------------------------------------------------------------
 
+
+def test_recipes__seconds_of_boosting_are_as_the_words_say() -> None:
+    text = (ROOT / "docs" / "guide" / "recipes.md").read_text()
+    words = " ".join(text.split())
+    results = (ROOT / "benchmarks" / "results" / "boosting.md").read_text()
+    lines = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in results.partition("## Seconds")[2].splitlines()
+        if line.startswith("| ")
+    ]
+    heads, rows = lines[0], [dict(zip(lines[0], line, strict=True)) for line in lines[1:]]
+    spans = [
+        {
+            head: [float(number) for number in re.findall(r"\d+\.\d+", row[head])]
+            for head in heads[2:]
+        }
+        for row in rows
+    ]
+    assert "A pilot saves none there, with LightGBM or with HistGradientBoosting" in words
+    for span in spans:
+        for head in ("margin", "gradient", "gradient, 3/4", "cells"):
+            assert span[head][2] > span["all rows"][0]
+    assert "on one of the sets training on any draw" in words
+    slower = [
+        row["set"]
+        for row, span in zip(rows, spans, strict=True)
+        if row["model"] == "hist"
+        and all(
+            span[head][1] > span["all rows"][0]
+            for head in heads
+            if head in span and head != "all rows"
+        )
+    ]
+    assert len(slower) == 1
+    assert 'Draws by `method="logistic"` saved time with LightGBM on each' in words
+    for row, span in zip(rows, spans, strict=True):
+        assert row["model"] == "hist" or span["logistic"][3] < span["all rows"][0]
+
+
 PROSE = [
     ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")),
     *sorted((ROOT / "notebooks").glob("*.ipynb")),
