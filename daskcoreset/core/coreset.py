@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from daskcoreset.core.coordinates import (
 )
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.optional import import_optional
+from daskcoreset.core.pickles import pickled
 from daskcoreset.core.points import WeightedPoints, concatenate, from_arrays, to_arrays
 from daskcoreset.core.storage import read_group, write_group
 from daskcoreset.core.tables import counted, html_table, kind_of_values, short_seed
@@ -291,6 +292,8 @@ class Coreset(WeightedPoints):
     constant: float = 0.0
     cell_rows: WeightedPoints | None = None
 
+    _pickle_version: ClassVar[int] = 1
+
     def __post_init__(self) -> None:
         super().__post_init__()
         placed = check_coordinates(self.coordinates, len(self))
@@ -323,10 +326,14 @@ class Coreset(WeightedPoints):
                 f"as 'objective', or leave cell_rows out"
             )
 
-    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
-        cls, arguments = super().__reduce__()
-        plain = thaw(self.provenance), dict(self.coordinates), self.constant, self.cell_rows
-        return cls, (*arguments[: -len(plain)], *plain)
+    def __reduce__(self) -> tuple[Any, ...]:
+        arguments = {each.name: getattr(self, each.name) for each in fields(self)}
+        plain = {"provenance": thaw(self.provenance), "coordinates": dict(self.coordinates)}
+        return pickled(self, arguments | plain)
+
+    def __setstate__(self, arguments: Mapping[str, Any]) -> None:
+        # Through the constructor, because a pickled array forgets that it was read-only.
+        type(self).__init__(self, **arguments)
 
     def __repr__(self) -> str:
         record = self.provenance

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from daskcoreset.core.contents import refuse_inconsistent
 from daskcoreset.core.coreset import Coreset, freeze, loaded_coreset, stored_coreset, thaw
 from daskcoreset.core.data_summary import DataSummary
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.pickles import pickled
 from daskcoreset.core.storage import read_group, write_group
 from daskcoreset.core.tables import counted, html_table, short_seed, text_table
 from daskcoreset.core.validation import shown
@@ -74,6 +75,8 @@ class Portfolio(Mapping[str, Coreset]):
     summary: DataSummary | None = None
     sample: Coreset | None = None
 
+    _pickle_version: ClassVar[int] = 1
+
     def __post_init__(self) -> None:
         if not isinstance(self.members, Mapping):
             raise InvalidTypeError(
@@ -104,13 +107,13 @@ class Portfolio(Mapping[str, Coreset]):
         object.__setattr__(self, "provenance", frozen)
         object.__setattr__(self, "members", MappingProxyType(dict(self.members)))
 
-    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
-        return type(self), (
-            dict(self.members),
-            thaw(self.provenance),
-            self.summary,
-            self.sample,
-        )
+    def __reduce__(self) -> tuple[Any, ...]:
+        arguments = {each.name: getattr(self, each.name) for each in fields(self)}
+        plain = {"members": dict(self.members), "provenance": thaw(self.provenance)}
+        return pickled(self, arguments | plain)
+
+    def __setstate__(self, arguments: Mapping[str, Any]) -> None:
+        type(self).__init__(self, **arguments)  # which makes mappings read-only again
 
     def __getitem__(self, name: str) -> Coreset:
         """Return a member.

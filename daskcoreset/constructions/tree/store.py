@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias, Unpack
 
 from daskcoreset.constructions.tree import persistence
 from daskcoreset.constructions.tree.answers import coreset_of, parts_of
@@ -33,6 +33,7 @@ from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.inside import refuse_inside
+from daskcoreset.core.pickles import pickled
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.tables import counted, short_seed
@@ -153,6 +154,8 @@ class CoresetTree:
 
     last_refresh: Refresh | None = None
 
+    _pickle_version: ClassVar[int] = 1
+
     def __init__(
         self, settings: Settings, manifest: Manifest, view: SourceView | None = None
     ) -> None:
@@ -266,6 +269,9 @@ class CoresetTree:
 
     def __contains__(self, name: object) -> bool:
         return name in self.leaves.names
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return pickled(self, self.__getstate__())
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_kept": copy(self._kept)}  # a copy goes on by itself

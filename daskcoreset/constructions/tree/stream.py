@@ -26,7 +26,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import itemgetter
-from typing import Any, Literal, NamedTuple, Unpack
+from typing import Any, ClassVar, Literal, NamedTuple, Unpack
 
 import numpy as np
 
@@ -52,6 +52,7 @@ from daskcoreset.core.deadline import check_time, time_limit
 from daskcoreset.core.errors import InvalidInputError, StoreError
 from daskcoreset.core.inside import refuse_inside
 from daskcoreset.core.linalg import first_nonfinite_row, one_thread
+from daskcoreset.core.pickles import pickled
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.tables import html_table, short_seed
@@ -333,6 +334,8 @@ class CoresetStream:
     Tukan, Baykal, Feldman and Rus (2020), Algorithm 2.
     """
 
+    _pickle_version: ClassVar[int] = 1
+
     def __init__(
         self,
         method: str | Sensitivity[Any] | Reducer = "lightweight",
@@ -369,6 +372,9 @@ class CoresetStream:
     ) -> None:
         self._settings = settings
         self._kept = Kept(Standing(state, 0, place, head))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return pickled(self, self.__getstate__())
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_kept": copy(self._kept)}  # a copy goes on by itself
