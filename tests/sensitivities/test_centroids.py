@@ -215,9 +215,11 @@ def test_cost__finds_nearest_centers_once_and_by_threads(
     coreset: Coreset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     q = X[::4000]
-    cost, of_kl = coreset.cost(q), StrongBregman(4, "kl", **CENTROIDS)
-    of_kl = dc.build(X[:5000] + 0.1, size=100, method=of_kl, random_state=0)
-    loops, by_kl = kmeans_numba.nearest_center, KullbackLeibler.nearest
+    cost = coreset.cost(q)
+    method = StrongBregman(4, "kl", **CENTROIDS)
+    of_kl = dc.build(X[:5000] + 0.1, size=100, method=method, random_state=0)
+    loops: Any = kmeans_numba.nearest_center
+    by_kl: Any = KullbackLeibler.nearest
     found: list[int] = []
     threads = set()
 
@@ -352,7 +354,7 @@ def test_coreset__keeps_the_constant(coreset: Coreset, tmp_path: Any) -> None:
 
 
 def test_cell_rows__are_of_centroids_and_costs_of_centers(coreset: Coreset) -> None:
-    given = {"cell_rows": coreset.cell_rows, "labels": np.arange(len(coreset)) % 2}
+    given: dict[str, Any] = {"cell_rows": coreset.cell_rows, "labels": np.arange(len(coreset)) % 2}
     cost = LinearCost("hinge")
     with pytest.raises(InvalidInputError, match=r"cell_rows is given, .* is None; set it to"):
         replace(coreset, **given, provenance={"objective": cost.record()})
