@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from daskcoreset.sensitivities.kmeans import RoughKMeans, RoughSummary
 from daskcoreset.sensitivities.mixture_pilot import (
     FEW_CANDIDATES,
     PILOT_NUMBERS,
+    StandardisedPilot,
     count_derivatives,
     derivatives,
     leverages,
@@ -56,6 +57,23 @@ def _ridge_moves(own: FloatArray, room: FloatArray, short: FloatArray, ridge: fl
 class MixtureDesign(SamplingDesign[RoughSummary]):
     """The draw of `MixtureCoreset`: half by the bounds, half by leverages in a pilot mixture."""
 
+    # What the last pilot was fitted to, and it: scores and weights of one draw ask for the same.
+    _last: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    def pilot(
+        self, rows: Block, first: FloatArray, summary: RoughSummary
+    ) -> StandardisedPilot | None:
+        """Return `pilot_of` these candidates, which is fitted once while they are the same objects.
+
+        A design is made anew for every draw, so that the pilot and the rows live no longer.
+        """
+        assert isinstance(summary, Clusters)  # noqa: S101 - the last fold weighs
+        asked = (rows, first, summary)
+        if not (self._last and all(a is b for a, b in zip(asked, self._last, strict=False))):
+            self._last[:] = *asked, pilot_of(rows, first, summary)
+        found: StandardisedPilot | None = self._last[-1]
+        return found
+
     @one_thread()
     def final_scores(
         self,
@@ -71,7 +89,7 @@ class MixtureDesign(SamplingDesign[RoughSummary]):
         """
         del size
         assert isinstance(summary, Clusters)  # noqa: S101 - the last fold weighs
-        pilot = pilot_of(rows, first, summary)
+        pilot = self.pilot(rows, first, summary)
         if pilot is None:
             return scores
         pulls = np.empty(len(rows))
@@ -108,7 +126,7 @@ class MixtureDesign(SamplingDesign[RoughSummary]):
         n_derivatives = count_derivatives(plan[0], k, d)  # of fewer components none are more
         if size > _ROWS_PER_DERIVATIVE * n_derivatives or size * n_derivatives > PILOT_NUMBERS:
             return weights
-        pilot = pilot_of(rows, first, summary)
+        pilot = self.pilot(rows, first, summary)
         if pilot is None:
             return weights
         n_derivatives = count_derivatives(plan[0], *pilot.mixture.means.shape)

@@ -14,6 +14,7 @@ from daskcoreset import MixtureCoreset, StrongKMeans
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.sampling import inclusion_probabilities, systematic
 from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.sensitivities import mixture as sensitivity
 from daskcoreset.sensitivities import mixture_pilot as pilots
 from daskcoreset.sensitivities.base import SamplingDesign
 from daskcoreset.sensitivities.mixture import MixtureDesign
@@ -329,6 +330,35 @@ def test_adjust__offsets_do_not_matter() -> None:
     given["rows"] = Block(points + 1e8, given["rows"].weights)
     given["summary"] = Clusters(summary.centers + 1e8, summary.weights, summary.costs)
     np.testing.assert_allclose(MixtureDesign().adjust(**given), expected, rtol=1e-4)
+
+
+def test_build__pilot_is_fitted_once_with_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted, pilot_of = [], pilots.pilot_of
+
+    def counted(rows: Block, first: FloatArray, summary: Clusters) -> Any:
+        fitted.append(len(rows))
+        return pilot_of(rows, first, summary)
+
+    def built() -> daskcoreset.Coreset:
+        return daskcoreset.build(uneven(15_000), size=150, method=MixtureCoreset(6), random_state=0)
+
+    monkeypatch.setattr(sensitivity, "pilot_of", counted)
+    found = built()
+    assert fitted == [15_000]
+    monkeypatch.setattr(MixtureDesign, "pilot", lambda _, *given: counted(*given))
+    expected = built()
+    assert fitted == [15_000] * 3
+    np.testing.assert_array_equal(found.indices, expected.indices)
+    np.testing.assert_array_equal(found.weights, expected.weights)
+
+
+def test_pilot__of_other_candidates_is_another() -> None:
+    design, first = MixtureDesign(), np.ones(4000)
+    some, others = (Block(uneven(4000, seed), first) for seed in (0, 1))
+    summary = clusters_of(some.points, some.weights, 6)
+    pilot = design.pilot(some, first, summary)
+    assert design.pilot(some, first, summary) is pilot
+    assert design.pilot(others, first, summary) is not pilot
 
 
 @pytest.mark.statistical

@@ -434,28 +434,26 @@ def draw_systematically(  # noqa: PLR0917 - all of them are always given
     InvalidInputError
         If `size` is below two rows for every class that must have some.
     """
+    # One for the whole draw: it may keep what it found out about the candidates.
+    design = construction.design
     scores = construction.row_scores(rows, summary)
     if np.count_nonzero(scores) > size:
-        scores = construction.design.final_scores(rows, first, scores, summary, size)
+        scores = design.final_scores(rows, first, scores, summary, size)
     second = _inclusion(construction, summary, rows, scores / first, size)
-    order = construction.design.order(rows, summary, second)
+    order = design.order(rows, summary, second)
     # With every row certain all draws are the same.
-    n_draws = (
-        construction.design.n_draws(size, summary) if ((second > 0.0) & (second < 1.0)).any() else 1
-    )
+    n_draws = design.n_draws(size, summary) if ((second > 0.0) & (second < 1.0)).any() else 1
     best: Draw | None = None
     least_loss = np.inf
     for draw_index in range(n_draws):
         chosen = np.sort(order[systematic(second[order], rng)])
         kept = rows.take(chosen)
         weights = kept.weights / (first[chosen] * second[chosen])
-        weights = construction.design.adjust(rows, first, second, chosen, weights, summary)
-        calibrated = construction.design.calibrate(kept, weights, summary, draw_index)
+        weights = design.adjust(rows, first, second, chosen, weights, summary)
+        calibrated = design.calibrate(kept, weights, summary, draw_index)
         loss = 0.0
         if n_draws > 1:
-            loss = construction.design.draw_loss(
-                kept, calibrated.weights, rows, rows.weights / first, summary
-            )
+            loss = design.draw_loss(kept, calibrated.weights, rows, rows.weights / first, summary)
         if best is None or loss < least_loss:
             best, least_loss = Draw(chosen, calibrated, second), loss
     assert best is not None  # noqa: S101 - there is at least one draw
