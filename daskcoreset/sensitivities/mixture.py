@@ -211,7 +211,9 @@ class MixtureCoreset(RoughKMeans):
     candidates: by ridge calibration, the less exactly the fewer the rows are. Before they
     are scaled, no weight is moved by more than half of it down or all of it up, and none falls
     below that of the row itself. To first order a maximum near the pilot then lies nearer to that
-    of all candidates; costs of other mixtures are unbiased but for this move.
+    of all candidates. Costs are unbiased but for this move, which leaves a bias: rows that pull
+    hard are moved down where they are drawn, more than others are moved up where they are not, so
+    that likely mixtures look likelier, by about as much as unbiased weights are off by chance.
 
     Examples
     --------
