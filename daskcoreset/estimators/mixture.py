@@ -94,9 +94,9 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         Runs of EM on the coreset, of which the one is kept that is the best by rows that the
         coreset did not take, see `lower_bound_`, or by its own likelihood where there are none.
         "auto" makes thirty starts, by `init_params` and by "k-means++" in turns, on a sample of
-        more than 3,000 rows; after ten iterations it goes on with the best six, after forty with
-        the best two, on the whole coreset: on skewed data single runs end in optima that lie far
-        apart. Iterations on the sample are not counted; runs that fail are left out as long as
+        more than 3,000 rows; after ten iterations it goes on with the best twelve, after forty
+        with the best two, on the whole coreset: on skewed data single runs end in optima that lie
+        far apart. Iterations on the sample are not counted; runs that fail are left out as long as
         others do not.
     init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
         How the first responsibilities are found, as in `sklearn.mixture.GaussianMixture`.

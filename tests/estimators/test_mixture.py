@@ -378,9 +378,9 @@ def test_fit__takes_the_start_that_other_rows_like_best(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(HeldOut, "mean", recorded)
     model = CoresetGaussianMixture(6, **options).fit(rows)
-    assert [count for count, _ in asked] == [3000] * (30 + 6 + 2) + [11_900]
+    assert [count for count, _ in asked] == [3000] * (30 + 12 + 2) + [11_900]
     assert asked[-1][1] == model.lower_bound_ == pytest.approx(model.score(rows), abs=1e-9)
-    part = max(asked[36:38], key=itemgetter(1))[1]
+    part = max(asked[42:44], key=itemgetter(1))[1]
     assert part == pytest.approx(model.lower_bound_, abs=0.2)
     points, weights, _ = deduplicate(model.coreset_.points, model.coreset_.weights)
     judged: list[tuple[float, Mixture]] = []
@@ -392,7 +392,7 @@ def test_fit__takes_the_start_that_other_rows_like_best(monkeypatch: pytest.Monk
     seed = solver_seed(0)
     given: dict[str, Any] = {"n_components": 6, "reg_covar": 1e-3, "n_init": "auto"}
     best = fit_mixture(points, weights, random_state=seed, judge=judge, **given).mixture
-    finals = judged[36:]  # of thirty starts six are gone on with, and of these two
+    finals = judged[42:]  # of thirty starts twelve are gone on with, and of these two
     assert len(finals) == 2
     np.testing.assert_array_equal(max(finals, key=itemgetter(0))[1].means, best.means)
     gains = []
