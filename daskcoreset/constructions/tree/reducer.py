@@ -53,6 +53,10 @@ if TYPE_CHECKING:
 # seen (20 % and more), as many are put in order as in a build from all rows.
 MIN_ORDERED = 4096
 
+# Candidates of a thinned leaf, as a multiple of the rows of a node. What that many add to the
+# variance, and why it does not matter, stands beside `daskcoreset.constructions.tree.stream.EARLY_LEAVES`.
+_THINNED = 2
+
 
 class Reducer(ABC):
     """Reduces weighted rows to few; passed as the method to any form of the tree.
@@ -229,7 +233,7 @@ class SensitivityReducer(Reducer):
 
     def thin(self, points: WeightedPoints, size: int, rng: Generator) -> WeightedPoints:
         """Draw candidates for `size` rows, in the order in which the rows stand."""
-        return self._reduced(points, OVERSAMPLING * size, rng, None)
+        return self._reduced(points, _THINNED * size, rng, None)
 
     def finish(self, points: WeightedPoints, size: int, rng: Generator) -> WeightedPoints:
         """Draw the rows of the coreset, in spatial order where there are up to 20,000."""

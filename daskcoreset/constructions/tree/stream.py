@@ -69,13 +69,20 @@ _LAYOUT = Layout("coreset-stream", "states", flat=True)
 _STATE = "coreset-stream-state"
 
 # Leaves of a stream that are reduced each by itself. Each of those after them is so small a part of
-# the rows that it is only thinned, and four are reduced together, at a third of the time: then a
-# group adds to the variance at most 1/32 of that of independent draws of `size` rows. Errors are no
-# larger for it, since rows that are drawn fewer times lose less.
-EARLY_LEAVES = 8
+# the rows that it is only thinned, and four, then eight, are reduced together, at a third of the
+# time: then a group adds to the variance 1/16 or 1/32 of that of independent draws of `size` rows, and
+# 1/4 if one leaf has all of its cost. Errors are no larger for it, since rows that are drawn
+# fewer times lose less. With groups of sixteen, thinned to half as many, errors were twice as large
+# where one leaf had all of the cost.
+EARLY_LEAVES = 4
 
-# The level on which thinned leaves are reduced.
-_LATE_LEVEL = 2
+# The highest level on which thinned leaves are reduced.
+_LATE_LEVEL = 3
+
+
+def lowest_level(position: int) -> int:
+    """Return the level on which the rows of a leaf are first reduced together with others."""
+    return 0 if position < EARLY_LEAVES else min(position.bit_length() - 1, _LATE_LEVEL)
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +181,7 @@ class StreamState:
 
     def _with_leaf(self, leaf: WeightedPoints, settings: Settings) -> StreamState:
         nodes, level, position = self.nodes, 0, self.n_leaves
-        lowest = 0 if self.n_leaves < EARLY_LEAVES else _LATE_LEVEL
+        lowest = lowest_level(position)
         parts = [settings.thin(leaf, position) if lowest else settings.reduce(leaf, position)]
         while position % 2:  # the last node of this level has waited for this neighbour
             level, position = level + 1, position // 2
@@ -259,9 +266,9 @@ class CoresetStream:
 
     Rows wait until they fill a leaf, which becomes a coreset; two coresets of a level become
     one on the level above. Memory is that of `leaf_size` rows and :math:`\log_2 (n /`
-    `leaf_size` :math:`) + 1` coresets of `inner_size` rows, whatever n is; after 8 leaves, of
-    which each is thinned first and four are reduced together, also up to 12 times `inner_size`
-    candidates. The coreset depends on the sequence of the rows and on the seed, not on how they
+    `leaf_size` :math:`) + 1` coresets of `inner_size` rows, whatever n is; after 4 leaves, of
+    which each is thinned first and four, then eight, are reduced together, also up to 14 times
+    `inner_size` candidates. The coreset depends on the sequence of the rows and on the seed, not on how they
     were cut into batches. One thread at a time may feed a stream: two have no order of rows.
 
     Parameters

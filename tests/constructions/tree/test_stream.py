@@ -16,7 +16,7 @@ import zarr
 from hypothesis import given, settings
 
 from daskcoreset import CoresetStream, CoresetTree, StrongKMeans, build
-from daskcoreset.constructions.tree.stream import EARLY_LEAVES
+from daskcoreset.constructions.tree.stream import EARLY_LEAVES, lowest_level
 from daskcoreset.core.errors import (
     CoresetWarning,
     InvalidInputError,
@@ -131,13 +131,13 @@ def test_stream__memory_is_logarithmic_and_one_coreset_a_level() -> None:
         stream.partial_fit(X[start : start + 90])
         leaves = stream.n_rows // 90
         assert len(set(stream.levels)) == len(stream.levels) == leaves.bit_count()
-        candidates = 3 * 90 if leaves > EARLY_LEAVES else 0  # of leaves that wait for a fourth
+        candidates = 7 * 80 if leaves > EARLY_LEAVES else 0  # of leaves that wait for an eighth
         assert stream.n_held <= 40 * (np.log2(leaves) + 1) + candidates
     assert stream.coreset().provenance["levels"] == 8
 
 
-def test_stream__late_leaves_are_thinned_and_four_reduced_together() -> None:
-    X, y, w = data(60 * (EARLY_LEAVES + 7))
+def test_stream__late_leaves_are_thinned_and_four_then_eight_reduced_together() -> None:
+    X, y, w = data(60 * (EARLY_LEAVES + 11))
     w += 1.0
     one = made(size=4, leaf_size=60).partial_fit(X, y, w)
     other = made(size=4, leaf_size=60)
@@ -145,11 +145,13 @@ def test_stream__late_leaves_are_thinned_and_four_reduced_together() -> None:
         batch = slice(start, start + 130)
         other.partial_fit(X[batch], y[batch], w[batch])
 
-    # Of 15 leaves 8 and 4 were reduced to 8 rows each, the others thinned to 32 candidates each.
+    # Of 15 leaves 8 were reduced to 8 rows, by four, and the others thinned to 16 candidates each.
+    assert [lowest_level(leaf) for leaf in range(17)] == [0] * 4 + [2] * 4 + [3] * 9
     assert one.levels == (3, 2, 1, 0)
-    assert [len(part) for part in one._state.parts] == [8, 8, 64, 32]
+    assert [len(part) for part in one._state.parts] == [8, 64, 32, 16]
     assert one.rows().equals(other.rows())
     assert one.coreset().equals(other.coreset())
+    assert len(one.partial_fit(X[:60], y[:60], w[:60])._state.parts) == 1
 
 
 @pytest.mark.statistical
