@@ -25,6 +25,7 @@ from contextvars import copy_context
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 from operator import itemgetter
 from typing import Any, ClassVar, Literal, NamedTuple, Unpack
 
@@ -136,6 +137,11 @@ class StreamState:
         # Of those that wait as one array: summed part by part it would tell how they came.
         return self.weight + sum(rows.total_weight for rows in self.waiting.joined())
 
+    def n_missing(self, settings: Settings) -> int:
+        """How many rows are missing to the next leaf."""
+        # All rows that came wait, but for those that were left out and those of the leaves.
+        return settings.leaf_rows * (self.n_leaves + 1) - (self.n_rows - self.n_dropped)
+
     def add(
         self, points: WeightedPoints, n_rows: int, schema: RowSchema, settings: Settings
     ) -> StreamState:
@@ -148,8 +154,7 @@ class StreamState:
             known = replace(self.schema, columns=schema.columns)
         points, schema = known.fit(points)
         state, start, waiting = self, 0, self.waiting
-        # All rows that came wait, but for those that were left out and those of the leaves.
-        missing = settings.leaf_rows * (self.n_leaves + 1) - (self.n_rows - self.n_dropped)
+        missing = self.n_missing(settings)
         while len(points) - start >= missing:
             further = points.take(slice(start, start + missing))
             if len(waiting):
@@ -560,12 +565,18 @@ class CoresetStream:
         settings, schema = self._settings, self._state.schema
         assert schema is not None  # noqa: S101 - it is as before
         form = BlockSchema(X.shape[1], X.dtype, settings.on_invalid, metric=settings.metric)
-        check_time()
-        rows = validate_block(X, None, None, form)
-        points = rows.problem or valid_points(settings.reducer, rows)
-        if isinstance(points, InvalidRow):
-            raise points.error(0)
-        self._advance(self._state.add(points, len(X), schema, settings))
+        state, leaf_rows = self._state, settings.leaf_rows
+        # By leaves, each of which is then still in the cache when it is reduced; the last one with
+        # what is left.
+        inner = range(state.n_missing(settings), len(X) - leaf_rows + 1, leaf_rows)
+        for start, stop in pairwise((0, *inner, len(X))):
+            check_time()
+            rows = validate_block(X[start:stop], None, None, form)
+            points = rows.problem or valid_points(settings.reducer, rows)
+            if isinstance(points, InvalidRow):
+                raise points.error(start)
+            state = state.add(points, stop - start, schema, settings)
+        self._advance(state)
 
     def _advance(self, state: StreamState) -> None:
         """Go on from a state; where it cannot be saved, the batch was not taken."""

@@ -154,6 +154,22 @@ def test_stream__late_leaves_are_thinned_and_four_then_eight_reduced_together() 
     assert len(one.partial_fit(X[:60], y[:60], w[:60])._state.parts) == 1
 
 
+@pytest.mark.parametrize("bad", [0, 29, 30, 119, 120, 389, 399])
+def test_partial_fit__a_bad_row_in_any_leaf_of_an_array_refuses_all_of_it(bad: int) -> None:
+    X = data()[0]
+    stream, other = made().partial_fit(X[:60]), made().partial_fit(X[:60])
+    batch = X[60:460].copy()
+    batch[bad, 1] = np.nan
+    with pytest.raises(InvalidInputError, match=rf"at row {bad}\b"):
+        stream.partial_fit(batch)
+    assert stream.n_rows == 60
+    assert stream.rows().equals(other.rows())
+    for kept in (stream, other):
+        kept.partial_fit(X[60:460]).partial_fit(X[460:])
+    assert stream.rows().equals(other.rows())
+    assert stream.rows().equals(made().partial_fit(X).rows())
+
+
 @pytest.mark.statistical
 def test_coreset__is_unbiased() -> None:
     """Total weight and two costs at seven leaves and a rest; fails by chance at 1e-6."""
