@@ -34,6 +34,26 @@ settings.register_profile("nightly", settings.get_profile("ci"), max_examples=20
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are selected by their marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark all but some of the parametrisations of a test as nightly, where the test says so.
+
+    What runs always is spread over all of them: of the n that ``nightly_beyond(n)`` keeps, the
+    first is the first, and the others follow at even distances.
+    """
+    variants: dict[tuple[Any, str], list[pytest.Item]] = {}
+    for item in items:
+        if isinstance(item, pytest.Function) and item.get_closest_marker("nightly_beyond"):
+            variants.setdefault((item.parent, item.originalname), []).append(item)
+    for found in variants.values():
+        mark = found[0].get_closest_marker("nightly_beyond")
+        assert mark is not None
+        always = {i * len(found) // mark.args[0] for i in range(mark.args[0])}
+        for i, item in enumerate(found):
+            if i not in always:
+                item.add_marker("nightly")
+
+
 def pytest_runtest_setup() -> None:
     """Leave a test out, and say so, once the time that was set for all of them is over."""
     until = os.environ.get("DASKCORESET_TESTS_UNTIL")

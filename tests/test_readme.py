@@ -57,6 +57,7 @@ def test_tables__differ_when_a_result_changes(readme: Callable[..., None], tmp_p
     readme("--check", "--results", tmp_path / "results", "--readme", tmp_path / "README.md")
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_figures__are_drawn_from_the_results(
     readme: Callable[..., None], monkeypatch: pytest.MonkeyPatch

@@ -100,6 +100,7 @@ def test_fit__as_good_as_kmeans_on_everything() -> None:
     assert model.n_iter_ >= 1
 
 
+@pytest.mark.nightly_beyond(3)
 @pytest.mark.parametrize("representatives", ["rows", "centroids"])
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("lazy", [False, True])

@@ -337,6 +337,7 @@ def test_lower_bound__same_bits_and_no_read_for_it() -> None:
     assert model.coreset_.equals(built)
 
 
+@pytest.mark.nightly_beyond(1)
 @pytest.mark.parametrize("given", ["coreset", "multinomial"])
 def test_lower_bound__by_cross_fitting_where_no_candidates_are_at_hand(given: str) -> None:
     rows = uneven(20_000)
@@ -365,6 +366,7 @@ def test_lower_bound__of_a_coreset_of_all_rows_is_that_of_em() -> None:
     assert not hasattr(CoresetGaussianMixture(2), "lower_bound_")
 
 
+@pytest.mark.nightly
 def test_fit__takes_the_start_that_other_rows_like_best(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = np.random.default_rng(0).standard_t(3, size=(12_000, 4))
     options: dict[str, Any] = {"size": 100, "reg_covar": 1e-3, "random_state": 0}

@@ -118,6 +118,7 @@ MODES: dict[str, tuple[Made, int]] = {
 """How a coreset is made, and of how many seeds one may miss a cluster (none of fewer than 20)."""
 
 
+@pytest.mark.nightly_beyond(5)
 @pytest.mark.statistical
 @pytest.mark.parametrize("mode", MODES)
 def test_hidden_clusters__are_kept(mode: str, hidden: tuple[AnyArray, IndexArray]) -> None:

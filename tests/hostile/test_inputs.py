@@ -127,6 +127,7 @@ def _subsets_case(seed: int) -> tuple[Any, Any, int, bool, float]:
     return rows, signs, k, intercept, [0.05, 0.1, 0.5][seed % 3]
 
 
+@pytest.mark.nightly_beyond(1)
 @pytest.mark.parametrize("batch", range(4))
 def test_subsets__normals_have_length_one_and_the_margin_is_the_best(batch: int) -> None:
     tried = 0

@@ -373,6 +373,7 @@ def bundled() -> FloatArray:
     return np.asarray(load_bundled("iris").X, dtype=np.float64)
 
 
+@pytest.mark.nightly_beyond(1)
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("rows", "k", "budget"),
@@ -420,6 +421,7 @@ def many_correlated_columns() -> FloatArray:
     return parts + 0.05 * rng.normal(size=(2500, 32))
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("rows", "k", "budget"), [(flat_direction, 3, 600), (many_correlated_columns, 1, 700)]
@@ -447,6 +449,7 @@ def test_advise__foretells_errors_of_the_mixtures_that_users_fit(
     assert held >= scipy.stats.binom.ppf(1e-6, 12, 0.93)
 
 
+@pytest.mark.nightly_beyond(1)
 @pytest.mark.parametrize("task", ["classification", "svm"])
 def test_advise__judges_classifiers_of_all_classes(task: Any) -> None:
     """The last class is easy, rare and far from the others, which are all the cost."""
@@ -498,6 +501,7 @@ def five_rows() -> tuple[FloatArray, Any]:
     return X, y
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 @pytest.mark.slow
 @pytest.mark.parametrize(

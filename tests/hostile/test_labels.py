@@ -104,6 +104,7 @@ def test_rare_class__exact_totals_at_every_seed(name: str) -> None:
         assert coreset.provenance["calibration"]["met"][0] == "class totals"
 
 
+@pytest.mark.nightly_beyond(8)
 @pytest.mark.filterwarnings("ignore:a solution fitted on")
 @pytest.mark.parametrize("name", CALIBRATED)
 @pytest.mark.parametrize("mode", ["two reads", "blocks", "independent", "tree", "stream", "merged"])
@@ -603,6 +604,7 @@ def test_estimated_error__is_that_of_the_very_best_classifier(seed: int) -> None
     assert found["low"] <= truth <= found["high"]
 
 
+@pytest.mark.nightly_beyond(1)
 @pytest.mark.parametrize("size", [100, 150, 300])
 def test_class_means__together_are_never_moved_away(size: int) -> None:
     rng = np.random.default_rng(3)

@@ -112,6 +112,7 @@ def check_errors(
     assert (squares / N_SEEDS <= ALLOWED**2 * chance * variance + rounding).all()
 
 
+@pytest.mark.nightly_beyond(16)
 @pytest.mark.statistical
 @pytest.mark.parametrize("method", ["uniform", "lightweight"])
 @pytest.mark.parametrize("mode", MODES)

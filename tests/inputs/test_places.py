@@ -147,6 +147,7 @@ def test_urls__of_memory(paths: tuple[str, str], reference: Coreset) -> None:
     filesystem.rm(base, recursive=True)
 
 
+@pytest.mark.nightly_beyond(4)
 @pytest.mark.parametrize("paths", [*SINGLE, *SEVERAL, ("d.zarr", "y")])
 def test_urls__of_s3(
     paths: tuple[str, str], bucket: str, objects: ObjectServer, reference: Coreset

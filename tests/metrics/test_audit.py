@@ -471,6 +471,7 @@ class WithoutBounds(QuantizationError):  # noqa: N818 - a quantization error is 
         return Objective.brackets(self, *args)
 
 
+@pytest.mark.nightly_beyond(1)
 @pytest.mark.statistical
 @pytest.mark.parametrize("method", ["kmeans", "uniform"])
 def test_interval__covers_the_true_cost_as_often_as_it_says(method: str) -> None:

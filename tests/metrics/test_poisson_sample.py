@@ -67,6 +67,7 @@ def test_interval__is_the_bound_by_the_book() -> None:
     assert upper_bound(np.array([5.0]), limit, 1.0, level) == np.inf  # a bound that is none
 
 
+@pytest.mark.nightly_beyond(1)
 @pytest.mark.statistical
 @pytest.mark.parametrize("chunks", ["auto", 250])
 def test_sample__inclusion_probabilities_are_right(chunks: Any) -> None:

@@ -245,6 +245,7 @@ def test_calibration__weights_and_means_of_the_classes() -> None:
     np.testing.assert_allclose(few.weights.sum(), U.sum(), rtol=1e-8)
 
 
+@pytest.mark.nightly
 def test_default__better_than_uniform() -> None:
     def loss(model: Any) -> float:
         margins = np.where(Y == "b", 1, -1) * model.decision_function(X)
@@ -381,6 +382,7 @@ def test_two_reads__of_rows_that_a_plane_separates_are_better_than_one_and_unifo
     assert two < 0.9 * one
 
 
+@pytest.mark.nightly
 def test_two_reads__with_a_rare_class_take_more_rows_for_separable() -> None:
     """Just above two rows a column they had three to six times the excess of uniform rows."""
     rng = np.random.default_rng(4)

@@ -184,6 +184,7 @@ def test_build__sorted_by_class_reads_no_block_twice() -> None:
     assert coreset.provenance["blocks_read_again"] == 0
 
 
+@pytest.mark.nightly_beyond(1)
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("variant", "sampling"), [("systematic", "systematic"), ("paper", "multinomial")]
@@ -255,6 +256,7 @@ def test_default__better_than_uniform_and_than_algorithm_1() -> None:
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 @pytest.mark.parametrize(("share", "size"), [(0.5, 41), (0.02, 60)])
 def test_default__rows_that_a_plane_separates_are_as_good_as_uniform_ones(

@@ -53,8 +53,8 @@ if TYPE_CHECKING:
 # seen (20 % and more), as many are put in order as in a build from all rows.
 MIN_ORDERED = 4096
 
-# Candidates of a thinned leaf, as a multiple of the rows of a node. What that many add to the
-# variance, and why it does not matter, stands beside `daskcoreset.constructions.tree.stream.EARLY_LEAVES`.
+# Candidates of a thinned leaf, as a multiple of the rows of a node. What so many add to the
+# variance stands beside `EARLY_LEAVES` of `daskcoreset.constructions.tree.stream`.
 _THINNED = 2
 
 

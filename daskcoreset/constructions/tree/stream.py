@@ -71,8 +71,8 @@ _STATE = "coreset-stream-state"
 
 # Leaves of a stream that are reduced each by itself. Each of those after them is so small a part of
 # the rows that it is only thinned, and four, then eight, are reduced together, at a third of the
-# time: then a group adds to the variance 1/16 or 1/32 of that of independent draws of `size` rows, and
-# 1/4 if one leaf has all of its cost. Errors are no larger for it, since rows that are drawn
+# time: then a group adds to the variance 1/16 or 1/32 of that of independent draws of `size` rows,
+# and 1/4 if one leaf has all of its cost. Errors are no larger for it, since rows that are drawn
 # fewer times lose less. With groups of sixteen, thinned to half as many, errors were twice as large
 # where one leaf had all of the cost.
 EARLY_LEAVES = 4
@@ -273,8 +273,9 @@ class CoresetStream:
     one on the level above. Memory is that of `leaf_size` rows and :math:`\log_2 (n /`
     `leaf_size` :math:`) + 1` coresets of `inner_size` rows, whatever n is; after 4 leaves, of
     which each is thinned first and four, then eight, are reduced together, also up to 14 times
-    `inner_size` candidates. The coreset depends on the sequence of the rows and on the seed, not on how they
-    were cut into batches. One thread at a time may feed a stream: two have no order of rows.
+    `inner_size` candidates. The coreset depends on the sequence of the rows and on the seed, not
+    on how they were cut into batches. One thread at a time may feed a stream: two have no order
+    of rows.
 
     Parameters
     ----------

@@ -86,6 +86,7 @@ def test_cover__of_so_many_points_bounds_the_least_diameter(
     assert found.diameter <= 4.5 * least
 
 
+@pytest.mark.nightly_beyond(3)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("cells", CELLS)
 @pytest.mark.parametrize("chunks", [2000, 90])

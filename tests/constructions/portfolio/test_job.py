@@ -55,6 +55,7 @@ def own(X: Any, y: Any, name: str, **options: Any) -> Any:
     return daskcoreset.build(X, y, method=METHODS[name], random_state=7, **options)
 
 
+@pytest.mark.nightly_beyond(3)
 @pytest.mark.parametrize("mode", ["memory", "chunks", "threads", "lazy", "two reads", "waves"])
 def test_build__gives_each_member_the_bits_of_its_own_build(
     mode: str, monkeypatch: pytest.MonkeyPatch

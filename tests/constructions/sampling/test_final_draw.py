@@ -104,6 +104,7 @@ def by_block(counts: Any, sizes: list[int]) -> Any:
 # --- the distribution of independent draws -----------------------------------------------
 
 
+@pytest.mark.nightly_beyond(1)
 @pytest.mark.statistical
 @methods
 @passes_
@@ -225,6 +226,7 @@ def test_multinomial__rows_drawn_twice_are_merged() -> None:
     ),
     METHODS, [1, 2], [True, False], [1, 2, 4],
 )  # fmt: skip
+@pytest.mark.nightly_beyond(3)
 def test_systematic__every_row_has_its_weight_on_average(
     method: Sensitivity[Any],
     oversampling: int,
@@ -603,6 +605,7 @@ def estimates_of(
     return estimates
 
 
+@pytest.mark.nightly_beyond(3)
 @pytest.mark.statistical
 @combinations("method, mode, weighted", varied, METHODS, MODES, [False, True])
 def test_cost__right_on_average_for_every_query(
@@ -628,6 +631,7 @@ def test_cost__right_on_average_for_every_query(
     assert_mean(estimates, queries @ u)
 
 
+@pytest.mark.nightly_beyond(1)
 @pytest.mark.statistical
 @combinations(
     "mode, sparse",
@@ -687,6 +691,7 @@ def test_multinomial__varies_as_theory_says(method: Sensitivity[Any], passes: in
     np.testing.assert_allclose(estimates[:, ~varying], np.tile(exact[~varying], (1000, 1)))
 
 
+@pytest.mark.nightly_beyond(2)
 @pytest.mark.statistical
 @combinations(
     "method, passes, weighted",
@@ -721,6 +726,7 @@ def test_systematic__varies_no_more_than_multinomial(
     assert np.exp(np.log(ratios[1:]).mean()) < 1.0
 
 
+@pytest.mark.nightly_beyond(1)
 @pytest.mark.statistical
 @modes
 def test_cost__error_falls_with_the_size(sampling: Sampling, passes: int) -> None:

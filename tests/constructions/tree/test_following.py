@@ -344,6 +344,7 @@ for turn in range(int(sys.argv[2])):
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are copies of one another")
 def test_follow__by_rivals_with_other_settings_in_a_loop(tmp_path: Path) -> None:

@@ -71,6 +71,7 @@ def test_unbiased__covers_every_construction_without_labels() -> None:
     assert {c for c in CONSTRUCTIONS.values() if not c.needs_labels} <= known
 
 
+@pytest.mark.nightly_beyond(5)
 @pytest.mark.statistical
 @pytest.mark.parametrize("sampling", SAMPLINGS)
 @pytest.mark.parametrize("construction", UNBIASED, ids=repr)

@@ -241,6 +241,7 @@ print(refused)
 """
 
 
+@pytest.mark.nightly
 def test_changes__of_processes_that_race(
     objects: ObjectServer, url: str, reopened: Callable[[], CoresetTree]
 ) -> None:
