@@ -338,7 +338,7 @@ class CoresetStream:
     >>> for day in range(30):
     ...     _ = stream.partial_fit(rng.normal(day, 1.0, size=(1000, 3)))
     >>> stream
-    CoresetStream(lightweight: 30,000 rows seen, 2,200 held, size 100, seed 0)
+    CoresetStream(lightweight: 30,000 rows seen, 1,800 held, size 100, seed 0)
     >>> stream.coreset()
     Coreset(lightweight: 100 of 30,000 rows, 3 features, float64, total weight ..., seed 0)
 
