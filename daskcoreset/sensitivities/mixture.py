@@ -32,9 +32,9 @@ from daskcoreset.solvers.kmeans import Clusters
 # of more, these are near enough.
 _ROWS_PER_DERIVATIVE = 8
 
-# The ridge in units of derivatives per row and of the information of all the data. With two and four
-# times of it mixtures were as good, and likelihoods of fixed ones were off by more: what is left of
-# the derivatives is a bias. With much less, weights of few rows spread too far.
+# The ridge in units of derivatives per row and of the information of all the data. With two and
+# four times of it mixtures were as good, and likelihoods of fixed ones were off by more: what is
+# left of the derivatives is a bias. With much less, weights of few rows spread too far.
 _RIDGE = 0.5
 
 
