@@ -355,7 +355,7 @@ def test_lower_bound__by_cross_fitting_where_no_candidates_are_at_hand(given: st
         above.append(model.lower_bounds_[-1] - score)
         off.append(model.lower_bound_ - score)
         assert model.lower_bound_ == pickle.loads(pickle.dumps(model)).lower_bound_
-    assert np.mean(above) > 0.1
+    assert np.mean(above) > 0.05
     # Of 14 seeds -.18 and .24 on the mean: as far from the score, and on the safe side.
     assert -0.4 < np.mean(off) < 0.5 * np.mean(above)
 
