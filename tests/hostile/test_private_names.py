@@ -42,7 +42,7 @@ def agg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def names_of_classes() -> tuple[set[str], set[str]]:
     """Classes of the package by name: those that users import, and all others."""
-    public, found = set(), set()
+    public, found = set(dir(daskcoreset)), set[str]()
     for info in pkgutil.walk_packages(daskcoreset.__path__, "daskcoreset."):
         if info.name.endswith(("__main__", "_numba")):
             continue
@@ -53,7 +53,7 @@ def names_of_classes() -> tuple[set[str], set[str]]:
                 found.add(name)
     # Words such as Block or Part begin sentences; two capitals do not.
     private = {name for name in found - public if re.search(r"[a-z][A-Z]|^_", name)}
-    return public | set(dir(daskcoreset)), private
+    return public, private
 
 
 @pytest.mark.nightly
