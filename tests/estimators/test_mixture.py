@@ -341,11 +341,11 @@ def test_lower_bound__same_bits_and_no_read_for_it() -> None:
 @pytest.mark.parametrize("given", ["coreset", "multinomial"])
 def test_lower_bound__by_cross_fitting_where_no_candidates_are_at_hand(given: str) -> None:
     rows = uneven(20_000)
-    options: dict[str, Any] = {"size": 400, "reg_covar": 1e-3}
+    options: dict[str, Any] = {"size": 300, "reg_covar": 1e-3}
     above, off = [], []
     for seed in range(4):
         if given == "coreset":
-            coreset = build(rows, size=400, method=MixtureCoreset(8), random_state=seed)
+            coreset = build(rows, size=300, method=MixtureCoreset(8), random_state=seed)
             model = CoresetGaussianMixture(8, random_state=seed, **options).fit(rows).fit(coreset)
         else:
             options |= {"sampling": "multinomial", "passes": 2}
@@ -355,8 +355,8 @@ def test_lower_bound__by_cross_fitting_where_no_candidates_are_at_hand(given: st
         above.append(model.lower_bounds_[-1] - score)
         off.append(model.lower_bound_ - score)
         assert model.lower_bound_ == pickle.loads(pickle.dumps(model)).lower_bound_
-    assert np.mean(above) > 0.05
-    # Of 14 seeds -.18 and .24 on the mean: as far from the score, and on the safe side.
+    assert np.mean(above) > 0.1
+    # Of 14 seeds with 400 rows -.18 and .24 on the mean: as far from the score, and on the safe side.
     assert -0.4 < np.mean(off) < 0.5 * np.mean(above)
 
 

@@ -108,7 +108,6 @@ def test_history__every_fault(machine: type[History], disk: Disk) -> None:
     check_faults(seen)
 
 
-@pytest.mark.nightly_beyond(1)
 @pytest.mark.parametrize("machine", REMOTE)
 def test_history__every_fault_on_an_object_store(
     machine: type[History], connection: Connection
@@ -118,7 +117,6 @@ def test_history__every_fault_on_an_object_store(
 
 
 # Whoever is killed leaves coroutines of Zarr that nobody awaits.
-@pytest.mark.nightly_beyond(1)
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("machine", MACHINES)
 def test_history__with_groups_of_zarr(machine: type[History], disk: Disk) -> None:

@@ -22,7 +22,6 @@ MUTATIONS = [
 MOST_MEMORY = 1500
 
 
-@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("count", MUTATIONS)
 def test_arguments__that_are_spoilt_are_named(tmp_path: Path, count: int) -> None:

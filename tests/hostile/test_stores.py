@@ -653,7 +653,6 @@ def writer(what: str, path: Path) -> subprocess.Popen[str]:
     return process
 
 
-@pytest.mark.nightly_beyond(1)
 @POSIX
 @pytest.mark.parametrize("what", ["coreset", "store"])
 def test_writers__sweep_what_killed_ones_left(tmp_path: Path, what: str) -> None:

@@ -184,7 +184,6 @@ def test_build__sorted_by_class_reads_no_block_twice() -> None:
     assert coreset.provenance["blocks_read_again"] == 0
 
 
-@pytest.mark.nightly_beyond(1)
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("variant", "sampling"), [("systematic", "systematic"), ("paper", "multinomial")]
