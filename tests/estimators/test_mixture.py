@@ -356,7 +356,7 @@ def test_lower_bound__by_cross_fitting_where_no_candidates_are_at_hand(given: st
         off.append(model.lower_bound_ - score)
         assert model.lower_bound_ == pickle.loads(pickle.dumps(model)).lower_bound_
     assert np.mean(above) > 0.1
-    # Of 14 seeds with 400 rows -.18 and .24 on the mean: as far from the score, and on the safe side.
+    # Of 14 seeds with 400 rows -.18 and .24 on the mean: as far off, and on the safe side.
     assert -0.4 < np.mean(off) < 0.5 * np.mean(above)
 
 
