@@ -23,6 +23,8 @@ ROW_SUMS = {"reassoc", "contract", "nsz"}  # the sum along a row may be vectoris
 
 IN_ORDER = {"contract"}  # sums along columns are vectorised as they stand
 
+AS_WRITTEN: set[str] = set()  # every product is rounded, as by NumPy
+
 
 class _Announcer(event.Listener):
     """What numba calls around every compilation that its cache did not save."""
@@ -45,7 +47,7 @@ def jit(fastmath: set[str]) -> Callable[..., Any]:
     Parameters
     ----------
     fastmath : set of str
-        `ROW_SUMS` or `IN_ORDER`.
+        `ROW_SUMS`, `IN_ORDER` or `AS_WRITTEN`.
     """
     # Without what C would call, which nothing does.
     options = {"no_cfunc_wrapper": True, **_options(fastmath)}

@@ -1,10 +1,11 @@
 """Pieces of loops, in vectors of the processor.
 
-numba turns loops along columns into vectors by itself. Four things it does number by number, or by
+numba turns loops along columns into vectors by itself. Five things it does number by number, or by
 way of memory, and each takes more time than the rest of such a loop: laying rows out as columns,
-sums of several loops at once, sums of columns that are no multiple of a vector, and what is done
-along one short row. They are therefore written in the language of its compiler, with vectors that
-every processor splits into its own. The bits are those of the plain loop.
+sums of several loops at once, sums of columns that are no multiple of a vector, sums along short
+rows, and what is done along one of them. They are therefore written in the language of its
+compiler, with vectors that every processor splits into its own. The bits are those of the plain
+loop.
 """
 
 from __future__ import annotations
@@ -236,7 +237,7 @@ def meet_centers(  # noqa: PLR0917 - numba takes arguments by position
 
 
 @_piece  # type: ignore[untyped-decorator]
-def _can_be_loaded(typing: Any, points: Any, weights: Any) -> Any:
+def can_be_loaded(typing: Any, points: Any, weights: Any) -> Any:
     """Return whether rows are floats side by side, and weights float64."""
     del typing
     found = _are_side_by_side(points) and _are_side_by_side(weights)
@@ -248,7 +249,7 @@ def _can_be_loaded(typing: Any, points: Any, weights: Any) -> Any:
 def whole_rows(
     points: AnyArray, weights: FloatArray, start: int, stop: int
 ) -> int:  # pragma: no cover - runs compiled
-    """Return up to which row `ROWS` at a time may be given to `add_gaps` and `add_squares`.
+    """Return up to which row `ROWS` at a time may be given to what adds gaps.
 
     Where columns do not fill the last of their fours, these read into the next rows, so that the
     last ones of all are left to a plain loop, three of one column; so are all of arrays that cannot
@@ -257,24 +258,32 @@ def whole_rows(
     d = points.shape[1]
     lacking = -d % COLUMNS
     n = min(stop, points.shape[0] - (lacking + d - 1) // max(d, 1))
-    if n < start or not _can_be_loaded(points, weights):
+    if n < start or not can_be_loaded(points, weights):
         return start
     return int(start + (n - start) // ROWS * ROWS)
 
 
-def _add_rows(power: int) -> Any:
-    """Return a piece that adds gaps, or their squares, times weights of `ROWS` rows to `out`.
+def _add_rows(is_weighted: bool) -> Any:
+    """Return a piece that adds gaps of `ROWS` rows, times weights, to `gaps`, and their squares.
 
-    Of `COLUMNS` columns, from `row` and `column` on, row by row in float64. `center` and `out` are
-    `COLUMNS` - 1 numbers longer than rows; what comes behind these is of no use.
+    The squares to `squares`; of `COLUMNS` columns, from `row` and `column` on, row by row in
+    float64. The last three arrays are `COLUMNS` - 1 numbers longer than rows; what comes behind
+    these is of no use. Not weighted are rows whose weights are one: the bits are the same.
     """
 
     def add(  # noqa: PLR0917 - numba takes arguments by position
-        typing: Any, points: Any, weights: Any, row: Any, center: Any, out: Any, column: Any
+        typing: Any,
+        points: Any,
+        weights: Any,
+        row: Any,
+        center: Any,
+        gaps: Any,
+        squares: Any,
+        column: Any,
     ) -> Any:
         del typing, row, column
         index = types.intp
-        signature = types.void(points, weights, index, center, out, index)
+        signature = types.void(points, weights, index, center, gaps, squares, index)
         if not isinstance(points.dtype, types.Float):  # it is not called, but compiled
             return signature, lambda context, *_: context.get_dummy_value()
         size, flags = points.dtype.bitwidth // 8, tuple(IN_ORDER)
@@ -289,22 +298,24 @@ def _add_rows(power: int) -> Any:
                 array = context.make_array(called.args[i])(context, builder, args[i])
                 return builder.gep(array.data, [at])
 
-            middle = _load(builder, place(3, args[5]), wide, 8)
-            target = place(4, args[5])
-            total = _load(builder, target, wide, 8)
+            middle = _load(builder, place(3, args[6]), wide, 8)
+            targets = [place(i, args[6]) for i in (4, 5)]
+            totals = [_load(builder, target, wide, 8) for target in targets]
             for k in range(ROWS):
                 i = builder.add(args[2], _index(k))
-                at = builder.add(builder.mul(i, d), args[5])
+                at = builder.add(builder.mul(i, d), args[6])
                 numbers = _load(builder, builder.gep(rows.data, [at]), narrow, size)
                 if size < 8:
                     numbers = builder.fpext(numbers, wide)
-                gap = builder.fsub(numbers, middle, flags=flags)
-                weight = _repeat(builder, builder.load(place(1, i)), COLUMNS)
-                product = builder.fmul(weight, gap, flags=flags)
-                for _ in range(power - 1):
-                    product = builder.fmul(product, gap, flags=flags)
-                total = builder.fadd(total, product, flags=flags)
-            _store(builder, total, target, 8)
+                gap = term = builder.fsub(numbers, middle, flags=flags)
+                if is_weighted:
+                    weight = _repeat(builder, builder.load(place(1, i)), COLUMNS)
+                    term = builder.fmul(weight, gap, flags=flags)
+                totals[0] = builder.fadd(totals[0], term, flags=flags)
+                term = builder.fmul(term, gap, flags=flags)
+                totals[1] = builder.fadd(totals[1], term, flags=flags)
+            for target, total in zip(targets, totals, strict=True):
+                _store(builder, total, target, 8)
             return context.get_dummy_value()
 
         return signature, generate
@@ -312,7 +323,86 @@ def _add_rows(power: int) -> Any:
     return _piece(add)
 
 
-add_gaps, add_squares = _add_rows(1), _add_rows(2)
+add_gaps, add_weighted_gaps = _add_rows(False), _add_rows(True)
+
+
+# Rows along which sums are formed at once.
+AT_ONCE = 4
+
+
+def _sum_rows(is_square: bool) -> Any:
+    """Return a piece that fills in sums along `AT_ONCE` rows, of float32 or float64 in C order.
+
+    Of squared gaps from `center`, or of gaps times `vector`. Sums are of float64, every fourth
+    column in one, whatever the processor has. `rows` are their numbers, and `out` is filled from
+    `place` on.
+    """
+
+    def fill(  # noqa: PLR0917 - numba takes arguments by position
+        typing: Any, points: Any, rows: Any, center: Any, vector: Any, out: Any, place: Any
+    ) -> Any:
+        del typing, rows, place
+        numbers = types.UniTuple(types.intp, AT_ONCE)  # type: ignore[no-untyped-call]
+        signature = types.void(points, numbers, center, vector, out, types.intp)
+        if not _are_side_by_side(points):  # it is not called, but compiled
+            return signature, lambda context, *_: context.get_dummy_value()
+        size, flags = points.dtype.bitwidth // 8, tuple(IN_ORDER)
+
+        def generate(context: Any, builder: Any, called: Any, args: Any) -> Any:
+            arrays = [
+                context.make_array(called.args[i])(context, builder, args[i]) for i in (0, 2, 3, 4)
+            ]
+            first, middle, along, target = (array.data for array in arrays)
+            d = builder.extract_value(arrays[0].shape, 1)
+            starts = [
+                builder.gep(first, [builder.mul(builder.extract_value(args[1], k), d)])
+                for k in range(AT_ONCE)
+            ]
+            one, own = context.get_data_type(points.dtype), ir.DoubleType()
+            ready, sums = _index(0), []
+            for count in (COLUMNS, 1):
+                wide, narrow = ir.VectorType(own, count), ir.VectorType(one, count)
+                # The compiler keeps these in registers.
+                totals = [
+                    cgutils.alloca_once(builder, wide)  # type: ignore[no-untyped-call]
+                    for _ in starts
+                ]
+                for total in totals:
+                    builder.store(ir.Constant(wide, [0.0] * count), total)
+                stop = builder.and_(d, _index(-count))
+                steps = (ready, stop, _index(count))
+                with cgutils.for_range_slice(builder, *steps, intp=_INDEX) as (j, _count_up):
+                    less = _load(builder, builder.gep(middle, [j]), wide, 8)
+                    times = _load(builder, builder.gep(along, [j]), wide, 8)
+                    for start, total in zip(starts, totals, strict=True):
+                        numbers = _load(builder, builder.gep(start, [j]), narrow, size)
+                        if size < 8:
+                            numbers = builder.fpext(numbers, wide)
+                        gap = builder.fsub(numbers, less, flags=flags)
+                        term = builder.fmul(gap, gap if is_square else times, flags=flags)
+                        builder.store(builder.fadd(builder.load(total), term, flags=flags), total)
+                sums.append([builder.load(total) for total in totals])
+                ready = stop
+
+            def halved(first: Any, second: Any) -> Any:
+                """Add neighbours up, those of the first vector before those of the second."""
+                even, odd = (
+                    _shuffle(builder, first, second, [k, k + 2, k + 4, k + 6]) for k in (0, 1)
+                )
+                return builder.fadd(even, odd, flags=flags)
+
+            a, b, c, e = sums[0]
+            fours, rest = halved(halved(a, b), halved(c, e)), _join(builder, sums[1])
+            total = builder.fadd(fours, rest, flags=flags)
+            _store(builder, total, builder.gep(target, [args[5]]), 8)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return _piece(fill)
+
+
+sum_squares, sum_products = _sum_rows(True), _sum_rows(False)
 
 
 # Columns of the right matrix in a product that is formed at once.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from daskcoreset.core.jit_numba import IN_ORDER, ROW_SUMS, jit, part
+from daskcoreset.core.lanes_numba import AT_ONCE, sum_products
 from daskcoreset.core.linalg import read_only
 from daskcoreset.core.rowwise_numba import WHOLE_UNIT
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
@@ -29,6 +30,8 @@ _AT_ONCE = 4
 
 # Rows of a range up to which they are sorted along its axis.
 _MAX_SORTED = 24
+
+_ONE, _TWO, _THREE = np.uint64(1), np.uint64(2), np.uint64(3)
 
 # Where a cut is looked for in larger ranges: within as many deviations of the mean as have so many
 # rows of a Gaussian, and so many draws, on each side; then so many times as far, or as near.
@@ -61,7 +64,7 @@ def _gather(  # noqa: PLR0917 - numba takes arguments by position
     meets. The first one itself is in `origin`.
     """
     first = points[order[start]]
-    is_sample = count > gaps.shape[0]
+    is_sample = count > _MAX_GATHERED
     size = _SAMPLE if is_sample else count
     for j in range(points.shape[1]):
         origin[j] = first[j]
@@ -199,19 +202,16 @@ def _turn(axis: FloatArray, mean: FloatArray, last: FloatArray, origin: FloatArr
         axis[j] *= sign
 
 
-@part(ROW_SUMS)
+@part(IN_ORDER)
 def _project_gaps(
     gaps: FloatArray, count: int, mean: FloatArray, axis: FloatArray, value: FloatArray
 ) -> None:
-    """Fill in where rows that were gathered lie along the axis."""
-    for i in range(count):
-        along = 0.0
-        for j in range(gaps.shape[1]):
-            along += axis[j] * (gaps[i, j] - mean[j])
-        value[i] = along
+    """Fill in where rows that were gathered lie along the axis; there is room for a few more."""
+    for i in range(0, count, AT_ONCE):
+        sum_products(gaps, (i, i + 1, i + 2, i + 3), mean, axis, value, i)
 
 
-@part(ROW_SUMS)
+@part(IN_ORDER)
 def _project(  # noqa: PLR0917 - numba takes arguments by position
     points: AnyArray,
     mass: FloatArray,
@@ -223,17 +223,20 @@ def _project(  # noqa: PLR0917 - numba takes arguments by position
     value: FloatArray,
     weight: FloatArray,
 ) -> None:
-    """Fill in where all rows of a range lie along the axis, and their masses; moves the mean."""
-    d = points.shape[1]
+    """Fill in where all rows of a range lie along the axis, and their masses; moves the mean.
+
+    There are at least `AT_ONCE` rows.
+    """
     first = order[start]
-    for j in range(d):
+    for j in range(points.shape[1]):
         mean[j] += points[first, j]
+    for i in range(0, count, AT_ONCE):
+        place = min(i, count - AT_ONCE)  # the last ones once more
+        at = np.uint64(start + place)
+        rows = (order[at], order[at + _ONE], order[at + _TWO], order[at + _THREE])
+        sum_products(points, rows, mean, axis, value, place)
     for i in range(count):
-        row = np.uint64(order[np.uint64(start + i)])
-        along = 0.0
-        for j in range(d):
-            along += axis[j] * (points[row, j] - mean[j])
-        value[i], weight[i] = along, mass[row]
+        weight[i] = mass[np.uint64(order[np.uint64(start + i)])]
 
 
 @part(IN_ORDER)
@@ -445,8 +448,9 @@ def _bisect(  # noqa: C901, PLR0912, PLR0915 - a branch a step; numba takes argu
     n, d = mass.shape[0], wide.shape[1]
     is_wide = wide.shape[0] > 0
     order, spare = np.empty(n, np.int64), np.empty(n, np.int64)
-    value, weight = np.empty(n), np.empty(n)
-    gaps = np.empty((min(n, _MAX_GATHERED), d))
+    # Rows are projected some at once, and there may be few.
+    value, weight = np.empty(n + AT_ONCE), np.empty(n)
+    gaps = np.zeros((min(n, _MAX_GATHERED) + AT_ONCE, d))
     mean, axis, last, variance = np.empty(d), np.empty(d), np.zeros(d), np.empty(d)
     origin = np.empty(d)
     values, weights = np.empty(_MAX_NEAR), np.empty(_MAX_NEAR)

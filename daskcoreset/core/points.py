@@ -133,6 +133,17 @@ class WeightedPoints:
         indices = self.indices + start
         return from_checked(self.points.copy(), self.weights.copy(), indices, labels)
 
+    def reweighted(self, weights: FloatArray) -> WeightedPoints:
+        """Return the same rows with other weights, which alone are checked.
+
+        Raises
+        ------
+        InvalidInputError
+            If a weight is negative or not finite, or they add up to more than float64 holds.
+        """
+        weights = _read_weights(weights, len(self))
+        return from_checked(self.points, weights, self.indices, self.labels)
+
     def moved(self, start: int) -> WeightedPoints:
         """Return the same rows with `start` added to their row numbers."""
         if start < 0:

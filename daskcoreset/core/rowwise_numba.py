@@ -13,8 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.jit_numba import IN_ORDER, ROW_SUMS, jit, part
-from daskcoreset.core.lanes_numba import COLUMNS, ROWS, add_gaps, add_squares, whole_rows
+from daskcoreset.core.jit_numba import AS_WRITTEN, IN_ORDER, ROW_SUMS, jit, part
+from daskcoreset.core.lanes_numba import (
+    AT_ONCE,
+    COLUMNS,
+    ROWS,
+    add_gaps,
+    add_weighted_gaps,
+    can_be_loaded,
+    sum_squares,
+    whole_rows,
+)
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 # Rounding of a sum of inclusion probabilities: so near to a whole number it is one.
@@ -58,55 +67,81 @@ def _gap_sums(  # noqa: PLR0917 - numba takes arguments by position
     weights: FloatArray,
     start: int,
     stop: int,
+    are_ones: bool,
     center: FloatArray,
-    squared: bool,
-    out: FloatArray,
+    gaps: FloatArray,
+    squares: FloatArray,
 ) -> None:  # pragma: no cover - runs compiled
-    """Fill `out` with sums of weighted gaps between rows and a center, or of their squares.
+    """Fill in sums of weighted gaps between rows and a center, and of their squares.
 
-    `center` and `out` are `COLUMNS` - 1 numbers longer than rows.
+    `are_ones` says so of the weights. The last three arrays are `COLUMNS` - 1 numbers longer than
+    rows.
     """
-    out[:] = 0.0
+    gaps[:] = 0.0
+    squares[:] = 0.0
     several = whole_rows(points, weights, start, stop)
     for i in range(start, several, ROWS):
         for j in range(0, points.shape[1], COLUMNS):
-            if squared:
-                add_squares(points, weights, i, center, out, j)
+            if are_ones:
+                add_gaps(points, weights, i, center, gaps, squares, j)
             else:
-                add_gaps(points, weights, i, center, out, j)
+                add_weighted_gaps(points, weights, i, center, gaps, squares, j)
     for i in range(several, stop):
         u = weights[i]
         for j in range(points.shape[1]):
             gap = points[i, j] - center[j]
-            if squared:
-                out[j] += u * gap * gap
-            else:
-                out[j] += u * gap
+            gaps[j] += u * gap
+            squares[j] += u * gap * gap
+
+
+@part(ROW_SUMS)
+def _sum_of(weights: FloatArray, start: int, stop: int) -> tuple[float, bool]:
+    """Return the sum of weights, and whether each of them is one."""
+    total, others = 0.0, 0
+    for i in range(start, stop):
+        total += weights[i]
+        others += weights[i] != 1.0
+    return total, others == 0
+
+
+# Share of squared gaps from a center that is left of them about the mean, at least, where that
+# center will do: with less, more than two digits would cancel.
+_LEFT = 1.0 / 64.0
 
 
 @jit(IN_ORDER)
 def column_moments(
     points: AnyArray, weights: FloatArray, tile_rows: int, mean: FloatArray, m2: FloatArray
 ) -> float:  # pragma: no cover - runs compiled
-    """Fill `mean` and `m2`, zeros at first, and return the total weight."""
+    """Fill `mean` and `m2`, zeros at first, and return the total weight.
+
+    Squares of a tile are summed about the mean of the tile before; where that lies far away, about
+    a row of its own; and where this one does, about the mean that was found so.
+    """
     n, d = points.shape
     total = 0.0
     width = d + COLUMNS - 1
     center, shift, spread = np.zeros(width), np.empty(width), np.empty(width)
     for start in range(0, n, tile_rows):
         stop = min(n, start + tile_rows)
-        weight = 0.0
-        for i in range(start, stop):
-            weight += weights[i]
+        weight, are_ones = _sum_of(weights, start, stop)
         if weight == 0.0:
             continue
-        first = row_with_weight(weights, start, stop, weight)
-        for j in range(d):
-            center[j] = points[first, j]
-        _gap_sums(points, weights, start, stop, center, False, shift)
-        for j in range(d):
-            center[j] += shift[j] / weight
-        _gap_sums(points, weights, start, stop, center, True, spread)
+        for attempt in range(0 if total > 0.0 else 1, 3):
+            if attempt == 1:
+                first = row_with_weight(weights, start, stop, weight)
+                for j in range(d):
+                    center[j] = points[first, j]
+            _gap_sums(points, weights, start, stop, are_ones, center, shift, spread)
+            cancelled = 0
+            for j in range(d):
+                moved = shift[j] / weight
+                left = spread[j] - shift[j] * moved
+                cancelled += not left >= _LEFT * spread[j]
+                center[j] += moved
+                spread[j] = max(left, 0.0)
+            if cancelled == 0:
+                break
         share = weight / (total + weight)
         for j in range(d):
             delta = center[j] - mean[j]
@@ -116,16 +151,39 @@ def column_moments(
     return total
 
 
-@jit(ROW_SUMS)
+@jit(IN_ORDER)
 def squared_distances(points: AnyArray, center: FloatArray, out: FloatArray) -> None:
-    """Fill `out` with squared distances to `center`."""
+    """Fill `out` with squared distances to `center`; both are float64 in C order.
+
+    A row has the same bits wherever it stands, and in whatever layout.
+    """
     n, d = points.shape
-    for i in range(n):
-        total = 0.0
-        for j in range(d):
-            gap = points[i, j] - center[j]
-            total += gap * gap
-        out[i] = total
+    several = n - n % AT_ONCE if can_be_loaded(points, center) else 0
+    for i in range(0, several, AT_ONCE):
+        sum_squares(points, (i, i + 1, i + 2, i + 3), center, center, out, i)
+    few, sums = np.zeros((AT_ONCE, d)), np.empty(AT_ONCE)
+    for i in range(several, n, AT_ONCE):
+        rows = min(AT_ONCE, n - i)
+        for k in range(rows):
+            for j in range(d):
+                few[k, j] = points[i + k, j]
+        sum_squares(few, (0, 1, 2, 3), center, center, sums, 0)
+        for k in range(rows):
+            out[i + k] = sums[k]
+
+
+@jit(AS_WRITTEN)
+def score_half_uniform(
+    distances: FloatArray, weights: FloatArray, uniform: float, double_cost: float
+) -> None:
+    """Turn squared distances into scores, half by the weights, half by the weighted distances.
+
+    The bits are those of NumPy, which makes both halves one by one (`lightweight.half_uniform`).
+    """
+    for i in range(distances.shape[0]):
+        u = weights[i]
+        # Of rows that do not count distances may overflow.
+        distances[i] = u * uniform + u * distances[i] / double_cost if u > 0.0 else 0.0
 
 
 @jit(IN_ORDER)
@@ -135,6 +193,18 @@ def largest_bits(bits: AnyArray, magnitude: Any) -> Any:
     for i in range(bits.shape[0]):
         most = max(most, bits[i] & magnitude)
     return most
+
+
+@jit(IN_ORDER)
+def copy_within(rows: AnyArray, out: AnyArray, start: int, limit: Any) -> bool:
+    """Copy rows to those of `out` from `start` on; return whether all values are within a limit."""
+    numbers, room = rows.reshape(-1), out.reshape(-1)[start * rows.shape[1] :]
+    beyond = 0
+    for i in range(numbers.shape[0]):
+        value = numbers[i]
+        room[i] = value
+        beyond += not (abs(value) <= limit)
+    return beyond == 0
 
 
 @jit(IN_ORDER)
@@ -156,43 +226,47 @@ def first_beyond(values: AnyArray, limit: Any) -> int:
 def walk(inclusion: FloatArray, uniforms: FloatArray, rows: IndexArray) -> int:
     """Fill in one row in every unit of the cumulative inclusion, and return how many they are.
 
-    There is room for one more than there are units; see `sampling.systematic_walk`.
+    There is room for one more than there are units; see `sampling.systematic_walk`. Rows below the
+    target of a unit are counted, so that only its end, which no processor foresees, is a branch.
     """
-    count, before = 0, 0  # rows taken: in all, and before the current unit
+    n, count, before = inclusion.shape[0], 0, 0  # rows taken: in all, and before the current unit
     position = 0.0  # within the current unit
     target = uniforms[0]  # where the row of this unit lies
     taken, unit = False, 0
-    last = -1
-    for i in range(inclusion.shape[0]):
+    start, below = 0, 0  # the first row of this unit, and how many are below the target
+    for i in range(n):
         share = inclusion[i]
-        if not share > 0.0:
-            continue
         position += share
-        if not taken and (position > target or position >= 1.0):
-            rows[count] = i
-            count += 1
-            taken = True
-        last = i
+        below += position <= target
         if position < 1.0:
             continue
         # The row crosses into the next unit, with the part `position` of its share.
         position -= 1.0
+        chosen = min(start + below, i)  # rounding may put the target at the end of the unit
+        rows[count] = chosen
+        count += not taken
+        crossed = not taken and chosen == i
         unit += 1
         if unit == uniforms.shape[0]:  # rounding: the sum was a whole number
             return count
-        crossed = taken and rows[count - 1] == i
-        before, taken = count, False
-        uniform = uniforms[unit]
-        if not crossed:
-            # Given that it was not taken, its chance in this unit makes `share` of both.
-            chance = position / (1.0 - share + position)
-            if uniform < chance:
-                rows[count] = i
-                count += 1
-                taken = True
-            else:
-                uniform = (uniform - chance) / (1.0 - chance)
+        before = count
+        # If it was not taken, the chance position / others in this unit makes `share` of both.
+        uniform, rest = uniforms[unit], 1.0 - share
+        others = rest + position
+        taken = not crossed and uniform * others < position
+        rows[count] = i
+        count += taken
+        if not crossed:  # uniform again, given that the row is not taken here either
+            uniform = (uniform * others - position) / rest
         target = position + uniform * (1.0 - position)
+        start, below = i + 1, 0
+    if not taken and start + below < n:
+        rows[count] = start + below
+        count += 1
+        taken = True
+    last = n - 1
+    while last >= 0 and not inclusion[last] > 0.0:
+        last -= 1
     if position < WHOLE_UNIT:  # nothing but rounding lies in the last unit
         count = before
     elif position > 1.0 - WHOLE_UNIT and not taken and (count == 0 or rows[count - 1] != last):

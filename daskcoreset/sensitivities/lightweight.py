@@ -85,14 +85,13 @@ class Lightweight(Representable, Sensitivity[Moments]):
         """Return the sums of `scores`, without a row for each family."""
         if summary.weight == 0.0:
             return np.zeros(len(block))
-        distances, phi = distances_to(block.points, summary.mean), summary.quantization_error
-        scores = block.weights * ((1.0 if phi == 0.0 else 0.5) / summary.weight)
-        if phi > 0.0:
-            if not block.weights.min(initial=1.0) > 0.0:
-                distances[block.weights == 0.0] = 0.0  # where they may overflow
-            distances *= block.weights
-            distances /= 2.0 * phi
-            scores += distances
+        phi = summary.quantization_error
+        if phi == 0.0:
+            return block.weights * (1.0 / summary.weight)
+        from daskcoreset.core import rowwise_numba as loops
+
+        scores = distances_to(block.points, summary.mean)
+        loops.score_half_uniform(scores, block.weights, 0.5 / summary.weight, 2.0 * phi)
         return scores
 
     def total_scores(self, local: Moments, summary: Moments) -> FloatArray:

@@ -16,7 +16,7 @@ from numpy.testing import assert_array_equal
 from daskcoreset.core import lanes_numba as lanes
 from daskcoreset.core import rowwise_numba
 from daskcoreset.core.jit_numba import IN_ORDER, jit
-from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.solvers.kmeans_numba import nearest_center
 
 
@@ -119,9 +119,9 @@ def test_nearest_center__rows_that_are_no_numbers_stay_where_they_are() -> None:
     assert set(np.flatnonzero(np.isinf(distances))) == {7, 20}
 
 
-@given(some_rows(), st.booleans(), st.booleans(), st.data())
+@given(some_rows(), st.sampled_from(["whole", "ones", "apart"]), st.data())
 def test_sums_of_gaps__are_those_of_all_rows_and_columns(
-    points: AnyArray, squared: bool, apart: bool, data: st.DataObject
+    points: AnyArray, kind: str, data: st.DataObject
 ) -> None:
     """Numbers of few digits have exact sums, in whatever order they are added."""
     points = points.round().astype(points.dtype)
@@ -129,17 +129,79 @@ def test_sums_of_gaps__are_those_of_all_rows_and_columns(
     start = data.draw(st.integers(0, n - 1))
     stop = data.draw(st.integers(start + 1, n))
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
-    weights = np.asarray(rng.integers(4, size=n), np.float64)
-    if apart:  # not side by side
+    weights = np.ones(n) if kind == "ones" else np.asarray(rng.integers(4, size=n), np.float64)
+    if kind == "apart":  # not side by side
         weights = np.repeat(weights, 2)[::2]
-    center, out = (np.full(d + lanes.COLUMNS - 1, np.nan) for _ in range(2))
+    center, sums, squares = (np.full(d + lanes.COLUMNS - 1, np.nan) for _ in range(3))
     center[:d] = rng.integers(-9, 9, size=d)
     before = points.copy()
-    gap_sums(points, weights, start, stop, center, squared, out)
+    gap_sums(points, weights, start, stop, kind == "ones", center, sums, squares)
 
     gaps = points[start:stop].astype(np.float64) - center[:d]
-    assert_array_equal(out[:d], weights[start:stop] @ (gaps**2 if squared else gaps))
+    assert_array_equal(sums[:d], weights[start:stop] @ gaps)
+    assert_array_equal(squares[:d], weights[start:stop] @ gaps**2)
     assert_array_equal(points, before)
+
+
+@given(some_rows(), st.integers(0, 2**32 - 1))
+def test_column_moments__of_weights_of_one_have_the_bits_of_other_weights(
+    points: AnyArray, seed: int
+) -> None:
+    """Twice the weights are no ones, and double every sum exactly."""
+    points = points.astype(np.float64) + np.random.default_rng(seed).normal()
+    n, d = points.shape
+    (mean, m2), (other_mean, other_m2) = (np.zeros((2, d)) for _ in range(2))
+    rowwise_numba.column_moments(points, np.ones(n), 16, mean, m2)
+    rowwise_numba.column_moments(points, np.full(n, 2.0), 16, other_mean, other_m2)
+    assert_array_equal(mean, other_mean)
+    assert_array_equal(2.0 * m2, other_m2)
+
+
+@given(some_rows(), st.integers(0, 2**32 - 1))
+def test_squared_distances__of_a_row_are_the_same_wherever_it_stands(
+    points: AnyArray, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    n, d = points.shape
+    center = rng.normal(size=d)
+    found = np.empty(n)
+    rowwise_numba.squared_distances(points, center, found)
+    gaps = points.astype(np.float64) - center
+    np.testing.assert_allclose(found, (gaps**2).sum(axis=1), rtol=1e-14)
+    start = rng.integers(n)
+    for others in (points[start:], np.asfortranarray(points)[start:]):
+        again = np.empty(n - start)
+        rowwise_numba.squared_distances(others, center, again)
+        assert_array_equal(again, found[start:])
+
+
+@jit(IN_ORDER)
+def products_with(  # noqa: PLR0917 - numba takes arguments by position
+    points: AnyArray,
+    rows: IndexArray,
+    center: FloatArray,
+    vector: FloatArray,
+    out: FloatArray,
+    place: int,
+) -> None:
+    """Call what only compiled loops can call."""
+    a, b, c, e = rows
+    lanes.sum_products(points, (a, b, c, e), center, vector, out, place)
+
+
+@given(some_rows(), st.integers(0, 2**32 - 1))
+def test_sum_products__of_any_rows_and_columns(points: AnyArray, seed: int) -> None:
+    """Numbers of few digits have exact sums; what lies beside them in `out` stays."""
+    points = np.ascontiguousarray(points.round(), np.float32)
+    rng = np.random.default_rng(seed)
+    (n, d), place = points.shape, int(rng.integers(3))
+    rows = rng.integers(n, size=lanes.AT_ONCE)
+    center, vector = rng.integers(-9, 9, size=(2, d)).astype(np.float64)
+    out = np.full(9, -77.0)
+    products_with(points, tuple(rows.tolist()), center, vector, out, place)
+    expected = np.full(9, -77.0)
+    expected[place : place + lanes.AT_ONCE] = (points[rows] - center) @ vector
+    assert_array_equal(out, expected)
 
 
 @given(some_rows(), st.integers(0, 2**32 - 1))
@@ -164,7 +226,7 @@ def test_column_moments__whatever_the_layout(points: AnyArray, seed: int) -> Non
 GUARDED = """
 import ctypes, mmap, sys
 import numpy as np
-from daskcoreset.core.rowwise_numba import column_moments
+from daskcoreset.core.rowwise_numba import column_moments, squared_distances
 from daskcoreset.solvers.kmeans_numba import nearest_center
 
 PAGE = mmap.PAGESIZE
@@ -190,10 +252,12 @@ for dtype in (np.float32, np.float64):
         for n in [*range(1, 20), 33, 66]:
             rows = at_the_end(rng.normal(size=(n, d)).astype(dtype))
             column_moments(rows, np.ones(n), 16, np.zeros(d), np.zeros(d))
+            squared_distances(rows, np.zeros(d), np.empty(n))
             nearest_center(rows, center, 0, np.zeros(n, np.int64), np.full(n, np.inf))
             rows = np.array(rows)
             nearest_center(rows, at_the_end(center), 0, np.zeros(n, np.int64), np.full(n, np.inf))
             column_moments(rows, at_the_end(np.ones(n)), 16, np.zeros(d), np.zeros(d))
+            squared_distances(rows, at_the_end(np.zeros(d)), np.empty(n))
 print("done")
 """
 

@@ -15,7 +15,7 @@ levels add up to no more than :math:`\varepsilon` (Tukan et al. 2020, Algorithm 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -107,6 +107,11 @@ class Reducer(ABC):
     def parameters(self) -> dict[str, Any]:
         """Return the parameters by name; plain JSON values."""
         return {}
+
+    @property
+    def checks_rows(self) -> bool:
+        """Whether `find_invalid_row` may find one; True where it is a method of one's own."""
+        return type(self).find_invalid_row is not Reducer.find_invalid_row
 
     def find_invalid_row(self, block: Block) -> InvalidRow | None:
         """Return the first row, as they come in, that is unfit for the method, or None."""
@@ -219,6 +224,11 @@ class SensitivityReducer(Reducer):
         """Parameters of the construction."""
         return self.construction.parameters()
 
+    @property
+    def checks_rows(self) -> bool:
+        """Whether the construction does."""
+        return type(self.construction).find_invalid_row is not Sensitivity.find_invalid_row
+
     def find_invalid_row(self, block: Block) -> InvalidRow | None:
         """Return that of the construction."""
         return self.construction.find_invalid_row(block)
@@ -244,8 +254,8 @@ class SensitivityReducer(Reducer):
     ) -> WeightedPoints:
         """Reduce to `size` rows; with None these are candidates, which are not put in order."""
         # Rows without weight cost nothing and are never drawn, so they go first.
-        if len(points) > size and not points.weights.all():
-            points = points.take(points.weights > 0.0)
+        if len(points) > size:
+            points = _with_weight(points)
         if len(points) <= size:
             return points
         rows = as_block(points)
@@ -255,7 +265,7 @@ class SensitivityReducer(Reducer):
             if self.sampling == "systematic" and min_candidates is not None:
                 count = max(OVERSAMPLING * size, min_candidates)
                 chosen, weights = self._drawn(rows, summary, scores, size, count, rng)
-                return replace(points.take(chosen), weights=weights)
+                return points.take(chosen).reweighted(weights)
             if self.sampling == "systematic":
                 inclusion = inclusion_probabilities(scores, size)
                 chosen = draw_candidates(self.construction, summary, rows, scores, inclusion, rng)
@@ -265,11 +275,11 @@ class SensitivityReducer(Reducer):
             # Totals that are exact in a reduction, as those of classes, are so of candidates too.
             kept, design = points.take(chosen), self.construction.design
             weights = design.calibrate(as_block(kept), weights, summary).weights
-            return replace(kept, weights=weights)
+            return kept.reweighted(weights)
 
     def describe(self, points: WeightedPoints, rng: Generator) -> dict[str, Any]:
         """Facts that the construction states of the rows, after its own check of them."""
-        points = points.take(points.weights > 0.0)
+        points = _with_weight(points)
         if not len(points):
             return {}
         with ignore_overflow():
@@ -313,6 +323,11 @@ class SensitivityReducer(Reducer):
         # By position, not by row number: the same row may stand twice in a union.
         first, weights = merge_duplicates(draws, rows.weights[draws] / (size * q))
         return draws[first], weights
+
+
+def _with_weight(points: WeightedPoints) -> WeightedPoints:
+    """Return the rows that have a weight: as a rule all of them, without a copy."""
+    return points if points.weights.min(initial=1.0) > 0.0 else points.take(points.weights > 0.0)
 
 
 def as_block(points: WeightedPoints) -> Block:

@@ -25,7 +25,7 @@ from contextvars import copy_context
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from operator import itemgetter
 from typing import Any, ClassVar, Literal, NamedTuple, Unpack
 
@@ -45,14 +45,13 @@ from daskcoreset.core.blocks import (
     Block,
     BlockSchema,
     InvalidRow,
-    largest_value,
     validate_block,
 )
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.deadline import check_time, time_limit
 from daskcoreset.core.errors import InvalidInputError, StoreError
 from daskcoreset.core.inside import refuse_inside
-from daskcoreset.core.linalg import first_nonfinite_row, one_thread
+from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.pickles import pickled
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState
@@ -86,14 +85,25 @@ def lowest_level(position: int) -> int:
     return 0 if position < EARLY_LEAVES else min(position.bit_length() - 1, _LATE_LEVEL)
 
 
-@dataclass(frozen=True, eq=False)
+def is_reduced(level: int) -> bool:
+    """Whether a node of a level is one coreset; if not, it is both of the level below.
+
+    So four become one, in half of the time of three reductions of two, and with the error of one;
+    above the fourth leaf, those of groups of eight, which are on the third level.
+    """
+    return level in {0, 2} or (level > 1 and level % 2 == 1)
+
+
+# Not frozen, as immutable as it is: to make one would take three times as long, for each batch.
+@dataclass(eq=False)
 class StreamState:
     """A stream after some rows; immutable, so that a batch is taken wholly or not at all.
 
     Attributes
     ----------
-    nodes : tuple of WeightedPoints
-        The coreset of each of `levels`.
+    nodes : tuple of tuple of WeightedPoints
+        The coreset of each of `levels`; candidates of some leaves that wait for others, leaf by
+        leaf, so that they are put together once.
     waiting : Waiting
         Rows that do not fill a leaf yet.
     schema : RowSchema or None
@@ -106,7 +116,7 @@ class StreamState:
         Rows that came, and those of them that were left out.
     """
 
-    nodes: tuple[WeightedPoints, ...] = ()
+    nodes: tuple[tuple[WeightedPoints, ...], ...] = ()
     waiting: Waiting = field(default_factory=Waiting)
     schema: RowSchema | None = None
     n_leaves: int = 0
@@ -123,13 +133,13 @@ class StreamState:
 
     @property
     def parts(self) -> list[WeightedPoints]:
-        """All rows in memory, the oldest first."""
-        return [*self.nodes, *self.waiting.joined()]
+        """All rows in memory, a part for each level, the oldest first."""
+        return [*map(concatenate_parts, self.nodes), *self.waiting.joined()]
 
     @property
     def n_held(self) -> int:
         """How many rows are in memory."""
-        return sum(map(len, self.nodes)) + len(self.waiting)
+        return sum(map(len, chain.from_iterable(self.nodes))) + len(self.waiting)
 
     @property
     def total_weight(self) -> float:
@@ -164,7 +174,8 @@ class StreamState:
             state, start, waiting = state._with_leaf(leaf, settings), start + missing, Waiting()
             missing = settings.leaf_rows
         if start:
-            waiting = Waiting.first_of_leaf(points.take(slice(start, None)), self.n_rows)
+            rest = points.take(slice(start, None))
+            waiting = Waiting().add(rest, self.n_rows, settings.leaf_rows)
         else:
             waiting = waiting.add(points, self.n_rows, missing)
         # By name: `replace` takes as long as to copy hundreds of rows.
@@ -178,24 +189,35 @@ class StreamState:
             n_dropped=self.n_dropped + n_rows - len(points),
         )
 
-    def add_array(self, rows: AnyArray) -> StreamState:
-        """Return the state after rows of weight one that fit beside those that wait."""
-        waiting, n_rows = self.waiting.with_array(rows, self.n_rows), self.n_rows + len(rows)
-        counted = (self.n_leaves, self.weight, n_rows, self.n_dropped)
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        nodes = state["nodes"]  # in pickles of before, a part each
+        nodes = tuple((node,) if isinstance(node, WeightedPoints) else node for node in nodes)
+        vars(self).update(state, nodes=nodes)
+
+    def add_array(self, rows: AnyArray) -> StreamState | None:
+        """Return the state after rows of weight one that fit beside those that wait.
+
+        None where one of them cannot be used.
+        """
+        waiting = self.waiting.with_array(rows, self.n_rows)
+        if waiting is None:
+            return None
+        counted = (self.n_leaves, self.weight, self.n_rows + len(rows), self.n_dropped)
         return StreamState(self.nodes, waiting, self.schema, *counted)
 
     def _with_leaf(self, leaf: WeightedPoints, settings: Settings) -> StreamState:
         nodes, level, position = self.nodes, 0, self.n_leaves
         lowest = lowest_level(position)
-        parts = [settings.thin(leaf, position) if lowest else settings.reduce(leaf, position)]
+        first = settings.thin(leaf, position) if lowest else settings.reduce(leaf, position)
+        parts: tuple[WeightedPoints, ...] = (first,)
         while position % 2:  # the last node of this level has waited for this neighbour
             level, position = level + 1, position // 2
-            parts, nodes = [nodes[-1], *parts], nodes[:-1]
-            if level >= lowest:
-                parts = [settings.reduce(concatenate_parts(parts), position, level)]
+            parts, nodes = (*nodes[-1], *parts), nodes[:-1]
+            if level >= lowest and is_reduced(level):
+                parts = (settings.reduce(concatenate_parts(parts), position, level),)
         return replace(
             self,
-            nodes=(*nodes, concatenate_parts(parts)),
+            nodes=(*nodes, parts),
             waiting=Waiting(),
             n_leaves=self.n_leaves + 1,
             weight=self.weight + leaf.total_weight,
@@ -216,7 +238,8 @@ class StreamState:
         levels = state.levels
         if len(parts) - len(levels) not in {0, 1} or values["levels"] != [*levels]:
             raise ValueError(f"{len(parts)} parts on levels {values['levels']}")
-        nodes, waiting = tuple(parts[: len(levels)]), Waiting(tuple(parts[len(levels) :]))
+        nodes = tuple((part,) for part in parts[: len(levels)])
+        waiting = Waiting(tuple(parts[len(levels) :]))
         return replace(state, nodes=nodes, waiting=waiting)
 
 
@@ -269,13 +292,13 @@ def read_ahead(blocks: RowBlocks, reducer: Reducer) -> Iterator[BlockResults[Wei
 class CoresetStream:
     r"""A coreset of rows that come one by one or in batches, in little memory.
 
-    Rows wait until they fill a leaf, which becomes a coreset; two coresets of a level become
-    one on the level above. Memory is that of `leaf_size` rows and :math:`\log_2 (n /`
-    `leaf_size` :math:`) + 1` coresets of `inner_size` rows, whatever n is; after 4 leaves, of
-    which each is thinned first and four, then eight, are reduced together, also up to 14 times
-    `inner_size` candidates. The coreset depends on the sequence of the rows and on the seed, not
-    on how they were cut into batches. One thread at a time may feed a stream: two have no order
-    of rows.
+    Rows wait until they fill a leaf, which becomes a coreset; coresets become one, four at a time.
+    Memory is that of `leaf_size` rows, twice while a leaf is reduced, and some
+    :math:`1.5 \log_2 (n /` `leaf_size` :math:`) + 1` coresets of `inner_size` rows, whatever n is;
+    after 4 leaves, of which each is thinned first and four, then eight, are reduced together, also
+    up to 14 times `inner_size` candidates. The coreset depends on the sequence of the rows and on
+    the seed, not on how they were cut into batches. One thread at a time may feed a stream: two
+    have no order of rows.
 
     Parameters
     ----------
@@ -347,7 +370,7 @@ class CoresetStream:
     Tukan, Baykal, Feldman and Rus (2020), Algorithm 2.
     """
 
-    _pickle_version: ClassVar[int] = 1
+    _pickle_version: ClassVar[int] = 2
 
     def __init__(
         self,
@@ -546,19 +569,23 @@ class CoresetStream:
 
         All else that is done for every call takes longer than to copy a thousand rows.
         """
-        state, settings = self._state, self._settings
-        if settings.metric != "euclidean" or not self._is_as_before(X):
+        if type(X) is not np.ndarray or not (X.flags.c_contiguous and X.flags.aligned):
             return False
+        if self._settings.metric != "euclidean":
+            return False
+        state, reducer, n_rows = self._state, self._settings.reducer, len(X) if X.ndim else 0
         # Rows that fill a leaf are reduced.
-        if state.waiting.places(X) <= len(X) or not (X.flags.c_contiguous and X.flags.aligned):
+        if not 0 < n_rows < state.waiting.places(X):
             return False
-        if first_nonfinite_row(X, largest_value(len(X), X.shape[1])) >= 0:
-            return False
-        block = Block(X, state.waiting.next_weights(len(X)))
-        if settings.reducer.find_invalid_row(block) is not None:
-            return False
+        if reducer.checks_rows:
+            block = Block(X, state.waiting.next_weights(n_rows))
+            if reducer.find_invalid_row(block) is not None:
+                return False
         check_time()
-        self._advance(state.add_array(X))
+        further = state.add_array(X)
+        if further is None:
+            return False
+        self._advance(further)
         return True
 
     def _take_array(self, X: AnyArray) -> None:
@@ -569,25 +596,27 @@ class CoresetStream:
         state, leaf_rows = self._state, settings.leaf_rows
         # By leaves, each of which is then still in the cache when it is reduced; the last one with
         # what is left.
-        inner = range(state.n_missing(settings), len(X) - leaf_rows + 1, leaf_rows)
-        for start, stop in pairwise((0, *inner, len(X))):
-            check_time()
-            rows = validate_block(X[start:stop], None, None, form)
-            points = rows.problem or valid_points(settings.reducer, rows)
-            if isinstance(points, InvalidRow):
-                raise points.error(start)
-            state = state.add(points, stop - start, schema, settings)
+        missing = state.n_missing(settings)
+        inner = range(missing, len(X) - leaf_rows + 1, leaf_rows)
+        # Set once for all leaves, of which each would set it by itself.
+        with one_thread() if len(X) >= missing else nullcontext():
+            for start, stop in pairwise((0, *inner, len(X))):
+                check_time()
+                rows = validate_block(X[start:stop], None, None, form)
+                points = rows.problem or valid_points(settings.reducer, rows)
+                if isinstance(points, InvalidRow):
+                    raise points.error(start)
+                state = state.add(points, stop - start, schema, settings)
         self._advance(state)
 
     def _advance(self, state: StreamState) -> None:
         """Go on from a state; where it cannot be saved, the batch was not taken."""
         every = self._settings.save_every
         _, n_unsaved, place, head = self._kept.value
-        n_unsaved += 1
-        if every is not None and place is not None and n_unsaved >= every:
+        if every is not None and place is not None and n_unsaved + 1 >= every:
             self._write(state)
         else:
-            self._kept.value = Standing(state, n_unsaved, place, head)
+            self._kept.value = Standing(state, n_unsaved + 1, place, head)
 
     def _write(self, state: StreamState) -> None:
         """Write a further state, and go on from it; the one before stays until it is complete."""
@@ -610,7 +639,8 @@ class CoresetStream:
         """
         if self.n_rows == self.n_dropped:
             raise InvalidInputError("the stream has no rows yet; call partial_fit first.")
-        return concatenate_parts(self._state.parts)
+        state = self._state
+        return concatenate_parts([*chain.from_iterable(state.nodes), *state.waiting.joined()])
 
     def coreset(self, *, normalize: bool = False) -> Coreset:
         """Return a coreset of all rows so far; the state of the stream does not change.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from daskcoreset.constructions.tree.job import concatenate_parts
+from daskcoreset.core.blocks import usable_copies
 from daskcoreset.core.points import WeightedPoints, from_checked
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
@@ -49,6 +51,8 @@ class Room:
     weights : ndarray of shape (n,), float64
         Ones behind the rows in use.
     indices : ndarray of shape (n,), int64
+    copy : callable
+        That of `usable_copies` to the rows.
     used : int
         Rows in use. Raised before they are written: what an interrupt leaves half written is then
         no more behind those in use, and other rows come elsewhere.
@@ -60,6 +64,7 @@ class Room:
     points: AnyArray
     weights: FloatArray
     indices: IndexArray
+    copy: Callable[[AnyArray, int], bool]
     used: int = 0
     number_of_first: int | None = None
 
@@ -67,16 +72,24 @@ class Room:
     def of(cls, n_rows: int, like: AnyArray) -> Room:
         """Return room for so many rows of the columns and the dtype of others."""
         points = np.empty((n_rows, like.shape[1]), like.dtype)
-        return cls(points, np.ones(n_rows), np.empty(n_rows, np.int64))
+        indices = np.empty(n_rows, np.int64)
+        return cls(points, np.ones(n_rows), indices, usable_copies(points))
 
-    def fill_numbered(self, rows: AnyArray, start: int) -> None:
-        """Copy rows of weight one, numbered from `start`, behind those in use."""
+    def fill_numbered(self, rows: AnyArray, start: int) -> bool:
+        """Copy rows of weight one, numbered from `start`, behind those in use.
+
+        Returns whether all of them can be used (see `find_unusable_row`); if not, they are not in
+        use.
+        """
         begin, end, first = self.used, self.used + len(rows), start - self.used
         self.used = end
         if first != self.number_of_first:
             self.indices[begin:] = np.arange(start, first + len(self.indices))
             self.number_of_first = first
-        self.points[begin:end] = rows
+        if self.copy(rows, begin):
+            return True
+        self.used = begin
+        return False
 
     def fill(self, rows: AnyArray, weights: FloatArray, indices: IndexArray) -> None:
         """Copy rows behind those in use, where there is room for them."""
@@ -87,7 +100,8 @@ class Room:
         self.indices[begin:end] = indices
 
 
-@dataclass(frozen=True, eq=False)
+# Not frozen, as immutable as it is: to make one would take three times as long, for each batch.
+@dataclass(eq=False)
 class Waiting:
     """Rows that wait; immutable.
 
@@ -125,6 +139,8 @@ class Waiting:
         # Others are in it where a batch that was refused had been taken from the same rows.
         if room is None or room.used != self.used or room.points.dtype != points.dtype:
             return 0
+        if points.ndim != 2 or points.shape[1] != room.points.shape[1]:
+            return 0
         return len(room.points) - room.used
 
     def next_weights(self, n_rows: int) -> FloatArray:
@@ -132,14 +148,17 @@ class Waiting:
         assert self.room is not None  # noqa: S101 - it has places
         return self.room.weights[self.used : self.used + n_rows]
 
-    def with_array(self, rows: AnyArray, start: int) -> Waiting:
-        """Return these rows and copies of further ones, of weight one, that have places."""
-        assert self.room is not None  # noqa: S101 - it has places
-        self.room.fill_numbered(rows, start)
-        return Waiting((), self.room, self.room.used)
+    def with_array(self, rows: AnyArray, start: int) -> Waiting | None:
+        """Return these rows and copies of further ones, of weight one, that have places.
+
+        None where one of them cannot be used.
+        """
+        room = self.room
+        assert room is not None  # noqa: S101 - it has places
+        return Waiting((), room, room.used) if room.fill_numbered(rows, start) else None
 
     def add(self, points: WeightedPoints, start: int, to_leaf: int) -> Waiting:
-        """Return these rows and copies of further ones, of which a leaf lacks `to_leaf` at least.
+        """Return these rows and copies of further ones, of which a leaf lacks `to_leaf`, or more.
 
         Dense rows without labels are copied to where those before them lie, so that a leaf is one
         array once it is full; others as in `add_waiting`.
@@ -159,14 +178,6 @@ class Waiting:
         assert room is not None  # noqa: S101 - it has places
         room.fill(rows, points.weights, points.indices + start)
         return Waiting((), room, room.used)
-
-    @classmethod
-    def first_of_leaf(cls, points: WeightedPoints, start: int) -> Waiting:
-        """Return copies of the rows that are left when a leaf is full.
-
-        Without a room, which the next ones make: by then the memory of the leaf is free again.
-        """
-        return cls(add_waiting((), points, start))
 
     def joined(self) -> list[WeightedPoints]:
         """Return the rows as one part, in a list; an empty one where there are none.

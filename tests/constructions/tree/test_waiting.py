@@ -85,8 +85,8 @@ def test_waiting__labels_and_sparse_rows() -> None:
 def test_waiting__no_rows() -> None:
     none = rows(range(0))
     assert not len(Waiting().add(none, 0, 10))
-    assert not Waiting.first_of_leaf(none, 0).joined()
-    before = Waiting.first_of_leaf(rows(range(3)), 0)
+    assert not Waiting().add(none, 0, 10).joined()
+    before = Waiting().add(rows(range(3)), 0, 10)
     assert before.add(none, 3, 7) is before
     assert before.add(rows(range(3, 5)), 0, 7).joined()[0].indices.tolist() == [0, 1, 2, 3, 4]
 
@@ -169,6 +169,21 @@ def test_waiting__rows_after_an_interrupted_copy_have_their_own_weights_and_numb
         room.fill(ones, np.array([7.0]), np.array([70, 71]))
     assert not before.places(ones)
     after = before.add(from_checked(ones, np.ones(1), np.zeros(1, np.int64), None), 3, 97)
-    [joined] = after.with_array(ones, 4).joined()
+    further = after.with_array(ones, 4)
+    assert further is not None
+    [joined] = further.joined()
     assert joined.weights.tolist() == [1, 2, 3, 1, 1]
     assert joined.indices.tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e200])
+def test_waiting__rows_that_cannot_be_used_leave_their_places_to_others(bad: float) -> None:
+    fine = np.arange(8.0).reshape(4, 2)
+    before = Waiting().add(from_checked(fine, np.ones(4), np.arange(4), None), 0, 100)
+    spoilt = fine.copy()
+    spoilt[2, 1] = bad
+    assert before.with_array(spoilt, 4) is None
+    assert before.places(fine) == 96
+    after = before.with_array(fine, 4)
+    assert after is not None
+    assert np.array_equal(after.joined()[0].points, np.tile(fine, (2, 1)))
