@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic
 
 from daskcoreset.constructions.tree import persistence
@@ -63,11 +63,20 @@ class Kept(Generic[T]):
     ----------
     value : object
         Never changed itself: another one takes its place.
+    unknown : _Change or None, default=None
+        A change of which it is not known yet whether it was made.
     """
 
-    def __init__(self, value: T) -> None:
+    def __init__(self, value: T, unknown: _Change[T] | None = None) -> None:
         self._value = value
-        self._unknown: _Change[T] | None = None
+        self._unknown = unknown
+
+    def copied(self, made: Callable[[T], T]) -> Kept[T]:
+        """Return one that holds what `made` makes of the value; also of one that may be held."""
+        unknown = self._unknown
+        if unknown is not None:
+            unknown = replace(unknown, value=made(unknown.value))
+        return Kept(made(self._value), unknown)
 
     @property
     def value(self) -> T:

@@ -226,8 +226,12 @@ class SensitivityReducer(Reducer):
 
     @property
     def checks_rows(self) -> bool:
-        """Whether the construction does."""
-        return type(self.construction).find_invalid_row is not Sensitivity.find_invalid_row
+        """Whether the construction does, or a subclass."""
+        own, construction = type(self), type(self.construction)
+        return (
+            own.find_invalid_row is not SensitivityReducer.find_invalid_row
+            or construction.find_invalid_row is not Sensitivity.find_invalid_row
+        )
 
     def find_invalid_row(self, block: Block) -> InvalidRow | None:
         """Return that of the construction."""

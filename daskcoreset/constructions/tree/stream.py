@@ -22,7 +22,6 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from contextvars import copy_context
-from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, pairwise
@@ -223,6 +222,10 @@ class StreamState:
             weight=self.weight + leaf.total_weight,
         )
 
+    def apart(self) -> StreamState:
+        """Return the same state, which adds no rows to memory that this one may add some to."""
+        return replace(self, waiting=Waiting(self.waiting.all_parts))
+
     def members(self, head: Head) -> Members:
         """Return the state as the version after another one."""
         values = {name: getattr(self, name) for name in _COUNTERS}
@@ -413,7 +416,9 @@ class CoresetStream:
         return pickled(self, self.__getstate__())
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_kept": copy(self._kept)}  # a copy goes on by itself
+        # A copy goes on by itself, in a thread of its own, too.
+        kept = self._kept.copied(lambda one: one._replace(state=one.state.apart()))
+        return {**vars(self), "_kept": kept}
 
     @property
     def _state(self) -> StreamState:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 import shutil
+from collections.abc import Callable
+from copy import copy, deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +136,20 @@ def test_stream__memory_is_logarithmic_and_one_coreset_a_level() -> None:
         candidates = 7 * 80 if leaves > EARLY_LEAVES else 0  # of leaves that wait for an eighth
         assert stream.n_held <= 40 * (1.5 * np.log2(leaves) + 1) + candidates
     assert stream.coreset().provenance["levels"] == 8
+
+
+@pytest.mark.parametrize("duplicate", [copy, deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_copies__share_no_memory_for_further_rows(
+    duplicate: Callable[[CoresetStream], CoresetStream],
+) -> None:
+    """Two threads that feed one each may look for places there at the same time."""
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    stream = made().partial_fit(X[:20])
+    assert stream._state.waiting.room is not None
+    other = duplicate(stream)
+    assert other._state.waiting.room is None
+    assert np.array_equal(other.partial_fit(X[30:]).rows().points, np.delete(X, slice(20, 30), 0))
+    assert np.array_equal(stream.partial_fit(X[20:]).rows().points, X)
 
 
 def test_stream__late_leaves_are_thinned_and_four_then_eight_reduced_together() -> None:
