@@ -36,8 +36,10 @@ def some_rows(draw: st.DrawFn) -> AnyArray:
     """Rows of any number and width, in any order of their numbers, with steps of other arrays."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n, d = draw(st.integers(1, 70)), draw(st.integers(1, 21))
+    # A loop is compiled for each dtype and layout: others than C for one of the dtypes.
     dtype = draw(st.sampled_from([np.float32, np.float64, np.int64]))
-    layout = draw(st.sampled_from(["C", "F", "steps", "part"]))
+    layouts = ["C", "F", "steps", "part"] if dtype == np.float64 else ["C", "part"]
+    layout = draw(st.sampled_from(layouts))
     wide = (10.0 * rng.normal(size=(2 * n, 2 * d))).round(3).astype(dtype)
     if layout == "steps":
         return wide[::2, ::2]
