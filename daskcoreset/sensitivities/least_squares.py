@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -41,6 +42,10 @@ _MAX_WORK = 3e8
 # Draws of which the best is kept, at most, and products of a Newton step of the raking of them all.
 _MAX_DRAWS = 4
 _MAX_TRIED = 2e7
+
+# How many times as far from the data as those of unbiased weights second moments may be where they
+# are no targets: so far they are after raking with light tails, by chance.
+_SPOILT = 2.0
 
 # Share of the spread of scaled columns below which a direction is rounding.
 _FLAT = 1e-12
@@ -121,6 +126,10 @@ class LeastSquaresDesign(SamplingDesign[Scatter]):
             totals = root.T @ scatter[:d, :d] @ root
             return Target(points[:, first] * points[:, second], totals[first, second])
 
+        def squares() -> Target:
+            totals = np.einsum("ij,ik,kj->j", root, scatter[:d, :d], root)
+            return Target(np.square(points), totals)
+
         targets: dict[str, Callable[[], Target]] = {"gradient": gradient}
         if self.intercept:
             targets["means"] = means
@@ -130,7 +139,8 @@ class LeastSquaresDesign(SamplingDesign[Scatter]):
             ladder.insert(0, tuple(targets))
         if len(rows) < _ROWS_PER_SUM * (2 * d + 2):
             ladder = [("gradient",)] if len(rows) >= 2 * (d + 1) else []
-        return rake_all(weights, summary.weight, targets, ladder)
+        kept = {} if "second moments" in targets else {"squares": squares}
+        return rake_all(rows.weights, weights, summary.weight, targets, ladder, kept)
 
 
 def too_many_columns(n_features: int) -> str | None:
@@ -144,20 +154,46 @@ def too_many_columns(n_features: int) -> str | None:
     )
 
 
-def rake_all(
+def rake_all(  # noqa: PLR0917 - all but the last are always given
+    own: FloatArray,
     weights: FloatArray,
     total: float,
     targets: dict[str, Callable[[], Target]],
     ladder: list[tuple[str, ...]],
+    kept: dict[str, Callable[[], Target]] | None = None,
 ) -> Calibrated:
-    """Scale weights to their total, and rake them as `calibrate_classes` does without classes."""
-    codes = np.zeros(len(weights), dtype=np.int64)
-    raked = calibrate_classes(weights, codes, np.array([total]), targets, ladder)
+    """Scale weights to their total, and rake them as `calibrate_classes` does without classes.
+
+    Rows of their `own` weight, which are drawn for certain, stand for themselves alone and keep it:
+    with heavy tails they hold most of the sums, and to rake them would move the cost of every other
+    model far from that on the data. Targets that are only `kept` end at most twice as far away.
+    """
+    free = weights > own * (1.0 + 1e-9)
+    left = total - float(weights[~free].sum())
+    if not (free.any() and left > 0.0):
+        free[:], left = True, total
+
+    def of_free(make: Callable[[], Target]) -> Target:
+        """Return what the certain rows leave of a target."""
+        features, totals = make()
+        return Target(features[free], totals - weights[~free] @ features[~free])
+
+    raked = calibrate_classes(
+        weights[free],
+        np.zeros(int(free.sum()), dtype=np.int64),
+        np.array([left]),
+        {name: partial(of_free, make) for name, make in targets.items()},
+        ladder,
+        kept={name: partial(map, of_free, [make]) for name, make in (kept or {}).items()},
+        slack=_SPOILT,
+    )
     met, requested = (
         tuple("total weight" if name == TOTALS else name for name in names or ())
         for names in (raked.met, raked.requested)
     )
-    return raked._replace(met=met, requested=requested)
+    every = weights.copy()
+    every[free] = raked.weights
+    return raked._replace(weights=every, met=met, requested=requested)
 
 
 def _n_sums(d: int, size: int) -> int:
@@ -194,8 +230,10 @@ class LeastSquares(Sensitivity[Scatter]):
     gradient and the cost of the exact solution, the means and the second moments of the columns
     are those of the data: with the first the solution on the rows is that on the data, with all of
     them it is so for any other penalty, and for any part of the columns. No weight is
-    raised or lowered by more than a factor of 20, and what was met is said by
-    ``provenance["calibration"]``. Before it weights are unbiased for every w and b.
+    raised or lowered by more than a factor of 20, rows that are drawn for certain keep theirs,
+    and second moments that are not met end at most twice as far away, so that other models are
+    not spoilt. What was met is said by ``provenance["calibration"]``: of more rows more is asked,
+    and less may be met. Before it weights are unbiased for every w and b.
 
     Parameters
     ----------

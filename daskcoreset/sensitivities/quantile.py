@@ -224,7 +224,7 @@ class QuantileDesign(SamplingDesign[QuantilePilot]):
         if len(rows) < _ROWS_PER_SUM * (2 * d + 2):
             ladder = ladder[1:2] if len(rows) >= 2 * (d + 2) else []
         targets = {"gradient": gradient, "means": means}
-        return rake_all(weights, summary.scatter.weight, targets, ladder)
+        return rake_all(rows.weights, weights, summary.scatter.weight, targets, ladder)
 
 
 def _coordinates(scatter: Scatter, *, intercept: bool) -> tuple[FloatArray, FloatArray]:
