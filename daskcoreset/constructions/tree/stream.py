@@ -208,6 +208,8 @@ class StreamState:
         nodes, level, position = self.nodes, 0, self.n_leaves
         lowest = lowest_level(position)
         first = settings.thin(leaf, position) if lowest else settings.reduce(leaf, position)
+        if any(map(np.may_share_memory, _arrays(first), _arrays(leaf))):
+            first = first.copied()  # the user may write into rows of a batch, and few keep it all
         parts: tuple[WeightedPoints, ...] = (first,)
         while position % 2:  # the last node of this level has waited for this neighbour
             level, position = level + 1, position // 2
@@ -244,6 +246,15 @@ class StreamState:
         nodes = tuple((part,) for part in parts[: len(levels)])
         waiting = Waiting(tuple(parts[len(levels) :]))
         return replace(state, nodes=nodes, waiting=waiting)
+
+
+def _arrays(points: WeightedPoints) -> Iterator[AnyArray]:
+    """Return what rows, weights and labels are in."""
+    rows: Any = points.points
+    yield rows if isinstance(rows, np.ndarray) else rows.data
+    yield points.weights
+    if points.labels is not None:
+        yield points.labels
 
 
 _COUNTERS = ("n_leaves", "weight", "n_rows", "n_dropped")

@@ -18,6 +18,7 @@ import zarr
 from hypothesis import given, settings
 
 from daskcoreset import CoresetStream, CoresetTree, StrongKMeans, build
+from daskcoreset.constructions.tree.reducer import Reducer
 from daskcoreset.constructions.tree.stream import EARLY_LEAVES, is_reduced, lowest_level
 from daskcoreset.core.errors import (
     CoresetWarning,
@@ -25,6 +26,7 @@ from daskcoreset.core.errors import (
     InvalidTypeError,
     StoreError,
 )
+from daskcoreset.core.points import WeightedPoints
 from daskcoreset.testing import assert_mean
 from tests.tools import killing
 from tests.tools.strategies import chunks_of
@@ -121,6 +123,36 @@ def test_partial_fit__does_not_hold_or_change_what_it_was_given() -> None:
     w[:] = 0
     assert np.isfinite(stream.coreset().points).all()
     assert stream.total_weight > 0
+
+
+class First(Reducer):
+    """The first rows, as a view of what it is given."""
+
+    def reduce(self, points: WeightedPoints, size: int, rng: np.random.Generator) -> WeightedPoints:
+        del rng
+        return points.take(slice(size))
+
+
+@pytest.mark.parametrize("method", ["uniform", "lightweight", First()])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_partial_fit__leaves_that_are_left_as_they_are_hold_nothing_of_a_batch(
+    method: Any, sparse: bool
+) -> None:
+    """Of twelve rows no sixteen candidates can be drawn: all of them stay."""
+    X, _, w = data(150)
+    w += 1.0
+    streams = []
+    for changes in (False, True):
+        stream = CoresetStream(method, 4, leaf_size=12, random_state=0)
+        for start in (0, 50, 100):
+            part: Any = X[start : start + 50].copy()
+            part, weights = sp.csr_array(part) if sparse else part, w[start : start + 50].copy()
+            stream.partial_fit(part, sample_weight=weights)
+            if changes:
+                values = part.data if sparse else part
+                values[:] = weights[:] = 77.0
+        streams.append(stream)
+    assert streams[0].rows().equals(streams[1].rows())
 
 
 # --- what it promises ----------------------------------------------------------------------
