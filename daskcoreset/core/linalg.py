@@ -241,6 +241,10 @@ def squared_distances(points: AnyArray, center: FloatArray) -> FloatArray:
     from daskcoreset.core import rowwise_numba as loops
 
     out = np.empty(points.shape[0])
+    # The loop reads numbers of float64 that lie side by side, whatever it is given.
+    center = np.ascontiguousarray(center, np.float64)
+    if center.shape != points.shape[1:]:
+        raise ValueError(f"center has the shape {center.shape}, and rows {points.shape[1:]}")
     loops.squared_distances(read_only(points), center, out)
     return out
 

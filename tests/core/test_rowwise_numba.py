@@ -132,6 +132,19 @@ def test_squared_distances__equal_plain_formula(rows: tuple[AnyArray, FloatArray
     assert found.dtype == np.float64
 
 
+@pytest.mark.parametrize("n_rows", [1, 3, 4, 9])
+def test_squared_distances__of_any_center_that_can_be_float64(n_rows: int) -> None:
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(n_rows, 5))
+    centers = np.arange(15.0).reshape(5, 3)
+    expected = squared_distances(points, centers[:, 1].copy())
+    column: Any = centers[:, 1]
+    for center in (column, column[::-1].copy()[::-1], column.astype(np.float32)):
+        assert np.array_equal(squared_distances(points, center), expected)
+    with pytest.raises(ValueError, match="shape"):
+        squared_distances(points, np.zeros(4))
+
+
 @both
 def test_squared_distances__zero_at_the_center() -> None:
     points = np.full((3, 4), 1e8 + 0.1)
