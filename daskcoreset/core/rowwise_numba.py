@@ -240,6 +240,8 @@ def walk(inclusion: FloatArray, uniforms: FloatArray, rows: IndexArray) -> int:
         below += position <= target
         if position < 1.0:
             continue
+        if not share > 0.0:  # rounding has put the end of the row before at that of this unit
+            continue
         # The row crosses into the next unit, with the part `position` of its share.
         position -= 1.0
         chosen = min(start + below, i)  # rounding may put the target at the end of the unit

@@ -232,6 +232,16 @@ def test_systematic_walk__certain_rows_are_all_taken() -> None:
 
 
 @both
+def test_systematic_walk__no_row_without_a_share_where_rounding_ends_a_unit() -> None:
+    # From the second row on they add up to a little less than one, and with a certain row to two.
+    inclusion = np.array([1.0, 0.3, 0.3, 0.1, 0.2, 0.1, 1.0, 0.0, 0.2, 0.7, 0.0])
+    assert inclusion[1:6].cumsum()[-1] < 1.0
+    assert inclusion[1:7].cumsum()[-1] == 2.0
+    uniforms = np.array([0.75, np.nextafter(1.0, 0.0), 0.25, 0.5])
+    assert systematic_walk(inclusion, uniforms).tolist() == [0, 6, 8, 9]
+
+
+@both
 @pytest.mark.parametrize(
     ("inclusion", "uniforms", "rows"),
     [
