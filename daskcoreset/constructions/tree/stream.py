@@ -248,13 +248,11 @@ class StreamState:
         return replace(state, nodes=nodes, waiting=waiting)
 
 
-def _arrays(points: WeightedPoints) -> Iterator[AnyArray]:
+def _arrays(points: WeightedPoints) -> list[AnyArray]:
     """Return what rows, weights and labels are in."""
     rows: Any = points.points
-    yield rows if isinstance(rows, np.ndarray) else rows.data
-    yield points.weights
-    if points.labels is not None:
-        yield points.labels
+    arrays = [rows if isinstance(rows, np.ndarray) else rows.data, points.weights]
+    return arrays if points.labels is None else [*arrays, points.labels]
 
 
 _COUNTERS = ("n_leaves", "weight", "n_rows", "n_dropped")
