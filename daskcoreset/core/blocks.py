@@ -653,8 +653,8 @@ def usable_copies(out: AnyArray) -> Callable[[AnyArray, int], bool]:
     --------
     >>> room = np.zeros((3, 1))
     >>> copy = usable_copies(room)
-    >>> copy(np.array([[5.0]]), 1), room.ravel(), copy(np.array([[np.nan]]), 2)
-    (True, array([0., 5., 0.]), False)
+    >>> copy(np.array([[np.nan]]), 2), copy(np.array([[5.0], [7.0]]), 1), room.ravel().tolist()
+    (False, True, [0.0, 5.0, 7.0])
     """
     from daskcoreset.core import rowwise_numba as loops
 
