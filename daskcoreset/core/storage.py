@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 # Times that a store is read anew while others go on replacing it.
 _N_READS = 100
 
+# Looks for a store, and for one that is being replaced, before nothing is there: an overwrite is
+# seldom between both, and never at each of them.
+_N_LOOKS = 8
+
 
 def write_group(
     store: Location,
@@ -237,12 +241,20 @@ def read_folder(
                     if not folder.is_replaced():
                         raise
         except (FileNotFoundError, NotADirectoryError) as error:
-            if not path.is_dir() and find_previous(path) is None:
+            if _is_missing(path):
                 found = "" if os.path.lexists(path) else "nothing is there, and "
                 raise StoreError(
                     f"{path}: {found}no Zarr version 3 group; check the path"
                 ) from error
     raise StoreError(f"{path} was replaced at each of {_N_READS} reads; read it again")
+
+
+def _is_missing(path: Path) -> bool:
+    """Whether no directory is at a path, and none that an overwrite has moved away from it.
+
+    Looked at several times, since an overwrite that ends between the two is seen by neither.
+    """
+    return not any(path.is_dir() or find_previous(path) for _ in range(_N_LOOKS))
 
 
 def read_contents(  # noqa: PLR0917 - all of them are always given

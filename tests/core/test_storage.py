@@ -23,7 +23,7 @@ from zarr.core.attributes import Attributes
 from zarr.errors import ZarrUserWarning
 from zarr.storage import FsspecStore, LocalStore, MemoryStore, StorePath, WrapperStore, ZipStore
 
-from daskcoreset.core import stored_arrays
+from daskcoreset.core import storage, stored_arrays
 from daskcoreset.core.contents import JSON, GroupContents
 from daskcoreset.core.errors import (
     InvalidInputError,
@@ -790,6 +790,25 @@ def test_read_group__finds_the_old_store_after_a_kill_between_renames(tmp_path: 
     write(tmp_path / "s", "third", overwrite=True)
     assert_holds(tmp_path / "s", "third")
     assert names(tmp_path) == {"s"}
+
+
+@pytest.mark.parametrize("look", [1, 2, 3])
+def test_read_group__waits_for_an_overwrite_that_ends_between_its_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, look: int
+) -> None:
+    write(tmp_path / "s")
+    (tmp_path / "s").rename(tmp_path / "new")
+    looks = []
+
+    def found_nothing(path: Path) -> Path | None:
+        looks.append(path)
+        if len(looks) == look:
+            (tmp_path / "new").rename(path)
+        return None
+
+    monkeypatch.setattr(storage, "find_previous", found_nothing)
+    assert_holds(tmp_path / "s")
+    assert len(looks) == look
 
 
 def test_write_group__yields_to_a_store_that_appears_meanwhile(
