@@ -36,49 +36,53 @@ from __future__ import annotations
 import importlib
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING
-
-from daskcoreset import metrics, objectives
-from daskcoreset.build import build
-from daskcoreset.constructions import coverage, margin
-from daskcoreset.constructions.coverage.cover import Coverage
-from daskcoreset.constructions.margin import ActiveMaxMargin, MaxMarginCoreset, OutlierMaxMargin
-from daskcoreset.constructions.tree.drift import Drift
-from daskcoreset.constructions.tree.following import Refresh
-from daskcoreset.constructions.tree.reducer import Reducer, SensitivityReducer
-from daskcoreset.constructions.tree.store import CoresetTree
-from daskcoreset.constructions.tree.stream import CoresetStream
-from daskcoreset.constructions.tree.windows import TreeWindow
-from daskcoreset.core import errors
-from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.data_summary import DataSummary
-from daskcoreset.core.deadline import time_limit
-from daskcoreset.core.points import WeightedPoints
-from daskcoreset.core.portfolio import Portfolio
-from daskcoreset.core.trust import trusted_stores
-from daskcoreset.execution.lazy import Lazy
-from daskcoreset.execution.plan import BuildPlan
-from daskcoreset.metrics import plot as plotting
-from daskcoreset.metrics import sizing
-from daskcoreset.metrics.advice import Advice, advise
-from daskcoreset.metrics.audit import Audit, audit
-from daskcoreset.sensitivities import (
-    SVM,
-    BregmanLightweight,
-    LeastSquares,
-    Lightweight,
-    Logistic,
-    MixtureCoreset,
-    QuantileRegression,
-    Sensitivity,
-    StrongBregman,
-    StrongKMeans,
-    Uniform,
-)
-from daskcoreset.solvers import divergences
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from daskcoreset import datasets, estimators
+    from daskcoreset import (
+        coverage,
+        datasets,
+        divergences,
+        errors,
+        estimators,
+        margin,
+        metrics,
+        objectives,
+        plotting,
+        sizing,
+    )
+    from daskcoreset.build import build
+    from daskcoreset.constructions.coverage.cover import Coverage
+    from daskcoreset.constructions.margin import ActiveMaxMargin, MaxMarginCoreset, OutlierMaxMargin
+    from daskcoreset.constructions.tree.drift import Drift
+    from daskcoreset.constructions.tree.following import Refresh
+    from daskcoreset.constructions.tree.reducer import Reducer, SensitivityReducer
+    from daskcoreset.constructions.tree.store import CoresetTree
+    from daskcoreset.constructions.tree.stream import CoresetStream
+    from daskcoreset.constructions.tree.windows import TreeWindow
+    from daskcoreset.core.coreset import Coreset
+    from daskcoreset.core.data_summary import DataSummary
+    from daskcoreset.core.deadline import time_limit
+    from daskcoreset.core.points import WeightedPoints
+    from daskcoreset.core.portfolio import Portfolio
+    from daskcoreset.core.trust import trusted_stores
+    from daskcoreset.execution.lazy import Lazy
+    from daskcoreset.execution.plan import BuildPlan
+    from daskcoreset.metrics.advice import Advice, advise
+    from daskcoreset.metrics.audit import Audit, audit
+    from daskcoreset.sensitivities import (
+        SVM,
+        BregmanLightweight,
+        LeastSquares,
+        Lightweight,
+        Logistic,
+        MixtureCoreset,
+        QuantileRegression,
+        Sensitivity,
+        StrongBregman,
+        StrongKMeans,
+        Uniform,
+    )
 
 __all__ = [
     "SVM",
@@ -135,34 +139,73 @@ del __all__
 
 __version__ = "0.1.0"
 
-# Modules that users import by these names, and that lie in folders.
-for _name, _module in {"errors": errors, "plotting": plotting, "sizing": sizing}.items():
-    sys.modules[f"{__name__}.{_name}"] = _module
+# Where public names are that are no modules of their own. Each is imported when it is first asked
+# for: all of them, with NumPy and Dask, take longer than most of what a script or a command needs.
+_HOMES = {
+    "build": ("build",),
+    "constructions.coverage.cover": ("Coverage",),
+    "constructions.margin": ("ActiveMaxMargin", "MaxMarginCoreset", "OutlierMaxMargin"),
+    "constructions.tree.drift": ("Drift",),
+    "constructions.tree.following": ("Refresh",),
+    "constructions.tree.reducer": ("Reducer", "SensitivityReducer"),
+    "constructions.tree.store": ("CoresetTree",),
+    "constructions.tree.stream": ("CoresetStream",),
+    "constructions.tree.windows": ("TreeWindow",),
+    "core.coreset": ("Coreset",),
+    "core.data_summary": ("DataSummary",),
+    "core.deadline": ("time_limit",),
+    "core.points": ("WeightedPoints",),
+    "core.portfolio": ("Portfolio",),
+    "core.trust": ("trusted_stores",),
+    "execution.lazy": ("Lazy",),
+    "execution.plan": ("BuildPlan",),
+    "metrics.advice": ("Advice", "advise"),
+    "metrics.audit": ("Audit", "audit"),
+    "sensitivities": (
+        "SVM",
+        "BregmanLightweight",
+        "LeastSquares",
+        "Lightweight",
+        "Logistic",
+        "MixtureCoreset",
+        "QuantileRegression",
+        "Sensitivity",
+        "StrongBregman",
+        "StrongKMeans",
+        "Uniform",
+    ),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-# Those that are folders hand on their names only: `daskcoreset.coverage.cover` would import the
-# file a second time, with classes that nothing else knows.
-for _name, _module in {"coverage": coverage, "divergences": divergences, "margin": margin}.items():
-    _public = ModuleType(f"{__name__}.{_name}", _module.__doc__)
-    _public.__dict__.update(
-        {name: getattr(_module, name) for name in (*_module.__all__, "__all__")}
-    )
-    globals()[_name] = sys.modules[_public.__name__] = _public
+
+class _Package(ModuleType):
+    def __setattr__(self, name: str, value: Any) -> None:
+        # Whoever imports the module `daskcoreset.build` first, the name is that of its function.
+        if name == "build" and isinstance(value, ModuleType):
+            value = value.build
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __dir__() -> list[str]:
     return sorted(_PUBLIC)
 
 
-def __getattr__(name: str) -> ModuleType:
+def __getattr__(name: str) -> Any:
     # `help` prints the whole bodies of all that is in `__all__`, some 6,000 lines, where a name is
     # what is looked for. For all others, such as `import *`, it is there.
     if name == "__all__" and sys._getframe(1).f_globals.get("__name__") != "pydoc":  # noqa: SLF001 - who asks is not said otherwise
-        return list(_PUBLIC)  # type: ignore[return-value] # the only name that is no module
-    # They import dask.array and scikit-learn, which take longer than everything else together.
-    if name in ("datasets", "estimators", "testing"):
-        return importlib.import_module(f"daskcoreset.{name}")
+        return list(_PUBLIC)
+    if name in _HOME_OF:
+        found = getattr(importlib.import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+        globals()[name] = found
+        return found
+    if name in (*_PUBLIC, "testing"):  # not among them, since it needs pytest
+        return importlib.import_module(f"{__name__}.{name}")
     msg = f"module {__name__!r} has no attribute {name!r}"
     for folder in ("estimators", "datasets") if name[:1].isalpha() else ():
-        if name in importlib.import_module(f"daskcoreset.{folder}").__all__:
+        if name in importlib.import_module(f"{__name__}.{folder}").__all__:
             msg += f": from daskcoreset.{folder} import {name}"
     raise AttributeError(msg)

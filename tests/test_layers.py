@@ -38,6 +38,16 @@ MAY_IMPORT["testing"] = MAY_IMPORT["build"] | {"build"}
 MAY_IMPORT["xarray"] = MAY_IMPORT["estimators"] | {"estimators"}
 MAY_IMPORT["cli"] = MAY_IMPORT["estimators"] | {"estimators", "datasets", ""}
 MAY_IMPORT["__main__"] = {"cli"}
+HANDED_ON = {
+    "coverage": "constructions",
+    "divergences": "solvers",
+    "errors": "core",
+    "margin": "constructions",
+    "plotting": "metrics",
+    "sizing": "metrics",
+}
+"""Files that hand on the public names of a folder, or of a file in one."""
+MAY_IMPORT |= {name: {folder} for name, folder in HANDED_ON.items()}
 MAY_IMPORT[""] = set(MAY_IMPORT)  # daskcoreset/__init__.py, the public names
 
 BETWEEN_CONSTRUCTIONS = {("tree", "sampling"), ("coverage", "tree"), ("portfolio", "sampling")}
@@ -158,7 +168,7 @@ def test_exceptions__are_used(imports: dict[str, list[str]]) -> None:
 def test_root__holds_the_folders_and_build() -> None:
     kept = {"__init__.py", "__main__.py", "__pycache__", "py.typed", "references.bib"}
     entries = {path.name for path in ROOT.iterdir()} - kept
-    files = ("build", "xarray")
+    files = ("build", "xarray", *HANDED_ON)
     assert entries == {f"{name}.py" if name in files else name for name in MAY_IMPORT} - {
         "",
         "__main__",
@@ -268,11 +278,10 @@ def test_import_of_all__brings_the_public_names_alone() -> None:
 
 def test_import_of_all__needs_no_package_for_tests() -> None:
     code = (
-        "import sys; sys.modules.update(pytest=None, hypothesis=None); "
+        "sys.modules.update(pytest=None, hypothesis=None); "
         "from daskcoreset import *; help('daskcoreset'); print(build.__name__)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split()[-1] == "build"
+    assert printed_by(code)[-1] == "build"
 
 
 @pytest.mark.parametrize("name", ["coverage.cover", "divergences.positive", "margin.active"])
@@ -297,11 +306,54 @@ def test_package__shows_its_public_names_alone() -> None:
 SLOW = ("sklearn", "zarr", "numba", "scipy", "dask.array", "distributed", "pandas", "matplotlib")
 
 
+def printed_by(code: str) -> list[str]:
+    """What a new interpreter prints, in words."""
+    command = [sys.executable, "-c", f"import sys\n{code}"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+
+
 def test_import__leaves_slow_packages_alone() -> None:
     """They take several times as long as the package; each is imported when it is needed."""
-    code = f"import sys, daskcoreset; print(*[name for name in {SLOW!r} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == []
+    code = f"print(*[name for name in {SLOW!r} if name in sys.modules])"
+    assert printed_by(f"import daskcoreset; daskcoreset.build; {code}") == []
+
+
+def test_import__takes_neither_dask_nor_other_modules() -> None:
+    code = "print(*[one for one in sys.modules if one in ('numpy', 'dask') or PACKAGE in one])"
+    assert printed_by(f"PACKAGE = '{PACKAGE}'; import daskcoreset; {code}") == [PACKAGE]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from daskcoreset.build import build",
+        "import daskcoreset.build",
+        "import daskcoreset.estimators",
+        "import daskcoreset.metrics.advice",
+        "daskcoreset.build",
+    ],
+)
+def test_build__is_the_function_whoever_imports_its_module(statement: str) -> None:
+    code = "from daskcoreset import build as one; print(type(daskcoreset.build).__name__, one is"
+    code = f"import daskcoreset; {statement}; {code} daskcoreset.build)"
+    assert printed_by(code) == ["function", "True"]
+
+
+def test_public_names__are_found_where_the_type_checker_finds_them() -> None:
+    tree = ast.parse((ROOT / "__init__.py").read_text(encoding="utf-8"))
+    (block,) = (node for node in tree.body if isinstance(node, ast.If))
+    homes = {
+        alias.name: node.module.removeprefix(f"{PACKAGE}.")
+        for node in block.body
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+    }
+    modules = {name for name, home in homes.items() if home == PACKAGE}
+    assert modules == set(PUBLIC) - {"testing"}
+    assert set(homes) == set(daskcoreset.__all__)
+    assert {name: home for name, home in homes.items() if name not in modules} == {
+        name: home for home, names in daskcoreset._HOMES.items() for name in names
+    }
 
 
 TESTS = Path(__file__).parent
