@@ -167,33 +167,40 @@ def rake_all(  # noqa: PLR0917 - all but the last are always given
     Rows of their `own` weight, which are drawn for certain, stand for themselves alone and keep it:
     with heavy tails they hold most of the sums, and to rake them would move the cost of every other
     model far from that on the data. Targets that are only `kept` end at most twice as far away.
+    Where those are given, and not all is met so, all rows are raked if more is met then: of a rare
+    category, say, of which nearly all rows are certain, the others alone can carry no sum.
     """
+
+    def raked(moved: AnyArray, left: float) -> Calibrated:
+        def of_moved(make: Callable[[], Target]) -> Target:
+            """Return what the rows that stay as they are leave of a target."""
+            features, totals = make()
+            return Target(features[moved], totals - weights[~moved] @ features[~moved])
+
+        found = calibrate_classes(
+            weights[moved],
+            np.zeros(int(moved.sum()), dtype=np.int64),
+            np.array([left]),
+            {name: partial(of_moved, make) for name, make in targets.items()},
+            ladder,
+            kept={name: partial(map, of_moved, [make]) for name, make in (kept or {}).items()},
+            slack=_SPOILT,
+        )
+        every = weights.copy()
+        every[moved] = found.weights
+        return found._replace(weights=every)
+
     free = weights > own * (1.0 + 1e-9)
     left = total - float(weights[~free].sum())
-    if not (free.any() and left > 0.0):
-        free[:], left = True, total
-
-    def of_free(make: Callable[[], Target]) -> Target:
-        """Return what the certain rows leave of a target."""
-        features, totals = make()
-        return Target(features[free], totals - weights[~free] @ features[~free])
-
-    raked = calibrate_classes(
-        weights[free],
-        np.zeros(int(free.sum()), dtype=np.int64),
-        np.array([left]),
-        {name: partial(of_free, make) for name, make in targets.items()},
-        ladder,
-        kept={name: partial(map, of_free, [make]) for name, make in (kept or {}).items()},
-        slack=_SPOILT,
-    )
+    tried = [raked(free, left)] if free.any() and left > 0.0 else []
+    if not tried or (kept is not None and tried[0].met != tried[0].requested):
+        tried.append(raked(np.ones(len(weights), dtype=bool), total))
+    best = max(tried, key=lambda one: (len(one.met or ()), one.part))
     met, requested = (
         tuple("total weight" if name == TOTALS else name for name in names or ())
-        for names in (raked.met, raked.requested)
+        for names in (best.met, best.requested)
     )
-    every = weights.copy()
-    every[free] = raked.weights
-    return raked._replace(weights=every, met=met, requested=requested)
+    return best._replace(met=met, requested=requested)
 
 
 def _n_sums(d: int, size: int) -> int:
@@ -230,9 +237,9 @@ class LeastSquares(Sensitivity[Scatter]):
     gradient and the cost of the exact solution, the means and the second moments of the columns
     are those of the data: with the first the solution on the rows is that on the data, with all of
     them it is so for any other penalty, and for any part of the columns. No weight is
-    raised or lowered by more than a factor of 20, rows that are drawn for certain keep theirs,
-    and second moments that are not met end at most twice as far away, so that other models are
-    not spoilt. What was met is said by ``provenance["calibration"]``: of more rows more is asked,
+    raised or lowered by more than a factor of 20, rows that are drawn for certain keep theirs
+    where the others meet all that is asked, and second moments that are not met end at most twice
+    as far away, so that other models are not spoilt. What was met is said by ``provenance["calibration"]``: of more rows more is asked,
     and less may be met. Before it weights are unbiased for every w and b.
 
     Parameters

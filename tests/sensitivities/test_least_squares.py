@@ -203,3 +203,22 @@ def test_calibration__with_heavy_tails_spoils_no_other_model(size: int, d: int) 
             assert own >= certain
     systematic, calibrated = np.sqrt(squares.mean(axis=1))
     assert calibrated < 4.0 * systematic
+
+
+def test_calibration__of_rare_categories_moves_certain_rows_too() -> None:
+    """Of categories of a few rows nearly all are certain, and the others can carry no sum."""
+    rng = np.random.default_rng(5)
+    category = np.minimum(rng.zipf(1.5, size=20_000) - 1, 49)
+    X = np.eye(50)[category][:, 1:]
+    y = rng.normal(size=50)[category] + rng.normal(size=len(X))
+    means = np.array([y[category == one].mean() for one in range(50)])
+    off = np.empty((2, 6))
+    for seed in range(6):
+        for i, variant in enumerate(("systematic", "calibrated")):
+            method = LeastSquares(variant=variant)  # type: ignore[arg-type]
+            coreset = build(X, y, size=1250, method=method, random_state=seed)
+            rows, u = category[coreset.indices], coreset.weights
+            found = np.bincount(rows, u * y[coreset.indices], 50) / np.bincount(rows, u, 50)
+            off[i, seed] = np.mean(np.square(found - means)[category])
+    systematic, calibrated = off.mean(axis=1)
+    assert calibrated < 0.5 * systematic
