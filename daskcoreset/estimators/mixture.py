@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.build import build_and_hold_out
-from daskcoreset.constructions.sampling.held_out import HeldOut
+from daskcoreset.constructions.sampling.held_out import MAX_SCREENING, HeldOut
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState
@@ -87,7 +87,10 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
     tol : float, default=1e-3
         EM stops when the weighted mean log-likelihood changes by less.
     reg_covar : float, default=1e-6
-        Added to all variances, in squared units of the data.
+        Added to all variances, in squared units of the data. Columns of few distinct values want
+        a small share of their variance: where all rows of a component on the coreset agree in one,
+        other values have next to no density, and `lower_bound_` is far below
+        ``lower_bounds_[-1]``.
     max_iter : int, default=100
         Iterations of one run at most.
     n_init : int or "auto", default="auto"
@@ -287,7 +290,10 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         held_out, self._held_out = self._held_out, None
         if self._given is not None:
             held_out = None
-        judge = None if held_out is None else held_out.judge(score_samples, coreset.points)
+        judge = screen = None
+        if held_out is not None:
+            judge = held_out.judge(score_samples, coreset.points)
+            screen = held_out.judge(score_samples, coreset.points, MAX_SCREENING)
         points, weights, _ = deduplicate(coreset.points, coreset.weights)
         earlier: MixtureFit | None = getattr(self, "_fit", None) if self.warm_start else None
         if earlier is not None and (
@@ -311,6 +317,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
             random_state=seed,
             warm_start=earlier,
             judge=judge,
+            screen=screen,
         )
         if self.verbose:
             for step, bound in enumerate(fit.lower_bounds, 1):

@@ -239,8 +239,9 @@ class LeastSquares(Sensitivity[Scatter]):
     them it is so for any other penalty, and for any part of the columns. No weight is
     raised or lowered by more than a factor of 20, rows that are drawn for certain keep theirs
     where the others meet all that is asked, and second moments that are not met end at most twice
-    as far away, so that other models are not spoilt. What was met is said by ``provenance["calibration"]``: of more rows more is asked,
-    and less may be met. Before it weights are unbiased for every w and b.
+    as far away, so that other models are not spoilt. What was met is said by
+    ``provenance["calibration"]``: of more rows more is asked, and less may be met. Before it
+    weights are unbiased for every w and b.
 
     Parameters
     ----------

@@ -380,10 +380,9 @@ def test_fit__takes_the_start_that_other_rows_like_best(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(HeldOut, "mean", recorded)
     model = CoresetGaussianMixture(6, **options).fit(rows)
-    assert [count for count, _ in asked] == [3000] * (30 + 12 + 2) + [11_900]
+    assert [count for count, _ in asked] == [3000] * 30 + [11_900] * (12 + 2 + 1)
     assert asked[-1][1] == model.lower_bound_ == pytest.approx(model.score(rows), abs=1e-9)
-    part = max(asked[42:44], key=itemgetter(1))[1]
-    assert part == pytest.approx(model.lower_bound_, abs=0.2)
+    assert max(asked[-3:-1], key=itemgetter(1))[1] == model.lower_bound_
     points, weights, _ = deduplicate(model.coreset_.points, model.coreset_.weights)
     judged: list[tuple[float, Mixture]] = []
 
@@ -479,3 +478,18 @@ def test_fit__of_many_equal_rows_starts_on_all() -> None:
     found = fit_mixture(rows, n_components=5, n_init="auto", random_state=0)
     assert np.isfinite(found.lower_bound)
     assert found.mixture.means.max() > 2.0
+
+
+def test_fit__goes_by_all_rows_held_out_where_few_are_given_no_density() -> None:
+    """Components lose the variance of columns that rarely differ; on 3,000 rows that may not show.
+
+    Where the starts were chosen by these, four of the six seeds ended below 0.
+    """
+    rng = np.random.default_rng(5)
+    kinds = rng.choice(6, 20_000, p=[0.3, 0.25, 0.2, 0.15, 0.07, 0.03])
+    flags = rng.random((6, 12)) < 0.5
+    rows = np.where(rng.random((20_000, 12)) < 4e-4, ~flags[kinds], flags[kinds]).astype(float)
+    rows = np.hstack([rows, rng.normal(size=(20_000, 3)) + rng.normal(size=(6, 3))[kinds]])
+    for seed in range(3, 9):
+        model = CoresetGaussianMixture(8, covariance_type="diag", size=600, random_state=seed)
+        assert model.fit(rows).score(rows) > 0.0

@@ -13,8 +13,8 @@ from daskcoreset.core.sampling import systematic
 from daskcoreset.core.typing import FloatArray, IndexArray, Points
 from daskcoreset.sensitivities.estimated_error import rows_outside
 
-# Of these the rows that choose among several models: runs of EM on 1,000 rows of the coreset ended
-# as well with them as with all, in half the time.
+# Of these the rows that choose among many models at first: all of them would take longer than what
+# they choose among.
 MAX_SCREENING = 3000
 
 
@@ -83,9 +83,12 @@ class HeldOut:
         return mean, share * float(np.sqrt(squares) / weights.sum())
 
     def judge(
-        self, score: Callable[[Any, Points], FloatArray], points: Points
+        self, score: Callable[[Any, Points], FloatArray], points: Points, count: int | None = None
     ) -> Callable[[Any], float]:
-        """Return the function by which the best of several models is chosen.
+        """Return a function by which the best of several models is chosen.
+
+        A model may be good for nearly all rows and infinitely bad for a few, which few rows do not
+        show.
 
         Parameters
         ----------
@@ -93,11 +96,13 @@ class HeldOut:
             From a model and rows to values, of which the mean is to be large.
         points : ndarray of shape (m, d) or csr_array
             Rows of the coreset.
+        count : int or None, default=None
+            How many of the rows judge; None takes all.
 
         Returns
         -------
         callable
-            From a model to an estimate of the mean over all the data, by 3,000 of the rows.
+            From a model to an estimate of the mean over all the data.
 
         Examples
         --------
@@ -107,7 +112,7 @@ class HeldOut:
         >>> judge(5.0)
         5.2
         """
-        some = self.part(MAX_SCREENING)
+        some = self if count is None else self.part(count)
 
         def judged(model: Any) -> float:
             return some.mean(score(model, points), score(model, some.points))[0]

@@ -95,6 +95,7 @@ def fit_mixture(
     random_state: RandomState = None,
     warm_start: MixtureFit | None = None,
     judge: Callable[[Mixture], float] | None = None,
+    screen: Callable[[Mixture], float] | None = None,
 ) -> MixtureFit:
     r"""Fit a Gaussian mixture to weighted rows by expectation maximisation.
 
@@ -142,6 +143,9 @@ def fit_mixture(
     judge : callable, optional
         What the best of several starts is large by, such as the likelihood of other rows; None
         takes the bound, in favour of mixtures that have learned single rows by heart.
+    screen : callable, optional
+        What takes less time than `judge`, by which "auto" makes the first choice of its many
+        starts; `judge` by default.
 
     Returns
     -------
@@ -207,12 +211,12 @@ def fit_mixture(
         starts = others[: 1 if initial.complete else None]
         fits = _possible([partial(started, other) for other in starts], some=auto)
 
-        def judged(fit: MixtureFit) -> float:
-            return judge(_moved(fit.mixture, center)) if judge is not None else fit.lower_bound
+        def judged(fit: MixtureFit, by: Callable[[Mixture], float] | None = judge) -> float:
+            return by(_moved(fit.mixture, center)) if by is not None else fit.lower_bound
 
-        for steps, kept in stages:
+        for by, (steps, kept) in zip((screen or judge, judge), stages, strict=False):
             fits = _possible([partial(trial, fit, min(steps, max_iter)) for fit in fits], some=auto)
-            fits = sorted(fits, key=judged, reverse=True)[:kept]
+            fits = sorted(fits, key=partial(judged, by=by), reverse=True)[:kept]
         if len(tried[0]) < len(points):  # the course on a sample says nothing of all rows
             fits = [fit_before_steps(fit.mixture) for fit in fits]
         fits = _possible([partial(run, fit, max_iter) for fit in fits], some=auto)
