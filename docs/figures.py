@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
-from daskcoreset.plotting import plot_coresets
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
@@ -18,6 +17,7 @@ from daskcoreset import build
 from daskcoreset.core.looks import BLUE, GREEN, GROUNDS, ORANGE, SKY, look_of
 from daskcoreset.datasets import make_imbalanced
 from daskcoreset.estimators import CoresetKMeans
+from daskcoreset.plotting import plot_coresets
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
