@@ -382,8 +382,7 @@ def test_fit__takes_the_start_that_other_rows_like_best(monkeypatch: pytest.Monk
     model = CoresetGaussianMixture(6, **options).fit(rows)
     assert [count for count, _ in asked] == [3000] * 30 + [11_900] * (12 + 2 + 1)
     assert asked[-1][1] == model.lower_bound_ == pytest.approx(model.score(rows), abs=1e-9)
-    finals = [value for _, value in asked[42:44]]
-    assert max(finals) == pytest.approx(model.lower_bound_, abs=1e-9)
+    assert max(value for _, value in asked[42:44]) == pytest.approx(model.lower_bound_, abs=1e-9)
     points, weights, _ = deduplicate(model.coreset_.points, model.coreset_.weights)
     judged: list[tuple[float, Mixture]] = []
 
