@@ -140,7 +140,7 @@ del __all__
 __version__ = "0.1.0"
 
 # Where public names are that are no modules of their own. Each is imported when it is first asked
-# for: all of them, with NumPy and Dask, take longer than most of what a script or a command needs.
+# for, so that to import the package takes neither NumPy nor Dask.
 _HOMES = {
     "build": ("build",),
     "constructions.coverage.cover": ("Coverage",),

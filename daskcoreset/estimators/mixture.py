@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.build import build_and_hold_out
-from daskcoreset.constructions.sampling.held_out import MAX_SCREENING, HeldOut
+from daskcoreset.constructions.sampling.held_out import HeldOut, judges
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState
@@ -290,10 +290,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         held_out, self._held_out = self._held_out, None
         if self._given is not None:
             held_out = None
-        judge = screen = None
-        if held_out is not None:
-            judge = held_out.judge(score_samples, coreset.points)
-            screen = held_out.judge(score_samples, coreset.points, MAX_SCREENING)
+        judge, screen = judges(held_out, score_samples, coreset.points)
         points, weights, _ = deduplicate(coreset.points, coreset.weights)
         earlier: MixtureFit | None = getattr(self, "_fit", None) if self.warm_start else None
         if earlier is not None and (

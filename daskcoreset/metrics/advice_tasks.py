@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.build import build
-from daskcoreset.constructions.sampling.held_out import MAX_SCREENING, HeldOut
+from daskcoreset.constructions.sampling.held_out import HeldOut, judges
 from daskcoreset.core.blocks import Block, labels_of
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError
@@ -125,10 +125,7 @@ def _mixed(
     points, weights, _ = deduplicate(drawn.rows.points, drawn.rows.weights)
     k = min(objective.n_components or 1, int((weights > 0.0).sum()))
     warm = None if start is None or len(start.means) != k else fit_before_steps(start)
-    judge = screen = None
-    if drawn.held_out is not None:
-        judge = drawn.held_out.judge(score_samples, drawn.rows.points)
-        screen = drawn.held_out.judge(score_samples, drawn.rows.points, MAX_SCREENING)
+    judge, screen = judges(drawn.held_out, score_samples, drawn.rows.points)
     with warnings.catch_warnings():  # of runs that did not converge
         warnings.simplefilter("ignore")
         fit = fit_mixture(

@@ -193,7 +193,7 @@ def rake_all(  # noqa: PLR0917 - all but the last are always given
     free = weights > own * (1.0 + 1e-9)
     left = total - float(weights[~free].sum())
     tried = [raked(free, left)] if free.any() and left > 0.0 else []
-    if not tried or (kept is not None and tried[0].met != tried[0].requested):
+    if not tried or (kept is not None and not free.all() and tried[0].met != tried[0].requested):
         tried.append(raked(np.ones(len(weights), dtype=bool), total))
     best = max(tried, key=lambda one: (len(one.met or ()), one.part))
     met, requested = (

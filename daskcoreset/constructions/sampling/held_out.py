@@ -147,6 +147,22 @@ class HeldOut:
         )
 
 
+def judges(
+    held_out: HeldOut | None, score: Callable[[Any, Points], FloatArray], points: Points
+) -> tuple[Callable[[Any], float] | None, Callable[[Any], float] | None]:
+    """Return by what models are chosen, and by what at first; None where no rows are held out.
+
+    Parameters
+    ----------
+    held_out : HeldOut or None
+    score, points
+        As in `HeldOut.judge`.
+    """
+    if held_out is None:
+        return None, None
+    return held_out.judge(score, points), held_out.judge(score, points, MAX_SCREENING)
+
+
 def hold_out(  # noqa: PLR0917 - all of them are always given
     rows: Block,
     chosen: IndexArray,
