@@ -96,11 +96,14 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
     n_init : int or "auto", default="auto"
         Runs of EM on the coreset, of which the one is kept that is the best by rows that the
         coreset did not take, see `lower_bound_`, or by its own likelihood where there are none.
-        "auto" makes thirty starts, by `init_params` and by "k-means++" in turns, on a sample of
-        more than 3,000 rows; after ten iterations it goes on with the best twelve, after forty
-        with the best two, on the whole coreset: on skewed data single runs end in optima that lie
-        far apart. Iterations on the sample are not counted; runs that fail are left out as long as
-        others do not.
+        "auto" searches first, on a sample of more than 3,000 rows: twelve starts, by `init_params`
+        and by "k-means++" in turns, of which two go on; in these, pairs of components are merged
+        and others split, for as long as rows that were not fitted find it better. EM ends in
+        optima that lie far apart, whole nats a row on skewed data, and cannot move a component
+        across. From both EM goes on, on the whole coreset; iterations before that are not counted,
+        and runs that fail are left out as long as others do not. Where initial parameters are
+        given in part, or nothing was held out and there are fewer than thirty rows for each
+        component, components stay, and thirty starts are made.
     init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
         How the first responsibilities are found, as in `sklearn.mixture.GaussianMixture`.
     weights_init : array-like of shape (k,), optional
@@ -191,7 +194,8 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
     References
     ----------
     Lucic, Faulkner, Krause and Feldman (2017), Training Gaussian Mixture Models at Scale via
-    Coresets.
+    Coresets. Ueda, Nakano, Ghahramani and Hinton (2000), SMEM Algorithm for Mixture Models, for
+    the search.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

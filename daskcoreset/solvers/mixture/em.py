@@ -9,7 +9,6 @@ their weighted mean in float64, so that float32 data with a large offset lose no
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, get_args
@@ -20,7 +19,6 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import first_nonfinite_row, one_thread
 from daskcoreset.core.moments import moments_of
 from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.core.sampling import inclusion_probabilities, systematic
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import is_choice, is_int
 from daskcoreset.solvers.mixture.init import (
@@ -30,22 +28,11 @@ from daskcoreset.solvers.mixture.init import (
     start_mixture,
 )
 from daskcoreset.solvers.mixture.model import CovarianceType, Mixture, as_covariance_type
+from daskcoreset.solvers.mixture.search import Judge, Steps, best_starts, possible
 from daskcoreset.solvers.mixture.steps import expectation, maximisation
 
 # Share of the total weight that no sum in float64 can notice.
 _NEGLIGIBLE = 1e-200
-
-# Starts for n_init="auto"; None is that of `init_params`. Single runs end in optima that lie far
-# apart, on skewed sets by tenths of a nat a row: with ten starts some seeds of every construction
-# ended in poor ones.
-_AUTO_STARTS: tuple[InitParams | None, ...] = (None, "k-means++") * 15
-
-# Steps after which so many of them go on, and rows of a sample on which these are made, at most:
-# their choice ended in optima as good as that of steps on all rows. The start that ends best may be
-# behind after ten steps: of six that go on some seeds lost it, on skewed sets. The best after ten
-# are often near one optimum.
-_STAGES = ((10, 12), (40, 2))
-_TRIAL_ROWS = 3_000
 
 # Beyond it, squares times a precision come near the end of float64.
 _LARGEST_SPREAD = 1e100
@@ -94,8 +81,8 @@ def fit_mixture(
     precisions_init: Any = None,
     random_state: RandomState = None,
     warm_start: MixtureFit | None = None,
-    judge: Callable[[Mixture], float] | None = None,
-    screen: Callable[[Mixture], float] | None = None,
+    judge: Judge | None = None,
+    screen: Judge | None = None,
 ) -> MixtureFit:
     r"""Fit a Gaussian mixture to weighted rows by expectation maximisation.
 
@@ -121,10 +108,13 @@ def fit_mixture(
         With 0 the starting point is returned.
     n_init : int or "auto", default=1
         Starts, of which the one with the largest bound is kept, or see `judge`. One is made when
-        the start is given in full. "auto" makes thirty, by `init_params` and by "k-means++" in
-        turns, on a sample of more than 3,000 rows; after ten iterations it goes on with the best
-        twelve, after forty with the best two, on all rows. Iterations on the sample are not
-        counted; runs that fail are left out as long as others do not.
+        the start is given in full. "auto" searches first, on a sample of more than 3,000 rows:
+        twelve starts, by `init_params` and by "k-means++" in turns, of which four go on after ten
+        iterations and two after forty; in these, pairs of components are merged and others split,
+        for as long as rows that were not fitted find it better. From both EM goes on, on all rows.
+        Iterations of the search are not counted; runs that fail are left out as long as others do
+        not. Where initial parameters are given in part, or rows are fewer than thirty for each
+        component and `judge` is None, components stay, and thirty starts are made.
     init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
         How the first responsibilities are found; see `start_mixture`. The default is that
         of scikit-learn.
@@ -142,7 +132,8 @@ def fit_mixture(
         `n_init`, `init_params` and the initial parameters are not used.
     judge : callable, optional
         What the best of several starts is large by, such as the likelihood of other rows; None
-        takes the bound, in favour of mixtures that have learned single rows by heart.
+        takes the bound, in favour of mixtures that have learned single rows by heart. The search of
+        "auto" keeps a third of the sample apart then, which judges until EM goes on with all.
     screen : callable, optional
         What takes less time than `judge`, by which "auto" makes the first choice of its many
         starts; `judge` by default.
@@ -174,14 +165,16 @@ def fit_mixture(
     ----------
     Dempster, Laird and Rubin (1977), Maximum Likelihood from Incomplete Data via the EM
     Algorithm; Biernacki, Celeux and Govaert (2003), Choosing starting values for the EM algorithm,
-    for short runs; Lucic, Faulkner, Krause and Feldman (2017), Training Gaussian Mixture Models at
-    Scale via Coresets, for weighted rows; Pedregosa et al. (2011) for the parametrisation.
+    for short runs; Ueda, Nakano, Ghahramani and Hinton (2000), SMEM Algorithm for Mixture Models,
+    for split and merge; Lucic, Faulkner, Krause and Feldman (2017), Training Gaussian Mixture
+    Models at Scale via Coresets, for weighted rows; Pedregosa et al. (2011) for the
+    parametrisation.
     """
     from sklearn.exceptions import ConvergenceWarning
 
     kind = as_covariance_type(covariance_type)
-    n_starts = len(_AUTO_STARTS) if is_choice(n_init, ("auto",)) else n_init
-    _check_integers(n_components=n_components, max_iter=max_iter, n_init=n_starts)
+    auto = is_choice(n_init, ("auto",))
+    _check_integers(n_components=n_components, max_iter=max_iter, n_init=1 if auto else n_init)
     _check_choices(tol, reg_covar, init_params)
     points, u, center = _weighted_rows(X, sample_weight)
     k, d = int(n_components), points.shape[1]
@@ -198,29 +191,34 @@ def fit_mixture(
         if initial.means is not None:
             initial = replace(initial, means=initial.means - center)
         rng = legacy_random_state(random_state)
-        begin = partial(start_mixture, initial=initial, reg_covar=reg_covar, rng=rng)
-        auto = n_init == "auto"
-        others = _AUTO_STARTS if auto else (None,) * int(n_starts)
-        stages = _STAGES if auto and not initial.complete else ()
-        tried = _sample(points, u, k, rng) if stages else (points, u)
-        trial = partial(_iterate, *tried, tol=tol, reg_covar=reg_covar)
+        begin = partial(
+            start_mixture,
+            n_components=k,
+            covariance_type=kind,
+            initial=initial,
+            reg_covar=reg_covar,
+            rng=rng,
+        )
 
-        def started(other: InitParams | None) -> MixtureFit:
-            return fit_before_steps(begin(*tried, k, kind, init_params=other or init_params))
+        def starting(rows: FloatArray, weights: FloatArray, init: InitParams | None) -> Mixture:
+            return begin(rows, weights, init_params=init or init_params)
 
-        starts = others[: 1 if initial.complete else None]
-        fits = _possible([partial(started, other) for other in starts], some=auto)
+        def iterated(rows: FloatArray, weights: FloatArray, one: Mixture, n_steps: int) -> Mixture:
+            begun, limit = fit_before_steps(one), min(n_steps, max_iter)
+            return _iterate(rows, weights, begun, limit, tol=tol, reg_covar=reg_covar).mixture
 
-        def judged(fit: MixtureFit, by: Callable[[Mixture], float] | None = judge) -> float:
-            return by(_moved(fit.mixture, center)) if by is not None else fit.lower_bound
-
-        for by, (steps, kept) in zip((screen or judge, judge), stages, strict=False):
-            fits = _possible([partial(trial, fit, min(steps, max_iter)) for fit in fits], some=auto)
-            fits = sorted(fits, key=partial(judged, by=by), reverse=True)[:kept]
-        if len(tried[0]) < len(points):  # the course on a sample says nothing of all rows
-            fits = [fit_before_steps(fit.mixture) for fit in fits]
-        fits = _possible([partial(run, fit, max_iter) for fit in fits], some=auto)
-        best = max(fits, key=judged) if len(fits) > 1 else fits[0]
+        judge, screen = _about(center, judge), _about(center, screen)
+        if auto and not initial.complete:
+            steps = Steps(starting, iterated, judge, screen or judge, k, tol, reg_covar)
+            exchange = initial.free and k > 1 and max_iter > 0
+            search_rng = np.random.default_rng(resolve_seed(rng))
+            found = best_starts(points, u, steps, search_rng, exchange=exchange)
+            runs = possible([partial(run, fit_before_steps(one), max_iter) for one in found])
+        else:
+            n_starts = 1 if initial.complete else int(n_init)
+            found = [starting(points, u, None) for _ in range(n_starts)]
+            runs = [run(fit_before_steps(one), max_iter) for one in found]
+        best = max(runs, key=lambda fit: judge(fit.mixture) if judge else fit.lower_bound)
     if max_iter > 0 and not best.converged:
         warnings.warn(
             # As scikit-learn says it, to those who filter its warnings.
@@ -231,44 +229,6 @@ def fit_mixture(
             stacklevel=2,
         )
     return replace(best, mixture=_moved(best.mixture, center))
-
-
-def _possible(runs: list[Callable[[], MixtureFit]], *, some: bool) -> list[MixtureFit]:
-    """Make all runs, or, with `some`, those of them that do not end in a singular covariance."""
-    fits: list[MixtureFit] = []
-    errors: list[InvalidInputError] = []
-    for run in runs:
-        try:
-            fits.append(run())
-        except InvalidInputError as error:
-            if not some:
-                raise
-            errors.append(error)
-    if not fits:
-        raise errors[0]
-    return fits
-
-
-def _sample(
-    points: FloatArray, u: FloatArray, n_components: int, rng: np.random.RandomState
-) -> tuple[FloatArray, FloatArray]:
-    """Return some rows of many with their weights, or all where so few of them are distinct.
-
-    Half by weight, and half by squared distance to the mean in columns of one scale, so that rare
-    components far out have rows as well.
-    """
-    if len(points) <= _TRIAL_ROWS:
-        return points, u
-    moments = moments_of(points, u)
-    variance = moments.m2 / moments.weight
-    scale = np.where(variance > 0.0, variance, 1.0)
-    costs = u * (points**2 / scale).sum(axis=1)
-    scores = u / u.sum() + costs / max(float(costs.sum()), np.finfo(np.float64).tiny)
-    inclusion = inclusion_probabilities(scores, _TRIAL_ROWS)
-    rows = systematic(inclusion, np.random.default_rng(resolve_seed(rng)))
-    if len(np.unique(points[rows], axis=0)) < 2 * n_components:
-        return points, u
-    return points[rows], u[rows] / inclusion[rows]
 
 
 def fit_before_steps(mixture: Mixture) -> MixtureFit:
@@ -378,6 +338,11 @@ def _check_warm(mixture: Mixture, kind: CovarianceType, k: int, d: int) -> Mixtu
             f"{kind!r} in {d} columns were asked for; pass a fit of the same model."
         )
     return mixture
+
+
+def _about(center: FloatArray, by: Judge | None) -> Judge | None:
+    """Return what judges mixtures of rows from which a center was taken."""
+    return None if by is None else lambda mixture: by(_moved(mixture, center))
 
 
 def _moved(mixture: Mixture, by: FloatArray) -> Mixture:

@@ -373,7 +373,7 @@ def posterior(
     With its `squared_lengths`, where these are known.
     """
     lengths = squared_lengths(mixture, tile) if lengths is None else lengths.copy()
-    joint = _component_densities(mixture, tile, lengths)
+    joint = _densities(mixture, tile, lengths)
     with np.errstate(divide="ignore"):  # a component may have weight zero
         joint += np.log(mixture.weights)[:, np.newaxis]
     # About the largest term, so that the exponentials of a far row do not all vanish.
@@ -393,7 +393,26 @@ def posterior(
     return density, joint
 
 
-def _component_densities(mixture: Mixture, tile: FloatArray, out: FloatArray) -> FloatArray:
+def component_densities(mixture: Mixture, X: Points) -> FloatArray:
+    r"""Log-densities of rows in each component, :math:`\log \mathcal N(x; \mu_k, \Sigma_k)`.
+
+    Of shape (k, n); minus infinity where the square of a distance overflows.
+
+    Examples
+    --------
+    >>> mixture = mixture_from_covariances("tied", np.full(2, 0.5), np.eye(2), np.eye(2))
+    >>> component_densities(mixture, np.array([[1.0, 0.0]])).round(3)
+    array([[-1.838],
+           [-2.838]])
+    """
+    parts = (
+        _densities(mixture, tile, squared_lengths(mixture, tile))
+        for _, tile in tiles(X, len(mixture.means))
+    )
+    return np.concatenate(list(parts), axis=1)
+
+
+def _densities(mixture: Mixture, tile: FloatArray, out: FloatArray) -> FloatArray:
     """Return logarithms of densities, in place of squared lengths."""
     # The square of a distance may overflow: its density is zero, its logarithm -inf or NaN.
     with np.errstate(over="ignore", invalid="ignore"):

@@ -175,7 +175,9 @@ def merge_components(first: ComponentMoments, second: ComponentMoments) -> Compo
     return ComponentMoments(first.covariance_type, log_likelihood, weight, mean, scatter)
 
 
-def maximisation(moments: ComponentMoments, previous: Mixture | None, reg_covar: float) -> Mixture:
+def maximisation(
+    moments: ComponentMoments, previous: Mixture | None, reg_covar: float | FloatArray
+) -> Mixture:
     r"""M step: the mixture of the largest expected likelihood.
 
     Parameters
@@ -186,8 +188,8 @@ def maximisation(moments: ComponentMoments, previous: Mixture | None, reg_covar:
         Whose mean and covariance a component keeps when no weight is left in it; its own
         weight is then zero, so that any would do. None at the start, where every component
         has some.
-    reg_covar : float
-        Added to all variances, as in scikit-learn.
+    reg_covar : float or ndarray of shape (d,)
+        Added to all variances, as in scikit-learn, or to those of each column.
 
     Returns
     -------
