@@ -205,7 +205,9 @@ def fit_mixture(
 
         def iterated(rows: FloatArray, weights: FloatArray, one: Mixture, n_steps: int) -> Mixture:
             begun, limit = fit_before_steps(one), min(n_steps, max_iter)
-            return _iterate(rows, weights, begun, limit, tol=tol, reg_covar=reg_covar).mixture
+            # Components of few rows come near by less than tol in a step.
+            few = {"tol": 0.1 * tol, "reg_covar": reg_covar}
+            return _iterate(rows, weights, begun, limit, **few).mixture
 
         judge, screen = _about(center, judge), _about(center, screen)
         if auto and not initial.complete:

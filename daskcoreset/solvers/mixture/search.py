@@ -152,9 +152,10 @@ def _exchanged(
     shares = u / u.sum()
     screened, judged = screen(mixture), judge(mixture)
     for _ in range(_ROUNDS):
+        ranked: list[tuple[float, Mixture]] = []
         try:
             tried = exchanges(mixture, points, shares, _TRIED, reg_covar=steps.reg_covar, rng=rng)
-            for n_steps in (_TRIED_STEPS, _MORE_STEPS):
+            for n_steps in (_TRIED_STEPS, _MORE_STEPS) if tried else ():
                 runs = [partial(steps.iterate, points, u, one, n_steps) for one in tried]
                 ranked = sorted(
                     ((screen(one), one) for one in possible(runs)), key=itemgetter(0), reverse=True
