@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from daskcoreset.build import build_and_hold_out
 from daskcoreset.constructions.sampling.held_out import HeldOut, judges
 from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.errors import warn_user
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import FloatArray, IndexArray, Sampling
@@ -89,8 +90,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
     reg_covar : float, default=1e-6
         Added to all variances, in squared units of the data. Columns of few distinct values want
         a small share of their variance: where all rows of a component on the coreset agree in one,
-        other values have next to no density, and `lower_bound_` is far below
-        ``lower_bounds_[-1]``.
+        other values have next to no density; a warning says so.
     max_iter : int, default=100
         Iterations of one run at most.
     n_init : int or "auto", default="auto"
@@ -164,6 +164,9 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
     -----
     sklearn.exceptions.ConvergenceWarning
         If the best run did not converge within `max_iter` iterations.
+    CoresetWarning
+        If rows that the coreset did not take have next to no density: `lower_bound_` is below
+        ``lower_bounds_[-1]`` by more than a nat for each column.
 
     See Also
     --------
@@ -330,8 +333,20 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         if held_out is not None:
             scores = (score_samples(fit.mixture, one.points) for one in (coreset, held_out))
             self._bound = held_out.mean(*scores)
+            self._warn_of_rows_without_density(self._bound[0])
         else:
             self._bound = (fit.lower_bound, 0.0) if coreset_is_all(coreset) else None
+
+    def _warn_of_rows_without_density(self, all_rows: float) -> None:
+        fitted = max(self.lower_bounds_[-1:], default=-np.inf)
+        # Few rows for many parameters, and heavy tails, take less than a nat for each column.
+        if all_rows < fitted - self._mixture.means.shape[1]:
+            warn_user(
+                f"the mixture gives rows that the coreset did not take next to no density: the "
+                f"mean log-likelihood is {fitted:.4g} on the coreset, and {all_rows:.4g} on all "
+                f"rows. Raise size, or reg_covar where columns have few distinct values; "
+                f'method="mixture" keeps rows that lie far out.'
+            )
 
     @property
     def _fitted(self) -> Mixture:

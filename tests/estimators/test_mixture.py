@@ -25,7 +25,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from daskcoreset import build
 from daskcoreset.constructions.sampling.held_out import HeldOut
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.estimators import CoresetGaussianMixture
@@ -470,6 +470,18 @@ def test_fit__of_many_rows_with_a_column_whose_squares_vanish() -> None:
     rows[:, 1] *= 1.5e-162
     found = fit_mixture(rows, n_components=2, n_init="auto", random_state=0)
     assert np.isfinite(found.lower_bound)
+
+
+def test_fit__warns_of_rows_without_density() -> None:
+    rows = np.random.default_rng(0).normal(size=(20_000, 2))
+    rows[::1000] += 1e4
+    options: dict[str, Any] = {"size": 200, "random_state": 0}
+    with pytest.warns(CoresetWarning, match="next to no density.*size, or reg_covar"):
+        model = CoresetGaussianMixture(2, method="uniform", **options).fit(rows)
+    assert model.lower_bound_ < model.lower_bounds_[-1] - 1e3
+    # Those that are drawn by sensitivities keep such rows; without steps nothing is compared.
+    CoresetGaussianMixture(2, **options).fit(rows)
+    CoresetGaussianMixture(2, method="uniform", max_iter=0, **options).fit(rows)
 
 
 def test_fit__of_many_equal_rows_starts_on_all() -> None:
