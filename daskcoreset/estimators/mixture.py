@@ -103,7 +103,8 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         across. From both EM goes on, on the whole coreset; iterations before that are not counted,
         and runs that fail are left out as long as others do not. Where initial parameters are
         given in part, or nothing was held out and there are fewer than thirty rows for each
-        component, components stay, and thirty starts are made.
+        component, components stay, and thirty starts are made. Of more than fifty components less
+        is searched, in proportion.
     init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
         How the first responsibilities are found, as in `sklearn.mixture.GaussianMixture`.
     weights_init : array-like of shape (k,), optional

@@ -114,7 +114,8 @@ def fit_mixture(
         for as long as rows that were not fitted find it better. From both EM goes on, on all rows.
         Iterations of the search are not counted; runs that fail are left out as long as others do
         not. Where initial parameters are given in part, or rows are fewer than thirty for each
-        component and `judge` is None, components stay, and thirty starts are made.
+        component and `judge` is None, components stay, and thirty starts are made. Of more than
+        fifty components less is searched, in proportion.
     init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
         How the first responsibilities are found; see `start_mixture`. The default is that
         of scikit-learn.

@@ -42,8 +42,12 @@ _ROUNDS, _TRIED, _TRIED_STEPS, _MORE_STEPS = 8, 6, 5, 15
 # Rows of the sample at most: the choice ended in optima as good as that of steps on all rows.
 _MAX_ROWS = 3_000
 
-# Rows for each component, without which none of them are kept apart to judge.
+# Rows for each component, without which none of them are kept apart to judge; rows of uneven
+# weight count as fewer.
 _ROWS_PER_COMPONENT = 30
+
+# Components of which more take so much longer that less is searched, in proportion.
+_MANY_COMPONENTS = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +94,8 @@ def best_starts(
     rng : numpy.random.Generator
     exchange : bool
         Whether the best of twelve starts are improved by exchanges of components, where rows are
-        left to judge; else the best of thirty are returned.
+        left to judge; else the best of thirty are returned. Of more than fifty components there
+        are fewer starts, and fewer exchanges.
 
     Returns
     -------
@@ -108,7 +113,8 @@ def best_starts(
     exchanges that are taken where they gain.
     """
     judge, k = steps.judge, steps.n_components
-    spare = exchange and judge is None and len(points) >= _ROWS_PER_COMPONENT * k
+    n_effective = float(u.sum()) ** 2 / float(u @ u)
+    spare = exchange and judge is None and n_effective >= _ROWS_PER_COMPONENT * k
     count = _MAX_ROWS + spare * _MAX_ROWS // 2
     points, u = _sample(points, u, k, rng, count)
     if spare and len(points) <= count:
@@ -120,6 +126,7 @@ def best_starts(
     judge = judge or partial(_mean, X=points, u=u)
     screen = steps.screen or judge
     starts, stages = (_STARTS, _STAGES) if exchange else (_STARTS_ALONE, _STAGES_ALONE)
+    starts = starts[: max(2, _in_proportion(len(starts), k))]
     found = possible([partial(steps.start, points, u, kind) for kind in starts])
     for by, (n_steps, kept) in zip((screen, judge), stages, strict=True):
         found = possible([partial(steps.iterate, points, u, one, n_steps) for one in found])
@@ -151,7 +158,7 @@ def _exchanged(
     assert judge is not None and screen is not None  # noqa: S101, PT018 - they are found by now
     shares = u / u.sum()
     screened, judged = screen(mixture), judge(mixture)
-    for _ in range(_ROUNDS):
+    for _ in range(_in_proportion(_ROUNDS, steps.n_components)):
         ranked: list[tuple[float, Mixture]] = []
         try:
             tried = exchanges(mixture, points, shares, _TRIED, reg_covar=steps.reg_covar, rng=rng)
@@ -170,6 +177,10 @@ def _exchanged(
         else:
             break
     return mixture
+
+
+def _in_proportion(count: int, n_components: int) -> int:
+    return min(count, count * _MANY_COMPONENTS // n_components)
 
 
 def _mean(mixture: Mixture, *, X: FloatArray, u: FloatArray) -> float:

@@ -58,8 +58,14 @@ def number(mixture: Mixture) -> float:
     return float(mixture.means[0, 0])
 
 
-def searched(X: FloatArray, steps: Steps, *, exchange: bool) -> list[Mixture]:
-    u = np.random.default_rng(1).lognormal(size=len(X))
+def weights_of(X: FloatArray) -> FloatArray:
+    return np.random.default_rng(1).uniform(0.5, 2.0, size=len(X))
+
+
+def searched(
+    X: FloatArray, steps: Steps, *, exchange: bool, u: FloatArray | None = None
+) -> list[Mixture]:
+    u = weights_of(X) if u is None else u
     return best_starts(X, u, steps, np.random.default_rng(0), exchange=exchange)
 
 
@@ -104,15 +110,14 @@ def test_best_starts__exchange_only_for_the_better() -> None:
 
 
 def test_best_starts__keep_a_third_of_the_rows_apart_where_none_judge() -> None:
-    recorder, X = Recorder(), np.random.default_rng(0).normal(size=(60, 1))
+    recorder, X = Recorder(), np.random.default_rng(0).normal(size=(90, 1))
     searched(X, recorder.steps(), exchange=True)
     fitted = recorder.rows[0]
-    assert len(fitted) == 40
-    assert len(np.unique(np.concatenate([fitted, X]))) == 60
+    assert len(fitted) == 60
+    assert len(np.unique(np.concatenate([fitted, X]))) == 90
     # Of three rows of like weight one is apart.
-    u = np.sort(np.random.default_rng(1).lognormal(size=60))
-    kept = np.searchsorted(u, np.sort(recorder.weights[0]))
-    np.testing.assert_array_equal(np.bincount(kept // 3, minlength=20), 2)
+    kept = np.searchsorted(np.sort(weights_of(X)), np.sort(recorder.weights[0]))
+    np.testing.assert_array_equal(np.bincount(kept // 3, minlength=30), 2)
 
 
 @pytest.mark.parametrize(
@@ -120,9 +125,30 @@ def test_best_starts__keep_a_third_of_the_rows_apart_where_none_judge() -> None:
 )
 def test_best_starts__spare_no_rows_of_few(n: int, exchange: bool, starts: int) -> None:
     recorder, X = Recorder(), np.random.default_rng(0).normal(size=(n, 1))
-    searched(X, recorder.steps(), exchange=exchange)
+    searched(X, recorder.steps(), exchange=exchange, u=np.ones(n))
     assert len(recorder.kinds) == starts
     assert len(recorder.rows[0]) == (40 if starts == 12 else n)
+
+
+def test_best_starts__spare_no_rows_where_few_have_the_weight() -> None:
+    recorder, X = Recorder(), np.random.default_rng(0).normal(size=(600, 1))
+    u = np.full(600, 1e-12)
+    u[:3] = 1e12
+    searched(X, recorder.steps(), exchange=True, u=u)
+    assert len(recorder.kinds) == 30
+    assert recorder.weights[0] is u
+
+
+@pytest.mark.parametrize(
+    ("k", "starts", "alone"), [(50, 12, 30), (51, 11, 29), (300, 2, 5), (3000, 2, 2)]
+)
+def test_best_starts__are_fewer_of_many_components(k: int, starts: int, alone: int) -> None:
+    """Each takes longer in proportion."""
+    X = np.random.default_rng(0).normal(size=(50, 1))
+    for exchange, expected in ((True, starts), (False, alone)):
+        recorder = Recorder()
+        searched(X, recorder.steps(number, n_components=k), exchange=exchange)
+        assert len(recorder.kinds) == expected
 
 
 def test_best_starts__spare_no_rows_where_few_are_distinct() -> None:
@@ -143,7 +169,7 @@ def test_best_starts__of_many_rows_are_of_a_sample(judge: Any, count: int) -> No
     found = searched(X, recorder.steps(judge), exchange=True)
     assert found
     assert len(recorder.rows[0]) == pytest.approx(count, abs=2)
-    u = np.random.default_rng(1).lognormal(size=len(X))
+    u = weights_of(X)
     share = recorder.weights[0].sum() / u.sum()
     assert share == pytest.approx(1.0 if judge else 2 / 3, abs=0.05)
     if judge:
