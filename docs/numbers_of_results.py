@@ -235,6 +235,17 @@ def _mixtures() -> dict[str, str]:
             f"mixtures_won{end}": f"{sum(mean > width for mean, width in gains)}",
             f"mixtures_lost{end}": f"{sum(-mean > width for mean, width in gains)}",
         }
+        peer = [_number(cell) for cell in _columns("mixtures", "gain over scikit-learn", size)]
+        found |= {
+            f"mixtures_peer_least{end}": f"{min(peer):.2f}",
+            f"mixtures_peer_most{end}": f"{max(peer):.2f}",
+        }
+    fitted, whole = (
+        [_number(cell) for cell in _columns("mixtures", head, "10,000")]
+        for head in ("coreset", "scikit-learn, all rows")
+    )
+    above = sum(one > other for one, other in zip(fitted, whole, strict=True))
+    found["mixtures_above_all"] = f"{above}"
     off = [abs(_number(cell)) for cell in _columns("mixtures", "`lower_bound_` above, coreset")]
     return found | {"mixtures_off_most": f"{max(off):.2f}"}
 

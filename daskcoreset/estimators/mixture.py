@@ -167,7 +167,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         If the best run did not converge within `max_iter` iterations.
     CoresetWarning
         If rows that the coreset did not take have next to no density: `lower_bound_` is below
-        ``lower_bounds_[-1]`` by more than a nat for each column.
+        ``lower_bounds_[-1]`` by more than there are columns.
 
     See Also
     --------

@@ -30,11 +30,11 @@ from daskcoreset.solvers.mixture.steps import (
 )
 
 # Pairs of rows that halve a component, for each component and in all. With three, fits ended in
-# poorer optima on two of five sets; of hundreds of components some are halved in every round.
+# poorer optima on two of three sets; of hundreds of components some are halved in every round.
 _HALVINGS = 5
 _MAX_HALVINGS = 100
 
-# Steps of EM of new components alone; without them fits ended in poorer optima on four of five
+# Steps of EM of new components alone; without them fits ended in poorer optima on five of five
 # sets.
 _PARTIAL_STEPS = 3
 
