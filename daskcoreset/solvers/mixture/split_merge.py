@@ -280,8 +280,8 @@ def _with_moments(
 
 def _ratios(components: Mixture, rows: _Rows) -> FloatArray:
     """Densities of rows in each component over those in the mixture."""
-    logs = np.maximum(component_densities(components, rows.X), _LOWEST)
-    return np.asarray(np.exp(np.minimum(logs - rows.density, _LARGEST_LOG)))
+    logs = component_densities(components, rows.X) - rows.density
+    return np.asarray(np.exp(np.minimum(logs, _LARGEST_LOG)))
 
 
 def _mixed(weights: FloatArray, rest: FloatArray, ratios: FloatArray) -> FloatArray:

@@ -109,6 +109,26 @@ def test_best_starts__exchange_only_for_the_better() -> None:
     assert judge(fit.mixture) > judge(plain.mixture) + 0.1
 
 
+def test_best_starts__exchange_nothing_that_one_who_judges_does_not_find_better(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    X = survey(600)
+
+    def by_others(mixture: Mixture) -> float:
+        return float(score_samples(mixture, X[:300]).mean())
+
+    def fitted(**judges: Any) -> FloatArray:
+        options: dict[str, Any] = {"n_components": 4, "reg_covar": 0.01, "random_state": 0}
+        return fit_mixture(X[300:], n_init="auto", **options, **judges).mixture.means
+
+    cases = [{"judge": lambda _: 0.0, "screen": by_others}]
+    cases += [{"judge": by_others, "screen": lambda _: 0.0}]
+    found = [fitted(**case) for case in cases]
+    monkeypatch.setattr(search, "_ROUNDS", 0)
+    for case, means in zip(cases, found, strict=True):
+        np.testing.assert_array_equal(means, fitted(**case))
+
+
 def test_best_starts__keep_a_third_of_the_rows_apart_where_none_judge() -> None:
     recorder, X = Recorder(), np.random.default_rng(0).normal(size=(90, 1))
     searched(X, recorder.steps(), exchange=True)
@@ -157,9 +177,11 @@ def test_best_starts__spare_no_rows_where_few_are_distinct() -> None:
     assert len(recorder.kinds) == 30
     assert len(recorder.rows[0]) == 120
     many = np.repeat(X, 50, axis=0)  # a sample of them would have too few, too
-    recorder = Recorder()
-    searched(many, recorder.steps(), exchange=True)
-    assert len(recorder.rows[0]) == 6000
+    for judge in (None, number):
+        recorder = Recorder()
+        searched(many, recorder.steps(judge), exchange=True)
+        assert len(recorder.rows[0]) == 6000
+        assert len(recorder.kinds) == 30
 
 
 @pytest.mark.parametrize(("judge", "count"), [(number, 3000), (None, 3000)])

@@ -127,6 +127,17 @@ def test_merged_components__are_those_that_share_most_of_their_rows() -> None:
         assert gain == pytest.approx(fall)
 
 
+def test_merged_components__are_two_where_none_share_rows() -> None:
+    X = np.repeat([[0.0], [1e3], [2e3]], 20, axis=0)
+    means = np.array([[0.0], [1e3], [2e3]])
+    mixture = mixture_from_covariances("diag", np.full(3, 1 / 3), means, np.ones((3, 1)))
+    rows = split_merge._Rows(
+        X, np.full(60, 1 / 60), score_samples(mixture, X), responsibilities(mixture, X).T
+    )
+    pairs = split_merge._merged(mixture, rows).of
+    assert (pairs[:, 0] < pairs[:, 1]).all()
+
+
 def test_new_components__are_those_of_the_formula(monkeypatch: pytest.MonkeyPatch) -> None:
     """Halves of a component, and EM of one component beside a mixture that stays as it is."""
     monkeypatch.setattr(split_merge, "_HALVINGS", 1)
