@@ -235,11 +235,15 @@ def _mixtures() -> dict[str, str]:
             f"mixtures_won{end}": f"{sum(mean > width for mean, width in gains)}",
             f"mixtures_lost{end}": f"{sum(-mean > width for mean, width in gains)}",
         }
-        peer = [_number(cell) for cell in _columns("mixtures", "gain over scikit-learn", size)]
-        found |= {
-            f"mixtures_peer_least{end}": f"{min(peer):.2f}",
-            f"mixtures_peer_most{end}": f"{max(peer):.2f}",
-        }
+        for peer, head in (
+            ("peer", "gain over scikit-learn"),
+            ("alone", "gain over uniform alone"),
+        ):
+            over = [_number(cell) for cell in _columns("mixtures", head, size)]
+            found |= {
+                f"mixtures_{peer}_least{end}": f"{min(over):.2f}",
+                f"mixtures_{peer}_most{end}": f"{max(over):.2f}",
+            }
     fitted, whole = (
         [_number(cell) for cell in _columns("mixtures", head, "10,000")]
         for head in ("coreset", "scikit-learn, all rows")
