@@ -221,7 +221,9 @@ def fit_mixture(
             n_starts = 1 if initial.complete else int(n_init)
             found = [starting(points, u, None) for _ in range(n_starts)]
             runs = [run(fit_before_steps(one), max_iter) for one in found]
-        best = max(runs, key=lambda fit: judge(fit.mixture) if judge else fit.lower_bound)
+        best = runs[0]
+        if len(runs) > 1:
+            best = max(runs, key=lambda fit: judge(fit.mixture) if judge else fit.lower_bound)
     if max_iter > 0 and not best.converged:
         warnings.warn(
             # As scikit-learn says it, to those who filter its warnings.

@@ -20,6 +20,7 @@ from daskcoreset.solvers.mixture.model import (
     Mixture,
     component_densities,
     mixture_from_covariances,
+    posterior,
     variances_of,
 )
 from daskcoreset.solvers.mixture.steps import (
@@ -50,7 +51,8 @@ _REGULARISATION = 1e-6
 # Numbers in the covariances of new components, 128 MiB.
 _MAX_NUMBERS = 2**24
 
-# Logarithms of densities below are all alike, and of ratios above; what logarithms are taken of.
+# Densities of rows have this logarithm at least, ratios that one at most; and what is added to
+# what logarithms are taken of.
 _LOWEST, _LARGEST_LOG = -1e30, 700.0
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -159,19 +161,15 @@ def exchanges(
     the pairs that are merged; Verbeek, Vlassis and Kröse (2003), Efficient Greedy Learning of
     Gaussian Mixture Models, for new components and their partial EM.
     """
-    logs = np.maximum(component_densities(mixture, X), _LOWEST)
-    with np.errstate(divide="ignore"):  # a component may have weight zero
-        joint = logs + np.log(mixture.weights)[:, np.newaxis]
-    density = np.logaddexp.reduce(joint, axis=0)
-    rows = _Rows(X, shares, density, np.exp(joint - density))
+    density, responsibility = posterior(mixture, X)
+    rows = _Rows(X, shares, np.maximum(density, _LOWEST), responsibility)
     new = _new(mixture, rows, reg_covar, rng)
     merged = _merged(mixture, rows)
-    best_new = new.best(_BEST_NEW)
     found: list[tuple[float, int, int]] = []
     for pair in merged.best(_BEST_MERGED).tolist():
         rest = _rest(rows, merged.of[pair]) + merged.weights[pair] * merged.ratios[pair]
-        gains = _mixed(new.weights[best_new], rest, new.ratios[best_new]) @ shares
-        found += [(gain, pair, one) for gain, one in zip(gains, best_new.tolist(), strict=True)]
+        gains = _mixed(new.weights, rest, new.ratios) @ shares
+        found += [(gain, pair, one) for one, gain in enumerate(gains)]
     proposed: dict[tuple[int, int], Mixture] = {}
     for _, pair, one in sorted(found, reverse=True):
         key = (pair, int(new.of[one]))  # halves of one component are much the same
