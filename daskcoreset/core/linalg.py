@@ -20,11 +20,9 @@ if TYPE_CHECKING:
 # Numbers held at a time, 1 MiB in float64: n x k matrices are never formed.
 _TILE_NUMBERS = 2**17
 
-# Multiplications per call of BLAS; OpenBLAS spreads larger products over threads.
-_BLAS_NUMBERS = 2**18
-
-# Rows of a product that are worth a call.
-_BLAS_ROWS = 32
+# Multiplications of a product of matrices, not of vectors, up to which OpenBLAS takes one thread
+# unasked: to ask takes a tenth of a millisecond.
+_MAX_ALONE = 2**18
 
 
 def tiles(n_rows: int, width: int) -> Iterator[slice]:
@@ -64,24 +62,17 @@ def rows_at(points: Any, positions: Any) -> Any:
 def product(left: FloatArray, right: FloatArray) -> FloatArray:
     """Matrix product whose bits do not depend on the number of threads.
 
-    It is cut into pieces that BLAS gives to one thread. They stay in the cache, so that
-    this costs no time.
-
     Examples
     --------
     >>> product(np.eye(2), np.array([[1.0, 2.0], [3.0, 4.0]]))
     array([[1., 2.],
            [3., 4.]])
     """
-    inner, width = right.shape
-    columns = min(width, max(1, _BLAS_NUMBERS // (_BLAS_ROWS * inner)))
-    rows = max(1, _BLAS_NUMBERS // (inner * columns))
-    out = np.empty((len(left), width))
-    for column in range(0, width, columns):
-        panel = right[:, column : column + columns]
-        for row in range(0, len(left), rows):
-            piece = left[row : row + rows]
-            out[row : row + rows, column : column + columns] = piece @ panel
+    if min(len(left), right.shape[1]) > 1 and len(left) * right.size <= _MAX_ALONE:
+        out: FloatArray = left @ right
+    else:
+        with one_thread():
+            out = left @ right
     return out
 
 
@@ -362,34 +353,15 @@ def _largest_of(dtype: Any, limit: float) -> tuple[Any, int]:
     return largest, int(largest.view(_BITS[dtype][1]))
 
 
-# Rows, columns and terms of a piece: 2**18 multiplications, the most for one thread.
-_SIDE = 64
+# Rows that are worth a call of BLAS.
+_FEWEST = 64
 
 # Numbers that wait in all sums of a block: 8 MiB, so that their own are seldom gone through.
 _WAITING = 2**20
 
 
-def thin_product(left: FloatArray, right: FloatArray) -> FloatArray:
-    """Product with a matrix of few columns.
-
-    One column alone would be a product of a matrix and a vector, for which BLAS has other
-    limits; a column of zeros beside it costs little.
-
-    Examples
-    --------
-    >>> thin_product(np.eye(2), np.array([[1.0], [2.0]]))
-    array([[1.],
-           [2.]])
-    """
-    if right.shape[1] > 1:
-        return product(left, right)
-    return product(left, np.concatenate([right, np.zeros_like(right)], axis=1))[:, :1]
-
-
 def gram_of(rows: FloatArray) -> FloatArray:
     """Product of the transpose of rows with them, of shape (r, r).
-
-    Only one half is computed.
 
     Examples
     --------
@@ -397,16 +369,8 @@ def gram_of(rows: FloatArray) -> FloatArray:
     array([[1., 2.],
            [2., 4.]])
     """
-    n, r = rows.shape
-    out = np.zeros((r, r))
-    for i in range(0, r, _SIDE):
-        first = slice(i, i + _SIDE)
-        for j in range(i, r, _SIDE):
-            second = slice(j, j + _SIDE)
-            block = out[first, second]
-            for k in range(0, n, _SIDE):
-                block += rows[k : k + _SIDE, first].T @ rows[k : k + _SIDE, second]
-            out[second, first] = block.T
+    with one_thread():
+        out: FloatArray = rows.T @ rows
     return out
 
 
@@ -433,7 +397,7 @@ class GramSum:
     def __init__(self, width: int, beside: int = 1) -> None:
         self._sum = np.zeros((width, width))
         waiting = _WAITING // (width * beside)
-        self._rows = np.empty((waiting if waiting >= _SIDE else 0, width))
+        self._rows = np.empty((waiting if waiting >= _FEWEST else 0, width))
         self._filled = 0
 
     def add(self, rows: FloatArray) -> None:

@@ -15,7 +15,7 @@ from daskcoreset.build import default_size
 from daskcoreset.core.blocks import Block, InvalidRow, no_weight_error
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.linalg import tiles
+from daskcoreset.core.linalg import one_thread, tiles
 from daskcoreset.core.moments import merge_scatters, scatter_of, scatter_of_block
 from daskcoreset.core.points import deduplicate, spread_out
 from daskcoreset.core.random import RandomState
@@ -65,6 +65,7 @@ def _labels(solution: HardClustering | SoftClustering, points: Points) -> AnyArr
     return solution.labels(points).astype(np.int32)
 
 
+@one_thread()
 def _divergences(solution: HardClustering | SoftClustering, points: Points) -> AnyArray:
     centers = solution.centers
     divergences = np.empty((points.shape[0], len(centers)), dtype=points.dtype)

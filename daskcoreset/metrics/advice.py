@@ -285,7 +285,7 @@ def advise(
     Warns
     -----
     CoresetWarning
-        If a mixture has more parameters than the budget has rows.
+        If a mixture, or a linear model, has more parameters than the budget has rows.
 
     Raises
     ------
@@ -320,9 +320,7 @@ def advise(
             X, y, plan_of, parts, size=size, seed=seed, progress=progress,
             rows_only=representatives == "rows" or y is not None, **data,
         )  # fmt: skip
-        if plan_of.in_nats:
-            drawn = min(size, trials.n_rows)
-            _warn_of_parameters(parts or 1, trials.pilot.n_features, drawn)
+        _warn_of_parameters(plan_of, parts or 1, trials.pilot.n_features, size, trials.n_rows)
         sizes = [size] if epsilon is None else [max(1, size // part) for part in (8, 4, 2, 1)]
         for rows in sizes:
             trials = Trials(trials.pilot, trials.task, parts, rows, trials.n_rows, seed)
@@ -377,15 +375,25 @@ def _check_task(task: str, needs: Task, y: Any, n_clusters: Any) -> None:
         as_int("n_clusters", n_clusters)
 
 
-def _warn_of_parameters(n_components: int, n_features: int, size: int) -> None:
-    count = count_parameters("full", n_components, n_features)
-    if count > size:
+def _warn_of_parameters(
+    task: Task, n_components: int, n_features: int, size: int, n_rows: int
+) -> None:
+    if task.in_nats:
+        what = f"a mixture of {counted(n_components, 'component')} with full covariances"
+        count = count_parameters("full", n_components, n_features)
+        others = (
+            ' CoresetGaussianMixture with covariance_type="diag" needs fewer rows, and is not what '
+            "is compared here."
+        )
+    elif task.labels and size < n_rows:  # of all rows the solution is that of the data
+        what, count, others = "a linear model", n_features + 1, ""
+    else:
+        return
+    if count > (drawn := min(size, n_rows)):
         warn_user(
-            f"a mixture of {counted(n_components, 'component')} with full covariances in "
-            f"{counted(n_features, 'column')} has {count:,} parameters, more than "
-            f"{counted(size, 'row')}: it learns them by heart, by whatever construction, and "
-            f"errors are large; pass a larger budget, or fewer columns. CoresetGaussianMixture "
-            f'with covariance_type="diag" needs fewer rows, and is not what is compared here.'
+            f"{what} in {counted(n_features, 'column')} has {count:,} parameters, more than "
+            f"{counted(drawn, 'row')}: it learns them by heart, by whatever construction, and "
+            f"errors are large; pass a larger budget, or fewer columns.{others}"
         )
 
 
@@ -483,7 +491,11 @@ def _compared(
         found[one.name] = Compared(one.name, mean, low, high, own, 0, remark)
     uniform = candidates[-1]
     own_error = found[chosen.name].coreset_error
-    enough = uniform in (chosen, *equals) and found["uniform"].coreset_error <= _CLOSE * own_error
+    enough = (
+        uniform in (chosen, *equals)
+        and np.isfinite(own_error)  # else no sample of this size is
+        and found["uniform"].coreset_error <= _CLOSE * own_error
+    )
     return found, chosen, enough
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -17,7 +17,6 @@ from daskcoreset.core.linalg import (
     product,
     ridge_coefficients,
     spread_directions,
-    thin_product,
     tiles,
 )
 from daskcoreset.core.moments import Scatter, merge_scatters, scatter_of
@@ -42,6 +41,8 @@ _MAX_WORK = 3e8
 # Draws of which the best is kept, at most, and products of a Newton step of the raking of them all.
 _MAX_DRAWS = 4
 _MAX_TRIED = 2e7
+
+_MOMENTS = "second moments"
 
 # How many times as far from the data as those of unbiased weights second moments may be where they
 # are no targets: so far they are after raking with light tails, by chance.
@@ -99,6 +100,9 @@ class LeastSquaresDesign(SamplingDesign[Scatter]):
         del draw_index
         if self.variant == "systematic" or not len(rows):
             return Calibrated(weights)
+        ladder = self._ladder(len(summary.mean) - 1, len(rows))
+        if not ladder:  # in hundreds of columns what follows takes seconds
+            return rake_all(rows.weights, weights, summary.weight, {}, ladder)
         every = _about(summary, intercept=self.intercept)
         d, scatter = len(every.mean) - 1, every.matrix
         gaps = dense(with_targets(rows)) - every.mean
@@ -127,20 +131,21 @@ class LeastSquaresDesign(SamplingDesign[Scatter]):
             return Target(points[:, first] * points[:, second], totals[first, second])
 
         def squares() -> Target:
-            totals = np.einsum("ij,ik,kj->j", root, scatter[:d, :d], root)
-            return Target(np.square(points), totals)
+            return Target(np.square(points), _diagonal(scatter[:d, :d], root))
 
-        targets: dict[str, Callable[[], Target]] = {"gradient": gradient}
-        if self.intercept:
-            targets["means"] = means
-        ladder = [tuple(targets)[:count] for count in range(len(targets), 0, -1)]
-        if _n_sums(d, len(rows)) > 2 * d + 2:
-            targets["second moments"] = moments
-            ladder.insert(0, tuple(targets))
-        if len(rows) < _ROWS_PER_SUM * (2 * d + 2):
-            ladder = [("gradient",)] if len(rows) >= 2 * (d + 1) else []
-        kept = {} if "second moments" in targets else {"squares": squares}
+        targets = {"gradient": gradient, "means": means, _MOMENTS: moments}
+        kept = {} if _MOMENTS in ladder[0] else {"squares": squares}
         return rake_all(rows.weights, weights, summary.weight, targets, ladder, kept)
+
+    def _ladder(self, d: int, size: int) -> list[tuple[str, ...]]:
+        """Return sets of targets to try in turn, by columns and rows; none of too few rows."""
+        few = 2 * d + 2
+        if size < _ROWS_PER_SUM * few:
+            return [("gradient",)] if size >= few else []
+        ladder = [("gradient", "means"), ("gradient",)][not self.intercept :]
+        if _n_sums(d, size) > few:
+            ladder.insert(0, (*ladder[0], _MOMENTS))
+        return ladder
 
 
 def too_many_columns(n_features: int) -> str | None:
@@ -170,20 +175,23 @@ def rake_all(  # noqa: PLR0917 - all but the last are always given
     Where those are given, and not all is met so, all rows are raked if more is met then: of a rare
     category, say, of which nearly all rows are certain, the others alone can carry no sum.
     """
+    makers = {**targets, **(kept or {})}
+    # Made once, though all rows may be raked after some.
+    target_of = cache(lambda name: makers[name]())
 
     def raked(moved: AnyArray, left: float) -> Calibrated:
-        def of_moved(make: Callable[[], Target]) -> Target:
+        def of_moved(name: str) -> Target:
             """Return what the rows that stay as they are leave of a target."""
-            features, totals = make()
+            features, totals = target_of(name)
             return Target(features[moved], totals - weights[~moved] @ features[~moved])
 
         found = calibrate_classes(
             weights[moved],
             np.zeros(int(moved.sum()), dtype=np.int64),
             np.array([left]),
-            {name: partial(of_moved, make) for name, make in targets.items()},
+            {name: partial(of_moved, name) for name in targets},
             ladder,
-            kept={name: partial(map, of_moved, [make]) for name, make in (kept or {}).items()},
+            kept={name: partial(map, of_moved, [name]) for name in kept or {}},
             slack=_SPOILT,
         )
         every = weights.copy()
@@ -215,6 +223,11 @@ def _about(scatter: Scatter, *, intercept: bool) -> Scatter:
         return scatter
     matrix = scatter.matrix + scatter.weight * np.outer(scatter.mean, scatter.mean)
     return Scatter(scatter.weight, np.zeros_like(scatter.mean), matrix)
+
+
+def _diagonal(matrix: FloatArray, root: FloatArray) -> FloatArray:
+    """Diagonal of R^T M R."""
+    return np.asarray((root * product(matrix, root)).sum(axis=0))
 
 
 def _residual(matrix: FloatArray, coef: FloatArray) -> float:
@@ -383,7 +396,7 @@ def leverages_and_products(
         for part, gaps in gaps_of(points, weights, center):
             out[part] = np.square(product(gaps, root)).sum(axis=1)
             if len(vectors):
-                products[part] = thin_product(gaps, columns)
+                products[part] = product(gaps, columns)
     # About the mean the entry of one stands at right angles to all columns.
     return out + 1.0 / scatter.weight if intercept else out, products
 
@@ -403,10 +416,9 @@ def total_leverage(local: Scatter, scatter: Scatter, *, intercept: bool) -> floa
     if local.weight == 0.0:
         return 0.0
     center, root = _whitening(scatter, intercept=intercept)
-    # The trace of R^T M R, M the block's scatter about the center of all rows.
+    # M is the block's scatter about the center of all rows.
     gap = local.mean - center
-    matrix = local.matrix + local.weight * np.outer(gap, gap)
-    total = float(np.einsum("ij,ik,kj->", root, matrix, root))
+    total = float(_diagonal(local.matrix + local.weight * np.outer(gap, gap), root).sum())
     return total + local.weight / scatter.weight if intercept else total
 
 

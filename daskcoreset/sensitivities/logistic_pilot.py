@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskcoreset.core.blocks import Block, class_codes
-from daskcoreset.core.linalg import is_narrow, product, thin_product, tiles
+from daskcoreset.core.linalg import is_narrow, product, tiles
 from daskcoreset.core.moments import Scatter, merged_mean, moments_of
 from daskcoreset.core.sampling import StratifiedReservoir
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
@@ -230,7 +230,7 @@ def _products(block: Block, pilot: LogisticPilot) -> FloatArray:
         return found[1]
     out = np.empty((len(block), len(pilot.coef)))
     for rows, tile in gaps_of(block.points, block.weights, pilot.origin):
-        out[rows] = thin_product(tile, np.ascontiguousarray(pilot.coef.T))
+        out[rows] = product(tile, np.ascontiguousarray(pilot.coef.T))
     return out
 
 

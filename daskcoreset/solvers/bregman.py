@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
-from daskcoreset.core.linalg import dense, tiles
+from daskcoreset.core.linalg import dense, one_thread, tiles
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.sampling import draw_with_replacement
 from daskcoreset.core.typing import FloatArray, IndexArray, Points
@@ -192,6 +192,7 @@ def _mean(rows: FloatArray, weights: FloatArray) -> FloatArray:
     return np.asarray(np.average(rows, axis=0, weights=weights))
 
 
+@one_thread()
 def _potentials(rows: Rows, centers: FloatArray) -> FloatArray:
     out = np.empty((len(rows.points), len(centers)))
     for part in tiles(len(rows.points), rows.points.shape[1]):

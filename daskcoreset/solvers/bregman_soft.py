@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.linalg import product, tiles
+from daskcoreset.core.linalg import one_thread, product, tiles
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import FloatArray, IndexArray, Points
 from daskcoreset.solvers.bregman import Rows, bregman_hard, check_options, descend, prepare
@@ -194,6 +194,7 @@ def _expectation_maximisation(
     return SoftClustering(rows.divergence, centers, state.mixing, state.cost, n_iter, converged)
 
 
+@one_thread()
 def _sums(rows: Rows, centers: FloatArray, mixing: FloatArray) -> _Sums:
     cost, totals, sums = 0.0, np.zeros(len(centers)), np.zeros(centers.shape)
     for part, costs, shares in _expectation(rows.divergence, rows.points, centers, mixing):

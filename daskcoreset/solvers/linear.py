@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.linalg import one_thread
+from daskcoreset.core.linalg import gram_of, one_thread
 from daskcoreset.core.typing import FloatArray
 
 # Widths h of the rounding, one after the other; each starts where the last one ended.
@@ -277,12 +277,13 @@ class _Problem:
         d = self.rows.shape[1]
         band = np.flatnonzero((slope > 0.0) & (slope < 1.0))
         hessian = np.zeros((d + self.intercept,) * 2)
-        for tile in _tiles(len(band), d, 2**16):
-            rows, u = self.rows[band[tile]], self.weights[band[tile]] / (2.0 * width)
-            heavy = rows * u[:, np.newaxis]
-            hessian[:d, :d] += heavy.T @ rows
+        for tile in _tiles(len(band), d, max(2**16, 2 * d * d)):
+            u = self.weights[band[tile]] / (2.0 * width)
+            root = np.sqrt(u)
+            rows = self.rows[band[tile]] * root[:, np.newaxis]
+            hessian[:d, :d] += gram_of(rows)
             if self.intercept:
-                hessian[d, :d] += heavy.sum(axis=0)
+                hessian[d, :d] += root @ rows
                 hessian[d, d] += u.sum()
         if self.intercept:
             hessian[:d, d] = hessian[d, :d]

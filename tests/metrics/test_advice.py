@@ -236,6 +236,30 @@ def test_advise__warns_of_mixtures_with_more_parameters_than_rows() -> None:
         advise(X, budget=181, **asked)
 
 
+@pytest.mark.parametrize("task", ["classification", "svm", "regression"])
+def test_advise__warns_of_linear_models_with_more_parameters_than_rows(task: str) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 40))
+    y = X[:, 0] + rng.normal(size=300)
+    asked: Any = {"y": y if task == "regression" else y > 0, "task": task, "random_state": 0}
+    with pytest.warns(CoresetWarning, match="model in 40 columns has 41 parameters, more than 40 "):
+        advise(X, budget=40, **asked)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        advise(X, budget=41, **asked)
+        advise(X[:35], **{**asked, "y": asked["y"][:35]})  # all rows
+
+
+def test_advise__uniform_is_not_enough_where_no_error_is_finite() -> None:
+    """Of fewer rows than columns all are fitted exactly, and no coreset of fewer has that fit."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(100, 120)), rng.normal(size=100)
+    with pytest.warns(CoresetWarning, match="has 121 parameters"):
+        advice = advise(X, y, task="regression", budget=50, random_state=0)
+    assert np.isinf(advice.error)
+    assert not advice.uniform_is_enough
+
+
 @pytest.mark.parametrize("budget", [40, 400])
 def test_advise__mixtures_of_equal_rows_have_no_error(budget: int) -> None:
     advice = advise(np.ones((500, 3)), task="mixture", n_clusters=3, budget=budget, random_state=0)

@@ -10,7 +10,7 @@ import numpy as np
 
 from daskcoreset.core.blocks import Block, InvalidRow, find_bad_label, labels_of
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.core.linalg import thin_product
+from daskcoreset.core.linalg import one_thread, product
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.estimators.kernel.kernels import KernelMap
 from daskcoreset.estimators.kernel.losses import MarginLoss
@@ -65,12 +65,13 @@ class KernelCost(Objective[FloatArray]):
         """Return the penalty."""
         return 0.5 * float(squared_norms(self.core.gram(), solution).sum())
 
+    @one_thread()
     def losses(self, block: Block, solution: FloatArray) -> FloatArray:
         """Losses of the rows, over all problems, times lambda / M."""
         out = np.empty(len(block))
         signs = signs_of(labels_of(block), self.classes)
         for part, values, _ in self.core.tiles(block.points):
-            margins = signs[part] * thin_product(values, solution)
+            margins = signs[part] * product(values, solution)
             out[part] = self.loss.value(margins).sum(axis=1)
         return self.factor * out
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daskcoreset.core.linalg import one_thread, thin_product
+from daskcoreset.core.linalg import one_thread, product
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.estimators.classifier import DecisionFunction
 from daskcoreset.estimators.kernel.kernels import UNIT, KernelMap
@@ -73,11 +73,12 @@ class KernelDecision(DecisionFunction):
     beta: FloatArray
     classes: AnyArray
 
+    @one_thread()
     def values(self, points: Points) -> FloatArray:
         """Decision values of rows."""
         values = np.empty((points.shape[0], self.beta.shape[1]))
         for part, kernel_values, _ in self.core.tiles(points):
-            values[part] = thin_product(kernel_values, self.beta)
+            values[part] = product(kernel_values, self.beta)
         return values
 
     def predict(self, points: Points) -> AnyArray:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from daskcoreset.core.blocks import Block, concatenate, labels_of
-from daskcoreset.core.linalg import GramSum, one_thread, thin_product
+from daskcoreset.core.linalg import GramSum, one_thread, product
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import draw_with_replacement
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
@@ -181,6 +181,7 @@ class ObjectiveTerms:
         )
 
 
+@one_thread()
 def evaluate_block(block: Block, block_index: int, query: ObjectiveQuery) -> ObjectiveTerms:
     """Evaluate the rows of one block, in tiles."""
     r, k = query.beta.shape
@@ -246,8 +247,8 @@ class _Tile:
 
     def add_losses(self) -> FloatArray:
         query, sums = self.query, self.sums
-        margins = self.signs * thin_product(self.values, query.beta)
-        moved = None if query.move is None else self.signs * thin_product(self.values, query.move)
+        margins = self.signs * product(self.values, query.beta)
+        moved = None if query.move is None else self.signs * product(self.values, query.move)
         for i, t in enumerate(query.lengths):
             margins_on_line = margins if moved is None or t == 1.0 else margins - (1.0 - t) * moved
             sums.losses[i] += self.total(query.loss.value(margins_on_line))
@@ -262,7 +263,7 @@ class _Tile:
         a = self.signs * self.query.loss.slope(margins) * self.weights[:, np.newaxis]
         gradient = self.sums.gradient
         if self.query.gradient == "rows":
-            gradient[:] += thin_product(self.values.T, a)
+            gradient[:] += product(self.values.T, a)
             return
         for k in range(a.shape[1]):
             gradient[:, k] += np.bincount(self.cells, a[:, k], len(gradient))  # type: ignore[arg-type] # there are cells

@@ -67,6 +67,7 @@ class Sample:
     all_rows: bool
 
     @classmethod
+    @one_thread()
     def of(
         cls,
         block: Block,

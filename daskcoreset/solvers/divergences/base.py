@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from daskcoreset.core.blocks import InvalidRow
-from daskcoreset.core.linalg import dense, tiles
+from daskcoreset.core.linalg import dense, one_thread, tiles
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
 # A difference below this share of its terms has lost more than four digits.
@@ -202,6 +202,7 @@ class Divergence(ABC):
             out[i, j] = self.between(rows[i], centers[j])
         return out
 
+    @one_thread()
     def nearest(self, points: Points, centers: FloatArray) -> tuple[IndexArray, FloatArray]:
         """Center of smallest divergence for every row, and the divergence to it.
 

@@ -108,14 +108,14 @@ def fit_mixture(
         With 0 the starting point is returned.
     n_init : int or "auto", default=1
         Starts, of which the one with the largest bound is kept, or see `judge`. One is made when
-        the start is given in full. "auto" searches first, on a sample of more than 3,000 rows:
-        twelve starts, by `init_params` and by "k-means++" in turns, of which four go on after ten
-        iterations and two after forty; in these, pairs of components are merged and others split,
-        for as long as rows that were not fitted find it better. From both EM goes on, on all rows.
-        Iterations of the search are not counted; runs that fail are left out as long as others do
-        not. Where initial parameters are given in part, or rows are fewer than thirty for each
-        component and `judge` is None, components stay, and thirty starts are made. Of more than
-        fifty components less is searched, in proportion.
+        the start is given in full, and by "auto" of one component. "auto" searches first, on a
+        sample of more than 3,000 rows: twelve starts, by `init_params` and by "k-means++" in turns,
+        of which four go on after ten iterations and two after forty; in these, pairs of components
+        are merged and others split, for as long as rows that were not fitted find it better. From
+        both EM goes on, on all rows. Iterations of the search are not counted; runs that fail are
+        left out as long as others do not. Where initial parameters are given in part, or rows are
+        fewer than thirty for each component and `judge` is None, components stay, and thirty
+        starts are made. Of more than fifty components less is searched, in proportion.
     init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
         How the first responsibilities are found; see `start_mixture`. The default is that
         of scikit-learn.
@@ -211,14 +211,15 @@ def fit_mixture(
             return _iterate(rows, weights, begun, limit, **few).mixture
 
         judge, screen = _about(center, judge), _about(center, screen)
-        if auto and not initial.complete:
+        if auto and not initial.complete and k > 1:
             steps = Steps(starting, iterated, judge, screen or judge, k, tol, reg_covar)
-            exchange = initial.free and k > 1 and max_iter > 0
+            exchange = initial.free and max_iter > 0
             search_rng = np.random.default_rng(resolve_seed(rng))
             found = best_starts(points, u, steps, search_rng, exchange=exchange)
             runs = possible([partial(run, fit_before_steps(one), max_iter) for one in found])
         else:
-            n_starts = 1 if initial.complete else int(n_init)
+            # By default these are fits of one component, which end in the same.
+            n_starts = 1 if auto or initial.complete else int(n_init)
             found = [starting(points, u, None) for _ in range(n_starts)]
             runs = [run(fit_before_steps(one), max_iter) for one in found]
         best = runs[0]

@@ -13,6 +13,7 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.solvers.mixture import em, search
 from daskcoreset.solvers.mixture.em import fit_mixture
+from daskcoreset.solvers.mixture.init import start_mixture
 from daskcoreset.solvers.mixture.model import Mixture, mixture_from_covariances, score_samples
 from daskcoreset.solvers.mixture.search import Steps, best_starts, possible
 
@@ -210,6 +211,18 @@ def test_possible__leaves_out_what_fails() -> None:
         possible([failing, other])
     with pytest.raises(ZeroDivisionError):
         possible([lambda: 1 // 0])
+
+
+@pytest.mark.parametrize("n_init", [1, "auto"])
+def test_search__of_one_component_is_one_start(
+    monkeypatch: pytest.MonkeyPatch, n_init: Any
+) -> None:
+    start = Mock(side_effect=start_mixture)
+    monkeypatch.setattr(em, "start_mixture", start)
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    fit = fit_mixture(X, n_init=n_init, random_state=0)
+    np.testing.assert_allclose(fit.mixture.means, [X.mean(axis=0)])
+    assert start.call_count == 1
 
 
 def test_search__ends_where_exchanges_are_singular(monkeypatch: pytest.MonkeyPatch) -> None:
