@@ -14,10 +14,10 @@ import numpy as np
 
 from daskcoreset.core.boxes import Box
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.core.linalg import first_nonfinite_row, row_sums, rows_at, unit_rows
+from daskcoreset.core.linalg import first_nonfinite_row, in_single, row_sums, rows_at, unit_rows
 from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Metric, Points
-from daskcoreset.core.validation import a_type, column_shown, is_real
+from daskcoreset.core.validation import a_type, column_shown, is_half, is_real
 
 T = TypeVar("T")
 
@@ -469,7 +469,10 @@ def _plain(array: Any, dtype: np.dtype[Any]) -> AnyArray:
         masked: Any = array.astype(dtype)
         array = masked.filled(np.nan)
     # asarray turns pandas blocks, subclasses and foreign byte orders into plain memory.
-    return np.require(np.asarray(array), dtype, ["C", "A"])
+    plain = np.asarray(array)
+    if dtype == np.float32 and is_half(plain.dtype):
+        return in_single(plain)
+    return np.require(plain, dtype, ["C", "A"])
 
 
 def plain_labels(labels: AnyArray) -> AnyArray:

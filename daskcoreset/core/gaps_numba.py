@@ -2,7 +2,7 @@
 
 Some rows at a time lie beside one another in float64, so that sums over pairs of columns need no
 copy of the data; rows of weight zero, which may hold anything, have gaps of zero. Up to some
-hundred columns that is faster than BLAS in pieces for one thread. As in `rowwise_numba` bits depend
+hundred columns that is faster than BLAS with one thread. As in `rowwise_numba` bits depend
 neither on the number of threads nor on the scheduler.
 """
 

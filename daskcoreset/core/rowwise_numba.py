@@ -289,11 +289,11 @@ def inner_products(points: AnyArray, vectors: FloatArray, out: FloatArray) -> No
 
 
 @part(ROW_SUMS)
-def _squares(values: AnyArray, start: int, stop: int, scale: float) -> float:
+def _squares(row: AnyArray, scale: float) -> float:
     """Sum of squares, in units of `scale`."""
     total = 0.0
-    for j in range(start, stop):
-        ratio = np.float64(values[j]) / scale
+    for j in range(row.shape[0]):
+        ratio = np.float64(row[j]) / scale
         total += ratio * ratio
     return total
 
@@ -304,26 +304,27 @@ def unit_rows(
 ) -> None:
     """Fill `out` with rows of length one, and `lengths` with what they were; see `linalg`."""
     for i in range(lengths.shape[0]):
-        start, stop = bounds[i], bounds[i + 1]
+        # Numbers of a slice, which count from zero, are several at a time.
+        row, unit = values[bounds[i] : bounds[i + 1]], out[bounds[i] : bounds[i + 1]]
         scale, total = 1.0, 0.0
-        for j in range(start, stop):
-            total += np.float64(values[j]) * np.float64(values[j])
+        for j in range(row.shape[0]):
+            total += np.float64(row[j]) * np.float64(row[j])
         if not 1e-280 < total < 1e280:  # squares that vanish or overflow, zeros, NaN
             largest = 0.0
-            for j in range(start, stop):
-                largest = max(largest, abs(np.float64(values[j])))
+            for j in range(row.shape[0]):
+                largest = max(largest, abs(np.float64(row[j])))
             if largest > 0.0:
-                scale, total = largest, _squares(values, start, stop, largest)
+                scale, total = largest, _squares(row, largest)
         length = np.sqrt(total)
         lengths[i] = scale * length
         # As it is: of zeros, of length one, and of NaN or infinity, which are found where they are.
         if not 0.0 < length < np.inf or (scale == 1.0 and abs(total - 1.0) <= slack):
-            out[start:stop] = values[start:stop]
+            unit[:] = row
             continue
         factor = 1.0 / length
         if scale != 1.0:
-            for j in range(start, stop):
-                out[j] = np.float64(values[j]) / scale * factor
+            for j in range(row.shape[0]):
+                unit[j] = np.float64(row[j]) / scale * factor
             continue
-        for j in range(start, stop):
-            out[j] = np.float64(values[j]) * factor
+        for j in range(row.shape[0]):
+            unit[j] = np.float64(row[j]) * factor

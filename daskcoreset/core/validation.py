@@ -251,6 +251,17 @@ def is_real(dtype: Any) -> bool:
     return bool(dtype.kind in "biuf") or dtype.name == "bfloat16"
 
 
+def is_half(dtype: Any) -> bool:
+    """Whether a dtype is float16, or bfloat16 of ml_dtypes, in the byte order of the machine.
+
+    Examples
+    --------
+    >>> is_half(np.dtype("f2")), is_half(np.dtype("f2").newbyteorder())
+    (True, False)
+    """
+    return bool(dtype == np.float16 or dtype.name == "bfloat16")
+
+
 def is_number(value: Any) -> bool:
     """Whether a value is a real number; booleans are not."""
     return isinstance(value, numbers.Real) and not isinstance(value, (bool, np.timedelta64))

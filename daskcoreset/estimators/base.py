@@ -50,10 +50,11 @@ from daskcoreset.core.errors import (
     InvalidTypeError,
     warn_user,
 )
+from daskcoreset.core.linalg import in_single
 from daskcoreset.core.portfolio import Portfolio
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
-from daskcoreset.core.validation import a_type, how_to_select, is_real, names_apart, shown
+from daskcoreset.core.validation import a_type, how_to_select, is_half, is_real, names_apart, shown
 from daskcoreset.estimators.labelled import frame_names, is_frame, lazy_series, series_in_memory
 from daskcoreset.estimators.scoring import accuracy
 from daskcoreset.execution.engine import map_rows
@@ -505,14 +506,14 @@ def validate_rows(
     X = in_one_table(X)
     if target:
         _check_labels(estimator, y)
-    # The first is what all other dtypes become: float16 needs no float64, as out of core.
-    floats = FLOATS[::-1] if getattr(X, "dtype", None) == np.float16 else FLOATS
+    if type(X) is np.ndarray and is_half(X.dtype):  # other dtypes become float64
+        X = in_single(X)
     with refuse_as("X" if y is None else "X or y"):
         # Rows that are not finite are found below, by their number and column.
         checks = {**checks, "ensure_all_finite": False}
         try:
             checked = validate_data(
-                estimator, X, **target, dtype=floats, accept_sparse=sparse, **checks
+                estimator, X, **target, dtype=FLOATS, accept_sparse=sparse, **checks
             )
         except (TypeError, ValueError) as error:
             if re.search(r"convert|cast|argument must be|promoted", str(error)):

@@ -1,17 +1,29 @@
-"""Products: the same bits on any number of threads, in tiles and in pieces."""
+"""Products, with the same bits on any number of threads; half precision made single."""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from unittest.mock import Mock
 
+import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from daskcoreset.core import linalg
-from daskcoreset.core.linalg import inner_products, one_thread, product, squared_lengths, unit_rows
+import daskcoreset
+from daskcoreset.core import halves_numba, linalg
+from daskcoreset.core.linalg import (
+    in_single,
+    inner_products,
+    one_thread,
+    product,
+    squared_lengths,
+    unit_rows,
+)
+from daskcoreset.core.typing import AnyArray
+from daskcoreset.estimators import CoresetKMeans
 from tests.tools.plain_loops import use_plain_loops
 
 
@@ -96,6 +108,42 @@ def test_product__has_the_same_bits_on_any_number_of_threads(
 
     np.testing.assert_allclose(found[0], left @ right, rtol=1e-9, atol=1e-10)
     np.testing.assert_array_equal(found[0], found[1])
+
+
+def every_bit_pattern(dtype: Any, times: int) -> AnyArray:
+    bits = np.tile(np.arange(2**16, dtype=np.uint16), times)
+    return np.asarray(bits.view(dtype)).reshape(times, -1)
+
+
+@pytest.mark.parametrize("times", [1, 8])
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_in_single__has_the_bits_of_every_number(name: str, times: int) -> None:
+    """Of numbers that are infinite, none, and too small to be normal, by NumPy and by the loop."""
+    dtype = np.float16 if name == "float16" else pytest.importorskip("ml_dtypes").bfloat16
+    halves = every_bit_pattern(dtype, times)
+    for rows in (halves, halves.T, halves[:, ::2], halves[:0]):
+        found, known = in_single(rows), rows.astype(np.float32)
+        assert found.dtype == np.float32
+        assert found.flags.c_contiguous
+        known = np.ascontiguousarray(known)
+        np.testing.assert_array_equal(found.view(np.uint32), known.view(np.uint32))
+
+
+def test_in_single__is_how_blocks_are_widened(monkeypatch: pytest.MonkeyPatch) -> None:
+    widen = Mock(side_effect=halves_numba.widen)
+    monkeypatch.setattr(halves_numba, "widen", widen)
+    rows = np.random.default_rng(0).normal(size=(2**12, 64)).astype(np.float16)
+    plain: dict[str, Any] = {"size": 50, "random_state": 0}
+    for X in (
+        rows,
+        da.from_array(rows, chunks=(2**12, 64)),
+        rows.astype(rows.dtype.newbyteorder()),
+    ):
+        coreset = daskcoreset.build(X, **plain)
+        np.testing.assert_array_equal(coreset.points, rows[coreset.indices].astype(np.float32))
+    assert widen.call_count == 2  # other byte orders are left to NumPy
+    CoresetKMeans(2, size=50, random_state=0).fit(rows)
+    assert widen.call_count == 3
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
