@@ -14,7 +14,15 @@ import numpy as np
 
 from daskcoreset.core.boxes import Box
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.core.linalg import first_nonfinite_row, in_single, row_sums, rows_at, unit_rows
+from daskcoreset.core.linalg import (
+    WORTH_A_LOOP,
+    all_within,
+    first_nonfinite_row,
+    in_single,
+    row_sums,
+    rows_at,
+    unit_rows,
+)
 from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Metric, Points
 from daskcoreset.core.validation import a_type, column_shown, is_half, is_real
@@ -334,7 +342,7 @@ def validate_block(
         points, lengths = unit_rows(points)
     block = Block(points, weights, labels)
     if problem is None:
-        block, problem = _usable_rows(block, schema, lengths)
+        block, problem = _usable_rows(block, schema, lengths, known=_usable_halves(X, weights))
     if problem is None and block.labels is not None and block.labels.dtype.kind in "OT":
         # As text it would be a class of its own; a missing number stays NaN, which is none.
         problem = find_missing_label(block.labels, block.rows)
@@ -574,10 +582,19 @@ def _missing_values(points: Points) -> IndexArray:
     return np.bincount(columns, minlength=points.shape[1]).astype(np.int64, copy=False)
 
 
+def _usable_halves(X: Any, weights: FloatArray) -> bool:
+    """Whether all rows of a large block of float16 can be used, by half the bytes they become."""
+    if not (type(X) is np.ndarray and X.dtype == np.float16 and X.size >= WORTH_A_LOOP):
+        return False
+    return X.flags.c_contiguous and all_within(X, _limit(weights, X.shape[1]))
+
+
 def _usable_rows(
-    block: Block, schema: BlockSchema, lengths: FloatArray | None
+    block: Block, schema: BlockSchema, lengths: FloatArray | None, *, known: bool
 ) -> tuple[Block, InvalidRow | None]:
-    invalid = find_unusable_row(block.points, block.weights, columns=schema.columns)
+    invalid = None
+    if not known:
+        invalid = find_unusable_row(block.points, block.weights, columns=schema.columns)
     if lengths is not None:
         invalid = first_of(invalid, find_zero_row(lengths, block.weights))
     if invalid is None or schema.on_invalid == "raise":
@@ -634,6 +651,10 @@ def largest_value(weight: float, n_features: int) -> np.float64:
     """Return the largest value that rows of a weight in total may have; see `find_unusable_row`."""
     # Of NumPy's kind, since a float32 that is compared with a plain number would cast it.
     return np.float64(math.sqrt(_LARGEST_SUM / n_features / weight))
+
+
+def _limit(weights: FloatArray, n_features: int) -> np.float64:
+    return largest_value(max(1.0, float(weights.sum())), n_features)
 
 
 def usable_copies(out: AnyArray) -> Callable[[AnyArray, int], bool]:
@@ -695,8 +716,7 @@ def find_unusable_row(
     1
     """
     values: Any = points if isinstance(points, np.ndarray) else points.data
-    weight = max(1.0, float(weights.sum()))
-    limit = largest_value(weight, points.shape[1])
+    limit = _limit(weights, points.shape[1])
     # One look clears the usual case; a row without weight may hold any number.
     if first_nonfinite_row(values if values.ndim == 2 else values[:, np.newaxis], limit) < 0:
         return None
@@ -723,8 +743,8 @@ def find_unusable_row(
         )
     else:
         remedy = (
-            f", where sample_weight sums to {weight:g}, and weighted squared distances overflow; "
-            f"scale sample_weight down."
+            f", where sample_weight sums to {weights.sum():g}, and weighted squared distances "
+            f"overflow; scale sample_weight down."
         )
     return InvalidRow(value + "{row}" + remedy, first)
 

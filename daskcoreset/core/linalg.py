@@ -102,7 +102,7 @@ def read_only(rows: AnyArray) -> AnyArray:
 
 
 # Numbers from which on a loop that may have to be compiled is worth it.
-_WORTH_A_LOOP = 2**18
+WORTH_A_LOOP = 2**18
 
 
 def in_single(array: AnyArray) -> AnyArray:
@@ -123,7 +123,7 @@ def in_single(array: AnyArray) -> AnyArray:
     >>> in_single(np.array([1.5, -np.inf], dtype=np.float16))
     array([ 1.5, -inf], dtype=float32)
     """
-    if array.size < _WORTH_A_LOOP:
+    if array.size < WORTH_A_LOOP:
         return array.astype(np.float32, order="C")
     halves = np.ascontiguousarray(array).view(np.uint16)
     if array.dtype != np.float16:  # bfloat16 is the first half of the bits
@@ -355,7 +355,11 @@ def row_sums(points: sp.csr_array, values: FloatArray) -> FloatArray:
 # bits of a number but for its sign.
 _BITS: dict[Any, tuple[float, Any, Any]] = {
     np.dtype(real): (float(np.finfo(real).max), np.dtype(whole), whole(np.iinfo(whole).max // 2))
-    for real, whole in ((np.float32, np.uint32), (np.float64, np.uint64))
+    for real, whole in (
+        (np.float16, np.uint16),
+        (np.float32, np.uint32),
+        (np.float64, np.uint64),
+    )
 }
 
 
@@ -371,20 +375,34 @@ def first_nonfinite_row(points: AnyArray, limit: float = np.inf) -> int:
     """
     from daskcoreset.core import rowwise_numba as loops
 
-    finite, whole, magnitude = _BITS[points.dtype]
-    values = read_only(points.reshape(-1))
-    # As whole numbers the bits are sorted as the lengths are; that clears the usual case.
-    largest, largest_bits = _largest_of(points.dtype, min(limit, finite))
-    if loops.largest_bits(values.view(whole), magnitude) <= largest_bits:
+    if all_within(points, limit):  # the usual case
         return -1
-    position = int(loops.first_beyond(values, largest))
+    largest, _ = _largest_of(points.dtype, limit)
+    position = int(loops.first_beyond(read_only(points.reshape(-1)), largest))
     return position // points.shape[1] if position >= 0 else -1
+
+
+def all_within(points: AnyArray, limit: float = np.inf) -> bool:
+    """Whether no value is NaN, infinite or beyond `limit`.
+
+    Examples
+    --------
+    >>> all_within(np.array([[3.0], [-5.0]], dtype=np.float16), 4.0)
+    False
+    """
+    from daskcoreset.core import rowwise_numba as loops
+
+    _, whole, magnitude = _BITS[points.dtype]
+    _, largest_bits = _largest_of(points.dtype, limit)
+    # As whole numbers the bits are sorted as the lengths are.
+    bits = read_only(points.reshape(-1)).view(whole)
+    return bool(loops.largest_bits(bits, magnitude) <= largest_bits)
 
 
 @functools.lru_cache(16)
 def _largest_of(dtype: Any, limit: float) -> tuple[Any, int]:
-    """Return a limit in the dtype of points, and its bits."""
-    largest = dtype.type(limit)
+    """Return a limit, or the largest number, in the dtype of points, and its bits."""
+    largest = dtype.type(min(limit, _BITS[dtype][0]))
     return largest, int(largest.view(_BITS[dtype][1]))
 
 
