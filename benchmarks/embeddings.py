@@ -257,7 +257,7 @@ def _column_sums(block: np.ndarray) -> np.ndarray:
 
 
 def _first(block: np.ndarray) -> np.ndarray:
-    return block[:1, :1]
+    return block[:1, :1].copy()  # a view would keep all rows
 
 
 def reads(X: da.Array) -> dict[str, Callable[[], object]]:
