@@ -586,7 +586,10 @@ def _usable_halves(X: Any, weights: FloatArray) -> bool:
     """Whether all rows of a large block of float16 can be used, by half the bytes they become."""
     if not (type(X) is np.ndarray and X.dtype == np.float16 and X.size >= WORTH_A_LOOP):
         return False
-    return X.flags.c_contiguous and all_within(X, _limit(weights, X.shape[1]))
+    # Where rows are so heavy that not every finite number will do, it is one of float32 or of rows
+    # of length one that counts.
+    every = float(np.finfo(X.dtype).max) <= _limit(weights, X.shape[1])
+    return every and X.flags.c_contiguous and all_within(X)
 
 
 def _usable_rows(

@@ -248,8 +248,9 @@ class LeastSquares(Sensitivity[Scatter]):
 
     S is known from the same read. So weights are raked, as far as rows and time allow, until the
     gradient and the cost of the exact solution, the means and the second moments of the columns
-    are those of the data: with the first the solution on the rows is that on the data, with all of
-    them it is so for any other penalty, and for any part of the columns. No weight is
+    are those of the data: with the gradient and the means the solution on the rows is that on the
+    data, and without an intercept with the gradient alone; with all of them it is so for any other
+    penalty, and for any part of the columns. No weight is
     raised or lowered by more than a factor of 20, rows that are drawn for certain keep theirs
     where the others meet all that is asked, and second moments that are not met end at most twice
     as far away, so that other models are not spoilt. What was met is said by

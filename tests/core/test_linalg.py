@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 import daskcoreset
 from daskcoreset.core import halves_numba, linalg
+from daskcoreset.core.blocks import largest_value
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import (
     in_single,
@@ -147,26 +148,37 @@ def test_in_single__is_how_blocks_are_widened(monkeypatch: pytest.MonkeyPatch) -
     assert widen.call_count == 3
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 65_504.0])
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+@pytest.mark.parametrize("limit", [np.inf, 65_000.0, 3.0011, 0.5])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 65_504.0, 3.0016])
 @pytest.mark.parametrize("on_invalid", ["raise", "drop"])
 def test_in_single__rows_that_cannot_be_used_are_those_of_float32(
-    value: float, on_invalid: Any
+    value: float, limit: float, metric: Any, on_invalid: Any
 ) -> None:
-    """Found by the bits of float16, in which 65,504 is the largest number."""
-    rows = np.random.default_rng(0).normal(size=(2**12, 64)).astype(np.float16)
+    """Found by the bits of float16, where heavy rows have no limit below its largest number."""
+    rows = np.random.default_rng(0).uniform(-0.4, 0.4, size=(2**12, 64)).astype(np.float16)
     rows[77, 5] = value
-    weights = np.full(len(rows), 1e299 if value == 65_504.0 else 1.0)
+    weights = np.ones(len(rows))
+    if np.isfinite(limit):  # by the metric cosine that of a column of rows of length one
+        weights *= (float(largest_value(1.0, 64)) / limit) ** 2 / len(rows)
     found: list[Any] = []
     for X in (rows, rows.astype(np.float32)):
         try:
             coreset = daskcoreset.build(
-                X, sample_weight=weights, size=50, random_state=0, on_invalid=on_invalid
+                X,
+                sample_weight=weights,
+                size=50,
+                random_state=0,
+                on_invalid=on_invalid,
+                metric=metric,
+                method="uniform",
             )
             found.append(coreset.indices.tolist())
         except InvalidInputError as error:
             found.append(str(error))
     assert found[0] == found[1]
-    assert isinstance(found[0], str) == (on_invalid == "raise" or value == 65_504.0)
+    if not np.isfinite(value) and limit == np.inf:
+        assert isinstance(found[0], str) == (on_invalid == "raise")
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
