@@ -588,7 +588,7 @@ def _usable_halves(X: Any, weights: FloatArray) -> bool:
         return False
     # Where rows are so heavy that not every finite number will do, it is one of float32 or of rows
     # of length one that counts.
-    every = float(np.finfo(X.dtype).max) <= _limit(weights, X.shape[1])
+    every = bool(np.finfo(X.dtype).max <= _limit(weights, X.shape[1]))
     return every and X.flags.c_contiguous and all_within(X)
 
 
