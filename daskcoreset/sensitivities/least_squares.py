@@ -116,14 +116,16 @@ class LeastSquaresDesign(SamplingDesign[Scatter]):
         points = gaps[:, :d] @ root
 
         def gradient() -> Target:
-            features = [points * residuals[:, np.newaxis], np.square(residuals)[:, np.newaxis]]
             slopes = root.T @ (scatter[:d, d] - scatter[:d, :d] @ coef)
+            sums = [points * residuals[:, np.newaxis], np.square(residuals)[:, np.newaxis]]
             totals: FloatArray = np.append(slopes / unit, _residual(scatter, coef) / unit**2)
-            return Target(np.concatenate(features, axis=1), totals)
+            if self.intercept:
+                sums.append(residuals[:, np.newaxis])
+                totals = np.append(totals, 0.0)
+            return Target(np.concatenate(sums, axis=1), totals)
 
         def means() -> Target:
-            features = np.column_stack([points, residuals])
-            return Target(features, np.zeros(features.shape[1]))
+            return Target(points, np.zeros(points.shape[1]))
 
         def moments() -> Target:
             first, second = np.triu_indices(points.shape[1])
@@ -248,9 +250,8 @@ class LeastSquares(Sensitivity[Scatter]):
 
     S is known from the same read. So weights are raked, as far as rows and time allow, until the
     gradient and the cost of the exact solution, the means and the second moments of the columns
-    are those of the data: with the gradient and the means the solution on the rows is that on the
-    data, and without an intercept with the gradient alone; with all of them it is so for any other
-    penalty, and for any part of the columns. No weight is
+    are those of the data: with the first the solution on the rows is that on the data, with all of
+    them it is so for any other penalty, and for any part of the columns. No weight is
     raised or lowered by more than a factor of 20, rows that are drawn for certain keep theirs
     where the others meet all that is asked, and second moments that are not met end at most twice
     as far away, so that other models are not spoilt. What was met is said by

@@ -143,6 +143,26 @@ def test_build__refuses_rows_that_are_all_zero_without_an_intercept(mode: dict[s
         build(rows, numbers, size=300, method=LeastSquares(intercept=False), **mode)
 
 
+@pytest.mark.parametrize("alpha", [0.0, 100.0])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_calibration__of_the_gradient_alone_makes_the_solution_that_of_all_rows(
+    intercept: bool, alpha: float
+) -> None:
+    rng = np.random.default_rng(10)
+    points = rng.normal(size=(2500, 10)) + 3.0
+    y = points @ rng.normal(size=10) + rng.normal(size=2500) + 5.0
+    method, met = LeastSquares(intercept=intercept, alpha=alpha), 0
+    every = Ridge(alpha, fit_intercept=intercept).fit(points, y)
+    for seed in range(8):
+        rows = build(points, y, size=80, method=method, random_state=seed)
+        if rows.provenance["calibration"]["met"] == ("total weight", "gradient"):
+            few = Ridge(alpha, fit_intercept=intercept).fit(rows.points, rows.labels, rows.weights)
+            np.testing.assert_allclose(few.coef_, every.coef_, atol=1e-6)
+            assert few.intercept_ == pytest.approx(every.intercept_, abs=1e-5)
+            met += 1
+    assert met >= 4
+
+
 def test_calibration__the_solution_of_any_ridge_is_that_of_all_rows() -> None:
     data = da.from_array(X, chunks=500), da.from_array(Y, chunks=500)
     rows = build(*data, size=400, method="least_squares", sample_weight=U, random_state=0)
