@@ -62,6 +62,8 @@ def rows_at(points: Any, positions: Any) -> Any:
 def product(left: FloatArray, right: FloatArray) -> FloatArray:
     """Matrix product whose bits do not depend on the number of threads.
 
+    Around a loop of products `one_thread` saves what it takes to set the thread for each of them.
+
     Examples
     --------
     >>> product(np.eye(2), np.array([[1.0, 2.0], [3.0, 4.0]]))
@@ -377,7 +379,7 @@ def first_nonfinite_row(points: AnyArray, limit: float = np.inf) -> int:
 
     if all_within(points, limit):  # the usual case
         return -1
-    largest, _ = _largest_of(points.dtype, limit)
+    largest, _ = _largest_of(points.dtype, min(limit, _BITS[points.dtype][0]))
     position = int(loops.first_beyond(read_only(points.reshape(-1)), largest))
     return position // points.shape[1] if position >= 0 else -1
 
@@ -392,8 +394,8 @@ def all_within(points: AnyArray, limit: float = np.inf) -> bool:
     """
     from daskcoreset.core import rowwise_numba as loops
 
-    _, whole, magnitude = _BITS[points.dtype]
-    _, largest_bits = _largest_of(points.dtype, limit)
+    finite, whole, magnitude = _BITS[points.dtype]
+    _, largest_bits = _largest_of(points.dtype, min(limit, finite))
     # As whole numbers the bits are sorted as the lengths are.
     bits = read_only(points.reshape(-1)).view(whole)
     return bool(loops.largest_bits(bits, magnitude) <= largest_bits)
@@ -401,8 +403,8 @@ def all_within(points: AnyArray, limit: float = np.inf) -> bool:
 
 @functools.lru_cache(16)
 def _largest_of(dtype: Any, limit: float) -> tuple[Any, int]:
-    """Return a limit, or the largest number, in the dtype of points, and its bits."""
-    largest = dtype.type(min(limit, _BITS[dtype][0]))
+    """Return a limit in the dtype of points, and its bits."""
+    largest = dtype.type(limit)
     return largest, int(largest.view(_BITS[dtype][1]))
 
 

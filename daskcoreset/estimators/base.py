@@ -506,7 +506,7 @@ def validate_rows(
     X = in_one_table(X)
     if target:
         _check_labels(estimator, y)
-    if type(X) is np.ndarray and is_half(X.dtype):  # other dtypes become float64
+    if type(X) is np.ndarray and is_half(X.dtype):  # needs no float64, as out of core
         X = in_single(X)
     with refuse_as("X" if y is None else "X or y"):
         # Rows that are not finite are found below, by their number and column.

@@ -111,7 +111,8 @@ class Advice:
         Expected error of a solution, as in `Compared`, and the interval in which that of one build
         lies.
     uniform_is_enough : bool
-        Whether a uniform sample of this size is as good as any of these constructions.
+        Whether a uniform sample of this size is as good as any of these constructions; false where
+        no error is finite.
     reads, seconds, bytes_read : int, float, int or None
         Of a build. Seconds are those of the read of the pilot, for each read, or of a build from
         it, without those in which this process compiles loops. Bytes are those of all reads

@@ -96,7 +96,15 @@ def test_gram_sum__of_rows_that_come_in_pieces(
 
 
 @pytest.mark.parametrize(
-    ("n", "inner", "width"), [(5000, 20, 100), (129, 20, 100), (33, 700, 700), (3, 9000, 2)]
+    ("n", "inner", "width"),
+    [
+        (5000, 20, 100),
+        (129, 20, 100),
+        (33, 700, 700),
+        (3, 9000, 2),
+        (400, 600, 1),
+        (1, 250_000, 1),  # few products, but for vectors BLAS has other limits
+    ],
 )
 def test_product__has_the_same_bits_on_any_number_of_threads(
     n: int, inner: int, width: int
