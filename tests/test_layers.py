@@ -357,7 +357,6 @@ def test_public_names__are_found_where_the_type_checker_finds_them() -> None:
 
 
 TESTS = Path(__file__).parent
-OF_ALL_LAYERS = {"build", "hostile", "tools"}
 
 
 def test_folders_of_tests__are_all_looked_into(pytestconfig: pytest.Config) -> None:
@@ -366,12 +365,3 @@ def test_folders_of_tests__are_all_looked_into(pytestconfig: pytest.Config) -> N
     for path in TESTS.rglob("test_*.py"):
         for folder in path.relative_to(TESTS.parent).parent.parts:
             assert not any(fnmatch(folder, pattern) for pattern in left_out), path
-
-
-def test_files_of_tests__are_named_after_files_of_the_package() -> None:
-    """`tests/FOLDER/test_NAME.py` tests `daskcoreset/FOLDER/NAME.py`, or the folder NAME there."""
-    for path in TESTS.rglob("test_*.py"):
-        folder = path.relative_to(TESTS).parent
-        if folder.parts and folder.parts[0] not in OF_ALL_LAYERS:
-            tested = ROOT / folder / path.stem.removeprefix("test_")
-            assert tested.is_dir() or tested.with_suffix(".py").is_file(), path

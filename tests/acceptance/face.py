@@ -1,0 +1,121 @@
+"""The library as the acceptance tests call it: the only module here that imports `daskcoreset`.
+
+Tests take every name from this module, in the form that the public face will have. A change of the
+public face changes this module, and no assertion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeVar
+
+import daskcoreset as dc
+from daskcoreset import Coreset, CoresetStream, CoresetTree, Portfolio
+
+T = TypeVar("T")
+
+__all__ = [
+    "Coreset",
+    "CoresetStream",
+    "CoresetTree",
+    "Draw",
+    "MergeReduce",
+    "Portfolio",
+    "Rows",
+    "build",
+    "build_many",
+    "call",
+    "grow",
+    "open_rows",
+    "plan",
+]
+
+
+@dataclass(frozen=True)
+class Draw:
+    """How rows are drawn."""
+
+    sampling: Literal["systematic", "multinomial"] = "systematic"
+    passes: Literal[1, 2] = 1
+    normalize: bool = False
+    split_every: int = 16
+
+
+@dataclass(frozen=True)
+class MergeReduce:
+    """How coresets of blocks are merged and reduced."""
+
+    inner_size: int | None = None
+    sampling: Literal["systematic", "multinomial"] = "systematic"
+    normalize: bool = False
+    split_every: int = 16
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows, and how they are read."""
+
+    source: Any
+    reading: Mapping[str, Any]
+
+
+def open_rows(source: Any, **reading: Any) -> Rows:
+    """Return rows that are read with these options."""
+    return Rows(source, reading)
+
+
+def call(method: Callable[..., T], X: Any, *args: Any, **options: Any) -> T:
+    """Call a method of an estimator, tree or coreset that takes rows, which may be `Rows`."""
+    source, reading = _opened(X)
+    return method(source, *args, **reading, **options)
+
+
+def build(X: Any, y: Any = None, *, draw: Draw | MergeReduce = Draw(), **options: Any) -> Coreset:
+    """Build a coreset."""
+    source, reading = _opened(X)
+    built: Coreset = dc.build(source, y, **reading, **_drawing(draw), **_method(options))
+    return built
+
+
+def plan(X: Any, y: Any = None, *, draw: Draw | MergeReduce = Draw(), **options: Any) -> Any:
+    """Return a Dask collection of a coreset."""
+    source, reading = _opened(X)
+    return dc.build(source, y, compute=False, **reading, **_drawing(draw), **_method(options))
+
+
+def build_many(
+    X: Any, y: Any = None, *, methods: Any, sizes: Any = None, draw: Draw = Draw(), **options: Any
+) -> Portfolio:
+    """Build a coreset by each method."""
+    source, reading = _opened(X)
+    built: Portfolio = dc.build(
+        source, y, method=methods, size=sizes, **reading, **_drawing(draw), **options
+    )
+    return built
+
+
+def grow(X: Any, y: Any = None, *, draw: Draw = Draw(), **options: Any) -> Coreset:
+    """Build coresets of growing size until two agree."""
+    return build(X, y, size="auto", draw=draw, **options)
+
+
+def _opened(X: Any) -> tuple[Any, dict[str, Any]]:
+    if not isinstance(X, Rows):
+        return X, {}
+    reading = dict(X.reading)
+    if reading.pop("unit_length", False):
+        reading["metric"] = "cosine"
+    return X.source, reading
+
+
+def _drawing(draw: Draw | MergeReduce) -> dict[str, Any]:
+    strategy = {"strategy": "tree"} if isinstance(draw, MergeReduce) else {}
+    return {**asdict(draw), **strategy}
+
+
+def _method(options: dict[str, Any]) -> dict[str, Any]:
+    """Choose the method that the public face will choose by default."""
+    if options.get("method") is None:
+        options["method"] = "lightweight" if options.get("n_clusters") is None else "kmeans"
+    return options
