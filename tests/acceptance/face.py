@@ -10,25 +10,83 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeVar
 
+import numpy as np
+
 import daskcoreset as dc
-from daskcoreset import Coreset, CoresetStream, CoresetTree, Portfolio
+from daskcoreset import (
+    SVM,
+    Coreset,
+    CoresetStream,
+    CoresetTree,
+    Coverage,
+    LeastSquares,
+    Lightweight,
+    Logistic,
+    Portfolio,
+    Reducer,
+    Sensitivity,
+    StrongBregman,
+    StrongKMeans,
+    Uniform,
+    WeightedPoints,
+    datasets,
+    divergences,
+    errors,
+    estimators,
+    margin,
+    metrics,
+    objectives,
+    plotting,
+    testing,
+    time_limit,
+)
+from daskcoreset import BregmanLightweight as LightweightBregman
+from daskcoreset import MixtureCoreset as Mixture
 
 T = TypeVar("T")
 
 __all__ = [
+    "SVM",
     "Coreset",
     "CoresetStream",
     "CoresetTree",
+    "Coverage",
     "Draw",
+    "LeastSquares",
+    "Lightweight",
+    "LightweightBregman",
+    "Logistic",
     "MergeReduce",
+    "Mixture",
     "Portfolio",
+    "Reducer",
     "Rows",
+    "Sensitivity",
+    "StrongBregman",
+    "StrongKMeans",
+    "Uniform",
+    "WeightedPoints",
+    "block",
     "build",
     "build_many",
     "call",
+    "create_tree",
+    "datasets",
+    "divergences",
+    "errors",
+    "estimators",
+    "follow",
+    "forecast",
     "grow",
+    "margin",
+    "metrics",
+    "objectives",
     "open_rows",
     "plan",
+    "plotting",
+    "stream",
+    "testing",
+    "time_limit",
 ]
 
 
@@ -98,6 +156,43 @@ def build_many(
 def grow(X: Any, y: Any = None, *, draw: Draw = Draw(), **options: Any) -> Coreset:
     """Build coresets of growing size until two agree."""
     return build(X, y, size="auto", draw=draw, **options)
+
+
+def forecast(X: Any, y: Any = None, *, draw: Draw | MergeReduce = Draw(), **options: Any) -> Any:
+    """Return what a plan says of its reads, bytes and memory."""
+    source, reading = _opened(X)
+    return dc.build(source, y, dry_run=True, **reading, **_drawing(draw), **_method(options))
+
+
+def stream(*, draw: MergeReduce = MergeReduce(), **options: Any) -> CoresetStream:
+    """Return a stream without rows."""
+    return CoresetStream(**_merging(draw), **_method(options))
+
+
+def create_tree(path: Any, *, draw: MergeReduce = MergeReduce(), **options: Any) -> CoresetTree:
+    """Create a tree without leaves."""
+    return CoresetTree.create(path, **_merging(draw), **_method(options))
+
+
+def follow(
+    source: Any, path: Any, *, draw: MergeReduce = MergeReduce(), **options: Any
+) -> CoresetTree:
+    """Create a view of a source, or bring it up to date."""
+    source, reading = _opened(source)
+    if "storage_options" in reading:
+        reading["source_options"] = reading.pop("storage_options")
+    return CoresetTree.follow(source, path, **reading, **_merging(draw), **_method(options))
+
+
+def block(points: Any, weights: Any = None, labels: Any = None) -> Any:
+    """Return rows as sensitivities and objectives take them."""
+    made: Any = objectives.__dict__["Block"]
+    return made(points, np.ones(points.shape[0]) if weights is None else weights, labels)
+
+
+def _merging(draw: MergeReduce) -> dict[str, Any]:
+    """Return how trees and streams draw, which normalise only what they return."""
+    return {"inner_size": draw.inner_size, "sampling": draw.sampling}
 
 
 def _opened(X: Any) -> tuple[Any, dict[str, Any]]:
