@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
@@ -81,7 +81,7 @@ def candidate_solutions(
     ('origin',)
     """
     if solutions is None:
-        candidates = dict(objective.candidates(block, stream(seed, Stage.AUDIT, 0, 1)))
+        candidates = dict(_candidates(objective, block, stream(seed, Stage.AUDIT, 0, 1)))
         return tuple(candidates), tuple(candidates.values())
     if isinstance(solutions, Mapping):
         names, several = [str(name) for name in solutions], list(solutions.values())
@@ -95,6 +95,22 @@ def candidate_solutions(
     return tuple(names), tuple(
         objective.labelled(solution, block, "solutions") for solution in read
     )
+
+
+# Centers or components of the default solutions, if their number is unknown.
+_PARTS = (2, 8, 32)
+
+
+def _candidates(
+    objective: Objective[Any], block: Block, rng: np.random.Generator
+) -> Iterator[tuple[str, Any]]:
+    """Propose solutions, for several numbers of parts if the objective knows none."""
+    if objective.n_parts is not None:
+        yield from objective.candidates(block, rng)
+        return
+    for k in _PARTS:
+        for name, solution in objective.with_parts(k).candidates(block, rng):
+            yield f"{name}, k={k}", solution
 
 
 # Rows of the independent sample at least: what may be hidden from it shrinks with them.
@@ -354,13 +370,14 @@ def audit(
         those where a coreset is most likely to be wrong, and some where it is not: a solution
         fitted to the coreset, some fitted to little of it, and some at random.
     n_clusters : int or None, default=None
-        Centers or components of the default solutions; those of the coreset's construction,
-        where it has any. With `solutions` given it is not used.
+        Centers or components of the default solutions. None takes those of the coreset's
+        construction, or 2, 8 and 32 if it has none, and the names of the solutions say which.
+        With `solutions` given it is not used.
     objective : Objective or None, default=None
         The cost to compare, of `daskcoreset.objectives`; None takes what the construction is
         made for: the divergence for Bregman coresets, the cost of a mixture for those of
         mixtures, that of linear classifiers for "svm" and "logistic", and the quantization
-        error for all others. Where these know no number of clusters and y is passed, it is
+        error for all others. If these know no number of clusters and y is passed, it is
         logistic regression of the labels, or least squares where they are floats, or more than
         256 different numbers.
     sample_weight : array-like of shape (n,), or str, optional
@@ -396,8 +413,8 @@ def audit(
     Raises
     ------
     InvalidInputError, InvalidTypeError
-        As `build`; also if neither `solutions` nor a number of clusters is known, nor y is
-        passed.
+        As `build`; also if the coreset names no cost, and neither `objective` nor `n_clusters`
+        is passed.
     OutOfTimeError, ClusterError
         As `build`.
 
@@ -412,9 +429,9 @@ def audit(
     >>> import daskcoreset
     >>> X = np.random.default_rng(0).normal(size=(20_000, 3))
     >>> coreset = daskcoreset.build(X, size=1000, random_state=0)
-    >>> report = audit(coreset, X, n_clusters=5, random_state=0)
-    >>> report.distortion < 0.2
-    True
+    >>> report = audit(coreset, X, random_state=0)
+    >>> report.names[0], report.distortion < 0.2
+    ('k-means, k=2', True)
 
     References
     ----------
@@ -530,26 +547,25 @@ def _are_linear(solutions: Any) -> bool:
 def _judging(
     objective: Objective[Any], coreset: Coreset, labelled: bool, solutions: Any
 ) -> Objective[Any]:
-    """Return a cost of known solutions: where it is of any number of clusters, of the labels.
+    """Return the cost of models of the labels, if they alone say what the rows are for.
 
     Raises
     ------
     InvalidInputError
-        Neither is known.
+        Solutions are linear models, and there are no labels.
     """
-    labels = coreset.labels
-    centers = solutions is not None and not _are_linear(solutions)
-    if centers or objective != QuantizationError():
+    labels, linear = coreset.labels, _are_linear(solutions)
+    if objective != QuantizationError() or (solutions is not None and not linear):
         return objective
-    if labelled and labels is not None:
-        many = labels.dtype.kind in "iu" and len(np.unique(labels)) > MAX_CLASSES
-        return LeastSquaresCost() if labels.dtype.kind == "f" or many else LinearCost("logistic")
-    by_labels = "" if labels is None else ", or y to judge by models of the labels"
-    raise InvalidInputError(
-        f"n_clusters is needed, as the method {coreset.provenance.get('method')!r} is for any "
-        f"number of clusters; pass that of your model, such as n_clusters=10, or "
-        f"solutions{by_labels}."
-    )
+    if not labelled or labels is None:
+        if linear:
+            raise InvalidInputError(
+                "solutions are linear models, and labels are missing; build the coreset with y, "
+                "and pass the y of X."
+            )
+        return objective
+    many = labels.dtype.kind in "iu" and len(np.unique(labels)) > MAX_CLASSES
+    return LeastSquaresCost() if labels.dtype.kind == "f" or many else LinearCost("logistic")
 
 
 def _check_weight(found: float, built: float) -> None:

@@ -590,10 +590,6 @@ def test_n_clusters__is_remembered_wherever_it_was_said(tmp_path: Path) -> None:
     tree.append(ROWS)
     for made in (tree, CoresetTree.open(tmp_path / "t")):
         assert made.coreset().provenance["objective"] == wanted
-    # Who says nothing is asked, as before.
-    plain = CoresetStream("lightweight", 100).partial_fit(ROWS).coreset()
-    with pytest.raises(InvalidInputError, match="n_clusters is needed"):
-        plain.audit(ROWS)
 
 
 @pytest.mark.parametrize("strategy", ["sampling", "tree"])
