@@ -11,7 +11,6 @@ from daskcoreset.constructions.tree.leaf_table import LeafTable
 from daskcoreset.constructions.tree.manifest import Manifest
 from daskcoreset.constructions.tree.places import Members
 from daskcoreset.constructions.tree.shape import Part, respaced
-from daskcoreset.constructions.tree.source_record import SourceRecord
 from daskcoreset.core.points import WeightedPoints
 
 # What versions need that are kept beside the newest one, by their numbers.
@@ -68,7 +67,7 @@ def write_version(
     commit(after, members)
     # Who has the tree open as it was may go on reading.
     known = {**known, before.version: before.needed}
-    kept = {old: known.get(old) or before.needed_by(old) for old in _kept(after.source, version)}
+    kept = {old: known.get(old) or before.needed_by(old) for old in _kept(after)}
     readable = {old: members for old, members in kept.items() if members is not None}
     needed = after.needed.union(*readable.values())
     # What an unreadable version needs is not known: nothing is removed then.
@@ -99,8 +98,7 @@ def _reduced(settings: Settings, part: Part, below: list[WeightedPoints]) -> Wei
     return settings.reduce(concatenate_parts(below), int(part.name, 16))
 
 
-def _kept(source: SourceRecord | None, version: int) -> range:
-    """Return the versions that stay beside the one that is made, for readers and for `as_of`."""
-    keep: int | None = 2 if source is None else source.keep
-    first = 1 if keep is None else max(1, version - max(keep, 2) + 1)
-    return range(first, version)
+def _kept(after: Manifest) -> range:
+    """Return the versions that stay beside the one that is made."""
+    first = 1 if after.keep is None else max(1, after.version - after.keep + 1)
+    return range(first, after.version)

@@ -115,8 +115,17 @@ class Kept(Generic[T]):
             self._value = change.value
         self._unknown = None
 
-    def commit(self, place: Place, before: Head, members: Members, value: T) -> None:
+    def commit(
+        self, place: Place, before: Head, members: Members, value: T, keep: int | None = 2
+    ) -> None:
         """Add the version after `before` to a place, and hold another value.
+
+        Parameters
+        ----------
+        place, before, members, keep
+            As in `Place.commit`.
+        value : object
+            What is held then.
 
         Raises
         ------
@@ -128,7 +137,7 @@ class Kept(Generic[T]):
         # Nothing is called between an error in here and what is done about it, so that no further
         # interrupt comes between the two.
         try:
-            place.commit(before, members)
+            place.commit(before, members, keep)
             self._value = value
         except BaseException as error:
             self._unknown = change

@@ -79,6 +79,12 @@ class Manifest:
         """Nodes above a leaf at most."""
         return self.top.depth if self.top else 0
 
+    @property
+    def keep(self) -> int | None:
+        """Versions that stay, this one among them, for readers and for `as_of`; None for all."""
+        kept = 2 if self.source is None else self.source.keep
+        return None if kept is None else max(kept, 2)
+
     @cached_property
     def needed(self) -> frozenset[tuple[int, str]]:
         """Members of versions that this one needs."""
@@ -267,10 +273,7 @@ class Manifest:
         return link is not None and link.get("previous") == self.head.settings
 
     def _keeps(self, version: int) -> bool:
-        try:
-            return self.place.find_missing([(version, MAIN)]) is None
-        except StoreError:  # of an object store, whose root does not name it any more
-            return False
+        return self.place.find_missing([(version, MAIN)]) is None
 
     def _read_kept(self, version: int) -> tuple[Manifest, Mapping[str, str] | None]:
         return self._read_version(self.place, self.head.settings, version, self.most_rows)

@@ -131,8 +131,19 @@ class Place(ABC):
         """Check, before the work of a change, that a version is the newest, and can be followed."""
 
     @abstractmethod
-    def commit(self, head: Head, members: Members) -> Head:
+    def commit(self, head: Head, members: Members, keep: int | None = 2) -> Head:
         """Add the version after `head`.
+
+        Parameters
+        ----------
+        head : Head
+        members : Members
+        keep : int or None, default=2
+            Versions that can be read after it; None for all.
+
+        Returns
+        -------
+        Head
 
         Raises
         ------
@@ -332,7 +343,12 @@ class LocalPlace(NewPlace):
         """Compare with the folders, and with the record beside them."""
         versions.check_current(self.root, head)
 
-    def commit(self, head: Head, members: Members) -> Head:
+    def commit(
+        self,
+        head: Head,
+        members: Members,
+        keep: int | None = 2,  # noqa: ARG002 - a folder is there until it is swept
+    ) -> Head:
         """Fill a folder under another name, and rename it."""
 
         def fill(scratch: Path) -> str:

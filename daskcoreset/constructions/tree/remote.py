@@ -2,7 +2,8 @@ r"""Streams and stored trees on object stores: every change by one conditional w
 
 An object store has no renames and no locks that a killed process gives back. It writes one object
 whole or not at all, though, and can do so on a condition. The root's ``zarr.json`` holds the
-settings, the `Head`, and the tokens of the last changes, which nobody can guess. A change
+settings, the `Head`, and the tokens of the last changes, which nobody can guess. A token is part
+of the name of a manifest, so the root has those of all versions that are kept. A change
 
 1. reads the root,
 2. writes its members, each one object under a name that no other writer has, and
@@ -65,7 +66,8 @@ if TYPE_CHECKING:
 
 _ROOT = "zarr.json"
 
-# Changes of others, between a lost answer and the next look, after which it stays unknown.
+# Changes of others, between a lost answer and the next look, after which it stays unknown. The root
+# has as many tokens, or as many as versions are kept.
 _N_TOKENS = 64
 
 # Times that a change is sent whose answers are lost, and seconds before the second one.
@@ -220,13 +222,16 @@ class RemotePlace(NewPlace):
     def _key(self, version: int, member: str) -> str:
         if member != MAIN:
             return self._name_of(version, member)
-        root = self._last
-        if root is None or root.token_of(version) is None:
-            root = self._root()
-        token = root.token_of(version)
+        token = self._token(version)
         if token is None:
             raise StoreError(f"{self.name}: version {version} is not there any more; open it again")
         return self._name_of(version, member, token)
+
+    def _token(self, version: int) -> str | None:
+        root = self._last
+        if root is None or root.token_of(version) is None:
+            root = self._root()
+        return root.token_of(version)
 
     def _name_of(self, version: int, member: str, token: str | None = None) -> str:
         name = member if token is None else f"{member}-{token}"
@@ -254,10 +259,14 @@ class RemotePlace(NewPlace):
 
     def find_missing(self, needed: Iterable[tuple[int, str]]) -> tuple[int, str] | None:
         """Look in a list, and ask for what it leaves out, since it may be late."""
+        members = sorted(needed)
+        for version, member in members:
+            if member == MAIN and self._token(version) is None:
+                return version, member
         if self.folder.read_only:  # a web server lists nothing; a node is missed when it is read
             return None
-        listed = set(self.folder.keys(self.layout.part))
-        for version, member in sorted(needed):
+        listed = set(self.folder.keys(self.layout.part)) if len(members) > 1 else set()
+        for version, member in members:
             key = self._key(version, member)
             if key not in listed and not self.folder.has(key):
                 return version, member
@@ -343,16 +352,21 @@ class RemotePlace(NewPlace):
                         f"there; restore it from a copy, or choose another path"
                     )
 
-    def commit(self, head: Head, members: Members) -> Head:
+    def commit(self, head: Head, members: Members, keep: int | None = 2) -> Head:
         """Write members, and then the root in place of the one before."""
         before = self._base(head)
-        after = self._write(before.settings, head, members, before)
+        after = self._write(before.settings, head, members, before, keep)
         if after is None:
             raise overtaken_error(self.name, self.newest(), head)
         return after
 
     def _write(
-        self, settings: GroupContents, head: Head, members: Members, before: Root | None
+        self,
+        settings: GroupContents,
+        head: Head,
+        members: Members,
+        before: Root | None,
+        keep: int | None = 2,
     ) -> Head | None:
         """Write members, and then the root that makes them the version after `head`.
 
@@ -363,7 +377,8 @@ class RemotePlace(NewPlace):
         """
         after = head.followed_by(members[MAIN].digest) if members else head
         token = uuid4().hex
-        tokens = (token, *(before.tokens if before else ()))[:_N_TOKENS]
+        tokens = (token, *(before.tokens if before else ()))
+        tokens = tokens if keep is None else tokens[: max(keep, _N_TOKENS)]
         root = Root(settings, after, tokens)
         written: list[str] = []
         try:

@@ -778,7 +778,8 @@ class CoresetTree:
         before = self._manifest
 
         def commit(after: Manifest, members: Members) -> None:
-            self._kept.commit(before.place, before.head, members, Standing(after, view))
+            standing = Standing(after, view)
+            self._kept.commit(before.place, before.head, members, standing, after.keep)
 
         self._needed = write_version(
             self._settings, before, changed, made, self._needed, commit=commit

@@ -97,10 +97,10 @@ class UnmadePlace(Place):
         elif not self._place.is_free():
             raise overtaken_error(self.name, self._place.newest(), head)
 
-    def commit(self, head: Head, members: Members) -> Head:
+    def commit(self, head: Head, members: Members, keep: int | None = 2) -> Head:
         """Make the place with the first version, or add one to it."""
         if self._is_made:
-            return self._place.commit(head, members)
+            return self._place.commit(head, members, keep)
         replaced = self._replaced
         try:
             after = self._place.create(

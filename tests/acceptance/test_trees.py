@@ -1,0 +1,84 @@
+"""Trees and views: what their versions hold, on a disk and on an object store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.acceptance.face import Coreset, CoresetTree
+
+OPTIONS: dict[str, Any] = {"size": 5, "random_state": 0}
+
+
+def remote_place() -> Any:
+    obstore = pytest.importorskip("obstore")
+    from zarr.storage import ObjectStore
+
+    return ObjectStore(obstore.store.MemoryStore())
+
+
+def write_day(path: Path, number: int) -> None:
+    rng = np.random.default_rng(number)
+    np.save(path, rng.standard_t(2, size=(12 + number, 2)))
+
+
+def changed(source: Path, place: Any, keep: int | None, n: int) -> dict[int, Coreset]:
+    """Make `n` versions of a view of two files, and return the coreset of each."""
+    write_day(source / "stays.npy", 0)
+    write_day(source / "changes.npy", 1)
+    view = CoresetTree.follow(f"{source}/*.npy", place, keep=keep, **OPTIONS)
+    coresets = {1: view.coreset()}
+    for version in range(2, n + 1):
+        write_day(source / "changes.npy", version)
+        view.refresh()
+        coresets[version] = view.coreset()
+    assert view.version == n
+    return coresets
+
+
+@pytest.mark.parametrize(("keep", "first"), [(None, 1), (66, 2)])
+def test_as_of__has_all_versions_that_are_kept_on_an_object_store(
+    keep: int | None, first: int, tmp_path: Path
+) -> None:
+    place = remote_place()
+    coresets = changed(tmp_path, place, keep, 67)
+    reopened = CoresetTree.open(place)
+    for version in (first, 60):
+        old = reopened.as_of(version)
+        old.verify()
+        assert old.coreset().equals(coresets[version])
+    if first > 1:
+        with pytest.raises(ValueError, match=f"version {first - 1} is not kept: .* is {first}"):
+            reopened.as_of(first - 1)
+
+
+def test_refresh__removes_nothing_while_the_store_does_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    obstore = pytest.importorskip("obstore")
+    place = remote_place()
+    coresets = changed(tmp_path, place, None, 4)
+
+    n_asked = 0
+
+    def first_fail(ask: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        nonlocal n_asked
+        n_asked += 1
+        if n_asked <= 3:
+            raise NotImplementedError("no answer")
+        return ask(*args, **options)
+
+    again = CoresetTree.follow(f"{tmp_path}/*.npy", place, keep=None, **OPTIONS)
+    write_day(tmp_path / "changes.npy", 5)
+    for name in ("head", "list"):
+        monkeypatch.setattr(obstore, name, partial(first_fail, getattr(obstore, name)))
+    again.refresh()
+    monkeypatch.undo()
+    assert n_asked > 3
+    for version, coreset in coresets.items():
+        assert again.as_of(version).coreset().equals(coreset)
