@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from types import SimpleNamespace
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -18,7 +19,6 @@ from daskcoreset import (
     Coreset,
     CoresetStream,
     CoresetTree,
-    Coverage,
     LeastSquares,
     Lightweight,
     Logistic,
@@ -32,7 +32,6 @@ from daskcoreset import (
     datasets,
     divergences,
     errors,
-    estimators,
     margin,
     metrics,
     objectives,
@@ -42,14 +41,19 @@ from daskcoreset import (
 )
 from daskcoreset import BregmanLightweight as LightweightBregman
 from daskcoreset import MixtureCoreset as Mixture
+from daskcoreset.errors import CoresetError, CoresetWarning
+from daskcoreset.margin import NotSeparableError, StructuredProblem
+from daskcoreset.objectives import Objective
 
 T = TypeVar("T")
 
 __all__ = [
     "SVM",
     "Coreset",
+    "CoresetError",
     "CoresetStream",
     "CoresetTree",
+    "CoresetWarning",
     "Coverage",
     "Draw",
     "LeastSquares",
@@ -58,12 +62,15 @@ __all__ = [
     "Logistic",
     "MergeReduce",
     "Mixture",
+    "NotSeparableError",
+    "Objective",
     "Portfolio",
     "Reducer",
     "Rows",
     "Sensitivity",
     "StrongBregman",
     "StrongKMeans",
+    "StructuredProblem",
     "Uniform",
     "WeightedPoints",
     "block",
@@ -116,6 +123,14 @@ class Rows:
 
     source: Any
     reading: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Core points such that every row is near one of them."""
+
+    diameter: float | None = None
+    size: int | None = None
 
 
 def open_rows(source: Any, **reading: Any) -> Rows:
@@ -195,6 +210,27 @@ def _merging(draw: MergeReduce) -> dict[str, Any]:
     return {"inner_size": draw.inner_size, "sampling": draw.sampling}
 
 
+def _kernel_classifier(
+    core_points: Literal["drawn", "cover"] = "drawn",
+    solver: Literal["newton", "csvrg", "avm"] = "newton",
+    loss: Literal["odm", "hinge", "squared_hinge"] = "odm",
+    **options: Any,
+) -> Any:
+    options["strategy"] = "online" if core_points == "cover" else "drawn"
+    if solver == "avm":
+        return dc.estimators.AVMClassifier(loss, **options)
+    if solver == "csvrg":
+        options["stand_ins"] = "core_points"
+    options["solver"] = "exact" if solver == "newton" else solver
+    return dc.estimators.CSVRGClassifier(loss, **options)
+
+
+estimators: Any = SimpleNamespace(
+    CoresetKernelClassifier=_kernel_classifier,
+    **{name: getattr(dc.estimators, name) for name in dc.estimators.__all__},
+)
+
+
 def _opened(X: Any) -> tuple[Any, dict[str, Any]]:
     if not isinstance(X, Rows):
         return X, {}
@@ -211,6 +247,9 @@ def _drawing(draw: Draw | MergeReduce) -> dict[str, Any]:
 
 def _method(options: dict[str, Any]) -> dict[str, Any]:
     """Choose the method that the public face will choose by default."""
-    if options.get("method") is None:
+    method = options.get("method")
+    if method is None:
         options["method"] = "lightweight" if options.get("n_clusters") is None else "kmeans"
+    elif isinstance(method, Coverage):
+        options["method"] = dc.Coverage(method.diameter, method.size)
     return options
