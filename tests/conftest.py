@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
-import time
+import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from daskcoreset.testing import shared_cluster
-from tests.tools.object_stores import ObjectServer, object_server
-from tests.tools.servers import FileServer, file_server
+if TYPE_CHECKING:
+    from tests.tools.object_stores import ObjectServer
+    from tests.tools.servers import FileServer
+
+# A process that finds no bytecode takes three times as long to start.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# Threads of two test processes wait for each other on two cores. NumPy is not imported yet.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # No deadline: the first call of a kernel compiles it, which takes seconds once.
 settings.register_profile("default", deadline=None, max_examples=50)
@@ -31,16 +41,33 @@ settings.register_profile(
 # More of them for the nightly tests that the server runs; and many more in the nightly form.
 settings.register_profile("server", settings.get_profile("ci"), max_examples=30)
 settings.register_profile("nightly", settings.get_profile("ci"), max_examples=200)
+# Before the package is imported, whose contract suite takes over what is set.
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+MEMORY = Path("/dev/shm")  # noqa: S108 - the folder below it has a name that nobody can guess
+ENOUGH = 2 * 2**30
+"""Bytes that are free in a memory disk that holds the files of tests."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest makes the folder
+def pytest_configure(config: pytest.Config) -> None:
+    """Put the files of tests on a memory disk, which no write has to wait for."""
+    of_a_run = config.option.basetemp is None and not hasattr(config, "workerinput")
+    if of_a_run and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= ENOUGH:
+        config.option.basetemp = tempfile.mkdtemp(prefix="daskcoreset-tests-", dir=MEMORY)
+        config.add_cleanup(partial(shutil.rmtree, config.option.basetemp, ignore_errors=True))
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are selected by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark all but some of the parametrisations of a test as nightly, where the test says so.
+    """Begin with the tests of clusters, and mark parametrisations as nightly.
 
-    What runs always is spread over all of them: of the n that ``nightly_beyond(n)`` keeps, the
-    first is the first, and the others follow at even distances.
+    The first tests go to one process of pytest, which then is the only one to start a cluster.
+
+    Of the n parametrisations that ``nightly_beyond(n)`` keeps, the first is the first, and the
+    others follow at even distances.
     """
+    items.sort(key=lambda item: not _on_a_cluster(item))
     variants: dict[tuple[Any, str], list[pytest.Item]] = {}
     for item in items:
         if isinstance(item, pytest.Function) and item.get_closest_marker("nightly_beyond"):
@@ -54,11 +81,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker("nightly")
 
 
-def pytest_runtest_setup() -> None:
-    """Leave a test out, and say so, once the time that was set for all of them is over."""
-    until = os.environ.get("DASKCORESET_TESTS_UNTIL")
-    if until is not None and time.time() > float(until):
-        pytest.skip("the time for tests is over (DASKCORESET_TESTS_UNTIL)")
+def _on_a_cluster(item: pytest.Item) -> bool:
+    asked: tuple[str, ...] = getattr(item, "fixturenames", ())
+    return "cluster" in asked or item.get_closest_marker("distributed") is not None
 
 
 USUAL_PORTS = (8786, 8787)
@@ -107,9 +132,18 @@ def light_trees(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
+def real_disk() -> Iterator[Path]:
+    """A folder that is not in memory: for tests of memory, and of processes that are killed."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture(scope="session")
 def cluster() -> Any:
     """Two worker processes of one thread each, started once; connect with ``Client(cluster)``."""
     pytest.importorskip("distributed")
+    from daskcoreset.testing import shared_cluster
+
     return shared_cluster()
 
 
@@ -118,6 +152,8 @@ def objects() -> Iterator[ObjectServer]:
     """An object store in a process of its own, started once; each test makes its own bucket."""
     for module in ("moto.server", "flask", "obstore"):
         pytest.importorskip(module, reason=f"{module} is not installed")
+    from tests.tools.object_stores import object_server
+
     with object_server() as server:
         yield server
 
@@ -125,6 +161,8 @@ def objects() -> Iterator[ObjectServer]:
 @pytest.fixture
 def files(tmp_path: Path) -> Iterator[FileServer]:
     """A folder, ``files.folder``, that is served by HTTP."""
+    from tests.tools.servers import file_server
+
     folder = tmp_path / "served"
     folder.mkdir()
     with file_server(folder) as server:

@@ -44,7 +44,7 @@ def few(name: str, values: Iterable[Any], always: int = 3) -> pytest.MarkDecorat
     [False, False, True, True, True]
     """
     cases = [(value,) for value in _values(name, values)]
-    kept = {(case[0].id,) for case in cases[:always]}
+    kept: set[tuple[str, ...]] = {(case[0].id,) for case in cases[:always]}
     return pytest.mark.parametrize(name, [_case(case, kept) for case in cases])
 
 

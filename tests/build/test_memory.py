@@ -106,8 +106,8 @@ def measure(
 
 
 @pytest.fixture(scope="module")
-def stores(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    folder = tmp_path_factory.mktemp("memory")
+def stores(real_disk: Path) -> Any:
+    folder = real_disk / "memory"
     paths = {}
     for n_blocks in (FEW, MANY):
         paths[n_blocks] = folder / f"{n_blocks}.zarr"

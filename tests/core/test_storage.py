@@ -777,19 +777,21 @@ def test_write_group__keeps_the_old_store_when_killed(tmp_path: Path) -> None:
     assert names(tmp_path) == {"s"}
 
 
-def test_read_group__finds_the_old_store_after_a_kill_between_renames(tmp_path: Path) -> None:
-    write(tmp_path / "s")
-    kill_at(tmp_path / "s", "pathlib.Path, 'rename', 2")
-    assert not (tmp_path / "s").exists()
-    assert_holds(tmp_path / "s")
-    (previous,) = tmp_path.glob(".s.*-previous")
+def test_read_group__finds_the_old_store_after_a_kill_between_renames(real_disk: Path) -> None:
+    folder = real_disk / "killed"
+    folder.mkdir()
+    write(folder / "s")
+    kill_at(folder / "s", "pathlib.Path, 'rename', 2")
+    assert not (folder / "s").exists()
+    assert_holds(folder / "s")
+    (previous,) = folder.glob(".s.*-previous")
     with pytest.raises(StoreError, match="interrupted overwrite left") as caught:
-        write(tmp_path / "s", "second")
+        write(folder / "s", "second")
     assert str(previous) in str(caught.value)
-    assert_holds(tmp_path / "s")
-    write(tmp_path / "s", "third", overwrite=True)
-    assert_holds(tmp_path / "s", "third")
-    assert names(tmp_path) == {"s"}
+    assert_holds(folder / "s")
+    write(folder / "s", "third", overwrite=True)
+    assert_holds(folder / "s", "third")
+    assert names(folder) == {"s"}
 
 
 @pytest.mark.parametrize("look", [1, 2, 3])
