@@ -323,6 +323,9 @@ def validate_block(
     problem = _misshapen(X, {"y": y, "sample_weight": sample_weight}, schema, index, size)
     if problem is not None:
         return ReadBlock(n_rows, None, problem)
+    inexact = first_of(
+        find_inexact(X, schema.columns), find_inexact_value("sample_weight", sample_weight)
+    )
     # Numbers too large for the dtype become infinite, which is found and reported.
     with np.errstate(over="ignore", invalid="ignore"):
         weights = np.ones(n_rows)
@@ -346,6 +349,7 @@ def validate_block(
     if problem is None and block.labels is not None and block.labels.dtype.kind in "OT":
         # As text it would be a class of its own; a missing number stays NaN, which is none.
         problem = find_missing_label(block.labels, block.rows)
+    problem = first_of(inexact, problem)
     missing = None if len(block) == n_rows else _missing_values(points)
     return ReadBlock(n_rows, None if problem else block, problem, missing=missing)
 
@@ -481,6 +485,95 @@ def _plain(array: Any, dtype: np.dtype[Any]) -> AnyArray:
     if dtype == np.float32 and is_half(plain.dtype):
         return in_single(plain)
     return np.require(plain, dtype, ["C", "A"])
+
+
+# float64 holds every whole number up to it.
+EXACT = 2**53
+
+
+def find_inexact(X: Any, columns: Sequence[str] | None = None) -> InvalidRow | None:
+    """Return the first integer of rows that float64 does not hold, or None.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        Dense or sparse, of any dtype.
+    columns : sequence of str or None, default=None
+        Names of the columns.
+
+    Examples
+    --------
+    >>> find_inexact(np.array([[1], [2**53 + 1]]), ["id"]).row
+    1
+    """
+    if hasattr(X, "tocsr"):
+        if _first_inexact(X.data) is None:
+            return None
+        part = X.tocsr()
+        place = _first_inexact(part.data) or 0
+        row, column = int(np.searchsorted(part.indptr, place, "right")) - 1, part.indices[place]
+        name = f"X in {column_shown(int(column), columns)}"
+        return inexact_error(name, part.data[place], row)
+    values = np.ma.filled(X, 0) if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
+    place = _first_inexact(values)
+    if place is None:
+        return None
+    row, column = divmod(place, values.shape[1])
+    return inexact_error(f"X in {column_shown(column, columns)}", values[row, column], row)
+
+
+def find_inexact_value(name: str, values: Any) -> InvalidRow | None:
+    """Return the first integer of a vector that float64 does not hold, or None.
+
+    Parameters
+    ----------
+    name : str
+        The argument, or the column that they are.
+    values : array-like of shape (n,) or None
+
+    Examples
+    --------
+    >>> find_inexact_value("y", np.array([2**53, 2**53 + 1])).row
+    1
+    """
+    if values is None:
+        return None
+    plain = np.ma.filled(values, 0) if isinstance(values, np.ma.MaskedArray) else values
+    plain = np.asarray(plain)
+    place = _first_inexact(plain)
+    return None if place is None else inexact_error(name, plain[place], place)
+
+
+def _first_inexact(values: AnyArray) -> int | None:
+    """Return the place, in C order, of the first integer that float64 does not hold."""
+    if values.dtype.kind not in "iu" or values.dtype.itemsize < 8 or not values.size:
+        return None
+    # The extremes clear the usual case.
+    if values.min() >= -EXACT and values.max() <= EXACT:
+        return None
+    values = values.ravel()
+    sizes = np.where(values < 0, -values, values).astype(np.uint64)
+    last_bits = sizes & (~sizes + np.uint64(1))
+    inexact = sizes // np.maximum(last_bits, np.uint64(1)) >= np.uint64(EXACT)
+    return int(inexact.argmax()) if inexact.any() else None
+
+
+def inexact_error(name: str, value: Any, row: int | None = None) -> InvalidRow:
+    """Return the error of an integer that float64 does not hold.
+
+    Parameters
+    ----------
+    name : str
+        The argument, or the column.
+    value : int
+    row : int or None, default=None
+    """
+    shown_name = name.replace("{", "{{").replace("}", "}}")
+    return InvalidRow(
+        f"{shown_name} is {value}{{row}}, an integer that float64 cannot hold exactly; subtract "
+        f"an offset, such as the smallest value, or leave out what only identifies rows.",
+        row,
+    )
 
 
 def plain_labels(labels: AnyArray) -> AnyArray:

@@ -7,7 +7,7 @@ import re
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from inspect import isfunction
@@ -36,6 +36,8 @@ from daskcoreset.core.blocks import (
     Block,
     InvalidRow,
     find_bad_weight,
+    find_inexact,
+    find_inexact_value,
     find_missing_label,
     find_unusable_row,
     finite_rows,
@@ -61,9 +63,10 @@ from daskcoreset.execution.engine import map_rows
 from daskcoreset.execution.waiting import compute_all
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks, selection_of
 from daskcoreset.inputs.cubes import Cube, dataset_of, is_xarray
-from daskcoreset.inputs.dataframes import frame_source, in_one_table
+from daskcoreset.inputs.dataframes import check_exact, frame_source, in_one_table
 from daskcoreset.inputs.known_columns import known_blocks
 from daskcoreset.inputs.options import ReadKeywords, ReadOptions, is_path, takes_reading
+from daskcoreset.inputs.parquet import check_exact_table
 from daskcoreset.objectives import Objective, QuantizationError
 from daskcoreset.sensitivities import Sensitivity, resolve_method, takes_parts
 
@@ -504,6 +507,7 @@ def validate_rows(
     drops = fits and getattr(estimator, "on_invalid", None) == "drop"
     _check_rows(X)
     X = in_one_table(X)
+    _check_exact(X)
     if target:
         _check_labels(estimator, y)
     if type(X) is np.ndarray and is_half(X.dtype):  # needs no float64, as out of core
@@ -551,6 +555,19 @@ def _check_rows(X: Any) -> None:
         )
 
 
+def _check_exact(X: Any) -> None:
+    """Raise an error for the first integer that float64 does not hold."""
+    if isinstance(X, (list, tuple)):
+        with suppress(ValueError):  # of rows of different lengths, which scikit-learn refuses
+            X = np.asarray(X)
+    if hasattr(X, "tocsr") or (isinstance(X, np.ndarray) and X.ndim == 2):
+        refuse(find_inexact(X))
+    elif getattr(X, "ndim", 0) == 2 and hasattr(X, "dtypes") and hasattr(X, "iloc"):
+        check_exact(X)
+    elif frame_names(X) is not None:
+        check_exact_table(X)
+
+
 def _check_columns(X: Any) -> None:
     """Name the columns of a data frame that are no numbers, as out of core."""
     if getattr(X, "ndim", 0) == 2 and hasattr(X, "dtypes") and hasattr(X, "iloc"):
@@ -582,6 +599,7 @@ def _checked_weights(sample_weight: Any, X: Any) -> FloatArray | None:
     if sample_weight is None:
         return None
     with refuse_as("sample_weight"):
+        refuse(find_inexact_value("sample_weight", sample_weight))
         given = np.asarray(sample_weight, dtype=np.float64)
         if given.shape == (X.shape[0],):
             refuse(find_bad_weight(given))

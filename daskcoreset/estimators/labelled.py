@@ -10,7 +10,7 @@ import numpy as np
 
 from daskcoreset.core.blocks import Block, BlockSchema, InvalidRow, validate_block
 from daskcoreset.inputs.blocks import RowBlocks
-from daskcoreset.inputs.dataframes import is_arrow_table, to_numpy
+from daskcoreset.inputs.dataframes import Declared, is_arrow_table, partition_to_numpy
 
 
 def is_frame(X: Any) -> bool:
@@ -83,20 +83,23 @@ def lazy_series(
     """
     from dask.dataframe.dispatch import make_meta
 
-    schema, stored = blocks.schema, np.dtype(blocks.arrays["X"].dtype)
-    work = partial(_of_partition, schema=schema, stored=stored, function=function, name=name)
-    meta = series_in_memory(make_meta(frame), np.empty(0, dtype), name)
+    meta = make_meta(frame)
+    declared = Declared.of(meta)
+    work = partial(
+        _of_partition, schema=blocks.schema, declared=declared, function=function, name=name
+    )
+    meta = series_in_memory(meta, np.empty(0, dtype), name)
     return frame.map_partitions(work, meta=meta)
 
 
 def _of_partition(
     frame: Any,
     schema: BlockSchema,
-    stored: np.dtype[Any],
+    declared: Declared,
     function: Callable[[Block], Any],
     name: str,
 ) -> Any:
-    rows = validate_block(to_numpy(frame, stored), None, None, schema)
+    rows = validate_block(partition_to_numpy(frame, declared), None, None, schema)
     values = rows.problem or function(rows.valid_block)
     if isinstance(values, InvalidRow):
         where = "" if values.row is None else f" at the index {frame.index[values.row]}"

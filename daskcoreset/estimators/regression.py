@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.build import build
-from daskcoreset.core.blocks import find_missing_label
+from daskcoreset.core.blocks import find_inexact_value, find_missing_label
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.data_summary import MAX_COLUMNS, DataSummary
 from daskcoreset.core.errors import InvalidInputError, about_no_member
@@ -160,6 +160,7 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type
         data = self._validate_in_memory(X, y, sample_weight, y_numeric=True, **several)
         if data is not None:
             with refuse_as("y"):
+                refuse(find_inexact_value("y", np.ravel(data.y)))
                 targets = np.asarray(data.y, dtype=np.float64)
             if targets.ndim == 1:
                 return replace(data, y=targets), None

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from daskcoreset.core.blocks import EXACT, find_inexact_value, inexact_error
 from daskcoreset.core.errors import InvalidTypeError
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.expressions import array_of
@@ -41,7 +42,7 @@ def frame_source(frame: Any) -> Source:
     dtype = _frame_dtype(frame, missing=bool(frame.ndim == 2 or frame.isna().any()))
 
     def loader(start: int, stop: int) -> Loader:
-        return partial(to_numpy, frame.iloc[start:stop], dtype)
+        return partial(to_numpy, frame.iloc[start:stop], dtype, start)
 
     columns = tuple(map(str, frame.columns)) if frame.ndim == 2 else None
     return Source(frame.shape, dtype, loader, columns=columns, in_memory=True)
@@ -87,9 +88,9 @@ def arrays_of_dask(
     beside = beside or {}
     metas = {name: make_meta(part) for name, part in beside.items()}
     columns = split_columns(meta, keys) | metas
-    dtypes = {name: _frame_dtype(part) for name, part in columns.items()}
+    declared = {name: Declared.of(part) for name, part in columns.items()}
     # One task a partition makes all parts; what picks a part fuses with the work on it.
-    split = partial(_split, names=tuple(beside), keys=dict(keys), dtypes=dtypes)
+    split = partial(_split, names=tuple(beside), keys=dict(keys), declared=declared)
     nothing = np.empty(0, OBJECT)
     # Else Dask unites partitions of Parquet of which few columns are read: X and y, picked from one
     # frame, would have other rows in a block.
@@ -99,7 +100,7 @@ def arrays_of_dask(
         )
     shared = array_of(parts, ((np.nan,) * frame.npartitions,), nothing)
     arrays = {}
-    for name, dtype in dtypes.items():
+    for name, (dtype, _) in declared.items():
         flat = name != "X" or meta.ndim == 1
         arrays[name] = blockwise(
             itemgetter(name),
@@ -117,11 +118,11 @@ def _split(
     *beside: Any,
     names: Sequence[str],
     keys: Mapping[str, str],
-    dtypes: Mapping[str, np.dtype[Any]],
+    declared: Mapping[str, Declared],
 ) -> dict[str, AnyArray]:
     """Bring the parts of a partition to arrays."""
     parts = split_columns(frame, keys) | dict(zip(names, beside, strict=True))
-    return {name: to_numpy(part, dtypes[name]) for name, part in parts.items()}
+    return {name: partition_to_numpy(part, declared[name]) for name, part in parts.items()}
 
 
 def _frame_dtype(frame: Any, *, missing: bool = True) -> np.dtype[Any]:
@@ -174,9 +175,144 @@ def check_numeric(others: Mapping[str, Any], columns: Iterable[str]) -> None:
         raise error
 
 
-def to_numpy(frame: Any, dtype: np.dtype[Any]) -> AnyArray:
-    """Convert a pandas object; missing values become NaN."""
+class Declared(NamedTuple):
+    """What a Dask frame or series declares.
+
+    Attributes
+    ----------
+    dtype : numpy.dtype
+        That holds all columns.
+    long : tuple of int
+        Positions of the columns of long integers.
+    """
+
+    dtype: np.dtype[Any]
+    long: tuple[int, ...]
+
+    @classmethod
+    def of(cls, meta: Any) -> Declared:
+        """Return what a frame or series without rows declares."""
+        return cls(_frame_dtype(meta), tuple(_long_columns(meta)))
+
+
+def partition_to_numpy(frame: Any, declared: Declared) -> AnyArray:
+    """Convert a partition of a Dask frame to the dtype that it declares, if that loses nothing.
+
+    Dask declares integers or booleans for columns in which some partitions have missing values.
+    Missing values become NaN, and other numbers that the dtype does not hold keep theirs.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame or Series
+    declared : Declared
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> flags = Declared.of(pd.Series([True]))
+    >>> partition_to_numpy(pd.Series([True, None], dtype=object), flags)
+    array([ 1., nan], dtype=float32)
+    """
+    dtype = declared.dtype
+    if dtype.kind not in _REAL:
+        return to_numpy(frame, dtype)
+    frame = _with_numbers(frame)
+    kinds = [frame.dtype] if frame.ndim == 1 else list(frame.dtypes)
+    plain = all(isinstance(kind, np.dtype) for kind in kinds)
+    missing = not plain and bool(frame.isna().to_numpy().any())
+    if frame.ndim == 1:
+        found = _frame_dtype(frame, missing=missing)
+    else:
+        found = common_dtype(_column_dtype(kind, missing=missing) or OBJECT for kind in kinds)
+    _check_rounded(frame, declared.long)
+    values = to_numpy(frame, found)
+    if found == dtype or found.kind not in _REAL:
+        return values
+    inexact = find_inexact_value("", values.ravel()) is not None
+    for held in (dtype, np.result_type(dtype, np.float32)):
+        if inexact and held.kind == "f":
+            break
+        with np.errstate(invalid="ignore", over="ignore"):
+            cast = values.astype(held)
+        if np.array_equal(cast, values, equal_nan=True):
+            return cast
+    return values
+
+
+def _check_rounded(frame: Any, long: Sequence[int]) -> None:
+    """Raise an error for floats that pandas may have rounded, in columns of long integers."""
+    for j in long:
+        column = frame if frame.ndim == 1 else frame.iloc[:, j]
+        dtype = _column_dtype(column.dtype, missing=False)
+        if dtype is None or dtype.kind != "f":
+            continue
+        values = column.to_numpy(dtype=dtype, na_value=np.nan)
+        large = values[np.isfinite(values) & (abs(values) >= EXACT)]
+        if len(large):
+            raise inexact_error(f"column {column.name!r}", int(large[0])).error_at("")
+
+
+def _with_numbers(frame: Any) -> Any:
+    """Return a partition whose columns of Python objects have the dtypes of their values."""
+    import pandas as pd
+
+    def with_numbers(column: Any) -> Any:
+        if _is_real(_column_dtype(column.dtype)):
+            return column
+        # A partition without a value has any dtype.
+        return column.astype(np.float64) if column.isna().all() else column.convert_dtypes()
+
+    if frame.ndim == 1:
+        return with_numbers(frame)
+    if all(_is_real(_column_dtype(kind)) for kind in frame.dtypes):
+        return frame
+    columns = [with_numbers(frame.iloc[:, j]) for j in range(frame.shape[1])]
+    return pd.concat(columns, axis=1)
+
+
+def _is_real(dtype: np.dtype[Any] | None) -> bool:
+    return dtype is not None and dtype.kind in _REAL
+
+
+def to_numpy(frame: Any, dtype: np.dtype[Any], first_row: int | None = None) -> AnyArray:
+    """Convert a pandas object; missing values become NaN.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame or Series
+    dtype : numpy.dtype
+    first_row : int or None, default=None
+        Number of the first row in the data, for errors.
+    """
     if dtype.kind == "f":
+        check_exact(frame, first_row)
         return np.asarray(frame.to_numpy(dtype=dtype, na_value=np.nan))
     # Categories that are numbers come as objects, too, as `dtype` declares.
     return np.asarray(frame.to_numpy(dtype=dtype))
+
+
+def check_exact(frame: Any, first_row: int | None = 0) -> None:
+    """Raise an error for the first integer of a pandas object that float64 does not hold.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame or Series
+    first_row : int or None, default=0
+        Number of the first row in the data; None if it is not known.
+    """
+    for j in _long_columns(frame):
+        column = frame if frame.ndim == 1 else frame.iloc[:, j]
+        values = column.to_numpy(dtype=_column_dtype(column.dtype, missing=False), na_value=0)
+        problem = find_inexact_value(f"column {column.name!r}", values)
+        if problem is not None:
+            raise problem.error_at("") if first_row is None else problem.error(first_row)
+
+
+def _long_columns(frame: Any) -> list[int]:
+    kinds = [frame.dtype] if frame.ndim == 1 else list(frame.dtypes)
+    dtypes = [_column_dtype(kind, missing=False) for kind in kinds]
+    return [j for j, dtype in enumerate(dtypes) if dtype is not None and _is_long(dtype)]
+
+
+def _is_long(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind in "iu" and dtype.itemsize == 8

@@ -9,12 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
 
+from daskcoreset.core.blocks import EXACT, find_inexact_value, inexact_error
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.typing import AnyArray
@@ -24,6 +26,9 @@ from daskcoreset.inputs.seen import here
 from daskcoreset.inputs.sources import Loader, Source, Table, import_reader
 
 SUFFIXES = (".parquet", ".parq", ".pq")
+
+# float64 holds every whole number of as many digits.
+_EXACT_DIGITS = 15
 
 # The name of a folder of rows without a value.
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
@@ -102,7 +107,7 @@ class ArrowTable(Table):
                     self.pieces[first:last], starts[first:last].tolist(), strict=True
                 )
             )
-            return partial(_rows_of, reads, columns, dtype, flat=flat)
+            return partial(_rows_of, reads, columns, dtype, start, flat=flat)
 
         in_memory = all(isinstance(piece, _InMemory) for piece in self.pieces)
         return Source(
@@ -149,15 +154,18 @@ def _rows_of(
     reads: Sequence[Callable[[], Any]],
     columns: tuple[str, ...],
     dtype: np.dtype[Any],
+    start: int,
     *,
     flat: bool,
 ) -> AnyArray:
-    """Read the pieces of a block, one at a time."""
-    parts = []
+    """Read the pieces of a block, whose first row has the number `start`, one at a time."""
+    parts: list[AnyArray] = []
     for read in reads:
         table = read()
         part = np.empty((table.num_rows, len(columns)), dtype)
         for j, name in enumerate(columns):
+            if dtype.kind == "f":
+                _check_exact(name, table[name], start + sum(map(len, parts)))
             part[:, j] = _column_to_numpy(table[name], dtype)
         parts.append(part)
     out = parts[0] if len(parts) == 1 else np.concatenate(parts)
@@ -166,10 +174,52 @@ def _rows_of(
 
 def _column_to_numpy(column: Any, dtype: np.dtype[Any]) -> AnyArray:
     if dtype.kind == "f" and (column.null_count or _is_decimal(column.type)):
-        column = column.cast("float64")  # where a null becomes NaN
+        column = column.cast("float64", safe=False)  # where a null becomes NaN
     elif column.null_count:  # of a dictionary it would be taken for the last value
         column = column.cast(_of_values(column.type))
     return np.asarray(column.to_numpy())
+
+
+def check_exact_table(table: Any) -> None:
+    """Raise an error for the first number of a table in memory that float64 does not hold.
+
+    Parameters
+    ----------
+    table : polars.DataFrame or pyarrow.Table
+    """
+    table = table.to_arrow() if hasattr(table, "to_arrow") else table
+    for name in table.column_names:
+        _check_exact(name, table[name], 0)
+
+
+def _check_exact(name: str, column: Any, start: int) -> None:
+    """Raise an error for the first integer or decimal of a column that float64 does not hold.
+
+    Parameters
+    ----------
+    name : str
+    column : pyarrow.ChunkedArray
+    start : int
+        Number of the first row.
+    """
+    import pyarrow.compute as pc
+    import pyarrow.types as pt
+
+    kind = _of_values(column.type)
+    if kind != column.type:
+        column = column.cast(kind)
+    if _is_decimal(kind):
+        if kind.precision - kind.scale <= _EXACT_DIGITS:
+            return
+        floats = column.cast("float64", safe=False).to_numpy()
+        for row in np.flatnonzero(abs(floats) >= EXACT).tolist():
+            if column[row].as_py() != Decimal(floats[row]):
+                raise inexact_error(f"column {name!r}", column[row].as_py(), row).error(start)
+    elif pt.is_int64(kind) or pt.is_uint64(kind):
+        values = pc.fill_null(column, 0).to_numpy() if column.null_count else column.to_numpy()
+        problem = find_inexact_value(f"column {name!r}", values)
+        if problem is not None:
+            raise problem.error(start)
 
 
 def _plain_dtype(kinds: Sequence[Any]) -> np.dtype[Any]:

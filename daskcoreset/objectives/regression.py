@@ -11,6 +11,7 @@ import numpy as np
 from daskcoreset.core.blocks import (
     Block,
     InvalidRow,
+    find_inexact_value,
     find_missing_label,
     find_unusable_row,
     labels_of,
@@ -185,7 +186,7 @@ def find_bad_number(block: Block) -> InvalidRow | None:
             "convert y, or take a method for classes."
         )
         invalid: InvalidRow | None = InvalidRow(message, 0)
-    else:
+    elif (invalid := find_inexact_value("y", labels_of(block))) is None:
         invalid = find_unusable_row(targets_of(block)[:, np.newaxis], block.weights)
         if invalid is not None:
             message = invalid.message.replace("X ", "y ", 1).replace(" in column 0", "")
