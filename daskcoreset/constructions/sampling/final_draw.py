@@ -97,6 +97,16 @@ class Selection:
         report = BlockReport(self.results.value.weights, self.summary)
         return replace(self, results=replace(self.results, value=report))
 
+    def without_weightless(self, size: int) -> Selection:
+        """Return at most `size` rows if no more than these have a positive weight."""
+        counted = np.flatnonzero(self.weights > 0.0)
+        if not len(counted) <= size < len(self.rows):
+            return self
+        rows, indices = self.rows.take(counted), self.indices[counted]
+        return replace(
+            self, rows=rows, weights=self.weights[counted], indices=indices, complete=False
+        )
+
 
 @dataclass(frozen=True)
 class FinalDraw:

@@ -210,7 +210,10 @@ class SamplingJob:
     def _coreset(self, selection: Selection) -> Coreset:
         if self.beside is not None:
             self.beside(selection)
-        draw, rows = self.final_draw, selection.rows
+        draw = self.final_draw
+        if self._represents:
+            selection = selection.without_weightless(draw.size)
+        rows = selection.rows
         # What comes of it is checked by the coreset that is made of it.
         points = from_checked(rows.points, selection.weights, selection.indices, rows.labels)
         points, cells, drawn = self._represented(selection, points)
