@@ -1,0 +1,112 @@
+"""The library as the frozen table calls it; its other modules do not import the library.
+
+Calls have the form of the public face to come. A change of the face changes this module, and no
+measurement.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+import daskcoreset as dc
+from daskcoreset import estimators
+from daskcoreset.solvers.linear import solve_svm as _solve_svm
+
+SVM, Logistic, StrongKMeans = dc.SVM, dc.Logistic, dc.StrongKMeans
+Uniform, Lightweight, LeastSquares = dc.Uniform, dc.Lightweight, dc.LeastSquares
+Mixture, StrongBregman = dc.MixtureCoreset, dc.StrongBregman
+LightweightBregman = dc.BregmanLightweight
+load = dc.datasets.load
+CoresetKMeans = estimators.CoresetKMeans
+CoresetGaussianMixture = estimators.CoresetGaussianMixture
+CoresetSVC, CoresetLogisticRegression = estimators.CoresetSVC, estimators.CoresetLogisticRegression
+MaxMarginClassifier = estimators.MaxMarginClassifier
+OutlierMaxMarginClassifier = estimators.OutlierMaxMarginClassifier
+ActiveMaxMarginClassifier = estimators.ActiveMaxMarginClassifier
+StructuredMaxMargin = estimators.StructuredMaxMargin
+
+
+@dataclass(frozen=True)
+class Draw:
+    """How rows are drawn."""
+
+    sampling: Literal["systematic", "multinomial"] = "systematic"
+    passes: Literal[1, 2] = 1
+    normalize: bool = False
+
+
+@dataclass(frozen=True)
+class MergeReduce:
+    """How coresets of blocks are merged and reduced."""
+
+    inner_size: int | None = None
+
+
+def build(X: Any, y: Any = None, *, draw: Draw | MergeReduce = Draw(), **options: Any) -> Any:
+    """Build a coreset."""
+    strategy = {"strategy": "tree"} if isinstance(draw, MergeReduce) else {}
+    return dc.build(X, y, progress=False, **asdict(draw), **strategy, **_method(options))
+
+
+def build_many(X: Any, y: Any = None, *, methods: dict[str, Any], size: int, **options: Any) -> Any:
+    """Build a coreset by each method."""
+    return dc.build(X, y, method=methods, size=size, progress=False, **options)
+
+
+def stream(method: Any, size: int, leaf_size: int, seed: int) -> Any:
+    """Return a stream."""
+    return dc.CoresetStream(method, size, leaf_size=leaf_size, random_state=seed)
+
+
+def follow(source: Any, path: Any, size: int, seed: int) -> Any:
+    """Make the tree of a source that grows."""
+    return dc.CoresetTree.follow(source, path, size=size, random_state=seed)
+
+
+def kernel_classifier(
+    core_points: Literal["drawn", "cover"], solver: Literal["newton", "csvrg", "avm"], **given: Any
+) -> Any:
+    """Return a kernel classifier on core points; with "csvrg" as published."""
+    strategy = {"drawn": "auto", "cover": "online"}[core_points]
+    if solver == "avm":
+        given = {name: given[name] for name in ("gamma", "lam", "max_points", "random_state")}
+        return estimators.AVMClassifier(strategy=strategy, **given)
+    return estimators.CSVRGClassifier(
+        strategy=strategy, solver="csvrg" if solver == "csvrg" else "exact", size=None, tol=1e-3,
+        max_iter=20, stand_ins="core_points", drawn_share=0.0, **given,
+    )  # fmt: skip
+
+
+def solve_svm(
+    X: np.ndarray, signs: np.ndarray, weights: np.ndarray, tol: float
+) -> tuple[np.ndarray, float]:
+    """Return coefficients and intercept of the least cost with a penalty of one."""
+    fit = _solve_svm(X, signs, weights, tol=tol)
+    return fit.coef, fit.intercept
+
+
+def margin_facts(model: Any) -> dict[str, Any]:
+    """Return the answer of a maximum-margin estimator, and what certifies it."""
+    facts: dict[str, Any] = {"margin": model.margin_}
+    match model:
+        case estimators.MaxMarginClassifier():
+            facts |= {"factor": model.factor_}
+        case estimators.OutlierMaxMarginClassifier():
+            facts |= {"outliers": model.outliers_, "probability": model.probability_}
+        case estimators.ActiveMaxMarginClassifier():
+            facts |= {"certificate": model.certificate_.error, "labels": model.n_labels_}
+        case estimators.StructuredMaxMargin():
+            facts = {"margin": model.data_margin_, "core margin": model.margin_, "w": model.w_}
+    if hasattr(model, "coef_"):
+        facts |= {"coef": model.coef_, "intercept": model.intercept_}
+    return {name: np.asarray(value, dtype=float).ravel().tolist() for name, value in facts.items()}
+
+
+def _method(options: dict[str, Any]) -> dict[str, Any]:
+    """Choose the method that the public face will choose by default."""
+    if options.get("method") is None:
+        options["method"] = "lightweight" if options.get("n_clusters") is None else "kmeans"
+    return options
