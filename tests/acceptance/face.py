@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import reduce
 from types import SimpleNamespace
 from typing import Any, Literal, TypeVar
 
@@ -91,9 +92,11 @@ __all__ = [
     "open_rows",
     "plan",
     "plotting",
+    "scores",
     "stream",
     "testing",
     "time_limit",
+    "total_scores",
 ]
 
 
@@ -203,6 +206,30 @@ def block(points: Any, weights: Any = None, labels: Any = None) -> Any:
     """Return rows as sensitivities and objectives take them."""
     made: Any = objectives.__dict__["Block"]
     return made(points, np.ones(points.shape[0]) if weights is None else weights, labels)
+
+
+def scores(method: Any, *blocks: Any, seed: int = 0) -> list[Any]:
+    """Score the rows of blocks by what a construction knows of all of them."""
+    return [
+        method.scores(each, known).sum(axis=0) for known, each, _ in _known(method, blocks, seed)
+    ]
+
+
+def total_scores(method: Any, *blocks: Any, seed: int = 0) -> list[float]:
+    """Sum up the scores of each block, from its summary alone."""
+    return [
+        float(method.total_scores(own, known).sum())
+        for known, _, own in _known(method, blocks, seed)
+    ]
+
+
+def _known(method: Any, blocks: Any, seed: int) -> Any:
+    known: Any = None
+    for _ in range(method.n_folds):
+        rng = np.random.default_rng(seed)
+        own = [method.block_summary(each, known, rng) for each in blocks]
+        known = method.finalize(reduce(method.merge, own), rng)
+    return [(known, each, local) for each, local in zip(blocks, own, strict=True)]
 
 
 def _merging(draw: MergeReduce) -> dict[str, Any]:
