@@ -30,12 +30,36 @@ def tests(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def nightly(session: nox.Session) -> None:
-    """Run the tests that the README's command leaves out."""
+    """Run the tests that the README's command leaves out, and more examples of hypothesis."""
     session.install("-e", ".[test]")
     session.run(
         "pytest", "-n", "2", "--dist", "worksteal", "-m", "nightly or hypothesis",
         "--hypothesis-profile=nightly", *session.posargs,
     )  # fmt: skip
+
+
+@nox.session(default=False)
+def extras(session: nox.Session) -> None:
+    """Run the tests as the README does, with packages that few users have."""
+    session.install("-e", ".[test,embeddings]", "dask-array>=0.7")
+    session.run("pytest", "-n", "2", "--dist", "worksteal", *session.posargs)
+
+
+@nox.session(default=False)
+def newest(session: nox.Session) -> None:
+    """Run the quick tests with the newest versions of all packages, pre-releases among them."""
+    session.install("--pre", "--upgrade", "-e", ".[test]")
+    session.run(
+        "pytest", "-n", "2", "--dist", "worksteal", "-m", "not slow and not nightly",
+        *session.posargs,
+    )  # fmt: skip
+
+
+@nox.session(default=False)
+def coverage(session: nox.Session) -> None:
+    """Say which lines the acceptance tests do not reach."""
+    session.install("-e", ".[test]")
+    session.run("pytest", "--cov", "tests/acceptance", *session.posargs)
 
 
 @nox.session(venv_backend="uv", default=False)

@@ -78,11 +78,3 @@ def test_source_distribution__holds_all_of_the_root(pyproject: dict[str, Any]) -
         assert any(fnmatch(path.name, one) for one in known), f"{path.name} is not to be shipped"
     for one in included:
         assert any(ROOT.glob(one.strip("/"))), f"there is no {one}"
-
-
-def test_marks__of_nightly_stand_in_the_files_of_tests() -> None:
-    """The server collects only files of tests that name the mark: no other may set it."""
-    files = {*ROOT.glob("daskcoreset/**/*.py"), *ROOT.glob("tests/**/*.py")}
-    setting = {path.name for path in files if "mark.nightly" in path.read_text()}
-    assert setting
-    assert all(fnmatch(name, "test_*.py") for name in setting)
