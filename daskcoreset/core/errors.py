@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -26,6 +26,7 @@ __all__ = [
     "InvalidInputError",
     "InvalidTypeError",
     "MissingDependencyError",
+    "MissingPathError",
     "OutOfTimeError",
     "StoreError",
     "WorkerMismatchError",
@@ -53,6 +54,14 @@ class InvalidTypeError(CoresetError, TypeError):
 
 class StoreError(CoresetError, OSError):
     """A store is missing, incomplete, damaged, or of another schema version."""
+
+
+class MissingPathError(InvalidInputError, StoreError, FileNotFoundError):
+    """Nothing is at a path or URL."""
+
+    def __new__(cls, *args: object, **_: Any) -> Self:
+        """Make it as a FileNotFoundError: that of a ValueError has no room for what one holds."""
+        return FileNotFoundError.__new__(cls, *args)
 
 
 class DataUnavailableError(CoresetError, FileNotFoundError):
@@ -245,5 +254,5 @@ def warn_worse_than_none(size: int, ratio: float) -> None:
 
 
 # What users import, and what tracebacks say.
-for _public in (CoresetError, *CoresetError.__subclasses__(), CoresetWarning):
+for _public in (CoresetError, *CoresetError.__subclasses__(), MissingPathError, CoresetWarning):
     _public.__module__ = "daskcoreset.errors"

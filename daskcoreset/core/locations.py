@@ -6,6 +6,7 @@ import os
 import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.validation import a_type
@@ -63,7 +64,11 @@ def locate(name: str, location: Any) -> Path | str:
                     f"pass it as text."
                 )
             return text
-        text = _path_of_file_url(name, text)
+        if set("?#") & set(text):  # of a query or a fragment, which some programs leave out
+            raise InvalidInputError(
+                f"{name} is a file URL with one of the signs ? and #; pass the path itself."
+            )
+        text = path_of_file_url(name, text)
     if not text:
         raise InvalidInputError(f"{name} is empty; pass the path of a folder.")
     try:
@@ -115,17 +120,42 @@ def scheme_of(text: str) -> str | None:
     return None
 
 
-def _path_of_file_url(name: str, url: str) -> str:
+def is_file_url(text: str) -> bool:
+    """Return whether a text is the URL of a file on this machine.
+
+    Examples
+    --------
+    >>> is_file_url("file:///data/x.npy"), is_file_url("/data/x.npy"), is_file_url("s3://data")
+    (True, False, False)
+    """
+    return scheme_of(text) in {"file", "local"}
+
+
+def path_of_file_url(name: str, url: str) -> str:
+    """Return the path of a file URL; what a percent sign stands for, unless it is a part of a name.
+
+    Parameters
+    ----------
+    name : str
+        The argument, for errors.
+    url : str
+        As `pathlib.Path.as_uri` makes it, or with the path as it stands.
+
+    Raises
+    ------
+    InvalidInputError
+        It is of another machine, or of a relative path.
+
+    Examples
+    --------
+    >>> path_of_file_url("X", "file://localhost/data/all%20days.npy")
+    '/data/all days.npy'
+    """
     match = _FILE.fullmatch(url)
     if match is None or (match["host"] or "localhost") != "localhost":
         raise InvalidInputError(
             f"{name} is a file URL of another machine, or of a relative path; pass the path itself."
         )
-    # Some programs write a blank as "%20", and others mean the signs as they stand.
-    if set("%?#") & set(url):
-        raise InvalidInputError(
-            f"{name} is a file URL with one of the signs %, ? and #, which not all programs take "
-            f"alike; pass the path itself."
-        )
     path: str = match["path"]
-    return path[1:] if re.match(r"/[A-Za-z]:", path) else path
+    path = path[1:] if re.match(r"/[A-Za-z]:", path) else path
+    return path if os.path.lexists(path) else unquote(path)

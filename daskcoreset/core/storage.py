@@ -18,7 +18,12 @@ from daskcoreset.core.contents import (
     find_header_problem,
     refuse_inconsistent,
 )
-from daskcoreset.core.errors import InvalidInputError, OutOfTimeError, StoreError
+from daskcoreset.core.errors import (
+    InvalidInputError,
+    MissingPathError,
+    OutOfTimeError,
+    StoreError,
+)
 from daskcoreset.core.inside import refuse_inside
 from daskcoreset.core.plain_files import hold_folder
 from daskcoreset.core.stored_arrays import check_stored, read_arrays, write_arrays
@@ -243,7 +248,8 @@ def read_folder(
         except (FileNotFoundError, NotADirectoryError) as error:
             if _is_missing(path):
                 found = "" if os.path.lexists(path) else "nothing is there, and "
-                raise StoreError(
+                kind_of_error = MissingPathError if found else StoreError
+                raise kind_of_error(
                     f"{path}: {found}no Zarr version 3 group; check the path"
                 ) from error
     raise StoreError(f"{path} was replaced at each of {_N_READS} reads; read it again")
@@ -274,7 +280,11 @@ def read_contents(  # noqa: PLR0917 - all of them are always given
             group = _open(target, "r")
     except FileNotFoundError as error:
         check_bucket(target)
-        raise StoreError(f"{where}: no Zarr version 3 group; check the path") from error
+        from daskcoreset.core.plain_store import PlainStore
+
+        # The folder of a plain store is there.
+        kind_of_error = StoreError if isinstance(target.store, PlainStore) else MissingPathError
+        raise kind_of_error(f"{where}: no Zarr version 3 group; check the path") from error
     except (StoreError, OutOfTimeError):
         raise
     # A damaged store makes zarr, its codecs and the file system raise almost anything.

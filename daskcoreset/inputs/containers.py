@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from daskcoreset.core.contents import HEADER
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.errors import InvalidInputError, MissingPathError
 from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.validation import a_type
 from daskcoreset.core.validation import shown as briefly
@@ -252,7 +252,7 @@ def _single(part: Any, name: str, paths: _Paths) -> Any:
     is_missing = isinstance(part, str) and "://" not in part and not is_glob(part)
     if is_missing and not _exists(part):
         check_slashes(name, part)
-        raise InvalidInputError(
+        raise MissingPathError(
             f"{name} is {briefly(part)}, which is no file, and X has no columns or arrays by name; "
             f"pass the array."
         )
@@ -390,11 +390,11 @@ class _Paths:
                 place = Place.of(one, self.options.storage_options)
                 found = place.matches() if is_glob(one) else [place]
                 if not found:
-                    raise InvalidInputError(
+                    raise MissingPathError(
                         f"{name} matches no file: {place.name!r}; check the pattern."
                     )
                 if place.filesystem is None and not Path(found[0].path).exists():
-                    raise InvalidInputError(
+                    raise MissingPathError(
                         f"{name} names no file or folder: {place.path!r}; check the path."
                     )
             places += found

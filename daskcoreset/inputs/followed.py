@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, MissingPathError
 from daskcoreset.core.validation import a_type, as_int, check_choice, is_choice
 from daskcoreset.inputs.containers import is_web_store, split_container
 from daskcoreset.inputs.opening import open_all
@@ -232,7 +232,7 @@ def _path_state(source: Any, options: FollowOptions) -> SourceState:
 
 def _place_state(place: Place, options: FollowOptions) -> SourceState:
     if not place.exists:
-        raise InvalidInputError(f"source names no file or folder: {place.name!r}; check the path.")
+        raise MissingPathError(f"source names no file or folder: {place.name!r}; check the path.")
     if place.has("_delta_log"):
         return _table_state(place, options)
     if place.is_file:

@@ -14,14 +14,14 @@ from daskcoreset.core.errors import (
     CoresetError,
     InvalidInputError,
     MissingDependencyError,
+    MissingPathError,
     StoreError,
 )
+from daskcoreset.core.locations import is_file_url, path_of_file_url
 from daskcoreset.core.secrets import without_secrets
 from daskcoreset.inputs.seen import here
 
 T = TypeVar("T")
-
-_LOCAL = ("file", "local")
 
 # Times that botocore sends a request: seven seconds in all at most, where nothing listens.
 _ATTEMPTS = 4
@@ -49,10 +49,9 @@ class Place:
     def of(cls, location: str | os.PathLike[str], options: Mapping[str, Any] | None) -> Place:
         """Return the place of a path or URL."""
         text = os.fspath(location)
-        scheme, separator, rest = text.partition("://")
-        if separator and scheme.lower() in _LOCAL:
-            text, separator = rest, ""
-        if not separator:
+        if is_file_url(text):
+            text = path_of_file_url("a path", text)
+        if "://" not in text:
             if options is not None:
                 raise InvalidInputError(
                     f"storage_options are for URLs, and {text!r} is a local path; leave them out."
@@ -94,7 +93,8 @@ class Place:
         try:
             return bool(question(self.filesystem))
         except Exception as error:
-            if remedy_for(error) == _SILENT[2]:  # each further question would wait as long
+            # Each further question would wait as long.
+            if remedy_for(error, self.url) == _SILENT[2]:
                 raise
             return False  # what may be read need not be listed; opening it tells
 
@@ -212,7 +212,7 @@ def check_slashes(name: str, location: str | os.PathLike[str]) -> None:
     if is_glob(text) and Place.of(text, None).matches():
         return
     scheme = match[1]
-    raise InvalidInputError(
+    raise MissingPathError(
         f"{name} is no file or folder, and looks like a URL ({scheme}) without its two slashes; "
         f'pass it as text that begins with "{scheme}://", and a path with "./".'
     )
@@ -275,12 +275,12 @@ def _is_empty_folder(path: str) -> bool:
 
 def _unreadable(name: str, url: str, kind: str, error: BaseException) -> CoresetError:
     shown = without_secrets(url, url)
-    remedy = remedy_for(error) if "://" in url else None
+    remedy = remedy_for(error, url)
     if isinstance(error, ImportError):
         return MissingDependencyError(
             f"{name}: {shown!r} needs a package for its protocol ({said(error, url)}); install it."
         )
-    if "://" not in url and _is_empty_folder(url):
+    if not _is_remote(url) and _is_empty_folder(url):
         return InvalidInputError(f"{name} is an empty folder: {shown!r}; check the path.")
     suffix = PurePosixPath(url).suffix.lower()
     if remedy is None and suffix in _OTHER_FILES:
@@ -288,7 +288,8 @@ def _unreadable(name: str, url: str, kind: str, error: BaseException) -> Coreset
             f"{name} is a {suffix} file, which is not read here: {shown!r}; {_OTHER_FILES[suffix]}."
         )
     remedy = remedy or "give the path of a Zarr, Parquet, HDF5, .npy or .npz file, or an array"
-    return InvalidInputError(
+    kind_of_error = MissingPathError if remedy == _MISSING[2] else InvalidInputError
+    return kind_of_error(
         f"{name} cannot be opened as {kind}: {shown!r} ({said(error, url)}); {remedy}."
     )
 
@@ -317,13 +318,14 @@ def read_clearly(what: Callable[[], str], read: Callable[[], T], *urls: str) -> 
 
 def read_error(where: str, error: BaseException, *urls: str) -> StoreError:
     """Return the error of rows that cannot be read: what is damaged, or not to be reached."""
-    remedy, place = remedy_for(error) or "restore it from a copy, or write it anew", ""
+    remedy = remedy_for(error, where, *urls) or "restore it from a copy, or write it anew"
+    place, kind = "", StoreError
     if isinstance(error, (FileNotFoundError, NotADirectoryError)):
-        place = f" on {here()}"
-        if not any("://" in url for url in urls):
+        place, kind = f" on {here()}", MissingPathError
+        if not _is_remote(*urls):
             remedy = "make the file visible to every worker, by the same path"
     shown = without_secrets(where, *urls)
-    return StoreError(f"{shown} cannot be read{place} ({said(error, *urls)}); {remedy}.")
+    return kind(f"{shown} cannot be read{place} ({said(error, *urls)}); {remedy}.")
 
 
 def said(error: BaseException, *urls: str) -> str:
@@ -343,6 +345,7 @@ _DENIED = (
         "data, or set those of the environment, such as AWS_PROFILE"
     ),
 )
+_DENIED_HERE = "access is denied: let the user who runs this process, or a worker, read it"
 _MISSING = (
     ("FileNotFound", "NoSuchBucket", "NotFoundError"),
     ("404", "NoSuchBucket", "NoSuchKey"),
@@ -363,8 +366,28 @@ _UNKNOWN = (
 )
 
 
-def remedy_for(error: BaseException) -> str | None:
-    """Return what helps against an error of a file system; None where it is of another kind."""
+def _is_remote(*texts: str) -> bool:
+    """Whether one of some texts holds a URL that is not of this machine.
+
+    Examples
+    --------
+    >>> _is_remote("rows 1 to 9 of 's3://bucket/x.zarr'"), _is_remote("/x", "file:///x")
+    (True, False)
+    """
+    schemes = re.findall(r"([A-Za-z][A-Za-z0-9+.-]*)://", " ".join(texts))
+    return not {scheme.lower() for scheme in schemes} <= {"file", "local"}
+
+
+def remedy_for(error: BaseException, *texts: str) -> str | None:
+    """Return what helps against an error of a file system; None if it is of another kind.
+
+    Parameters
+    ----------
+    error : BaseException
+    *texts : str
+        Hold the URLs that were read. On this machine only what was denied has a remedy.
+    """
+    is_remote = _is_remote(*texts)
     chain: list[BaseException] = []
     link: BaseException | None = error
     while link is not None and link not in chain and len(chain) < 20:
@@ -377,5 +400,7 @@ def remedy_for(error: BaseException) -> str | None:
             if any(kind in name for kind in kinds) or any(
                 sign == code or (not sign.isdigit() and sign in str(one)) for sign in signs
             ):
-                return remedy
+                if is_remote:
+                    return remedy
+                return _DENIED_HERE if remedy == _DENIED[2] else None
     return None

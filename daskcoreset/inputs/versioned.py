@@ -174,7 +174,7 @@ def delta_files(
         with clear_errors("source", url, "a Delta table"):
             # One of our own: the table of the user stays at its version.
             table = deltalake.DeltaTable(url, storage_options=options)
-            base = Place.of(unquote(url) if url.startswith("file:") else url, storage_options)
+            base = Place.of(url, storage_options)
     features = set(table.protocol().reader_features or ())
     if unread := sorted(features & {"deletionVectors", "columnMapping"}):
         raise InvalidInputError(

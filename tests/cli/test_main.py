@@ -71,7 +71,7 @@ def test_main__shows_the_traceback_wherever_debug_stands(
     assert call_main(*arguments) == 1
     error = capsys.readouterr().err
     assert error.startswith("Traceback (most recent call last)")
-    assert "InvalidInputError: X names no file" in error
+    assert "MissingPathError: X names no file" in error
 
 
 def test_main__ends_an_interruption_with_code_130(

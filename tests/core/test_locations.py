@@ -76,7 +76,7 @@ def test_writers__find_the_folder_that_is_meant(home: Path, place: Any, write: A
         "nonsense://user:secret@bucket/s",
         Path("s3://user:secret@bucket/s"),
         "file://elsewhere/s",
-        "file:///s%20t",
+        "file:///s#t",
         "file:///s?token=secret",
         "~nobody-of-this-name/s",
         "s\0t",

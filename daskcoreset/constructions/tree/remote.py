@@ -55,7 +55,7 @@ from daskcoreset.constructions.tree.places import (
 from daskcoreset.core import storage
 from daskcoreset.core.contents import FindProblem, GroupContents, refuse_inconsistent
 from daskcoreset.core.deadline import pause
-from daskcoreset.core.errors import OutOfTimeError, StoreError
+from daskcoreset.core.errors import MissingPathError, OutOfTimeError, StoreError
 from daskcoreset.core.objects import ObjectFolder, RefusedError, Stored, find_folder
 from daskcoreset.core.packing import files_of, pack, store_of, unpack
 from daskcoreset.core.stored_arrays import MOST_METADATA
@@ -171,7 +171,7 @@ class RemotePlace(NewPlace):
     def _root(self) -> Root:
         root = self._find_root()
         if root is None:
-            raise StoreError(f"{self.name}: nothing is there; check the URL and the endpoint")
+            raise MissingPathError(f"{self.name}: nothing is there; check the URL and the endpoint")
         return root
 
     def is_free(self) -> bool:
