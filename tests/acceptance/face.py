@@ -87,6 +87,7 @@ __all__ = [
     "forecast",
     "grow",
     "margin",
+    "margins",
     "metrics",
     "objectives",
     "open_rows",
@@ -206,6 +207,14 @@ def block(points: Any, weights: Any = None, labels: Any = None) -> Any:
     """Return rows as sensitivities and objectives take them."""
     made: Any = objectives.__dict__["Block"]
     return made(points, np.ones(points.shape[0]) if weights is None else weights, labels)
+
+
+def margins(model: Any) -> tuple[float, float]:
+    """Return the margin of a fitted model on all data, and that on its core set."""
+    if isinstance(model, dc.estimators.StructuredMaxMargin):
+        return model.data_margin_, model.margin_
+    facts = model.coreset_.provenance
+    return float(facts.get("margin", np.nan)), float(facts["core_margin"])
 
 
 def scores(method: Any, *blocks: Any, seed: int = 0) -> list[Any]:

@@ -112,3 +112,44 @@ def z_score(values: Array, expected: Array | float) -> Array:
     gap = values.mean(axis=0) - expected
     small = 1e-9 * np.maximum(np.abs(expected), 1e-300)
     return np.asarray(np.where(np.abs(gap) <= small, 0.0, gap / np.maximum(error, small)))
+
+
+def hard_margin(differences: Array) -> tuple[float, Array]:
+    """Largest margin of a unit vector with all differences, by general optimisation."""
+    from scipy.optimize import minimize
+
+    Z = np.asarray(differences, dtype=float)
+    scale = np.abs(Z).max()
+    rows = Z / scale
+    start = np.append(rows.mean(axis=0), -1.0)
+    start[:-1] /= max(np.linalg.norm(start[:-1]), 1e-12)
+    start[-1] = (rows @ start[:-1]).min()
+    found = minimize(
+        lambda v: -v[-1],
+        start,
+        jac=lambda v: np.append(np.zeros(len(v) - 1), -1.0),
+        constraints=[
+            {
+                "type": "ineq",
+                "fun": lambda v: rows @ v[:-1] - v[-1],
+                "jac": lambda _: np.column_stack([rows, -np.ones(len(rows))]),
+            },
+            {
+                "type": "ineq",
+                "fun": lambda v: np.array([1.0 - v[:-1] @ v[:-1]]),
+                "jac": lambda v: np.append(-2 * v[:-1], 0.0)[np.newaxis],
+            },
+        ],
+        method="SLSQP",
+        options={"maxiter": 500, "ftol": 1e-12},
+    ).x
+    w = found[:-1] / max(np.linalg.norm(found[:-1]), 1e-300)
+    return float((Z @ w).min()), w
+
+
+def largest_margin(X: Array, signs: Array, *, intercept: bool) -> float:
+    """Largest margin of a hyperplane; with an intercept half the gap of the classes."""
+    if not intercept:
+        return hard_margin(X * signs[:, np.newaxis])[0]
+    pairs = X[signs > 0][:, np.newaxis] - X[signs < 0][np.newaxis]
+    return hard_margin(pairs.reshape(-1, X.shape[1]))[0] / 2
