@@ -8,6 +8,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from inspect import isfunction
@@ -249,13 +250,17 @@ def _within_timeout(method: Callable[..., Any]) -> Callable[..., Any]:
                     f"X is a coreset without labels, and {type(self).__name__} requires y; build "
                     f"it with y."
                 )
-            self._given = X
+            token = _GIVEN.set((self, X))
             try:
                 return method(self, **kwargs)
             finally:
-                del self._given
+                _GIVEN.reset(token)
 
     return limited
+
+
+# A model and the coreset that its method was given in place of X, while that runs.
+_GIVEN: ContextVar[tuple[Any, Coreset] | None] = ContextVar("daskcoreset-given", default=None)
 
 
 def coreset_for(model: Any, X: Any) -> Any:
@@ -664,8 +669,12 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
     timeout: float | None = None
     # Why `fit` takes no coreset in place of X, and what to do; None where it does.
     _no_coreset: ClassVar[str | None] = None
-    # What `fit` was given in place of X, while it runs.
-    _given: Coreset | None = None
+
+    @property
+    def _given(self) -> Coreset | None:
+        """The coreset that the running method was given in place of X."""
+        model, coreset = _GIVEN.get() or (None, None)
+        return coreset if model is self else None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         # As scikit-learn does for `set_output`: no subclass can forget it.
@@ -781,6 +790,8 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
         record = coreset.provenance
         labels = coreset.labels if rows.y is None else rows.y
         known = {"m": len(coreset), "n": len(coreset), **record}
+        if not np.array_equal(rows.weights, coreset.weights):  # the classes got other factors
+            known.pop("total_weight", None)
         return replace(coreset, weights=rows.weights, labels=labels, provenance=known)
 
     def _set_features_given(self, coreset: Coreset) -> None:

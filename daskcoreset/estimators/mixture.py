@@ -357,12 +357,12 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
     @property
     def _score_and_error(self) -> tuple[float, float]:
         mixture, coreset = self._fitted, self.coreset_
-        if self._bound is None:
-            points, weights, _ = deduplicate(coreset.points, coreset.weights)
-            options = {"tol": self.tol, "reg_covar": self.reg_covar, "max_iter": self.max_iter}
-            n_rows = int(coreset.provenance["n"])
-            self._bound = expected_score(points, weights, mixture, n_rows, **options), np.nan
-        return self._bound
+        if self._bound is not None:
+            return self._bound
+        points, weights, _ = deduplicate(coreset.points, coreset.weights)
+        options = {"tol": self.tol, "reg_covar": self.reg_covar, "max_iter": self.max_iter}
+        n_rows = int(coreset.provenance["n"])
+        return expected_score(points, weights, mixture, n_rows, **options), np.nan
 
     @property
     def lower_bound_(self) -> float:

@@ -30,12 +30,12 @@ class RowAttributes(CoresetModel):
     def labels_(self) -> Any:
         """Cluster of every row; lazy where X was out of core."""
         check_is_fitted(self)
-        if self._labels is None:
-            X, _, sample_weight = self._rows_of_fit("labels_", "predict(X)")
-            if isinstance(sample_weight, str):  # perhaps a column of X, which is no feature
-                X = with_columns(X, getattr(self, "feature_names_in_", None))
-            self._labels = self.predict(X)
-        return self._labels
+        if self._labels is not None:
+            return self._labels
+        X, _, sample_weight = self._rows_of_fit("labels_", "predict(X)")
+        if isinstance(sample_weight, str):  # perhaps a column of X, which is no feature
+            X = with_columns(X, getattr(self, "feature_names_in_", None))
+        return self.predict(X)
 
     @labels_.setter
     def labels_(self, labels: Any) -> None:
@@ -45,13 +45,11 @@ class RowAttributes(CoresetModel):
     def inertia_(self) -> Any:
         """Cost of the clustering over all rows; lazy where X was out of core."""
         check_is_fitted(self)
-        if self._inertia is None:
-            costs = self._row_costs()
-            blocks = self._open(*self._rows_of_fit("inertia_", "-score(X)"))
-            self._inertia = map_rows(
-                blocks, partial(weighted_values, *costs), dtype=np.float64
-            ).sum()
-        return self._inertia
+        if self._inertia is not None:
+            return self._inertia
+        costs = self._row_costs()
+        blocks = self._open(*self._rows_of_fit("inertia_", "-score(X)"))
+        return map_rows(blocks, partial(weighted_values, *costs), dtype=np.float64).sum()
 
     def _rows_of_fit(self, name: str, remedy: str) -> tuple[Any, None, Any]:
         """Return X and weights of `fit`, out of core, for an attribute that is lazy."""
