@@ -445,8 +445,13 @@ def find_undeclared_dtype(
 def _of_classes(labels: AnyArray, class_weight: tuple[tuple[Any, float], ...]) -> FloatArray:
     factors, plain = np.ones(len(labels)), plain_labels(labels)
     for label, factor in class_weight:
-        factors[plain == label] = factor
+        factors[plain == as_label(label, plain)] = factor
     return factors
+
+
+def as_label(label: Any, plain: AnyArray) -> Any:
+    """Return a label as plain labels have it: as text if they are text."""
+    return _text(label) if plain.dtype.kind == "U" else label
 
 
 def _mismatch(name: str, shape: tuple[int, ...], n_rows: int, index: int) -> InvalidRow:

@@ -151,7 +151,8 @@ def merge_provenance(
     Raises
     ------
     InvalidInputError
-        Two parts name their columns differently, or are by different metrics.
+        Two parts name their columns differently, are by different metrics, or contain different
+        weights of classes.
 
     Examples
     --------
@@ -186,7 +187,20 @@ def merge_provenance(
         merged["columns"] = names
     if metric != "euclidean":
         merged["metric"] = metric
+    factors = _common_factors(records)
+    if factors:
+        merged[CLASS_WEIGHT] = factors
     return merged
+
+
+def _common_factors(records: Sequence[Mapping[str, Any]]) -> Any:
+    """Return the factors of classes that the weights of all parts contain."""
+    factors = [record.get(CLASS_WEIGHT) or () for record in records]
+    if len({frozenset(map(tuple, each)) for each in factors}) > 1:
+        raise InvalidInputError(
+            "parts contain different weights of classes; build all with one class_weight"
+        )
+    return factors[0]
 
 
 def _common(records: Sequence[Mapping[str, Any]], key: str, problem: str, remedy: str) -> Any:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block, InvalidRow, find_bad_label, labels_of, plain_labels
+from daskcoreset.core.blocks import (
+    Block,
+    InvalidRow,
+    as_label,
+    find_bad_label,
+    labels_of,
+    plain_labels,
+)
 from daskcoreset.core.coreset import CLASS_WEIGHT, Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
@@ -17,9 +24,20 @@ from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.metrics.costs import merge_sums
 
+# Labels and factors that weights contain, as a provenance has them.
+Factors: TypeAlias = "Iterable[tuple[Any, float]]"
+
+
+def contained_factors(coreset: Coreset | None) -> Factors:
+    """Return the factors of the classes that the weights of a coreset contain."""
+    return () if coreset is None else coreset.provenance.get(CLASS_WEIGHT) or ()
+
 
 def weigh_rows(
-    class_weight: Any, labels: AnyArray, sample_weight: FloatArray | None
+    class_weight: Any,
+    labels: AnyArray,
+    sample_weight: FloatArray | None,
+    contained: Factors = (),
 ) -> FloatArray | None:
     """Multiply the weights of rows in memory by those of their classes.
 
@@ -30,29 +48,88 @@ def weigh_rows(
         weight, :math:`U / (K U_c)` to the rows of class c of K.
     labels : ndarray of shape (n,)
     sample_weight : ndarray of shape (n,), float64, or None
+    contained : iterable of (label, factor)
+        Factors that the weights contain, which the new ones replace.
 
     Returns
     -------
     ndarray of shape (n,), float64, or None
         None where there are no weights at all.
 
+    Raises
+    ------
+    InvalidInputError
+        If a factor that the weights contain is zero, and the new one is not.
+
     Examples
     --------
     >>> weigh_rows("balanced", np.array(["a", "a", "a", "b"]), None).round(3).tolist()
     [0.667, 0.667, 0.667, 2.0]
+    >>> weigh_rows({"b": 6.0}, np.array(["a", "b"]), np.array([1.0, 2.0]), [("b", 2.0)]).tolist()
+    [1.0, 6.0]
     """
     if class_weight is None:
         return sample_weight
     weights = np.ones(len(labels)) if sample_weight is None else sample_weight
     classes, codes = np.unique(labels, return_inverse=True)
-    factors = dict(_factors_of_rows(class_weight, classes, codes, weights))
-    return np.asarray(weights * np.array([factors.get(c, 1.0) for c in classes.tolist()])[codes])
+    before = unweighed(weights, labels, contained)
+    wanted = _factors_of_rows(class_weight, classes, codes, before, contained)
+    for label, factor in contained:
+        lost = np.array([as_label(label, plain_labels(classes))])
+        if factor == 0.0 and _of_classes(wanted, lost).any():
+            raise InvalidInputError(
+                f"the weights of the coreset contain class_weight 0 of {label!r}, whose rows are "
+                f"lost; pass 0 for it, or class_weight=None for the weights as they are."
+            )
+    ratios = _of_classes(wanted, classes) / _of_classes(contained, classes, zero=1.0)
+    return np.asarray(weights * ratios[codes])
+
+
+def unweighed(weights: FloatArray, labels: AnyArray, contained: Factors) -> FloatArray:
+    """Divide weights of rows by the factors of their classes that they contain.
+
+    Examples
+    --------
+    >>> unweighed(np.array([3.0, 8.0]), np.array(["a", "b"]), [("b", 4.0)]).tolist()
+    [3.0, 2.0]
+    """
+    classes, codes = np.unique(labels, return_inverse=True)
+    return np.asarray(weights / _of_classes(contained, classes, zero=1.0)[codes])
+
+
+def weights_for(solver: Any, coreset: Coreset, labels: AnyArray, weights: FloatArray) -> FloatArray:
+    """Return weights for a solver: without factors of classes if it has a ``class_weight`` itself.
+
+    Parameters
+    ----------
+    solver : estimator object
+    coreset : Coreset
+        Its provenance has the factors.
+    labels : ndarray of shape (n,)
+    weights : ndarray of shape (n,), float64
+        Of rows of the coreset.
+    """
+    given = [
+        value
+        for name, value in solver.get_params(deep=True).items()
+        if name.rpartition("__")[2] == "class_weight"
+    ]
+    if all(value is None for value in given):
+        return weights
+    return unweighed(weights, labels, contained_factors(coreset))
+
+
+def _of_classes(factors: Factors, classes: AnyArray, zero: float = 0.0) -> FloatArray:
+    """Factor of every class, one if it has none; `zero` for a factor of zero."""
+    plain = plain_labels(classes)
+    known = {as_label(label, plain): factor or zero for label, factor in factors}
+    return np.array([known.get(label, 1.0) for label in plain.tolist()])
 
 
 def remember_factors(
     coreset: Coreset, class_weight: Any, rows: RowBlocks | tuple[AnyArray, FloatArray | None] | None
 ) -> Coreset:
-    """Write the factors of the classes into the provenance of a coreset drawn with them.
+    """Write the factors of the classes into the provenance of a coreset whose weights contain them.
 
     An audit of the coreset weighs all rows by them, too.
 
@@ -73,17 +150,26 @@ def remember_factors(
     else:
         classes, codes = np.unique(rows[0], return_inverse=True)
         weights = np.ones(len(codes)) if rows[1] is None else rows[1]
-        factors = _factors_of_rows(class_weight, classes, codes, weights)
+        known = contained_factors(coreset)
+        factors = _factors_of_rows(class_weight, classes, codes, weights, known)
     labels = [plain_labels(np.array([label])).item() for label, _ in factors]
     record = [[label, factor] for label, (_, factor) in zip(labels, factors, strict=True)]
     return replace(coreset, provenance={**coreset.provenance, CLASS_WEIGHT: record})
 
 
 def _factors_of_rows(
-    class_weight: Any, classes: AnyArray, codes: IndexArray, weights: FloatArray
+    class_weight: Any,
+    classes: AnyArray,
+    codes: IndexArray,
+    weights: FloatArray,
+    contained: Factors,
 ) -> list[tuple[Any, float]]:
-    sums = np.bincount(codes, weights, minlength=len(classes))
-    return _factors(class_weight, dict(zip(classes.tolist(), sums, strict=True)))
+    """Return the factors of classes; those of `contained` may have no rows."""
+    sums = {as_label(label, plain_labels(classes)): 0.0 for label, _ in contained}
+    sums |= zip(classes.tolist(), np.bincount(codes, weights), strict=True)
+    if isinstance(class_weight, Mapping) and classes.dtype.kind == "U":  # perhaps of a coreset
+        class_weight = {as_label(label, classes): each for label, each in class_weight.items()}
+    return _factors(class_weight, sums)
 
 
 def weigh_blocks(

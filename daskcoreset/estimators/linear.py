@@ -43,10 +43,13 @@ from daskcoreset.estimators.base import (
     warn_lost_classes,
 )
 from daskcoreset.estimators.class_weights import (
+    contained_factors,
     count_classes,
     remember_factors,
+    unweighed,
     weigh_blocks,
     weigh_rows,
+    weights_for,
 )
 from daskcoreset.estimators.classifier import IncompleteClassifier, announced_classes
 from daskcoreset.estimators.solving import (
@@ -130,7 +133,8 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
             Any input of `daskcoreset.build`; or a coreset with labels, such as a member of a
             `daskcoreset.Portfolio`, which is fitted on as it is: without y and weights. A
             portfolio stands for its only member, or the only one of the method of the estimator; a
-            `CoresetTree`, or a window of one, for its coreset.
+            `CoresetTree`, or a window of one, for its coreset. If its weights contain weights of
+            classes, as those of `coreset_` do, `class_weight` takes their place.
         y : array-like of shape (n,), or str
             Labels. A string where `daskcoreset.build` takes names.
         sample_weight : array-like of shape (n,), or str, optional
@@ -161,12 +165,14 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
             classes, codes = np.unique(data.y, return_inverse=True)
             if len(classes) > 2:
                 check_solver(self, len(classes))
-            weights = weigh_rows(self.class_weight, data.y, data.sample_weight)
+            contained = contained_factors(self._given)
+            weights = weigh_rows(self.class_weight, data.y, data.sample_weight, contained)
             used = np.unique(codes if weights is None else codes[weights > 0.0])
             if len(used) == 1:
                 check_classes(classes[used], len(codes))  # with the label of y, not its place
             rows: Rows = replace(data, y=codes, sample_weight=weights)
-            labels: RowBlocks | tuple[Any, Any] = (data.y, data.sample_weight)
+            before = unweighed(data.weights, data.y, contained)
+            labels: RowBlocks | tuple[Any, Any] = (data.y, before)
         else:
             self._require_labels(y)
             rows = labels = weigh_blocks(
@@ -229,7 +235,7 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
             with refuse_as("y"):
                 check_classification_targets(data.y)
             X, y = data.X, data.y
-            sample_weight = weigh_rows(self.class_weight, y, data.sample_weight)
+            sample_weight = self._weighed(self._given, y, data.sample_weight)
         elif not fresh:
             self._open(X)
         if stream is None:
@@ -241,7 +247,9 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
             )
             if not fresh:
                 old = self.coreset_
-                stream.partial_fit(old.points, old.labels, old.weights)
+                stream.partial_fit(
+                    old.points, old.labels, self._weighed(old, old.labels, old.weights)
+                )
         batch: tuple[Any, ...] = X, y, sample_weight
         if data is None and self.class_weight is not None:
             batch = (weigh_blocks(self.class_weight, X, y, sample_weight),)
@@ -260,6 +268,16 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
         self.estimator_ = IncompleteClassifier(inner, announced, fitted, coreset.n_features)
         self.classes_ = announced
         return self
+
+    def _weighed(self, coreset: Coreset | None, labels: Any, weights: Any) -> FloatArray | None:
+        """Weigh a part of a stream, all of which contain the same factors of the classes."""
+        contained = contained_factors(coreset)
+        if contained and self.class_weight is None:
+            raise InvalidInputError(
+                f"the weights of the coreset contain class_weight={dict(contained)}, and rows of "
+                f"partial_fit get none; pass this class_weight to {type(self).__name__}."
+            )
+        return weigh_rows(self.class_weight, labels, weights, contained)
 
     def _check_parts(self) -> None:
         """Check that no parameter needs all rows."""
@@ -286,6 +304,7 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
         if classes is not None and not coreset_is_all(coreset):
             warn_lost_classes(classes, labels)
         solver = solver_of(self, coreset)
+        weights = weights_for(solver, coreset, labels, weights)
         earlier: Any = getattr(self, "estimator_", None)
         if getattr(self, "warm_start", False) and _fits(earlier, solver, points, labels):
             solver = earlier.set_params(**solver.get_params(deep=False))

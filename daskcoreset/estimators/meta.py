@@ -40,6 +40,7 @@ from daskcoreset.estimators.base import (
     solver_seed,
     warn_lost_classes,
 )
+from daskcoreset.estimators.class_weights import weights_for
 from daskcoreset.estimators.kmeans import squared_distances
 from daskcoreset.estimators.labelled import is_frame, series_in_memory
 from daskcoreset.estimators.row_attributes import RowAttributes
@@ -311,6 +312,8 @@ class CoresetEstimator(RowAttributes):
         self, points: Points, weights: FloatArray, labels: Any, seed: int, *, wants_y: bool
     ) -> Any:
         inner = _seeded(clone(self.estimator), solver_seed(seed))
+        if wants_y:
+            weights = weights_for(inner, self.coreset_, labels, weights)
         return inner.fit(points, *((labels,) if wants_y else ()), sample_weight=weights)
 
     def _wants_y(self) -> bool:

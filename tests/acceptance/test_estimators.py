@@ -1,0 +1,168 @@
+"""Estimators: what they are fitted to, and what is left alone when they predict."""
+
+from __future__ import annotations
+
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+
+from tests.acceptance import face
+from tests.acceptance.tools.models import MODELS, fitted, methods_of
+
+E = face.estimators
+
+
+def _three_classes(n: int = 1_500) -> tuple[Any, Any]:
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(n, 3))
+    far = np.digitize(X[:, 0] + 0.7 * rng.normal(size=n), [0.5, 1.4])
+    return X, np.array(["few", "most", "some"])[(far + 1) % 3]
+
+
+FACTORS = {"few": 0.5, "most": 1.0, "some": 7.0}
+
+
+def _as_itself(coreset: Any, _folder: Path) -> Any:
+    return coreset
+
+
+def _as_member(coreset: Any, _folder: Path) -> Any:
+    return face.Portfolio({"one": coreset})
+
+
+def _stored(coreset: Any, folder: Path) -> Any:
+    coreset.to_zarr(folder / "coreset")
+    return face.Coreset.from_zarr(folder / "coreset")
+
+
+@pytest.mark.parametrize(
+    ("make", "factors", "passed"),
+    [
+        (E.CoresetSVC, FACTORS, _as_itself),
+        (E.CoresetSVC, "balanced", _stored),
+        (E.CoresetLogisticRegression, FACTORS, _as_member),
+        (E.CoresetLogisticRegression, {"some": 7.0, "few": 0.0}, _as_itself),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:1 of the 3 classes:UserWarning")
+def test_class_weight__counts_once_in_a_coreset_that_contains_it(
+    make: Any, factors: Any, passed: Any, tmp_path: Path
+) -> None:
+    X, y = _three_classes()
+    model = make(size=200, class_weight=factors, random_state=0).fit(X, y)
+    again = make(class_weight=factors, random_state=0).fit(passed(model.coreset_, tmp_path))
+    np.testing.assert_allclose(again.coreset_.weights, model.coreset_.weights, rtol=1e-12)
+    np.testing.assert_allclose(again.coef_, model.coef_, rtol=1e-6)
+    plain = make(random_state=0).fit(passed(model.coreset_, tmp_path / "more"))
+    np.testing.assert_allclose(plain.coef_, model.coef_, rtol=1e-6)
+
+
+def test_class_weight__other_than_that_in_the_coreset_takes_its_place() -> None:
+    X, y = _three_classes()
+    totals = {label: float((y == label).sum()) for label in FACTORS}
+    drawn = E.CoresetSVC(size=200, class_weight=FACTORS, random_state=0).fit(X, y).coreset_
+    model = E.CoresetLogisticRegression(class_weight={"few": 3.0}, random_state=0).fit(drawn)
+    for label, factor in {"few": 3.0, "most": 1.0, "some": 1.0}.items():
+        held = model.coreset_.weights[model.coreset_.labels == label].sum()
+        assert held == pytest.approx(factor * totals[label], rel=1e-9)
+    even = E.CoresetSVC(class_weight="balanced", random_state=0).fit(drawn).coreset_
+    for label in totals:
+        assert even.weights[even.labels == label].sum() == pytest.approx(len(X) / 3, rel=1e-9)
+    lost = {"few": 0.0, "most": 1.0, "some": 1.0}
+    with pytest.warns(face.CoresetWarning, match="few"):
+        drawn = E.CoresetSVC(size=200, class_weight=lost, random_state=0).fit(X, y).coreset_
+    with pytest.raises(face.CoresetError, match="class_weight 0 of 'few'"):
+        E.CoresetSVC(class_weight="balanced").fit(drawn)
+
+
+@pytest.mark.parametrize("solver", [LogisticRegression, RidgeClassifier])
+def test_class_weight__of_the_solver_counts_once(solver: Any) -> None:
+    X, y = _three_classes()
+    drawn = E.CoresetSVC(size=200, class_weight=FACTORS, random_state=0).fit(X, y).coreset_
+    plain = E.CoresetEstimator(solver()).fit(drawn)
+    for factors in (FACTORS, "balanced"):
+        own = E.CoresetEstimator(solver(class_weight=factors)).fit(drawn)
+        inside = E.CoresetSVC(estimator=solver(class_weight=factors)).fit(drawn)
+        np.testing.assert_allclose(own.coef_, inside.coef_, rtol=1e-6)
+        same = np.allclose(own.coef_, plain.coef_, rtol=1e-6)
+        assert same if factors is FACTORS else not same
+
+
+@pytest.mark.parametrize("place", ["coreset", "member", "tree", "window"])
+def test_class_weight__counts_once_where_the_coreset_has_none(place: str, tmp_path: Path) -> None:
+    X, y = _three_classes()
+    total = sum(FACTORS[label] for label in y.tolist())
+    given: Any = face.build(X, y, size=200, method="svm", random_state=0)
+    if place == "member":
+        given = face.Portfolio({"svm": given})
+    elif place != "coreset":
+        given = face.create_tree(tmp_path / "tree", method="svm", size=200, random_state=0)
+        given.append(X, y)
+        given = given[:] if place == "window" else given
+    for model in (E.CoresetSVC, E.CoresetLogisticRegression):
+        weighed = model(class_weight=FACTORS, random_state=0).fit(given)
+        assert weighed.coreset_.total_weight == pytest.approx(total, rel=0.05)
+        again = model(class_weight=FACTORS, random_state=0).fit(weighed.coreset_)
+        np.testing.assert_allclose(again.coef_, weighed.coef_, rtol=1e-6)
+        if place == "coreset":
+            assert again.audit(X, y, random_state=0).distortion < 0.5
+
+
+def test_class_weight__counts_once_in_partial_fit_and_merges() -> None:
+    X, y = _three_classes()
+    total = sum(FACTORS[label] for label in y.tolist())
+    options = {"size": 200, "class_weight": FACTORS, "random_state": 0}
+    first = E.CoresetSVC(**options).fit(X[:700], y[:700])
+    rest = E.CoresetLogisticRegression(**options).fit(X[700:], y[700:])
+    both = first.coreset_.merge(rest.coreset_)
+    assert E.CoresetSVC(**options).fit(both).coreset_.total_weight == pytest.approx(total)
+    grown = E.CoresetSVC(**options).fit(first.coreset_).partial_fit(rest.coreset_)
+    assert grown.coreset_.total_weight == pytest.approx(total)
+    grown = E.CoresetSVC(**options).partial_fit(first.coreset_).partial_fit(X[700:], y[700:])
+    assert grown.coreset_.total_weight == pytest.approx(total)
+    with pytest.raises(face.CoresetError, match="different weights of classes"):
+        first.coreset_.merge(face.build(X, y, size=200, method="svm"))
+    with pytest.raises(face.CoresetError, match="pass this class_weight"):
+        E.CoresetSVC(size=200).partial_fit(first.coreset_)
+
+
+def test_class_weight__of_labels_that_are_objects() -> None:
+    da = pytest.importorskip("dask.array")
+    X, y = _three_classes()
+    numbers = np.array([3 if label == "some" else 4 for label in y], dtype=object)
+    lazy = da.from_array(X, chunks=(500, 3)), da.from_array(numbers, chunks=500)
+    options = {"size": 200, "class_weight": {3: 6.0}, "random_state": 0}
+    model = E.CoresetSVC(**options).fit(*lazy)
+    total = len(X) + 5.0 * (y == "some").sum()
+    assert model.coreset_.total_weight == pytest.approx(total)
+    again = E.CoresetSVC(**options).fit(model.coreset_)
+    np.testing.assert_allclose(again.coef_, model.coef_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_predicting__writes_nothing_on_the_model(name: str) -> None:
+    model, X, y = fitted(name, lazy=True)
+    coreset = face.Coreset(X, np.ones(len(X)), np.arange(len(X)), y, {"method": "uniform"})
+    before, held = dict(vars(model)), pickle.dumps(model)
+    names = methods_of(model) + ["score"] * (hasattr(model, "score") and name != "any density")
+    expected = {each: getattr(model, each)(X) for each in names if each != "score"}
+
+    def ask(each: str) -> Any:
+        return getattr(model, each)(coreset)
+
+    with ThreadPoolExecutor(8) as threads:
+        for each, answer in zip(6 * names, threads.map(ask, 6 * names), strict=True):
+            if each in expected:
+                np.testing.assert_array_equal(answer, expected[each])
+    for attribute in ("labels_", "inertia_", "lower_bound_"):
+        getattr(model, attribute, None)
+    after = vars(model)
+    assert after.keys() == before.keys()
+    assert all(after[each] is before[each] for each in before)
+    if name != "any density":  # its tree counts what it is asked
+        assert pickle.dumps(model) == held
