@@ -515,10 +515,10 @@ def find_inexact(X: Any, columns: Sequence[str] | None = None) -> InvalidRow | N
         if _first_inexact(X.data) is None:
             return None
         part = X.tocsr()
-        place = _first_inexact(part.data) or 0
-        row, column = int(np.searchsorted(part.indptr, place, "right")) - 1, part.indices[place]
-        name = f"X in {column_shown(int(column), columns)}"
-        return inexact_error(name, part.data[place], row)
+        first = _first_inexact(part.data) or 0
+        row = int(np.searchsorted(part.indptr, first, "right")) - 1
+        name = f"X in {column_shown(int(part.indices[first]), columns)}"
+        return inexact_error(name, part.data[first], row)
     values = np.ma.filled(X, 0) if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
     place = _first_inexact(values)
     if place is None:

@@ -64,7 +64,7 @@ from daskcoreset.execution.engine import map_rows
 from daskcoreset.execution.waiting import compute_all
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks, selection_of
 from daskcoreset.inputs.cubes import Cube, dataset_of, is_xarray
-from daskcoreset.inputs.dataframes import check_exact, frame_source, in_one_table
+from daskcoreset.inputs.dataframes import check_exact, frame_source, without_index
 from daskcoreset.inputs.known_columns import known_blocks
 from daskcoreset.inputs.options import ReadKeywords, ReadOptions, is_path, takes_reading
 from daskcoreset.inputs.parquet import check_exact_table
@@ -511,7 +511,7 @@ def validate_rows(
     sparse = "csr" if tags.input_tags.sparse else False
     drops = fits and getattr(estimator, "on_invalid", None) == "drop"
     _check_rows(X)
-    X = in_one_table(X)
+    X = without_index(X)
     _check_exact(X)
     if target:
         _check_labels(estimator, y)
@@ -692,6 +692,7 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
         """Check data in memory as scikit-learn does; None for everything else."""
         if not is_in_memory(X, y, sample_weight):
             return None
+        X = without_index(X)
         if not checks.get("reset", True):
             if self._given is None:
                 self._check_names(frame_names(X), selection_of(X))

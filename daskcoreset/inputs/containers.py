@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -26,6 +26,7 @@ from daskcoreset.inputs.parquet import (
     SUFFIXES,
     ParquetFiles,
     as_table,
+    check_outside,
     open_parquet,
     parquet_files,
 )
@@ -121,7 +122,7 @@ def member_names(X: Any) -> MemberNames:
     with ExitStack() as stack:
         container = opened_container(path, stack, options)
         if isinstance(container, Table):
-            return MemberNames(columns=tuple(container.names))
+            return MemberNames(columns=tuple(container.features))
         return MemberNames(arrays=tuple(_array_names(container)) if _is_group(container) else ())
 
 
@@ -158,7 +159,7 @@ def _members_of(
     if isinstance(X, Table):
         _check_keys(keys, X.names, f"{X.path!r} has the columns")
         check_columns(chosen or (), X.names)
-        features = tuple(name for name in chosen or X.names if name not in keys.values())
+        features = tuple(name for name in chosen or X.features if name not in keys.values())
         columns = {name: X.column(key) for name, key in keys.items()}
         return NamedArrays({"X": X.table(features), **columns})
     if chosen is not None:
@@ -274,11 +275,11 @@ def _exists(path: str) -> bool:
 def _vector(opened: Any, name: str) -> Any:
     """Return the only array with one dimension of what was opened."""
     if isinstance(opened, Table):
-        if len(opened.names) != 1:
+        if len(opened.features) != 1:
             raise InvalidInputError(
-                f"{name}: {opened.path!r} has the columns {opened.names}; pass a file with one."
+                f"{name}: {opened.path!r} has the columns {opened.features}; pass a file with one."
             )
-        return opened.column(opened.names[0])
+        return opened.column(opened.features[0])
     if _is_group(opened):
         return _select_array(opened, name, tuple(_array_names(opened)))
     return opened
@@ -389,6 +390,8 @@ class _Paths:
                 check_slashes(name, one)
                 place = Place.of(one, self.options.storage_options)
                 found = place.matches() if is_glob(one) else [place]
+                if is_glob(one) and any(file.suffix in SUFFIXES for file in found):
+                    check_outside(found[0].at(str(PurePosixPath(found[0].path).parent)), place)
                 if not found:
                     raise MissingPathError(
                         f"{name} matches no file: {place.name!r}; check the pattern."

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -35,6 +37,37 @@ def in_one_table(X: Any) -> Any:
     import pyarrow as pa
 
     return pa.Table.from_batches([X]) if isinstance(X, pa.RecordBatch) else X
+
+
+# Columns in which pandas and Dask store an index without a name.
+_INDEX = re.compile(r"__index_level_\d+__|__null_dask_index__")
+
+
+def index_names(schema: Any) -> set[str]:
+    """Return the columns of a schema of Arrow that are an index of pandas or Dask.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> index_names(pa.schema({"a": "int8", "__null_dask_index__": "int64"}))
+    {'__null_dask_index__'}
+    """
+    found = {name for name in schema.names if _INDEX.fullmatch(name)}
+    with suppress(ValueError):  # metadata that are no JSON
+        named = (schema.pandas_metadata or {}).get("index_columns", ())
+        # A range of numbers is no column.
+        found |= {name for name in named if isinstance(name, str)} & {*schema.names}
+    return found
+
+
+def without_index(X: Any) -> Any:
+    """Return a table of Arrow, or a frame of polars, without columns that are an index; or X."""
+    if is_arrow_table(X):
+        X = in_one_table(X)
+        return X.drop_columns([*index_names(X.schema)])
+    if type(X).__module__.partition(".")[0] == "polars" and hasattr(type(X), "columns"):
+        return X.drop([name for name in X.columns if _INDEX.fullmatch(name)])
+    return X
 
 
 def frame_source(frame: Any) -> Source:

@@ -171,7 +171,10 @@ def select_columns(frame: Any, columns: Sequence[str] | None, beside: Sequence[A
     keys = [key for key in _names(beside) if key in names]
     check_columns(columns, names)
     wanted = [name for name in columns if name not in keys] + keys
-    return frame.select(wanted) if hasattr(frame, "column_names") else frame[wanted]
+    if hasattr(frame, "column_names"):
+        # Columns that are named are features, also if the metadata of pandas call them an index.
+        return frame.select(wanted).replace_schema_metadata(None)
+    return frame[wanted]
 
 
 def check_columns(columns: Sequence[str], names: Sequence[Any]) -> None:

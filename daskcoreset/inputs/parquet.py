@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -20,8 +20,14 @@ from daskcoreset.core.blocks import EXACT, find_inexact_value, inexact_error
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.typing import AnyArray
-from daskcoreset.inputs.dataframes import OBJECT, check_numeric, common_dtype, in_one_table
-from daskcoreset.inputs.places import Place, clear_errors, read_clearly, shortened
+from daskcoreset.inputs.dataframes import (
+    OBJECT,
+    check_numeric,
+    common_dtype,
+    in_one_table,
+    index_names,
+)
+from daskcoreset.inputs.places import Place, clear_errors, is_glob, read_clearly, shortened
 from daskcoreset.inputs.seen import here
 from daskcoreset.inputs.sources import Loader, Source, Table, import_reader
 
@@ -45,6 +51,8 @@ class ArrowTable(Table):
     path : str
         What errors and provenance call it.
     names : list of str
+    index : set of str
+        Columns that are an index of pandas or Dask.
     types : dict of str to list
         Arrow types that a column has in its pieces.
     nulls : set of str
@@ -60,6 +68,7 @@ class ArrowTable(Table):
         self.path = path
         self.in_process = False
         self.names: list[str] = []
+        self.index: set[str] = set()
         self.types: dict[str, list[Any]] = {}
         self.nulls: set[str] = set()
         self.differing: dict[str, str] = {}
@@ -339,6 +348,7 @@ def as_table(X: Any, keys: Sequence[str] = ()) -> Any:
     _check_names(X.schema.names, "X")
     table = ArrowTable("")
     table.names = list(X.schema.names)
+    table.index = index_names(X.schema)
     table.types = {field.name: [field.type] for field in X.schema}
     table.nulls = {key for key in keys if key in table.types and X[key].null_count}
     table.pieces = [_InMemory(X)]
@@ -469,6 +479,7 @@ class ParquetFiles(ArrowTable):
 
         folders = ds.get_partition_keys(fragment.partition_expression)
         _check_names(fragment.physical_schema.names, repr(self._named(fragment)))
+        self.index |= index_names(fragment.physical_schema)
         types = {field.name: field.type for field in fragment.physical_schema}
         constants = {key: folders[key] for key in schema.names if key in folders.keys() - types}
         types |= {key: schema.field(key).type for key in constants}
@@ -581,6 +592,61 @@ def _dataset_of(files: Sequence[Place], root: Place | None) -> Any:
     )
 
 
+# What lies beside the files of tables whose current rows only their own reader knows.
+_TABLES = {
+    "_delta_log": ("a Delta table", "deltalake.DeltaTable(path).to_pyarrow_dataset()"),
+    ".hoodie": (
+        "a Hudi table",
+        "a table of hudi.HudiTableBuilder.from_base_uri(path).build().read_snapshot()",
+    ),
+    "metadata": (
+        "an Iceberg table",
+        "pyiceberg.table.StaticTable.from_metadata(path).scan().to_arrow()",
+    ),
+}
+
+
+def _refuse_table(name: str, marker: str) -> NoReturn:
+    kind, reader = _TABLES[marker]
+    raise InvalidInputError(
+        f"X is in the folder of {kind}, whose files hold rows of all its versions: {name!r}; pass "
+        f"{reader}, or a list of the files of one version."
+    )
+
+
+def _check_no_table(folder: Place, files: Sequence[Place]) -> None:
+    """Raise an error for a folder, of these files, that is in a table or holds one."""
+    for file in files:
+        parts = PurePosixPath(file.path[len(folder.path) :].lstrip("/")).parts[:-1]
+        for marker in _TABLES:
+            if marker in parts and (marker != "metadata" or _is_iceberg(file)):
+                _refuse_table(folder.name, marker)
+    check_outside(folder.at(str(PurePosixPath(folder.path).parent)), folder)
+
+
+def check_outside(parent: Place, place: Place) -> None:
+    """Raise an error for a folder of partitions or of data, or a glob, in the folder of a table.
+
+    Parameters
+    ----------
+    parent : Place
+        Looked at if the name of `place` is that of a folder of partitions or of data.
+    place : Place
+    """
+    name = PurePosixPath(place.path).name
+    if not (is_glob(name) or "=" in name or name == "data"):
+        return
+    for marker in _TABLES:
+        found = parent.at(f"{parent.path.rstrip('/')}/{marker}")
+        if found.exists and (marker != "metadata" or any(map(_is_iceberg, found.files()))):
+            _refuse_table(place.name, marker)
+    check_outside(parent.at(str(PurePosixPath(parent.path).parent)), parent)
+
+
+def _is_iceberg(file: Place) -> bool:
+    return ".metadata.json" in file.path
+
+
 def parquet_files(root: Place) -> list[Place]:
     """Return the Parquet files at a place; none where there are no such files."""
     if root.filesystem is not None and root.suffix in SUFFIXES:
@@ -589,7 +655,9 @@ def parquet_files(root: Place) -> list[Place]:
         is_file = root.is_file
     if is_file:
         return [root] if root.suffix in SUFFIXES else []
-    return [file for file in data_files(root) if file.suffix in SUFFIXES]
+    files = root.files()
+    _check_no_table(root, files)
+    return [file for file in files if file.suffix in SUFFIXES and not _is_hidden(file, root)]
 
 
 def data_files(root: Place) -> list[Place]:

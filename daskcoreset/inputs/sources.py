@@ -129,10 +129,18 @@ class Table(ABC):
     path : str
     names : list of str
         Of the columns.
+    index : set of str
+        Columns that are no features unless they are named.
     """
 
     path: str
     names: list[str]
+    index: set[str]
+
+    @property
+    def features(self) -> list[str]:
+        """Names of the columns that are features."""
+        return [name for name in self.names if name not in self.index]
 
     @abstractmethod
     def table(self, columns: Sequence[str]) -> Source:

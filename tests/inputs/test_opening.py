@@ -247,8 +247,8 @@ def parquet_folder(folder: Path) -> Made:
     cuts = np.linspace(0, N, 13).astype(int)
     for number, (start, stop) in enumerate(itertools.pairwise(cuts)):
         pq.write_table(table(start, stop), folder / f"part.{number}.parquet", row_group_size=7)
-    (folder / "_delta_log").mkdir()
-    pq.write_table(table(0, 3), folder / "_delta_log" / "00.checkpoint.parquet")
+    (folder / "_temporary").mkdir()
+    pq.write_table(table(0, 3), folder / "_temporary" / "00.checkpoint.parquet")
     return folder, "y", "w", EXACT
 
 

@@ -94,6 +94,7 @@ def test_build__partitions_of_other_dtypes_keep_their_values() -> None:
     coreset = build(frame, size=20)
     np.testing.assert_array_equal(np.sort(coreset.points.ravel()), [1, 2, 3, 4, 5, 300])
     labels = build(frame.assign(b=1.0), y="a", size=20, method="uniform").labels
+    assert labels is not None
     assert sorted(labels.tolist()) == [1, 2, 3, 4, 5, 300]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ def frame() -> pd.DataFrame:
     return pd.DataFrame(integers(), columns=["a", "id"]).assign(real=0.5)
 
 
-ARRAYS = {
+ARRAYS: dict[str, Callable[[], Any]] = {
     "numpy": integers,
     "uint64": lambda: integers(np.uint64),
     "negative": lambda: -integers(),
@@ -45,7 +46,7 @@ ARRAYS = {
     "xarray": lambda: xr.DataArray(integers(), dims=["row", "column"]),
 }
 
-FRAMES = {
+FRAMES: dict[str, Callable[[], Any]] = {
     "pandas": frame,
     "polars": lambda: pl.from_pandas(frame()),
     "arrow": lambda: pa.Table.from_pandas(frame()),
