@@ -370,7 +370,6 @@ def calibrate_classes(
     ladder: Sequence[tuple[str, ...]],
     *,
     kept: Mapping[str, Callable[[], Iterable[Target]]] | None = None,
-    slack: float = 1.0,
 ) -> Calibrated:
     """Scale weights to class totals, and rake them to the first set of targets that can be met.
 
@@ -390,14 +389,12 @@ def calibrate_classes(
     kept : mapping of str to callable, optional
         Targets that need not come nearer, by their names: what yields their parts, one at a time,
         so that those of many classes never stand beside one another.
-    slack : float, default=1.0
-        How many times as far away as before kept targets may be.
 
     Returns
     -------
     Calibrated
-        Class totals are exact up to rounding. No target that is requested is farther away than
-        before, in standard deviations of its estimates, and none that is kept than `slack` allows.
+        Class totals are exact up to rounding. No target that is requested or kept is farther away
+        than before, in standard deviations of its estimates.
 
     Examples
     --------
@@ -428,11 +425,7 @@ def calibrate_classes(
         target = join_targets(make(name) for name in names)
         raked = rake(target, scaled, codes, class_weights, part)
         if raked is not None and not any(
-            _moves_away(
-                *((kept[name](), slack) if name in kept else ([make(name)], 1.0)),
-                scaled,
-                raked.weights,
-            )
+            _moves_away(kept[name]() if name in kept else [make(name)], scaled, raked.weights)
             for name in guarded
             if name not in names
         ):
@@ -457,10 +450,8 @@ def class_sums(
         yield Target(rows * (codes == code)[:, np.newaxis], total)
 
 
-def _moves_away(
-    parts: Iterable[Target], slack: float, before: FloatArray, after: FloatArray
-) -> bool:
-    """Whether weights are more than `slack` times as far from a target as others, over its sums."""
+def _moves_away(parts: Iterable[Target], before: FloatArray, after: FloatArray) -> bool:
+    """Whether weights are farther from a target than others, over its sums."""
     gaps: list[list[FloatArray]] = []
     for features, totals in parts:
         centered = features - (before @ features) / before.sum()
@@ -468,7 +459,7 @@ def _moves_away(
         scale[scale == 0.0] = np.inf
         gaps.append([(w @ features - totals) / scale for w in (before, after)])
     was, is_now = (float(np.linalg.norm(np.concatenate(gap))) for gap in zip(*gaps, strict=True))
-    return is_now > slack * was * (1.0 + _MET) + _MET
+    return is_now > was * (1.0 + _MET) + _MET
 
 
 def scale_classes(weights: FloatArray, codes: IndexArray, class_weights: FloatArray) -> FloatArray:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from functools import partial
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -12,9 +14,11 @@ from daskcoreset.core.linalg import dense, spread_directions, tiles
 from daskcoreset.core.moments import Scatter, merge_scatters, scatter_of
 from daskcoreset.core.ordering import spatial_order
 from daskcoreset.core.sampling import (
+    TOTALS,
     Calibrated,
     StratifiedReservoir,
     Target,
+    calibrate_classes,
     merge_reservoirs,
     sample_strata,
 )
@@ -23,14 +27,10 @@ from daskcoreset.core.validation import as_float, check_choice, check_flag
 from daskcoreset.objectives import LinearPredictor, PinballCost
 from daskcoreset.objectives.regression import find_bad_number, residuals_of
 from daskcoreset.sensitivities.base import SamplingDesign, Sensitivity
-from daskcoreset.sensitivities.least_squares import (
-    Variant,
-    leverages,
-    rake_all,
-    too_many_columns,
-    with_targets,
-)
+from daskcoreset.sensitivities.least_squares import leverages, too_many_columns, with_targets
 from daskcoreset.solvers.quantile import solve_quantile
+
+Variant: TypeAlias = Literal["calibrated", "systematic"]
 
 # Rows of the pilot, and numbers of it at most.
 _PILOT_ROWS = 2048
@@ -224,7 +224,46 @@ class QuantileDesign(SamplingDesign[QuantilePilot]):
         if len(rows) < _ROWS_PER_SUM * (2 * d + 2):
             ladder = ladder[1:2] if len(rows) >= 2 * (d + 2) else []
         targets = {"gradient": gradient, "means": means}
-        return rake_all(rows.weights, weights, summary.scatter.weight, targets, ladder)
+        return _rake_all(rows.weights, weights, summary.scatter.weight, targets, ladder)
+
+
+def _rake_all(
+    own: FloatArray,
+    weights: FloatArray,
+    total: float,
+    targets: dict[str, Callable[[], Target]],
+    ladder: list[tuple[str, ...]],
+) -> Calibrated:
+    """Scale weights to their total, and rake them as `calibrate_classes` does without classes.
+
+    Rows of their `own` weight, which are drawn for certain, stand for themselves alone and keep it.
+    With heavy tails they hold most of the sums. To rake them would move the cost of every other
+    model far from that on the data.
+    """
+    moved = weights > own * (1.0 + 1e-9)
+    left = total - float(weights[~moved].sum())
+    if not (moved.any() and left > 0.0):
+        moved, left = np.ones(len(weights), dtype=bool), total
+
+    def of_moved(name: str) -> Target:
+        """Return what the rows that stay as they are leave of a target."""
+        features, totals = targets[name]()
+        return Target(features[moved], totals - weights[~moved] @ features[~moved])
+
+    found = calibrate_classes(
+        weights[moved],
+        np.zeros(int(moved.sum()), dtype=np.int64),
+        np.array([left]),
+        {name: partial(of_moved, name) for name in targets},
+        ladder,
+    )
+    every = weights.copy()
+    every[moved] = found.weights
+    met, requested = (
+        tuple("total weight" if name == TOTALS else name for name in names or ())
+        for names in (found.met, found.requested)
+    )
+    return found._replace(weights=every, met=met, requested=requested)
 
 
 def _coordinates(scatter: Scatter, *, intercept: bool) -> tuple[FloatArray, FloatArray]:

@@ -8,7 +8,7 @@ import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.linear_model import LinearRegression
 
 from daskcoreset import CoresetStream, LeastSquares, build
 from daskcoreset.core.blocks import Block
@@ -26,7 +26,7 @@ class TestLeastSquares(SensitivityContract):
     n_seeds = 150
 
     def construction(self) -> LeastSquares:
-        return LeastSquares(variant="systematic")
+        return LeastSquares()
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
@@ -143,52 +143,6 @@ def test_build__refuses_rows_that_are_all_zero_without_an_intercept(mode: dict[s
         build(rows, numbers, size=300, method=LeastSquares(intercept=False), **mode)
 
 
-@pytest.mark.parametrize("alpha", [0.0, 100.0])
-@pytest.mark.parametrize("intercept", [True, False])
-def test_calibration__of_the_gradient_alone_makes_the_solution_that_of_all_rows(
-    intercept: bool, alpha: float
-) -> None:
-    rng = np.random.default_rng(10)
-    points = rng.normal(size=(2500, 10)) + 3.0
-    y = points @ rng.normal(size=10) + rng.normal(size=2500) + 5.0
-    method, met = LeastSquares(intercept=intercept, alpha=alpha), 0
-    every = Ridge(alpha, fit_intercept=intercept).fit(points, y)
-    for seed in range(8):
-        rows = build(points, y, size=80, method=method, random_state=seed)
-        if rows.provenance["calibration"]["met"] == ("total weight", "gradient"):
-            few = Ridge(alpha, fit_intercept=intercept).fit(rows.points, rows.labels, rows.weights)
-            np.testing.assert_allclose(few.coef_, every.coef_, atol=1e-6)
-            assert few.intercept_ == pytest.approx(every.intercept_, abs=1e-5)
-            met += 1
-    assert met >= 4
-
-
-def test_calibration__the_solution_of_any_ridge_is_that_of_all_rows() -> None:
-    data = da.from_array(X, chunks=500), da.from_array(Y, chunks=500)
-    rows = build(*data, size=400, method="least_squares", sample_weight=U, random_state=0)
-    assert rows.provenance["calibration"]["met"][1:] == ("gradient", "means", "second moments")
-    assert rows.provenance["calibration"]["spread"] <= 20.0
-    for alpha in (0.0, 10.0, 1e4):
-        for columns in ([0, 1, 2, 3], [1, 3]):
-            few = Ridge(alpha).fit(rows.points[:, columns], rows.labels, rows.weights)
-            all_rows = Ridge(alpha).fit(X[:, columns], Y, U)
-            np.testing.assert_allclose(few.coef_, all_rows.coef_, atol=1e-5)
-    np.testing.assert_allclose(rows.weights.sum(), U.sum())
-
-
-@pytest.mark.parametrize("intercept", [True, False])
-def test_calibration__of_collinear_columns_and_few_rows(intercept: bool) -> None:
-    twice = np.column_stack([X, X[:, 0] - X[:, 1], np.full(4000, 2.0)])
-    for size in (8, 30, 500):
-        method = LeastSquares(intercept, 3.0)
-        rows = build(twice, Y, size=size, method=method, random_state=0)
-        assert (rows.weights > 0).all()
-        few = Ridge(3.0, fit_intercept=intercept).fit(rows.points, rows.labels, rows.weights)
-        best = Ridge(3.0, fit_intercept=intercept).fit(twice, Y)
-        costs = [float(np.square(Y - one.predict(twice)).sum()) for one in (few, best)]
-        assert costs[0] <= costs[1] * (2.0 if size < 30 else 1.1 if size < 500 else 1.0 + 1e-9)
-
-
 def test_alpha__lowers_the_leverage_of_the_columns() -> None:
     block = Block(X, U, Y)
     totals = []
@@ -198,47 +152,3 @@ def test_alpha__lowers_the_leverage_of_the_columns() -> None:
     assert totals[1] < totals[0] - 1.0
     with pytest.raises(InvalidInputError, match=r"alpha is -1\.0; pass zero or a positive"):
         LeastSquares(alpha=-1.0)
-
-
-@pytest.mark.parametrize(("size", "d"), [(300, 10), (1000, 30)])
-def test_calibration__with_heavy_tails_spoils_no_other_model(size: int, d: int) -> None:
-    """Over 8 seeds; before, weights that met the gradient were off up to 20 times as far."""
-    rng = np.random.default_rng(1)
-    X = rng.standard_t(1.5, size=(20_000, d))
-    y = X @ np.linspace(1.0, -1.0, d) + rng.standard_t(3, len(X))
-    w = rng.normal(size=(30, d)) / X.std(axis=0) * y.std() / np.sqrt(d)
-    costs = np.square(y[:, np.newaxis] - X @ w.T)
-    squares = np.empty((2, 8))
-    for seed in range(8):
-        certain: set[int] = set()
-        for i, variant in enumerate(("systematic", "calibrated")):
-            method = LeastSquares(variant=variant)  # type: ignore[arg-type]
-            coreset = build(X, y, size=size, method=method, random_state=seed)
-            estimates = coreset.weights @ costs[coreset.indices]
-            squares[i, seed] = np.mean((estimates / costs.sum(axis=0) - 1.0) ** 2)
-            own = set(coreset.indices[coreset.weights == 1.0].tolist())
-            # Whatever the draw, they are the same rows, which stand for themselves alone.
-            certain = certain or own
-            assert certain
-            assert own >= certain
-    systematic, calibrated = np.sqrt(squares.mean(axis=1))
-    assert calibrated < 4.0 * systematic
-
-
-def test_calibration__of_rare_categories_moves_certain_rows_too() -> None:
-    """Of categories of a few rows nearly all are certain, and the others can carry no sum."""
-    rng = np.random.default_rng(5)
-    category = np.minimum(rng.zipf(1.5, size=20_000) - 1, 49)
-    X = np.eye(50)[category][:, 1:]
-    y = rng.normal(size=50)[category] + rng.normal(size=len(X))
-    means = np.array([y[category == one].mean() for one in range(50)])
-    off = np.empty((2, 6))
-    for seed in range(6):
-        for i, variant in enumerate(("systematic", "calibrated")):
-            method = LeastSquares(variant=variant)  # type: ignore[arg-type]
-            coreset = build(X, y, size=1250, method=method, random_state=seed)
-            rows, u = category[coreset.indices], coreset.weights
-            found = np.bincount(rows, u * y[coreset.indices], 50) / np.bincount(rows, u, 50)
-            off[i, seed] = np.mean(np.square(found - means)[category])
-    systematic, calibrated = off.mean(axis=1)
-    assert calibrated < 0.5 * systematic

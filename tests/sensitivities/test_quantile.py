@@ -57,7 +57,7 @@ def test_build__less_than_a_third_of_the_excess_of_leverage(quantile: float) -> 
     order = np.argsort(Y)  # blocks without any row near the quantile
     rows, y = X[order], Y[order]
     ours = excess(QuantileRegression(quantile), rows, y, quantile, chunks=500)
-    leverage = daskcoreset.LeastSquares(variant="systematic")
+    leverage = daskcoreset.LeastSquares()
     assert ours < excess(leverage, rows, y, quantile, chunks=500) / 3
 
 
