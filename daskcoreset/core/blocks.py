@@ -512,10 +512,12 @@ def find_inexact(X: Any, columns: Sequence[str] | None = None) -> InvalidRow | N
     1
     """
     if hasattr(X, "tocsr"):
-        if _first_inexact(X.data) is None:
+        if X.dtype.kind not in "iu":
             return None
         part = X.tocsr()
-        first = _first_inexact(part.data) or 0
+        first = _first_inexact(part.data)
+        if first is None:
+            return None
         row = int(np.searchsorted(part.indptr, first, "right")) - 1
         name = f"X in {column_shown(int(part.indices[first]), columns)}"
         return inexact_error(name, part.data[first], row)

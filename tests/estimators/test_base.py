@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import daskcoreset
 from daskcoreset import SVM, Coreset, CoresetTree, StrongKMeans, build, estimators
@@ -38,7 +36,6 @@ from daskcoreset.estimators import (
     CoresetRidge,
     CoresetSVC,
     CSVRGClassifier,
-    LinearSVM,
     MaxMarginClassifier,
     ODMClassifier,
     OutlierMaxMarginClassifier,
@@ -81,36 +78,6 @@ def test_auto__grows_with_the_clusters() -> None:
     assert default_size(1) == 10_000
     assert default_size(1000) == 100_000
     assert [auto_starts(k) for k in (1, 50, 51, 100, 10_000)] == [10, 10, 9, 5, 3]
-
-
-# With the defaults that a user gets; those that are not here are in the tests of their own files.
-ESTIMATORS = [
-    CoresetKMeans(),
-    CoresetEstimator(KMeans()),
-    CoresetEstimator(LogisticRegression()),
-    CoresetEstimator(Ridge()),
-    CoresetEstimator(StandardScaler()),
-    CoresetLogisticRegression(),
-    CoresetSVC(),
-    LinearSVM(),
-    CSVRGClassifier(),
-    CSVRGClassifier(max_points=40, solver="csvrg", max_iter=30, n_inner=3000, tol=1e-2),
-    AVMClassifier(),
-    ODMClassifier(),
-]
-
-
-@pytest.mark.filterwarnings(
-    "ignore:CSVRGClassifier stopped after:sklearn.exceptions.ConvergenceWarning"
-)
-@pytest.mark.filterwarnings(
-    "ignore:Number of distinct clusters:sklearn.exceptions.ConvergenceWarning"
-)
-@parametrize_with_checks(ESTIMATORS)  # type: ignore[untyped-decorator] # of scikit-learn
-def test_estimator__passes_the_checks_of_scikit_learn(
-    estimator: Any, check: Callable[[Any], None]
-) -> None:
-    check(estimator)
 
 
 @pytest.mark.parametrize("lazy", [False, True])

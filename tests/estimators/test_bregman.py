@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import get_tags
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import AnyArray
@@ -51,16 +49,6 @@ def small(**options: Any) -> CoresetBregman:
         "n_init": 3,
     }
     return CoresetBregman(**(given | options))
-
-
-@pytest.mark.filterwarnings(
-    "ignore:Number of distinct clusters:sklearn.exceptions.ConvergenceWarning"
-)
-@parametrize_with_checks([CoresetBregman(), CoresetBregman(soft=True)])  # type: ignore[untyped-decorator] # of scikit-learn
-def test_estimator__passes_the_checks_of_scikit_learn(
-    estimator: Any, check: Callable[[Any], None]
-) -> None:
-    check(estimator)
 
 
 # --- what it finds -----------------------------------------------------------------------

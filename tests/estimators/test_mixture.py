@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from daskcoreset import build
 from daskcoreset.constructions.sampling.held_out import HeldOut
@@ -55,13 +53,6 @@ MEANS = np.array([[0.5, 0.5], [7.0, 0.0], [-3.0, 8.0]])
 def small(**options: Any) -> CoresetGaussianMixture:
     """Return a model that samples, so that a coreset is not simply all rows."""
     return CoresetGaussianMixture(**({"n_components": 3, "size": 800, "random_state": 0} | options))
-
-
-@parametrize_with_checks([CoresetGaussianMixture()])  # type: ignore[untyped-decorator] # of scikit-learn
-def test_estimator__passes_the_checks_of_scikit_learn(
-    estimator: Any, check: Callable[[Any], None]
-) -> None:
-    check(estimator)
 
 
 # --- what it finds -----------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import dask.array as da
@@ -12,7 +11,6 @@ import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import ElasticNet, LinearRegression, Ridge
 from sklearn.neighbors import KNeighborsRegressor
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from daskcoreset import QuantileRegression, build
 from daskcoreset.core.blocks import Block
@@ -26,16 +24,6 @@ X = RNG.normal(size=(6000, 4)) * [1.0, 10.0, 0.1, 1.0] + 100.0
 Y = X @ [1.0, -0.2, 5.0, 0.0] + RNG.standard_t(3, size=6000)
 U = RNG.random(6000) + 0.5
 LAZY = da.from_array(X, chunks=(1000, 4)), da.from_array(Y, chunks=1000)
-
-
-@pytest.mark.nightly  # the checks of the base, which other estimators run always
-@parametrize_with_checks(  # type: ignore[untyped-decorator] # of scikit-learn
-    [CoresetRidge(), CoresetElasticNet(), CoresetQuantileRegressor(alpha=0.01)]
-)
-def test_regressor__passes_the_checks_of_scikit_learn(
-    estimator: Any, check: Callable[[Any], None]
-) -> None:
-    check(estimator)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import dask.array as da
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from daskcoreset.constructions.margin.active_run import OracleError
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError
@@ -22,16 +20,6 @@ def separable(n: int = 4000) -> tuple[Any, Any]:
     X = np.random.default_rng(0).normal(size=(n, 3))
     X = X[np.abs(X[:, 0] - X[:, 1] - 0.2) > 0.1]
     return X, np.where(X[:, 0] - X[:, 1] > 0.2, "up", "down")
-
-
-# Their data overlap, which is what the warning says.
-@pytest.mark.filterwarnings("ignore:no separator agrees:daskcoreset.errors.CoresetWarning")
-@pytest.mark.filterwarnings("ignore:all .* labels seen:daskcoreset.errors.CoresetWarning")
-@parametrize_with_checks([ActiveMaxMarginClassifier()])  # type: ignore[untyped-decorator] # of scikit-learn
-def test_estimator__passes_the_checks_of_scikit_learn(
-    estimator: Any, check: Callable[[Any], None]
-) -> None:
-    check(estimator)
 
 
 def test_fit__looks_at_few_labels_and_counts_them() -> None:

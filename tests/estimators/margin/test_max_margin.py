@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.svm import SVC, LinearSVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.core.typing import FloatArray
@@ -22,17 +20,6 @@ from daskcoreset.estimators.margin.max_margin import MaxMarginClassifier, Outlie
 from daskcoreset.solvers.hard_margin import hard_margin, hard_margin_bias
 from daskcoreset.testing.tools import CountingScheduler
 from tests.tools.margins import separable
-
-
-# The checks fit on rows that nothing separates, and a soft margin comes with a warning.
-@pytest.mark.filterwarnings("ignore:a soft margin is fitted:daskcoreset.errors.CoresetWarning")
-@parametrize_with_checks(  # type: ignore[untyped-decorator] # of scikit-learn
-    [MaxMarginClassifier(), OutlierMaxMarginClassifier()]
-)
-def test_estimator__passes_the_checks_of_scikit_learn(
-    estimator: Any, check: Callable[[Any], None]
-) -> None:
-    check(estimator)
 
 
 def rows(seed: int = 0, n: int = 500) -> tuple[FloatArray, FloatArray]:

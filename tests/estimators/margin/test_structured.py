@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import dask.array as da
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from daskcoreset.constructions.margin.problems import MultiClassProblem, SequenceProblem
 from daskcoreset.constructions.margin.separators import InseparableError
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.estimators.margin.structured import StructuredMaxMargin
 from tests.tools.structured_problems import Ordinal, classes_of, planted
-
-
-# Their data overlap, which is what the warning says.
-@pytest.mark.filterwarnings("ignore:y cannot be separated:daskcoreset.errors.CoresetWarning")
-@parametrize_with_checks([StructuredMaxMargin()])  # type: ignore[untyped-decorator] # of scikit-learn
-def test_estimator__passes_the_checks_of_scikit_learn(
-    estimator: Any, check: Callable[[Any], None]
-) -> None:
-    check(estimator)
 
 
 def test_multiclass__digits_of_real_handwriting() -> None:
