@@ -217,8 +217,9 @@ def apply_method(fitted: Any, method: str, points: Points) -> Any:
     return getattr(fitted, method)(points)
 
 
-def _apply_to_block(function: Callable[[Points], Any], block: Block) -> Any:
-    return function(block.points)
+def _apply_to_block(function: Callable[[Points], Any], nothing: Any, block: Block) -> Any:
+    """Apply a function to the rows of a block; `nothing` is its answer for no rows."""
+    return function(block.points) if len(block) else nothing
 
 
 # Methods of estimators that may read all rows.
@@ -906,7 +907,10 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
         if dtype is None:
             example = function(self.coreset_.points[:1].astype(blocks.schema.dtype))
             dtype, columns = example.dtype, example.shape[1] if example.ndim == 2 else None
-        work = partial(_apply_to_block, function)
+            nothing = example[:0]
+        else:
+            nothing = np.empty((0,) if columns is None else (0, columns), dtype)
+        work = partial(_apply_to_block, function, nothing)
         if predicts and is_frame(X):
             return lazy_series(X, blocks, work, dtype, called[0])
         result = map_rows(blocks, work, dtype=dtype, columns=columns)

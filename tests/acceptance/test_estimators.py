@@ -166,3 +166,55 @@ def test_predicting__writes_nothing_on_the_model(name: str) -> None:
     assert all(after[each] is before[each] for each in before)
     if name != "any density":  # its tree counts what it is asked
         assert pickle.dumps(model) == held
+
+
+def _same_answers(got: Any, expected: Any) -> None:
+    """Check values, shape and dtype, also those announced."""
+    assert got.dtype == expected.dtype
+    answer = got.compute()
+    assert answer.dtype == expected.dtype
+    assert answer.shape == expected.shape
+    same = np.testing.assert_allclose if answer.dtype.kind == "f" else np.testing.assert_array_equal
+    same(answer, expected)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_predicting__of_blocks_without_rows(name: str) -> None:
+    da = pytest.importorskip("dask.array")
+    model, X, y = fitted(name)
+    sizes = (0, 100, 0, 200, 0)
+    lazy = da.from_array(X, chunks=(sizes, (2,)))
+    kept, none = X[:, 0] > 5.0, X[:, 0] > 1e9
+    parts = da.from_array(X, chunks=(60, 2))
+    few, nothing = (parts[da.from_array(mask, chunks=60)] for mask in (kept, none))
+    for method in methods_of(model):
+        ask = getattr(model, method)
+        expected = np.asarray(ask(X))
+        _same_answers(ask(lazy), expected)
+        _same_answers(ask(few), expected[kept])
+        _same_answers(ask(nothing), expected[none])
+    if not hasattr(model, "score") or name in {"any clusterer", "any density"}:
+        return  # scores of these do not add up
+    targets = None if y is None else da.from_array(y, chunks=(sizes,))
+    assert model.score(lazy, targets) == pytest.approx(model.score(X, y))
+    if y is not None:
+        targets = da.from_array(y, chunks=60)[da.from_array(kept, chunks=60)]
+        assert model.score(few, targets) == pytest.approx(model.score(X[kept], y[kept]))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_predicting__of_partitions_without_rows(name: str) -> None:
+    pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+    _, X, _ = fitted(name)
+    frame = pd.DataFrame(X, columns=["a", "b"], index=np.arange(len(X)) + 7)
+    model, _, _ = fitted(name, frame)
+    lazy = dd.from_pandas(frame, npartitions=5)
+    for limit in (5.0, 1e9):
+        for method in methods_of(model):
+            expected = getattr(model, method)(frame)
+            expected = expected[frame.a > limit]
+            answer = getattr(model, method)(lazy[lazy.a > limit])
+            if method == "predict":
+                pd.testing.assert_series_equal(answer.compute(), expected)
+            else:
+                _same_answers(answer, np.asarray(expected))

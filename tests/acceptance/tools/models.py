@@ -87,7 +87,7 @@ def fitted(name: str, X: Any = None, *, lazy: bool = False) -> tuple[Any, Any, A
     """Return an estimator that is fitted to rows, these, and their targets."""
     make, kind = MODELS[name]
     X = rows() if X is None else X
-    y = targets(kind, X)
+    y = targets(kind, np.asarray(X))
     if not lazy or name == "odm":  # which takes rows in memory
         return make().fit(X, y), X, y
     blocks = (None if part is None else da.from_array(part, chunks=len(X) // 3) for part in (X, y))
