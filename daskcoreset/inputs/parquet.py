@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
@@ -17,7 +17,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 from daskcoreset.core.blocks import EXACT, find_inexact_value, inexact_error
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
+from daskcoreset.core.errors import (
+    CoresetError,
+    InvalidInputError,
+    InvalidTypeError,
+    StoreError,
+)
 from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.dataframes import (
@@ -390,14 +395,14 @@ class _RowGroup(Piece):
 
     def _read(self, columns: tuple[str, ...], first: int, last: int) -> Any:
         import pyarrow as pa
-        import pyarrow.dataset as ds
 
-        scan = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
-        file_format = ds.ParquetFileFormat(default_fragment_scan_options=scan)
+        file_format = _file_format(page_checksum_verification=True)
         what = f"row group {self.group} of {self.name!r} (its rows {first} to {last})"
 
         def read() -> Any:
             whole = file_format.make_fragment(self.path, filesystem=self.filesystem)
+            with _plain_only(self.name):
+                whole.ensure_complete_metadata()
             if _digest(whole.metadata) != self.footer:
                 raise StoreError(
                     f"{self.name!r} is another file on {here()} than was opened: of other columns, "
@@ -453,7 +458,7 @@ class ParquetFiles(ArrowTable):
                     f"X names no Parquet file: {roots[0].name!r}; check the path."
                 )
             _check_paths(files)
-            with clear_errors("X", files[0].name, "a Parquet file"):
+            with clear_errors("X", files[0].name, "a Parquet file"), _plain_only(files[0].name):
                 source = _dataset_of(files, base or (roots[0] if len(roots) == 1 else None))
         super().__init__(shortened([root.name for root in roots]) if self._root else "")
 
@@ -528,12 +533,64 @@ class ParquetFiles(ArrowTable):
 
     def _read_footer(self, fragment: Any) -> str:
         """Read the footer of a file, and return its digest."""
-        with clear_errors("X", self._named(fragment), "a Parquet file"):
+        name = self._named(fragment)
+        with clear_errors("X", name, "a Parquet file"), _plain_only(name):
             fragment.ensure_complete_metadata()
             if self._root is None:  # a data set may know of some row groups only
                 where = _absolute(fragment), fragment.filesystem
-                fragment = fragment.format.make_fragment(*where)
+                fragment = _file_format().make_fragment(*where)
             return _digest(fragment.metadata)
+
+
+class _EncryptedError(CoresetError):
+    """A file asks for keys."""
+
+
+# What pyarrow says of files whose keys are not described as it describes them.
+_OF_KEYS = ("No footer key", "encrypted metadata", "key material", "KeyMaterial")
+
+
+@contextmanager
+def _plain_only(name: str) -> Iterator[None]:
+    """Turn the question for keys of a file into an error that names it."""
+    try:
+        yield
+    except Exception as error:
+        asked = isinstance(error, _EncryptedError)
+        if not asked and not any(words in str(error) for words in _OF_KEYS):
+            raise
+        raise InvalidInputError(
+            f"X has encrypted columns, which are not read here: {name!r}; pass a table that "
+            f"pyarrow reads with its keys, or a file that is not encrypted."
+        ) from None
+
+
+def _file_format(**options: Any) -> Any:
+    """Return the format of Parquet files without keys.
+
+    A process crashes that writes a footer of encrypted columns. A file with such columns asks for
+    keys before anything else of it is read.
+    """
+    import pyarrow.dataset as ds
+
+    try:
+        import pyarrow.parquet.encryption as pe
+    except ImportError:  # pyarrow is built without encryption
+        scan = ds.ParquetFragmentScanOptions(**options)
+        return ds.ParquetFileFormat(default_fragment_scan_options=scan)
+
+    class NoKeys(pe.KmsClient):  # type: ignore[misc] # of Cython
+        def __init__(self, _connection: Any) -> None:
+            super().__init__()
+
+        def unwrap_key(self, _wrapped: Any, _identifier: str) -> bytes:
+            raise _EncryptedError
+
+    config = ds.ParquetDecryptionConfig(
+        pe.CryptoFactory(NoKeys), pe.KmsConnectionConfig(), pe.DecryptionConfiguration()
+    )
+    scan = ds.ParquetFragmentScanOptions(decryption_config=config, **options)
+    return ds.ParquetFileFormat(default_fragment_scan_options=scan)
 
 
 def _digest(metadata: Any) -> str:
@@ -575,7 +632,7 @@ def _dataset_of(files: Sequence[Place], root: Place | None) -> Any:
     dataset = partial(
         ds.dataset,
         [file.path for file in files],
-        format="parquet",
+        format=_file_format(),
         filesystem=files[0].filesystem if files else None,
         partition_base_dir=None if root is None else root.path,
     )

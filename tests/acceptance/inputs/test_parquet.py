@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
+import pyarrow.parquet.encryption as pe
 import pytest
 
 from tests.acceptance.face import build, call, errors, estimators, open_rows
@@ -128,3 +131,49 @@ def test_predict__tables_with_an_index_column(tmp_path: Path) -> None:
         assert model.feature_names_in_.tolist() == ["a", "b", "t"]
         answers = [np.asarray(model.predict(other)) for other in tables]
         assert all((answer == answers[0]).all() for answer in answers)
+
+
+# --- encrypted files ---------------------------------------------------------------------
+
+
+class Keys(pe.KmsClient):  # type: ignore[misc] # of Cython
+    """Keys that are wrapped by nothing."""
+
+    def __init__(self, _connection: Any) -> None:
+        super().__init__()
+
+    def wrap_key(self, key: bytes, _identifier: str) -> bytes:
+        return base64.b64encode(key)
+
+
+def write_encrypted(path: Path, column: str, *, plain_footer: bool) -> None:
+    config = pe.EncryptionConfiguration(
+        footer_key="footer", column_keys={"key": [column]}, plaintext_footer=plain_footer
+    )
+    properties = pe.CryptoFactory(Keys).file_encryption_properties(pe.KmsConnectionConfig(), config)
+    table = pa.table({"a": [1.0, 2.0, 3.0], "b": [3.0, 4.0, 5.0]})
+    with pq.ParquetWriter(path, table.schema, encryption_properties=properties) as writer:
+        writer.write_table(table)
+
+
+@pytest.mark.parametrize("plain_footer", [True, False])
+def test_build__encrypted_columns(tmp_path: Path, plain_footer: bool) -> None:
+    path = tmp_path / "x.parquet"
+    write_encrypted(path, "b", plain_footer=plain_footer)
+    X = np.ones((3, 1))
+    calls: list[tuple[Any, dict[str, Any]]] = [
+        (path, {}),
+        (open_rows([path], columns=["a"]), {}),
+        (X, {"y": str(path), "method": "svm"}),
+    ]
+    for rows, options in calls:
+        with pytest.raises(errors.InvalidInputError, match=r"encrypted columns.*x\.parquet"):
+            build(rows, size=1, **options)
+
+
+def test_build__a_data_set_with_encrypted_columns(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": [1.0], "b": [2.0]}), tmp_path / "0.parquet")
+    write_encrypted(tmp_path / "1.parquet", "a", plain_footer=True)
+    for X in (tmp_path, ds.dataset(tmp_path)):
+        with pytest.raises(errors.InvalidInputError, match=r"encrypted columns.*1\.parquet"):
+            build(X, size=1)
