@@ -72,7 +72,7 @@ CLOSED: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {
     "itakura_saito": (face.LightweightBregman("itakura_saito"), itakura_saito),
     "mahalanobis": (face.LightweightBregman("mahalanobis"), mahalanobis),
     "strong_bregman": (face.StrongBregman(3), strong),
-    "least_squares": (face.LeastSquares(variant="systematic"), constant_target),
+    "least_squares": (face.LeastSquares(), constant_target),
 }
 
 
@@ -248,7 +248,7 @@ METHODS: dict[str, tuple[Any, bool]] = {
     "logistic of one read": (face.Logistic(variant="systematic", reads=1), True),
     "svm": (face.SVM(variant="systematic"), True),
     "svm as proved": (face.SVM(variant="paper"), True),
-    "least_squares": (face.LeastSquares(variant="systematic"), True),
+    "least_squares": (face.LeastSquares(), True),
 }
 
 PAIRS = [

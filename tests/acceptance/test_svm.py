@@ -1,0 +1,340 @@
+"""Coresets for support vector machines: Lemma 2, its draws, calibration, streams and models."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+from sklearn.svm import SVC
+
+from tests.acceptance import face
+from tests.acceptance.tools import readings as read
+
+
+def two_classes(n: int = 300, d: int = 2, seed: int = 0) -> tuple[Any, Any, Any]:
+    """Overlapping classes, one twice as heavy, and uneven weights."""
+    rng = np.random.default_rng(seed)
+    y = (np.arange(n) % 3 > 0).astype(np.int64)
+    X = rng.normal(size=(n, d)) * 1.5
+    X[:, 0] += np.where(y > 0, 1.0, -1.0)
+    return X + 4.0, y, rng.uniform(0.5, 2.0, size=n)
+
+
+def solved(X: Any, y: Any, u: Any, lam: float, *, tol: float = 1e-8) -> tuple[Any, float, float]:
+    """Return the optimum of F by scikit-learn: w, b and the cost."""
+    signs = np.where(y, 1.0, -1.0)
+    model = SVC(kernel="linear", C=lam, tol=tol).fit(X, signs, sample_weight=u)
+    w, b = model.coef_[0], float(model.intercept_[0])
+    return w, b, read.svm_cost(X, signs, u, w, b, lam=lam)
+
+
+def quiet(X: Any, y: Any, **options: Any) -> face.Coreset:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", face.CoresetWarning)
+        return face.build(X, y, random_state=0, **options)
+
+
+@pytest.mark.parametrize(("variant", "easy"), [("systematic", 2), ("paper", 3), ("calibrated", 2)])
+@pytest.mark.parametrize("lam", [1.0, 0.03])
+def test_scores__are_those_of_lemma_2(lam: float, variant: Any, easy: float) -> None:
+    """With a cell for each class, and opt the cost of the best classifier."""
+    X, y, u = two_classes()
+    *_, opt = solved(X, y, u, lam)
+    wanted = read.svm_scores(X, u, y, opt=opt, lam=lam, easy=easy)
+    method = face.SVM(lam=lam, variant=variant, n_clusters=1)
+    blocks = [face.block(X[at], u[at], y[at]) for at in (slice(0, 110), slice(110, 300))]
+    found = face.scores(method, *blocks)
+    assert np.allclose(np.concatenate(found), wanted, rtol=1e-3)
+    assert np.allclose(face.total_scores(method, *blocks), [s.sum() for s in found], rtol=1e-9)
+    if variant == "calibrated":
+        return
+    c = quiet(X, y, sample_weight=u, size=60, method=method)
+    p = read.inclusion(wanted, 60)
+    assert np.allclose(c.weights, (u / p)[c.indices], rtol=1e-3)
+    facts = c.provenance
+    capped = np.minimum(wanted, 1.0).sum()
+    assert facts["total_sensitivity"] == pytest.approx(capped, rel=1e-3)
+    assert facts["rough_cost"][0] == pytest.approx(opt, rel=1e-3)
+    assert facts["cells"] == 2
+    bound = face.metrics.svm_sensitivity(
+        X, y, lam=lam, sample_weight=u, n_clusters=1, provable=variant == "paper"
+    )
+    assert bound == pytest.approx(capped, rel=1e-3)
+    independent = face.Draw(sampling="multinomial", passes=2)
+    c = quiet(X, y, sample_weight=u, size=60, method=method, draw=independent)
+    counts = c.weights * (60 * wanted / wanted.sum() / u)[c.indices]
+    assert np.allclose(counts, counts.round(), rtol=2e-3)
+    assert counts.round().sum() == 60
+
+
+def test_scores__cells_are_the_clusters_of_a_class() -> None:
+    X, y, u = two_classes()
+    side = np.arange(300) // 2 % 2
+    cells = side + 2 * y
+    X = X + np.array([[0.0, 0.0], [0.0, 90.0]])[side]
+    *_, opt = solved(X, y, u, 0.5)
+    method = face.SVM(lam=0.5, variant="systematic", n_clusters=2)
+    found = face.scores(method, face.block(X, u, y))[0]
+    assert np.allclose(found, read.svm_scores(X, u, cells, opt=opt, lam=0.5, easy=2), rtol=2e-3)
+    sums = face.metrics.svm_sensitivity(X, y, lam=0.5, sample_weight=u, n_clusters=2)
+    wanted = read.svm_scores(X, u, cells, opt=opt, lam=0.5, easy=2)
+    assert sums == pytest.approx(np.minimum(wanted, 1).sum(), rel=2e-3)
+
+
+def test_scores__as_many_cells_as_the_logarithm_says() -> None:
+    """And no more than there are distinct rows of a class."""
+    X, y, _ = two_classes(500)
+    c = quiet(X, y, size=50, method=face.SVM(variant="systematic"))
+    assert c.provenance["cells"] == 2 * int(np.ceil(np.log(500)))
+    X = np.repeat(X[:3], [100, 200, 200], axis=0)
+    labels = np.repeat([0, 1, 1], [100, 200, 200])
+    found = face.scores(face.SVM(variant="systematic"), face.block(X, np.ones(500), labels))[0]
+    masses = np.repeat([100.0, 200.0, 200.0], [100, 200, 200])
+    alpha = (500 - masses) / (2 * 500 * masses)
+    assert np.allclose(found, 1 / masses + 2 * alpha, rtol=1e-6)
+
+
+def test_scores__half_by_what_pulls_at_the_rough_classifier() -> None:
+    X, y, u = two_classes()
+    w, b, opt = solved(X, y, u, 1.0)
+    bound = read.svm_scores(X, u, y, opt=opt, lam=1.0, easy=2)
+    gaps = X - read.mean_of(X, u)
+    unit = np.sqrt(u @ (gaps**2).mean(axis=1) / u.sum())
+    margins = np.where(y, 1.0, -1.0) * (X @ w + b)
+    pull = 1 / (1 + np.exp((margins - 1) / 0.5))
+    activity = u * pull * np.sqrt((gaps**2).sum(axis=1) + unit**2)
+    wanted = bound / (2 * bound.sum()) + activity / (2 * activity.sum())
+    for variant in ("pilot_mix", "auto"):
+        method = face.SVM(variant=variant, n_clusters=1)
+        found = face.scores(method, face.block(X, u, y))[0]
+        assert np.allclose(found / wanted, 1.0, atol=0.02)
+        assert found.sum() == pytest.approx(1.0, rel=1e-6)
+
+
+def test_scores__of_three_classes_are_those_of_the_hardest_problem() -> None:
+    rng = np.random.default_rng(3)
+    y = np.arange(300) % 3
+    X = np.array([[0.0, 3.0], [3.0, -1.0], [-2.0, -2.0]])[y] + 1.6 * rng.normal(size=(300, 2))
+    u = rng.uniform(0.5, 1.5, size=300)
+    opt = min(solved(X, y == one, u, 1.0)[2] for one in range(3))
+    found = face.scores(face.SVM(variant="systematic", n_clusters=1), face.block(X, u, y))[0]
+    assert np.allclose(found, read.svm_scores(X, u, y, opt=opt, lam=1.0, easy=2), rtol=1e-3)
+
+
+def test_scores__without_intercept_are_about_the_origin() -> None:
+    from scipy.optimize import minimize
+
+    X, y, u = two_classes()
+    signs = np.where(y, 1.0, -1.0)
+    start = minimize(
+        lambda w: read.svm_cost(X, signs, u, w, 0.0, lam=0.1),
+        np.zeros(2), method="Nelder-Mead", options={"xatol": 1e-10, "fatol": 1e-10},
+    )  # fmt: skip
+    method = face.SVM(lam=0.1, variant="systematic", n_clusters=1, intercept=False)
+    found = face.scores(method, face.block(X, u, y))[0]
+    wanted = read.svm_scores(X, u, y, opt=start.fun, lam=0.1, easy=2)
+    assert np.allclose(found, wanted, rtol=2e-3)
+
+
+def sums_at(X: Any, y: Any, u: Any, w: Any, b: float) -> float:
+    return read.svm_cost(X, np.where(y, 1.0, -1.0), u, w, b, lam=1.0)
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+@pytest.mark.parametrize("variant", ["auto", "pilot_mix", "calibrated"])
+def test_calibration__meets_class_totals_means_and_the_gradient(variant: Any, passes: Any) -> None:
+    X, y, u = two_classes(1500, 3)
+    c = quiet(
+        X, y, sample_weight=u, size=200, chunks=400, method=face.SVM(variant=variant),
+        draw=face.Draw(passes=passes),
+    )  # fmt: skip
+    met = set(c.provenance["calibration"]["met"])
+    kept = np.arange(200)
+    labels = y[c.indices]
+    for one in (0, 1):
+        own = labels == one
+        assert c.weights[own].sum() == pytest.approx(u[y == one].sum(), rel=1e-9)
+        if "class means" in met:
+            means = c.weights[kept[own]] @ c.points[own]
+            assert np.allclose(means, u[y == one] @ X[y == one], rtol=1e-5)
+    assert "class totals" in met
+    assert ("gradient" in met) == (variant != "calibrated")
+    if variant == "calibrated":
+        assert "class means" in met
+        return
+    w, b, best = solved(X, y, u, 1.0)
+    assert sums_at(c.points, labels, c.weights, w, b) == pytest.approx(best, rel=0.004)
+    w, b, _ = solved(c.points, labels, c.weights, 1.0)
+    assert sums_at(X, y, u, w, b) <= best * 1.01
+
+
+@pytest.mark.parametrize("size", [40, 90])
+def test_estimated_error__is_that_of_the_model_on_the_coreset(size: int) -> None:
+    """Where all rows are candidates it is exact: cost on the data over cost on the coreset."""
+    X, y, u = two_classes(400)
+    c = quiet(X, y, sample_weight=u, size=size, method=face.SVM())
+    w, b, on_coreset = solved(c.points, y[c.indices], c.weights, 1.0, tol=1e-9)
+    on_data = sums_at(X, y, u, w, b)
+    found = c.provenance["estimated_error"]
+    assert found["exact"]
+    assert found["error"] == pytest.approx(on_data / on_coreset - 1, abs=2e-3)
+    assert found["low"] == found["high"] == found["error"]
+    assert found["held_out"] == 400 - size
+
+
+def test_estimated_error__interval_of_many_rows_holds_the_error() -> None:
+    X, y, u = two_classes(60_000, 4, 2)
+    rows, labels, weights = (da.from_array(part, chunks=20_000) for part in (X, y, u))
+    c = quiet(rows.rechunk((20_000, 4)), labels, sample_weight=weights, size=500, method="svm")
+    w, b, on_coreset = solved(c.points, y[c.indices], c.weights, 1.0)
+    error = sums_at(X, y, u, w, b) / on_coreset - 1
+    found = c.provenance["estimated_error"]
+    assert not found["exact"]
+    assert found["low"] - 0.01 <= error <= found["high"] + 0.01
+    assert found["high"] - found["low"] < 0.1
+    assert found["error"] == pytest.approx(error, abs=0.03)
+    # A pilot of 2,048 rows a class stands for all: its cost is that of the best but a little.
+    assert abs(error) < 0.03
+    total = sum(np.abs(c.weights[y[c.indices] == one].sum() - u[y == one].sum()) for one in (0, 1))
+    assert total < 1e-6
+
+
+def test_build__rare_class_is_kept_and_costs_are_near() -> None:
+    """40 of 30,000 rows are of one class, and heavier or lighter than others."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(30_000, 3))
+    y = np.zeros(30_000, dtype=int)
+    y[rng.choice(30_000, 40, replace=False)] = 1
+    X[y == 1] += 1.0
+    u = rng.uniform(0.5, 2.0, size=30_000)
+    for variant in ("auto", "systematic"):
+        c = quiet(X, y, sample_weight=u, size=300, method=face.SVM(variant=variant), chunks=7_000)
+        rare = y[c.indices] == 1
+        assert rare.sum() >= 18  # an eighth of the rows is spread over the classes
+        if variant == "auto":
+            assert c.weights[rare].sum() == pytest.approx(u[y == 1].sum())
+    w, b, on_coreset = solved(c.points, y[c.indices], c.weights, 1.0, tol=1e-2)
+    assert sums_at(X, y, u, w, b) < 2 * on_coreset
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["tree", "stream"])
+def test_stream__merges_and_reduces_to_a_coreset(streamed: bool) -> None:
+    """Error of the solution of 200 of 6,000 rows, whose labels change halfway, within 5 %."""
+    X, y, u = two_classes(6000, 3, 5)
+    X[3000:, 1] += 2.0
+    if streamed:
+        stream = face.stream(method="svm", size=200, leaf_size=1000, random_state=0)
+        for start in range(0, 6000, 700):
+            at = slice(start, start + 700)
+            stream.partial_fit(X[at], y[at], u[at])
+        c = stream.coreset()
+        assert stream.n_rows == 6000
+    else:
+        c = quiet(
+            X, y, sample_weight=u, size=200, method="svm", chunks=1000, draw=face.MergeReduce()
+        )
+    assert len(c) == 200
+    for one in (0, 1):
+        total = c.weights[y[c.indices] == one].sum()
+        assert total == pytest.approx(u[y == one].sum(), rel=1e-9)
+    w, b, _ = solved(c.points, y[c.indices], c.weights, 1.0)
+    best = solved(X[::4], y[::4], 4 * u[::4], 1.0)
+    assert sums_at(X, y, u, w, b) < 1.05 * sums_at(X, y, u, *best[:2])
+
+
+def test_papers__pathological_rows_are_found_where_uniform_ones_miss_them() -> None:
+    """Two near points of opposite labels decide the classifier (Tukan et al., section 5)."""
+    X, y = map(np.asarray, face.datasets.make_svm_pathological(1000, random_state=0))
+    signs = np.where(y == np.max(y), 1, 0)
+    u = np.ones(len(X))
+    _, _, best = solved(X, signs, u, 1.0)
+
+    def errors(method: Any) -> Any:
+        found = []
+        for seed in range(8):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", face.CoresetWarning)
+                c = face.build(X, signs, size=60, method=method, random_state=seed)
+            labels = signs[c.indices]
+            if len(set(labels)) < 2:
+                continue
+            w, b, _ = solved(c.points, labels, c.weights, 1.0)
+            found.append(sums_at(X, signs, u, w, b) / best - 1)
+        return np.median(found)
+
+    assert errors("svm") < 0.25
+    assert errors("uniform") > 3 * errors("svm")
+
+
+def test_papers__error_is_below_that_of_uniform_rows() -> None:
+    X, y, u = two_classes(2000, 4, 9)
+    X[::50] *= 6.0
+    *_, best = solved(X, y, u, 1.0, tol=1e-4)
+    errors: dict[str, list[float]] = {"svm": [], "systematic": [], "uniform": []}
+    for seed in range(5):
+        for name, found in errors.items():
+            method = face.SVM(variant="systematic") if name == "systematic" else name
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", face.CoresetWarning)
+                c = face.build(X, y, sample_weight=u, size=150, method=method, random_state=seed)
+            w, b, _ = solved(c.points, y[c.indices], c.weights, 1.0, tol=1e-4)
+            found.append(sums_at(X, y, u, w, b) / best - 1)
+    means = {name: np.mean(found) for name, found in errors.items()}
+    assert means["svm"] < 0.02
+    assert means["svm"] < means["systematic"] / 1.5
+    assert means["systematic"] < means["uniform"]
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_model__on_all_rows_minimises_the_cost(loss: Any, intercept: bool) -> None:
+    """C is lambda, and the intercept is not penalised."""
+    X, y, u = two_classes(250)
+    model = face.estimators.CoresetSVC(
+        C=0.7,
+        loss=loss,
+        fit_intercept=intercept,
+        size=250,
+        random_state=0,
+        tol=1e-8,
+        max_iter=10**5,
+    ).fit(X, y, sample_weight=u)
+    w, b = model.coef_[0], float(np.atleast_1d(model.intercept_)[0])
+    signs = np.where(y, 1.0, -1.0)
+    power = 1 if loss == "hinge" else 2
+
+    def cost(w: Any, b: float) -> float:
+        return float(w @ w / 2 + 0.7 * (u @ np.maximum(1 - signs * (X @ w + b), 0) ** power))
+
+    assert (b == 0) != intercept
+    if loss == "hinge" and intercept:
+        assert cost(w, b) <= solved(X, y, u, 0.7)[2] * (1 + 1e-4)
+    steps = np.random.default_rng(0).normal(size=(60, 3)) * 0.01
+    for step in steps:
+        assert cost(w + step[:2], b + intercept * step[2]) >= cost(w, b) * (1 - 1e-4)
+    assert np.allclose(model.decision_function(X), X @ w + b)
+
+
+def test_metrics__are_sums_over_rows_and_chunks() -> None:
+    X, y, u = two_classes(200)
+    w, b = np.array([0.7, -0.2]), -2.0
+    signs = np.where(y, 1.0, -1.0)
+    hinge = float(u @ np.maximum(1 - signs * (X @ w + b), 0) / u.sum())
+    right = u[signs * (X @ w + b) > 0].sum() / u.sum()
+    rows, labels, weights = da.from_array(X, chunks=(60, 2)), da.from_array(y, chunks=60), u
+    for data in ((X, y), (rows, labels)):
+        options = {"intercept": b, "sample_weight": weights}
+        assert face.metrics.hinge_loss(*data, w, **options) == pytest.approx(hinge)
+        assert face.metrics.accuracy(*data, w, **options) == pytest.approx(right)
+        cost = face.metrics.svm_cost(*data, w, 0.3, **options)
+        assert cost == pytest.approx(w @ w / 2 + 0.3 * u.sum() * hinge)
+        report = face.metrics.svm_report(*data, w, 0.3, **options)
+        assert report.cost == pytest.approx(cost)
+        assert report.hinge_loss == pytest.approx(hinge)
+        assert report.accuracy == pytest.approx(right)
+        stack = face.metrics.svm_cost(*data, np.stack([w, 2 * w]), 0.3, sample_weight=weights)
+        wanted = [read.svm_cost(X, signs, u, v, 0.0, lam=0.3) for v in (w, 2 * w)]
+        assert np.allclose(stack, wanted)
