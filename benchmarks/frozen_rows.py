@@ -366,7 +366,7 @@ DRAWS: dict[str, Any] = {
 
 def unbiased() -> Values:
     """Return the z of mean estimated costs of fixed solutions, over many seeds."""
-    X, y = _rows(4000)
+    X, y = _rows(2000)
     rng = np.random.default_rng(1)
     centers = [X[rng.choice(len(X), 5)] for _ in range(2)] + [X.mean(axis=0, keepdims=True)]
     planes = [(rng.normal(size=4) / 4, rng.normal()) for _ in range(3)]
@@ -387,9 +387,9 @@ def unbiased() -> Values:
         asked = np.array(losses if labelled else gaps)
         true = asked @ (np.ones(len(X)) if own is None else own)
         estimates = []
-        for seed in range(150):
+        for seed in range(100):
             coreset = calls.build(
-                X, y if labelled else None, size=150, method=method, draw=draw, chunks=500,
+                X, y if labelled else None, size=100, method=method, draw=draw, chunks=500,
                 sample_weight=own, random_state=seed,
             )  # fmt: skip
             estimates.append(asked[:, coreset.indices] @ coreset.weights)

@@ -1,16 +1,24 @@
-"""Mutants of the mathematics: one operator or number is changed, and the tests should notice.
+"""Mutants: one operator or number of the package is changed, and the tests should notice.
 
-``python benchmarks/mutation.py`` makes mutants of the modules of `GROUPS`, the same ones on every
-run, and writes ``benchmarks/results/mutation.json`` and ``mutation.md`` with a row for each that
-lived. Why it lived is written into the JSON file by hand, and kept, and so is a note of the run. A
-reason that begins with "equivalent" is for a mutant that no result tells from the program.
-``--only sampling`` takes the files with this in their path.
+``python benchmarks/mutation.py`` makes mutants of all folders, those of `PARTS`. Each is judged by
+the tests of ``tests/acceptance`` alone. Those that live, and only these, are judged by the other
+tests of their folder. Verdicts are kept in ``benchmarks/results/mutation.json`` by the source of
+the function, so that a run goes on from the last one: only functions that changed are judged anew.
+``mutation.md`` is the table. The field ``why`` of the JSON file is written by hand, and kept: the
+reason of a mutant that only other tests kill, or that lives. A reason that begins with "equivalent"
+is for a mutant that no result tells from the program.
 
-All is imported once. Every test is run once to see which functions it calls; then each mutant is
-a fork in which one function gets the changed code, and those tests run that call the function,
-the fastest first, until one fails. A mutant that takes three times as long is dead, too. Compiled
-loops are left out: the tests compare them with plain loops of their own. So are messages,
-assertions and what is called at import.
+    python benchmarks/mutation.py --list                # how many mutants, and how many are judged
+    python benchmarks/mutation.py --parts svm margin    # some parts
+    python benchmarks/mutation.py --parts compiled      # loops, in a process without compiling
+    python benchmarks/mutation.py --survivors           # judge what lived once more
+    python benchmarks/mutation.py --suite acceptance    # leave the other tests for later
+
+All is imported once. Every test is run once to see which functions it calls. Then each mutant is a
+fork in which one function gets the changed code, and those tests run that call the function, the
+fastest first, until one fails. A mutant that takes three times as long is dead, too. Messages,
+assertions and what is called at import are left out. What a test calls in another process or thread
+is not seen.
 """
 
 from __future__ import annotations
@@ -18,12 +26,13 @@ from __future__ import annotations
 import argparse
 import ast
 import cProfile
+import hashlib
 import importlib
 import json
 import os
-import random
 import resource
 import signal
+import subprocess
 import sys
 import time
 import warnings
@@ -43,26 +52,33 @@ import scipy.sparse as sp
 
 ROOT = Path(__file__).parents[1]
 NAME = "mutation"
+CALLS = common.RESULTS / "local/mutation"
+"""Where it is kept what tests call; git ignores it."""
 
-GROUPS: dict[str, tuple[list[str], list[str], int]] = {
-    "sampling": (
-        ["core/sampling", "core/moments", "constructions/sampling", "constructions/tree/reducer"],
-        ["core", "constructions/sampling", "constructions/tree", "sensitivities"],
-        16,
-    ),
-    "sensitivities": (["sensitivities"], ["sensitivities"], 8),
-    "coverage": (
-        ["constructions/coverage"],
-        ["constructions/coverage", "estimators/kernel"],
-        2,
-    ),
-    "margin": (
-        ["constructions/margin", "solvers/hard_margin"],
-        ["constructions/margin", "solvers", "estimators/margin"],
-        2,
-    ),
+PARTS: dict[str, tuple[tuple[str, ...], int]] = {
+    "sampling": (("core/sampling", "core/raking", "constructions/sampling"), 30),
+    "moments": (("core/moments", "core/linalg"), 14),
+    "tree": (("constructions/tree",), 26),
+    "svm": (("sensitivities/svm",), 20),
+    "margin": (("constructions/margin", "solvers/hard_margin", "estimators/margin"), 26),
+    "coverage": (("constructions/coverage",), 8),
+    "constructions": (("constructions",), 4),
+    "sensitivities": (("sensitivities",), 20),
+    "core": (("core",), 14),
+    "storage": (("storage",), 6),
+    "inputs": (("inputs",), 18),
+    "execution": (("execution",), 10),
+    "objectives": (("objectives",), 8),
+    "solvers": (("solvers",), 12),
+    "estimators": (("estimators",), 16),
+    "metrics": (("metrics",), 8),
+    "cli": (("cli",), 3),
+    "else": (("",), 8),
 }
-"""Modules, the folders of tests that are about them, and mutants for each file."""
+"""Beginnings of paths in the package, and mutants of a part; a file is in the first that fits."""
+
+COMPILED = 30
+"""Mutants of compiled loops, which are a part of their own."""
 
 COMPARISONS = {
     ast.Lt: (ast.LtE, ast.GtE), ast.LtE: (ast.Lt, ast.Gt), ast.Gt: (ast.GtE, ast.LtE),
@@ -81,27 +97,24 @@ NAMES = {
 NAMES |= {new: old for old, new in NAMES.items() if new != "ravel"}
 SKIPPED = (ast.Raise, ast.Assert, ast.JoinedStr, ast.FunctionDef, ast.ClassDef, ast.Lambda)
 SPOKEN = ("warn", "Error", "Warning", "cast", "ignore_overflow")
-SLOW = 1.0
-"""Seconds: tests that take longer are not run."""
-QUICK, LONG = 1.5, 4.0
-"""Seconds of tests that are tried first, short ones and those that killed others, and of all; a
-mutant in a loop ends with the first ones."""
 
 
 @dataclass(frozen=True)
 class Mutant:
     """One change: where it is, what it says, and the code with it."""
 
-    module: str
+    name: str
+    part: str
+    path: str
     function: str
     line: int
     change: str
     code: CodeType
 
     @property
-    def name(self) -> str:
-        """What tells it from all others."""
-        return f"{self.module}:{self.function}:{self.change}"
+    def module(self) -> str:
+        """The module of the function."""
+        return ".".join(Path(self.path).with_suffix("").parts)
 
 
 # --- making them -----------------------------------------------------------------------------
@@ -151,16 +164,15 @@ def nodes_of(node: ast.AST) -> Iterator[ast.AST]:
             yield from nodes_of(child)
 
 
-def functions_of(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.FunctionDef]]:
-    """Yield the functions and methods of a module, but no compiled ones."""
+def functions_of(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.FunctionDef, bool]]:
+    """Yield the functions and methods of a module, and whether they are compiled."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.ClassDef):
             yield from functions_of(node, f"{prefix}{node.name}.")
         elif isinstance(node, ast.FunctionDef):
             decorators = " ".join(ast.unparse(one) for one in node.decorator_list)
-            words = f"{decorators} {node.name}"
-            if not any(word in words for word in ("jit", "overload", "abstract")):
-                yield prefix + node.name, node
+            if not any(word in decorators for word in ("overload", "abstract", "intrinsic")):
+                yield prefix + node.name, node, "jit" in decorators
 
 
 def code_of(code: CodeType, function: str, line: int) -> CodeType:
@@ -174,33 +186,77 @@ def code_of(code: CodeType, function: str, line: int) -> CodeType:
     raise LookupError(function)
 
 
-def mutants_of(file: Path, count: int) -> list[Mutant]:
-    """Make `count` mutants of a file, or all if they are fewer."""
-    source = file.read_text()
-    tree = ast.parse(source)
-    module = ".".join(file.relative_to(ROOT).with_suffix("").parts)
-    sites = [
-        (name, node, inner, edit)
-        for name, node in functions_of(tree)
-        for inner in nodes_of(node)
-        for edit in edits(inner)
-    ]
-    chosen = random.Random(module).sample(sites, min(count, len(sites)))  # noqa: S311 - a choice
+@dataclass
+class Site:
+    """A place where a function can be changed."""
+
+    name: str
+    part: str
+    file: Path
+    tree: ast.Module
+    function: str
+    node: ast.FunctionDef
+    inner: ast.AST
+    edit: tuple[Any, Any, Any]
+
+
+def part_of(file: Path) -> str:
+    """Return the part of a file."""
+    path = str(file.relative_to(ROOT / "daskcoreset"))
+    return next(part for part, (starts, _) in PARTS.items() if path.startswith(starts))
+
+
+def sites_of(file: Path) -> Iterator[Site]:
+    """Yield all places of a file, each named by the source of its function and its number there."""
+    tree = ast.parse(file.read_text())
+    for function, node, compiled in functions_of(tree):
+        source = ast.unparse(node)
+        part = "compiled" if compiled else part_of(file)
+        edited = ((inner, edit) for inner in nodes_of(node) for edit in edits(inner))
+        for number, (inner, edit) in enumerate(edited):
+            name = hashlib.sha256(f"{file.stem} {function} {number} {source}".encode()).hexdigest()[
+                :16
+            ]
+            yield Site(name, part, file, tree, function, node, inner, edit)
+
+
+def all_mutants() -> list[Mutant]:
+    """Make the mutants of all parts: of each the places whose names come first."""
+    by_part: dict[str, list[Site]] = {}
+    for file in sorted((ROOT / "daskcoreset").rglob("*.py")):
+        for site in sites_of(file):
+            by_part.setdefault(site.part, []).append(site)
     found = []
-    for name, node, inner, (owner, place, new) in chosen:
-        statement = _statement(node, inner)
-        before, old = ast.unparse(statement), _get(owner, place)
-        _set(owner, place, new)
-        try:
-            code = compile(ast.fix_missing_locations(tree), str(file), "exec")
-            text = _difference(before, ast.unparse(statement))
-            if text.endswith("strict=False)") or "strict=False))" in text:
-                continue  # an assertion, too
-            line = getattr(inner, "lineno", node.lineno)
-            found.append(Mutant(module, name, line, text, code_of(code, name, node.lineno)))
-        finally:
-            _set(owner, place, old)
-    return sorted({one.name: one for one in found}.values(), key=lambda one: one.line)
+    for part, sites in by_part.items():
+        count = COMPILED if part == "compiled" else PARTS[part][1]
+        made = (mutant_of(site) for site in sorted(sites, key=lambda site: site.name))
+        chosen = []
+        for one in made:
+            if len(chosen) == count:
+                break
+            if one is not None:
+                chosen.append(one)
+        found += chosen
+    return found
+
+
+def mutant_of(site: Site) -> Mutant | None:
+    """Make a mutant, or none if the change is of an assertion."""
+    owner, place, new = site.edit
+    statement = _statement(site.node, site.inner)
+    before, old = ast.unparse(statement), _get(owner, place)
+    _set(owner, place, new)
+    try:
+        text = _difference(before, ast.unparse(statement))
+        if text.endswith("strict=False)") or "strict=False))" in text:
+            return None
+        code = compile(ast.fix_missing_locations(site.tree), str(site.file), "exec")
+        line = getattr(site.inner, "lineno", site.node.lineno)
+        path = str(site.file.relative_to(ROOT))
+        own = code_of(code, site.function, site.node.lineno)
+        return Mutant(site.name, site.part, path, site.function, line, text, own)
+    finally:
+        _set(owner, place, old)
 
 
 def _get(owner: Any, place: Any) -> Any:
@@ -238,8 +294,8 @@ class Slow(BaseException):
 class Watch:
     """A pytest plugin that collects tests, hands them over, and notes how they go."""
 
-    def __init__(self, work: Callable[[dict[str, pytest.Item]], None]) -> None:
-        self.work = work
+    def __init__(self, work: Callable[[dict[str, pytest.Item]], None], slow: float) -> None:
+        self.work, self.slow = work, slow
         self.calls: dict[tuple[str, str], list[str]] = {}
         self.times: dict[str, float] = {}
         self.failed: list[str] = []
@@ -252,7 +308,7 @@ class Watch:
 
         phases = (Phase.explicit, Phase.generate)
         few = settings(max_examples=30, derandomize=True, database=None, phases=phases)
-        settings.register_profile("mutants", few)
+        settings.register_profile("mutants", few, deadline=None)
         settings.load_profile("mutants")
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -279,7 +335,7 @@ class Watch:
         profile = cProfile.Profile(subcalls=False, builtins=False)
         start = time.process_time()
         signal.signal(signal.SIGPROF, stop)
-        signal.setitimer(signal.ITIMER_PROF, SLOW)
+        signal.setitimer(signal.ITIMER_PROF, self.slow)
         profile.enable()
         try:
             return (yield)
@@ -305,7 +361,8 @@ class Watch:
 def with_tests(files: list[Path], watch: Watch) -> None:
     """Collect tests and do with them what `watch` says, in silence."""
     marks = "not distributed and not nightly"
-    given = ["-q", "-s", "-m", marks, "-p", "no:randomly", "-p", "no:cacheprovider"]
+    given = ["-q", "-s", "-n", "0", "-m", marks, "-p", "no:cacheprovider"]
+    given += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # of what is imported already
     with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
         code = pytest.main([*given, *map(str, files)], plugins=[watch])
     assert code == pytest.ExitCode.OK, code
@@ -319,7 +376,7 @@ def forked(work: Callable[[], Any], seconds: float) -> Any:
         os.setsid()
         resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 2))
         resource.setrlimit(resource.RLIMIT_AS, (12 * 2**30, 12 * 2**30))
-        signal.alarm(int(6 * seconds))
+        signal.alarm(int(20 * seconds))  # what waits forever takes no seconds of the processor
         try:
             os.write(write, json.dumps(work()).encode() + b"\n")
         except BaseException as error:  # noqa: BLE001 - nothing may leave a fork
@@ -340,109 +397,101 @@ def function_of(module: str, qualname: str) -> FunctionType:
     found: Any = importlib.import_module(module.removesuffix(".__init__"))
     for part in qualname.split("."):
         found = vars(found)[part]
-    for name in ("fget", "func", "__func__", "__wrapped__"):
-        found = getattr(found, name, found)
-    assert isinstance(found, FunctionType), qualname
+    while not isinstance(found, FunctionType) or hasattr(found, "__wrapped__"):
+        names = ("__wrapped__", "fget", "func", "__func__", "py_func")
+        found = next(getattr(found, name) for name in names if hasattr(found, name))
     return found
 
 
 def verdict(
-    mutant: Mutant, called: set[str], watch: Watch, items: dict[str, pytest.Item]
+    mutant: Mutant, called: set[str], watch: Watch, items: dict[str, pytest.Item], limit: float
 ) -> tuple[str, str]:
-    """Say whether a mutant is killed, and by which test: by quick ones, or else by more."""
+    """Say whether a mutant is killed, and by which test; tests run up to a limit of seconds."""
     if not called:
         return "not called", ""
-    taken = 0.0
-    parts: tuple[list[str], list[str]] = [], []
+    taken, chosen = 0.0, []
     for name in sorted(called, key=lambda name: watch.times[name] / (1 + 4 * watch.kills[name])):
-        taken += watch.times[name]
-        if taken < LONG:
-            parts[taken > QUICK].append(name)
-    for part in filter(None, parts):
+        if not chosen or taken + watch.times[name] < limit:
+            taken += watch.times[name]
+            chosen.append(name)
 
-        def work(part: list[str] = part) -> list[str]:
-            function_of(mutant.module, mutant.function).__code__ = mutant.code
-            watch.run([items[name] for name in part])
-            return watch.failed
+    def work() -> list[str]:
+        function_of(mutant.module, mutant.function).__code__ = mutant.code
+        watch.run([items[name] for name in chosen])
+        return watch.failed
 
-        failed = forked(work, 5 + 3 * sum(watch.times[name] for name in part))
-        if failed is None:
-            return "killed", "time or memory"
-        if failed:
-            watch.kills[failed[0]] += 1
-            return "killed", failed[0]
+    failed = forked(work, 5 + 3 * taken)
+    if failed is None:
+        return "killed", "time or memory"
+    if failed:
+        watch.kills[failed[0]] += 1
+        return "killed", failed[0]
     return "lived", ""
 
 
 def note_calls(
-    test_file: Path, watch: Watch, items: dict[str, pytest.Item], known: Path | None
+    file: Path, watch: Watch, items: dict[str, pytest.Item]
 ) -> dict[tuple[str, str], set[str]]:
     """Note what the tests of a file call, and their times; those that fail anyway are left out."""
-    name = str(test_file.relative_to(ROOT))
-    kept = known and known.with_suffix(f".{name.replace('/', '-')}.json")
-    calls, times, failed = json.loads(kept.read_text()) if kept and kept.exists() else ([], {}, [])
-    new = [one for test, one in items.items() if test.startswith(f"{name}:") and test not in times]
-    if new:
+    name = str(file.relative_to(ROOT))
+    own = [item for test, item in items.items() if test.startswith(f"{name}::")]
+    digest = hashlib.sha256(file.read_bytes() + f"{name} {watch.slow} {plain()}".encode())
+    kept = CALLS / f"{digest.hexdigest()[:20]}.json"
+    if not kept.exists():
 
         def work() -> Any:
             watch.noting = True
-            watch.run(new)
-            return [[*key, tests] for key, tests in watch.calls.items()], watch.times, watch.failed
+            watch.run(own)
+            called = [
+                [str(Path(key[0]).relative_to(ROOT)), key[1], tests]
+                for key, tests in watch.calls.items()
+            ]
+            return called, watch.times, watch.failed
 
         found = forked(work, 3600)
         assert found is not None, f"the tests did not end: {name}"
-        calls, times, failed = calls + found[0], times | found[1], failed + found[2]
-        if kept:
-            kept.write_text(json.dumps((calls, times, failed)))
-    if failed:
-        say("left out, slow or failing without any change:", *failed)
+        CALLS.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps(found))
+        if found[2]:
+            say("left out, slow or failing without any change:", *found[2])
+    calls, times, failed = json.loads(kept.read_text())
     watch.times |= times
     out = {*failed, *(test for test in times if "schedulers" in test)}  # no pools in forks
-    callers: dict[tuple[str, str], set[str]] = {}
-    for file, function, tests in calls:
-        callers.setdefault((file, function), set()).update({*tests} - out)
-    return callers
+    return {
+        (source, function): {test for test in tests if test in items} - out
+        for source, function, tests in calls
+    }
 
 
-def run_group(
-    name: str, wanted: list[str], done: dict[str, list[str]], keep: Any, known: Path | None
-) -> None:
-    """Run the mutants of one group of modules that are not done yet."""
-    modules, names, count = GROUPS[name]
-    sources = [
-        file
-        for file in sources_of(modules)
-        if not wanted or any(word in str(file.relative_to(ROOT)) for word in wanted)
-    ]
-    mutants = [one for file in sources for one in mutants_of(file, count) if one.name not in done]
-    if not mutants:
-        return
-
-    tests = [path for one in names for path in sorted((ROOT / "tests" / one).rglob("test_*.py"))]
-    files = [*(one for one in sources if ">>>" in one.read_text()), *tests]
+def judge(suite: str, mutants: list[Mutant], files: list[Path], keep: Any, limit: float) -> None:
+    """Judge mutants by a suite of tests."""
 
     def work(items: dict[str, pytest.Item]) -> None:
         warm()
         tests_of: dict[tuple[str, str], set[str]] = {}
-        for one in files:
-            for function, callers in note_calls(one, watch, items, known).items():
+        for file in files:
+            for function, callers in note_calls(file, watch, items).items():
                 tests_of.setdefault(function, set()).update(callers)
         for mutant in mutants:
-            called = tests_of.get((mutant.code.co_filename, mutant.function), set())
-            keep(mutant, *verdict(mutant, called, watch, items))
+            called = tests_of.get((mutant.path, mutant.code.co_qualname), set())
+            keep(suite, mutant, *verdict(mutant, called, watch, items, limit))
 
-    watch = Watch(work)
-    with_tests(files, watch)
+    watch = Watch(work, slow=limit / 2)
+    if mutants and files:
+        with_tests(files, watch)
 
 
-def sources_of(modules: list[str]) -> list[Path]:
-    """Return the files of modules and packages."""
-    return [
-        file
-        for module in modules
-        for file in sorted((ROOT / "daskcoreset" / module).glob("*.py"))
-        or [ROOT / f"daskcoreset/{module}.py"]
-    ]
+def others_of(mutant: Mutant) -> Path:
+    """Return the folder of the tests that are about the folder of a mutant."""
+    folder = ROOT / "tests" / Path(mutant.path).parent.relative_to("daskcoreset")
+    while not any(folder.glob("test_*.py")) and folder != ROOT / "tests":
+        folder = folder.parent
+    return folder
+
+
+def plain() -> bool:
+    """Tell whether loops run without being compiled."""
+    return bool(int(os.environ.get("NUMBA_DISABLE_JIT", "0")))
 
 
 def warm() -> None:
@@ -466,58 +515,105 @@ def say(*words: str) -> None:
 # --- the table -------------------------------------------------------------------------------
 
 
-def write_table(results: dict[str, list[str]]) -> str:
-    """Write what lived, with the reasons and the note that were given before."""
-    before = common.read(NAME) if (common.RESULTS / f"{NAME}.json").exists() else {}
-    known = before.get("lived", [])
-    reasons = {(one["module"], one["function"], one["change"]): one["why"] for one in known}
-    lived, counts = [], {}
-    for key, (what, _, line) in sorted(results.items()):
-        module, function, change = key.removeprefix("daskcoreset.").split(":", 2)
-        total = counts.setdefault(module.rpartition(".")[0], [0, 0])
-        total[0] += 1
-        total[1] += what == "killed"
-        if what != "killed":
-            one = {"module": module, "function": function, "change": change.replace("|", "¦")}
-            lived.append({**one, "why": reasons.get(tuple(one.values()), f"line {line}")})
-    data = {
-        "stamp": common.stamp(),
-        "note": before.get("note", ""),
-        "counts": counts,
-        "lived": lived,
-        "verdicts": results,
-    }
-    common.write(NAME, data, common.RESULTS, report)
-    return summary_of(data)
+class Table:
+    """Verdicts by the names of mutants, kept in the file of results."""
+
+    def __init__(self, mutants: list[Mutant]) -> None:
+        path = common.RESULTS / f"{NAME}.json"
+        known = json.loads(path.read_text()).get("mutants", {}) if path.exists() else {}
+        self.rows: dict[str, dict[str, Any]] = {}
+        for one in mutants:
+            row = {"acceptance": "", "acceptance by": "", "rest": "", "rest by": "", "why": ""}
+            row |= known.get(one.name, {})
+            self.rows[one.name] = row | {
+                "part": one.part, "module": one.module, "function": one.function,
+                "line": one.line, "change": one.change,
+            }  # fmt: skip
+
+    def keep(self, suite: str, mutant: Mutant, what: str, by: str) -> None:
+        """Keep a verdict, in the file too."""
+        row = self.rows[mutant.name]
+        row[suite], row[f"{suite} by"] = what, by
+        say(f"{suite:10} {what:10} {row['module']}:{row['function']}: {row['change']}  [{by}]")
+        self.write()
+
+    def write(self) -> None:
+        """Write results and table."""
+        data = {"stamp": common.stamp(), "mutants": dict(sorted(self.rows.items()))}
+        path = common.RESULTS / f"{NAME}.json"
+        for name, text in ((path, json.dumps(data, indent=0)), (path.with_suffix(".md"), "")):
+            new = name.with_suffix(f"{name.suffix}.new")
+            new.write_text(f"{text}\n" if text else report(data))
+            new.replace(name)
 
 
-def summary_of(data: dict[str, Any]) -> str:
+def equivalent(row: dict[str, Any]) -> bool:
+    """Tell whether a mutant is known to be the same program."""
+    return str(row["why"]).startswith("equivalent")
+
+
+def summary_of(rows: list[dict[str, Any]]) -> str:
     """Say how many were killed."""
-    n, killed = (sum(total[i] for total in data["counts"].values()) for i in (0, 1))
-    others = n - sum(one["why"].startswith("equivalent") for one in data["lived"])
+    judged = [row for row in rows if row["acceptance"]]
+    others = [row for row in judged if not equivalent(row)]
+    killed = [row for row in others if row["acceptance"] == "killed"]
+    rest = [row for row in others if row["rest"] == "killed"]
+    share = 100 * len(killed) / max(1, len(others))
+    both = 100 * (len(killed) + len(rest)) / max(1, len(others))
     return (
-        f"{killed} of {n} mutants are killed, {100 * killed / n:.1f} %; of the {others} that are "
-        f"not equivalent to the program, {100 * killed / others:.1f} %."
+        f"{len(judged)} of {len(rows)} mutants are judged, and {len(judged) - len(others)} of them "
+        f"are equivalent to the program. Of the other {len(others)} the acceptance tests alone "
+        f"kill {len(killed)}, {share:.1f} %, and with the other tests {both:.1f} % are killed."
     )
 
 
 def report(data: dict[str, Any]) -> str:
     """Return the tables of the results."""
-    counts = [(folder, *total) for folder, total in sorted(data["counts"].items())]
-    lived = [
-        (one["module"], one["function"], f"`{one['change']}`", one["why"]) for one in data["lived"]
-    ]
+    rows = list(data["mutants"].values())
+    counts = []
+    for part in [*PARTS, "compiled"]:
+        own = [row for row in rows if row["part"] == part]
+        judged = [row for row in own if row["acceptance"]]
+        by = [sum(row[suite] == "killed" for row in judged) for suite in ("acceptance", "rest")]
+        lived = sum(
+            row["rest"] in ("lived", "not called") and not equivalent(row) for row in judged
+        )
+        same = sum(map(equivalent, judged))
+        if own:
+            counts.append((part, len(own), len(judged), *by, lived, same))
+    heads = ("part", "mutants", "judged", "killed by acceptance", "only by others", "live", "same")
+
+    def listed(chosen: Callable[[dict[str, Any]], bool], column: str) -> list[str]:
+        found = [
+            (
+                f"{row['module'].removeprefix('daskcoreset.')}:{row['line']}",
+                row["function"],
+                "`{}`".format(row["change"].replace("|", "¦")),
+                row[column].rpartition("/")[2].replace("|", "¦") if column else row["acceptance"],
+                row["why"],
+            )
+            for row in sorted(rows, key=lambda row: (row["module"], row["line"]))
+            if row["acceptance"] in ("lived", "not called") and chosen(row)
+        ]
+        return common.table(("module", "function", "change", "by", "reason"), found)
+
     lines = [
         "# Mutants",
         "",
-        "One operator or number of the mathematics is changed; the tests should notice "
-        f"(`benchmarks/mutation.py`). {summary_of(data)} {data['note']}".strip(),
+        (
+            "One operator or number of the package is changed, and the tests should notice "
+            f"(`benchmarks/mutation.py`). {summary_of(rows)}"
+        ),
         "",
-        *common.table(("modules", "mutants", "killed"), counts),
+        *common.table(heads, counts),
         "",
-        "What lived:",
+        "Only other tests than those of acceptance kill:",
         "",
-        *common.table(("module", "function", "change", "why it lives"), lived),
+        *listed(lambda row: row["rest"] == "killed", "rest by"),
+        "",
+        "Acceptance tests do not kill, and other tests do not or were not run yet:",
+        "",
+        *listed(lambda row: row["rest"] != "killed", ""),
         "",
         common.stamped(data),
         "",
@@ -527,41 +623,58 @@ def report(data: dict[str, Any]) -> str:
 
 def main() -> None:
     """Read the options, make mutants, run the tests, write the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", nargs="*", default=[], help="parts of names of files")
-    parser.add_argument(
-        "--state", type=Path, help="a file of results, to go on with, and notes beside it"
-    )
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("--parts", nargs="+", choices=[*PARTS, "compiled"], help="all by default")
+    parser.add_argument("--suite", choices=["acceptance", "rest"], help="both by default")
+    parser.add_argument("--most", type=int, help="mutants that are judged in this sitting")
+    parser.add_argument("--limit", type=float, default=30.0, help="seconds of tests of a mutant")
+    parser.add_argument("--survivors", action="store_true", help="judge what lived once more")
     parser.add_argument("--list", action="store_true", help="count the mutants and stop")
     given = parser.parse_args()
     sys.path.insert(0, str(ROOT))
     dask.config.set(scheduler="synchronous")  # calls are noted in this thread only
-    results: dict[str, list[str]] = {}
-    if given.state is not None and given.state.exists():
-        lines = given.state.read_text().splitlines()
-        made = {
-            mutant.name
-            for modules, _, count in GROUPS.values()
-            for file in sources_of(modules)
-            for mutant in mutants_of(file, count)
-        }  # of the sources as they are now; others are no longer made
-        results = {key: rest for key, *rest in map(json.loads, lines) if key in made}
-
-    def keep(mutant: Mutant, what: str, by: str) -> None:
-        results[mutant.name] = [what, by, str(mutant.line)]
-        if given.state is not None:
-            with given.state.open("a") as file:
-                file.write(json.dumps([mutant.name, *results[mutant.name]]) + "\n")
-        say(f"{what:10} {mutant.name}  [{by}]")
-
+    mutants = all_mutants()
+    table = Table(mutants)
+    table.write()
     if given.list:
-        for name, (modules, _, count) in GROUPS.items():
-            for file in sources_of(modules):
-                print(name, file.name, len(mutants_of(file, count)))
+        print((common.RESULTS / f"{NAME}.md").read_text())
         return
-    for name in GROUPS:
-        run_group(name, given.only, results, keep, given.state)
-    print(write_table(results))
+    parts = given.parts or [*PARTS, "compiled"]
+    if "compiled" in parts and not plain():
+        words = [word for word in sys.argv[1:] if word not in (*PARTS, "compiled", "--parts")]
+        command = [sys.executable, __file__, *words, "--parts", "compiled"]
+        if [*parts] != ["compiled"]:
+            judge_parts(given, [part for part in parts if part != "compiled"], mutants, table)
+        subprocess.run(command, env=os.environ | {"NUMBA_DISABLE_JIT": "1"}, check=True)
+    else:
+        judge_parts(given, parts, mutants, table)
+    print(summary_of(list(Table(mutants).rows.values())))
+
+
+def judge_parts(given: Any, parts: list[str], mutants: list[Mutant], table: Table) -> None:
+    """Judge mutants of parts, by acceptance tests and then by others."""
+    order = {part: at for at, part in enumerate(parts)}
+    own = sorted((one for one in mutants if one.part in order), key=lambda one: order[one.part])
+    alive = ("", "lived", "not called")
+    again = alive if given.survivors else ("",)
+    rows = table.rows
+    if given.suite != "rest":
+        due = [one for one in own if rows[one.name]["acceptance"] in again]
+        files = sorted((ROOT / "tests/acceptance").rglob("test_*.py"))
+        judge("acceptance", due[: given.most], files, table.keep, given.limit)
+    if given.suite != "acceptance":
+        due = [
+            one
+            for one in own
+            if rows[one.name]["acceptance"] in alive[1:] and rows[one.name]["rest"] in again
+        ]
+        due = due[: given.most]
+        for folder in sorted({others_of(one) for one in due}):
+            files = sorted(
+                folder.rglob("test_*.py") if folder.name != "tests" else folder.glob("test_*.py")
+            )
+            these = [one for one in due if others_of(one) == folder]
+            judge("rest", these, files, table.keep, given.limit)
 
 
 if __name__ == "__main__":
