@@ -183,11 +183,11 @@ class Audit:
         An audited solution has its exact cost, but where the sample of a `Portfolio` stood for all
         data: bounds come from that and from the exact ranges of the columns then
         (`sample_interval`), and are wider. For any other the bounds come from rows drawn
-        independently of the coreset in the read of the audit, each on its own, by scores that
-        bound what a row can contribute, and from exact sums over cells of all rows
-        (`poisson_sample`). They hold for heavy tails and rare losses too, at every
-        number of rows: nothing is approximately normal. The price is width; where a cost sits
-        on rows that the sample cannot tell from others, the upper end says what they might cost.
+        independently of the coreset in the read of the audit, each on its own, and from exact
+        sums over cells of all rows (`poisson_sample`). Half of these rows go by weight alone, and
+        half by scores that bound what a row can contribute. The bounds hold for heavy tails and
+        rare losses too, at every number of rows, because they do not assume normal errors. Their
+        price is width: if rows that look alike may cost much, the upper end includes that cost.
 
         Parameters
         ----------
@@ -660,7 +660,8 @@ def _design(
     cells = cells.scored(cells.sums(rows, cells.place(rows)), float(rows.weights.mean()))
     costs = np.array([objective.total(rows, solution) for solution in solutions])
     shares = np.divide(1.0 - BASE, len(costs) * costs, out=np.zeros_like(costs), where=costs > 0.0)
-    return SampleDesign(objective, solutions, cells, shares, size, seed)
+    weight = float(rows.weights.sum())
+    return SampleDesign(objective, solutions, cells, shares, size, weight, seed)
 
 
 def _quotient(numerator: FloatArray, denominator: FloatArray) -> FloatArray:

@@ -23,6 +23,26 @@ from daskcoreset.objectives.cells import Cells
 BASE = 0.75
 
 
+class Thresholds(NamedTuple):
+    """Rows of weight u and score s have the inclusion probability u (by_weight + by_score s).
+
+    Half of the rows are expected by weight alone: whatever the scores are, the sample has the rows
+    of a uniform one of half its size.
+    """
+
+    by_weight: float
+    by_score: float
+
+    @classmethod
+    def of(cls, size: int, weight: float, score: float) -> Thresholds:
+        """Return those that draw so many rows out of sums of u and of u s."""
+        return cls(*(size / 2.0 / total if total > 0.0 else math.inf for total in (weight, score)))
+
+    def least(self, other: Thresholds) -> Thresholds:
+        """Return the lower ones: whatever they draw, both would have drawn."""
+        return Thresholds(*np.minimum(self, other).tolist())
+
+
 @dataclass(frozen=True, eq=False)
 class PoissonSample:
     """Exact costs over the rows of some blocks, and a sample of these rows.
@@ -33,8 +53,7 @@ class PoissonSample:
         Exact.
     weight, score : float
         Sums of u and of u s over the rows.
-    threshold : float
-        tau.
+    thresholds : Thresholds
     rows : Block
         The sample; its weights are the input weights u.
     scores, coins : ndarray of shape (r,), float64
@@ -45,36 +64,47 @@ class PoissonSample:
         Those of a positive weight.
     sums : ndarray of shape (4, k), float64
         Sums of `Placed.z` by cell, over all rows.
+    farthest : ndarray of shape (k,), float64
+        Largest distance from the center of every cell; negative without rows of a weight.
     """
 
     costs: FloatArray
     weight: float
     score: float
-    threshold: float
+    thresholds: Thresholds
     rows: Block | None
     scores: FloatArray
     coins: FloatArray
     n_rows: int
     n_weighed: int
     sums: FloatArray
+    farthest: FloatArray
 
     @property
     def inclusion(self) -> FloatArray:
         """Inclusion probabilities of the sampled rows."""
-        return np.minimum(1.0, self.threshold * self.scores)
+        if self.rows is None:
+            return np.zeros(0)
+        return np.minimum(1.0, _chances(self.thresholds, self.rows.weights, self.scores))
 
-    def thinned(self, threshold: float) -> PoissonSample:
-        """Return the sample as a lower threshold would have drawn it."""
-        if self.rows is None or threshold >= self.threshold:
+    def thinned(self, thresholds: Thresholds) -> PoissonSample:
+        """Return the sample as lower thresholds would have drawn it."""
+        if self.rows is None:
             return self
-        kept = np.flatnonzero(self.coins < threshold * self.scores)
+        chances = _chances(thresholds, self.rows.weights, self.scores)
+        kept = np.flatnonzero(self.coins < chances)
         return replace(
             self,
-            threshold=threshold,
+            thresholds=thresholds,
             rows=self.rows.take(kept),
             scores=self.scores[kept],
             coins=self.coins[kept],
         )
+
+
+def _chances(thresholds: Thresholds, weights: FloatArray, scores: FloatArray) -> FloatArray:
+    """Return inclusion probabilities, or more than one, of rows of u and u s."""
+    return thresholds.by_weight * weights + thresholds.by_score * scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +122,8 @@ class SampleDesign:
         What a unit of the cost of every solution adds to the score of a row.
     size : int
         Expected rows of the sample.
+    weight : float
+        Expected weight of all rows.
     seed : int
     """
 
@@ -100,6 +132,7 @@ class SampleDesign:
     cells: Cells
     shares: FloatArray
     size: int
+    weight: float
     seed: int
 
 
@@ -132,14 +165,16 @@ def _sample_block(block: Block, index: int, design: SampleDesign) -> PoissonSamp
     problem = objective.find_invalid_row(block) or _other_labels(cells, block)
     if problem is not None:
         return problem
-    nothing, sums = np.zeros(0), np.zeros((4, len(cells)))
+    nothing, sums, farthest = np.zeros(0), np.zeros((4, len(cells))), np.full(len(cells), -1.0)
     costs = np.zeros(len(design.solutions))
     if not len(block):
-        return PoissonSample(costs, 0.0, 0.0, np.inf, None, nothing, nothing, 0, 0, sums)
+        all_of = Thresholds(math.inf, math.inf)
+        return PoissonSample(costs, 0.0, 0.0, all_of, None, nothing, nothing, 0, 0, sums, farthest)
     u = block.weights
     with ignore_overflow():
         placed = cells.place(block)
         sums = cells.sums(block, placed)
+        np.maximum.at(farthest, placed.cells[u > 0.0], placed.z[1, u > 0.0])
         scores = np.multiply(BASE, cells.score(placed))
         for i, solution in enumerate(design.solutions):
             losses = objective.losses(block, solution)
@@ -147,22 +182,23 @@ def _sample_block(block: Block, index: int, design: SampleDesign) -> PoissonSamp
             costs[i] = np.where(u > 0.0, u * losses, 0.0).sum()
             scores += design.shares[i] * losses
         scores = np.where(u > 0.0, u * scores, 0.0)
-        total = float(scores.sum())
+        weight, total = float(u.sum()), float(scores.sum())
         # Half of what is expected: should there be less, the sample is smaller, not wrong.
-        threshold = design.size / max(total, 0.5)
+        thresholds = Thresholds.of(design.size, max(weight, 0.5 * design.weight), max(total, 0.5))
         coins = stream(design.seed, Stage.AUDIT, index).random(len(block))
-        drawn = np.flatnonzero(coins < threshold * scores)
+        drawn = np.flatnonzero(coins < _chances(thresholds, u, scores))
     return PoissonSample(
         costs,
-        float(u.sum()),
+        weight,
         total,
-        threshold,
+        thresholds,
         block.take(drawn),
         scores[drawn],
         coins[drawn],
         len(block),
         int(np.count_nonzero(u)),
         sums,
+        farthest,
     )
 
 
@@ -183,25 +219,26 @@ def _other_labels(cells: Cells, block: Block) -> InvalidRow | None:
 
 def _merge(size: int, first: PoissonSample, second: PoissonSample) -> PoissonSample:
     """Merge neighbouring samples, in the order of the blocks."""
-    score = first.score + second.score
-    # A row is in the sample where its coin is below threshold times score: the lowest threshold
-    # of all parts is one that every part can be thinned to.
-    whole = size / score if score > 0 else np.inf
-    threshold = min(whole, first.threshold, second.threshold)
+    weight, score = first.weight + second.weight, first.score + second.score
+    # A row is in the sample if its coin is below its chance: every part can be thinned to the
+    # lowest thresholds of all parts.
+    thresholds = Thresholds.of(size, weight, score).least(first.thresholds)
+    thresholds = thresholds.least(second.thresholds)
     with ignore_overflow():
-        parts = first.thinned(threshold), second.thinned(threshold)
+        parts = first.thinned(thresholds), second.thinned(thresholds)
     rows = [part.rows for part in parts if part.rows is not None]
     return PoissonSample(
         costs=first.costs + second.costs,
-        weight=first.weight + second.weight,
+        weight=weight,
         score=score,
-        threshold=threshold,
+        thresholds=thresholds,
         rows=concatenate(rows) if rows else None,
         scores=np.concatenate([part.scores for part in parts]),
         coins=np.concatenate([part.coins for part in parts]),
         n_rows=first.n_rows + second.n_rows,
         n_weighed=first.n_weighed + second.n_weighed,
         sums=first.sums + second.sums,
+        farthest=np.maximum(first.farthest, second.farthest),
     )
 
 
@@ -314,8 +351,11 @@ class CostEstimates:
         assert rows is not None  # noqa: S101 - as in `interval`
         placed, placed_coreset = cells.place(rows), cells.place(coreset_rows)
         on_coreset = objective.losses(coreset_rows, solution)
-        scores = BASE * cells.score(placed_coreset)
-        inclusion = sample.threshold * scores
+        assert cells.scores is not None  # noqa: S101 - the design scores rows by them
+        by_weight, by_score = sample.thresholds
+        scores = by_score * BASE * cells.scores  # the least that rows of weight one have
+        scores[0] += by_weight
+        inclusion = (scores[:, placed_coreset.cells] * placed_coreset.z).sum(axis=0)
         chance = (inclusion < 1.0) & (coreset_rows.weights > 0.0)
         # What rounding leaves of a difference of losses may be above a bound of zero.
         rounding = _ROUNDING * float((coreset_rows.weights * on_coreset).sum())
@@ -332,7 +372,7 @@ class CostEstimates:
             squares = np.square(expected[chance]) / inclusion[chance]
             spread = float((coreset_rows.weights[chance] * squares).sum())
             bounds = bracket.low, bracket.high
-            limits = (cells.ratio(bound) / (BASE * sample.threshold) + rounding for bound in bounds)
+            limits = (cells.ratio(bound, scores, sample.farthest) + rounding for bound in bounds)
             sums = (_sum_of_smallest(bound, sample.sums) for bound in bounds)
             yield _ControlVariate(total, residual, spread, *limits, *sums)
 

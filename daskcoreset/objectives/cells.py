@@ -29,13 +29,13 @@ from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.solvers.divergences.base import Divergence
 from daskcoreset.solvers.kmeans import assign, rough_kmeans
 
-# Share of the variance of a column that is added to it before it is inverted.
-_RIDGE = 1e-6
-
 # Columns up to which a matrix brings them to one scale; beyond, their variances do.
 _MAX_COLUMNS = 512
 
 _ROUNDING = 1.0 + 1e-9
+
+# What rounding may leave of the deviations of equal values from their mean, relative to it.
+_ROUNDING_OF_MEANS = 1e-12
 
 
 class Placed(NamedTuple):
@@ -167,21 +167,33 @@ class Cells:
         assert self.scores is not None  # noqa: S101 - `scored` gives them
         return np.asarray((self.scores[:, placed.cells] * placed.z).sum(axis=0))
 
-    def ratio(self, bounds: FloatArray) -> float:
-        """Largest bound for each unit of score that any row, wherever it lies, can have.
+    def ratio(self, bounds: FloatArray, scores: FloatArray, farthest: FloatArray) -> float:
+        """Return the largest bound for each unit of score of any row up to a distance.
 
-        The greatest eigenvalue of a matrix of two rows for each cell: of the quadratic form in
-        (1, d) that the bound is, against that of the score.
+        Parameters
+        ----------
+        bounds : ndarray of shape (alternatives, 4, k), float64
+            Coefficients of z, as in `Bracket`.
+        scores : ndarray of shape (4, k), float64
+            Coefficients of z in the scores, positive for 1 and for squares.
+        farthest : ndarray of shape (k,), float64
+            Largest distance of the rows of a cell; negative if the cell has no rows.
         """
-        assert self.scores is not None  # noqa: S101 - `scored` gives them
-        constant, _, square, by_divergence = self.scores
+        constant, _, square, by_divergence = scores
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            first, third = bounds[:, 0] / constant, bounds[:, 2] / square
-            cross = bounds[:, 1] / (2.0 * np.sqrt(constant) * np.sqrt(square))
-            largest = (first + third) / 2.0 + np.hypot((first - third) / 2.0, cross)
+            # The bound over the score rises up to one distance, and falls from there.
+            linear = bounds[:, 1]
+            gain = bounds[:, 2] * constant - bounds[:, 0] * square
+            root = np.sqrt(gain**2 + linear**2 * constant * square)
+            top = np.nan_to_num((gain + root) / (linear * square), nan=0.0, posinf=np.inf)
+            top = np.clip(top, 0.0, np.maximum(farthest, 0.0))
+            at_top = (bounds[:, 0] + linear * top + bounds[:, 2] * top**2) / (
+                constant + square * top**2
+            )
+            largest = np.maximum(at_top, bounds[:, 0] / constant)
             divergence = np.where(bounds[:, 3] > 0.0, bounds[:, 3] / by_divergence, 0.0)
-        largest = np.maximum(largest, divergence).min(axis=0)
-        return float(np.where(np.isnan(largest), np.inf, largest).max()) * _ROUNDING
+        largest = np.maximum(largest, divergence).min(axis=0)[farthest >= 0.0]
+        return float(np.where(np.isnan(largest), np.inf, largest).max(initial=0.0)) * _ROUNDING
 
 
 def cells_by_distance(
@@ -212,12 +224,15 @@ def cells_by_class(block: Block) -> Cells:
     matrix /= weights.sum()
     variances = matrix.diagonal() if d <= _MAX_COLUMNS else matrix
     # A column that never changes in the coreset may do so in the data.
-    scale = np.sqrt(np.where(variances > 0.0, variances, max(float(variances.max()), 1e-200)))
+    varies = variances > (_ROUNDING_OF_MEANS * np.abs(centers).max(axis=0)) ** 2
+    scale = np.sqrt(np.where(varies, variances, max(float(variances.max()), 1e-200)))
     if d > _MAX_COLUMNS:
         return Cells(centers, 1.0 / scale, labels)
-    shape = matrix / scale / scale[:, np.newaxis]
-    values, vectors = np.linalg.eigh(shape + _RIDGE * np.eye(d))
-    root = vectors / np.sqrt(np.maximum(values, _RIDGE)) / scale[:, np.newaxis]
+    shape = matrix / scale / scale[:, np.newaxis] + np.diag(np.where(varies, 0.0, 1.0))
+    # So few rows show variances of d directions with about this relative error.
+    ridge = min(1.0, d * float(np.square(block.weights).sum()) / weights.sum() ** 2)
+    values, vectors = np.linalg.eigh(shape)
+    root = vectors / np.sqrt(np.maximum(values, 0.0) + ridge) / scale[:, np.newaxis]
     return Cells(centers, root, labels)
 
 

@@ -244,7 +244,7 @@ def test_interval__of_several_classes_is_asked_for_one_by_one() -> None:
     rng = np.random.default_rng(0)
     y = np.array(["a", "b b", "ü"])[np.argmax(X[:, :3] + rng.normal(size=(len(X), 3)), axis=1)]
     model = CoresetLogisticRegression(size=300, random_state=0).fit(X, y)
-    report = model.audit(X, y, random_state=0)
+    report = model.audit(X, y, sample_size=1000, random_state=0)
     with pytest.raises(InvalidTypeError, match=r"has 3 classes.* that of 'a': (.*)\.$") as caught:
         report.interval(model)
     example = str(caught.value).partition("'a': ")[2].rstrip(".")
@@ -605,7 +605,7 @@ def test_audit__of_clusters_of_another_kind(method: str) -> None:
     options: dict[str, Any] = {"size": 500, "method": method, "random_state": 0}
     rows = np.abs(X) + 0.1
     hard = CoresetBregman(2, divergence="kl", **options).fit(rows)
-    found = hard.audit(rows, random_state=0)
+    found = hard.audit(rows, sample_size=1000, random_state=0)
     assert found.objective.name == "distortion"
     interval = found.interval(hard.cluster_centers_)
     assert interval.low < -hard.score(rows) < interval.high

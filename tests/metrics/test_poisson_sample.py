@@ -26,7 +26,9 @@ def test_sample__has_the_rows_wanted_on_average(chunks: Any) -> None:
     expected = CORESET.audit(X, random_state=0, sample_size=300)._estimates.sample
     assert np.mean(sizes) < 300 + 6 * np.sqrt(300 / 40)
     assert np.mean(sizes) > 250
-    assert expected.threshold * expected.score == pytest.approx(300)
+    by_weight, by_score = expected.thresholds
+    assert by_weight * expected.weight == pytest.approx(150)
+    assert by_score * expected.score == pytest.approx(150)
 
 
 @pytest.mark.parametrize("chunks", ["auto", 100])

@@ -58,6 +58,9 @@ def test_brackets__bound_every_row_there_may_be(
         others.append(LinearClassifier(rng.normal(size=3), 0.5, 2))
     placed, score = cells.place(far), cells.score(cells.place(far))
     assert (score > 0).all()
+    farthest = np.full(len(cells), -1.0)
+    np.maximum.at(farthest, placed.cells, placed.z[1])
+    assert cells.scores is not None
     for solution in (objective.solve(block, rng), *others):
         losses = objective.losses(far, solution)
         found = list(objective.brackets(cells, solution, others))
@@ -70,4 +73,6 @@ def test_brackets__bound_every_row_there_may_be(
             for sign, bounds in ((1, bracket.high), (-1, bracket.low)):
                 most = (bounds[:, :, placed.cells] * placed.z).sum(axis=1)
                 assert (sign * held <= most.min(axis=0) + rounding).all()
-                assert (most.min(axis=0) <= cells.ratio(bounds) * score * (1 + 1e-9)).all()
+                for reach in (farthest, np.full(len(cells), np.inf)):
+                    largest = cells.ratio(bounds, cells.scores, reach)
+                    assert (most.min(axis=0) <= largest * score * (1 + 1e-9)).all()
