@@ -1029,7 +1029,6 @@ class UnlabelledModel(CoresetModel):
     """Base of the estimators without labels: they differ in how they solve on the coreset."""
 
     random_state: RandomState
-    _source: tuple[Any, Any] | None = None
 
     @abstractmethod
     def _construction(self, rows: Rows) -> tuple[Sensitivity[Any], int, int]:
@@ -1039,8 +1038,8 @@ class UnlabelledModel(CoresetModel):
     def _solve(self, coreset: Coreset, seed: int) -> None:
         """Solve on the coreset."""
 
-    def _evaluate(self, rows: Rows) -> None:
-        """Set the attributes that need all rows."""
+    def _evaluate(self, rows: Rows, given: tuple[Any, Any]) -> None:
+        """Set the attributes that need all rows, or what was given: X and weights."""
 
     @takes_reading
     def fit(
@@ -1084,6 +1083,5 @@ class UnlabelledModel(CoresetModel):
         )
         self._solve(coreset, solver_seed(seed))
         self.coreset_ = coreset
-        self._source = None if isinstance(rows, InMemoryData) else (X, sample_weight)
-        self._evaluate(rows)
+        self._evaluate(rows, (X, sample_weight))
         return self

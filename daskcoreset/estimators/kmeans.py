@@ -148,8 +148,9 @@ class ClusteringModel(
         repeated: FloatArray = centers[np.arange(k) % n_distinct]
         return repeated
 
-    def _evaluate(self, rows: Rows) -> None:
+    def _evaluate(self, rows: Rows, given: tuple[Any, Any]) -> None:
         self._labels = self._inertia = None
+        self._source = None if isinstance(rows, InMemoryData) else given
         if isinstance(rows, InMemoryData):
             labels, self._inertia = self._labels_and_cost(rows)
             self._labels = rows.as_given(labels)

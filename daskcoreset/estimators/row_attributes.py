@@ -65,6 +65,4 @@ class RowAttributes(CoresetModel):
 
     def __getstate__(self) -> Any:
         # Data and graphs stay where they are: a saved model is as small as its centers and coreset.
-        state = {**super().__getstate__(), "_source": None}
-        lazy = {name for name in ("_labels", "_inertia") if hasattr(state.get(name), "dask")}
-        return state | dict.fromkeys(lazy)
+        return {**super().__getstate__(), "_source": None}

@@ -12,7 +12,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 
 from tests.acceptance import face
-from tests.acceptance.tools.models import MODELS, fitted, methods_of
+from tests.acceptance.tools.models import MODELS, fitted, methods_of, rows, targets
 
 E = face.estimators
 
@@ -218,3 +218,32 @@ def test_predicting__of_partitions_without_rows(name: str) -> None:
                 pd.testing.assert_series_equal(answer.compute(), expected)
             else:
                 _same_answers(answer, np.asarray(expected))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_pickle__has_neither_data_nor_graph_nor_secrets(name: str) -> None:
+    pd = pytest.importorskip("pandas")
+    X = rows(600 if name in {"odm", "active"} else 3_000)
+    make, kind = MODELS[name]
+    models = [fitted(name, X)[0]]
+    if name != "odm":  # which takes rows in memory
+        table = pd.DataFrame(X, columns=["a", "b"]).assign(y=targets(kind, X)).dropna(axis=1)
+        table.to_parquet("memory://pickles/table.parquet", row_group_size=1_000)
+        options = {"secret": "hush-hush"}
+        stored = face.open_rows("memory://pickles/table.parquet", storage_options=options)
+        models.append(fitted(name, X, lazy=True)[0])
+        models.append(face.call(make().fit, stored, None if kind == "none" else "y"))
+    for model in models:
+        for attribute in ("labels_", "inertia_"):
+            getattr(model, attribute, None)
+        text = pickle.dumps(model)
+        assert b"hush" not in text
+        assert b"dask." not in text
+        again = pickle.loads(text)
+        labels = 4 * len(X) if isinstance(getattr(model, "labels_", 0), np.ndarray) else 0
+        if name != "odm":  # whose support vectors are many
+            assert len(text) < 20_000 + labels
+        for method in methods_of(model):
+            asked = table[["a", "b"]] if hasattr(model, "feature_names_in_") else X
+            expected = getattr(model, method)(asked)
+            np.testing.assert_array_equal(getattr(again, method)(asked), expected)
