@@ -1,0 +1,136 @@
+"""Totals of classes are exact, and every class has rows."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+
+from tests.acceptance import face
+from tests.acceptance.tools import readings as read
+
+DRAWS: dict[str, Any] = {
+    "one read": face.Draw(),
+    "two reads": face.Draw(passes=2),
+    "tree": face.MergeReduce(split_every=2),
+}
+
+
+def rare(n: int = 20_000, few: int = 12) -> tuple[Any, Any, Any]:
+    """Three classes, of which the last has twelve rows in one block."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 3))
+    y = rng.integers(0, 2, size=n)
+    y[n - few :] = 2
+    X[:, 0] += y
+    return X, y, rng.uniform(0.2, 3.0, size=n)
+
+
+def quiet(*args: Any, **options: Any) -> face.Coreset:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", face.CoresetWarning)
+        return face.build(*args, **options)
+
+
+@pytest.mark.parametrize("draw", DRAWS)
+@pytest.mark.parametrize("method", ["svm", "logistic"])
+def test_build__totals_are_those_of_the_data(method: str, draw: str) -> None:
+    X, y, u = rare()
+    names = np.array(["a", "b", "rare"])[y]
+    for seed in range(2):
+        c = quiet(
+            da.from_array(X, chunks=(6000, 3)), da.from_array(names, chunks=6000),
+            sample_weight=u, method=method, size=150, random_state=seed, draw=DRAWS[draw],
+        )  # fmt: skip
+        assert c.labels is not None
+        assert np.array_equal(c.labels, names[c.indices])
+        for one in ("a", "b", "rare"):
+            own = c.labels == one
+            assert own.sum() >= 2
+            total = u[names == one].sum()
+            assert c.weights[own].sum() == pytest.approx(total, rel=1e-9)
+
+
+@pytest.mark.parametrize("size", [24, 100])
+def test_build__an_eighth_of_the_rows_is_spread_over_classes(size: int) -> None:
+    """Of a class of few and light rows, as many as size // (8 classes), and two at least."""
+    X, y, u = rare(6000, 40)
+    u[y == 2] *= 1e-6
+    for method in (face.Logistic(variant="systematic"), face.SVM(variant="systematic")):
+        c = quiet(X, y, sample_weight=u, method=method, size=size, random_state=0)
+        least = max(2, size // 24)
+        assert len(c) == size
+        assert (y[c.indices] == 2).sum() >= least
+
+
+def test_inclusion__is_raised_to_the_floor_and_taken_from_the_others() -> None:
+    """Weights are u over the raised probabilities, so that costs stay unbiased."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(900, 2))
+    y = np.repeat([0, 1, 2], [870, 20, 10])
+    u = np.repeat([1.0, 1e-3, 1e-3], [870, 20, 10])
+    method = face.Logistic(reads=1, variant="systematic")
+    scores = face.scores(method, face.block(X, u, y))[0]
+    c = quiet(X, y, sample_weight=u, method=method, size=96, random_state=0)
+    p = np.zeros(900)
+    p[y == 1] = read.inclusion(scores[y == 1], 4)
+    p[y == 2] = read.inclusion(scores[y == 2], 4)
+    p[y == 0] = read.inclusion(scores[y == 0], 88)
+    assert np.allclose(c.weights, (u / p)[c.indices], rtol=1e-6)
+    assert [(y[c.indices] == one).sum() for one in range(3)] == [88, 4, 4]
+
+
+def test_inclusion__of_classes_that_fall_below_their_floor_in_turn() -> None:
+    """What one class gets is taken from another, which then needs its own floor."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(400, 2))
+    y = np.repeat([0, 1, 2], [300, 60, 40])
+    method = face.Logistic(reads=1, variant="systematic")
+    # The middle class is just above its floor until rows go to the last one.
+    size, floor = 48, 2
+    for middle in np.geomspace(1e-3, 1.0, 200):
+        u = np.array([1.0, middle, 1e-6])[y]
+        scores = face.scores(method, face.block(X, u, y))[0]
+        first = read.inclusion(scores, size)
+        if first[y == 1].sum() > 1.01 * floor:
+            break
+    assert read.inclusion(scores[y < 2], size - floor)[y[y < 2] == 1].sum() < floor
+    c = quiet(X, y, sample_weight=u, method=method, size=size, random_state=0)
+    p = np.zeros(400)
+    for one in (1, 2):
+        p[y == one] = read.inclusion(scores[y == one], floor)
+    p[y == 0] = read.inclusion(scores[y == 0], size - 2 * floor)
+    assert np.allclose(c.weights, (u / p)[c.indices], rtol=1e-5)
+
+
+def test_build__a_class_of_few_rows_is_kept_whole_among_candidates() -> None:
+    """Five of 60,000 rows with little score: all five are candidates, two or more are drawn."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60_000, 2))
+    y = np.zeros(60_000, dtype=int)
+    at = [3, 20_001, 20_002, 45_000, 59_999]
+    y[at] = 1
+    X[at] *= 0.01
+    rows, labels = da.from_array(X, chunks=(20_000, 2)), da.from_array(y, chunks=20_000)
+    c = quiet(rows, labels, method="logistic", size=100, random_state=0)
+    assert set(at) <= set(c.indices.tolist())
+    assert c.weights[np.isin(c.indices, at)].sum() == pytest.approx(5.0)
+
+
+def test_build__size_below_two_rows_a_class_is_an_error() -> None:
+    X, y, _ = rare(300)
+    with pytest.raises(face.errors.InvalidInputError, match="6"):
+        face.build(X, y, method="logistic", size=5)
+
+
+def test_independent_draws__name_a_class_that_chance_left_out() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5000, 2))
+    y = np.zeros(5000, dtype=int)
+    y[:2] = 1
+    draw = face.Draw(sampling="multinomial", passes=2)
+    with pytest.warns(face.CoresetWarning, match="1"):
+        face.build(X, y, method=face.Logistic(reads=1), size=20, draw=draw, random_state=0)
