@@ -25,7 +25,7 @@ from daskcoreset.core.linalg import (
 )
 from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Metric, Points
-from daskcoreset.core.validation import a_type, column_shown, is_half, is_real
+from daskcoreset.core.validation import a_type, column_shown, is_half, is_real, without_mask
 
 T = TypeVar("T")
 
@@ -373,11 +373,7 @@ def _misshapen(
     for name, part in vectors.items():
         if part is not None and part.shape != (n_rows,):
             return _mismatch(name, part.shape, n_rows, index)
-    y = vectors["y"]
-    if y is not None and np.ma.is_masked(y):
-        masked = int(np.ma.getmaskarray(y).argmax())
-        return InvalidRow("y is masked{row}; fill what is masked, or drop such rows.", masked)
-    return None
+    return find_masked_label(vectors["y"])
 
 
 def find_no_array(parts: Mapping[str, Any], index: int) -> InvalidRow | None:
@@ -482,9 +478,7 @@ def _plain(array: Any, dtype: np.dtype[Any]) -> AnyArray:
         and array.flags.aligned
     ):
         return array
-    if isinstance(array, np.ma.MaskedArray):
-        masked: Any = array.astype(dtype)
-        array = masked.filled(np.nan)
+    array = without_mask(array)
     # asarray turns pandas blocks, subclasses and foreign byte orders into plain memory.
     plain = np.asarray(array)
     if dtype == np.float32 and is_half(plain.dtype):
@@ -596,6 +590,14 @@ def plain_labels(labels: AnyArray) -> AnyArray:
     if labels.dtype.kind == "f" and labels.dtype.itemsize > 8:
         return labels.astype(np.float64)
     return labels
+
+
+def find_masked_label(labels: Any) -> InvalidRow | None:
+    """Return the first label that is masked, or None."""
+    if not np.ma.is_masked(labels):
+        return None
+    masked = int(np.ma.getmaskarray(labels).argmax())
+    return InvalidRow("y is masked{row}; fill what is masked, or drop such rows.", masked)
 
 
 def find_missing_label(labels: AnyArray, rows: IndexArray | None = None) -> InvalidRow | None:

@@ -29,6 +29,24 @@ _MAX_ZEROS = 2**28
 _MAX_NAMES, _FEW_NAMES = 50, 3
 
 
+def without_mask(array: Any) -> Any:
+    """Return an array of NumPy without its mask: what is masked is NaN.
+
+    Examples
+    --------
+    >>> without_mask(np.ma.masked_array([1, 2], [False, True]))
+    array([ 1., nan])
+    """
+    if not isinstance(array, np.ma.MaskedArray):
+        return array
+    plain: Any = array
+    if np.ma.is_masked(array) and array.dtype.kind in "biufO":
+        is_real = array.dtype.kind != "O"
+        plain = plain.astype(np.result_type(array.dtype, np.float16)) if is_real else plain
+        plain = plain.filled(np.nan)
+    return np.asarray(plain)
+
+
 def too_wide(rows: float, columns: float, matrix: str, remedy: str) -> str | None:
     """Return why a matrix of float64 numbers is too large for memory, or None.
 

@@ -39,6 +39,7 @@ from daskcoreset.core.blocks import (
     find_bad_weight,
     find_inexact,
     find_inexact_value,
+    find_masked_label,
     find_missing_label,
     find_unusable_row,
     finite_rows,
@@ -57,7 +58,15 @@ from daskcoreset.core.linalg import in_single
 from daskcoreset.core.portfolio import Portfolio
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
-from daskcoreset.core.validation import a_type, how_to_select, is_half, is_real, names_apart, shown
+from daskcoreset.core.validation import (
+    a_type,
+    how_to_select,
+    is_half,
+    is_real,
+    names_apart,
+    shown,
+    without_mask,
+)
 from daskcoreset.estimators.labelled import frame_names, is_frame, lazy_series, series_in_memory
 from daskcoreset.estimators.scoring import accuracy
 from daskcoreset.execution.engine import map_rows
@@ -512,7 +521,7 @@ def validate_rows(
     sparse = "csr" if tags.input_tags.sparse else False
     drops = fits and getattr(estimator, "on_invalid", None) == "drop"
     _check_rows(X)
-    X = without_index(X)
+    X = without_index(without_mask(X))
     _check_exact(X)
     if target:
         _check_labels(estimator, y)
@@ -586,6 +595,7 @@ def _check_labels(estimator: Any, y: Any) -> None:
     """Check labels before scikit-learn does, whose errors name no row."""
     if y is None:
         raise require_y(estimator)
+    refuse(find_masked_label(y))
     with refuse_as("y"):
         labels = np.asarray(y)
     if labels.dtype.kind == "c":
@@ -606,6 +616,7 @@ def _checked_weights(sample_weight: Any, X: Any) -> FloatArray | None:
         return None
     with refuse_as("sample_weight"):
         refuse(find_inexact_value("sample_weight", sample_weight))
+        sample_weight = without_mask(sample_weight)
         given = np.asarray(sample_weight, dtype=np.float64)
         if given.shape == (X.shape[0],):
             refuse(find_bad_weight(given))

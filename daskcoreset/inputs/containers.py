@@ -20,7 +20,7 @@ from daskcoreset.core.validation import a_type
 from daskcoreset.core.validation import shown as briefly
 from daskcoreset.inputs.dataframes import arrays_of_dask, split_columns
 from daskcoreset.inputs.files import open_numpy
-from daskcoreset.inputs.hdf5 import Hdf5File, open_hdf5_file
+from daskcoreset.inputs.hdf5 import Hdf5File, dataset_names, open_hdf5_file
 from daskcoreset.inputs.options import DEFAULTS, ReadOptions, check_columns, is_path
 from daskcoreset.inputs.parquet import (
     SUFFIXES,
@@ -302,10 +302,7 @@ def _array_names(group: Any) -> list[str]:
             warnings.filterwarnings("ignore", message=".* not recognized as a component")
             return sorted(group.array_keys())
     if hasattr(group, "visititems"):
-        names: list[str] = []
-        # The visitor goes on for as long as it gets None.
-        group.visititems(lambda name, item: names.append(name) if hasattr(item, "dtype") else None)
-        return names
+        return dataset_names(group)
     return list(group)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from daskcoreset.core.boxes import Box
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import AnyArray
+from daskcoreset.core.validation import without_mask
 from daskcoreset.inputs.declared import with_declared_shapes
 from daskcoreset.inputs.places import read_clearly
 from daskcoreset.inputs.sources import Loader
@@ -65,17 +66,9 @@ def flattened(
         Whether there is one column, and a vector is wanted.
     """
     pieces = zip(planes, parts, strict=True)
-    columns = [plane.columns(_plain(part), lengths) for plane, part in pieces]
+    columns = [plane.columns(np.asarray(without_mask(part)), lengths) for plane, part in pieces]
     rows = columns[0] if len(columns) == 1 else np.concatenate(columns, axis=1)
     return rows[:, 0] if flat else rows
-
-
-def _plain(part: Any) -> AnyArray:
-    """Return cells as an array of NumPy; masked ones are NaN."""
-    if isinstance(part, np.ma.MaskedArray) and part.dtype.kind in "biuf":
-        masked: Any = part.astype(np.result_type(part.dtype, np.float16))
-        part = masked.filled(np.nan)
-    return np.asarray(part)
 
 
 # --- variables that tasks read themselves --------------------------------------------------
@@ -310,7 +303,7 @@ def _flatten_block(
 def _merged(part: Any, axes: Sequence[int]) -> AnyArray:
     """Put the chunks along some axes together: a list for each of them, one within the other."""
     if not axes:
-        return _plain(part)
+        return np.asarray(without_mask(part))
     return np.concatenate([_merged(one, axes[1:]) for one in part], axis=axes[0])
 
 

@@ -70,15 +70,23 @@ class Hdf5File:
 
     def array_keys(self) -> list[str]:
         """Return the names of all arrays, in folders as well."""
-        names: list[str] = []
-        # The visitor goes on for as long as it gets None.
         with clear_errors("X", self._place.url or self._place.path, "an HDF5 file"):
-            self._file.visititems(
-                lambda name, item: names.append(name) if hasattr(item, "dtype") else None
-            )
+            names = dataset_names(self._file)
             # So that asking for one of them says what it is; others are no candidates.
             links = self._links()
         return names + [name for name in links if not names or name == "X"]
+
+
+def dataset_names(group: Any) -> list[str]:
+    """Return the names of all arrays in a group, and in those below it."""
+    import h5py
+
+    names: list[str] = []
+    # The visitor goes on for as long as it gets None. Data types that are stored are no arrays.
+    group.visititems(
+        lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None
+    )
+    return names
 
 
 def open_hdf5_file(place: Place, name: str, stack: ExitStack, _keys: Sequence[str]) -> Any:
@@ -187,7 +195,7 @@ def _check_stored(dataset: Any, place: Place, values: AnyArray, bounds: Bounds) 
 
 def _check_chunks(dataset: Any, place: Place, values: AnyArray, bounds: Bounds) -> None:
     chunks = dataset.chunks or dataset.shape
-    for region in filled_regions(values, bounds, chunks, dataset.fillvalue):
+    for region in filled_regions(values, bounds, chunks, _fill_of(dataset)):
         row = region[0].start if region else 0
         if dataset.chunks is None:
             is_stored, what = dataset.id.get_storage_size() > 0, "the array"
@@ -204,8 +212,18 @@ def _check_chunks(dataset: Any, place: Place, values: AnyArray, bounds: Bounds) 
             )
 
 
+def _fill_of(dataset: Any) -> Any:
+    """Return the fill value of an array; None if it has none, so that it may be any value."""
+    import h5py
+
+    defined = dataset.id.get_create_plist().fill_value_defined()
+    return None if defined == h5py.h5d.FILL_VALUE_UNDEFINED else dataset.fillvalue
+
+
 def _meant(dataset: Any) -> str:
-    return f'pass missing_chunks="fill" if rows of {dataset.fillvalue!s} are meant'
+    fill = _fill_of(dataset)
+    rows = "rows of any values" if fill is None else f"rows of {fill!s}"
+    return f'pass missing_chunks="fill" if {rows} are meant'
 
 
 def _check_raw_files(dataset: Any, place: Place) -> None:
@@ -256,7 +274,7 @@ def _check_sources(dataset: Any, place: Place, values: AnyArray, bounds: Bounds)
                     f"{what} of shape {source.shape} on {here()}, too small for them; restore it, "
                     f"or {_meant(dataset)}."
                 )
-            may_be_filled = source.is_virtual or is_fill(values, source.fillvalue).any()
+            may_be_filled = source.is_virtual or is_fill(values, _fill_of(source)).any()
             if source.external or may_be_filled:
                 _check_box(source, its_place, box, len(values))
     if not mapped.all():

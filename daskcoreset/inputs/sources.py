@@ -24,6 +24,7 @@ import numpy as np
 from daskcoreset.core.errors import InvalidInputError, StoreError
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.typing import AnyArray
+from daskcoreset.core.validation import without_mask
 from daskcoreset.inputs.places import Place, read_clearly
 from daskcoreset.inputs.seen import Layout, check_seen
 from daskcoreset.inputs.travel import RowsInMemory
@@ -211,9 +212,12 @@ def _sparse_rows(data: AnyArray, indices: AnyArray, indptr: AnyArray, n_columns:
 def indexed_source(array: Any, *, granularity: int = 1, name: str | None = None) -> Source:
     """Return the source of arrays with ``shape``, ``dtype`` and slices: Zarr, xarray."""
     shape = tuple(int(length) for length in array.shape)
+    dtype = np.dtype(array.dtype)
+    if type(array).__module__.startswith("netCDF4"):  # which says how values are packed
+        dtype = array[:0].dtype
     # Loaders of what is stored are partial functions, which pickle by name: a graph has sources.
     loader = partial(partial, _sliced_rows, array, name)
-    return Source(shape, np.dtype(array.dtype), loader, max(1, granularity), name=name)
+    return Source(shape, dtype, loader, max(1, granularity), name=name)
 
 
 def _sliced_rows(array: Any, name: str | None, start: int, stop: int) -> AnyArray:
@@ -221,7 +225,7 @@ def _sliced_rows(array: Any, name: str | None, start: int, stop: int) -> AnyArra
         where = "" if name is None else f" of {name!r}"
         return f"{damaged_chunk(array, start, stop)}rows {start} to {stop}{where}"
 
-    return read_clearly(what, lambda: np.asarray(array[start:stop]))
+    return read_clearly(what, lambda: np.asarray(without_mask(array[start:stop])))
 
 
 def memmap_source(array: np.memmap[Any, Any]) -> Source:

@@ -342,6 +342,7 @@ def filled_regions(
         np.ix_(*([e - o for e in cut[:-1]] for cut, o in zip(edges, offsets, strict=True)))
     ]
     for found in np.argwhere(is_fill(firsts, fill)):
+        None if any value may be one.
         region = tuple(slice(cut[i], cut[i + 1]) for cut, i in zip(edges, found, strict=True))
         part = values[
             tuple(slice(r.start - o, r.stop - o) for r, o in zip(region, offsets, strict=True))
@@ -352,9 +353,11 @@ def filled_regions(
 
 
 def is_fill(values: AnyArray, fill: Any) -> AnyArray:
-    """Return which values are the fill value."""
+    """Return which values are the fill value; all of them if it is None."""
     array = np.asarray(values)
     if array.dtype.kind == "f" and np.isnan(fill):
         array, fill = np.isnan(array), True
     filled: AnyArray = np.asarray(array == fill)
     return filled
+    if fill is None:
+        return np.ones(array.shape, bool)

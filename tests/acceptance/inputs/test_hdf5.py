@@ -1,0 +1,80 @@
+"""HDF5 files: what is an array in them, and what is stored of it."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.acceptance.face import Coreset, build, open_rows
+
+h5py = pytest.importorskip("h5py")
+
+X = np.random.default_rng(3).exponential(size=(50, 3))
+
+
+def without_fill(file: Any, name: str, values: Any, chunks: tuple[int, ...] | None) -> Any:
+    """Make an array of which HDF5 knows no fill value, as C programs can."""
+    made, of_float = h5py.h5p.create(h5py.h5p.DATASET_CREATE), h5py.h5t.NATIVE_DOUBLE
+    if chunks is not None:
+        made.set_chunk(chunks)
+    set_fill = ctypes.CDLL(h5py.h5p.__file__).H5Pset_fill_value
+    set_fill.argtypes = [ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p]
+    assert set_fill(made.id, of_float.id, None) >= 0
+    space = h5py.h5s.create_simple(values.shape)
+    return h5py.Dataset(h5py.h5d.create(file.id, name.encode(), of_float, space, made))
+
+
+def same_rows(coreset: Coreset, other: Coreset) -> None:
+    """Check that two coresets have the same rows and weights, wherever these come from."""
+    for name in ("points", "weights", "indices", "labels"):
+        np.testing.assert_array_equal(getattr(coreset, name), getattr(other, name))
+
+
+def test_build__of_a_file_with_committed_types(tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        file["X"] = np.dtype([("lat", "f8"), ("name", "S4")])  # a name does not make it an array
+        file["sky"] = h5py.enum_dtype({"clear": 0, "cloudy": 1}, basetype="i1")
+        file["rows/values"] = X
+        file["rows/sky"] = h5py.enum_dtype({"dark": 0}, basetype="i2")
+        file.create_dataset("label", data=np.arange(50) % 2, dtype=file["sky"])
+    options: dict[str, Any] = {"size": 9, "method": "uniform", "random_state": 0}
+    plain = build(X, np.arange(50) % 2, **options)
+    same_rows(build(path, "label", **options), plain)
+    with h5py.File(path) as file:
+        same_rows(build(file, "label", **options), plain)
+    with pytest.raises(ValueError, match="y is 'sky', but the group X has the arrays"):
+        build(path, "sky", size=9)
+
+
+@pytest.mark.parametrize("chunks", [None, (10, 3), (7, 2)])
+def test_build__of_an_array_without_fill_value(
+    chunks: tuple[int, ...] | None, tmp_path: Path
+) -> None:
+    values = np.where(np.arange(50)[:, None] < 10, 0.0, X)
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        without_fill(file, "X", values, chunks)[:] = values
+    options: dict[str, Any] = {"size": 9, "chunks": 20, "random_state": 0}
+    same_rows(build(tmp_path / "x.h5", **options), build(values, **options))
+
+
+@pytest.mark.parametrize(
+    ("chunks", "what"), [(None, "cannot be read"), ((10, 3), r"chunk at \(40, 0\) .*never written")]
+)
+def test_build__finds_what_was_never_written_without_fill_value(
+    chunks: tuple[int, ...] | None, what: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        array = without_fill(file, "X", X, chunks)
+        if chunks is not None:
+            array[:40] = X[:40]
+    with pytest.raises(OSError, match=what):
+        build(path, size=9)
+    if chunks is not None:
+        rows = open_rows(path, missing_chunks="fill")
+        assert len(build(rows, size=9, random_state=0)) == 9
