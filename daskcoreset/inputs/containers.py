@@ -39,6 +39,7 @@ from daskcoreset.inputs.places import (
     shortened,
 )
 from daskcoreset.inputs.sources import Table, import_reader, read_npy
+from daskcoreset.inputs.stored import with_own_metadata
 from daskcoreset.inputs.zarr_stores import is_store, open_store, open_zarr, store_name
 
 _CSR = ("data", "indices", "indptr", "shape")  # a sparse X in an .npz file, with y beside it
@@ -316,7 +317,7 @@ def _select_array(group: Any, name: str, names: tuple[str, ...]) -> Any:
         data, indices, indptr, shape = (_member(group, part) for part in _CSR)
         return sp.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
     n_dims = 2 if name == "X" else 1
-    fitting = [candidate for candidate in names if len(_member(group, candidate).shape) == n_dims]
+    fitting = [candidate for candidate in names if len(_shape(group, candidate)) == n_dims]
     if len(fitting) != 1 or (name == "X" and _is_cube(group, names)):
         if not names:
             raise InvalidInputError(
@@ -337,8 +338,15 @@ def _is_cube(group: Any, names: tuple[str, ...]) -> bool:
     return any(len(group[name].shape) > 2 and _dims_of(group[name]) for name in names)
 
 
+def _shape(group: Any, name: str) -> tuple[int, ...]:
+    array = _member(group, name) if isinstance(group, np.lib.npyio.NpzFile) else group[name]
+    return tuple(array.shape)
+
+
 def _member(group: Any, name: str) -> Any:
     """Return an array of a group; one of an .npz file is read at once."""
+    if getattr(getattr(group, "metadata", None), "consolidated_metadata", None) is not None:
+        return with_own_metadata(group[name])
     if not isinstance(group, np.lib.npyio.NpzFile):
         return group[name]
     file = getattr(group.zip, "filename", None)

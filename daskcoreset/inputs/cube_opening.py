@@ -10,7 +10,7 @@ import numpy as np
 
 from daskcoreset.core.boxes import Box
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
 from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.typing import IndexArray
 from daskcoreset.inputs.cube_arrays import Plane, box_loader, dask_chunks, dask_rows, merged_chunks
@@ -19,6 +19,7 @@ from daskcoreset.inputs.cubes import Cube, Layout, layout_of
 from daskcoreset.inputs.expressions import as_tasks
 from daskcoreset.inputs.graphs import find_stored, with_stored, with_stored_in_graph
 from daskcoreset.inputs.options import MissingChunks, ReadOptions
+from daskcoreset.inputs.packed import packed_remark
 from daskcoreset.inputs.sources import Loader
 from daskcoreset.inputs.zarr_stores import is_in_process
 
@@ -150,11 +151,18 @@ def open_cube(
     missing = options.missing_chunks
     variables = [_checked(array.variable, missing) for array in layout.variables.values()]
     stacks = {"X": _stacked(layout, variables)}
+    remarks = [
+        packed_remark(array, f"the variable {one!r} of X")
+        for one, array in layout.variables.items()
+    ]
     for name, part in given.items():
         variable = _checked(variable_of(part, name, layout), missing)
+        remarks.append(packed_remark(variable, name))
         _check_dtype(variable.dtype, name)
         plane = Plane(tuple(variable.dims), layout.sample_dims, ())
         stacks[name] = Stacked([variable], [plane])
+    if remark := next(filter(None, remarks), None):
+        warn_user(remark)
     rows = stacks["X"]
     chunks = _chunks(layout, rows, target, memory, huge)
     names = [one for feature in features for one in feature.columns(alone=len(features) == 1)]

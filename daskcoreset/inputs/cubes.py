@@ -445,7 +445,8 @@ def layout_of(X: Any, options: ReadOptions, keys: Mapping[str, str]) -> Layout:
             f"{type(X).__name__}; leave them out, or open X with xarray."
         )
     if hasattr(X, "data_vars"):
-        data, names = X, list(X.data_vars)
+        data, bounds = X, _bounds(X)
+        names = [name for name in X.data_vars if name not in bounds]
         if unnamed := [name for name in names if not isinstance(name, str)]:
             raise InvalidTypeError(
                 f"X has variables whose names are no text: {unnamed}; rename them, for example "
@@ -461,7 +462,7 @@ def layout_of(X: Any, options: ReadOptions, keys: Mapping[str, str]) -> Layout:
         # A coordinate may have the name of the array itself; it says nothing of the columns.
         data, names = X.drop_vars(X.name, errors="ignore").to_dataset(name=name), [name]
     _check_keys(data, keys)
-    check_columns(options.columns or (), names)
+    check_columns(options.columns or (), list(data.data_vars))
     chosen = [one for one in options.columns or names if one not in keys.values()]
     if not chosen:
         raise InvalidInputError("X has no variables that are features; pass at least one.")
@@ -473,6 +474,13 @@ def layout_of(X: Any, options: ReadOptions, keys: Mapping[str, str]) -> Layout:
     _check_variables(variables, sample_dims, feature_dims)
     samples = tuple(dim for dim in order if dim in sample_dims)
     return Layout(sample_dims, feature_dims, variables, data, samples)
+
+
+def _bounds(data: Any) -> set[Any]:
+    """Return the variables that coordinates name as the bounds of their cells."""
+    keys = ("bounds", "climatology")
+    coords = data.coords.values()
+    return {coord.attrs.get(key, coord.encoding.get(key)) for coord in coords for key in keys}
 
 
 def _check_keys(data: Any, keys: Mapping[str, str]) -> None:

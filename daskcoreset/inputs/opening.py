@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskcoreset.core.deadline import NO_ANSWER, in_time
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
 from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray
@@ -23,6 +23,7 @@ from daskcoreset.inputs.expressions import as_tasks
 from daskcoreset.inputs.graphs import with_stored, with_stored_in_graph
 from daskcoreset.inputs.hdf5 import Hdf5Array, hdf5_source
 from daskcoreset.inputs.options import MissingChunks, ReadOptions, is_path
+from daskcoreset.inputs.packed import packed_remark
 from daskcoreset.inputs.sources import (
     Source,
     array_source,
@@ -59,6 +60,8 @@ class OpenedData(NamedTuple):
         Names of the features.
     name : str or None
         Where X comes from.
+    remarks : tuple of str
+        What the user is warned of.
     """
 
     arrays: dict[str, Any]
@@ -66,6 +69,7 @@ class OpenedData(NamedTuple):
     sparse: bool
     columns: tuple[str, ...] | None
     name: str | None
+    remarks: tuple[str, ...] = ()
 
     @property
     def text_labels(self) -> bool | None:
@@ -111,7 +115,10 @@ def open_all(X: Any, y: Any, sample_weight: Any, *, allow_empty: bool = False) -
         names = [shown_location(part) for part in parts if is_path(part) or is_store(part)]
         return " and ".join(names or ["X"]) + " was still being opened"
 
-    return in_time(partial(_open_all, X, y, sample_weight, allow_empty), standing, NO_ANSWER)
+    opened = in_time(partial(_open_all, X, y, sample_weight, allow_empty), standing, NO_ANSWER)
+    for remark in opened.remarks:
+        warn_user(remark)
+    return opened
 
 
 def _open_all(X: Any, y: Any, sample_weight: Any, allow_empty: bool) -> OpenedData:
@@ -119,6 +126,11 @@ def _open_all(X: Any, y: Any, sample_weight: Any, allow_empty: bool) -> OpenedDa
     with ExitStack() as stack:  # of files, which are closed once their arrays are sources
         members = split_container(X, y, sample_weight, stack, options)
         missing = options.missing_chunks
+        first = {
+            name: part.arrays[0] if isinstance(part, Rows) else part
+            for name, part in members.parts.items()
+        }
+        remarks = tuple(filter(None, (packed_remark(part, name) for name, part in first.items())))
         parts = {
             name: _opened_rows(part, missing)
             if isinstance(part, Rows)
@@ -138,7 +150,7 @@ def _open_all(X: Any, y: Any, sample_weight: Any, allow_empty: bool) -> OpenedDa
         columns, data_name = columns or source.columns, source.name or data_name
     if data_name is not None:
         data_name = without_secrets(data_name, data_name)
-    return OpenedData(arrays, sources, _is_sparse(parts["X"]), columns, data_name)
+    return OpenedData(arrays, sources, _is_sparse(parts["X"]), columns, data_name, remarks)
 
 
 # --- one part ----------------------------------------------------------------------------

@@ -276,6 +276,18 @@ def _reopened(array: Any) -> Any:
     return zarr.open_array(array.store_path, mode="r", zarr_format=array.metadata.zarr_format)
 
 
+def with_own_metadata(array: Any) -> Any:
+    """Return an array as its own metadata say it is, and not those that a group has of it.
+
+    Those of the group are older if rows were appended to the array alone. The array is returned as
+    it is if it has no others.
+    """
+    try:
+        return _reopened(array)
+    except Exception:  # noqa: BLE001 - every kind of store has errors of its own
+        return array
+
+
 def _layout(array: Any) -> Layout:
     return Layout(tuple(array.shape), _native(array.dtype), _digest(array))
 
@@ -330,6 +342,7 @@ def filled_regions(
     chunks : tuple of int
         Lengths of chunks.
     fill : object
+        None if any value may be one.
     """
     if not values.size:
         return
@@ -342,7 +355,6 @@ def filled_regions(
         np.ix_(*([e - o for e in cut[:-1]] for cut, o in zip(edges, offsets, strict=True)))
     ]
     for found in np.argwhere(is_fill(firsts, fill)):
-        None if any value may be one.
         region = tuple(slice(cut[i], cut[i + 1]) for cut, i in zip(edges, found, strict=True))
         part = values[
             tuple(slice(r.start - o, r.stop - o) for r, o in zip(region, offsets, strict=True))
@@ -355,9 +367,9 @@ def filled_regions(
 def is_fill(values: AnyArray, fill: Any) -> AnyArray:
     """Return which values are the fill value; all of them if it is None."""
     array = np.asarray(values)
+    if fill is None:
+        return np.ones(array.shape, bool)
     if array.dtype.kind == "f" and np.isnan(fill):
         array, fill = np.isnan(array), True
     filled: AnyArray = np.asarray(array == fill)
     return filled
-    if fill is None:
-        return np.ones(array.shape, bool)

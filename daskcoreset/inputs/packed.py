@@ -1,0 +1,73 @@
+"""Values that are not what is stored: packed numbers, and numbers that stand for missing ones."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from daskcoreset.core.typing import FloatArray
+from daskcoreset.inputs.hdf5 import Hdf5Array
+
+# Attributes of the conventions CF, with the values that change nothing.
+_NEUTRAL = {"scale_factor": 1.0, "add_offset": 0.0, "_FillValue": np.nan, "missing_value": np.nan}
+
+
+def packed_remark(part: Any, name: str) -> str | None:
+    """Return a warning about an array whose attributes say that its values are coded, or None.
+
+    Parameters
+    ----------
+    part : array-like
+        Of Zarr, h5py or xarray; others have no such attributes.
+    name : str
+        The argument that it was passed as.
+    """
+    part = part.dataset if isinstance(part, Hdf5Array) else part
+    is_known = type(part).__module__.partition(".")[0] in {"zarr", "h5py", "xarray"}
+    if not is_known or getattr(getattr(part, "dtype", None), "kind", "O") not in "iuf":
+        return None
+    found = [
+        f"{key}={value:.6g}"
+        for key, values in _attributes(part)
+        for value in values.tolist()[:1]
+        if not np.array_equal([value], [_NEUTRAL[key]], equal_nan=True)
+    ]
+    if not found:
+        return None
+    return (
+        f"{name} is stored with {' and '.join(found)}, and is read as it is stored; pass what "
+        f"xarray.open_dataset opens, which decodes values and leaves out those that are missing."
+    )
+
+
+def _attributes(part: Any) -> Iterator[tuple[str, FloatArray]]:
+    attrs: Mapping[str, Any] = part.attrs
+    for key in _NEUTRAL:
+        with suppress(Exception):  # of HDF5 attributes may be of any type
+            yield key, _numbers(attrs.get(key))
+    metadata = getattr(part, "metadata", None)
+    if getattr(metadata, "zarr_format", None) == 2 and "_ARRAY_DIMENSIONS" in attrs:
+        # In this format xarray keeps the fill value of an array there.
+        yield "_FillValue", _numbers(part.fill_value)
+
+
+def _numbers(value: Any) -> FloatArray:
+    """Return the numbers of an attribute; none of None and of text that is none.
+
+    Examples
+    --------
+    >>> _numbers([7]), _numbers("AAAAAAAA+H8="), _numbers(None)
+    (array([7.]), array([nan]), array([], dtype=float64))
+    """
+    if value is None:
+        return np.empty(0)
+    try:
+        return np.asarray(value, dtype=np.float64).ravel()
+    except (TypeError, ValueError):
+        # Text of the bytes of one number, as xarray writes it in format 3 of Zarr.
+        stored = base64.standard_b64decode(value)
+        return np.frombuffer(stored, "<f8").astype(np.float64)
