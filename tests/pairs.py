@@ -28,9 +28,21 @@ def pairs(**axes: Iterable[Any]) -> pytest.MarkDecorator:
     >>> len(mark.args[1])
     8
     """
-    cases = list(itertools.product(*(_values(name, each) for name, each in axes.items())))
-    kept = _kept([tuple(value.id for value in case) for case in cases if not _marked(case)])
-    return pytest.mark.parametrize(list(axes), [_case(case, kept) for case in cases])
+    return _parametrize(axes, 2)
+
+
+def each(**axes: Iterable[Any]) -> pytest.MarkDecorator:
+    """Parametrise as `pairs` does, but until each value is met in one combination.
+
+    For two arguments that hardly depend on each other: pairs of two are all combinations.
+
+    Examples
+    --------
+    >>> mark = each(write=["tree", "stream"], place=["disk", "url", "home"])
+    >>> [case.id for case in mark.args[1] if not case.marks]
+    ['tree-disk', 'tree-home', 'stream-url']
+    """
+    return _parametrize(axes, 1)
 
 
 def few(name: str, values: Iterable[Any], always: int = 3) -> pytest.MarkDecorator:
@@ -48,9 +60,17 @@ def few(name: str, values: Iterable[Any], always: int = 3) -> pytest.MarkDecorat
     return pytest.mark.parametrize(name, [_case(case, kept) for case in cases])
 
 
+def _parametrize(axes: dict[str, Iterable[Any]], together: int) -> pytest.MarkDecorator:
+    """Keep combinations until so many values of different arguments meet, whichever they are."""
+    cases = list(itertools.product(*(_values(name, axis) for name, axis in axes.items())))
+    ids = [tuple(value.id for value in case) for case in cases if not _marked(case)]
+    kept = _kept(ids, min(together, len(axes)))
+    return pytest.mark.parametrize(list(axes), [_case(case, kept) for case in cases])
+
+
 def _values(name: str, values: Iterable[Any]) -> list[Any]:
     """The values of one argument, each with an id of its own."""
-    named = values.items() if isinstance(values, dict) else ((None, each) for each in values)
+    named = values.items() if isinstance(values, dict) else ((None, value) for value in values)
     found: list[Any] = []
     for index, (key, value) in enumerate(named):
         case = value if isinstance(value, type(pytest.param())) else pytest.param(value)
@@ -65,7 +85,7 @@ def _text(value: Any) -> str | None:
     """Name a value as pytest does."""
     if isinstance(value, str | int | float | complex | bool | None):
         return str(value)
-    return getattr(value, "__name__", None)
+    return getattr(value, "__name__", None) or getattr(value, "name", None)
 
 
 def _marked(case: Sequence[Any]) -> bool:
@@ -73,21 +93,19 @@ def _marked(case: Sequence[Any]) -> bool:
     return any(mark.name == "nightly" for value in case for mark in value.marks)
 
 
-def _kept(cases: Sequence[tuple[str, ...]]) -> set[tuple[str, ...]]:
-    """Choose combinations, the one with most new pairs first, until each pair is among them."""
-    left = {pair for case in cases for pair in _pairs(case)}
+def _kept(cases: Sequence[tuple[str, ...]], together: int) -> set[tuple[str, ...]]:
+    """Choose combinations, the one with most new groups first, until each group is among them."""
+
+    def groups(case: tuple[str, ...]) -> Iterable[tuple[Any, ...]]:
+        return itertools.combinations(enumerate(case), together)
+
+    left = {group for case in cases for group in groups(case)}
     kept: set[tuple[str, ...]] = set()
     while left:
-        best = max(cases, key=lambda case: sum(pair in left for pair in _pairs(case)))
-        left.difference_update(_pairs(best))
+        best = max(cases, key=lambda case: sum(group in left for group in groups(case)))
+        left.difference_update(groups(best))
         kept.add(best)
     return kept
-
-
-def _pairs(case: tuple[str, ...]) -> Iterable[tuple[Any, ...]]:
-    """The pairs of values of a combination; the value itself where there is one alone."""
-    places = tuple(enumerate(case))
-    return itertools.combinations(places, min(2, len(places)))
 
 
 def _case(case: Sequence[Any], kept: set[tuple[str, ...]]) -> Any:

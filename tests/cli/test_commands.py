@@ -366,6 +366,7 @@ def test_working_on__starts_processes_outside_the_main_thread() -> None:
     assert counts == [1]
 
 
+@pytest.mark.nightly
 @pytest.mark.distributed
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no process groups of this kind")
 def test_build__ends_processes_quietly_when_interrupted(tmp_path: Path, out: Path) -> None:

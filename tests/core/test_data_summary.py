@@ -12,6 +12,7 @@ from sklearn.linear_model import ElasticNet, Ridge
 import daskcoreset
 from daskcoreset import DataSummary
 from daskcoreset.core.errors import InvalidInputError
+from tests.pairs import each
 
 ROWS = 12_000
 
@@ -79,8 +80,7 @@ def make_units() -> tuple[Any, Any, DataSummary]:
     return X, y, portfolio.all_rows
 
 
-@pytest.mark.parametrize("fit_intercept", [False, True])
-@pytest.mark.parametrize("alpha", [0.0, 1e-9, 1.0])
+@each(alpha=[0.0, 1e-9, 1.0], fit_intercept=[False, True])
 @pytest.mark.filterwarnings("ignore::scipy.linalg.LinAlgWarning")
 def test_ridge__leaves_out_no_column_of_small_units(alpha: float, fit_intercept: bool) -> None:
     X, y, summary = make_units()

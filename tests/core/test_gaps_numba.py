@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from daskcoreset.core import gaps_numba as loops
 from daskcoreset.core.linalg import inverse_root
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+from tests.pairs import each
 
 
 @st.composite
@@ -91,8 +92,7 @@ def test_lengths_and_products_and_sum_gaps__are_plain_products(
     np.testing.assert_allclose(sums - 1.0, factors.T @ gaps, atol=1e-12 * (1.0 + size))
 
 
-@pytest.mark.parametrize("weight", [1e-30, 1e-12, 1.0])
-@pytest.mark.parametrize("far", [1, 128, 200, 400])
+@each(far=[1, 128, 200, 400], weight=[1e-30, 1e-12, 1.0])
 def test_class_scatter__light_rows_far_away_cost_no_digits(far: int, weight: float) -> None:
     """Wherever they are: before others, after them, or alone in a tile."""
     rng = np.random.default_rng(0)

@@ -26,6 +26,7 @@ from daskcoreset.core.linalg import (
 )
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.estimators import CoresetKMeans
+from tests.pairs import pairs
 from tests.tools.plain_loops import use_plain_loops
 
 
@@ -156,10 +157,12 @@ def test_in_single__is_how_blocks_are_widened(monkeypatch: pytest.MonkeyPatch) -
     assert widen.call_count == 3
 
 
-@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
-@pytest.mark.parametrize("limit", [np.inf, 65_000.0, 3.0011, 0.5])
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 65_504.0, 3.0016])
-@pytest.mark.parametrize("on_invalid", ["raise", "drop"])
+@pairs(
+    on_invalid=["raise", "drop"],
+    value=[np.nan, np.inf, -np.inf, 65_504.0, 3.0016],
+    limit=[np.inf, 65_000.0, 3.0011, 0.5],
+    metric=["euclidean", "cosine"],
+)
 def test_in_single__rows_that_cannot_be_used_are_those_of_float32(
     value: float, limit: float, metric: Any, on_invalid: Any
 ) -> None:

@@ -13,6 +13,7 @@ from daskcoreset import Coreset, CoresetStream, CoresetTree
 from daskcoreset.cli.convert import write_store
 from daskcoreset.core.errors import CoresetError, InvalidInputError, InvalidTypeError
 from daskcoreset.core.locations import local_path, locate
+from tests.pairs import each
 from tests.tools.groups import snapshot
 
 if TYPE_CHECKING:
@@ -48,18 +49,16 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home"
 
 
-@pytest.mark.parametrize("write", WRITERS, ids=NAMES)
-@pytest.mark.parametrize(
-    "place",
-    [
-        lambda _: "~/s.zarr",
-        lambda _: Path("~/s.zarr"),
-        lambda home: f"file://{home}/s.zarr",
-        lambda home: f"file://localhost{home}/s.zarr",
-        lambda home: f"FILE:{home}/s.zarr",
-        lambda home: Path(f"file://{home}/s.zarr"),
-    ],
-    ids=["text", "path", "url", "localhost", "short", "path-of-url"],
+@each(
+    place={
+        "text": lambda _: "~/s.zarr",
+        "path": lambda _: Path("~/s.zarr"),
+        "url": lambda home: f"file://{home}/s.zarr",
+        "localhost": lambda home: f"file://localhost{home}/s.zarr",
+        "short": lambda home: f"FILE:{home}/s.zarr",
+        "path-of-url": lambda home: Path(f"file://{home}/s.zarr"),
+    },
+    write=dict(zip(NAMES, WRITERS, strict=True)),
 )
 def test_writers__find_the_folder_that_is_meant(home: Path, place: Any, write: Any) -> None:
     write(place(home))
@@ -68,10 +67,8 @@ def test_writers__find_the_folder_that_is_meant(home: Path, place: Any, write: A
 
 
 @pytest.mark.usefixtures("home")
-@pytest.mark.parametrize("use", [*WRITERS, *READERS], ids=[*NAMES, "open", "load", "from_zarr"])
-@pytest.mark.parametrize(
-    "place",
-    [
+@each(
+    place=[
         "",
         "nonsense://user:secret@bucket/s",
         Path("s3://user:secret@bucket/s"),
@@ -82,6 +79,7 @@ def test_writers__find_the_folder_that_is_meant(home: Path, place: Any, write: A
         "s\0t",
         b"bytes",
     ],
+    use=dict(zip([*NAMES, "open", "load", "from_zarr"], [*WRITERS, *READERS], strict=True)),
 )
 def test_places__that_are_none_are_refused(place: Any, use: Any) -> None:
     with pytest.raises(CoresetError) as caught:
@@ -92,9 +90,9 @@ def test_places__that_are_none_are_refused(place: Any, use: Any) -> None:
 
 
 @pytest.mark.usefixtures("home")
-@pytest.mark.parametrize("use", WRITERS[:3] + READERS[:2], ids=[*NAMES[:3], "open", "load"])
-@pytest.mark.parametrize(
-    "place", ["s3://user:hunter2@bucket/s", "memory://s", "zip::s3://hunter2/s"]
+@each(
+    place=["s3://user:hunter2@bucket/s", "memory://s", "zip::s3://hunter2/s"],
+    use=dict(zip([*NAMES[:3], "open", "load"], WRITERS[:3] + READERS[:2], strict=True)),
 )
 def test_trees_and_streams__refuse_urls(place: str, use: Any) -> None:
     told = r"is a URL \(\w+\) of no object store|a user, a password"

@@ -27,6 +27,7 @@ from daskcoreset.core.moments import (
 )
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.testing import row_sets
+from tests.pairs import pairs
 from tests.tools.divergences import gamma
 
 EPS = float(np.finfo(np.float64).eps)
@@ -102,9 +103,7 @@ def test_moments_of__sparse_equals_dense(blocks: list[Block], density: float, se
     assert_close(moments_of(sp.csr_array(points), u), points, u, unstored)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("offset", [0.0, 1e6, 1e8])
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pairs(form=[np.asarray, sp.csr_array], offset=[0.0, 1e6, 1e8], dtype=[np.float32, np.float64])
 def test_moments_of__large_common_offset(dtype: Any, offset: float, form: Any) -> None:
     # A spread of 100 is some steps of float32 at 1e8, where sums of squares say nothing.
     rng = np.random.default_rng(0)

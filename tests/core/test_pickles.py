@@ -20,6 +20,7 @@ from daskcoreset import Coreset, CoresetStream, CoresetTree, Portfolio
 from daskcoreset.core.errors import StoreError
 from daskcoreset.core.pickles import pickled
 from daskcoreset.core.points import WeightedPoints
+from tests.pairs import each
 
 # A pickle of `portfolio()`, written before there were versions.
 OF_BEFORE = (
@@ -82,8 +83,7 @@ def test_pickle__of_before_by_attributes(kind: type, tmp_path: Path) -> None:
     assert pickle.loads(file.getvalue()).coreset().equals(one.coreset())
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("protocol", [2, 5])
+@each(protocol=[2, 5], kind=KINDS)
 def test_pickle__of_a_newer_version_says_who_wrote_it(
     kind: Any, protocol: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

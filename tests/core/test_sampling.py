@@ -38,6 +38,7 @@ from daskcoreset.core.sampling import (
 )
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.testing import assert_mean, assert_multinomial
+from tests.pairs import each
 
 # Scores over 600 orders of magnitude, zeros and ties among them.
 EXTREME = st.one_of(
@@ -139,8 +140,10 @@ def test_draw_with_replacement__never_a_row_without_score(scores: FloatArray, se
     assert (scores[rows] > 0).all()
 
 
-@pytest.mark.parametrize("scores", [[0.0, 1.0, 0.0], [0.0, 5e-324, 0.0], [0.0, 0.1, 0.2, 0.0]])
-@pytest.mark.parametrize("point", [0.0, np.nextafter(1.0, 0.0)])
+@each(
+    point=[0.0, np.nextafter(1.0, 0.0)],
+    scores=[[0.0, 1.0, 0.0], [0.0, 5e-324, 0.0], [0.0, 0.1, 0.2, 0.0]],
+)
 def test_draw_with_replacement__ends_of_the_interval(scores: list[float], point: float) -> None:
     (row,) = draw_with_replacement(np.array(scores), 1, Fixed(point))
 

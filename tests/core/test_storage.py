@@ -33,6 +33,7 @@ from daskcoreset.core.errors import (
 )
 from daskcoreset.core.storage import read_group, write_group
 from daskcoreset.core.zarr_places import Location
+from tests.pairs import each
 from tests.tools.groups import a_home, names, snapshot
 
 if TYPE_CHECKING:
@@ -341,10 +342,8 @@ def a_forged_header(path: Path) -> None:
     a_home(path)
 
 
-@pytest.mark.parametrize("overwrite", [False, True])
-@pytest.mark.parametrize(
-    "occupy",
-    [
+@each(
+    occupy=[
         a_file,
         a_home,
         a_foreign_group,
@@ -355,6 +354,7 @@ def a_forged_header(path: Path) -> None:
         ours_and_an_array,
         a_forged_header,
     ],
+    overwrite=[False, True],
 )
 def test_write_group__never_replaces_the_work_of_others(
     tmp_path: Path, occupy: Callable[[Path], None], overwrite: bool

@@ -25,6 +25,7 @@ from daskcoreset.sensitivities import BregmanLightweight, StrongBregman, Uniform
 from daskcoreset.solvers.bregman import bregman_hard
 from daskcoreset.solvers.divergences import KullbackLeibler, SquaredMahalanobis
 from daskcoreset.testing import CountingScheduler
+from tests.pairs import each
 
 
 def poisson(n: int = 4000) -> AnyArray:
@@ -54,8 +55,7 @@ def small(**options: Any) -> CoresetBregman:
 # --- what it finds -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("divergence", DIVERGENCES)
-@pytest.mark.parametrize("soft", [False, True])
+@each(soft=[False, True], divergence=DIVERGENCES)
 def test_fit__as_good_as_clustering_everything(divergence: str, soft: bool) -> None:
     on_all: Any = {"size": len(X), "divergence": divergence, "soft": soft}
     full, model = small(**on_all).fit(X), small(divergence=divergence, soft=soft).fit(LAZY)
@@ -139,12 +139,16 @@ def stored(folder: Path) -> Any:
     return array
 
 
-@pytest.mark.parametrize(
-    "make",
-    [lambda _: LAZY, stored, lambda _: LAZY.map_blocks(sp.csr_array)],
-    ids=["dask", "zarr", "sparse"],
+@each(
+    soft=[False, True],
+    make=dict(
+        zip(
+            ["dask", "zarr", "sparse"],
+            [lambda _: LAZY, stored, lambda _: LAZY.map_blocks(sp.csr_array)],
+            strict=True,
+        )
+    ),
 )
-@pytest.mark.parametrize("soft", [False, True])
 def test_answers__lazy_out_of_core(make: Any, soft: bool, tmp_path: Path) -> None:
     data, scheduler = make(tmp_path), CountingScheduler()
     model = small(soft=soft, compute_inertia=True).fit(data)

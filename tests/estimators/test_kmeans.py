@@ -31,6 +31,7 @@ from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.metrics.costs import kmeans_cost
 from daskcoreset.sensitivities import Lightweight, StrongKMeans
 from daskcoreset.testing import CountingScheduler
+from tests.pairs import each, pairs
 from tests.tools.hostile import uneven_categories
 
 K = 5
@@ -100,10 +101,7 @@ def test_fit__as_good_as_kmeans_on_everything() -> None:
     assert model.n_iter_ >= 1
 
 
-@pytest.mark.nightly_beyond(3)
-@pytest.mark.parametrize("representatives", ["rows", "centroids"])
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("lazy", [False, True])
+@pairs(lazy=[False, True], sparse=[False, True], representatives=["rows", "centroids"])
 def test_fit__uneven_categories_as_good_as_kmeans_on_everything(
     representatives: Any, sparse: bool, lazy: bool
 ) -> None:
@@ -407,8 +405,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
-@pytest.mark.parametrize("lazy", [False, True])
+@each(lazy=[False, True], name=list(BAD))
 def test_fit__bad_parameters_are_refused_before_reading(name: str, lazy: bool) -> None:
     options, message = BAD[name]
     scheduler = CountingScheduler()

@@ -102,6 +102,7 @@ def test_build__worker_of_another_version_of_the_package(
     build()
 
 
+@pytest.mark.nightly
 @pytest.mark.distributed
 @pytest.mark.slow
 def test_build__worker_of_another_version_of_numba(
@@ -114,6 +115,7 @@ def test_build__worker_of_another_version_of_numba(
     np.testing.assert_array_equal(first.indices, second.indices)
 
 
+@pytest.mark.nightly
 @pytest.mark.distributed
 @pytest.mark.slow
 def test_build__worker_that_joins_between_definition_and_run(

@@ -38,6 +38,7 @@ from daskcoreset.execution.engine import (
 from daskcoreset.execution.lazy import Alone, Lazy, leaf_layers
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.testing import CountingArray, CountingScheduler
+from tests.pairs import each, pairs
 from tests.tools.graphs import (
     FUSING,
     MATERIALISED,
@@ -330,8 +331,7 @@ def optimised(value: Lazy[Any]) -> dict[Any, Any]:
     return dict(Alone.optimize(value.__dask_graph__(), value.__dask_keys__()))
 
 
-@pytest.mark.parametrize("names", PARTS, ids="+".join)
-@pytest.mark.parametrize("reader", (SELF_READING | FUSING).values(), ids=SELF_READING | FUSING)
+@each(reader=SELF_READING | FUSING, names={"+".join(one): one for one in PARTS})
 def test_fold__fuses_with_the_reads(reader: Reader, names: tuple[str, ...], tmp_path: Path) -> None:
     blocks = row_blocks(**reader(tmp_path, names), chunks=ROWS)
     lazy = tree_reduce(blocks, index_and_rows, joined, split_every=4)
@@ -371,10 +371,12 @@ def input_tasks(arrays: dict[str, Any]) -> int:
     return sum(len(dict(c.__dask_graph__())) for c in dask.optimize(*merged)) if merged else 0
 
 
-@pytest.mark.parametrize("sampling", ["systematic", "multinomial"])
-@pytest.mark.parametrize("reads", [1, 2])
-@pytest.mark.parametrize("names", PARTS, ids="+".join)
-@pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
+@pairs(
+    reader=READERS,
+    names={"+".join(one): one for one in PARTS},
+    reads=[1, 2],
+    sampling=["systematic", "multinomial"],
+)
 def test_build__at_most_four_tasks_per_block(
     reader: Reader,
     names: tuple[str, ...],
@@ -401,8 +403,7 @@ def test_build__at_most_four_tasks_per_block(
         assert own <= reads * (N_BLOCKS + tree) + (reads - 1) * (2 + 2 * len(names))
 
 
-@pytest.mark.parametrize("split_every", [2, 3, 16])
-@pytest.mark.parametrize("n_blocks", [1, 2, 3, 4, 9, 10, 16, 17, 33, 257])
+@each(n_blocks=[1, 2, 3, 4, 9, 10, 16, 17, 33, 257], split_every=[2, 3, 16])
 def test_fold__tree_is_as_deep_as_a_logarithm(n_blocks: int, split_every: int) -> None:
     blocks = row_blocks(np.zeros((n_blocks, 1)), chunks=1)
     lazy = tree_reduce(blocks, block_index, nested, split_every=split_every)
@@ -430,8 +431,7 @@ def test_fold__tree_is_as_deep_as_a_logarithm(n_blocks: int, split_every: int) -
     assert lazy.n_tasks == expected
 
 
-@pytest.mark.parametrize("split_every", [2, 5, 16])
-@pytest.mark.parametrize("n_blocks", [1, 2, 6, 17, 40])
+@each(n_blocks=[1, 2, 6, 17, 40], split_every=[2, 5, 16])
 def test_fold_now__has_the_same_tree(n_blocks: int, split_every: int) -> None:
     blocks = row_blocks(np.zeros((n_blocks, 1)), chunks=1)
     lazy = tree_reduce(blocks, block_index, nested, split_every=split_every)
@@ -588,8 +588,7 @@ COLLECTIONS: dict[str, Callable[[Path], Any]] = {
 }
 
 
-@pytest.mark.parametrize("reads", [1, 2])
-@pytest.mark.parametrize("make", COLLECTIONS.values(), ids=COLLECTIONS)
+@each(make=COLLECTIONS, reads=[1, 2])
 def test_build__computes_nothing_while_it_defines(
     make: Callable[[Path], Any], reads: Literal[1, 2], tmp_path: Path
 ) -> None:
@@ -627,11 +626,14 @@ def _odd(change: Any, **declared: Any) -> Any:
     return plain.map_blocks(changed, **{"dtype": "f8", "meta": np.empty((0, 0)), **declared})
 
 
-@pytest.mark.parametrize("chunks", ["auto", 50, 200])
-@pytest.mark.parametrize(
-    "change",
-    [lambda b: b[:-10], lambda b: np.concatenate([b, b]), lambda b: b[:0], lambda b: b[:, :2]],
-    ids=["shorter", "longer", "empty", "narrower"],
+@each(
+    change={
+        "shorter": lambda b: b[:-10],
+        "longer": lambda b: np.concatenate([b, b]),
+        "empty": lambda b: b[:0],
+        "narrower": lambda b: b[:, :2],
+    },
+    chunks=["auto", 50, 200],
 )
 def test_build__block_of_another_shape_is_named(change: Any, chunks: Any) -> None:
     with pytest.raises(InvalidInputError, match=r"block \(?1"):

@@ -31,6 +31,7 @@ from daskcoreset.execution.engine import tree_reduce
 from daskcoreset.execution.lazy import Lazy, active_client, leaf_layers
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.testing import CountingScheduler
+from tests.pairs import each
 from tests.tools.graphs import (
     N_BLOCKS,
     READERS,
@@ -83,8 +84,7 @@ def test_compute__alone_after_others_while_their_futures_are_held(
 
 
 @pytest.mark.distributed
-@pytest.mark.parametrize("passes", [1, 2])
-@pytest.mark.parametrize("source", ["zarr", "random", "sums", "one block"])
+@each(source=["zarr", "random", "sums", "one block"], passes=[1, 2])
 def test_dask_compute__of_one_after_several_while_their_futures_are_held(
     source: str, passes: Any, cluster: Any, tmp_path: Path
 ) -> None:

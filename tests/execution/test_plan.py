@@ -15,6 +15,7 @@ from dask.callbacks import Callback
 from daskcoreset.build import build
 from daskcoreset.core.typing import Sampling
 from daskcoreset.execution.plan import BuildPlan
+from tests.pairs import pairs
 
 N, D, ROWS = 3000, 4, 100
 
@@ -75,9 +76,7 @@ def as_dask(parts: dict[str, Counted]) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("sampling", ["systematic", "multinomial"])
-@pytest.mark.parametrize("passes", [1, 2])
-@pytest.mark.parametrize("kind", ["self-reading", "dask"])
+@pairs(kind=["self-reading", "dask"], passes=[1, 2], sampling=["systematic", "multinomial"])
 def test_dry_run__is_what_really_happens(kind: str, passes: Passes, sampling: Sampling) -> None:
     parts = sources()
     arguments: Any = parts if kind == "self-reading" else as_dask(parts)
@@ -116,9 +115,7 @@ def refuse(*_: Any, **__: Any) -> NoReturn:
     raise AssertionError("a scheduler was called")
 
 
-@pytest.mark.parametrize("size", [50, N])
-@pytest.mark.parametrize("sampling", ["systematic", "multinomial"])
-@pytest.mark.parametrize("passes", [1, 2])
+@pairs(passes=[1, 2], sampling=["systematic", "multinomial"], size=[50, N])
 @pytest.mark.filterwarnings("ignore::daskcoreset.errors.CoresetWarning")
 def test_build__in_memory_calls_no_scheduler(passes: Passes, sampling: Sampling, size: int) -> None:
     options: Any = {"size": size, "passes": passes, "sampling": sampling, "random_state": 0}

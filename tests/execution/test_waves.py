@@ -26,6 +26,7 @@ from daskcoreset.execution.engine import map_reduce, tree_reduce
 from daskcoreset.execution.lazy import Lazy, leaf_layers
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.testing import CountingArray
+from tests.pairs import each, pairs
 
 ROWS, N_BLOCKS, WAVE = 12, 75, 20
 N = ROWS * N_BLOCKS
@@ -107,8 +108,7 @@ def bits_of_one_graph(kind: str, split_every: int) -> Any:
     return bits(built(KINDS[kind](), passes=2, split_every=split_every))
 
 
-@pytest.mark.parametrize("split_every", [2, 3, 16, 50])
-@pytest.mark.parametrize("kind", KINDS)
+@each(kind=list(KINDS), split_every=[2, 3, 16, 50])
 def test_build__in_waves_of_any_input(
     kind: str, split_every: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,9 +117,7 @@ def test_build__in_waves_of_any_input(
     assert bits(built(KINDS[kind](), passes=2, split_every=split_every)) == whole
 
 
-@pytest.mark.parametrize("limit", [WAVE, waves.GRAPH_BLOCKS])
-@pytest.mark.parametrize("split_every", [2, 3, 16, 17])
-@pytest.mark.parametrize("kind", KINDS)
+@pairs(kind=list(KINDS), split_every=[2, 3, 16, 17], limit=[WAVE, waves.GRAPH_BLOCKS])
 def test_build__tasks_of_several_blocks_change_no_bit(
     kind: str, split_every: int, limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -273,6 +271,7 @@ class Deadly:
         return X[rows]
 
 
+@pytest.mark.nightly
 @pytest.mark.distributed
 def test_build__a_worker_killed_in_a_wave_changes_no_bit(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

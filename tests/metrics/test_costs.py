@@ -21,6 +21,7 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.metrics import costs as metrics
 from daskcoreset.metrics.costs import distortion, kmeans_cost, relative_error
 from daskcoreset.testing import CountingArray, CountingScheduler
+from tests.pairs import pairs
 
 
 def brute_cost(X: Any, centers: Any, u: Any = None) -> float:
@@ -71,9 +72,7 @@ def test_kmeans_cost__equals_scikit_learn(data: tuple[Any, Any, Any]) -> None:
     assert found == pytest.approx(model.inertia_, rel=1e-9)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("offset", [1e4, 1e6, 1e8])
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pairs(form=[np.asarray, sp.csr_array], offset=[1e4, 1e6, 1e8], dtype=[np.float32, np.float64])
 def test_kmeans_cost__large_common_offset(dtype: Any, offset: float, form: Any) -> None:
     # Spread 100 at 1e8, where float32 goes in steps of 8; spread 1 would be gone in the data.
     rng = np.random.default_rng(0)

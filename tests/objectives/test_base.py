@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pytest
 from sklearn.mixture import GaussianMixture
 
 from daskcoreset.core.blocks import Block
@@ -17,13 +16,17 @@ from daskcoreset.objectives import (
     Objective,
     QuantizationError,
 )
+from tests.pairs import each
 from tests.tools.heavy_tails import X
 
+if TYPE_CHECKING:
+    import pytest
 
-@pytest.mark.parametrize(
-    "name", ["centers", "kl", "mahalanobis", "mixture", "tied", "diag", "svm", "wide", "logistic"]
+
+@each(
+    weighted=[False, True],
+    name=["centers", "kl", "mahalanobis", "mixture", "tied", "diag", "svm", "wide", "logistic"],
 )
-@pytest.mark.parametrize("weighted", [False, True])
 def test_brackets__bound_every_row_there_may_be(
     name: str, weighted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

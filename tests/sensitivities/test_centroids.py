@@ -32,6 +32,7 @@ from daskcoreset.objectives import (
 from daskcoreset.sensitivities.base import SamplingDesign
 from daskcoreset.solvers import kmeans_numba
 from daskcoreset.solvers.divergences import KullbackLeibler, SquaredMahalanobis, resolve_divergence
+from tests.pairs import each
 
 RNG = np.random.default_rng(0)
 
@@ -400,8 +401,10 @@ def test_merge__adds_offsets_to_rows_of_cells(coreset: Coreset) -> None:
         far.merge(coreset, offsets=[2**62, 0])
 
 
-@pytest.mark.parametrize("divergence", ["kl", "itakura_saito", SquaredMahalanobis([1.0, 2.0, 3.0])])
-@pytest.mark.parametrize("strong", [False, True])
+@each(
+    strong=[False, True],
+    divergence=["kl", "itakura_saito", SquaredMahalanobis([1.0, 2.0, 3.0])],
+)
 def test_bregman__one_center_costs_the_same(divergence: Any, strong: bool) -> None:
     method: Any = (
         StrongBregman(4, divergence, **CENTROIDS)

@@ -24,6 +24,7 @@ from daskcoreset.sensitivities.kmeans import (
 )
 from daskcoreset.solvers.kmeans import Clusters, approach, assign
 from daskcoreset.testing import CountingArray, SensitivityContract, assert_mean, cut_rows, draw
+from tests.pairs import each
 
 
 def table(seed: int = 0) -> Clusters:
@@ -207,7 +208,7 @@ def test_long_blocks__costs_stay_unbiased(weighted: bool) -> None:
         return np.array([*found, weights.sum()])
 
     estimates = []
-    for seed in range(600):
+    for seed in range(200):
         drawn = draw(blocks, StrongKMeans(3), 60, seed=seed)
         estimates.append(costs(np.asarray(drawn.rows.points), drawn.weights))
 
@@ -307,8 +308,7 @@ def test_build__all_weight_on_one_row(method: Any) -> None:
     np.testing.assert_allclose(coreset.weights, [7.0])
 
 
-@pytest.mark.parametrize("n", [2_000, 20_000])  # seeds of all rows, and in rounds
-@pytest.mark.parametrize("construction", [StrongKMeans(5), MixtureCoreset(3)])
+@each(construction=[StrongKMeans(5), MixtureCoreset(3)], n=[2_000, 20_000])
 def test_build__rows_without_weight_may_hold_anything(construction: Any, n: int) -> None:
     """Squares of 1e200 overflow: such rows made every later seed the last row of a block."""
     rng = np.random.default_rng(0)

@@ -15,6 +15,7 @@ from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.objectives import LeastSquaresCost, LinearPredictor
 from daskcoreset.testing import SensitivityContract
+from tests.pairs import each
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(4000, 4)) * RNG.lognormal(size=(4000, 1)) + 3.0
@@ -107,8 +108,7 @@ MODES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("value", [1e160, 1e200])
+@each(value=[1e160, 1e200], mode=MODES)
 def test_build__refuses_a_y_whose_square_overflows(mode: dict[str, Any], value: float) -> None:
     y = np.where(np.arange(4000) == 1234, value, Y)
     rows, numbers = da.from_array(X, chunks=700), da.from_array(y, chunks=700)

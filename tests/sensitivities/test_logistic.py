@@ -94,6 +94,7 @@ def many_columns() -> tuple[Any, Any]:
     return rows, score > 0.3 * score.std()
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 def test_two_reads__costs_of_random_models_are_nearer_than_of_uniform_rows() -> None:
     """Rows in the order of their losses, an eighth of them by the bound, gave 0.8 of the error.
@@ -369,6 +370,7 @@ def test_final_scores__those_of_one_read_below_two_rows_for_every_column() -> No
     assert np.corrcoef(more, of_one)[0, 1] < 0.99
 
 
+@pytest.mark.nightly
 def test_two_reads__of_rows_that_a_plane_separates_are_better_than_one_and_uniform() -> None:
     """Rows near the plane of the pilot gave a plane of their own, and 1.3 times the excess."""
     rng = np.random.default_rng(0)

@@ -412,6 +412,7 @@ def test_adjust__likelihoods_of_fixed_mixtures_are_off_by_no_more_than_a_draw(
     assert (abs(off) < allowed + width).all(), f"{[*mixtures]}: {off / allowed}, {width / allowed}"
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 def test_build__few_rows_learn_from_all_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same rows with weights that were adjusted and without, 25 seeds, signed ranks.

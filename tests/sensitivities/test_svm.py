@@ -184,6 +184,7 @@ def test_build__sorted_by_class_reads_no_block_twice() -> None:
     assert coreset.provenance["blocks_read_again"] == 0
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("variant", "sampling"), [("systematic", "systematic"), ("paper", "multinomial")]
@@ -205,6 +206,7 @@ def test_cost__unbiased_for_any_classifier(variant: Any, sampling: Any) -> None:
     assert_mean(np.array(estimates), losses @ u)
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 def test_default__candidates_of_many_rows_bring_no_bias(monkeypatch: pytest.MonkeyPatch) -> None:
     """Mean errors of other classifiers, of 12 seeds: 1.5 % on average, and above 9 % for each of

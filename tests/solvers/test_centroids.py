@@ -9,6 +9,7 @@ from daskcoreset.solvers import centroids as solver
 from daskcoreset.solvers import kmeans_numba as loops
 from daskcoreset.solvers.centroids import centroids
 from daskcoreset.solvers.kmeans import nearest, solve
+from tests.pairs import each, pairs
 
 
 def _rows(kind: str, n: int = 1500) -> np.ndarray:
@@ -26,8 +27,7 @@ def _rows(kind: str, n: int = 1500) -> np.ndarray:
     return rng.normal(size=(n, 3)).astype(np.float32)
 
 
-@pytest.mark.parametrize("kind", ["plain", "offset", "wide", "one row", "repeated", "five far"])
-@pytest.mark.parametrize("count", [20, 100])
+@each(count=[20, 100], kind=["plain", "offset", "wide", "one row", "repeated", "five far"])
 def test_centroids__keep_weights_means_and_costs_of_one_center(kind: str, count: int) -> None:
     rows = _rows(kind)
     rng = np.random.default_rng(0)
@@ -73,9 +73,7 @@ def test_centroids__of_far_and_equal_rows() -> None:
     np.testing.assert_array_equal(np.unique(rows, axis=0), np.unique(found.points, axis=0))
 
 
-@pytest.mark.parametrize("count", [20, 150, 400])
-@pytest.mark.parametrize("n_clusters", [None, 5])
-@pytest.mark.parametrize("sparse", [False, True])
+@pairs(sparse=[False, True], n_clusters=[None, 5], count=[20, 150, 400])
 def test_centroids__of_rows_with_many_copies_are_those_of_distinct_ones(
     count: int, n_clusters: int | None, sparse: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,6 +17,7 @@ from daskcoreset.solvers import kmeans as module
 from daskcoreset.solvers.hartigan import hartigan
 from daskcoreset.solvers.hartigan_numba import movable_rows, move_rows
 from daskcoreset.solvers.kmeans import assign, lloyd_step, solve
+from tests.pairs import each
 from tests.tools import plain_loops
 from tests.tools.hostile import uneven_categories
 
@@ -67,8 +68,7 @@ def test_gains__are_differences_of_costs() -> None:
             assert gains[i, to] == pytest.approx(max(gain, 0.0), abs=1e-9 * before)
 
 
-@pytest.mark.parametrize("d", [1, 4, 7])
-@pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
+@each(share=[0.0, 0.4, 1.0], d=[1, 4, 7])
 def test_movable_rows__same_in_plain_numpy(share: float, d: int) -> None:
     for seed in range(5):
         state = state_of(seed, d=d)

@@ -30,6 +30,7 @@ from daskcoreset.solvers.kmeans import (
     solve,
 )
 from daskcoreset.solvers.kmeans_numba import kmeans_plus_plus
+from tests.pairs import each
 from tests.tools.plain_loops import use_plain_loops
 from tests.tools.stored_rows import X
 
@@ -63,8 +64,7 @@ def test_assign__nearest_of_all(
     np.testing.assert_allclose(distances, every.min(axis=1), rtol=1e-12)
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f8"])
-@pytest.mark.parametrize("n_features", [1, 4, 7, 20])
+@each(n_features=[1, 4, 7, 20], dtype=["f4", "f8"])
 def test_approach__bits_depend_on_row_and_center_alone(dtype: str, n_features: int) -> None:
     """Whatever centers stand beside one, and wherever in a tile of rows the row lies."""
     rng = np.random.default_rng(0)

@@ -12,6 +12,7 @@ from daskcoreset.solvers import kmeans_large as module
 from daskcoreset.solvers.hartigan import hartigan
 from daskcoreset.solvers.kmeans import lloyd_step, nearest
 from daskcoreset.solvers.kmeans_large import solve_by_faiss, solve_in_parts
+from tests.pairs import each
 from tests.solvers.test_hartigan import HOSTILE, categories, cost_of, rare_ones_together
 
 RNG = np.random.default_rng(0)
@@ -54,8 +55,7 @@ def _start(monkeypatch: pytest.MonkeyPatch, *given: Any) -> tuple[AnyArray, Floa
     return seen[0], seen[1], seen[2]
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-@pytest.mark.parametrize("n_clusters", [None, 4])  # all rows are solved, or some centroids
+@each(n_clusters=[None, 4], name=list(HOSTILE))
 def test_solve_in_parts__passes_never_add_cost(
     name: str, n_clusters: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,6 +22,7 @@ from daskcoreset.core.points import WeightedPoints, concatenate
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.testing.tools import CountingArray, cut_rows
+from tests.pairs import each, pairs
 from tests.tools.covers import check, distances, gonzalez, near_a_surface, one_pass
 from tests.tools.plain_loops import use_plain_loops
 from tests.tools.strategies import chunks_of, dask_arrays, matrices
@@ -53,10 +54,12 @@ def test_cover__keeps_its_promise_on_any_input(
     check(found, points_as_read(held))
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("cells", CELLS)
-@pytest.mark.parametrize("chunks", [1000, 70])
-@pytest.mark.parametrize("kind", ["surface", "binary", "duplicates", "one row", "wide"])
+@pairs(
+    kind=["surface", "binary", "duplicates", "one row", "wide"],
+    chunks=[1000, 70],
+    cells=CELLS,
+    strategy=STRATEGIES,
+)
 def test_cover__beside_given_rows(strategy: Any, cells: Any, chunks: int, kind: str) -> None:
     rng = np.random.default_rng(0)
     X = {
@@ -117,8 +120,7 @@ def test_cover__of_weighted_duplicates_under_an_offset(
     check(found, X, u)
 
 
-@pytest.mark.parametrize("n_blocks", [8, 40])
-@pytest.mark.parametrize("cells", CELLS)
+@each(cells=CELLS, n_blocks=[8, 40])
 def test_cover__through_a_tree_has_as_many_core_points_as_one_pass(
     cells: Any, n_blocks: int
 ) -> None:
@@ -263,8 +265,7 @@ def test_cover__refuses_other_arguments() -> None:
             cover(few(), **options)
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("max_points", [10, 60, 75])
+@each(max_points=[10, 60, 75], strategy=STRATEGIES)
 def test_cover__that_needs_too_many_says_what_to_try(strategy: Any, max_points: int) -> None:
     needed = len(cover(few(), 0.2, strategy=strategy))
     assert needed > 75

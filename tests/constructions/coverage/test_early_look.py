@@ -21,6 +21,7 @@ from daskcoreset.core.errors import InvalidInputError, OutOfTimeError
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.testing.tools import CountingArray
+from tests.pairs import each
 
 BALLS = Metric(boxes=False)
 
@@ -223,8 +224,7 @@ def _far_rows(n: int) -> FloatArray:
     return X
 
 
-@pytest.mark.parametrize("bounded", [False, True])
-@pytest.mark.parametrize("kind", ["cauchy", "far rows", "log-normal", "normal"])
+@each(kind=["cauchy", "far rows", "log-normal", "normal"], bounded=[False, True])
 def test_build__names_a_diameter_that_does_for_all_rows(
     kind: str, bounded: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ from daskcoreset.constructions.coverage import cover
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.testing.tools import CountingArray, cut_rows
+from tests.pairs import pairs
 from tests.tools.covers import check, distances, gonzalez, near_a_surface
 from tests.tools.strategies import chunks_of
 
@@ -86,10 +87,7 @@ def test_cover__of_so_many_points_bounds_the_least_diameter(
     assert found.diameter <= 4.5 * least
 
 
-@pytest.mark.nightly_beyond(3)
-@pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("cells", CELLS)
-@pytest.mark.parametrize("chunks", [2000, 90])
+@pairs(chunks=[2000, 90], cells=CELLS, strategy=STRATEGIES)
 def test_cover__of_so_many_points_is_near_that_of_gonzalez(
     strategy: Any, cells: Any, chunks: int
 ) -> None:

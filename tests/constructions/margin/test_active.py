@@ -18,6 +18,7 @@ from daskcoreset.constructions.margin.labels import Phase
 from daskcoreset.constructions.margin.query_strategy import verification_length
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.solvers.hard_margin import hard_margin, hard_margin_bias
+from tests.pairs import each, pairs
 from tests.tools.active_pools import W, above, looked_up, same, separable
 
 
@@ -29,9 +30,7 @@ def circle(n: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     return np.stack([np.cos(angle), np.sin(angle)], axis=1), y
 
 
-@pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("batch", [1, 4])
-@pytest.mark.parametrize("strategy", ["pool", "stream"])
+@pairs(strategy=["pool", "stream"], batch=[1, 4], intercept=[True, False])
 def test_active__finds_nearly_the_largest_margin_with_few_labels(
     intercept: bool, batch: int, strategy: Any
 ) -> None:
@@ -418,10 +417,7 @@ def _hostile(kind: str) -> tuple[Any, Any]:
     return X, y
 
 
-@pytest.mark.parametrize("batch", [1, 5])
-@pytest.mark.parametrize(
-    "kind", ["duplicates", "five rows", "one column", "sorted", "noise", "constant"]
-)
+@each(kind=["duplicates", "five rows", "one column", "sorted", "noise", "constant"], batch=[1, 5])
 def test_cover__hostile_pools_end_within_the_labels_allowed(kind: str, batch: int) -> None:
     X, y = _hostile(kind)
     learner = cover(y, C=1.0, max_labels=60, batch=batch, error=0.1)

@@ -22,6 +22,7 @@ from daskcoreset.constructions.margin.structured import StructuredMargin, struct
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.estimators import StructuredMaxMargin
 from daskcoreset.inputs.blocks import row_blocks
+from tests.pairs import each
 from tests.tools.structured_problems import Array, Ordinal, classes_of, planted
 
 
@@ -63,8 +64,7 @@ def multiclass(X: Any, y: Any, chunks: int | None = None, **options: Any) -> Str
     return StructuredMaxMargin("multiclass", **{"on_inseparable": "raise", **options}).fit(X, y)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 3, 4])
-@pytest.mark.parametrize("intercept", [False, True])
+@each(intercept=[False, True], seed=[0, 1, 3, 4])
 def test_multiclass__reaches_the_margin_of_a_general_solver(seed: int, intercept: bool) -> None:
     X, y = classes_of(30, 3, 3, seed)
     X = X + 50.0 * intercept

@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.estimators import AVMClassifier, CSVRGClassifier, ODMClassifier
+from tests.pairs import each
 from tests.tools.kernel_rows import CLASSES, ROWS, chunked
 
 # The certificate of "csvrg" is rarely below its tolerance, and fits say so.
@@ -33,8 +34,7 @@ def name_of(model: Any) -> str:
     return f"{type(model).__name__}-{getattr(model, 'solver', '')}"
 
 
-@pytest.mark.parametrize("model", MODELS, ids=name_of)
-@pytest.mark.parametrize("y", [TWO_CLASSES, CLASSES], ids=["two", "three"])
+@each(y={"two": TWO_CLASSES, "three": CLASSES}, model=MODELS)
 def test_fit__accurate_with_few_core_points(model: Any, y: AnyArray) -> None:
     model = clone(model).fit(ROWS, y)
     assert model.score(ROWS, y) > (0.93 if y is TWO_CLASSES else 0.85)

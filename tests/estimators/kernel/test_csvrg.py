@@ -35,6 +35,7 @@ from daskcoreset.estimators.kernel.losses import resolve_loss
 from daskcoreset.estimators.kernel.rows import quotas_of, sample_classes, training_rows
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.testing import CountingArray, CountingScheduler, shared_pool
+from tests.pairs import each, pairs
 from tests.tools.kernel_rows import CLASSES, ROWS, chunked, labelled
 
 # The certificate of "csvrg" is rarely below its tolerance, and fits say so.
@@ -56,8 +57,7 @@ TWO_CLASSES = np.where(CLASSES == "in", "in", "out")
 # --- what it finds -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("loss", ["odm", "squared_hinge", "hinge"])
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+@each(kernel=["rbf", "laplacian"], loss=["odm", "squared_hinge", "hinge"])
 def test_solvers__agree_where_every_row_is_a_core_point(loss: Any, kernel: str) -> None:
     few, labels = ROWS[:200], TWO_CLASSES[:200]
     options: dict[str, Any] = {"kernel": kernel, "gamma": 5.0, "lam": 10.0, "random_state": 0}
@@ -135,11 +135,14 @@ def test_fit__weights_out_of_core_are_repeated_rows() -> None:
 @pytest.mark.parametrize(
     "model",
     [
-        MODELS[1],
-        clone(MODELS[0]).set_params(size=400),
-        clone(MODELS[0]).set_params(diameter=0.2, max_points=None),
+        pytest.param(MODELS[1], id="csvrg", marks=pytest.mark.nightly),
+        pytest.param(clone(MODELS[0]).set_params(size=400), id="drawn rows"),
+        pytest.param(
+            clone(MODELS[0]).set_params(diameter=0.2, max_points=None),
+            id="cover",
+            marks=pytest.mark.nightly,
+        ),
     ],
-    ids=["csvrg", "drawn rows", "cover"],
 )
 def test_fit__same_bits_on_processes_and_a_cluster(model: Any, cluster: Any) -> None:
     from distributed import Client
@@ -387,9 +390,11 @@ def test_fit__covers_tell_a_rare_class(strategy: str) -> None:
     assert cdist(X[:4000], model.core_points_).min(axis=1).max() <= model.diameter_ / 2
 
 
-@pytest.mark.parametrize("strategy", ["online", "farthest"])
-@pytest.mark.parametrize("chunks", [600, 90])
-@pytest.mark.parametrize("kind", ["rare", "duplicates", "sorted", "constant", "wide"])
+@pairs(
+    kind=["rare", "duplicates", "sorted", "constant", "wide"],
+    chunks=[600, 90],
+    strategy=["online", "farthest"],
+)
 def test_fit__covers_beside_drawn_rows_keep_their_promise(
     strategy: Any, chunks: int, kind: str
 ) -> None:

@@ -13,6 +13,7 @@ from daskcoreset.estimators.kernel.kernels import Isotropic, KernelMap
 from daskcoreset.estimators.kernel.losses import LOSSES, MarginLoss
 from daskcoreset.estimators.kernel.newton import solve_exact
 from daskcoreset.estimators.kernel.rows import KernelProblem, TrainingRows
+from tests.pairs import each
 from tests.tools.kernel_problems import objective, problem
 
 X, Y, U = problem()
@@ -21,8 +22,7 @@ CORE = KernelMap(Isotropic("rbf", 5.0), X[:40])
 SMOOTH = [LOSSES["odm"], LOSSES["squared_hinge"]]
 
 
-@pytest.mark.parametrize("loss", SMOOTH, ids=lambda loss: loss.name)
-@pytest.mark.parametrize("levels", [False, True])
+@each(levels=[False, True], loss=SMOOTH)
 def test_solve__least_objective(
     loss: MarginLoss, levels: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -43,8 +43,7 @@ def test_solve__least_objective(
     assert rows.reads > 1
 
 
-@pytest.mark.parametrize("loss", SMOOTH, ids=lambda loss: loss.name)
-@pytest.mark.parametrize("offset", [0.0, 1e6])
+@each(offset=[0.0, 1e6], loss=SMOOTH)
 def test_solve_exact__rows_in_memory_are_read_once(loss: MarginLoss, offset: float) -> None:
     # Kernel values are held, and a read in float64 says that they are near the least objective.
     points, labels, weights = problem(4_000, seed=1)

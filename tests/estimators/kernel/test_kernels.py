@@ -16,6 +16,7 @@ from daskcoreset.estimators.kernel.kernels import (
     resolve_gamma,
     resolve_kernel,
 )
+from tests.pairs import pairs
 from tests.tools.kernel_problems import X
 
 
@@ -23,9 +24,7 @@ def cauchy(squares: FloatArray) -> FloatArray:
     return np.asarray(1.0 / (1.0 + squares))
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian", cauchy])
-@pytest.mark.parametrize("offset", [0.0, 1e6])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pairs(dtype=[np.float32, np.float64], offset=[0.0, 1e6], kernel=["rbf", "laplacian", cauchy])
 def test_tiles__kernel_of_plain_distances(kernel: Any, offset: float, dtype: Any) -> None:
     rows = (np.random.default_rng(0).normal(size=(700, 3)) * 2 + offset).astype(dtype)
     core = KernelMap(resolve_kernel(kernel, 0.7), rows[::20].astype(np.float64))

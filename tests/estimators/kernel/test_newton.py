@@ -20,6 +20,7 @@ from daskcoreset.estimators.kernel.odm import solve_dual
 from daskcoreset.estimators.kernel.rows import KernelProblem, TrainingRows
 from daskcoreset.estimators.kernel.sgd import solve_csvrg
 from daskcoreset.inputs.blocks import row_blocks
+from tests.pairs import each, pairs
 from tests.tools.kernel_problems import U, X, Y, objective, problem, rows
 
 ODM = resolve_loss("odm", theta=0.3, mu=0.5)
@@ -40,8 +41,7 @@ def test_solve_exact__no_pilots_where_it_begins_with_coefficients(
     assert found.objectives[0] < 10.0
 
 
-@pytest.mark.parametrize("lam", [0.3, 30.0, 3000.0])
-@pytest.mark.parametrize("loss", SMOOTH, ids=lambda loss: str(loss.name))
+@each(loss=SMOOTH, lam=[0.3, 30.0, 3000.0])
 def test_solve_exact__as_a_general_minimiser(loss: MarginLoss, lam: float) -> None:
     data = rows()
     found = solve_exact(KernelProblem(data, CORE, loss, lam), beta=np.zeros((40, 1)), tol=1e-10)
@@ -141,9 +141,7 @@ def test_all_solvers__same_optimum_with_every_row_a_core_point(loss: MarginLoss)
     assert noisy.objectives[0] >= dual.objectives[0] - dual.gaps[0]
 
 
-@pytest.mark.parametrize("tol", [1e-2, 1e-4])
-@pytest.mark.parametrize("lam", [0.3, 30.0, 3000.0])
-@pytest.mark.parametrize("loss", SMOOTH, ids=lambda loss: str(loss.name))
+@pairs(loss=SMOOTH, lam=[0.3, 30.0, 3000.0], tol=[1e-2, 1e-4])
 def test_solve_exact__stops_where_a_step_would_gain_little(
     loss: MarginLoss, lam: float, tol: float
 ) -> None:

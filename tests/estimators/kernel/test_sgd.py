@@ -20,13 +20,16 @@ from daskcoreset.estimators.kernel.sgd import (
     solve_avm,
     solve_csvrg,
 )
-from tests.tools.kernel_problems import ALL_LOSSES, U, X, Y, name_of, objective, rows
+from tests.pairs import each, pairs
+from tests.tools.kernel_problems import ALL_LOSSES, U, X, Y, objective, rows
 from tests.tools.plain_loops import use_plain_loops
 
 
-@pytest.mark.parametrize("loss", [loss for loss in ALL_LOSSES if not loss.width], ids=name_of)
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
-@pytest.mark.parametrize("lam", [0.3, 20.0])
+@pairs(
+    lam=[0.3, 20.0],
+    kernel=["rbf", "laplacian"],
+    loss=[loss for loss in ALL_LOSSES if not loss.width],
+)
 def test_approximation_bound__holds_for_every_row(
     loss: MarginLoss, kernel: str, lam: float
 ) -> None:
@@ -95,8 +98,7 @@ def test_solve_csvrg__converges_linearly(stand_ins: Any) -> None:
         assert norms[epoch + 1] < 0.5 * norms[epoch]
 
 
-@pytest.mark.parametrize("option", ["I", "II"])
-@pytest.mark.parametrize("loss", ALL, ids=lambda loss: str(loss.name))
+@each(loss=ALL, option=["I", "II"])
 def test_solve_csvrg__near_the_exact_solution(loss: MarginLoss, option: Any) -> None:
     core = KernelMap(Isotropic("rbf", 2.0), X[:150])
     start = np.zeros((150, 1))
@@ -108,8 +110,7 @@ def test_solve_csvrg__near_the_exact_solution(loss: MarginLoss, option: Any) -> 
     assert found.objectives[0] == pytest.approx(objective(found.beta[:, 0], core, loss, 20.0))
 
 
-@pytest.mark.parametrize("loss", ALL, ids=lambda loss: str(loss.name))
-@pytest.mark.parametrize("lam", [4.0, 400.0])
+@each(lam=[4.0, 400.0], loss=ALL)
 def test_solve_csvrg__converged_says_how_far_from_the_least_objective(
     loss: MarginLoss, lam: float
 ) -> None:

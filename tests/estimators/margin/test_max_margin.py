@@ -19,6 +19,7 @@ from daskcoreset.core.typing import FloatArray
 from daskcoreset.estimators.margin.max_margin import MaxMarginClassifier, OutlierMaxMarginClassifier
 from daskcoreset.solvers.hard_margin import hard_margin, hard_margin_bias
 from daskcoreset.testing.tools import CountingScheduler
+from tests.pairs import each
 from tests.tools.margins import separable
 
 
@@ -61,8 +62,7 @@ def test_fit__out_of_core_is_certified_and_lazy() -> None:
     assert (again.predict(X) == names).all()
 
 
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-@pytest.mark.parametrize("lazy", [False, True])
+@each(lazy=[False, True], kernel=["linear", "rbf"])
 def test_fit__several_classes(kernel: str, lazy: bool) -> None:
     rng = np.random.default_rng(2)
     y = rng.integers(0, 4, 400)

@@ -28,6 +28,7 @@ from daskcoreset.solvers.mixture.model import (
     responsibilities,
     score_samples,
 )
+from tests.pairs import each
 from tests.tools.gaussian_mixtures import (
     assert_same_mixture,
     blobs,
@@ -490,8 +491,7 @@ def test_fit_mixture__names_the_row_as_it_was_given() -> None:
         fit_mixture(X, [0.0, 1.0, 1.0])
 
 
-@pytest.mark.parametrize("distinct", [1, 2, 4])
-@pytest.mark.parametrize("init_params", ["kmeans", "random", "k-means++", "random_from_data"])
+@each(init_params=["kmeans", "random", "k-means++", "random_from_data"], distinct=[1, 2, 4])
 def test_fit_mixture__refuses_more_components_than_distinct_rows(
     distinct: int, init_params: Any
 ) -> None:
