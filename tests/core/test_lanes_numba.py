@@ -71,6 +71,7 @@ def test_lanes__are_those_of_64_bytes() -> None:
     assert width_of(np.empty(0, np.float64)) == 8
 
 
+@pytest.mark.nightly
 @given(some_rows(), st.integers(1, 10), st.booleans(), st.integers(0, 2**32 - 1))
 def test_nearest_center__is_the_first_of_the_nearest(
     points: AnyArray, k: int, narrow: bool, seed: int
@@ -94,6 +95,7 @@ def test_nearest_center__is_the_first_of_the_nearest(
     assert_array_equal(distances, np.where(nearer, exact.min(axis=1), before))
 
 
+@pytest.mark.nightly
 @given(some_rows(), st.integers(0, 2**32 - 1))
 def test_nearest_center__adds_squares_in_the_dtype_of_the_centers(
     points: AnyArray, seed: int
@@ -111,6 +113,7 @@ def test_nearest_center__adds_squares_in_the_dtype_of_the_centers(
     np.testing.assert_allclose(distances[0], float(exact), rtol=1e-5, atol=1e-9)
 
 
+@pytest.mark.nightly
 def test_nearest_center__rows_that_are_no_numbers_stay_where_they_are() -> None:
     """As in a loop that asks whether a distance is smaller."""
     points = np.zeros((40, 5))
@@ -121,6 +124,7 @@ def test_nearest_center__rows_that_are_no_numbers_stay_where_they_are() -> None:
     assert set(np.flatnonzero(np.isinf(distances))) == {7, 20}
 
 
+@pytest.mark.nightly
 @given(some_rows(), st.sampled_from(["whole", "ones", "apart"]), st.data())
 def test_sums_of_gaps__are_those_of_all_rows_and_columns(
     points: AnyArray, kind: str, data: st.DataObject
@@ -145,6 +149,7 @@ def test_sums_of_gaps__are_those_of_all_rows_and_columns(
     assert_array_equal(points, before)
 
 
+@pytest.mark.nightly
 @given(some_rows(), st.integers(0, 2**32 - 1))
 def test_column_moments__of_weights_of_one_have_the_bits_of_other_weights(
     points: AnyArray, seed: int
@@ -159,6 +164,7 @@ def test_column_moments__of_weights_of_one_have_the_bits_of_other_weights(
     assert_array_equal(2.0 * m2, other_m2)
 
 
+@pytest.mark.nightly
 @given(some_rows(), st.integers(0, 2**32 - 1))
 def test_squared_distances__of_a_row_are_the_same_wherever_it_stands(
     points: AnyArray, seed: int
@@ -191,6 +197,7 @@ def products_with(  # noqa: PLR0917 - numba takes arguments by position
     lanes.sum_products(points, (a, b, c, e), center, vector, out, place)
 
 
+@pytest.mark.nightly
 @given(some_rows(), st.integers(0, 2**32 - 1))
 def test_sum_products__of_any_rows_and_columns(points: AnyArray, seed: int) -> None:
     """Numbers of few digits have exact sums; what lies beside them in `out` stays."""
@@ -206,6 +213,7 @@ def test_sum_products__of_any_rows_and_columns(points: AnyArray, seed: int) -> N
     assert_array_equal(out, expected)
 
 
+@pytest.mark.nightly
 @given(some_rows(), st.integers(0, 2**32 - 1))
 def test_column_moments__whatever_the_layout(points: AnyArray, seed: int) -> None:
     """Rows of another layout give the same bits, by a loop of their own."""
@@ -264,6 +272,7 @@ print("done")
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is guarded by calls of Linux")
 @pytest.mark.parametrize("control", [False, True])
 def test_loops__read_nothing_behind_an_array(control: bool) -> None:
@@ -294,6 +303,7 @@ def along_row(  # noqa: PLR0917 - numba takes arguments by position
             lanes.subtract_from_row(source, i, center, beside, factor, target, i)
 
 
+@pytest.mark.nightly
 @given(some_rows(), st.booleans(), st.integers(0, 2**32 - 1))
 def test_rows__less_a_center_and_added(points: AnyArray, is_sum: bool, seed: int) -> None:
     """Numbers of few digits have exact products; what is beside a row stays as it is."""
@@ -324,6 +334,7 @@ def all_products(
                 lanes.products(left, i, right, k, terms, out)
 
 
+@pytest.mark.nightly
 @given(st.integers(1, 3), st.integers(1, 3), st.integers(0, 40), st.booleans(), st.data())
 def test_products__of_the_first_terms(
     rows: int, columns: int, terms: int, is_turned: bool, data: st.DataObject

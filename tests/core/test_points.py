@@ -189,28 +189,6 @@ def test_equals__sees_any_difference(change: dict[str, Any]) -> None:
     assert WeightedPoints.equals(coreset, other) is (change.keys() == {"provenance"})
 
 
-@pytest.mark.parametrize(
-    ("others", "message"),
-    [
-        ([], "parts is empty"),
-        ([make_coreset(), Coreset(rows(d=2), np.ones(4), np.arange(4))], r"features: \[2, 3\]"),
-        ([make_coreset(), make_coreset(sparse=True)], r"storage: \['dense', 'sparse'\]"),
-        ([make_coreset(), make_coreset(labels=TEXT)], r"kinds of labels: \['U', 'none'\]"),
-        (
-            [make_coreset(labels=np.arange(4)), make_coreset(labels=TEXT)],
-            r"kinds of labels: \['U', 'i'\]",
-        ),
-    ],
-    ids=["none", "features", "storage", "labels", "kinds"],
-)
-def test_concatenate__refuses_parts_that_do_not_fit(others: list[Coreset], message: str) -> None:
-    with pytest.raises(InvalidInputError, match=message):
-        concatenate(others)
-    if others:
-        with pytest.raises(InvalidInputError, match=message):
-            others[0].merge(*others[1:])
-
-
 SMALL = arrays(
     np.float64, st.tuples(st.integers(1, 12), st.integers(1, 4)), elements=st.integers(-1, 1)
 )

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import dask
-import dask.array as da
 import numpy as np
 import pytest
 import scipy.stats
 
 from daskcoreset import datasets
-from daskcoreset.core.errors import InvalidInputError
 
-Arrays = tuple[da.Array, ...]
-Make = Callable[..., Arrays]
 ALARM = 1e-6  # false-alarm rate of every statistical test here; the seeds are fixed besides
 
 
@@ -58,19 +52,6 @@ def test_giants__each_holds_its_share_of_what_is_left() -> None:
     shares = squares / squares.cumsum()
     np.testing.assert_allclose(shares[-5:], 0.9, atol=0.02)
     assert squares[-6] < 100
-
-
-@pytest.mark.parametrize(
-    ("make", "options", "message"),
-    [
-        (datasets.make_hidden, {"hidden_rows": 30}, "n must be at least n_hidden"),
-        (datasets.make_giants, {"n_giants": 250}, "n_giants must be below n=250"),
-        (datasets.make_giants, {"share": 1.0}, "share must be below 1"),
-    ],
-)
-def test_hard__bad_arguments(make: Make, options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidInputError, match=message):
-        make(250, 4, **options)
 
 
 def test_geometric__every_cluster_contributes_alike() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import math
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +17,7 @@ from hypothesis import strategies as st
 
 from daskcoreset import datasets
 from daskcoreset.core import random as randomness
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.datasets import lazy
 from daskcoreset.testing import shared_pool
 
@@ -183,38 +182,6 @@ def test_chunks__auto_means_about_16_mib() -> None:
 
 
 # Arguments
-
-
-@pytest.mark.parametrize(
-    ("make", "options", "error", "message"),
-    [
-        ("mixture", {"chunks": 0}, InvalidInputError, "chunks must be at least 1, got 0"),
-        ("mixture", {"chunks": "big"}, InvalidInputError, "chunks must be 'auto' or a number"),
-        ("mixture", {"chunks": 1.5}, InvalidTypeError, "chunks must be an integer, got 1.5"),
-        ("mixture", {"chunks": True}, InvalidTypeError, "chunks must be an integer, got True"),
-        ("mixture", {"dtype": "int32"}, InvalidInputError, "dtype must be float32 or float64"),
-        ("mixture", {"dtype": "no such"}, InvalidTypeError, "dtype must name a dtype"),
-        ("mixture", {"n_clusters": 0}, InvalidInputError, "n_clusters must be at least 1"),
-        ("mixture", {"imbalance": 0.5}, InvalidInputError, r"imbalance must be .* \[1, inf\]"),
-        ("mixture", {"spread": -1}, InvalidInputError, "spread must be a finite number"),
-        ("mixture", {"spread": "wide"}, InvalidTypeError, "spread must be a number, got 'wide'"),
-        ("mixture", {"offset": math.nan}, InvalidInputError, "offset must be a finite number"),
-        ("mixture", {"outliers": 1.5}, InvalidInputError, r"outliers must be .* \[0, 1\]"),
-        ("mixture", {"dof": 0.5}, InvalidInputError, r"dof must be .* \[1, inf\]"),
-        ("mixture", {"random_state": -1}, InvalidInputError, "random_state must"),
-        ("near-mean", {"n_clusters": 11}, InvalidInputError, "n_clusters must exceed n_near=10"),
-        ("near-mean", {"near_share": 2}, InvalidInputError, r"near_share must be .* \[0, 1\]"),
-        ("geometric", {"ratio": 0.9}, InvalidInputError, "ratio must be"),
-        ("geometric", {"growth": 0.9}, InvalidInputError, "growth must be"),
-        ("benchmark", {"beta": 0.5}, InvalidInputError, "beta must be"),
-        ("svm-pathological", {"gap": -0.1}, InvalidInputError, "gap must be"),
-    ],
-)
-def test_arguments__bad_ones_are_named(
-    make: str, options: dict[str, Any], error: type[Exception], message: str
-) -> None:
-    with pytest.raises(error, match=message):
-        ALL[make](**options)
 
 
 @pytest.mark.parametrize("n", [0, -3])

@@ -31,7 +31,7 @@ from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.metrics.costs import kmeans_cost
 from daskcoreset.sensitivities import Lightweight, StrongKMeans
 from daskcoreset.testing import CountingScheduler
-from tests.pairs import each, pairs
+from tests.pairs import pairs
 from tests.tools.hostile import uneven_categories
 
 K = 5
@@ -387,70 +387,6 @@ def test_fit__too_few_rows_in_the_coreset() -> None:
     rows = np.r_[np.zeros((1000, 2)), np.arange(6.0).reshape(3, 2)]
     with pytest.warns(ConvergenceWarning, match=r"rows of coreset_ .* Raise size"):
         CoresetKMeans(8, size=8, method="uniform", random_state=0).fit(rows)
-
-
-BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "k": ({"n_clusters": 0}, "n_clusters"),
-    "size": ({"size": "big"}, "size"),
-    "method": ({"method": "nonsense"}, "nonsense"),
-    "method object": ({"method": KMeans()}, "method"),
-    "sampling": ({"sampling": "all"}, "sampling"),
-    "passes": ({"passes": 3}, "passes"),
-    "init": ({"init": "middle"}, "init"),
-    "init shape": ({"init": np.ones((2, 2))}, r"initial centers \(2, 2\)"),
-    "n_init": ({"n_init": 0}, "n_init"),
-    "max_iter": ({"max_iter": 0}, "max_iter"),
-    "tol": ({"tol": -1.0}, "tol"),
-    "random_state": ({"random_state": "seed"}, "random_state"),
-}
-
-
-@each(lazy=[False, True], name=list(BAD))
-def test_fit__bad_parameters_are_refused_before_reading(name: str, lazy: bool) -> None:
-    options, message = BAD[name]
-    scheduler = CountingScheduler()
-    with (
-        dask.config.set(scheduler=scheduler),
-        pytest.raises((ValueError, TypeError), match=message),
-    ):
-        small(**options).fit(da.from_array(X, chunks=1000) if lazy else X)
-    assert scheduler.calls == 0
-
-
-def test_fit__bad_data() -> None:
-    bad = X.copy()
-    bad[1234, 1] = np.inf
-    with pytest.raises(ValueError, match="infinity"):
-        small().fit(bad)
-    with pytest.raises(InvalidInputError, match="at row 1234"):
-        small().fit(da.from_array(bad, chunks=1000))
-    with pytest.raises(ValueError, match="zero"):
-        small().fit(X, sample_weight=np.zeros(len(X)))
-    with pytest.raises(ValueError, match=r"sample_weight is .* at row"):
-        small().fit(X, sample_weight=-WEIGHTS)
-    with pytest.raises(TypeError, match="dict"):
-        small().fit({"a": 1})
-    with pytest.raises(ValueError, match="no file"):
-        small().fit("nowhere.zarr")
-
-
-def test_predict__bad_data() -> None:
-    lazy = da.from_array(X, chunks=1000)
-    for call in (small().predict, small().transform, small().score):
-        with pytest.raises(NotFittedError):
-            call(lazy)
-    model = small().fit(X)
-    for call in (model.predict, model.transform, model.score):
-        with pytest.raises(ValueError, match="X has 2 features, but CoresetKMeans is expecting 3"):
-            call(lazy[:, :2])
-        with pytest.raises(ValueError, match="X has 2 features, but CoresetKMeans is expecting 3"):
-            call(X[:, :2])
-    bad = X.copy()
-    bad[1234, 1] = np.nan
-    with pytest.raises(InvalidInputError, match="at row 1234"):
-        model.predict(da.from_array(bad, chunks=1000)).compute()
-    with pytest.raises(InvalidInputError, match="at row 1234"):
-        model.score(da.from_array(bad, chunks=1000))
 
 
 # --- rows that are dropped, and what is read when asked for ----------------------------------

@@ -11,14 +11,13 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression, SGDClassifier
-from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from daskcoreset.build import build
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.estimators import CoresetLogisticRegression, CoresetSVC, LinearSVM
 from daskcoreset.metrics.costs import svm_cost
 from daskcoreset.objectives import QuantizationError
@@ -132,25 +131,6 @@ def test_fit__objects_keep_their_class() -> None:
     model = CoresetSVC(size=200, random_state=0).fit(X, named)
     assert model.classes_.dtype == object
     assert set(model.predict(X)) == {"no", "7"}
-
-
-def test_fit__bad_input() -> None:
-    with pytest.raises(InvalidInputError, match="requires y to be passed"):
-        CoresetSVC().fit(da.from_array(X), None)
-    with pytest.raises(InvalidInputError, match=r"one class only, \[1\.0\]"):
-        CoresetSVC(size=100).fit(X, np.ones(6000))
-    with pytest.raises(InvalidInputError, match=r"one class only, \['no'\]"):
-        CoresetSVC().fit(X[:50], np.full(50, "no"))
-    with pytest.raises(InvalidTypeError, match="takes no sample_weight"):
-        CoresetSVC(estimator=KNeighborsClassifier()).fit(X, Y)
-    with pytest.raises(InvalidInputError, match="not among classes"):
-        CoresetSVC().partial_fit(X, Y, classes=["no", "maybe"])
-    with pytest.raises(InvalidInputError, match="one class only"):
-        CoresetSVC().partial_fit(X[:5], np.ones(5))
-    with pytest.raises(ValueError, match="'C' parameter"):
-        CoresetSVC(C=0.0).fit(X, Y)
-    with pytest.raises(InvalidInputError, match="1 class of positive weight"):
-        LinearSVM().fit(X, Y, (Y == "no").astype(float))
 
 
 # --- parameters and attributes of scikit-learn's own ----------------------------------------------

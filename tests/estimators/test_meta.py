@@ -20,7 +20,6 @@ from sklearn.cluster import DBSCAN, KMeans, MiniBatchKMeans
 from sklearn.datasets import make_classification
 from sklearn.decomposition import PCA
 from sklearn.ensemble import IsolationForest, RandomForestClassifier
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV
@@ -323,50 +322,6 @@ def test_random_state__seeds_what_is_inside() -> None:
 def test_fit__estimator_without_weights(estimator: Any) -> None:
     with pytest.raises(InvalidTypeError, match="takes no sample_weight"):
         small(estimator).fit(X, Y)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"size": 0}, {"size": "auto"}, {"method": "nonsense"}, {"sampling": 1}, {"passes": 0}],
-)
-def test_fit__bad_parameters(options: dict[str, Any]) -> None:
-    with pytest.raises((ValueError, TypeError), match=next(iter(options))):
-        small(Ridge(), **options).fit(X, TARGET)
-
-
-def test_fit__bad_data() -> None:
-    with pytest.raises(ValueError, match="requires y"):
-        small(Ridge()).fit(X)
-    with pytest.raises(ValueError, match="requires y"):
-        small(Ridge()).fit(lazily(X))
-    with pytest.raises(ValueError, match="estimator"):
-        small("ridge").fit(X, TARGET)
-    with pytest.raises(ValueError, match="Unknown label type"):
-        small(LogisticRegression()).fit(X, TARGET)
-    with pytest.raises(ValueError, match=r"1d array|1 dimension"):
-        small(Ridge()).fit(X, np.c_[TARGET, TARGET])
-    with pytest.raises(InvalidInputError, match="entries but X has"):
-        small(Ridge()).fit(lazily(X), lazily(TARGET[1:]))
-
-
-def test_score__bad_data() -> None:
-    model = small(LogisticRegression())
-    with pytest.raises(NotFittedError):
-        model.predict(X)
-    with pytest.raises(NotFittedError):
-        model.score(lazily(X), lazily(Y))
-    model.fit(X, Y)
-    with pytest.raises(InvalidInputError, match="y is missing"):
-        model.score(lazily(X))
-    with pytest.raises(ValueError, match="X has 2 features"):
-        model.score(lazily(X)[:, :2], lazily(Y))
-    bad = X.copy()
-    bad[1234, 1] = np.nan
-    with pytest.raises(InvalidInputError, match="at row 1234"):
-        model.score(lazily(bad), lazily(Y))
-    empty = lazily(X)[lazily(Y) > 5]
-    with pytest.raises(InvalidInputError, match="no rows"):
-        model.score(empty, lazily(Y)[lazily(Y) > 5])
 
 
 def test_attributes__of_the_inner_estimator() -> None:

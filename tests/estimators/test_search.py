@@ -73,6 +73,7 @@ def make_classes() -> tuple[Any, Any]:
     return X, np.where(y, "yes", "no")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("model", [CoresetLogisticRegression(), CoresetSVC(size=600)])
 def test_search__chooses_a_penalty_by_folds(model: Any) -> None:
     X, y = make_classes()
@@ -89,6 +90,7 @@ def test_search__chooses_a_penalty_by_folds(model: Any) -> None:
     np.testing.assert_array_equal(found.scores, again.scores)
 
 
+@pytest.mark.nightly
 def test_search__honours_weights_in_scores() -> None:
     # Two groups that want opposite signs: by rows the first is larger, by weight the second.
     rng = np.random.default_rng(0)
@@ -106,6 +108,7 @@ def test_search__honours_weights_in_scores() -> None:
     assert found.scores[0] > 0.9
 
 
+@pytest.mark.nightly
 def test_search__reads_the_data_once_for_all_candidates() -> None:
     rows = CountingArray(make_clusters())
     X = da.concatenate(
@@ -121,6 +124,7 @@ def test_search__reads_the_data_once_for_all_candidates() -> None:
     assert len(found.coreset) == 500
 
 
+@pytest.mark.nightly
 def test_search__of_regressions_uses_the_scoring_that_is_given() -> None:
     X, _ = make_classes()
     coreset = daskcoreset.build(
@@ -140,6 +144,7 @@ def test_search__of_regressions_uses_the_scoring_that_is_given() -> None:
     assert found.best_parameters == {"estimator__alpha": 1e-6}
 
 
+@pytest.mark.nightly
 def test_search__by_a_scorer_of_scikit_learn() -> None:
     X, y = make_classes()
     coreset = daskcoreset.build(X, y, size=400, method="logistic", random_state=0)
@@ -162,6 +167,7 @@ def test_search__by_a_scorer_of_scikit_learn() -> None:
     np.testing.assert_array_equal(named.scores, made.scores)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("change", "kind", "words"),
     [
@@ -214,6 +220,7 @@ def test_search__says_what_cannot_be_searched(
         coreset_search(**(arguments | change))
 
 
+@pytest.mark.nightly
 def test_search__of_a_class_with_few_rows_asks_for_fewer_folds() -> None:
     X = np.random.default_rng(0).normal(size=(100, 2))
     y = np.arange(100) < 3

@@ -35,12 +35,14 @@ def test_silhouettes__of_far_more_rows_are_estimated_by_weights() -> None:
     assert found == pytest.approx(silhouette_score(X, labels), abs=0.01)
 
 
+@pytest.mark.nightly
 def test_silhouettes__of_a_cluster_of_one_row_count_as_zero() -> None:
     X = np.array([[0.0], [1.0], [50.0]])
     labels = np.array([0, 0, 1])
     assert silhouettes(X, np.ones(3), [labels])[0] == pytest.approx(silhouette_score(X, labels))
 
 
+@pytest.mark.nightly
 def test_agreement__is_one_for_other_names_and_zero_by_chance() -> None:
     rng = np.random.default_rng(0)
     first, second = rng.integers(0, 4, 40_000), rng.integers(0, 3, 40_000)
@@ -50,6 +52,7 @@ def test_agreement__is_one_for_other_names_and_zero_by_chance() -> None:
     assert agreement(np.zeros(5, int), np.zeros(5, int), np.ones(5)) == 1.0
 
 
+@pytest.mark.nightly
 def test_agreement__counts_weights_as_repeated_rows() -> None:
     rng = np.random.default_rng(0)
     first, second = rng.integers(0, 3, (2, 50))
@@ -58,6 +61,7 @@ def test_agreement__counts_weights_as_repeated_rows() -> None:
     assert agreement(first, second, repeats.astype(float)) == pytest.approx(again)
 
 
+@pytest.mark.nightly
 def test_bic__of_spheres_is_that_of_a_mixture_of_equal_far_spheres() -> None:
     X = make_rows(4000)
     centers = 6.0 * np.array([[i, j, k] for i in (0, 1) for j in (0, 1) for k in (0, 1)])

@@ -65,11 +65,13 @@ def test_judge__is_silent_where_there_is_room(chunk: int, workers: list[Any]) ->
         judge(row_blocks(chunks_of(chunk, 1)), {"many threads": worker(1200, 16)})
 
 
+@pytest.mark.nightly
 def test_judge__refuses_what_no_worker_can_hold() -> None:
     with pytest.raises(ClusterError, match=r"take 600 MiB.* limit of 500 MiB at most.* Pass X in"):
         judge(row_blocks(chunks_of(600)), {"a": worker(500), "b": worker(400)})
 
 
+@pytest.mark.nightly
 @pytest.mark.distributed
 def test_build_and_fit__warn_once_before_anything_is_read() -> None:
     X = da.random.default_rng(0).random(size=(330_000, 20), chunks=(110_000, 20))

@@ -51,6 +51,7 @@ def test_standing__no_worker_may_run_it() -> None:
     assert "leaf 1 is with tcp://b" in said
 
 
+@pytest.mark.nightly
 @pytest.mark.distributed
 def test_standing_of__counts_the_tasks_of_some_layers(cluster: Any) -> None:
     distributed = pytest.importorskip("distributed")
@@ -63,6 +64,7 @@ def test_standing_of__counts_the_tasks_of_some_layers(cluster: Any) -> None:
     assert (standing.done, standing.total, len(standing.workers)) == (3, 3, 2)
 
 
+@pytest.mark.nightly
 def test_watch__tells_ever_more_rarely_and_only_what_stands(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,6 +87,7 @@ def test_watch__tells_ever_more_rarely_and_only_what_stands(
     assert len(caplog.records) == len(told)
 
 
+@pytest.mark.nightly
 def test_watch__gives_a_silent_scheduler_up(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
@@ -98,6 +101,7 @@ def test_watch__gives_a_silent_scheduler_up(monkeypatch: pytest.MonkeyPatch) -> 
         watch.tell()
 
 
+@pytest.mark.nightly
 def test_settings__of_dask() -> None:
     assert (stall_after(), scheduler_ttl()) == (60.0, 300.0)
     with dask.config.set({"daskcoreset.stall-after": "2s", "daskcoreset.scheduler-ttl": 7}):

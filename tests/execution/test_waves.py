@@ -108,6 +108,7 @@ def bits_of_one_graph(kind: str, split_every: int) -> Any:
     return bits(built(KINDS[kind](), passes=2, split_every=split_every))
 
 
+@pytest.mark.nightly
 @each(kind=list(KINDS), split_every=[2, 3, 16, 50])
 def test_build__in_waves_of_any_input(
     kind: str, split_every: int, monkeypatch: pytest.MonkeyPatch
@@ -117,6 +118,7 @@ def test_build__in_waves_of_any_input(
     assert bits(built(KINDS[kind](), passes=2, split_every=split_every)) == whole
 
 
+@pytest.mark.nightly
 @pairs(kind=list(KINDS), split_every=[2, 3, 16, 17], limit=[WAVE, waves.GRAPH_BLOCKS])
 def test_build__tasks_of_several_blocks_change_no_bit(
     kind: str, split_every: int, limit: int, monkeypatch: pytest.MonkeyPatch
@@ -127,6 +129,7 @@ def test_build__tasks_of_several_blocks_change_no_bit(
     assert bits(built(KINDS[kind](), passes=2, split_every=split_every)) == whole
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", BUILDS)
 def test_build__tasks_of_several_blocks_in_every_construction(
     name: str, monkeypatch: pytest.MonkeyPatch
@@ -137,6 +140,7 @@ def test_build__tasks_of_several_blocks_in_every_construction(
         assert bits(built(KINDS["stored"](), **BUILDS[name])) == whole
 
 
+@pytest.mark.nightly
 def test_build__many_blocks_take_a_tenth_of_the_tasks() -> None:
     n_blocks = waves.MANY_BLOCKS
     lazy = tree_reduce(row_blocks(np.zeros((n_blocks, 1)), chunks=1), first_block, _first)
@@ -155,6 +159,7 @@ def _first(parts: Sequence[int]) -> int:
     return min(parts)
 
 
+@pytest.mark.nightly
 def test_build__an_invalid_row_among_several_blocks_of_a_task(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -165,6 +170,7 @@ def test_build__an_invalid_row_among_several_blocks_of_a_task(
         built(CountingArray(bad))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["one read", "two reads", "tree"])
 def test_lazy__runs_its_waves_where_it_is_computed(
     name: str, monkeypatch: pytest.MonkeyPatch
@@ -178,6 +184,7 @@ def test_lazy__runs_its_waves_where_it_is_computed(
     assert (bits(coreset), ones) == (whole, 4.0)
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("small_waves")
 @pytest.mark.parametrize("kind", KINDS)
 def test_build__no_graph_holds_more_than_a_wave(kind: str) -> None:
@@ -195,6 +202,7 @@ def test_build__no_graph_holds_more_than_a_wave(kind: str) -> None:
     assert max(sizes) <= 18 * (1.5 + 1 + of_input) + 10
 
 
+@pytest.mark.nightly
 def test_build__a_plan_tells_the_waves(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = built(X, passes=2, dry_run=True)
     monkeypatch.setattr(waves, "GRAPH_BLOCKS", WAVE)
@@ -205,6 +213,7 @@ def test_build__a_plan_tells_the_waves(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "waves" not in str(whole)
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("small_waves")
 def test_build__the_first_invalid_row_ends_the_waves() -> None:
     bad = X.copy()
@@ -220,6 +229,7 @@ def number_and_rows(block: Any, block_index: int, factor: Any) -> tuple[tuple[in
     return ((block_index, factor * len(block)),)
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("small_waves")
 def test_map_reduce__in_waves_keeps_the_order_of_the_blocks() -> None:
     found = map_reduce(
@@ -229,6 +239,7 @@ def test_map_reduce__in_waves_keeps_the_order_of_the_blocks() -> None:
     assert (found.n_rows, found.row(7, 3)) == (N, 7 * ROWS + 3)
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("small_waves")
 @pytest.mark.parametrize("many", [10, waves.MANY_BLOCKS])
 def test_progress__is_one_bar_for_all_waves(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -301,6 +312,7 @@ def test_build__a_worker_killed_in_a_wave_changes_no_bit(
         client.wait_for_workers(2, timeout=120)  # its nanny starts another one
 
 
+@pytest.mark.nightly
 def test_estimators__in_waves_as_in_one_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = da.from_array(X, chunks=(ROWS, 3))
     model = CoresetKMeans(3, size=60, random_state=0)

@@ -6,14 +6,11 @@ import warnings
 from dataclasses import replace
 from typing import Any, ClassVar
 
-import dask
-import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy import stats
 
-import daskcoreset
 from daskcoreset import advise, build
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import CoresetError, CoresetWarning
@@ -75,6 +72,7 @@ def test_advise__does_not_choose_a_row_that_would_hold_the_cost(
     assert not advice.uniform_is_enough
 
 
+@pytest.mark.nightly
 def test_advise__says_that_uniform_is_enough_for_large_clusters() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(5000, 2)) + 20 * rng.integers(0, 4, size=(5000, 1))
@@ -85,12 +83,14 @@ def test_advise__says_that_uniform_is_enough_for_large_clusters() -> None:
     assert ("is enough" in repr(advice)) == advice.uniform_is_enough
 
 
+@pytest.mark.nightly
 def test_advise__of_fewer_rows_than_the_size_takes_all() -> None:
     X = np.random.default_rng(0).normal(size=(60, 2))
     advice = advise(X, n_clusters=2, budget=1000, random_state=0)
     assert f"{advice.name}, all of 60 rows, expected error 0 %" in repr(advice)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("n", [4000, 12_000])
 def test_advise__reads_once_and_foretells_the_error(
     n: int, monkeypatch: pytest.MonkeyPatch
@@ -115,6 +115,7 @@ def test_advise__reads_once_and_foretells_the_error(
     assert np.mean(errors <= advice.high) >= 0.75
 
 
+@pytest.mark.nightly
 def test_advise__foretells_what_starts_miss() -> None:
     """Where clusters lie apart, five starts leave some of them without a center."""
     rng = np.random.default_rng(0)
@@ -135,6 +136,7 @@ def test_advise__foretells_what_starts_miss() -> None:
     assert np.mean(errors <= advice.high) >= 0.75
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("task", ["mixture", "classification", "svm", "regression"])
 def test_advise__for_every_task(task: Any) -> None:
     X, y = labelled(1500)
@@ -163,6 +165,7 @@ def mixture_of(weights: list[float], means: list[float], variances: list[float])
     )
 
 
+@pytest.mark.nightly
 def test_mixtures__are_told_apart_by_their_likelihoods() -> None:
     """The cost has a normaliser of each mixture, which is larger where a component is narrow."""
     rng = np.random.default_rng(0)
@@ -179,6 +182,7 @@ def test_mixtures__are_told_apart_by_their_likelihoods() -> None:
     assert objective.cost(rows, fine) > objective.cost(rows, coarse)  # the other way round
 
 
+@pytest.mark.nightly
 def test_mixtures__start_from_the_best_one_known() -> None:
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(size=(300, 1)), 50.0 + rng.normal(size=(300, 1))])
@@ -194,6 +198,7 @@ def test_mixtures__start_from_the_best_one_known() -> None:
     assert len(few.means) == 2
 
 
+@pytest.mark.nightly
 def test_advise__mixtures_of_sparse_rows() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 4)) + np.repeat([0.0, 9.0], 300)[:, np.newaxis]
@@ -203,6 +208,7 @@ def test_advise__mixtures_of_sparse_rows() -> None:
     assert sparse.error == pytest.approx(dense.error, rel=0.1)
 
 
+@pytest.mark.nightly
 def test_advise__errors_of_mixtures_are_nats_a_row() -> None:
     """They do not depend on the units of the data, nor on the total of weights."""
     rng = np.random.default_rng(0)
@@ -218,6 +224,7 @@ def test_advise__errors_of_mixtures_are_nats_a_row() -> None:
     assert " nats" in advice._repr_html_()
 
 
+@pytest.mark.nightly
 def test_advise__exact_fits_have_no_error() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 5))
@@ -226,6 +233,7 @@ def test_advise__exact_fits_have_no_error() -> None:
     assert advice.uniform_is_enough
 
 
+@pytest.mark.nightly
 def test_advise__warns_of_mixtures_with_more_parameters_than_rows() -> None:
     X = np.random.default_rng(0).normal(size=(300, 12))
     asked: Any = {"task": "mixture", "n_clusters": 2, "random_state": 0}
@@ -236,6 +244,7 @@ def test_advise__warns_of_mixtures_with_more_parameters_than_rows() -> None:
         advise(X, budget=181, **asked)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("task", ["classification", "svm", "regression"])
 def test_advise__warns_of_linear_models_with_more_parameters_than_rows(task: str) -> None:
     rng = np.random.default_rng(0)
@@ -250,6 +259,7 @@ def test_advise__warns_of_linear_models_with_more_parameters_than_rows(task: str
         advise(X[:35], **{**asked, "y": asked["y"][:35]})  # all rows
 
 
+@pytest.mark.nightly
 def test_advise__uniform_is_not_enough_where_no_error_is_finite() -> None:
     """Of fewer rows than columns all are fitted exactly, and no coreset of fewer has that fit."""
     rng = np.random.default_rng(0)
@@ -260,6 +270,7 @@ def test_advise__uniform_is_not_enough_where_no_error_is_finite() -> None:
     assert not advice.uniform_is_enough
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("budget", [40, 400])
 def test_advise__mixtures_of_equal_rows_have_no_error(budget: int) -> None:
     advice = advise(np.ones((500, 3)), task="mixture", n_clusters=3, budget=budget, random_state=0)
@@ -268,6 +279,7 @@ def test_advise__mixtures_of_equal_rows_have_no_error(budget: int) -> None:
     assert advice.uniform_is_enough
 
 
+@pytest.mark.nightly
 def test_advise__tells_mixture_coresets_from_uniform_rows_where_these_miss_a_component() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20_000, 2))
@@ -279,6 +291,7 @@ def test_advise__tells_mixture_coresets_from_uniform_rows_where_these_miss_a_com
     assert compared["uniform"].error > 3 * compared["mixture"].error
 
 
+@pytest.mark.nightly
 def test_advise__the_smallest_size_that_meets_epsilon() -> None:
     X = with_outliers(5000)
     small = advise(X, n_clusters=5, budget=2000, epsilon=0.5, random_state=0)
@@ -288,6 +301,7 @@ def test_advise__the_smallest_size_that_meets_epsilon() -> None:
     assert large.size == 2000
 
 
+@pytest.mark.nightly
 def test_advise__of_all_rows_where_the_budget_allows_it() -> None:
     X = np.random.default_rng(0).normal(size=(300, 2))
     advice = advise(X, n_clusters=3, random_state=0)
@@ -297,6 +311,7 @@ def test_advise__of_all_rows_where_the_budget_allows_it() -> None:
     assert advice.uniform_is_enough
 
 
+@pytest.mark.nightly
 def test_advise__takes_a_new_construction_by_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     task = TASKS["regression"]
     tree = Candidate("two reads", {"method": "least_squares", "passes": 2})
@@ -308,28 +323,14 @@ def test_advise__takes_a_new_construction_by_one_entry(monkeypatch: pytest.Monke
     assert advice.compared[0].reads == 2
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({}, "n_clusters is needed"),
-        ({"task": "svm"}, "y is missing"),
-        ({"task": "trees"}, "task"),
-        ({"n_clusters": 2, "budget": 0}, "budget"),
-        ({"n_clusters": 2, "epsilon": -1.0}, "epsilon"),
-        ({"n_clusters": 2, "confidence": 2.0}, "confidence"),
-    ],
-)
-def test_advise__refuses(options: Any, message: str) -> None:
-    with pytest.raises(CoresetError, match=message):
-        advise(np.eye(5), **options)
-
-
+@pytest.mark.nightly
 def test_advise__for_more_clusters_than_rows_that_are_kept() -> None:
     X = np.random.default_rng(0).normal(size=(60, 3))
     with pytest.warns(CoresetWarning, match="fewer rows than clusters"):
         assert advise(X, n_clusters=100, budget=20, random_state=0).error == np.inf
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("n_clusters", [20, 50])
 def test_advise__of_rows_that_cost_nothing(n_clusters: int) -> None:
     """As many clusters as distinct rows, and labels that are all the same."""
@@ -357,6 +358,7 @@ class Told:
         return 0.0
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("first", "other", "chosen", "n_equals"),
     [
@@ -377,6 +379,7 @@ def test_advise__by_errors_first_then_by_the_worst_case(
     assert len(equals) == n_equals
 
 
+@pytest.mark.nightly
 def test_advise__counts_what_starts_miss_in_trials_of_other_constructions() -> None:
     """By chance all trials of one went well."""
     first, other = (Candidate(name, {"method": name}) for name in ("first", "other"))
@@ -399,6 +402,7 @@ def test_advise__counts_what_starts_miss_in_trials_of_other_constructions() -> N
     assert len(intervals.missed_by_starts(trials, every)) == 0
 
 
+@pytest.mark.nightly
 def test_advise__says_which_constructions_err_alike() -> None:
     X = np.random.default_rng(0).normal(size=(600, 2))
     advice = advise(X, n_clusters=1, budget=60, random_state=0, representatives="rows")
@@ -411,6 +415,7 @@ def test_advise__says_which_constructions_err_alike() -> None:
         assert remarks[name] in repr(advice)
 
 
+@pytest.mark.nightly
 def test_advise__compares_centroids_where_they_can_be() -> None:
     X = 3 * np.random.default_rng(0).normal(size=(12, 6))[np.arange(1500) % 12]
     X += np.random.default_rng(1).normal(size=X.shape)
@@ -432,6 +437,7 @@ def test_advise__compares_centroids_where_they_can_be() -> None:
         advise(X, **options, representatives=wrong)
 
 
+@pytest.mark.nightly
 def test_trials__of_a_pilot_correct_for_the_rows_drawn() -> None:
     X = np.random.default_rng(0).normal(size=(50_000, 2))
     pilot = build(X, method="uniform", size=40_000, random_state=0)
@@ -443,6 +449,7 @@ def test_trials__of_a_pilot_correct_for_the_rows_drawn() -> None:
     assert replace(trials, n_rows=len(pilot))._beyond_pilot("centroids") == 1.0
 
 
+@pytest.mark.nightly
 def test_trials__allow_for_a_solution_that_none_of_them_found() -> None:
     """Below the two least of uniform values the end lies within four gaps in four of five cases.
 
@@ -467,6 +474,7 @@ def test_trials__allow_for_a_solution_that_none_of_them_found() -> None:
     assert trials.error_of_unknown() == 0.0
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("task", "several"), [("clustering", 1), ("mixture", 3)])
 def test_trials__go_on_from_the_best_with_all_rows(task: str, several: int) -> None:
     rng = np.random.default_rng(0)
@@ -485,6 +493,7 @@ def test_trials__go_on_from_the_best_with_all_rows(task: str, several: int) -> N
     assert solved[1] <= solved[0]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("task", ["clustering", "mixture"])
 def test_advise__high_ends_allow_for_an_unknown_solution(
     monkeypatch: pytest.MonkeyPatch, task: Any
@@ -497,6 +506,7 @@ def test_advise__high_ends_allow_for_an_unknown_solution(
     np.testing.assert_allclose(ends[1] - ends[0], [[0.0, 7.0]] * len(ends[0]))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("budget", [60, 2000])
 def test_advise__of_values_too_small_for_squares(budget: int) -> None:
     X = 1e-160 * np.random.default_rng(0).normal(size=(2000, 2))
@@ -507,6 +517,7 @@ def test_advise__of_values_too_small_for_squares(budget: int) -> None:
 # --- method="auto"
 
 
+@pytest.mark.nightly
 def test_build__by_advice_gives_rows_where_these_are_needed() -> None:
     X, y = labelled(2000)
     options: dict[str, Any] = {"method": "auto", "n_clusters": 5, "size": 100, "random_state": 0}
@@ -515,6 +526,7 @@ def test_build__by_advice_gives_rows_where_these_are_needed() -> None:
         assert "centroids" not in coreset.provenance["advice"]["errors"]
 
 
+@pytest.mark.nightly
 def test_build__by_advice_is_the_build_by_the_method_advised() -> None:
     X = with_outliers(5000)
     coreset = build(X, method="auto", n_clusters=5, size=300, random_state=3)
@@ -525,6 +537,7 @@ def test_build__by_advice_is_the_build_by_the_method_advised() -> None:
     assert len(coreset.provenance["advice"]["errors"]) == 4
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("kind", "task"), [(int, "classification"), (float, "regression")])
 def test_build__by_advice_takes_the_task_from_the_labels(kind: Any, task: str) -> None:
     X, y = labelled(2000)
@@ -533,6 +546,7 @@ def test_build__by_advice_takes_the_task_from_the_labels(kind: Any, task: str) -
         assert coreset.provenance["advice"]["task"] == task
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("labels", [None, int, float])
 def test_build__by_advice_draws_independently_in_the_reads_that_takes(labels: Any) -> None:
     X, y = (with_outliers(5000), None) if labels is None else labelled(3000)
@@ -558,45 +572,10 @@ def test_build__by_advice_draws_independently_in_the_reads_that_takes(labels: An
     assert record["passes"] == plain.provenance["passes"]
 
 
+@pytest.mark.nightly
 def test_build__by_advice_draws_once_where_that_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
     X = labelled(2000)[0]
     only = replace(TASKS["clustering"], candidates=TASKS["clustering"].candidates[-1:])
     monkeypatch.setitem(TASKS, "clustering", only)
     coreset = build(X, method="auto", n_clusters=2, size=99, sampling="multinomial", random_state=0)
     assert (coreset.provenance["method"], coreset.provenance["passes"]) == ("uniform", 1)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"sampling": "poisson"}, "sampling must be"),
-        ({"passes": 3}, "passes must be 1 or 2"),
-        ({"passes": 2, "strategy": "tree"}, "leave passes out"),
-        ({"strategy": "forest"}, "strategy must be"),
-        ({"inner_size": 9}, "inner_size=9 is for"),
-        ({"compute": np.full((2, 2), np.inf)}, "compute is array.*pass True or False"),
-        ({"dry_run": "no"}, "dry_run is .no.; pass True or False"),
-        ({"epsilon": "small"}, "epsilon"),
-    ],
-)
-def test_build__by_advice_refuses_before_it_reads(options: Any, message: str) -> None:
-    X = da.from_delayed(dask.delayed(pytest.fail)("was read"), (500, 2), float)
-    with pytest.raises(CoresetError, match=message):
-        build(X, method="auto", n_clusters=2, **options)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({}, "pass n_clusters, or y"),
-        ({"n_clusters": 2, "dry_run": True}, "reads a pilot"),
-        ({"n_clusters": 2, "compute": False}, "reads a pilot"),
-        ({"n_clusters": 2, "size": "auto"}, "reads a pilot"),
-        ({"y": "labels"}, "cannot tell"),
-        ({"n_clusters": 2, "compute": np.ones((2, 2))}, "compute"),
-        ({"n_clusters": 2, "dry_run": "no"}, "dry_run"),
-    ],
-)
-def test_build__by_advice_refuses(options: Any, message: str) -> None:
-    with pytest.raises(CoresetError, match=message):
-        daskcoreset.build(np.eye(5), method="auto", **options)

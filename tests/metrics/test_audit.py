@@ -204,42 +204,6 @@ def test_audit__of_labels_of_one_class_says_what_judges_them() -> None:
     assert coreset.audit(X, y, n_clusters=2, random_state=0).n_rows == len(X)
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"n_clusters": 0}, InvalidInputError, "n_clusters must be at least 1"),
-        ({"n_clusters": 2.5}, InvalidTypeError, "n_clusters must be an integer"),
-        ({"confidence": 1.0}, InvalidInputError, "confidence must lie between 0 and 1"),
-        ({"confidence": "much"}, InvalidTypeError, "confidence must be a number"),
-        ({"sample_size": 0}, InvalidInputError, "sample_size must be at least 1"),
-        ({"sample_size": 1.5}, InvalidTypeError, "sample_size must be an integer"),
-        ({"solutions": np.ones((2, 5))}, InvalidInputError, "solutions has shape"),
-        ({"sample_weight": np.zeros(6000)}, InvalidInputError, "no row with a positive weight"),
-    ],
-)
-def test_audit__refuses(options: dict[str, Any], error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        CORESET.audit(X, **options)
-
-
-def test_audit__refuses_what_does_not_fit() -> None:
-    with pytest.raises(InvalidInputError, match="X has 2 columns and the coreset 3"):
-        CORESET.audit(X[:, :2])
-    coreset = daskcoreset.build(X, size=50, random_state=0)
-    own = Coreset(coreset.points, coreset.weights, coreset.indices)
-    with pytest.raises(InvalidInputError, match=r"does not say what cost .* or objective"):
-        own.audit(X)
-    other = replace(own, provenance={"objective": {"name": "of my own"}})
-    with pytest.raises(InvalidInputError, match="'of my own', which is not one of the library"):
-        other.audit(X)
-    with pytest.raises(InvalidInputError, match="squared distances overflow"):
-        CORESET.audit(np.vstack([X[:-1], [[1e200] * 3]]))
-    found = CORESET.audit(X, random_state=0)
-    for wrong in (np.ones(3), np.ones((2, 4)), np.full((1, 3), np.nan), np.empty((0, 3))):
-        with pytest.raises(InvalidInputError, match=r"solution (has shape|is not finite)"):
-            found.interval(wrong)
-
-
 def test_interval__of_several_classes_is_asked_for_one_by_one() -> None:
     rng = np.random.default_rng(0)
     y = np.array(["a", "b b", "ü"])[np.argmax(X[:, :3] + rng.normal(size=(len(X), 3)), axis=1)]

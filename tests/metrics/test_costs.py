@@ -143,31 +143,6 @@ def test_kmeans_cost__same_bits_on_every_scheduler(data: tuple[Any, Any, Any]) -
     assert len(costs) == 1
 
 
-@pytest.mark.parametrize(
-    ("centers", "message"),
-    [
-        (np.zeros((2, 4)), r"centers has shape \(2, 4\); .* 3 columns"),
-        (np.zeros(3), r"centers has shape \(3,\)"),
-        (np.zeros((0, 3)), r"centers has shape \(0, 3\); pass at least one"),
-        ([np.zeros((2, 3)), np.zeros((2, 2))], r"centers has shape \(2, 2\)"),
-        ([[0.0, np.nan, 0.0]], "centers is not finite"),
-        ([], "centers is empty"),
-    ],
-)
-def test_kmeans_cost__bad_centers(centers: Any, message: str) -> None:
-    with pytest.raises(InvalidInputError, match=message):
-        kmeans_cost(np.zeros((5, 3)), centers)
-
-
-@pytest.mark.parametrize("chunks", [20, 4])
-def test_kmeans_cost__first_bad_row_is_named(chunks: int) -> None:
-    X = np.zeros((20, 2))
-    X[[9, 15], 1] = np.nan
-
-    with pytest.raises(InvalidInputError, match="X contains NaN in column 1 at row 9"):
-        kmeans_cost(da.from_array(X, chunks=(chunks, 2)), np.zeros((1, 2)))
-
-
 # --- relative_error ----------------------------------------------------------------------
 
 
@@ -277,26 +252,6 @@ def test_svm_report__one_class_with_classes() -> None:
     found = metrics.accuracy(X[one], Y[one], [1, 0, 0], classes=("no", "yes"))
     assert found == pytest.approx((X[one, 0] <= 0).mean())
     assert metrics.hinge_loss(X, Y, np.zeros(3), intercept=1.0) == pytest.approx(2 * one.mean())
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"y": None}, "y is missing"),
-        ({"w": [1.0]}, r"w has shape \(1,\)"),
-        ({"w": [1.0, np.nan, 0.0]}, "not finite"),
-        ({"w": np.zeros(4), "intercept": 1.0}, "holds a bias already"),
-        ({"intercept": [1.0, 2.0]}, "intercept has shape"),
-        ({"y": np.arange(300) % 3}, "y holds 3 classes"),
-        ({"y": np.ones(300)}, "y holds 1 classes"),
-        ({"y": np.full(300, np.nan)}, "missing or not finite at row 0"),
-        ({"sample_weight": np.zeros(300)}, "zero for every row|where two are wanted"),
-    ],
-)
-def test_svm_report__bad_input(change: dict[str, Any], message: str) -> None:
-    arguments: dict[str, Any] = {"X": X, "y": Y, "w": np.ones(3), **change}
-    with pytest.raises(InvalidInputError, match=message):
-        metrics.svm_report(**arguments)
 
 
 def test_svm_sensitivity__what_a_coreset_reports() -> None:

@@ -61,6 +61,7 @@ def test_explore__begins_with_ranges() -> None:
     assert all(source["color"] == [None] for source in sources)
 
 
+@pytest.mark.nightly
 def test_explore__escapes_names_labels_and_titles() -> None:
     evil = "</script><img src=x onerror=alert(1)>"
     frame = pd.DataFrame(X[:500], columns=[evil, "$$x$$", "<b>" * 99])
@@ -71,6 +72,7 @@ def test_explore__escapes_names_labels_and_titles() -> None:
     assert "<b><b>" not in page
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "coreset",
     [
@@ -100,6 +102,7 @@ def test_explore__any_coreset(coreset: Coreset) -> None:
     assert len(coreset.explore(max_clusters=3).html) < 2_000_000
 
 
+@pytest.mark.nightly
 def test_clusters_of__whiskers_hold_what_all_data_have() -> None:
     """At 95 % a figure; of 12 figures for 30 seeds fewer than 300 are inside with 1e-12."""
     inside = 0
@@ -126,6 +129,7 @@ def test_clusters_of__whiskers_hold_what_all_data_have() -> None:
     assert inside >= 300
 
 
+@pytest.mark.nightly
 def test_clusters_of__nothing_is_uncertain_where_all_rows_are_there() -> None:
     whole = coreset_of(40, complete=True)
     contents = _contents(whole, 2, None, 0)
@@ -133,6 +137,7 @@ def test_clusters_of__nothing_is_uncertain_where_all_rows_are_there() -> None:
     assert not contents.clusters[1].mean_errors.any()
 
 
+@pytest.mark.nightly
 def test_explore__shows_the_columns_asked_for() -> None:
     coreset = daskcoreset.build(pd.DataFrame(X, columns=["a", "b", "c"]), size=50)
     assert _contents(coreset, 2, ["c", 0], 0).names[2:] == ["c", "a"]
@@ -159,6 +164,7 @@ def test_explore__shows_the_columns_asked_for() -> None:
         light.explore()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("built_for", "most", "shown", "opens"),
     [(3, None, 10, 3), (None, None, 10, 4), (12, None, 12, 12), (12, 6, 6, 6), (50, None, 20, 20)],
@@ -172,6 +178,7 @@ def test_explore__opens_with_the_clusters_asked_for(
     assert found == [(str(shown), str(opens))]
 
 
+@pytest.mark.nightly
 def test_explore__names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "bokeh", None)
     with pytest.raises(MissingDependencyError, match=r"daskcoreset\[explore\]"):
@@ -205,6 +212,7 @@ def in_browser(path: Path, width: int = 1200) -> Iterator[tuple[Any, list[str]]]
             opened.close()
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [400, 1200])
 def test_explore__works_in_a_browser_without_a_network(tmp_path: Path, width: int) -> None:
@@ -235,6 +243,7 @@ def test_explore__works_in_a_browser_without_a_network(tmp_path: Path, width: in
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_explore__axes_of_constant_columns_have_room(tmp_path: Path) -> None:
     # With weights by which a mean of ones is not one.
@@ -249,6 +258,7 @@ def test_explore__axes_of_constant_columns_have_room(tmp_path: Path) -> None:
         assert min(page.evaluate(ends)) >= 0.5
 
 
+@pytest.mark.nightly
 def test_explore__knows_which_label_stands_for_many() -> None:
     for n_labels, known in ((30, '["others",9]'), (3, '["others",null]')):
         coreset = coreset_of(200, 2, np.array([f"label {i % n_labels}" for i in range(200)]))
@@ -259,6 +269,7 @@ def test_explore__knows_which_label_stands_for_many() -> None:
     assert "dash" not in _MARKERS.values()
 
 
+@pytest.mark.nightly
 def test_explore__rows_of_rare_labels_keep_their_own() -> None:
     names = np.array(["a"] * 60 + [f"frequent {i % 8}" for i in range(120)] + ["rare", "no one's"])
     coreset = coreset_of(182, 2, names)
@@ -272,6 +283,7 @@ def test_explore__rows_of_rare_labels_keep_their_own() -> None:
     assert few.rare == []
 
 
+@pytest.mark.nightly
 def test_explore__has_room_for_long_rare_labels() -> None:
     names = np.array([f"{i:06d}" + 90 * "n" for i in range(6000)])
     html = coreset_of(6000, 4, names).explore(max_clusters=2).html

@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 
 import daskcoreset
 from daskcoreset import Coreset
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, MissingDependencyError
+from daskcoreset.core.errors import InvalidInputError, MissingDependencyError
 from daskcoreset.metrics import plot_density as marks
 from daskcoreset.metrics.plot import plot_coreset, plot_coresets
 
@@ -210,15 +210,6 @@ def test_plot__a_single_row_lies_over_all_of_the_data(n_features: int) -> None:
     assert high - low > 100.0
 
 
-def test_plot_coreset__refuses() -> None:
-    with pytest.raises(InvalidInputError, match=r"X has 2 columns and the coreset 4"):
-        plot_coreset(CORESET, X[:, :2], ax=new_axes())
-    with pytest.raises(InvalidInputError, match="bins must be at least 1, got 0"):
-        plot_coreset(CORESET, X, ax=new_axes(), bins=0)
-    with pytest.raises(InvalidTypeError, match=r"bins must be an int or None, got 2\.5"):
-        plot_coreset(CORESET, X, ax=new_axes(), bins=2.5)  # type: ignore[arg-type]
-
-
 def test_plots__say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingDependencyError, match=r'pip install "daskcoreset\[plot\]"'):
@@ -373,21 +364,6 @@ def test_plot_coresets__of_a_portfolio_without_a_read() -> None:
         X, size=50, method=["uniform"], summaries=["moments", "sample"], random_state=0
     )
     assert mesh_of(known.plot()[0]) is not None
-
-
-def test_plot_coresets__names_what_is_wrong() -> None:
-    narrow = daskcoreset.build(X[:, :2], size=50, random_state=0)
-    for given, problem in (
-        ({"a": CORESET, "b": narrow}, "2 coresets, of"),
-        ({}, "at least one"),
-    ):
-        with pytest.raises(InvalidInputError, match=problem):
-            plot_coresets(given)
-    for wrong in (CORESET, {"a": X}, None):
-        with pytest.raises(InvalidTypeError, match="dict of names to coresets"):
-            plot_coresets(wrong)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInputError, match="2 axes for 1 coresets"):
-        plot_coresets({"a": CORESET}, axes=Figure().subplots(1, 2))
 
 
 def test_plot__labels_have_markers_of_their_own() -> None:

@@ -58,26 +58,6 @@ def test_plot_error__without_axes_makes_a_figure() -> None:
     assert plot_error({"a": {10: [0.1]}}).figure is plt.gcf()
 
 
-@pytest.mark.parametrize(
-    ("results", "message"),
-    [
-        ({}, "results is empty"),
-        ({"a": {}}, r"results\['a'\] is empty"),
-        ({"a": {10: []}}, r"results\['a'\]\[10\] is \[\]"),
-        ({"a": {0: [0.1]}}, "positive size"),
-        ({"a": {10: [np.nan]}}, "finite error"),
-    ],
-)
-def test_plot_error__refuses(results: Any, message: str) -> None:
-    with pytest.raises(InvalidInputError, match=message):
-        plot_error(results, new_axes())
-
-
-def test_plot_error__refuses_a_wrong_confidence() -> None:
-    with pytest.raises(InvalidInputError, match="confidence must lie between 0 and 1, got 2"):
-        plot_error({"a": {10: [0.1]}}, new_axes(), confidence=2)
-
-
 def test_plot_error__says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingDependencyError, match="matplotlib"):

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pytest
 
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.metrics.sizing import theory_size
 
 
@@ -31,21 +29,3 @@ def test_theory_size__one_center_still_needs_rows_for_its_columns() -> None:
     assert theory_size(1, 100, epsilon=0.1, delta=0.1) > 5 * theory_size(
         1, 10, epsilon=0.1, delta=0.1
     )
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "message"),
-    [
-        ({"n_clusters": 0}, InvalidInputError, "n_clusters must be at least 1, got 0"),
-        ({"n_features": 2.5}, InvalidTypeError, "n_features must be an integer, got 2.5"),
-        ({"epsilon": 0}, InvalidInputError, "epsilon must lie between 0 and 1, got 0"),
-        ({"delta": 1.0}, InvalidInputError, "delta must lie between 0 and 1, got 1.0"),
-        ({"delta": "no"}, InvalidTypeError, "delta must be a number"),
-        ({"constant": -1}, InvalidInputError, "constant must lie between 0 and inf"),
-        ({"method": "uniform"}, InvalidInputError, "'uniform' has no bound .* 'lightweight'"),
-    ],
-)
-def test_theory_size__refuses(change: dict[str, Any], error: type[Exception], message: str) -> None:
-    good: dict[str, Any] = {"n_clusters": 3, "n_features": 2, "epsilon": 0.1, "delta": 0.1}
-    with pytest.raises(error, match=message):
-        theory_size(**(good | change))

@@ -9,10 +9,9 @@ import pytest
 
 from daskcoreset.sensitivities import BregmanLightweight, Lightweight
 from daskcoreset.sensitivities.bregman import _roots, proposal_distance, statistics_of
-from daskcoreset.solvers.divergences import Divergence, SquaredMahalanobis
+from daskcoreset.solvers.divergences import SquaredMahalanobis
 from daskcoreset.testing import assert_mean, cut_rows, draw
 from tests.tools.bregman import (
-    DIVERGENCES,
     FULL,
     POSITIVE,
     WEIGHTS,
@@ -20,24 +19,8 @@ from tests.tools.bregman import (
     OnPositive,
     Own,
     halves,
-    matrix_of,
     settled,
 )
-
-
-@pytest.mark.parametrize("divergence", DIVERGENCES, ids=repr)
-def test_lightweight_scores__plain_reading_of_the_formula(divergence: Divergence) -> None:
-    A = matrix_of(divergence)
-    mean = (WEIGHTS @ POSITIVE) / WEIGHTS.sum()
-    distances = np.array([(x - mean) @ A @ (x - mean) for x in POSITIVE])
-    expected = WEIGHTS / (2 * WEIGHTS.sum()) + WEIGHTS * distances / (2 * (WEIGHTS @ distances))
-    construction = BregmanLightweight(divergence)
-    parts, summary = settled(construction, *halves())
-    found = [construction.scores(block, summary) for block in halves()]
-    np.testing.assert_allclose(np.concatenate(found, axis=1).sum(axis=0), expected, rtol=1e-9)
-    masses = np.array([construction.total_scores(part, summary) for part in parts])
-    np.testing.assert_allclose(masses, [one.sum(axis=1) for one in found], rtol=1e-9)
-    assert summary.error(summary.metric) == pytest.approx(WEIGHTS @ distances)
 
 
 def test_lightweight_squared_euclidean__is_lightweight_to_the_bit() -> None:
@@ -49,20 +32,6 @@ def test_lightweight_squared_euclidean__is_lightweight_to_the_bit() -> None:
         expected = draw(blocks, Lightweight(), 50, **options)
         np.testing.assert_array_equal(found.indices, expected.indices)
         np.testing.assert_array_equal(found.weights, expected.weights)
-
-
-def test_lightweight_mahalanobis__is_lightweight_of_whitened_rows() -> None:
-    distance = SquaredMahalanobis(FULL)
-    blocks = cut_rows(POSITIVE, [25, 35], WEIGHTS)
-    white = cut_rows(distance.whiten(POSITIVE), [25, 35], WEIGHTS)
-    for sampling in ("systematic", "multinomial"):
-        options: Any = {"sampling": sampling, "seed": 5}
-        found = draw(blocks, BregmanLightweight(distance), 20, passes=2, **options)
-        expected = draw(white, Lightweight(), 20, passes=2, **options)
-        if sampling == "multinomial":  # systematic draws go by the order of rows in space
-            np.testing.assert_array_equal(found.indices, expected.indices)
-            np.testing.assert_allclose(found.weights, expected.weights, rtol=1e-9)
-        assert len(found.rows) <= 20
 
 
 def test_proposal_bound__only_where_it_is_proven() -> None:

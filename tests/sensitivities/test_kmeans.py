@@ -12,8 +12,8 @@ from sklearn.cluster import KMeans
 import daskcoreset
 from daskcoreset import MixtureCoreset, StrongKMeans, build, datasets
 from daskcoreset.core.blocks import Block
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
-from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.core.errors import CoresetWarning, InvalidInputError
+from daskcoreset.core.typing import AnyArray
 from daskcoreset.metrics.costs import distortion, kmeans_cost
 from daskcoreset.sensitivities import kmeans as rough
 from daskcoreset.sensitivities.kmeans import (
@@ -23,7 +23,7 @@ from daskcoreset.sensitivities.kmeans import (
     propose,
 )
 from daskcoreset.solvers.kmeans import Clusters, approach, assign
-from daskcoreset.testing import CountingArray, SensitivityContract, assert_mean, cut_rows, draw
+from daskcoreset.testing import CountingArray, SensitivityContract, assert_mean
 from tests.pairs import each
 
 
@@ -192,29 +192,6 @@ def test_long_blocks__distances_are_as_wide_as_they_must_be(
     assert labels.tolist() == assign(X.astype(np.float64), seeds)[0].tolist()
 
 
-@pytest.mark.statistical
-@pytest.mark.usefixtures("short")
-@pytest.mark.parametrize("weighted", [False, True])
-def test_long_blocks__costs_stay_unbiased(weighted: bool) -> None:
-    """Costs from blocks that are solved in rounds; false-alarm rate 1e-6."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((600, 2)) * rng.lognormal(size=(600, 1))
-    u = rng.integers(0, 4, 600).astype(float) if weighted else np.ones(600)
-    queries = rng.normal(size=(4, 3, 2))
-    blocks = cut_rows(X, [300, 30, 0, 270], u)
-
-    def costs(rows: AnyArray, weights: FloatArray) -> FloatArray:
-        found = [(weights * assign(rows, query)[1]).sum() for query in queries]
-        return np.array([*found, weights.sum()])
-
-    estimates = []
-    for seed in range(200):
-        drawn = draw(blocks, StrongKMeans(3), 60, seed=seed)
-        estimates.append(costs(np.asarray(drawn.rows.points), drawn.weights))
-
-    assert_mean(np.array(estimates), costs(X, u))
-
-
 @pytest.mark.usefixtures("short")
 def test_long_blocks__rows_keep_their_numbers_and_weights() -> None:
     X = np.arange(1000.0).reshape(500, 2)
@@ -255,23 +232,6 @@ def test_hard_instances__strong_is_no_worse_than_lightweight(instance: str) -> N
     assert strong < 1.05 * lightweight
     if instance == "near mean":  # what lightweight coresets miss by construction
         assert strong < 0.5 * lightweight
-
-
-@pytest.mark.parametrize(
-    ("parameters", "error", "message"),
-    [
-        ({"n_clusters": 0}, InvalidInputError, "n_clusters must be at least 1"),
-        ({"n_clusters": 2.0}, InvalidTypeError, "n_clusters must be an integer"),
-        ({"n_clusters": True}, InvalidTypeError, "n_clusters must be an integer"),
-        ({"n_clusters": 3, "n_centers": 0}, InvalidInputError, "n_centers must be at least 1"),
-        ({"n_clusters": 3, "rough": "magic"}, InvalidInputError, "rough must be"),
-    ],
-)
-def test_strong_kmeans__bad_parameters(
-    parameters: dict[str, Any], error: type[Exception], message: str
-) -> None:
-    with pytest.raises(error, match=message):
-        StrongKMeans(**parameters)
 
 
 def test_strong_kmeans__more_clusters_than_distinct_rows() -> None:

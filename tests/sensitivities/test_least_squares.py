@@ -30,20 +30,6 @@ class TestLeastSquares(SensitivityContract):
         return LeastSquares()
 
 
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("intercept", [True, False])
-def test_scores__leverages_from_a_qr_decomposition(intercept: bool, form: Any) -> None:
-    construction = LeastSquares(intercept=intercept)
-    block = Block(form(X[:200]), U[:200], Y[:200])
-    summary = construction.block_summary(block, None, RNG)
-    A = np.column_stack([X[:200], Y[:200], *([np.ones(200)] if intercept else [])])
-    Q, _ = np.linalg.qr(A * np.sqrt(U[:200])[:, None])
-    scores = construction.scores(block, summary)
-    np.testing.assert_allclose(scores[0], (Q**2).sum(axis=1), rtol=1e-4)
-    assert scores.sum() == pytest.approx(5 + intercept, rel=1e-4)
-    assert construction.total_scores(summary, summary) == pytest.approx([5.0 + intercept], rel=1e-4)
-
-
 def test_scores__bound_the_share_of_a_row_in_the_cost_of_any_predictor() -> None:
     block = Block(X[:300], U[:300], Y[:300])
     construction = LeastSquares()

@@ -24,20 +24,6 @@ class TestLightweight(SensitivityContract):
 RNG = np.random.default_rng(0)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-def test_lightweight__scores_are_those_of_algorithm_1(dtype: Any, form: Any) -> None:
-    rng = np.random.default_rng(0)
-    X, u = rng.normal(size=(40, 3)).astype(dtype), rng.lognormal(size=40)
-    mu = np.average(X.astype(np.float64), axis=0, weights=u)
-    distances = ((X - mu) ** 2).sum(axis=1)
-    block = Block(form(X), u)
-    scores = Lightweight().scores(block, Lightweight().block_summary(block, None, RNG))
-
-    np.testing.assert_allclose(scores[0], u / (2 * u.sum()), rtol=1e-13)
-    np.testing.assert_allclose(scores[1], u * distances / (2 * u @ distances), rtol=1e-12)
-
-
 def test_lightweight__by_hand() -> None:
     # Mean 1, phi = 1 + 1 + 4 * 0 = 2 with weights 1, 1, 4.
     block = rows([[0.0], [2.0], [1.0]], [1, 1, 4])

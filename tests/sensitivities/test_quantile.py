@@ -61,6 +61,7 @@ def test_build__less_than_a_third_of_the_excess_of_leverage(quantile: float) -> 
     assert ours < excess(leverage, rows, y, quantile, chunks=500) / 3
 
 
+@pytest.mark.nightly
 def test_scores__three_tenths_by_the_bound_whatever_the_pilot() -> None:
     """Of a pilot that is wrong, too."""
     method, block = QuantileRegression(), Block(X, np.ones(4000), Y)
@@ -81,6 +82,7 @@ def test_scores__three_tenths_by_the_bound_whatever_the_pilot() -> None:
         assert chance.sum() == pytest.approx(1.0)
 
 
+@pytest.mark.nightly
 def test_build__calibrated_weights_and_their_record() -> None:
     coreset = build(da.from_array(X, chunks=500), Y, size=300, method="quantile", random_state=0)
     record = coreset.provenance
@@ -92,6 +94,7 @@ def test_build__calibrated_weights_and_their_record() -> None:
     assert coreset.audit(X, Y, random_state=0).objective == PinballCost(0.5)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("offset", [0.0, 1e6])
 @pytest.mark.parametrize("varies", [True, False])
 def test_scores__of_sparse_rows_are_those_of_dense_ones(offset: float, varies: bool) -> None:
@@ -108,6 +111,7 @@ def test_scores__of_sparse_rows_are_those_of_dense_ones(offset: float, varies: b
     np.testing.assert_allclose(found[1], found[0], rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.nightly
 def test_solve_quantile__a_constant_column_leaves_the_quantile_alone() -> None:
     rows = np.tile([-1474.81547849, -469.34202518], (14, 1))
     coef, shift = solve_quantile(rows, (np.arange(14) < 10).astype(float), np.ones(14))
@@ -115,6 +119,7 @@ def test_solve_quantile__a_constant_column_leaves_the_quantile_alone() -> None:
     assert shift == pytest.approx(1.0, abs=1e-3)
 
 
+@pytest.mark.nightly
 def test_build__hostile_data() -> None:
     one = np.where(np.arange(4000) == 9, 1e9, 0.0)
     wide = RNG.normal(size=(100, 150))
@@ -134,6 +139,7 @@ def test_build__hostile_data() -> None:
         assert 9 in coreset.indices or not certain
 
 
+@pytest.mark.nightly
 def test_stream__reduces_unions() -> None:
     stream = CoresetStream("quantile", size=200, random_state=0)
     for start in range(0, 4000, 500):
@@ -141,6 +147,7 @@ def test_stream__reduces_unions() -> None:
     assert stream.coreset().weights.sum() == pytest.approx(4000, rel=1e-6)
 
 
+@pytest.mark.nightly
 def test_quantile__bad_input() -> None:
     for quantile in (0.0, 1.0, 2.0):
         with pytest.raises(InvalidInputError, match="quantile"):

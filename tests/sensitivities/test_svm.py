@@ -9,19 +9,17 @@ from typing import Any, Literal
 import dask.array as da
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 import daskcoreset
 from daskcoreset import build, datasets
-from daskcoreset.constructions.sampling import final_draw as root
 from daskcoreset.core.blocks import Block
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.core.errors import CoresetWarning
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.sensitivities import SVM
 from daskcoreset.sensitivities.svm_pilot import lemma_2, row_terms
 from daskcoreset.solvers.kmeans import assign
 from daskcoreset.solvers.linear import solve_svm
-from daskcoreset.testing import CountingArray, SensitivityContract, assert_mean, cut_rows, draw
+from daskcoreset.testing import CountingArray, SensitivityContract
 from tests.tools.two_classes import settled, two_classes
 
 pytestmark = [
@@ -46,23 +44,6 @@ class TestPaper(SensitivityContract):
 
 
 # The score
-
-
-@pytest.mark.parametrize("provable", [False, True])
-def test_lemma_2__plain_reading_of_the_paper(provable: bool) -> None:
-    rng = np.random.default_rng(0)
-    weights, cells, squares = rng.random(5) * 9 + 1, rng.integers(0, 5, 40), rng.random(40) * 50
-    opt, lam, total = 3.7, 0.3, weights.sum()
-
-    found = lemma_2(squares, cells, weights, opt, lam, provable=provable)
-
-    for i in range(40):
-        own = weights[cells[i]]
-        alpha = (total - own) / (2 * lam * total * own)
-        root = math.sqrt(4 * alpha**2 + 2 * squares[i] / (9 * opt)) - 2 * alpha
-        easy = (3 if provable else 2) * alpha
-        expected = 1 / own + lam * max(easy, 9 / 2 * root)
-        np.testing.assert_allclose(found[i], expected, rtol=1e-9)
 
 
 def test_lemma_2__bounds_the_share_of_a_row_in_the_cost_of_any_classifier() -> None:
@@ -184,46 +165,6 @@ def test_build__sorted_by_class_reads_no_block_twice() -> None:
     assert coreset.provenance["blocks_read_again"] == 0
 
 
-@pytest.mark.nightly
-@pytest.mark.statistical
-@pytest.mark.parametrize(
-    ("variant", "sampling"), [("systematic", "systematic"), ("paper", "multinomial")]
-)
-def test_cost__unbiased_for_any_classifier(variant: Any, sampling: Any) -> None:
-    """F over random classifiers; false-alarm rate 1e-6."""
-    X, y = two_classes(600)
-    u = np.random.default_rng(5).integers(0, 3, 600).astype(float)
-    rng = np.random.default_rng(6)
-    losses = np.stack(
-        [np.maximum(1 - y * (X @ rng.normal(size=4) + rng.normal()), 0) for _ in range(6)]
-    )
-    blocks = cut_rows(X, [200, 0, 300, 100], u, y)
-    passes = 1 if sampling == "systematic" else 2
-    estimates = []
-    for seed in range(120):
-        found = draw(blocks, SVM(variant=variant), 60, sampling=sampling, passes=passes, seed=seed)
-        estimates.append(losses[:, found.indices] @ found.weights)
-    assert_mean(np.array(estimates), losses @ u)
-
-
-@pytest.mark.nightly
-@pytest.mark.statistical
-def test_default__candidates_of_many_rows_bring_no_bias(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Mean errors of other classifiers, of 12 seeds: 1.5 % on average, and above 9 % for each of
-    them where a candidate counts for itself alone. False-alarm rate below 1e-6: a mean error has
-    a standard deviation of 2 %."""
-    monkeypatch.setattr(root, "MIN_CANDIDATES", 0)
-    X, y = two_classes(16_000)
-    X *= np.random.default_rng(1).lognormal(0, 0.7, (16_000, 1))
-    rng = np.random.default_rng(5)
-    losses = np.stack([np.maximum(1 - y * (X @ w), 0) for w in rng.normal(size=(8, 4))])
-    blocks = cut_rows(X, [6000, 10_000], None, y)
-    found = [draw(blocks, SVM(), 150, passes=2, seed=seed) for seed in range(12)]
-    costs = [losses[:, one.indices] @ one.weights for one in found]
-    errors = np.mean(costs, axis=0) / losses.sum(axis=1) - 1
-    assert np.abs(errors).mean() < 0.06
-
-
 def test_scores__activity_counts_weights() -> None:
     X, y = two_classes(2000)
     u = np.random.default_rng(9).lognormal(size=2000)
@@ -342,15 +283,6 @@ def test_labels__more_classes_share_their_draws() -> None:
         assert fit.coef @ fit.coef / 2 + hinge < 1.05 * full.cost
 
 
-def test_sparse__as_dense() -> None:
-    X, y = two_classes(1500)
-    X[np.abs(X) < 0.7] = 0
-    dense = build(X, y, size=100, method="svm", random_state=0)
-    sparse = build(sp.csr_array(X), y, size=100, method="svm", random_state=0)
-    np.testing.assert_array_equal(sparse.indices, dense.indices)
-    np.testing.assert_allclose(sparse.weights, dense.weights, rtol=1e-6)
-
-
 @pytest.mark.parametrize("intercept", [True, False])
 def test_separable__and_one_class_in_a_block(intercept: bool) -> None:
     X = np.concatenate([np.full((300, 2), -5.0), np.full((300, 2), 5.0)])
@@ -371,41 +303,6 @@ def test_reducer__a_part_with_one_class_only() -> None:
 
 
 # What bad input gets
-
-
-def test_build__bad_labels() -> None:
-    X, y = two_classes(100)
-    with pytest.raises(InvalidInputError, match="y is missing, and method 'svm' needs labels"):
-        build(X, size=10, method="svm")
-    with pytest.raises(InvalidInputError, match=r"one class only, .*1"):
-        build(X, np.ones(100), size=10, method="svm")
-    missing = y.astype(float)
-    missing[17] = np.nan
-    with pytest.raises(InvalidInputError, match="missing or not finite at row 17"):
-        build(X, missing, size=10, method="svm", chunks=10)
-    nothing = np.array(["yes" if one > 0 else None for one in y], dtype=object)
-    with pytest.raises(InvalidInputError, match=f"missing .* at row {int(np.argmax(y < 0))}"):
-        build(X, nothing, size=10, method="svm")
-    with pytest.raises(InvalidInputError, match="more than 256 different"):
-        build(np.zeros((999, 1)), np.arange(999), size=10, method="svm")
-
-
-@pytest.mark.parametrize(
-    ("parameters", "error", "message"),
-    [
-        ({"lam": 0.0}, InvalidInputError, "lam must be positive"),
-        ({"lam": np.inf}, InvalidInputError, "lam must be positive"),
-        ({"lam": "1"}, InvalidTypeError, "lam must be a number"),
-        ({"n_clusters": 0}, InvalidInputError, "n_clusters must be at least 1"),
-        ({"n_clusters": 1.5}, InvalidTypeError, "n_clusters must be an integer"),
-        ({"variant": "best"}, InvalidInputError, "variant must be one of"),
-    ],
-)
-def test_svm__bad_parameters(
-    parameters: dict[str, Any], error: type[Exception], message: str
-) -> None:
-    with pytest.raises(error, match=message):
-        SVM(**parameters)
 
 
 def test_svm__more_clusters_than_rows_of_a_class() -> None:

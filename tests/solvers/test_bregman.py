@@ -13,10 +13,7 @@ from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
 from daskcoreset.core.errors import (
-    CoresetError,
     CoresetWarning,
-    InvalidInputError,
-    InvalidTypeError,
 )
 from daskcoreset.solvers.bregman import HardClustering, bregman_hard, bregman_seeds, prepare
 from daskcoreset.solvers.bregman_soft import SoftClustering, bregman_soft
@@ -271,43 +268,6 @@ def test_solvers__take_sparse_rows_and_float32(name: str, solve: Solver) -> None
 
 
 ROWS = mixture(10)[0]
-
-
-@each_solver
-@pytest.mark.parametrize(
-    ("points", "options", "error", "message"),
-    [
-        (ROWS, {"n_clusters": 0}, InvalidInputError, "n_clusters must be at least 1, got 0"),
-        (ROWS, {"n_clusters": 2.0}, InvalidTypeError, r"n_clusters must be an int, got 2\.0"),
-        (ROWS, {"n_clusters": True}, InvalidTypeError, "n_clusters must be an int, got True"),
-        (ROWS, {"n_clusters": 11}, InvalidInputError, "11 but points has 10 rows of positive"),
-        (ROWS, {"n_init": 0}, InvalidInputError, "n_init must be at least 1, got 0"),
-        (ROWS, {"max_iter": "2"}, InvalidTypeError, "max_iter must be an int, got '2'"),
-        (ROWS, {"tol": -1.0}, InvalidInputError, r"tol must be at least 0 and finite, got -1\.0"),
-        (ROWS, {"tol": np.nan}, InvalidInputError, "tol must be at least 0 and finite, got nan"),
-        (ROWS[0], {}, InvalidInputError, r"points has shape \(3,\); pass rows"),
-        (ROWS.tolist(), {}, InvalidInputError, r"points has shape \(10, 3\); pass rows"),
-        (-ROWS, {"divergence": "kl"}, InvalidInputError, "in column 0 at row 0; the Kullback"),
-        (ROWS * np.nan, {}, InvalidInputError, "points is nan in column 0 at row 0"),
-        (ROWS, {"divergence": "cosine"}, InvalidInputError, "'cosine' is unknown"),
-        (ROWS * [1, 1, 0], {"divergence": "mahalanobis"}, InvalidInputError, "is singular"),
-        (ROWS, {"sample_weight": np.ones(9)}, InvalidInputError, r"shape \(9,\) beside 10 rows"),
-        (ROWS, {"sample_weight": -np.ones(10)}, InvalidInputError, r"is -1\.0 at row 0; weights"),
-        (ROWS, {"sample_weight": np.zeros(10)}, InvalidInputError, "has 0 rows of positive"),
-        (ROWS, {"init": ROWS[:3]}, InvalidInputError, r"init has shape \(3, 3\); pass 2 centers"),
-        (
-            ROWS,
-            {"init": -ROWS[:2], "divergence": "itakura_saito"},
-            InvalidInputError,
-            "init is -.* in column 0 at row 0; the Itakura-Saito divergence is for positive",
-        ),
-    ],
-)
-def test_solvers__say_what_is_wrong(
-    points: Any, options: dict[str, Any], error: type[CoresetError], message: str, solve: Solver
-) -> None:
-    with pytest.raises(error, match=message):
-        solve(points, **({"n_clusters": 2} | options))
 
 
 def test_prepare__shifts_only_where_the_divergence_allows() -> None:

@@ -17,7 +17,7 @@ import daskcoreset
 from daskcoreset.constructions.coverage import Cover, Coverage, cover
 from daskcoreset.constructions.coverage.cover import CoverReducer
 from daskcoreset.core.blocks import Block
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.core.points import WeightedPoints, concatenate
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
@@ -242,27 +242,6 @@ def test_cover__promises_rows_without_weight_too() -> None:
 
 def few() -> RowBlocks:
     return row_blocks(near_a_surface(500), chunks=200)
-
-
-@pytest.mark.parametrize("diameter", [0.0, -1.0, np.nan, np.inf, 1e-200])
-def test_cover__refuses_diameters_that_are_none(diameter: float) -> None:
-    with pytest.raises(InvalidInputError, match="diameter must be positive and finite"):
-        cover(few(), diameter)
-
-
-def test_cover__refuses_other_arguments() -> None:
-    wrong: list[tuple[dict[str, Any], type[Exception], str]] = [
-        ({}, InvalidInputError, "neither diameter nor max_points"),
-        ({"diameter": "1"}, InvalidTypeError, "diameter must be a number"),
-        ({"diameter": True}, InvalidTypeError, "diameter must be a number"),
-        ({"max_points": 2.5}, InvalidTypeError, "max_points must be an integer"),
-        ({"max_points": 0}, InvalidInputError, "max_points must be at least 1"),
-        ({"diameter": 1.0, "cells": "boxes"}, InvalidInputError, "cells must be"),
-        ({"diameter": 1.0, "strategy": "tree"}, InvalidInputError, "strategy must be"),
-    ]
-    for options, error, message in wrong:
-        with pytest.raises(error, match=message):
-            cover(few(), **options)
 
 
 @each(max_points=[10, 60, 75], strategy=STRATEGIES)

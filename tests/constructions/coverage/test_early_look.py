@@ -58,6 +58,7 @@ def test_build__looks_only_where_there_is_something_to_foretell(
     assert len(found.points) < 1000
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("d", "diameter"), [(2, 0.1), (3, 0.2), (10, 3.0), (20, 6.0)])
 def test_estimated__is_below_the_number_of_core_points(d: int, diameter: float) -> None:
     rng = np.random.default_rng(d)
@@ -69,10 +70,12 @@ def test_estimated__is_below_the_number_of_core_points(d: int, diameter: float) 
     assert 0.1 * true < foretold < 1.1 * true
 
 
+@pytest.mark.nightly
 def test_estimated__of_rows_that_are_all_alike() -> None:
     assert estimated(np.ones((500, 3)), 1.0, BALLS, 10**6) == (1.0, 0)
 
 
+@pytest.mark.nightly
 def test_build__refuses_early_a_diameter_that_takes_too_many_distances(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -87,6 +90,7 @@ def test_build__refuses_early_a_diameter_that_takes_too_many_distances(
     assert "it is quick), or size" in str(caught.value)
 
 
+@pytest.mark.nightly
 def test_build__counts_distances_only_where_nobody_says_how_many_core_points(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -101,6 +105,7 @@ def test_build__counts_distances_only_where_nobody_says_how_many_core_points(
     assert len(daskcoreset.build(X, method="coverage", diameter=wider)) < len(allowed)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("kind", "diameter"),
     [
@@ -131,6 +136,7 @@ def test_grown__is_within_a_factor_of_two_of_the_number_of_core_points(
     assert compared <= n_core
 
 
+@pytest.mark.nightly
 def test_foretell__compares_no_more_values_of_many_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
 
@@ -149,6 +155,7 @@ def test_foretell__compares_no_more_values_of_many_columns(monkeypatch: pytest.M
     assert len(online(X, look.diameter / 2, BALLS, max_points=12_000)[0]) <= 10_000
 
 
+@pytest.mark.nightly
 def test_foretell__ends_with_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     clock = SimpleNamespace(monotonic=lambda: now[0])
@@ -171,6 +178,7 @@ def test_foretell__ends_with_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     assert calls == [0.0, 10.0, 20.0]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("n_places", "copies", "refused"),
     [
@@ -191,6 +199,7 @@ def test_foretell__refuses_copies_of_places_where_these_are_too_many(
         assert limit < look.n_core <= n_places
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 @pytest.mark.parametrize("n_drawn", [100, 300, 2000])
 def test_estimated__exceeds_the_number_of_places_by_chance_alone_where_it_is_not_safe(
@@ -207,6 +216,7 @@ def test_estimated__exceeds_the_number_of_places_by_chance_alone_where_it_is_not
     assert above[True] < 5
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("n", [150, 2000])
 def test_estimated__of_rows_that_are_all_alone_is_safe_by_their_pairs(n: int) -> None:
     rows = np.arange(float(n))[:, np.newaxis]
@@ -224,6 +234,7 @@ def _far_rows(n: int) -> FloatArray:
     return X
 
 
+@pytest.mark.nightly
 @each(kind=["cauchy", "far rows", "log-normal", "normal"], bounded=[False, True])
 def test_build__names_a_diameter_that_does_for_all_rows(
     kind: str, bounded: bool, monkeypatch: pytest.MonkeyPatch

@@ -44,6 +44,7 @@ def test_nearest__of_rows_outside_all_buckets_is_found() -> None:
     assert np.isinf(measures[-1])
 
 
+@pytest.mark.nightly
 def test_grid_of__no_use_where_core_points_are_all_near_in_every_column() -> None:
     X = np.random.default_rng(0).random((3000, 8))
     assert grid.grid_of(X, 3000, 2.0) is None
@@ -51,6 +52,7 @@ def test_grid_of__no_use_where_core_points_are_all_near_in_every_column() -> Non
     assert grid.grid_of(np.where(X > 0.5, X, np.inf), 3000, 0.1) is None
 
 
+@pytest.mark.nightly
 def test_open_cells__looks_at_few_core_points(monkeypatch: pytest.MonkeyPatch) -> None:
     """No loop over all core points runs once there are enough for buckets."""
     largest = 0

@@ -16,7 +16,7 @@ from daskcoreset.constructions.margin.active import ActiveMaxMargin
 from daskcoreset.constructions.margin.active_run import OracleError
 from daskcoreset.constructions.margin.labels import Phase
 from daskcoreset.constructions.margin.query_strategy import verification_length
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.solvers.hard_margin import hard_margin, hard_margin_bias
 from tests.pairs import each, pairs
 from tests.tools.active_pools import W, above, looked_up, same, separable
@@ -59,20 +59,6 @@ def test_active__finds_nearly_the_largest_margin_with_few_labels(
     assert np.array_equal(found.core_labels, y[found.core_indices])
 
 
-def test_active__asks_for_the_row_that_numpy_says_is_closest() -> None:
-    X = separable().astype(np.float32) + np.float32(1000.0)
-    y = above(X.astype(np.float64) - 1000.0)
-    asking = ActiveMaxMargin(random_state=5).start(X, chunks=700)
-    while (wanted := asking.ask()) is not None and asking.n_labels < 25:
-        if wanted.phase is Phase.QUERYING:
-            found = asking.result()
-            gaps = np.abs(X.astype(np.float64) @ found.w + found.b)
-            gaps[found.indices] = np.inf
-            assert wanted.indices.tolist() == [int(gaps.argmin())]
-        assert np.array_equal(wanted.rows, X[wanted.indices])
-        asking.tell(y[wanted.indices])
-
-
 def test_active__stream_reads_only_as_far_as_it_must() -> None:
     X, read = separable(), []
 
@@ -94,22 +80,6 @@ def test_active__stream_reads_only_as_far_as_it_must() -> None:
         asking.tell(above(wanted.rows))
         asking.ask()
     assert 1 <= len(read) < 8
-
-
-def test_active__verifies_as_many_rows_in_a_row_as_it_says() -> None:
-    X = separable()
-    found = ActiveMaxMargin(above, random_state=0).run(X)
-    certificate, n_core = found.certificate, len(found.core_indices)
-    assert certificate.verified == verification_length(
-        0.05, 0.05, n_core, certificate.verifications
-    )
-    assert certificate.error <= 0.05
-    assert certificate.probability == 0.95
-    counts = found.n_labels_by_phase
-    assert sum(counts.values()) == found.n_labels == len(found.indices)
-    # Draws are with replacement, and rows that have a label cost nothing.
-    assert 0 < counts["verifying"] <= certificate.verified
-    assert len(set(found.indices.tolist())) == len(found.indices)
 
 
 @pytest.mark.statistical
@@ -168,20 +138,6 @@ def test_known__no_label_is_spent_on_a_rare_class() -> None:
     assert found.n_labels == len(found.indices) - 1
     with pytest.raises(InvalidInputError, match="X has 1000 rows"):
         ActiveMaxMargin().start(X, known=([1000], [1]))
-
-
-def test_exhausted__every_row_has_a_label() -> None:
-    X = np.array([[0.0], [1.0], [5.0], [6.0]])
-    found = ActiveMaxMargin(lambda rows: rows[:, 0] > 3, error=0.001, random_state=0).run(X)
-    assert found.stopped in {"exhausted", "verified"}
-    weights = [1.0, 0.0, 1.0, 1.0]
-    found = ActiveMaxMargin(lambda rows: rows[:, 0] > 3, error=1e-9, random_state=0).run(
-        X, sample_weight=weights
-    )
-    assert found.stopped == "exhausted"
-    assert 1 not in found.indices
-    assert found.certificate.error == 0.0
-    assert found.certificate.probability == 1.0
 
 
 def test_stalled__no_verification_can_succeed() -> None:
@@ -278,28 +234,6 @@ def test_inputs__agree(tmp_path: Path) -> None:
     found = learner.run(spoilt, on_invalid="drop", chunks=100)
     shifted = whole.indices + (whole.indices >= 5)
     assert np.array_equal(found.indices, shifted)
-
-
-@pytest.mark.parametrize(
-    ("options", "error"),
-    [
-        ({"epsilon": 0.0}, InvalidInputError),
-        ({"epsilon": 1.0}, InvalidInputError),
-        ({"error": "x"}, InvalidTypeError),
-        ({"delta": 2}, InvalidInputError),
-        ({"batch": 0}, InvalidInputError),
-        ({"batch": 1.5}, InvalidTypeError),
-        ({"max_labels": 0}, InvalidInputError),
-        ({"strategy": "both"}, InvalidInputError),
-        ({"C": 0}, InvalidInputError),
-        ({"oracle": 3}, InvalidTypeError),
-        ({"classes": ("a", "a")}, InvalidInputError),
-        ({"classes": ("a", 1)}, InvalidInputError),
-    ],
-)
-def test_parameters__are_refused(options: Any, error: type[Exception]) -> None:
-    with pytest.raises(error):
-        ActiveMaxMargin(**options)
 
 
 def cover(y: Any, **options: Any) -> Any:

@@ -65,6 +65,7 @@ def test_oracle__that_contradicts_itself_is_told_which_rows() -> None:
     assert np.isclose(cause.coefficients.sum(), 2.0)
 
 
+@pytest.mark.nightly
 def test_correct__a_slip_is_mended_and_no_label_lost() -> None:
     X = separable()
     slip = int((X @ W + B).argmax())  # by far on the other side
@@ -84,6 +85,7 @@ def test_correct__a_slip_is_mended_and_no_label_lost() -> None:
         asking.correct({int(np.setdiff1d(np.arange(len(X)), asking.result().indices)[0]): "no"})
 
 
+@pytest.mark.nightly
 def test_ask__is_the_same_until_tell() -> None:
     asking = ActiveMaxMargin(random_state=0, batch=3).start(separable())
     with pytest.raises(InvalidInputError, match="call ask"):
@@ -97,6 +99,7 @@ def test_ask__is_the_same_until_tell() -> None:
         asking.tell(above(first.rows))
 
 
+@pytest.mark.nightly
 def test_report__shows_the_gap_closing() -> None:
     steps: list[Any] = []
     found = ActiveMaxMargin(above, random_state=0).run(separable(), report=steps.append)
@@ -118,6 +121,7 @@ def test_report__shows_the_gap_closing() -> None:
         none.predict(separable())
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("strategy", ["pool", "stream"])
 def test_store__a_run_goes_on_where_it_stopped(tmp_path: Path, strategy: Any) -> None:
     X, store = separable(), tmp_path / "labels.zarr"
@@ -146,6 +150,7 @@ def test_store__a_run_goes_on_where_it_stopped(tmp_path: Path, strategy: Any) ->
         ActiveMaxMargin.resume(store, X[1:])
 
 
+@pytest.mark.nightly
 def test_store__what_cannot_be_kept_has_not_been_told(tmp_path: Path, monkeypatch: Any) -> None:
     from daskcoreset.constructions.margin import active_run as module
 
@@ -179,6 +184,7 @@ while (wanted := asking.ask()) is not None:
 """
 
 
+@pytest.mark.nightly
 def test_store__survives_sigkill(tmp_path: Path) -> None:
     X = np.random.default_rng(0).uniform(-1, 1, size=(2000, 3))
     np.save(tmp_path / "X.npy", X)
@@ -202,6 +208,7 @@ def test_store__survives_sigkill(tmp_path: Path) -> None:
     assert same(asking.run(oracle), ActiveMaxMargin(oracle, random_state=0, max_labels=25).run(X))
 
 
+@pytest.mark.nightly
 def test_run__needs_an_oracle_and_rows() -> None:
     with pytest.raises(InvalidTypeError, match="oracle is None"):
         ActiveMaxMargin().run(separable())

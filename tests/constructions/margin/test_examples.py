@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
-from daskcoreset.constructions.margin.examples import check_whole, run_numbers, share_right, survey
+from daskcoreset.constructions.margin.examples import check_whole, run_numbers, share_right
 from daskcoreset.constructions.margin.problems import SequenceProblem
 from daskcoreset.constructions.margin.structured import StructuredMargin, structured_margin
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.inputs.blocks import row_blocks
 from tests.tools.structured_problems import planted
-
-
-@pytest.mark.parametrize(
-    ("y", "match"),
-    [
-        (["a", "a", "a"], "one class"),
-        ([0.0, np.nan, 1.0], "y is NaN at row 1"),
-        (None, "y is missing"),
-    ],
-)
-def test_survey__refuses(y: Any, match: str) -> None:
-    with pytest.raises(InvalidInputError, match=match):
-        survey(row_blocks([[1.0], [2.0], [3.0]], y))
 
 
 def test_examples__chunks_may_cut_sequences_anywhere() -> None:

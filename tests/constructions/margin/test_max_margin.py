@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import pickle
 from typing import Any
 
@@ -11,7 +10,6 @@ import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
-import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,8 +17,8 @@ from daskcoreset.constructions.margin.core_set import MarginCoreset, Pass
 from daskcoreset.constructions.margin.max_margin import MaxMarginCoreset, build_margin
 from daskcoreset.constructions.margin.separators import Kernel, NotSeparableError
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
-from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.core.errors import CoresetWarning, InvalidInputError
+from daskcoreset.core.typing import FloatArray
 from daskcoreset.solvers.hard_margin import hard_margin, hard_margin_bias, hard_margin_gram
 from daskcoreset.testing import CountingArray, cut_rows, shared_pool
 from tests.tools.margins import rows
@@ -38,34 +36,6 @@ def check_certificate(found: MarginCoreset, X: Any, y: FloatArray, largest: floa
     assert (found.predict(X) == y).all()
     assert len(set(found.indices.tolist())) == len(found)
     assert np.array_equal(found.core.labels, y[found.indices])  # type: ignore[arg-type]
-
-
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    n=st.integers(2, 300),
-    d=st.integers(1, 6),
-    intercept=st.booleans(),
-    epsilon=st.sampled_from([0.5, 0.1, 0.001]),
-    violators=st.sampled_from(["auto", "block", 1, 3]),
-    drop=st.booleans(),
-)
-@settings(deadline=None)
-def test_run__is_certified_and_the_certificate_is_true(  # noqa: PLR0917 - hypothesis names them
-    seed: int, n: int, d: int, intercept: bool, epsilon: float, violators: Any, drop: bool
-) -> None:
-    X, y = rows(seed, n, d, 0.05)
-    solved = hard_margin_bias(X, y) if intercept else hard_margin(X * y[:, None])
-    found = MaxMarginCoreset(
-        epsilon=epsilon, intercept=intercept, violators=violators, drop=drop, chunks=37
-    ).run(X, y)
-    check_certificate(found, X, y, solved.margin)
-    # The margin on the core set falls with every pass, dropped rows or not.
-    falling = [one.core_margin for one in found.trace]
-    assert all(a > b for a, b in itertools.pairwise(falling))
-    assert len(found.trace) <= found.passes_bound
-    if violators == 1:
-        assert len(found) <= min(found.size_bound, found.size_bound_worst)
-        assert len(found) <= len(found.trace) + 2
 
 
 def test_run__normal_is_the_combination_that_the_dual_tells() -> None:
@@ -103,33 +73,6 @@ def test_run__kernels(kernel: str, options: dict[str, Any], intercept: bool) -> 
     assert same.w is None
 
 
-def forms(X: AnyArray, y: AnyArray, tmp_path: Any) -> dict[str, tuple[Any, Any]]:
-    np.save(tmp_path / "X.npy", X)
-    group = zarr.open_group(tmp_path / "rows.zarr", mode="w")
-    group.create_array("X", data=X, chunks=(100, X.shape[1]))
-    group.create_array("y", data=y, chunks=(100,))
-    return {
-        "numpy": (X, y),
-        "dask": (da.from_array(X, chunks=(100, -1)), da.from_array(y, chunks=100)),
-        "memmap": (np.load(tmp_path / "X.npy", mmap_mode="r"), y),
-        "sparse": (sp.csr_array(X), y),
-        "zarr": (str(tmp_path / "rows.zarr"), "y"),
-    }
-
-
-@pytest.mark.parametrize("form", ["numpy", "dask", "memmap", "sparse", "zarr"])
-def test_run__takes_every_input(form: str, tmp_path: Any) -> None:
-    X, y = rows(5)
-    X = np.insert(X, 2, 0.0, axis=1)
-    given_X, given_y = forms(X, y, tmp_path)[form]
-    for intercept in (False, True):
-        solved = hard_margin_bias(X, y) if intercept else hard_margin(X * y[:, None])
-        options = {} if form in ("dask", "zarr") else {"chunks": 100}
-        found = MaxMarginCoreset(intercept=intercept, **options).run(given_X, given_y)  # type: ignore[arg-type]
-        check_certificate(found, X, y, solved.margin)
-        assert sp.issparse(found.core.points) == (form == "sparse")
-
-
 def test_run__float32_with_a_large_offset() -> None:
     X, y = rows(6, 500, 3, 1.0)
     X = (X + 1e4).astype(np.float32)
@@ -147,15 +90,6 @@ def test_run__empty_blocks_and_text_labels_of_any_kind() -> None:
         assert found.converged
         assert len(found.classes) == 2
         assert found.margin == pytest.approx((y * found.decision_function(X)).min(), rel=1e-9)
-
-
-def test_run__rows_without_weight_are_not_there() -> None:
-    X, y = rows(8, 200)
-    bad = np.r_[X[:5], np.full((1, 4), 1e9)]
-    u = np.r_[np.linspace(0.1, 5, 200), np.zeros(6)]
-    found = MaxMarginCoreset(chunks=50).run(np.r_[X, bad], np.r_[y, -y[:5], 7.0], u)
-    check_certificate(found, X, y, hard_margin(X * y[:, None]).margin)
-    assert found.indices.max() < 200
 
 
 def test_run__one_class_against_all_others() -> None:
@@ -279,43 +213,6 @@ def test_run__stops_with_a_warning_at_max_passes() -> None:
     assert len(found.trace) == 2
     largest = hard_margin(X * y[:, None]).margin
     assert found.core_margin >= largest >= found.margin
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"epsilon": 0.0}, InvalidInputError, "epsilon is 0.0"),
-        ({"epsilon": 1}, InvalidInputError, "epsilon is 1"),
-        ({"epsilon": "a"}, InvalidTypeError, "epsilon is 'a'"),
-        ({"violators": 0}, InvalidInputError, "violators is 0"),
-        ({"violators": "all"}, InvalidTypeError, "violators is 'all'"),
-        ({"max_passes": 1.5}, InvalidTypeError, "max_passes is 1.5"),
-    ],
-)
-def test_options__are_checked(options: dict[str, Any], error: Any, message: str) -> None:
-    with pytest.raises(error, match=message):
-        MaxMarginCoreset(**options)
-
-
-@pytest.mark.parametrize(
-    ("y", "weights", "options", "message"),
-    [
-        (None, None, {}, "y is missing"),
-        (np.ones(6), None, {}, "y has one class, .*1.0"),
-        (np.array([0.0, 1, 0, np.nan, 1, 0]), None, {}, "y is nan at row 3"),
-        (np.arange(6), None, {}, "y has more labels than the 2"),
-        (np.arange(6) // 2, None, {}, "y has more labels than the 2"),
-        (np.arange(6) % 2, np.zeros(6), {}, "sample_weight is zero for every row"),
-        (np.arange(6) % 2, np.r_[1.0, np.zeros(5)], {}, "y has one class"),
-        (np.arange(6) % 2, None, {"kernel": "cubic"}, "kernel is 'cubic'"),
-        (np.arange(6) % 2, None, {"gamma": 0.0, "kernel": "rbf"}, "gamma is 0.0"),
-        (np.arange(6) % 2, None, {"kernel": lambda a, _: a}, "kernel returned shape"),
-    ],
-)
-def test_run__refuses_bad_input(y: Any, weights: Any, options: Any, message: str) -> None:
-    X = np.arange(12.0).reshape(6, 2)
-    with pytest.raises((InvalidInputError, InvalidTypeError), match=message):
-        MaxMarginCoreset(chunks=2, **options).run(X, y, weights)
 
 
 def test_progress__tells_every_pass(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,38 +9,11 @@ import dask.array as da
 import numpy as np
 import pytest
 import scipy.stats
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from daskcoreset.constructions.margin.outlier import InseparableRestError, OutlierMaxMargin, n_draws
+from daskcoreset.constructions.margin.outlier import OutlierMaxMargin, n_draws
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.solvers.hard_margin import hard_margin
 from tests.tools.margins import by_force, margin_of, planted
-
-
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    k=st.integers(0, 2),
-    intercept=st.booleans(),
-    flips=st.integers(0, 2),
-)
-@settings(deadline=None, max_examples=25)
-def test_exact__equals_brute_force(seed: int, k: int, intercept: bool, flips: int) -> None:
-    X, y, _, _ = planted(seed, 14, 2, flips)
-    expected = by_force(X, y, k, intercept=intercept)
-    search = OutlierMaxMargin(k, 0.05, intercept, "exact", chunks=5)
-    if expected <= 1e-9:
-        with pytest.raises(InseparableRestError, match=f"when {k} rows are left out"):
-            search.run(X, y)
-        return
-    found = search.run(X, y)
-    assert (1 - 0.05) * expected <= found.margin <= expected * (1 + 1e-9)
-    assert found.probability == 1.0
-    assert len(found.outliers) == k
-    # What is told is true: without those rows the hyperplane has this margin.
-    keep = np.setdiff1d(np.arange(14), found.outliers)
-    reached = (y[keep] * found.separator(X[keep])).min()
-    assert found.margin == pytest.approx(reached, rel=1e-9)
 
 
 @pytest.mark.parametrize("intercept", [False, True])
@@ -54,19 +27,6 @@ def test_subsets__are_fig_4(intercept: bool) -> None:
         assert found.probability == 1.0
     with pytest.raises(InvalidInputError, match="has to try"):
         OutlierMaxMargin(1, method="subsets", max_problems=20).run(X, y)
-
-
-@pytest.mark.parametrize("intercept", [False, True])
-def test_exact__recovers_planted_outliers(intercept: bool) -> None:
-    X, y, bad, truth = planted(3, 3000, 4, 2)
-    found = OutlierMaxMargin(2, 0.05, intercept, random_state=0, chunks=500).run(X, y)
-    clean = margin_of(X, truth, intercept=intercept)
-    assert found.method == "exact"
-    assert found.margin >= 0.95 * margin_of(
-        np.delete(X, bad, 0), np.delete(y, bad), intercept=intercept
-    )
-    assert found.margin >= 0.95 * clean
-    assert found.outliers.tolist() == bad.tolist()
 
 
 def test_n_draws__is_the_number_that_the_probability_needs() -> None:
@@ -129,28 +89,6 @@ def test_run__gives_the_same_bits_on_every_scheduler(method: Any) -> None:
     assert found[0].w.tobytes() == found[1].w.tobytes()
     assert found[0].margin == found[1].margin
     assert found[0].reads == found[1].reads
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"k": -1}, "k is -1"),
-        ({"epsilon": 2.0}, "epsilon is 2.0"),
-        ({"confidence": 1.0}, "confidence is 1.0"),
-        ({"method": "guess"}, "method is 'guess'"),
-        ({"max_problems": 0}, "max_problems is 0"),
-    ],
-)
-def test_options__are_checked(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidInputError, match=message):
-        OutlierMaxMargin(**options)
-
-
-def test_run__refuses_what_leaves_nothing() -> None:
-    with pytest.raises(InvalidInputError, match="k is 3, but X has 4 rows"):
-        OutlierMaxMargin(3).run(np.eye(4), [0, 1, 0, 1])
-    with pytest.raises(InvalidInputError, match="y is missing"):
-        OutlierMaxMargin().run(np.eye(4), None)
 
 
 def test_result__says_what_is_certain() -> None:

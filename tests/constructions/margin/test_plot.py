@@ -57,12 +57,14 @@ def test_plot_margins__draws_both_and_marks_errors() -> None:
     plt.close("all")
 
 
+@pytest.mark.nightly
 def test_plot__needs_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(MissingDependencyError, match="daskcoreset\\[plot\\]"):
         plot_gap([1], [1.0], [1.0])
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("width", [3.0, 6.4])
 def test_plot_gap__legend_leaves_room_for_the_curves(width: float) -> None:
     figure = Figure(figsize=(width, 0.75 * width), layout="constrained")
@@ -78,6 +80,7 @@ def test_plot_gap__legend_leaves_room_for_the_curves(width: float) -> None:
     assert ax.get_window_extent().width > 0.6 * figure.bbox.width
 
 
+@pytest.mark.nightly
 def test_plot_gap__of_one_read() -> None:
     ax: Any = plot_gap([4], [1.0], [0.5], ax=Figure().add_subplot())
     assert ax.get_xlim() == (3.0, 5.0)

@@ -9,51 +9,18 @@ import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.optimize import minimize
 
 from daskcoreset.constructions.margin.examples import _Piece, answers_of, merge_runs, survey
 from daskcoreset.constructions.margin.problems import (
     MultiClassProblem,
     SequenceProblem,
-    StructuredProblem,
 )
 from daskcoreset.constructions.margin.separators import InseparableError
 from daskcoreset.constructions.margin.structured import StructuredMargin, structured_margin
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError
+from daskcoreset.core.errors import CoresetWarning
 from daskcoreset.estimators import StructuredMaxMargin
 from daskcoreset.inputs.blocks import row_blocks
-from tests.pairs import each
-from tests.tools.structured_problems import Array, Ordinal, classes_of, planted
-
-
-def best_margin(z: Array) -> float:
-    """Largest margin on all difference vectors, by a general solver: the dual problem."""
-
-    def square(a: Array) -> tuple[float, Array]:
-        v = a @ z
-        return float(v @ v), 2 * z @ v
-
-    m = len(z)
-    found = minimize(
-        square,
-        np.full(m, 1 / m),
-        jac=True,
-        bounds=[(0, None)] * m,
-        constraints={"type": "eq", "fun": lambda a: a.sum() - 1, "jac": lambda _: np.ones(m)},
-        method="SLSQP",
-        options={"ftol": 1e-14, "maxiter": 2000},
-    )
-    return float(np.sqrt(found.fun))
-
-
-def all_differences(problem: StructuredProblem, X: Array, y: Array, K: int) -> Array:
-    rows = []
-    for x, label in zip(X, y, strict=True):
-        for other in range(K):
-            if other != label:
-                own = problem.joint_features(x[None], np.array([label]))
-                rows.append(own - problem.joint_features(x[None], np.array([other])))
-    return np.array(rows)
+from tests.tools.structured_problems import Ordinal, classes_of, planted
 
 
 def multiclass(X: Any, y: Any, chunks: int | None = None, **options: Any) -> StructuredMaxMargin:
@@ -62,26 +29,6 @@ def multiclass(X: Any, y: Any, chunks: int | None = None, **options: Any) -> Str
         X = da.from_array(X, chunks=(chunks, X.shape[1]))
         y = da.from_array(np.asarray(y), chunks=chunks)
     return StructuredMaxMargin("multiclass", **{"on_inseparable": "raise", **options}).fit(X, y)
-
-
-@each(intercept=[False, True], seed=[0, 1, 3, 4])
-def test_multiclass__reaches_the_margin_of_a_general_solver(seed: int, intercept: bool) -> None:
-    X, y = classes_of(30, 3, 3, seed)
-    X = X + 50.0 * intercept
-    model = multiclass(X, y, chunks=7, epsilon=0.01, fit_intercept=intercept)
-    z = all_differences(model.problem_, X, y, 3)
-    best = best_margin(z)
-    assert best > 0
-    assert (z @ model.w_).min() >= (1 - 0.01) * best * (1 - 1e-6)
-    assert np.isclose((z @ model.w_).min(), model.data_margin_)
-    assert model.margin_ >= best * (1 - 1e-6)
-    assert model.result_.factor >= 1 - 0.01
-    assert np.isclose(np.linalg.norm(model.w_), 1.0)
-    scores = X @ model.coef_.T + model.intercept_
-    assert (model.classes_[scores.argmax(axis=1)] == y).all()
-    own = scores[np.arange(len(y)), y].copy()
-    scores[np.arange(len(y)), y] = -np.inf
-    assert np.isclose((own - scores.max(axis=1)).min(), model.data_margin_, rtol=1e-6)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 0.1, 0.02])
@@ -135,24 +82,6 @@ def test_multiclass__what_cannot_be_separated_is_shown() -> None:
         soft = multiclass(X, y, chunks=2, on_inseparable="soft", C=1.0)
     assert soft.result_.converged
     assert soft.data_margin_ >= 0.9 * soft.margin_
-
-
-def test_structured__refuses() -> None:
-    blocks = row_blocks([[1.0], [2.0]], [0.5, 1.0])
-    with pytest.raises(InvalidInputError, match="no class"):
-        structured_margin(blocks, MultiClassProblem(1, 2))
-    with pytest.raises(InvalidInputError, match="no class"):
-        structured_margin(
-            row_blocks([[1.0]], ["z"]), MultiClassProblem(1, 2), classes=np.array(["a", "b"])
-        )
-    with pytest.raises(InvalidInputError, match="epsilon"):
-        structured_margin(blocks, MultiClassProblem(1, 2), 1.0)
-    with pytest.raises(InvalidInputError, match="n_classes"):
-        SequenceProblem(1, 1)
-    with pytest.warns(CoresetWarning, match="stopped after 2 reads"):
-        stopped = multiclass(*classes_of(500, 4, 4, 0), chunks=100, max_passes=2)
-    assert not stopped.result_.converged
-    assert stopped.result_.passes == 2
 
 
 @pytest.mark.parametrize("hamming", [False, True])

@@ -26,7 +26,7 @@ from daskcoreset import (
     StrongKMeans,
     Uniform,
 )
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.execution import engine, waves
 from daskcoreset.execution.engine import load_parts
 from daskcoreset.testing import CountingArray, CountingScheduler
@@ -237,54 +237,6 @@ def test_build__sizes_by_name_leave_others_at_the_default() -> None:
             X, size={"a": 20}, method={"a": "uniform", "b": "lightweight"}
         )
     assert [len(coreset) for coreset in portfolio.values()] == [20, 1000]
-
-
-def test_build__refuses_a_list_of_sizes() -> None:
-    X, _ = make_data(100)
-    sizes: Any = [10]
-    with pytest.raises(InvalidTypeError, match=r"size is \[10\]; .*'uniform': 1000"):
-        daskcoreset.build(X, size=sizes, method=["uniform"])
-
-
-@pytest.mark.parametrize(
-    ("method", "options", "message"),
-    [
-        ({}, {}, "method is empty"),
-        ([], {}, "method is empty"),
-        ([StrongKMeans(2), StrongKMeans(3)], {}, "two members of method are named 'kmeans'"),
-        (["uniform", "uniform"], {}, "two members of method are named 'uniform'"),
-        ({"a": "unifrom"}, {}, "member 'a': method 'unifrom' is unknown"),
-        ({"a": "uniform", "b": SVM()}, {}, "member 'b': y is missing"),
-        ({"a": "uniform", "b": SVM()}, {"strategy": "tree"}, "member 'b': y is missing"),
-        ({"a": "uniform"}, {"size": {"b": 3}}, "size names 'b'"),
-        ({"a": "auto"}, {}, "member 'a': method=\"auto\" compares constructions"),
-        ({"a": "uniform"}, {"size": {"a": 0}}, "member 'a': size must be at least 1"),
-        ({"a": "uniform"}, {"size": "auto"}, 'size="auto"'),
-        ({"a": "uniform"}, {"size": {"a": "auto"}}, 'size="auto"'),
-        ({"a": "coverage"}, {}, "member 'a': method=\"coverage\""),
-        ({"": "uniform"}, {}, "a member has an empty name"),
-        ({"a": "kmeans"}, {}, "member 'a': method 'kmeans' needs n_clusters"),
-        ({"a": "uniform"}, {"diameter": 1.0}, "diameter"),
-    ],
-)
-def test_build__refuses(method: Any, options: dict[str, Any], message: str) -> None:
-    X, _ = make_data(100)
-    with pytest.raises(InvalidInputError, match=message):
-        daskcoreset.build(X, method=method, **{"size": 10, **options})
-
-
-@pytest.mark.parametrize(
-    ("method", "message"),
-    [
-        ({1: "uniform"}, "a member is named 1"),
-        ({"a": 3}, "member 'a': method must be a name"),
-        ([3], "method must be a name"),
-    ],
-)
-def test_build__refuses_types(method: Any, message: str) -> None:
-    X, _ = make_data(100)
-    with pytest.raises(InvalidTypeError, match=message):
-        daskcoreset.build(X, method=method, size=10)
 
 
 @pytest.mark.parametrize("chunks", [1000, 100])

@@ -80,6 +80,7 @@ def test_quantile__is_closer_than_a_sample_could_be(weighted: bool) -> None:
     np.testing.assert_array_equal(portfolio.summary.quantile(1.0), X.max(axis=0))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("mode", ["lazy", "waves"])
 def test_build__gives_the_same_bits_on_every_scheduler(
     mode: str, monkeypatch: pytest.MonkeyPatch
@@ -101,6 +102,7 @@ def test_build__gives_the_same_bits_on_every_scheduler(
     assert found.summary.equals(expected.summary)
 
 
+@pytest.mark.nightly
 def test_build__reads_no_more_for_summaries_and_changes_no_member() -> None:
     rows = CountingArray(make_rows())
     X = da.concatenate(
@@ -121,6 +123,7 @@ def test_build__reads_no_more_for_summaries_and_changes_no_member() -> None:
     assert built(X, dry_run=True).reads == 1
 
 
+@pytest.mark.nightly
 def test_sample__shares_no_draw_with_a_member() -> None:
     portfolio = built(make_rows(), size=10_000)
     assert len(portfolio.sample) == 10_000
@@ -129,11 +132,13 @@ def test_sample__shares_no_draw_with_a_member() -> None:
     assert 3800 < len(both) < 4500
 
 
+@pytest.mark.nightly
 def test_sample__of_few_rows_is_all_of_them_without_a_warning() -> None:
     portfolio = built(make_rows()[:3000], size=100)
     assert len(portfolio.sample) == 3000
 
 
+@pytest.mark.nightly
 def test_build__counts_missing_values_of_dropped_rows() -> None:
     X = make_rows()
     X[:5, 0] = np.nan
@@ -144,6 +149,7 @@ def test_build__counts_missing_values_of_dropped_rows() -> None:
     assert summary.count == ROWS - 10
 
 
+@pytest.mark.nightly
 def test_build__summarises_sparse_rows_as_dense_ones() -> None:
     X = make_rows()
     X[:, :2] *= np.random.default_rng(0).random((ROWS, 2)) < 0.2
@@ -153,6 +159,7 @@ def test_build__summarises_sparse_rows_as_dense_ones() -> None:
     np.testing.assert_array_equal(sparse.quantile([0.1, 0.9]), dense.quantile([0.1, 0.9]))
 
 
+@pytest.mark.nightly
 def test_build__keeps_no_moments_of_labels_that_are_no_numbers() -> None:
     X = make_rows()
     labels = np.where(X[:, 1] > 0, "yes", "no")
@@ -164,22 +171,26 @@ def test_build__keeps_no_moments_of_labels_that_are_no_numbers() -> None:
             summary.ridge()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("wrong", ["moments", ["means"], [1], 3, None])
 def test_build__names_summaries_that_there_are_not(wrong: Any) -> None:
     with pytest.raises(InvalidInputError, match=r"summaries .*moments, quantiles, sample"):
         built(make_rows(), summaries=wrong)
 
 
+@pytest.mark.nightly
 def test_build__of_one_method_keeps_no_summaries() -> None:
     with pytest.raises(InvalidInputError, match="kept by a Portfolio"):
         daskcoreset.build(make_rows(), method="uniform", summaries=["moments"])
 
 
+@pytest.mark.nightly
 def test_build__of_many_columns_says_what_is_too_much() -> None:
     with pytest.raises(InvalidInputError, match="2,000 columns"):
         built(np.zeros((10, 2000)))
 
 
+@pytest.mark.nightly
 def test_build__without_crick_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "crick", None)
     with pytest.raises(MissingDependencyError, match="quantiles"):
@@ -187,6 +198,7 @@ def test_build__without_crick_names_the_extra(monkeypatch: pytest.MonkeyPatch) -
     assert built(make_rows(), summaries=["moments"]).summary.centroids is None
 
 
+@pytest.mark.nightly
 def test_portfolio__saves_summaries_bit_for_bit() -> None:
     portfolio = built(make_rows(), np.arange(ROWS), chunks=CHUNK)
     store = zarr.storage.MemoryStore()
@@ -198,6 +210,7 @@ def test_portfolio__saves_summaries_bit_for_bit() -> None:
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.nightly
 def test_portfolio__without_summaries_says_how_to_have_them() -> None:
     portfolio = built(make_rows(), summaries=())
     with pytest.raises(InvalidInputError, match=r'summaries=\["moments"\]'):
@@ -208,6 +221,7 @@ def test_portfolio__without_summaries_says_how_to_have_them() -> None:
         Portfolio(dict(portfolio), sample=3)  # type: ignore[arg-type]
 
 
+@pytest.mark.nightly
 def test_merged__of_parts_that_travelled_has_the_same_bits() -> None:
     X = make_rows()
     parts = []
@@ -221,6 +235,7 @@ def test_merged__of_parts_that_travelled_has_the_same_bits() -> None:
         assert summaries._centroids(one).tobytes() == summaries._centroids(other).tobytes()
 
 
+@pytest.mark.nightly
 def test_bounds__cover_all_values() -> None:
     for n in (1, 2, 999, 50_000):
         bounds = summaries._bounds(n)

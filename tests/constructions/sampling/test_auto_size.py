@@ -16,7 +16,7 @@ import daskcoreset
 from daskcoreset.constructions.sampling import auto_size as growth
 from daskcoreset.constructions.sampling.auto_size import AutoSize
 from daskcoreset.core.coreset import thaw
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.core.errors import CoresetWarning
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.metrics.costs import kmeans_cost
 from daskcoreset.metrics.sizing import auto_size
@@ -172,36 +172,6 @@ def test_search__prints_as_a_table() -> None:
     )
     assert len(repr(found).splitlines()) == 2 + len(found.steps)
     assert found._repr_html_().count("<tr>") == 1 + len(found.steps)
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        (
-            {"size": "large"},
-            InvalidTypeError,
-            "size must be an integer, got 'large'; pass an int or \"auto\"",
-        ),
-        ({"compute": False}, InvalidInputError, "neither lazy nor planned"),
-        ({"dry_run": True}, InvalidInputError, "neither lazy nor planned"),
-        ({"n_clusters": None}, InvalidInputError, "'lightweight' does not say .* pass n_clusters"),
-        ({"n_clusters": 0}, InvalidInputError, "n_clusters must be at least 1"),
-        ({"n_clusters": 2.0}, InvalidTypeError, "n_clusters must be an integer"),
-        ({"epsilon": 2}, InvalidInputError, "epsilon must lie between 0 and 1, got 2"),
-        ({"delta": None}, InvalidTypeError, "delta must be a number, got None"),
-        ({"method": "nix"}, InvalidInputError, "method 'nix' is unknown"),
-        (
-            {"size": 10, "method": StrongKMeans(4)},
-            InvalidInputError,
-            "n_clusters=3 has no use beside the construction",
-        ),
-        ({"size": 10, "method": "logistic"}, InvalidInputError, "'logistic' takes no n_clusters"),
-    ],
-)
-def test_build__auto_refuses(options: dict[str, Any], error: type[Exception], message: str) -> None:
-    arguments: dict[str, Any] = {"size": "auto", "n_clusters": 3} | options
-    with pytest.raises(error, match=message):
-        daskcoreset.build(np.ones((9, 2)), **arguments)
 
 
 @pytest.mark.usefixtures("small")

@@ -6,52 +6,28 @@ statistical its seeds are fixed, and its false-alarm rate over the choice of see
 
 from __future__ import annotations
 
-import functools
-import itertools
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
-import scipy.stats
 
 from daskcoreset.constructions.sampling import final_draw as root
 from daskcoreset.constructions.sampling.final_draw import FinalDraw, Selection, draw_systematically
 from daskcoreset.constructions.sampling.messages import BlockReport, DrawRequest
 from daskcoreset.core.blocks import Block
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.sampling import Calibrated, inclusion_probabilities
 from daskcoreset.core.typing import FloatArray, Sampling
 from daskcoreset.execution.engine import BlockResults
-from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.sensitivities import Lightweight, Sensitivity, Uniform
-from daskcoreset.testing import assert_mean, assert_multinomial, cut_rows, draw
-from tests.tools.draws import MODES, clusters, modes
+from daskcoreset.testing import assert_multinomial, cut_rows, draw
+from tests.tools.draws import modes
 
 SIZE = 24
 METHODS: list[Sensitivity[Any]] = [Lightweight(), Uniform()]
 methods = pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 passes_ = pytest.mark.parametrize("passes", [1, 2])
-# Ten seconds for what another case proves as well.
-REPEATED = [pytest.mark.nightly, pytest.mark.long]
-
-
-def combinations(
-    names: str, always: Callable[..., bool], *values: Sequence[Any]
-) -> pytest.MarkDecorator:
-    """Every combination of values; those run always that meet every pair of them."""
-    params = [
-        pytest.param(
-            *one,
-            id="-".join(getattr(value, "name", str(value)) for value in one),
-            marks=[] if always(*one) else REPEATED,
-        )
-        for one in itertools.product(*values)
-    ]
-    return pytest.mark.parametrize(names, params)
 
 
 def uneven_rows() -> tuple[FloatArray, list[int]]:
@@ -95,47 +71,7 @@ def counts_of(
     return drawn
 
 
-def by_block(counts: Any, sizes: list[int]) -> Any:
-    edges = np.cumsum([0, *sizes])
-    pairs = itertools.pairwise(edges)
-    return np.stack([counts[..., start:stop].sum(axis=-1) for start, stop in pairs], axis=-1)
-
-
 # --- the distribution of independent draws -----------------------------------------------
-
-
-@pytest.mark.nightly_beyond(1)
-@pytest.mark.statistical
-@methods
-@passes_
-@pytest.mark.parametrize(
-    "weighted",
-    [pytest.param(False, id="unweighted", marks=REPEATED), pytest.param(True, id="weighted")],
-)
-def test_multinomial__distributed_exactly_as_on_one_machine(
-    method: Sensitivity[Any], passes: int, weighted: bool
-) -> None:
-    """Rows, blocks, and pairs of blocks. False-alarm rate: 1e-6 a case."""
-    X, sizes = uneven_rows()
-    u = uneven_weights(len(X)) if weighted else np.ones(len(X))
-    q = plain_q(X, u, method)
-    blocks = cut_rows(X, sizes, u if weighted else None)
-    selections = (
-        draw(blocks, method, SIZE, sampling="multinomial", passes=passes, seed=seed)
-        for seed in range(600)
-    )
-    counts = np.array([counts_of(selection, q, u) for selection in selections])
-
-    assert (counts.sum(axis=1) == SIZE).all()
-    assert_multinomial(counts, q, rate=4e-7)
-    shares = by_block(q, sizes)
-    of_blocks = by_block(counts, sizes)
-    assert_multinomial(of_blocks, shares, rate=4e-7)
-    centered = of_blocks - SIZE * shares
-    products = np.einsum("si,sj->sij", centered, centered)
-    covariance = SIZE * (np.diag(shares) - np.outer(shares, shares))
-    upper = np.triu_indices(len(sizes))
-    assert_mean(products[:, *upper], covariance[upper], rate=2e-7)
 
 
 @pytest.mark.statistical
@@ -200,60 +136,7 @@ def test_multinomial__weights_are_exact_under_an_offset(passes: int, dtype: Any)
         assert counts_of(selection, q, u, size=40, rtol=1e-8).sum() == 40
 
 
-def test_multinomial__rows_drawn_twice_are_merged() -> None:
-    X, sizes = uneven_rows()
-    for passes in (1, 2):
-        selection = draw(
-            cut_rows(X, sizes), Lightweight(), SIZE, sampling="multinomial", passes=passes
-        )
-        assert len(selection.indices) < SIZE
-        assert (np.diff(selection.indices) > 0).all()
-        q = plain_q(X, np.ones(len(X)), Lightweight())
-        # The outlier holds a quarter of q.
-        assert counts_of(selection, q, np.ones(len(X))).max() > 1
-
-
 # --- systematic draws --------------------------------------------------------------------
-
-
-@pytest.mark.statistical
-@combinations(
-    "method, passes, known, oversampling",
-    # All with one candidate a row, where blocks run short.
-    lambda method, passes, known, candidates: (
-        (passes == 1 or known)
-        and (candidates == 1 or (candidates == 4 and (passes == 2) == (method == METHODS[0])))
-    ),
-    METHODS, [1, 2], [True, False], [1, 2, 4],
-)  # fmt: skip
-@pytest.mark.nightly_beyond(3)
-def test_systematic__every_row_has_its_weight_on_average(
-    method: Sensitivity[Any],
-    oversampling: int,
-    passes: int,
-    known: bool,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Horvitz and Thompson in two stages: the mean of w_i 1{i drawn} is u_i for each row i.
-
-    With few candidates, so that the first stage is a draw indeed. False-alarm rate: 1e-6 a
-    case.
-    """
-    monkeypatch.setattr(root, "MIN_CANDIDATES", 0)
-    monkeypatch.setattr(root, "OVERSAMPLING", oversampling)
-    X, sizes = uneven_rows()
-    u = uneven_weights(len(X))
-    blocks = cut_rows(X, sizes, u)
-    if not known:
-        blocks = replace(blocks, sizes=None)
-    size = 12
-    weights = np.zeros((500, len(X)))
-    for seed in range(len(weights)):
-        selection = draw(blocks, method, size, passes=passes, seed=seed)
-        assert len(selection.indices) <= size
-        weights[seed, selection.indices] = selection.weights
-
-    assert_mean(weights, u)
 
 
 @methods
@@ -501,29 +384,6 @@ def test_draw__seed_decides(sampling: Sampling, passes: int) -> None:
     assert first.indices.tolist() != other.indices.tolist()
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda X, u: (X * np.nan, u), "none of the 32 rows of X is finite; pass"),
-        (lambda X, u: (X, u * 0), "sample_weight is zero on every row; give"),
-        (lambda X, u: (X * 1e160, u), "of values so large squared distances overflow"),
-        (lambda X, u: (X, u - 50 * (np.arange(len(u)) == 14)), "sample_weight is -.* at row 14"),
-    ],
-    ids=["no finite row", "no weight", "overflow", "negative weight"],
-)
-@modes
-def test_draw__data_that_nothing_can_be_drawn_from(
-    sampling: Sampling, passes: int, change: Callable[..., Any], message: str
-) -> None:
-    X, sizes = uneven_rows()
-    X, u = change(X, np.ones(len(X)))
-    blocks = cut_rows(X, sizes, u)
-    blocks = replace(blocks, schema=replace(blocks.schema, on_invalid="drop"))
-
-    with pytest.raises(InvalidInputError, match=message):
-        draw(blocks, Lightweight(), 5, sampling=sampling, passes=passes)
-
-
 def test_root__number_of_candidates() -> None:
     assert FinalDraw(Uniform(), 100, "multinomial", 0).n_candidates == 400
     assert FinalDraw(Uniform(), 100, "systematic", 0).n_candidates == 20_000
@@ -541,210 +401,4 @@ def test_plan__of_whole_numbers_that_are_enough() -> None:
     assert root.request(results).targets == {0: 6667.0, 1: 13334.0}  # of 20,000
 
 
-HALF = MODES[1:3]
 """Both designs and both numbers of reads, once each; `MODES` has them crossed."""
-
-
-def varied(method: Sensitivity[Any], mode: Any, weighted: bool) -> bool:
-    """All modes where scores and weights differ most, and half of them in every other case."""
-    lightweight = method.name == "lightweight"
-    return (lightweight and weighted) or (mode in HALF) == (lightweight or weighted)
-
-
-def costs_by_row(X: FloatArray, u: FloatArray) -> FloatArray:
-    """Cost of every row for several queries: near, at random, far, and the total weight."""
-    rng = np.random.default_rng(1)
-    mean = np.average(X, axis=0, weights=u)
-    solutions = [
-        mean[np.newaxis],
-        rng.normal(X.mean(axis=0), X.std(axis=0), (2, 3)),
-        rng.normal(X.mean(axis=0), X.std(axis=0), (10, 3)),
-        X[[0, 250, 350]],
-        X[:2],
-        mean[np.newaxis] + 1e3,
-        np.array([[0.0, 30.0, 0.0]]),
-    ]
-    costs = [((X[:, np.newaxis] - Q) ** 2).sum(axis=2).min(axis=1) for Q in solutions]
-    return np.stack([np.ones(len(X)), *costs])
-
-
-def weighted_clusters(weighted: bool) -> tuple[FloatArray, FloatArray, list[int]]:
-    X, u, sizes = clusters()
-    return X, u if weighted else np.ones(len(X)), sizes
-
-
-@functools.cache
-def independent_estimates(method: Sensitivity[Any], passes: int, weighted: bool) -> FloatArray:
-    """Estimates by 30 rows of the clusters, drawn independently; several tests look at them."""
-    X, u, sizes = weighted_clusters(weighted)
-    return estimates_of(
-        cut_rows(X, sizes, u if weighted else None),
-        costs_by_row(X, u),
-        method,
-        30,
-        sampling="multinomial",
-        passes=passes,
-        n_seeds=1000 if weighted else 400,
-    )
-
-
-def estimates_of(
-    blocks: RowBlocks,
-    queries: FloatArray,
-    method: Sensitivity[Any],
-    size: int,
-    *,
-    sampling: Sampling,
-    passes: int,
-    n_seeds: int,
-) -> FloatArray:
-    estimates = np.empty((n_seeds, len(queries)))
-    for seed in range(n_seeds):
-        drawn = draw(blocks, method, size, sampling=sampling, passes=passes, seed=seed)
-        estimates[seed] = queries[:, drawn.indices] @ drawn.weights
-    return estimates
-
-
-@pytest.mark.nightly_beyond(3)
-@pytest.mark.statistical
-@combinations("method, mode, weighted", varied, METHODS, MODES, [False, True])
-def test_cost__right_on_average_for_every_query(
-    method: Sensitivity[Any],
-    mode: tuple[Sampling, int],
-    weighted: bool,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """False-alarm rate: 1e-6 a case."""
-    sampling, passes = mode
-    # With 20,000 candidates of 360 rows the first stage would hardly be a draw.
-    monkeypatch.setattr(root, "MIN_CANDIDATES", 0)
-    X, u, sizes = weighted_clusters(weighted)
-    queries = costs_by_row(X, u)
-    if sampling == "multinomial":
-        estimates = independent_estimates(method, passes, weighted)
-    else:
-        blocks = cut_rows(X, sizes, u if weighted else None)
-        estimates = estimates_of(
-            blocks, queries, method, 30, sampling=sampling, passes=passes, n_seeds=400
-        )
-
-    assert_mean(estimates, queries @ u)
-
-
-@pytest.mark.nightly_beyond(1)
-@pytest.mark.statistical
-@combinations(
-    "mode, sparse",
-    lambda mode, sparse: (mode in HALF) == sparse,
-    MODES,
-    [False, True],
-)
-def test_cost__right_on_average_under_an_offset_in_float32(
-    mode: tuple[Sampling, int], sparse: bool
-) -> None:
-    """Squares of 1e6 hold no digit of the spread in float32. False-alarm rate: 1e-6 a case."""
-    sampling, passes = mode
-    X, u, sizes = clusters()
-    X32 = (X + 1e6).astype(np.float32)
-    X = X32.astype(np.float64) - 1e6
-    queries = costs_by_row(X, u)
-    estimates = estimates_of(
-        cut_rows(sp.csr_array(X32) if sparse else X32, sizes, u),
-        queries,
-        Lightweight(),
-        30,
-        sampling=sampling,
-        passes=passes,
-        n_seeds=200,
-    )
-
-    assert_mean(estimates, queries @ u)
-
-
-@pytest.mark.statistical
-@combinations(
-    "method, passes",
-    lambda method, passes: varied(method, ("multinomial", passes), True),
-    METHODS,
-    [1, 2],
-)
-def test_multinomial__varies_as_theory_says(method: Sensitivity[Any], passes: int) -> None:
-    r"""Variance of an estimate is :math:`(\sum u^2 f^2 / q - (\sum u f)^2) / m`, to the digit.
-
-    False-alarm rate: 1e-6 a case.
-    """
-    X, u, _ = clusters()
-    queries = costs_by_row(X, u)
-    exact = queries @ u
-    q = u / u.sum()
-    if method.name == "lightweight":
-        v = u * ((X - np.average(X, axis=0, weights=u)) ** 2).sum(axis=1)
-        q = (q + v / v.sum()) / 2
-    counted = u > 0
-    second = (queries[:, counted] ** 2) @ (u[counted] ** 2 / q[counted])
-    estimates = independent_estimates(method, passes, True)
-
-    # The total weight does not vary at all when rows are drawn by it.
-    varying = second > exact**2 * (1 + 1e-9)
-    squares = (estimates - exact)[:, varying] ** 2
-    assert_mean(squares, ((second - exact**2) / 30)[varying])
-    np.testing.assert_allclose(estimates[:, ~varying], np.tile(exact[~varying], (1000, 1)))
-
-
-@pytest.mark.nightly_beyond(2)
-@pytest.mark.statistical
-@combinations(
-    "method, passes, weighted",
-    lambda method, passes, weighted: varied(method, ("multinomial", passes), weighted),
-    METHODS,
-    [1, 2],
-    [False, True],
-)
-def test_systematic__varies_no_more_than_multinomial(
-    method: Sensitivity[Any], passes: int, weighted: bool
-) -> None:
-    """Whatever the order of the candidates; with a good one it varies far less.
-
-    An F-test of every query with half the degrees of freedom that the seeds give, which
-    allows for tails heavier than normal. False-alarm rate: 1e-6 a case.
-    """
-    X, u, sizes = weighted_clusters(weighted)
-    queries = costs_by_row(X, u)
-    blocks = cut_rows(X, sizes, u if weighted else None)
-    n_seeds = 400
-    systematic = estimates_of(
-        blocks, queries, method, 30, sampling="systematic", passes=passes, n_seeds=n_seeds
-    )
-    multinomial = independent_estimates(method, passes, weighted)[:n_seeds]
-
-    exact = queries @ u
-    rounding = (1e-9 * exact) ** 2
-    ratios = (systematic.var(axis=0) + rounding) / (multinomial.var(axis=0) + rounding)
-    limit = scipy.stats.f.isf(1e-6 / len(queries), n_seeds / 2, n_seeds / 2)
-    assert (ratios < limit).all(), f"variances by factors of {ratios}"
-    # All but the total weight, which uniform draws have exactly: less in the geometric mean.
-    assert np.exp(np.log(ratios[1:]).mean()) < 1.0
-
-
-@pytest.mark.nightly_beyond(1)
-@pytest.mark.statistical
-@modes
-def test_cost__error_falls_with_the_size(sampling: Sampling, passes: int) -> None:
-    """Four times the rows: at most half the error, up to an F-test. False-alarm rate: 1e-6."""
-    X, u, sizes = clusters()
-    queries = costs_by_row(X, u)
-    small, large = (
-        estimates_of(
-            cut_rows(X, sizes, u),
-            queries,
-            Lightweight(),
-            size,
-            sampling=sampling,
-            passes=passes,
-            n_seeds=200,
-        )
-        for size in (20, 80)
-    )
-
-    limit = scipy.stats.f.isf(1e-6 / len(queries), 100, 100)
-    assert (large.var(axis=0) < limit / 4 * small.var(axis=0)).all()

@@ -11,8 +11,8 @@ import pytest
 import daskcoreset
 from daskcoreset.core.typing import Sampling
 from daskcoreset.sensitivities import Lightweight, Sensitivity, Uniform
-from daskcoreset.testing import CountingArray, CountingScheduler, assert_mean, cut_rows, draw
-from tests.tools.draws import clusters, modes
+from daskcoreset.testing import CountingArray, CountingScheduler, cut_rows, draw
+from tests.tools.draws import modes
 
 METHODS: list[Sensitivity[Any]] = [Lightweight(), Uniform()]
 methods = pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
@@ -92,24 +92,6 @@ def test_build__draws_what_blocks_in_memory_draw(sampling: Sampling, passes: Lit
 
     assert (coreset.indices == selection.indices).all()
     assert (coreset.weights == selection.weights).all()
-
-
-@pytest.mark.statistical
-@modes
-def test_build__right_on_average(sampling: Sampling, passes: Literal[1, 2]) -> None:
-    """The front door itself, on costs of the coreset's own rows. False-alarm rate: 1e-6."""
-    X, u, _ = clusters()
-    centers = X[[0, 250, 350]]
-    estimates = np.empty((150, 2))
-    for seed in range(len(estimates)):
-        coreset = daskcoreset.build(
-            X, size=30, sample_weight=u, sampling=sampling, passes=passes, random_state=seed
-        )
-        cost = daskcoreset.metrics.kmeans_cost(coreset.points, centers, coreset.weights)
-        estimates[seed] = coreset.weights.sum(), cost
-
-    exact = daskcoreset.metrics.kmeans_cost(X, centers, u)
-    assert_mean(estimates, np.array([u.sum(), exact]))
 
 
 @pytest.mark.parametrize("sampling", ["systematic", "multinomial"])

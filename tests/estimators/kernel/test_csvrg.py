@@ -20,7 +20,7 @@ import scipy.sparse as sp
 import zarr
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
@@ -329,21 +329,6 @@ def test_partial_fit__rows_out_of_core_after_rows_in_memory() -> None:
     assert model.score(ROWS, TWO_CLASSES) > 0.95
 
 
-def test_partial_fit__bad_calls() -> None:
-    model = CSVRGClassifier(max_points=20, random_state=0)
-    with pytest.raises(InvalidInputError, match="one class only"):
-        clone(model).partial_fit(ROWS[:5], np.zeros(5))
-    model.partial_fit(ROWS[:200], TWO_CLASSES[:200])
-    with pytest.raises(InvalidInputError, match="y has the class rim"):
-        model.partial_fit(ROWS, CLASSES)
-    with pytest.raises(InvalidInputError, match="differ from those of the first call"):
-        model.partial_fit(ROWS, TWO_CLASSES, classes=["in", "other"])
-    narrow = CSVRGClassifier(diameter=0.4, max_points=25, gamma=5.0)
-    narrow.partial_fit(ROWS[:100] * 0.3, TWO_CLASSES[:100])
-    with pytest.raises(InvalidInputError, match="max_points=25, but with these rows"):
-        narrow.partial_fit(ROWS * 2, TWO_CLASSES)
-
-
 def test_partial_fit__after_every_row_was_a_core_point() -> None:
     model = CSVRGClassifier(lam=20.0, gamma=5.0, max_points=100, random_state=0)
     model.partial_fit(ROWS[:30], TWO_CLASSES[:30])
@@ -496,58 +481,6 @@ def test_fit__warns_when_it_stops_early() -> None:
         CSVRGClassifier(max_points=40, max_iter=1, lam=1e4, gamma=5.0).fit(ROWS, TWO_CLASSES)
     with pytest.warns(ConvergenceWarning, match="ODMClassifier stopped before tol"):
         ODMClassifier(max_iter=1, lam=1e4, tol=1e-9).fit(ROWS[:200], TWO_CLASSES[:200])
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"theta": 1.0}, "theta=1.0 is outside"),
-        ({"mu": 0.0}, "mu=0.0 is outside"),
-        ({"lam": 1.0, "C": 1.0}, "pass one of them"),
-        ({"kernel": "linear"}, "not known to be isotropic"),
-        ({"diameter": 0.0}, "diameter=0.0 is not positive"),
-        ({"diameter": -1.0}, "diameter=-1.0 is not positive"),
-        ({"diameter": 0.01, "max_points": 20}, "max_points"),
-        ({"diameter": 0.1, "strategy": "drawn"}, "keeps no diameter"),
-    ],
-)
-def test_fit__bad_parameters(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidInputError, match=message):
-        CSVRGClassifier(**options).fit(ROWS, TWO_CLASSES)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"size": 0},
-        {"size": "all"},
-        {"loss": "log"},
-        {"gamma": -1.0},
-        {"solver": "best"},
-        {"max_points": 0},
-        {"option": "III"},
-    ],
-)
-def test_fit__parameters_of_a_wrong_kind(options: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="parameter of CSVRGClassifier must be"):
-        CSVRGClassifier(**options).fit(ROWS, TWO_CLASSES)
-
-
-def test_fit__bad_data() -> None:
-    model = CSVRGClassifier(max_points=10)
-    with pytest.raises(InvalidInputError, match="one class only"):
-        model.fit(ROWS, np.zeros(len(ROWS)))
-    with pytest.raises(InvalidInputError, match="one class only"):
-        model.fit(ROWS, TWO_CLASSES, sample_weight=(TWO_CLASSES == "in").astype(float))
-    with pytest.raises(InvalidInputError, match="requires y to be passed"):
-        model.fit(da.from_array(ROWS, chunks=(700, 2)))
-    with pytest.raises(InvalidInputError, match="sample_weight is zero"):
-        model.fit(*chunked(), sample_weight=da.zeros(len(ROWS), chunks=700))
-    with pytest.raises(NotFittedError):
-        model.predict(ROWS)
-    model.fit(ROWS, TWO_CLASSES)
-    with pytest.raises(InvalidInputError, match="expecting 2 features"):
-        model.predict(da.zeros((10, 3), chunks=5))
 
 
 def test_auto__csvrg_where_hessians_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:

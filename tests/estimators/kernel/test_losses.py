@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.estimators.kernel.losses import LOSSES, MarginLoss, resolve_loss
 from tests.tools.kernel_problems import ALL_LOSSES, name_of
 
@@ -85,19 +82,3 @@ def test_smoothed__curvature_between_the_second_derivative_and_a_parabola_above(
     assert np.all(parabola + 0.5 * above[:, np.newaxis] * gap**2 >= loss.value(there) - 1e-12)
     far = np.array([1 - 31 * width, 1 + 31 * width])
     assert np.array_equal(loss.curvature(far), [0.0, 0.0])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"theta": 1.0}, r"theta=1.0 is outside \[0, 1\)"),
-        ({"theta": -0.1}, "theta=-0.1 is outside"),
-        ({"theta": np.nan}, "theta=nan is outside"),
-        ({"mu": 0.0}, r"mu=0.0 is outside \(0, 1\]"),
-        ({"mu": 1.5}, "mu=1.5 is outside"),
-        ({"name": "log"}, "loss='log' is not known"),
-    ],
-)
-def test_resolve_loss__bad_parameters(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidInputError, match=message):
-        resolve_loss(**{"name": "odm", "theta": 0.4, "mu": 0.4, **arguments})

@@ -75,6 +75,7 @@ def test_fit__gamma_is_learned_too() -> None:
     assert flat.gamma_ == 1.0
 
 
+@pytest.mark.nightly
 def test_fit__two_columns_of_ten() -> None:
     X, y = many_columns()
     fresh = many_columns(9_000)
@@ -90,6 +91,7 @@ def test_fit__two_columns_of_ten() -> None:
     assert (model.scales_**2) @ variances == pytest.approx(variances.sum(), rel=0.05)
 
 
+@pytest.mark.nightly
 def test_learned_scales__hostile_rows() -> None:
     X, y = many_columns(2_000, 5)
     # Of no unit: the slope along a column in other units is the slope times them.
@@ -103,6 +105,7 @@ def test_learned_scales__hostile_rows() -> None:
     np.testing.assert_array_equal(learned(np.full_like(X, 3.0), y), np.ones(5))
 
 
+@pytest.mark.nightly
 def test_learned_scales__a_class_of_five_rows_has_its_column() -> None:
     X, y = many_columns(3_000, 8)
     X[:, 3] = 4 * X[:, 3]
@@ -113,6 +116,7 @@ def test_learned_scales__a_class_of_five_rows_has_its_column() -> None:
     assert (model.predict(X[:5]) == "rim").all()
 
 
+@pytest.mark.nightly
 def test_fit__same_bits_on_every_scheduler_sparse_as_dense_and_warm() -> None:
     X, y = many_columns(12_000, 6)
     rows: Any = da.from_array(X, chunks=(3_000, 6)), da.from_array(y, chunks=3_000)
@@ -132,6 +136,7 @@ def test_fit__same_bits_on_every_scheduler_sparse_as_dense_and_warm() -> None:
     assert not hasattr(first, "scales_")
 
 
+@pytest.mark.nightly
 def test_fit__what_a_learned_metric_does_not_go_with() -> None:
     X, y = many_columns(300, 4)
     for options in ({"diameter": 0.5}, {"strategy": "online"}, {"strategy": "farthest"}):

@@ -7,28 +7,17 @@ import warnings
 import numpy as np
 import pytest
 
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.core.errors import CoresetWarning
 from daskcoreset.estimators import ODMClassifier
 from daskcoreset.estimators.kernel.kernels import Isotropic, KernelMap
 from daskcoreset.estimators.kernel.losses import LOSSES, MarginLoss, resolve_loss
 from daskcoreset.estimators.kernel.odm import solve_dual
 from tests.tools.kernel_problems import U, X, Y
-from tests.tools.kernel_rows import ROWS, chunked
 
 # The certificate of "csvrg" is rarely below its tolerance, and fits say so.
 pytestmark = pytest.mark.filterwarnings(
     "ignore:CSVRGClassifier stopped after:sklearn.exceptions.ConvergenceWarning"
 )
-
-
-def test_odm__bad_data() -> None:
-    with pytest.raises(InvalidTypeError, match="needs a matrix"):
-        ODMClassifier().fit(*chunked())
-    with pytest.raises(InvalidInputError, match="one class only"):
-        ODMClassifier().fit(ROWS[:10], np.zeros(10))
-    many = np.random.default_rng(0).random((20_001, 1))
-    with pytest.raises(InvalidInputError, match="20001 distinct rows"):
-        ODMClassifier().fit(many, many[:, 0] > 0.5)
 
 
 @pytest.mark.parametrize("data", ["one far row", "far from zero", "uneven", "as it should be"])

@@ -49,6 +49,7 @@ def test_predict_proba__honest_where_labels_are_noise() -> None:
     assert np.abs(model.predict_proba(X) - 0.5).max() < 0.3
 
 
+@pytest.mark.nightly
 def test_predict_proba__only_on_request_and_in_partial_fit() -> None:
     X, y, _ = noisy(500)
     without = CSVRGClassifier().fit(X, y)
@@ -63,6 +64,7 @@ def test_predict_proba__only_on_request_and_in_partial_fit() -> None:
     assert model.fit(X, y).predict_proba(X)[:, 0].mean() > 0.9
 
 
+@pytest.mark.nightly
 def test_sigmoids__separated_values_stay_finite() -> None:
     fitted = Sigmoids.fit(np.array([-1e6, 1e6]), np.array([0, 1]), np.ones(2))
     assert np.isfinite(fitted.probabilities(np.array([-1e300, 0.0, 1e300]))).all()

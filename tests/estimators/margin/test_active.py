@@ -87,22 +87,3 @@ def test_fit__warns_when_one_class_is_never_met() -> None:
         model = ActiveMaxMarginClassifier(random_state=0).fit(X, y)
     assert (model.predict(X) == "up").all()
     assert (model.predict(X) != y).mean() <= model.certificate_.error
-
-
-@pytest.mark.parametrize("options", [{"epsilon": 0.0}, {"C": 0}, {"strategy": "all"}], ids=str)
-def test_parameters__are_refused(options: Any) -> None:
-    with pytest.raises(ValueError, match=next(iter(options))):
-        ActiveMaxMarginClassifier(**options).fit(*separable(100))
-
-
-def test_fit__needs_labels_or_an_oracle_and_two_classes() -> None:
-    X, y = separable(100)
-    lazy = da.from_array(X, chunks=(50, 3))
-    with pytest.raises(ValueError, match="requires y"):
-        ActiveMaxMarginClassifier().fit(lazy)
-    with pytest.raises(InvalidInputError, match="both y and oracle"):
-        ActiveMaxMarginClassifier().fit(X, y, oracle=len)
-    with pytest.raises(ValueError, match="Only binary"):
-        ActiveMaxMarginClassifier().fit(X, np.arange(len(X)) % 3)
-    with pytest.raises(ValueError, match="y is missing"):
-        ActiveMaxMarginClassifier(random_state=0).fit(X, y).score(X)

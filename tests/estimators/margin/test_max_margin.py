@@ -17,7 +17,7 @@ from sklearn.svm import SVC, LinearSVC
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.estimators.margin.max_margin import MaxMarginClassifier, OutlierMaxMarginClassifier
-from daskcoreset.solvers.hard_margin import hard_margin, hard_margin_bias
+from daskcoreset.solvers.hard_margin import hard_margin_bias
 from daskcoreset.testing.tools import CountingScheduler
 from tests.pairs import each
 from tests.tools.margins import separable
@@ -25,22 +25,6 @@ from tests.tools.margins import separable
 
 def rows(seed: int = 0, n: int = 500) -> tuple[FloatArray, FloatArray]:
     return separable(np.random.default_rng(seed), n, 3, 0.3)
-
-
-@pytest.mark.parametrize("fit_intercept", [False, True])
-def test_fit__in_memory_is_exact(fit_intercept: bool) -> None:
-    X, y = rows()
-    model = MaxMarginClassifier(fit_intercept=fit_intercept).fit(X, y)
-    exact = hard_margin_bias(X, y) if fit_intercept else hard_margin(X * y[:, None])
-    assert model.margin_ == pytest.approx(exact.margin, rel=1e-8)
-    assert model.separable_
-    assert model.evidence_ is None
-    assert model.factor_ > 1 - 1e-8
-    assert np.linalg.norm(model.coef_) == pytest.approx(1.0)
-    assert (y * model.decision_function(X)).min() == pytest.approx(model.margin_, rel=1e-8)
-    assert model.score(X, y) == 1.0
-    normal = model.dual_coef_ @ X[model.core_indices_]
-    assert normal / np.linalg.norm(normal) == pytest.approx(model.coef_[0])
 
 
 def test_fit__out_of_core_is_certified_and_lazy() -> None:
@@ -144,12 +128,6 @@ def test_fit__sparse_rows() -> None:
     model = MaxMarginClassifier().fit(sp.csr_array(X), y)
     assert model.coef_ == pytest.approx(dense.coef_, abs=1e-6)
     assert model.score(sp.csr_array(X), y) == 1.0
-
-
-def test_fit__refuses_y_that_is_missing() -> None:
-    X, _ = rows()
-    with pytest.raises(InvalidInputError, match="requires y to be passed"):
-        MaxMarginClassifier().fit(da.from_array(X, chunks=(100, -1)))
 
 
 @pytest.mark.parametrize("lazy", [False, True])

@@ -87,10 +87,3 @@ def test_max_passes__warns_what_is_reached() -> None:
         model = StructuredMaxMargin(max_passes=2).fit(*lazy)
     assert not model.result_.converged
     assert math.isinf(model.result_.trace[0].margin)
-
-
-def test_fit__needs_labels() -> None:
-    with pytest.raises(ValueError, match="requires y"):
-        StructuredMaxMargin().fit(da.ones((10, 2), chunks=(5, 2)))
-    with pytest.raises(ValueError, match="epsilon"):
-        StructuredMaxMargin(epsilon=2.0).fit([[0.0], [1.0]], [0, 1])

@@ -32,6 +32,7 @@ def test_expected_score__of_rows_that_stand_for_themselves() -> None:
     assert found == expected_score(rows, weights, mixture, 30_020, reg_covar=1e-3)
 
 
+@pytest.mark.nightly
 def test_expected_score__of_few_rows() -> None:
     rows = np.array([[0.0], [1.0], [5.0]])
     mixture = fit_mixture(rows, n_components=2, reg_covar=0.1, random_state=0).mixture

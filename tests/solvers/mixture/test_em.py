@@ -433,58 +433,6 @@ def test_mixture_fit__survives_pickling() -> None:
     assert again.lower_bound == fit.lower_bound
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"n_components": 0}, "n_components must be an integer of at least 1, got 0"),
-        ({"n_components": 2.0}, "n_components must be an integer"),
-        ({"n_components": True}, "n_components must be an integer"),
-        ({"max_iter": -1}, "max_iter must be an integer of at least 0"),
-        ({"n_init": 0}, "n_init must be an integer of at least 1"),
-        ({"tol": -1e-3}, "tol must be finite and not negative"),
-        ({"tol": np.nan}, "tol must be finite and not negative"),
-        ({"reg_covar": -1.0}, "reg_covar must be finite and not negative"),
-        ({"reg_covar": np.inf}, "reg_covar must be finite and not negative"),
-        ({"init_params": "lloyd"}, "init_params must be one of kmeans, k-means"),
-        ({"covariance_type": "round"}, "covariance_type must be one of full, tied"),
-        ({"weights_init": [1.0]}, r"weights_init must have shape \(2,\), got \(1,\)"),
-        ({"weights_init": [0.4, 0.4]}, "weights_init must be non-negative with sum one"),
-        ({"weights_init": [1.5, -0.5]}, "weights_init must be non-negative with sum one"),
-        ({"weights_init": [np.nan, 1.0]}, "weights_init must be finite"),
-        ({"means_init": [[0.0] * 3]}, r"means_init must have shape \(2, 3\)"),
-        ({"precisions_init": np.eye(3)}, r"precisions_init must have shape \(2, 3, 3\)"),
-        ({"precisions_init": np.triu(np.ones((2, 3, 3)))}, "precisions_init must be symmetric"),
-        ({"precisions_init": -np.stack([np.eye(3)] * 2)}, "precisions must be positive definite"),
-        ({"precisions_init": np.zeros((2, 3)), "covariance_type": "diag"}, "must be positive"),
-        ({"sample_weight": np.ones(3)}, r"sample_weight must have shape \(400,\).*got \(3,\)"),
-        ({"sample_weight": np.zeros(400)}, "positive for at least one row"),
-        ({"sample_weight": -np.ones(400)}, "sample_weight must be finite, not negative"),
-        ({"sample_weight": np.full(400, np.nan)}, "sample_weight must be finite"),
-    ],
-)
-def test_fit_mixture__refuses_bad_arguments(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidInputError, match=message):
-        fit_mixture(blobs(), **{"n_components": 2} | arguments)
-
-
-@pytest.mark.parametrize(
-    ("X", "message"),
-    [
-        (np.zeros(3), "X must be a real matrix"),
-        (np.zeros((3, 0)), "X must be a real matrix with at least one column"),
-        (np.zeros((3, 1), dtype=complex), "dtype complex128"),
-        (np.array([["a"]]), "X must be a real matrix"),
-        (np.zeros((0, 2)), "positive for at least one row"),
-        (np.array([[0.0], [np.nan]]), "NaN or an infinity in row 1"),
-        (np.array([[0.0], [1e150]]), "squares overflow; scale its columns"),
-        (np.array([[0.0], [1e308], [-1e308]]), "squares overflow; scale its columns"),
-    ],
-)
-def test_fit_mixture__refuses_bad_rows(X: Any, message: str) -> None:
-    with pytest.raises(InvalidInputError, match=message):
-        fit_mixture(X)
-
-
 def test_fit_mixture__names_the_row_as_it_was_given() -> None:
     X = np.array([[np.nan], [0.0], [np.nan]])
     with pytest.raises(InvalidInputError, match="in row 2"):
@@ -535,24 +483,3 @@ def test_fit_mixture__variance_that_is_rounding_counts_as_zero(kind: CovarianceT
         with pytest.raises(InvalidInputError, match="Increase reg_covar"):
             fit(reg_covar=0.0)
     assert fit().converged
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"n_components": 2}, "warm_start has 3 components of type 'full' in 3 columns, but 2"),
-        ({"covariance_type": "diag"}, "but 3 of type 'diag'"),
-        ({"X": blobs(d=2)}, "but 3 of type 'full' in 2 columns were asked for"),
-    ],
-)
-def test_fit_mixture__refuses_a_warm_start_of_another_model(
-    changed: dict[str, Any], message: str
-) -> None:
-    fit = fit_mixture(blobs(), n_components=3, random_state=0)
-    arguments: dict[str, Any] = {
-        "X": blobs(),
-        "n_components": 3,
-        "covariance_type": "full",
-    } | changed
-    with pytest.raises(InvalidInputError, match=message):
-        fit_mixture(**arguments, warm_start=fit)

@@ -110,6 +110,7 @@ def test_best_starts__exchange_only_for_the_better() -> None:
     assert judge(fit.mixture) > judge(plain.mixture) + 0.1
 
 
+@pytest.mark.nightly
 def test_best_starts__exchange_nothing_that_one_who_judges_does_not_find_better(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -130,6 +131,7 @@ def test_best_starts__exchange_nothing_that_one_who_judges_does_not_find_better(
         np.testing.assert_array_equal(means, fitted(**case))
 
 
+@pytest.mark.nightly
 def test_best_starts__keep_a_third_of_the_rows_apart_where_none_judge() -> None:
     recorder, X = Recorder(), np.random.default_rng(0).normal(size=(90, 1))
     searched(X, recorder.steps(), exchange=True)
@@ -141,6 +143,7 @@ def test_best_starts__keep_a_third_of_the_rows_apart_where_none_judge() -> None:
     np.testing.assert_array_equal(np.bincount(kept // 3, minlength=30), 2)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("n", "exchange", "starts"), [(59, True, 30), (60, True, 12), (60, False, 30)]
 )
@@ -151,6 +154,7 @@ def test_best_starts__spare_no_rows_of_few(n: int, exchange: bool, starts: int) 
     assert len(recorder.rows[0]) == (40 if starts == 12 else n)
 
 
+@pytest.mark.nightly
 def test_best_starts__spare_no_rows_where_few_have_the_weight() -> None:
     recorder, X = Recorder(), np.random.default_rng(0).normal(size=(600, 1))
     u = np.full(600, 1e-12)
@@ -160,6 +164,7 @@ def test_best_starts__spare_no_rows_where_few_have_the_weight() -> None:
     assert recorder.weights[0] is u
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("k", "starts", "alone"), [(50, 12, 30), (51, 11, 29), (300, 2, 5), (3000, 2, 2)]
 )
@@ -172,6 +177,7 @@ def test_best_starts__are_fewer_of_many_components(k: int, starts: int, alone: i
         assert len(recorder.kinds) == expected
 
 
+@pytest.mark.nightly
 def test_best_starts__spare_no_rows_where_few_are_distinct() -> None:
     recorder, X = Recorder(), np.repeat([[0.0], [1.0], [2.0]], 40, axis=0)
     searched(X, recorder.steps(), exchange=True)
@@ -185,6 +191,7 @@ def test_best_starts__spare_no_rows_where_few_are_distinct() -> None:
         assert len(recorder.kinds) == 30
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("judge", "count"), [(number, 3000), (None, 3000)])
 def test_best_starts__of_many_rows_are_of_a_sample(judge: Any, count: int) -> None:
     recorder, X = Recorder(), np.random.default_rng(0).normal(size=(20_000, 1))
@@ -199,6 +206,7 @@ def test_best_starts__of_many_rows_are_of_a_sample(judge: Any, count: int) -> No
         assert 1e3 in recorder.rows[0]  # half of the sample goes by squared distance
 
 
+@pytest.mark.nightly
 def test_possible__leaves_out_what_fails() -> None:
     def failing() -> int:
         raise InvalidInputError("first")
@@ -213,6 +221,7 @@ def test_possible__leaves_out_what_fails() -> None:
         possible([lambda: 1 // 0])
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("n_init", [1, "auto"])
 def test_search__of_one_component_is_one_start(
     monkeypatch: pytest.MonkeyPatch, n_init: Any
@@ -225,6 +234,7 @@ def test_search__of_one_component_is_one_start(
     assert start.call_count == 1
 
 
+@pytest.mark.nightly
 def test_search__ends_where_exchanges_are_singular(monkeypatch: pytest.MonkeyPatch) -> None:
     error = InvalidInputError("singular")
     monkeypatch.setattr(search, "exchanges", Mock(side_effect=error))
@@ -234,6 +244,7 @@ def test_search__ends_where_exchanges_are_singular(monkeypatch: pytest.MonkeyPat
     assert fit_mixture(survey(400), n_components=3, n_init="auto", random_state=0).converged
 
 
+@pytest.mark.nightly
 def test_search__finds_likelier_mixtures_than_ten_starts() -> None:
     """On fresh rows, for every one of six seeds."""
     fresh = survey(20_000, seed=99)
@@ -253,6 +264,7 @@ def test_search__finds_likelier_mixtures_than_ten_starts() -> None:
     assert np.mean(gains) > 0.1
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("max_iter", [1, 3])
 def test_search__takes_no_more_iterations_at_once_than_allowed(
     monkeypatch: pytest.MonkeyPatch, max_iter: int

@@ -69,6 +69,7 @@ def test_exchanges__come_in_the_order_of_their_likelihoods(kind: CovarianceType)
     assert found == sorted(found, reverse=True)
 
 
+@pytest.mark.nightly
 @kinds
 def test_exchanges__merge_two_and_leave_the_others(kind: CovarianceType) -> None:
     X, mixture = blobs(n=300, d=2), mixture_of(kind, k=5)
@@ -98,6 +99,7 @@ def test_exchanges__merge_two_and_leave_the_others(kind: CovarianceType) -> None
         np.testing.assert_allclose(after[merged], expected, atol=1e-12)
 
 
+@pytest.mark.nightly
 def test_merged_components__are_those_that_share_most_of_their_rows() -> None:
     X, mixture = blobs(n=300, d=2), mixture_of("diag", k=5)
     shares, posterior = shares_of(X), responsibilities(mixture, X).T
@@ -127,6 +129,7 @@ def test_merged_components__are_those_that_share_most_of_their_rows() -> None:
         assert gain == pytest.approx(fall)
 
 
+@pytest.mark.nightly
 def test_merged_components__are_two_where_none_share_rows() -> None:
     X = np.repeat([[0.0], [1e3], [2e3]], 20, axis=0)
     means = np.array([[0.0], [1e3], [2e3]])
@@ -138,6 +141,7 @@ def test_merged_components__are_two_where_none_share_rows() -> None:
     assert (pairs[:, 0] < pairs[:, 1]).all()
 
 
+@pytest.mark.nightly
 def test_new_components__are_those_of_the_formula(monkeypatch: pytest.MonkeyPatch) -> None:
     """Halves of a component, and EM of one component beside a mixture that stays as it is."""
     monkeypatch.setattr(split_merge, "_HALVINGS", 1)
@@ -174,6 +178,7 @@ def test_new_components__are_those_of_the_formula(monkeypatch: pytest.MonkeyPatc
     np.testing.assert_allclose(ours[np.argsort(-found.gains)], ordered, rtol=1e-7)
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @kinds
 def test_exchanges__lead_out_of_an_optimum_in_which_em_stays(kind: CovarianceType) -> None:
@@ -195,6 +200,7 @@ def test_exchanges__lead_out_of_an_optimum_in_which_em_stays(kind: CovarianceTyp
     assert (gaps.min(axis=1) < 0.6).all()
 
 
+@pytest.mark.nightly
 @kinds
 @given(seed=st.integers(0, 2**32 - 1), k=st.integers(2, 6), d=st.integers(1, 4))
 def test_exchanges__are_mixtures(kind: CovarianceType, seed: int, k: int, d: int) -> None:
@@ -216,6 +222,7 @@ def test_exchanges__are_mixtures(kind: CovarianceType, seed: int, k: int, d: int
         assert np.isfinite(likelihood(one, X, shares_of(X)))
 
 
+@pytest.mark.nightly
 @kinds
 def test_exchanges__of_hostile_rows(kind: CovarianceType) -> None:
     rng = np.random.default_rng(0)
@@ -233,6 +240,7 @@ def test_exchanges__of_hostile_rows(kind: CovarianceType) -> None:
     assert len(proposed(mixture_of(kind, k=2), X, 3)) <= 3
 
 
+@pytest.mark.nightly
 @kinds
 def test_exchanges__need_no_regularisation(kind: CovarianceType) -> None:
     """Halves of few rows have singular covariances."""
@@ -242,6 +250,7 @@ def test_exchanges__need_no_regularisation(kind: CovarianceType) -> None:
     assert proposed(mixture, X, reg_covar=0.0)
 
 
+@pytest.mark.nightly
 def test_exchanges__of_many_components_halve_some(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 2))
