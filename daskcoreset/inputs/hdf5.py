@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError, StoreError
-from daskcoreset.core.typing import AnyArray
+from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.inputs.options import MissingChunks
 from daskcoreset.inputs.places import Place, clear_errors, read_clearly
 from daskcoreset.inputs.seen import Layout, check_seen, here
-from daskcoreset.inputs.sources import Source, import_reader
+from daskcoreset.inputs.sources import Source, import_reader, near, stacked
 from daskcoreset.inputs.stored import filled_regions, is_fill
 
 
@@ -132,7 +132,8 @@ def hdf5_source(array: Any, missing_chunks: MissingChunks = "raise") -> Source:
             )
 
     opened = Layout(tuple(dataset.shape or ()), dataset.dtype)
-    loader = partial(partial, _hdf5_rows, place, key, opened, missing_chunks)
+    known = (place, key, opened, missing_chunks)
+    loader = partial(partial, _hdf5_rows, *known)
     granularity = int(dataset.chunks[0]) if dataset.chunks else 1
     name = f"{place.name}:{key}"
     return Source(
@@ -143,6 +144,7 @@ def hdf5_source(array: Any, missing_chunks: MissingChunks = "raise") -> Source:
         name=name,
         in_process=place.in_process,
         same=loader,
+        take=partial(_hdf5_rows_at, *known),
     )
 
 
@@ -150,17 +152,49 @@ def _hdf5_rows(  # noqa: PLR0917 - all of them are always given
     place: Place, key: str, opened: Layout, missing_chunks: MissingChunks, start: int, stop: int
 ) -> Any:
     def read() -> Any:
-        with open_hdf5(place) as file:
-            dataset = file[key]
-            check_seen(f"{place.name}:{key}", opened, Layout(dataset.shape, dataset.dtype))
-            values = dataset[start:stop]
-            if missing_chunks == "raise":
-                bounds = [(start, stop), *((0, length) for length in dataset.shape[1:])]
-                _check_stored(dataset, place, np.asarray(values), bounds)
-            return values
+        with _opened_again(place, key, opened) as dataset:
+            return _read_range(dataset, place, missing_chunks, start, stop)
 
     what = f"rows {start} to {stop} of the data set {key!r} in {place.name!r}"
     return read_clearly(lambda: what, read, place.url)
+
+
+def _hdf5_rows_at(
+    place: Place, key: str, opened: Layout, missing_chunks: MissingChunks, rows: IndexArray
+) -> Any:
+    """Read rows by increasing numbers from a file that is opened once."""
+
+    def read() -> Any:
+        with _opened_again(place, key, opened) as dataset:
+            row_bytes = dataset.nbytes // len(dataset)
+            groups = near(rows, row_bytes, dataset.chunks[0] if dataset.chunks else None)
+            found = []
+            for own in groups:
+                first, last = int(own[0]), int(own[-1])
+                values = _read_range(dataset, place, missing_chunks, first, last + 1)
+                found.append(values[own - first])
+            return stacked(found)
+
+    what = f"{len(rows)} rows of the data set {key!r} in {place.name!r}"
+    return read_clearly(lambda: what, read, place.url)
+
+
+@contextmanager
+def _opened_again(place: Place, key: str, opened: Layout) -> Iterator[Any]:
+    with open_hdf5(place) as file:
+        dataset = file[key]
+        check_seen(f"{place.name}:{key}", opened, Layout(dataset.shape, dataset.dtype))
+        yield dataset
+
+
+def _read_range(
+    dataset: Any, place: Place, missing_chunks: MissingChunks, start: int, stop: int
+) -> Any:
+    values = dataset[start:stop]
+    if missing_chunks == "raise":
+        bounds = [(start, stop), *((0, length) for length in dataset.shape[1:])]
+        _check_stored(dataset, place, np.asarray(values), bounds)
+    return values
 
 
 # --- what is not stored ------------------------------------------------------------------

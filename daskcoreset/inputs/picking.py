@@ -69,7 +69,7 @@ def pick_rows(X: Any, indices: IndexArray) -> Any:
         _check(rows, part.shape[0])
         return part[rows].compute()[order]
     _check(rows, part.shape[0])
-    return _of_source(part, rows)[order]
+    return part.rows_at(rows)[order]
 
 
 def _check(indices: IndexArray, n_rows: int) -> None:
@@ -78,27 +78,6 @@ def _check(indices: IndexArray, n_rows: int) -> None:
             f"X has {counted(n_rows, 'row')}, and the coreset has row {int(indices.max()):,} of "
             f"its data; pass the data that it is of."
         )
-
-
-def _of_source(source: Source, rows: IndexArray) -> Any:
-    """Read increasing rows, those of one piece together."""
-    if not len(rows):
-        return source.loader(0, 1)()[:0]
-    if source.pieces is None:
-        piece = rows // max(1, source.granularity)
-    else:
-        piece = np.searchsorted(np.cumsum(source.pieces), rows, side="right")
-    parts = []
-    for own in np.split(rows, np.flatnonzero(np.diff(piece)) + 1):
-        first, last = int(own[0]), int(own[-1])
-        parts.append(source.loader(first, last + 1)()[own - first])
-    return parts[0] if len(parts) == 1 else _stacked(parts)
-
-
-def _stacked(parts: list[Any]) -> Any:
-    import scipy.sparse as sp
-
-    return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
 
 
 def _of_table(table: ArrowTable, indices: IndexArray, columns: Any) -> Any:

@@ -23,7 +23,7 @@ import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError, StoreError
 from daskcoreset.core.optional import import_optional
-from daskcoreset.core.typing import AnyArray
+from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.core.validation import without_mask
 from daskcoreset.inputs.places import Place, read_clearly
 from daskcoreset.inputs.seen import Layout, check_seen
@@ -72,6 +72,9 @@ class Source:
     same : object or None
         What has the same token, of Dask, in sources that read the same rows of the same store;
         None where nothing tells.
+    take : callable or None
+        ``take(rows)`` returns rows by increasing numbers, of what is opened once for all of them;
+        None if ranges of rows are read one by one.
     """
 
     shape: tuple[int, ...]
@@ -86,6 +89,29 @@ class Source:
     in_process: bool = False
     decoder: str | None = None
     same: Any = None
+    take: Callable[[IndexArray], Any] | None = None
+
+    def rows_at(self, rows: IndexArray) -> Any:
+        """Return rows by increasing numbers, of which those that lie near are read together."""
+        if not len(rows):
+            return self.loader(0, 1)()[:0]
+        if self.take is not None:
+            return self.take(rows)
+        if self.in_memory:
+            groups = [rows]
+        elif self.pieces is not None:
+            owner = np.searchsorted(np.cumsum(self.pieces), rows, side="right")
+            groups = np.split(rows, np.flatnonzero(np.diff(owner)) + 1)
+        else:
+            chunked = self.granularity > 1 or self.decoder is not None
+            groups = near(rows, self.row_bytes, self.granularity if chunked else None)
+        parts = [self.loader(int(own[0]), int(own[-1]) + 1)()[own - own[0]] for own in groups]
+        return stacked(parts)
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a dense row."""
+        return max(1, self.dtype.itemsize * int(np.prod(self.shape[1:], dtype=np.int64)))
 
     def cut(self, rows: int) -> tuple[int, ...]:
         """Cut the rows into block sizes of about `rows` rows each.
@@ -106,7 +132,9 @@ class Source:
     def cut_out(self, start: int, stop: int) -> Source:
         """Return the source of some of the rows."""
         loader = partial(_moved_loader, self.loader, start)
-        return replace(self, shape=(stop - start, *self.shape[1:]), loader=loader, pieces=None)
+        return replace(
+            self, shape=(stop - start, *self.shape[1:]), loader=loader, pieces=None, take=None
+        )
 
     @property
     def stored_bytes(self) -> int:
@@ -114,6 +142,44 @@ class Source:
         if self.sparse_bytes is not None:
             return self.sparse_bytes
         return self.dtype.itemsize * int(np.prod(self.shape, dtype=np.int64))
+
+
+# Rows that lie further apart are read by themselves, and no more than so many bytes at once.
+_GAP_BYTES, _RANGE_BYTES = 2**20, 32 * 2**20
+
+
+def near(rows: IndexArray, row_bytes: int, chunk: int | None) -> list[IndexArray]:
+    """Cut increasing row numbers into groups that are read together.
+
+    Parameters
+    ----------
+    rows : ndarray of int64
+    row_bytes : int
+    chunk : int or None
+        Rows of a chunk, which is read as a whole; None if rows lie one after another.
+
+    Examples
+    --------
+    >>> rows = np.array([0, 1, 5, 9])
+    >>> [own.tolist() for own in near(rows, 2**19, None)]
+    [[0, 1], [5], [9]]
+    >>> [own.tolist() for own in near(rows, 2**19, 5)]
+    [[0, 1], [5, 9]]
+    """
+    apart = np.diff(rows) * row_bytes > _GAP_BYTES if chunk is None else False
+    together = max(1, _RANGE_BYTES // row_bytes) if chunk is None else chunk
+    return np.split(rows, np.flatnonzero(apart | (np.diff(rows // together) > 0)) + 1)
+
+
+def stacked(parts: Sequence[Any]) -> Any:
+    """Return rows that follow one another, dense or sparse."""
+    if len(parts) == 1:
+        return parts[0]
+    if hasattr(parts[0], "tocsr"):
+        import scipy.sparse as sp
+
+        return sp.vstack(parts, format="csr")
+    return np.concatenate(parts)
 
 
 def _moved_loader(
@@ -245,7 +311,14 @@ def memmap_source(array: np.memmap[Any, Any]) -> Source:
 
     header = _npy_header(path, base.offset)
     loader = partial(_mapped_loader, path, header, first, dtype, shape[1:], strides)
-    return Source(shape, dtype, loader, name=path, same=loader)
+    take = partial(_mapped_at, loader, shape[0])
+    return Source(shape, dtype, loader, name=path, same=loader, take=take)
+
+
+def _mapped_at(loader: Callable[[int, int], Loader], n_rows: int, rows: IndexArray) -> AnyArray:
+    """Map all rows, of which the system reads those that are taken."""
+    taken: AnyArray = loader(0, n_rows)()[rows]
+    return taken
 
 
 def _npy_header(path: str, offset: int) -> bytes:
@@ -388,7 +461,14 @@ def concatenated_source(sources: Sequence[Source], names: Sequence[str], argumen
         in_process=any(source.in_process for source in sources),
         decoder=first.decoder,
         same=None if None in (found := [source.same for source in sources]) else found,
+        take=partial(_concatenated_at, sources, starts),
     )
+
+
+def _concatenated_at(sources: Sequence[Source], starts: IndexArray, rows: IndexArray) -> Any:
+    owners = np.searchsorted(starts, rows, side="right") - 1
+    parts = [sources[i].rows_at(rows[owners == i] - starts[i]) for i in np.unique(owners)]
+    return stacked(parts)
 
 
 # Of rows that are not stored in chunks, so many bytes are kept together.

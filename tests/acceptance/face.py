@@ -94,6 +94,7 @@ __all__ = [
     "plan",
     "plotting",
     "scores",
+    "source_rows",
     "stream",
     "testing",
     "time_limit",
@@ -146,6 +147,12 @@ def call(method: Callable[..., T], X: Any, *args: Any, **options: Any) -> T:
     """Call a method of an estimator, tree or coreset that takes rows, which may be `Rows`."""
     source, reading = _opened(X)
     return method(source, *args, **reading, **options)
+
+
+def source_rows(coreset: Coreset, X: Any = None, positions: Any = None) -> Any:
+    """Return rows of the data that rows of a coreset are."""
+    source, reading = _opened(X)
+    return coreset.source_rows(positions, source, **reading)
 
 
 def build(X: Any, y: Any = None, *, draw: Draw | MergeReduce = Draw(), **options: Any) -> Coreset:
