@@ -185,6 +185,42 @@ def test_estimated_error__is_that_of_the_model_on_the_coreset(size: int) -> None
     assert found["held_out"] == 400 - size
 
 
+@pytest.mark.parametrize(
+    ("size", "wanted"),
+    [
+        (48, {"class means", "gradient"}),
+        (47, {"gradient"}),
+        (16, {"gradient"}),
+        (15, set()),
+    ],
+)
+def test_calibration__asks_for_what_rows_are_enough_for(size: int, wanted: set[str]) -> None:
+    """Twelve rows a column for means and gradient, four for the gradient alone."""
+    X, y, u = two_classes(1500, 3)
+    method = face.SVM(variant="pilot_mix")
+    c = quiet(X, y, sample_weight=u, size=size, method=method)
+    assert set(c.provenance["calibration"]["wanted"]) == wanted | {"class totals"}
+
+
+def test_scores__of_a_pilot_of_2048_rows_a_class_are_exact() -> None:
+    """And of one row more they are estimates, within some percent."""
+    rng = np.random.default_rng(0)
+    for n, exact in ((4096, True), (4500, False)):
+        y = np.arange(n) % 2
+        X = rng.normal(size=(n, 2)) + y[:, np.newaxis]
+        *_, opt = solved(X, y, np.ones(n), 1.0, tol=1e-3)
+        wanted = read.svm_scores(X, np.ones(n), y, opt=opt, lam=1.0, easy=2)
+        parts = [slice(0, 1700), slice(1700, n)]
+        blocks = [face.block(X[at], np.ones(at.stop - at.start), y[at]) for at in parts]
+        method = face.SVM(variant="systematic", n_clusters=1)
+        found = np.concatenate(face.scores(method, *blocks))
+        assert np.allclose(found, wanted, rtol=0.05)
+        assert np.allclose(found, wanted, rtol=1e-3) == exact
+        mixed = face.SVM(n_clusters=1)
+        sums = [one.sum() for one in face.scores(mixed, *blocks)]
+        assert np.allclose(face.total_scores(mixed, *blocks), sums, rtol=0.02)
+
+
 def test_estimated_error__interval_of_many_rows_holds_the_error() -> None:
     X, y, u = two_classes(60_000, 4, 2)
     rows, labels, weights = (da.from_array(part, chunks=20_000) for part in (X, y, u))
@@ -193,6 +229,7 @@ def test_estimated_error__interval_of_many_rows_holds_the_error() -> None:
     error = sums_at(X, y, u, w, b) / on_coreset - 1
     found = c.provenance["estimated_error"]
     assert not found["exact"]
+    assert found["held_out"] == pytest.approx(19_500, rel=0.02)
     assert found["low"] - 0.01 <= error <= found["high"] + 0.01
     assert found["high"] - found["low"] < 0.1
     assert found["error"] == pytest.approx(error, abs=0.03)
