@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -82,3 +83,31 @@ def test_refresh__removes_nothing_while_the_store_does_not_answer(
     assert n_asked > 3
     for version, coreset in coresets.items():
         assert again.as_of(version).coreset().equals(coreset)
+
+
+# --- times ---------------------------------------------------------------------------------
+
+TIMES = {
+    "0": np.int64(0),
+    "7": np.uint8(7),
+    "0.1": np.float32(0.1),
+    "-2.5": np.float64(-2.5),
+    "3": np.array(3),
+    "1.50": Decimal("1.50"),
+}
+
+
+def test_append__takes_numbers_as_times(tmp_path: Path) -> None:
+    tree = CoresetTree.create(tmp_path / "tree", **OPTIONS)
+    for time in TIMES.values():
+        tree.append(np.ones((9, 2)), time=time)
+    assert [leaf.time for leaf in CoresetTree.open(tmp_path / "tree").leaves] == [*TIMES]
+    for wrong in (np.float64("nan"), np.inf, np.bool_(True), np.array([3]), 1j):
+        with pytest.raises((ValueError, TypeError), match="time is"):
+            tree.append(np.ones((9, 2)), time=wrong)
+
+
+def test_append__takes_a_date_of_an_array(tmp_path: Path) -> None:
+    tree = CoresetTree.create(tmp_path / "tree", **OPTIONS)
+    tree.append(np.ones((9, 2)), time=np.array("2026-03-01", "M8[D]"))
+    assert tree.leaves[0].time == "2026-03-01"

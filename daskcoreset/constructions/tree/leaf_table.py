@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import numbers
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, astuple, dataclass, field, fields, replace
+from decimal import Decimal
 from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
@@ -254,7 +256,7 @@ def time_text(time: Any, leaves: Iterable[Leaf] = ()) -> str | None:
 
     Parameters
     ----------
-    time : str, date, datetime, number or None
+    time : str, date, datetime, number, array of one of these, or None
     leaves : iterable of Leaf, optional
         The others, whose times are of the same kind, so that they can be compared. Those that are
         of none, which earlier versions took, are passed over.
@@ -266,23 +268,26 @@ def time_text(time: Any, leaves: Iterable[Leaf] = ()) -> str | None:
     """
     if time is None:
         return None
+    if isinstance(time, np.ndarray) and not time.ndim:
+        time = time[()]
     if str(time) in ("NaT", "nan"):
         raise InvalidInputError(f"time is {time}, which is no time; pass one, or leave it out.")
-    if isinstance(time, bool) or not isinstance(time, (str, dt.date, np.datetime64, int, float)):
+    kinds = (str, dt.date, np.datetime64, numbers.Real, Decimal)
+    if isinstance(time, bool) or not isinstance(time, kinds):
         raise InvalidTypeError(
             f"time is {a_type(time)}; pass text, a date, a datetime or a number."
         )
     text = time.isoformat() if isinstance(time, dt.date) else str(time)  # a datetime is a date
-    if not (kinds := windows.kinds_of_time(text)):
+    if not (found := windows.kinds_of_time(text)):
         raise InvalidInputError(
             f"time is {shown(text)}, which is no date and no number; pass a date or time in the "
             f'form of ISO 8601, such as "2026-03-02", or a number.'
         )
     for leaf in leaves:
         others = set() if leaf.time is None else windows.kinds_of_time(leaf.time)
-        if others and not (kinds & others):
+        if others and not (found & others):
             raise InvalidInputError(
-                f"time is {text!r}, a {min(kinds)}, and that of leaf {leaf.name!r} is "
+                f"time is {text!r}, a {min(found)}, and that of leaf {leaf.name!r} is "
                 f"{leaf.time!r}, a {min(others)}; pass times of one kind, so that they can be "
                 f"compared."
             )

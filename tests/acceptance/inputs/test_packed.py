@@ -60,15 +60,23 @@ def by_hdf5(path: Path, data: xr.Dataset, encoding: dict[str, Any]) -> Any:
     return path
 
 
+def by_zarr_2(path: Path, data: xr.Dataset, encoding: dict[str, Any]) -> Any:
+    return by_zarr(path, data, encoding, 2)
+
+
+def by_zarr_3(path: Path, data: xr.Dataset, encoding: dict[str, Any]) -> Any:
+    return by_zarr(path, data, encoding, 3)
+
+
 WRITERS: dict[str, Callable[[Path, xr.Dataset, dict[str, Any]], Any]] = {
-    "zarr 2": lambda *args: by_zarr(*args, 2),
-    "zarr 3": lambda *args: by_zarr(*args, 3),
+    "zarr 2": by_zarr_2,
+    "zarr 3": by_zarr_3,
     "hdf5": by_hdf5,
     "undecoded": lambda *args: xr.open_zarr(
-        by_zarr(*args, 3), mask_and_scale=False, consolidated=False
+        by_zarr_3(*args), mask_and_scale=False, consolidated=False
     )["t2m"],
     "undecoded cube": lambda *args: open_rows(
-        xr.open_zarr(by_zarr(*args, 2), mask_and_scale=False, chunks=None, consolidated=False),
+        xr.open_zarr(by_zarr_2(*args), mask_and_scale=False, chunks=None, consolidated=False),
         sample_dims=["time"],
     ),
 }
@@ -108,7 +116,7 @@ def test_build__does_not_warn_without_cause(writer: str, tmp_path: Path) -> None
 def test_build__of_integers_without_fill_value_does_not_warn(version: Any, tmp_path: Path) -> None:
     data = rows(0.0).astype("i2")
     assert len(build(by_zarr(tmp_path / "x", data, {}, version), size=9, random_state=0)) == 9
-    zarr.save_array(tmp_path / "y", VALUES, zarr_format=version, fill_value=7.0)
+    zarr.create_array(tmp_path / "y", data=VALUES, zarr_format=version, fill_value=7.0)
     assert len(build(tmp_path / "y", size=9, random_state=0)) == 9
 
 
