@@ -11,19 +11,17 @@ import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 import zarr
-from sklearn.base import clone
 from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import get_tags
 
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.estimators import CoresetBregman
-from daskcoreset.sensitivities import BregmanLightweight, StrongBregman, Uniform
+from daskcoreset.sensitivities import StrongBregman, Uniform
 from daskcoreset.solvers.bregman import bregman_hard
-from daskcoreset.solvers.divergences import KullbackLeibler, SquaredMahalanobis
+from daskcoreset.solvers.divergences import SquaredMahalanobis
 from daskcoreset.testing import CountingScheduler
 from tests.pairs import each
 
@@ -107,16 +105,6 @@ def test_fit__precision_of_all_rows(data: Any, method: str) -> None:
     assert model.coreset_.provenance["parameters"]["divergence"]["name"] == "mahalanobis"
 
 
-def test_fit__weights_count_as_repeated_rows() -> None:
-    counts = np.random.default_rng(2).integers(0, 4, size=300)
-    for soft in (False, True):
-        weighted = small(soft=soft).fit(X[:300], sample_weight=counts)
-        repeated = small(soft=soft).fit(X[:300].repeat(counts, axis=0))
-        np.testing.assert_array_equal(weighted.cluster_centers_, repeated.cluster_centers_)
-        assert weighted.inertia_ == pytest.approx(repeated.inertia_)
-        assert weighted.score(X[:300], sample_weight=counts) == pytest.approx(-weighted.inertia_)
-
-
 def test_soft__probabilities_and_weights() -> None:
     model = small(soft=True).fit(X)
     shares = model.predict_proba(X)
@@ -137,33 +125,6 @@ def stored(folder: Path) -> Any:
     array = zarr.create_array(folder / "x.zarr", shape=X.shape, chunks=(1500, 2), dtype=X.dtype)
     array[:] = X
     return array
-
-
-@each(
-    soft=[False, True],
-    make=dict(
-        zip(
-            ["dask", "zarr", "sparse"],
-            [lambda _: LAZY, stored, lambda _: LAZY.map_blocks(sp.csr_array)],
-            strict=True,
-        )
-    ),
-)
-def test_answers__lazy_out_of_core(make: Any, soft: bool, tmp_path: Path) -> None:
-    data, scheduler = make(tmp_path), CountingScheduler()
-    model = small(soft=soft, compute_inertia=True).fit(data)
-    names = ["predict", "transform", *(["predict_proba"] if soft else [])]
-    with dask.config.set(scheduler=scheduler):
-        lazy = [getattr(model, name)(data) for name in names]
-        assert scheduler.calls == 0
-    for found, name in zip(lazy, names, strict=True):
-        expected = getattr(model, name)(X)
-        assert found.shape == expected.shape
-        assert found.dtype == expected.dtype
-        np.testing.assert_allclose(found.compute(), expected, rtol=1e-7, atol=1e-9)
-    assert model.inertia_ == pytest.approx(-model.score(X))
-    assert isinstance(model.labels_, da.Array)
-    np.testing.assert_array_equal(model.labels_, model.predict(X))
 
 
 @pytest.mark.parametrize("soft", [False, True])
@@ -206,15 +167,6 @@ def test_tags__follow_the_domain() -> None:
     assert tags.input_tags.sparse
     assert not get_tags(CoresetBregman(soft=True)).input_tags.sparse
     assert not get_tags(small(divergence="cosine")).input_tags.positive_only  # fit reports it
-
-
-def test_estimator__clones_and_pickles() -> None:
-    model = small(divergence=KullbackLeibler(), method=BregmanLightweight("kl")).fit(X)
-    copy = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(copy.predict(X), model.predict(X))
-    assert clone(model).get_params() == model.get_params()
-    with pytest.raises(NotFittedError):
-        clone(model).predict(X)
 
 
 @pytest.mark.parametrize("value", [0.0, -2.0])

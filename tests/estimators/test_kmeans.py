@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import pickle
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ import scipy.sparse as sp
 import xarray as xr
 import zarr
 from sklearn import config_context
-from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
@@ -29,8 +27,7 @@ from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.metrics.costs import kmeans_cost
-from daskcoreset.sensitivities import Lightweight, StrongKMeans
-from daskcoreset.testing import CountingScheduler
+from daskcoreset.sensitivities import StrongKMeans
 from tests.pairs import pairs
 from tests.tools.hostile import uneven_categories
 
@@ -143,15 +140,6 @@ def test_fit__float32_far_from_the_origin() -> None:
     assert models[1].cluster_centers_.dtype == np.float64
 
 
-def test_fit__weights_count_as_repeated_rows() -> None:
-    counts = np.random.default_rng(2).integers(0, 4, size=300)
-    weighted = small().fit(X[:300], sample_weight=counts)
-    repeated = small().fit(X[:300].repeat(counts, axis=0))
-    np.testing.assert_array_equal(weighted.cluster_centers_, repeated.cluster_centers_)
-    assert weighted.inertia_ == pytest.approx(repeated.inertia_)
-    assert weighted.score(X[:300], sample_weight=counts) == pytest.approx(-weighted.inertia_)
-
-
 def test_fit__size_and_passes_reach_the_build() -> None:
     auto = CoresetKMeans(2, random_state=0).fit(X)
     assert len(auto.coreset_) == len(X)
@@ -225,18 +213,6 @@ def test_predict__memory_map_gives_an_array(tmp_path: Path) -> None:
     np.testing.assert_array_equal(labels, model.labels_)
 
 
-def test_predict__computes_nothing_before_it_is_asked() -> None:
-    lazy = da.from_array(X, chunks=(1000, 3))
-    model = small().fit(lazy)
-    scheduler = CountingScheduler()
-    with dask.config.set(scheduler=scheduler):
-        labels, distances = model.predict(lazy), model.transform(lazy)
-        assert scheduler.calls == 0
-        labels.compute()
-        assert scheduler.calls == 1
-    assert distances.chunks == (lazy.chunks[0], (K,))
-
-
 def test_predict__keeps_the_chunks_of_the_data() -> None:
     tiny = da.from_array(X, chunks=(40, 3))  # grouped for the work
     labels = small().fit(tiny).predict(tiny)
@@ -308,25 +284,6 @@ def test_attributes__absent_ones_say_what_to_do() -> None:
     model.fit(X)
     np.testing.assert_array_equal(model.labels_, model.predict(X))
     np.testing.assert_array_equal(model.fit_predict(X), model.labels_)
-
-
-@pytest.mark.parametrize("name", ["pickle", "cloudpickle"])
-def test_pickle__round_trip(name: str) -> None:
-    module = importlib.import_module(name)
-    model = small().fit(X)
-    again = module.loads(module.dumps(model))
-    np.testing.assert_array_equal(again.predict(X), model.labels_)
-    assert again.coreset_.equals(model.coreset_)
-    assert again.inertia_ == model.inertia_
-
-
-def test_clone__keeps_the_parameters_alone() -> None:
-    model = small(method=Lightweight(), tol=1e-3).fit(X)
-    fresh = clone(model)
-    assert fresh.get_params() == model.get_params()
-    assert not hasattr(fresh, "coreset_")
-    assert fresh.set_params(n_clusters=2).fit(X).cluster_centers_.shape == (2, 3)
-    assert "size=500" in repr(model)
 
 
 def test_grid_search__and_pipeline() -> None:

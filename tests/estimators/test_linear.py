@@ -46,26 +46,6 @@ def test_linear_svm__score_before_it_is_fitted() -> None:
         LinearSVM().score(X, Y)
 
 
-@pytest.mark.parametrize("make", [CoresetSVC, CoresetLogisticRegression])
-def test_predict__lazy_out_of_core_and_as_in_memory(make: Any) -> None:
-    lazy, labels = da.from_array(X, chunks=(1000, 4)), da.from_array(Y, chunks=1000)
-    model = make(size=300, random_state=0).fit(lazy, labels)
-    here = model.predict(X)
-    assert isinstance(model.predict(lazy), da.Array)
-    np.testing.assert_array_equal(model.predict(lazy).compute(), here)
-    np.testing.assert_allclose(model.decision_function(lazy).compute(), model.decision_function(X))
-    assert model.score(lazy, labels) == pytest.approx((here == Y).mean())
-    assert model.score(X, Y) == pytest.approx((here == Y).mean())
-    assert model.coef_.shape == (1, 4)
-    assert model.intercept_.shape == (1,)
-    assert model.classes_.tolist() == ["no", "yes"]
-    assert len(model.coreset_) == 300
-    if make is CoresetLogisticRegression:
-        chances = model.predict_proba(lazy).compute()
-        np.testing.assert_allclose(chances.sum(axis=1), 1)
-        np.testing.assert_allclose(np.log(chances), model.predict_log_proba(X))
-
-
 def test_coreset_svc__near_the_optimum() -> None:
     full = svm_cost(X, Y, LinearSVM().fit(X, Y))
     for seed in range(3):

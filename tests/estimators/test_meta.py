@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import pickle
 from pathlib import Path
 from typing import Any
 
-import dask
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
@@ -31,7 +29,6 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.estimators import CoresetEstimator
 from daskcoreset.estimators.scoring import Agreement
-from daskcoreset.testing import CountingScheduler
 
 X, Y = make_classification(
     3000, 4, n_informative=3, n_redundant=0, n_clusters_per_class=1, random_state=0
@@ -257,43 +254,7 @@ def test_fit__columns_of_frames_and_stores_by_name(tmp_path: Path) -> None:
         assert model.score(data, "y", sample_weight="w") > 0.75
 
 
-def test_fit__weights_count_as_repeated_rows() -> None:
-    counts = np.random.default_rng(2).integers(0, 4, size=300)
-    weighted = small(LogisticRegression()).fit(X[:300], Y[:300], sample_weight=counts)
-    some = np.arange(300).repeat(counts)
-    repeated = small(LogisticRegression()).fit(X[some], Y[some])
-    np.testing.assert_array_equal(weighted.estimator_.coef_, repeated.estimator_.coef_)
-
-
-def test_predict__computes_nothing_before_it_is_asked() -> None:
-    model, scheduler = small(LogisticRegression()).fit(X, Y), CountingScheduler()
-    with dask.config.set(scheduler=scheduler):
-        found = model.predict_proba(lazily(X))
-        assert scheduler.calls == 0
-        found.compute()
-    assert scheduler.calls == 1
-
-
-def test_fit__sparse_rows() -> None:
-    rows = sp.csr_array(np.where(X > 0, X, 0))
-    model = small(LogisticRegression()).fit(rows, Y)
-    blocks = da.from_array(rows.toarray(), chunks=(1000, 4)).map_blocks(sp.csr_array)
-    lazy = small(LogisticRegression()).fit(blocks, lazily(Y).rechunk(1000))
-    score = lazy.score(blocks, lazily(Y).rechunk(1000))
-    assert score == pytest.approx(lazy.score(rows, Y))
-    np.testing.assert_array_equal(model.predict(blocks).compute(), model.predict(rows))
-
-
 # --- what a user of scikit-learn does ----------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["pickle", "cloudpickle"])
-def test_pickle__round_trip(name: str) -> None:
-    module = importlib.import_module(name)
-    model = small(LogisticRegression()).fit(X, Y)
-    again = module.loads(module.dumps(model))
-    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
-    assert again.coreset_.equals(model.coreset_)
 
 
 def test_grid_search__and_pipeline() -> None:

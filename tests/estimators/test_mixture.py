@@ -12,7 +12,6 @@ import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 import zarr
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -100,17 +99,6 @@ def test_fit__nearly_as_likely_as_the_mixture_of_all_rows(method: Any) -> None:
     assert model.lower_bound_ == pytest.approx(model.score(X), abs=0.1)
 
 
-def test_fit__weights_count_as_repeated_rows() -> None:
-    counts = np.random.default_rng(2).integers(0, 4, size=300)
-    weighted = small().fit(X[:300], sample_weight=counts)
-    repeated = small().fit(X[:300].repeat(counts, axis=0))
-    np.testing.assert_array_equal(weighted.means_, repeated.means_)
-    rows, u = X[:300], counts.astype(float)
-    for name in ("score", "bic", "aic"):
-        found = getattr(weighted, name)(rows, sample_weight=u)
-        assert found == pytest.approx(getattr(repeated, name)(rows.repeat(counts, axis=0)))
-
-
 def test_fit__same_bits_from_the_same_seed() -> None:
     first, second = small().fit(LAZY), small().fit(LAZY)
     np.testing.assert_array_equal(first.means_, second.means_)
@@ -135,27 +123,6 @@ def stored(folder: Path) -> Any:
     array = zarr.create_array(folder / "x.zarr", shape=X.shape, chunks=(1500, 2), dtype=X.dtype)
     array[:] = X
     return array
-
-
-@pytest.mark.parametrize(
-    "make",
-    [lambda _: LAZY, stored, lambda _: LAZY.map_blocks(sp.csr_array)],
-    ids=["dask", "zarr", "sparse"],
-)
-def test_answers__lazy_out_of_core_and_equal_to_those_in_memory(make: Any, tmp_path: Path) -> None:
-    data, scheduler = make(tmp_path), CountingScheduler()
-    model = small().fit(data)
-    with dask.config.set(scheduler=scheduler):
-        lazy = [model.predict(data), model.predict_proba(data), model.score_samples(data)]
-        assert scheduler.calls == 0
-    for found, name in zip(lazy, ("predict", "predict_proba", "score_samples"), strict=True):
-        assert isinstance(found, da.Array)
-        expected = getattr(model, name)(X)
-        assert found.shape == expected.shape
-        assert found.dtype == expected.dtype
-        np.testing.assert_allclose(found.compute(), expected, atol=1e-9)
-    for name in ("score", "bic", "aic"):
-        assert getattr(model, name)(data) == pytest.approx(getattr(model, name)(X))
 
 
 def test_bic__depends_on_the_scale_of_weights() -> None:

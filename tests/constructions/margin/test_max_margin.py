@@ -137,19 +137,6 @@ def same_bits(config: dict[str, Any], options: list[dict[str, Any]]) -> None:
         assert found.trace == expected.trace
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"intercept": True},
-        pytest.param({"kernel": "rbf", "violators": 5}, marks=pytest.mark.nightly),
-    ],
-    ids=str,
-)
-def test_run__gives_the_same_bits_on_threads(options: dict[str, Any]) -> None:
-    same_bits({"scheduler": "threads", "num_workers": 4}, [options])
-
-
 @pytest.mark.slow
 @pytest.mark.distributed
 def test_run__gives_the_same_bits_in_processes() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import dask
-import dask.array as da
 import numpy as np
 import pytest
 import scipy.stats
@@ -75,20 +73,6 @@ def test_auto__goes_over_to_random_draws() -> None:
         OutlierMaxMargin(3, method="exact", **options).run(X, y)
     with pytest.warns(CoresetWarning, match="draws were made"):
         assert OutlierMaxMargin(3, **options).run(X, y).method == "random"
-
-
-@pytest.mark.parametrize("method", ["exact", "random"])
-def test_run__gives_the_same_bits_on_every_scheduler(method: Any) -> None:
-    X, y, _, _ = planted(4, 300, 2, 2)
-    search = OutlierMaxMargin(2, 0.1, True, method, confidence=0.5, random_state=3)
-    given_X, given_y = da.from_array(X, chunks=(40, -1)), da.from_array(y, chunks=40)
-    found = []
-    for scheduler in ("sync", "threads"):
-        with dask.config.set(scheduler=scheduler):
-            found.append(search.run(given_X, given_y))
-    assert found[0].w.tobytes() == found[1].w.tobytes()
-    assert found[0].margin == found[1].margin
-    assert found[0].reads == found[1].reads
 
 
 def test_result__says_what_is_certain() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import dask
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -12,7 +11,7 @@ from sklearn.base import clone
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.estimators import AVMClassifier, CSVRGClassifier, ODMClassifier
 from tests.pairs import each
-from tests.tools.kernel_rows import CLASSES, ROWS, chunked
+from tests.tools.kernel_rows import CLASSES, ROWS
 
 # The certificate of "csvrg" is rarely below its tolerance, and fits say so.
 pytestmark = pytest.mark.filterwarnings(
@@ -56,34 +55,6 @@ def test_decision_function__plain_sum_over_core_points() -> None:
     squares = ((ROWS[:50, np.newaxis].astype(float) - model.core_points_) ** 2).sum(axis=2)
     expected = np.exp(-5.0 * squares) @ model.dual_coef_[0]
     assert np.allclose(model.decision_function(ROWS[:50]), expected)
-
-
-@pytest.mark.parametrize("model", [*MODELS, ODMClassifier(random_state=0)], ids=name_of)
-def test_fit__weights_are_repeated_rows(model: Any) -> None:
-    few, labels = ROWS[:200], TWO_CLASSES[:200]
-    u = np.random.default_rng(0).integers(0, 4, 200)
-    first = clone(model).fit(few, labels, sample_weight=u)
-    second = clone(model).fit(np.repeat(few, u, axis=0), np.repeat(labels, u))
-    assert np.allclose(first.decision_function(ROWS), second.decision_function(ROWS))
-    shuffled = np.random.default_rng(1).permutation(200)
-    third = clone(model).fit(few[shuffled], labels[shuffled], sample_weight=u[shuffled])
-    assert np.allclose(first.decision_function(ROWS), third.decision_function(ROWS))
-
-
-@pytest.mark.parametrize("model", MODELS, ids=name_of)
-def test_fit__same_bits_on_every_scheduler(model: Any) -> None:
-    found = []
-    for options in (
-        {"scheduler": "sync"},
-        {"scheduler": "threads", "num_workers": 1},
-        {"scheduler": "threads", "num_workers": 5},
-    ):
-        with dask.config.set(**options):
-            one = clone(model).fit(*chunked())
-            found.append((one.core_points_.tobytes(), one.dual_coef_.tobytes()))
-    assert len(set(found)) == 1
-    other = clone(model).set_params(random_state=1).fit(*chunked())
-    assert other.dual_coef_.tobytes() != found[0][1]
 
 
 @pytest.mark.parametrize(

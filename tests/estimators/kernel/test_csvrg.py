@@ -16,7 +16,6 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 import zarr
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
@@ -34,7 +33,7 @@ from daskcoreset.estimators.kernel import csvrg
 from daskcoreset.estimators.kernel.losses import resolve_loss
 from daskcoreset.estimators.kernel.rows import quotas_of, sample_classes, training_rows
 from daskcoreset.inputs.blocks import row_blocks
-from daskcoreset.testing import CountingArray, CountingScheduler, shared_pool
+from daskcoreset.testing import CountingArray, shared_pool
 from tests.pairs import each, pairs
 from tests.tools.kernel_rows import CLASSES, ROWS, chunked, labelled
 
@@ -164,39 +163,6 @@ def stored(folder: Path) -> tuple[Any, Any]:
         )
         array[:] = values
     return zarr.open_array(folder / "X", mode="r"), zarr.open_array(folder / "y", mode="r")
-
-
-def test_predict__lazy_where_rows_are_out_of_core(tmp_path: Path) -> None:
-    rows, labels = stored(tmp_path)
-    model = clone(MODELS[0]).fit(rows, labels)
-    scheduler = CountingScheduler()
-    with dask.config.set(scheduler=scheduler):
-        lazy, values = model.predict(rows), model.decision_function(rows)
-        assert scheduler.calls == 0
-        assert lazy.shape == values.shape == (len(ROWS),)
-        assert np.array_equal(lazy.compute(), model.predict(ROWS))
-        assert np.allclose(values.compute(), model.decision_function(ROWS))
-    assert model.score(rows, labels) == pytest.approx(
-        np.mean(model.predict(ROWS) == (TWO_CLASSES == "in"))
-    )
-    three = clone(MODELS[0]).fit(*chunked())
-    assert three.decision_function(chunked()[0]).shape == (len(ROWS), 3)
-    assert three.predict(chunked()[0]).chunks == ((700, 700, 700, 700, 200),)
-    assert three.score(*chunked()) == pytest.approx(three.score(ROWS, CLASSES))
-
-
-def test_fit__sparse_rows_as_dense_ones() -> None:
-    wide = np.random.default_rng(0).random((400, 30)) * (np.arange(30) < 10)
-    y = wide[:, 0] > wide[:, 1]
-    model = CSVRGClassifier(lam=20.0, max_points=400, tol=1e-9, random_state=0)
-    dense, sparse = clone(model).fit(wide, y), clone(model).fit(sp.csr_array(wide), y)
-    assert np.allclose(
-        dense.decision_function(wide), sparse.decision_function(sp.csr_array(wide)), atol=1e-6
-    )
-    blocks = da.from_array(wide, chunks=(150, 30))
-    lazy = clone(MODELS[0]).fit(blocks.map_blocks(sp.csr_array), da.from_array(y, chunks=150))
-    again = clone(MODELS[0]).fit(blocks, da.from_array(y, chunks=150))
-    assert np.allclose(lazy.decision_function(wide), again.decision_function(wide))
 
 
 @pytest.mark.parametrize("solver", ["exact", "csvrg"])

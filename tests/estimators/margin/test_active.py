@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import pickle
-from pathlib import Path
 from typing import Any
 
-import dask.array as da
 import numpy as np
 import pytest
 from sklearn.base import clone
 
 from daskcoreset.constructions.margin.active_run import OracleError
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError
+from daskcoreset.core.errors import CoresetWarning
 from daskcoreset.estimators.margin.active import ActiveMaxMarginClassifier
 
 
@@ -39,29 +37,6 @@ def test_fit__looks_at_few_labels_and_counts_them() -> None:
     assert (again.predict(X) == y).all()
     same = clone(model).fit(X, oracle=lambda rows, indices: y[indices])  # noqa: ARG005
     assert np.array_equal(same.result_.indices, model.result_.indices)
-
-
-def test_fit__out_of_core_is_as_in_memory(tmp_path: Path) -> None:
-    import zarr
-
-    X, y = separable()
-    codes = (y == "up").astype(int)
-    whole = ActiveMaxMarginClassifier(random_state=0).fit(X, codes)
-    group = zarr.open_group(tmp_path / "data.zarr", mode="w")
-    group.create_array("X", shape=X.shape, chunks=(500, 3), dtype="f8")[:] = X
-    group.create_array("y", shape=y.shape, chunks=(500,), dtype="i8")[:] = codes
-    lazy = da.from_array(X, chunks=(500, 3))
-    for data, labels in (
-        (lazy, da.from_array(codes, chunks=500)),
-        (str(tmp_path / "data.zarr"), "y"),
-    ):
-        model = ActiveMaxMarginClassifier(random_state=0).fit(data, labels)
-        assert np.array_equal(model.result_.indices, whole.result_.indices)
-        assert np.allclose(model.coef_, whole.coef_)
-        assert model.score(data, labels) == 1.0
-        assert (model.predict(data).compute() == codes).all()
-    with pytest.raises(InvalidInputError, match="features"):
-        model.predict(lazy[:, :2])
 
 
 @pytest.mark.nightly

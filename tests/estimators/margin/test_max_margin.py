@@ -11,7 +11,6 @@ import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from sklearn.svm import SVC, LinearSVC
 
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError
@@ -120,14 +119,6 @@ def test_fit__numbers_of_rows_count_those_without_a_weight() -> None:
     assert lazy.coef_ == pytest.approx(model.coef_, abs=1e-2)
     with pytest.raises(InvalidInputError, match="zero for some rows"):
         MaxMarginClassifier().fit(da.from_array(X, chunks=(20, -1)), np.arange(100) % 3, u)
-
-
-def test_fit__sparse_rows() -> None:
-    X, y = rows(8)
-    dense = MaxMarginClassifier().fit(X, y)
-    model = MaxMarginClassifier().fit(sp.csr_array(X), y)
-    assert model.coef_ == pytest.approx(dense.coef_, abs=1e-6)
-    assert model.score(sp.csr_array(X), y) == 1.0
 
 
 @pytest.mark.parametrize("lazy", [False, True])
