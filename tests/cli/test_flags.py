@@ -235,6 +235,7 @@ def test_arguments__bad_values(program: _Program, command: str, place: int, kind
 
 
 @pytest.mark.nightly
+@pytest.mark.long
 @pytest.mark.parametrize("method", [*CONSTRUCTIONS, "coverage"])
 def test_methods__what_they_refuse(program: _Program, method: str) -> None:
     given = ["", "--clusters=2", "--labels=y", "--labels=bad", "--labels=wide", "--weights=bad"]
