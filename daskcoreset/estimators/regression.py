@@ -317,10 +317,13 @@ def _stacked(parts: list[Any]) -> Any:
 
 
 def _of_target(summary: DataSummary, n_features: int, target: int) -> DataSummary:
-    """Return the moments of the columns of X and one target, of which the last is the label."""
+    """Return the moments of the columns of X and one target, of which the last is the label.
+
+    They have no names of columns, for the solver is given arrays.
+    """
     d = n_features
     if len(summary.mean) == d:
-        return summary
+        return replace(summary, columns=None)
     places = [*range(d), d + target]
     assert summary.y_mean is not None  # noqa: S101 - the caller has looked
     means = np.append(summary.mean, summary.y_mean)
