@@ -128,10 +128,11 @@ def arrays_of_dask(
     # Else Dask unites partitions of Parquet of which few columns are read: X and y, picked from one
     # frame, would have other rows in a block.
     with dask.config.set({"optimization.tune.active": False}):
+        # Dask reads the columns that the meta names, beside those that other parts are made of.
         parts = frame.map_partitions(
-            split, *beside.values(), meta=nothing, enforce_metadata=False, align_dataframes=False
-        )
-    shared = array_of(parts, ((np.nan,) * frame.npartitions,), nothing)
+            split, *beside.values(), meta=meta, enforce_metadata=False, align_dataframes=False
+        ).optimize()
+        shared = array_of(parts, ((np.nan,) * frame.npartitions,), nothing)
     arrays = {}
     for name, (dtype, _) in declared.items():
         flat = name != "X" or meta.ndim == 1
