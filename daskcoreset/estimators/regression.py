@@ -41,7 +41,7 @@ from daskcoreset.estimators.meta import of_inner
 from daskcoreset.estimators.scoring import r_squared
 from daskcoreset.estimators.solving import check_solver, handed_on, solve_with, solver_of
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
-from daskcoreset.inputs.options import ReadKeywords, takes_reading
+from daskcoreset.inputs.options import ReadKeywords, ReadOptions, takes_reading
 from daskcoreset.objectives import Objective
 from daskcoreset.sensitivities import LeastSquares, QuantileRegression, Sensitivity
 
@@ -173,7 +173,7 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type
             self.n_features_in_ = joined.shape[1]
             return replace(data, X=joined, y=np.ascontiguousarray(targets[:, -1])), names
         self._require_labels(y)
-        if several and getattr(y, "ndim", 1) == 2:
+        if several and getattr(y, "ndim", 1) == 2 and not _is_one_target(X, y):
             X, y = self._beside(X, y)
         return row_blocks(X, y, sample_weight, on_invalid=self.on_invalid), None
 
@@ -304,6 +304,12 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type
                 "memory, or fit one target."
             )
         return r_squared(self.estimator_, self._open(X, y, sample_weight))
+
+
+def _is_one_target(X: Any, y: Any) -> bool:
+    """Whether a target of two dimensions is one of a cube, or a frame of one column."""
+    one_column = hasattr(type(y), "columns") and len(y.columns) == 1
+    return one_column or ReadOptions.of(X)[1].has_dims
 
 
 def _goes_on(earlier: Any, solver: Any, points: Any, numbers: Any) -> bool:

@@ -86,7 +86,7 @@ def split_container(
     NamedArrays
         Nothing is read but the names, shapes and dtypes of what is stored.
     """
-    beside = {"y": y, "sample_weight": sample_weight}
+    beside = {"y": _only_column(y), "sample_weight": _only_column(sample_weight)}
     arguments = {name: part for name, part in beside.items() if part is not None}
     keys = {name: part for name, part in arguments.items() if isinstance(part, str)}
     name = shown_location(X) if is_path(X) else None
@@ -100,6 +100,13 @@ def split_container(
         if part not in members.parts
     }
     return NamedArrays({**members.parts, **parts}, members.columns, name)
+
+
+def _only_column(part: Any) -> Any:
+    """Return a data frame of one column as a series; anything else as it is."""
+    # The class is asked, for a Delayed object claims to have every attribute.
+    is_frame = hasattr(type(part), "columns") and hasattr(type(part), "iloc")
+    return part[part.columns[0]] if is_frame and len(part.columns) == 1 else part
 
 
 def shown_location(path: Any) -> str:

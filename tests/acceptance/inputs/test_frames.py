@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.acceptance.face import build, errors, estimators
+from tests.acceptance.tools.models import MODELS, rows, targets
 
 # A file has ten rows, and the one of this number has nulls.
 NULL = 25
@@ -105,3 +106,102 @@ def test_build__a_partition_of_nothing_but_nulls_or_text() -> None:
         build(empty, size=2)
     with pytest.raises(errors.InvalidInputError, match="dtype object in block 1"):
         build(partitions(np.array([1, 2]), np.array(["3", "4"], dtype=object)), size=2)
+
+
+def _columns_of_three() -> pd.DataFrame:
+    rng = np.random.default_rng(17)
+    table = pd.DataFrame(rng.normal(size=(900, 3)), columns=["a", "b", "c"])
+    table["k"] = rng.integers(0, 3, 900)
+    return table.assign(word=np.array(["one", "two"])[(table.c > 0.3).astype(int)])
+
+
+def _from_pandas(table: pd.DataFrame, _folder: Path) -> Any:
+    return dd.from_pandas(table, npartitions=4)
+
+
+def _from_files(table: pd.DataFrame, folder: Path) -> Any:
+    for part in range(3):
+        table.iloc[300 * part : 300 * part + 300].to_parquet(folder / f"part-{part}.parquet")
+    return dd.read_parquet(folder)
+
+
+def _filtered(table: pd.DataFrame, _folder: Path) -> Any:
+    frame = dd.from_pandas(table, npartitions=5).assign(more=lambda d: d.a)
+    return frame[frame.a < 9.0].drop(columns="more")
+
+
+def _mapped(table: pd.DataFrame, _folder: Path) -> Any:
+    return dd.from_map(lambda part: table.iloc[300 * part : 300 * part + 300], range(3))
+
+
+# X, y and weights made of one frame.
+PARTS: list[Any] = [
+    lambda d: (d[["a", "b"]], d.a > 0, None),
+    lambda d: (d[["a", "b", "c", "k"]], None, d.b.abs()),
+    lambda d: (d.drop(columns="word"), d.word, d.a**2),
+    lambda d: ((d[["b", "c"]] * 2).astype("float32"), d.k, d.k + 1),
+    lambda d: (d[["a"]], (d.b + d.c > 0).astype(int), d.a.clip(0, 1) + 0.5),
+    lambda d: (d[["a", "b", "c", "k"]], "k", d["c"].abs()),
+]
+
+
+@pytest.mark.parametrize("made", [_from_pandas, _from_files, _filtered, _mapped])
+def test_build__of_columns_and_expressions_of_one_dask_frame(made: Any, tmp_path: Path) -> None:
+    table = _columns_of_three()
+    for parts in PARTS:
+        X, y, weights = parts(made(table, tmp_path))
+        coreset = build(X, y, size=200, method="uniform", sample_weight=weights, random_state=0)
+        X, y, weights = parts(table)
+        drawn = coreset.indices
+        if isinstance(y, str):
+            X, y = X.drop(columns=y), X[y]
+        np.testing.assert_array_equal(coreset.points, X.to_numpy()[drawn])
+        assert coreset.points.dtype == np.asarray(X).dtype
+        if y is not None:
+            assert np.asarray(coreset.labels).tolist() == y.to_numpy()[drawn].tolist()
+        total = len(table) if weights is None else weights.sum()
+        assert coreset.provenance["total_weight"] == pytest.approx(total)
+
+
+def test_estimators__of_columns_and_expressions_of_one_dask_frame(tmp_path: Path) -> None:
+    table = _columns_of_three()
+    d = _from_files(table, tmp_path)
+    model = estimators.CoresetLogisticRegression(size=200, random_state=0)
+    model.fit(d[["a", "b"]], d.c + d.a > 0, d.b.abs())
+    truth = table.c + table.a > 0
+    score = model.score(d[["a", "b"]], d.c + d.a > 0, d.b.abs())
+    assert score == pytest.approx(model.score(table[["a", "b"]], truth, table.b.abs()))
+    report = model.audit(d[["a", "b"]], d.c + d.a > 0, sample_weight=d.b.abs(), random_state=0)
+    assert report.distortion < 0.5
+    clusters = estimators.CoresetKMeans(3, size=200, random_state=0)
+    clusters.fit(d[["a", "b"]], sample_weight=d.k + 1)
+    score = clusters.score(d[["a", "b"]], sample_weight=d.k + 1)
+    assert score == pytest.approx(clusters.score(table[["a", "b"]], sample_weight=table.k + 1))
+
+
+@pytest.mark.parametrize("name", ["svm", "ridge", "any regressor", "kernel", "margin"])
+def test_estimators__of_a_dask_frame_of_one_column_as_y(name: str) -> None:
+    make, kind = MODELS[name]
+    X = rows()
+    table = pd.DataFrame(X, columns=["a", "b"]).assign(y=targets(kind, X))
+    d = dd.from_pandas(table, npartitions=3)
+    models = make().fit(d[["a", "b"]], d[["y"]]), make().fit(d[["a", "b"]], d.y)
+    first, second = (model.predict(d[["a", "b"]]).compute() for model in models)
+    pd.testing.assert_series_equal(first, second)
+    score = models[0].score(d[["a", "b"]], d[["y"]])
+    assert score == pytest.approx(models[1].score(table[["a", "b"]], table.y))
+    weighed = build(d[["a", "b"]], sample_weight=d[["b"]].abs(), size=50, method="uniform")
+    assert weighed.provenance["total_weight"] == pytest.approx(table.b.abs().sum())
+
+
+@pytest.mark.parametrize("name", ["ridge", "elastic net", "svm", "kmeans"])
+def test_estimators__warn_of_no_names_of_columns(name: str) -> None:
+    make, kind = MODELS[name]
+    X = rows()
+    table = pd.DataFrame(X, columns=["a", "b"])
+    y = targets(kind, X)
+    d = dd.from_pandas(table, npartitions=3)
+    lazy = None if y is None else dd.from_pandas(pd.Series(y), npartitions=3)
+    for model in (make().fit(d, lazy), make().fit(table, y)):
+        assert model.score(d, lazy) == pytest.approx(model.score(table, y))
+        np.testing.assert_allclose(model.predict(d).compute(), model.predict(table))
