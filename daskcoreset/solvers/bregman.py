@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from daskcoreset.core.deadline import check_time
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense, one_thread, tiles
 from daskcoreset.core.random import RandomState, resolve_seed
@@ -135,6 +136,7 @@ def bregman_seeds(rows: Rows, n_clusters: int, rng: np.random.Generator) -> Floa
     taken = [int(draw_with_replacement(rows.weights, 1, rng)[0])]
     potential = _potentials(rows, rows.points[taken])[:, 0]
     while len(taken) < n_clusters:
+        check_time("centers were being seeded", "pass a smaller size")
         if not potential.sum() > 0:
             warnings.warn(
                 f"points has {len(taken)} distinct rows where n_clusters is {n_clusters}: the "
@@ -327,6 +329,7 @@ def descend(
 ) -> Descent:
     """Take steps to states of less cost until ``stops(before, after)``."""
     for n_iter in range(1, max_iter + 1):
+        check_time("clusters were being fitted", "pass a smaller size")
         moved = step(state)
         converged = stops(state, moved)
         # By rounding alone a step can cost more than it gains.

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from daskcoreset.core.deadline import check_time
 from daskcoreset.core.linalg import dense_rows, inner_products, read_only
 from daskcoreset.core.typing import FloatArray, IndexArray, Points
 from daskcoreset.solvers.kmeans import (
@@ -191,6 +192,7 @@ def _cells_of_solutions(
             some, u = points[chosen], weights[chosen]
         centers = seed_cells(some, u, n_clusters, rng).clusters.centers
         for _ in range(steps):
+            check_time("centroids were being sought", "pass a smaller size")
             centers = lloyd_step(some, u, centers).centers
         both = labels * n_clusters + assign(points, centers)[0]
         # What `np.unique` finds, without sorting the rows.

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from daskcoreset.core.deadline import check_time
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.typing import FloatArray, IndexArray
@@ -14,6 +15,15 @@ from daskcoreset.core.validation import as_numbers, check_number
 
 # Length, as a share of the longest row, below which a vector counts as none.
 ZERO = 1e-10
+
+# Entries up to which SciPy solves non-negative least squares, in about a second, without a pause.
+_MAX_ENTRIES = 2**20
+
+# Share of its square that a row must have at right angles to others to be independent of them.
+_INDEPENDENT = 1e-10
+
+# Gradient of non-negative least squares, as a share of that at zero, that counts as none.
+_FLAT = 1e-10
 
 # Diagonal of a triangular factor, as a share of its largest, that counts as zero.
 _DEPENDENT = 1e-13
@@ -82,6 +92,7 @@ def min_norm_point(
     # Every set of active rows occurs once at most; the limit only guards against rounding.
     remaining_steps = 10 * (len(rows) + rows.shape[1]) + 100
     while True:
+        check_time("a hard-margin problem was being solved", "pass fewer rows or columns")
         remaining_steps -= 1
         dual, vector = _to_corral(rows, groups, dual)
         products = rows @ vector
@@ -114,6 +125,8 @@ def _guess(rows: FloatArray, groups: IndexArray, n_groups: int) -> FloatArray:
     from scipy.optimize import nnls
 
     penalty = 1.0 if n_groups == 1 else 10.0
+    if rows.size > _MAX_ENTRIES:
+        return _guess_in_steps(rows @ rows.T + penalty**2 * np.equal.outer(groups, groups))
     of_group = np.equal.outer(np.arange(n_groups), groups)
     matrix = np.concatenate([rows.T, penalty * of_group])
     target = np.concatenate([np.zeros(rows.shape[1]), np.full(n_groups, penalty)])
@@ -122,6 +135,57 @@ def _guess(rows: FloatArray, groups: IndexArray, n_groups: int) -> FloatArray:
     except RuntimeError:  # its limit of steps; what follows gets there from anywhere
         return np.zeros(len(rows))
     return guess
+
+
+def _guess_in_steps(gram: FloatArray) -> FloatArray:
+    """Minimise a^T G a / 2 - sum(a) over a >= 0, where each step looks at the deadline.
+
+    References
+    ----------
+    Lawson and Hanson (1974), chapter 23, with a Cholesky factor in place of QR.
+    """
+    from scipy.linalg import cholesky, solve_triangular
+
+    m = len(gram)
+    dual, gradient = np.zeros(m), np.ones(m)
+    blocked = np.zeros(m, dtype=bool)
+    active: list[int] = []
+    factor = np.zeros((m, m))  # lower triangle, of the active rows
+    for _ in range(3 * m):
+        check_time("a hard-margin problem was being solved", "pass fewer rows or columns")
+        blocked[active] = True
+        best = int(np.where(blocked, -np.inf, gradient).argmax())
+        if blocked[best] or gradient[best] <= _FLAT:
+            break
+        k = len(active)
+        across = solve_triangular(factor[:k, :k], gram[active, best], lower=True)
+        left = float(gram[best, best] - across @ across)
+        blocked[best] = True
+        if left <= _INDEPENDENT * gram[best, best]:
+            continue
+        factor[k, :k], factor[k, k] = across, np.sqrt(left)
+        active.append(best)
+        while True:
+            k = len(active)
+            half = solve_triangular(factor[:k, :k], np.ones(k), lower=True)
+            wanted = solve_triangular(factor[:k, :k], half, lower=True, trans="T")
+            if wanted.min() > 0.0:
+                break
+            current, falling = dual[active], wanted <= 0.0
+            shares = current[falling] / (current[falling] - wanted[falling])
+            step = float(shares.min())
+            dual[active] = current + step * (wanted - current)
+            gone = np.flatnonzero(falling)[shares <= step]
+            dual[np.array(active)[gone]] = 0.0
+            active = np.delete(active, gone).tolist()
+            k = len(active)
+            factor[:k, :k] = cholesky(gram[np.ix_(active, active)], lower=True)
+        if best not in active:  # rounding is all that is left
+            break
+        dual[active] = wanted
+        gradient = 1.0 - gram @ dual
+        blocked[:] = False
+    return dual
 
 
 def _scaled(start: FloatArray, groups: IndexArray) -> FloatArray:
@@ -147,6 +211,7 @@ def _to_corral(
     active = np.flatnonzero(dual > 0.0)
     current = dual[active]
     while True:
+        check_time("a hard-margin problem was being solved", "pass fewer rows or columns")
         affine, vector = _affine_minimiser(rows[active], groups[active], current)
         if affine.min() > 0.0:
             break

@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 
+from daskcoreset.core.deadline import check_time
 from daskcoreset.core.linalg import read_only
 from daskcoreset.core.typing import FloatArray
 
@@ -82,6 +83,7 @@ def hartigan(
     cells.center()
     n_iter = 0
     while n_iter < max_iter:
+        check_time("clusters were being fitted", "pass a smaller size")
         n_moved, gain = cells.improve(all_rows=not settled and n_iter == 0)
         if not n_moved:
             break

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from daskcoreset.core.deadline import check_time
 from daskcoreset.core.linalg import gram_of, one_thread
 from daskcoreset.core.typing import FloatArray
 
@@ -224,6 +225,7 @@ class _Problem:
         d = self.rows.shape[1]
         margins = self._margins(w)
         for step in range(max_steps):
+            check_time("a hinge loss was being minimised", "pass a smaller size")
             losses, slope = round_hinge(margins, width)
             gradient = -self._sums(self.weights * slope * self.signs)
             gradient[:d] += w[:d]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from daskcoreset.core.deadline import check_time
 from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.typing import FloatArray
 
@@ -77,6 +78,7 @@ def solve_quantile(
         if not epsilon > 0.0:
             break
         for _ in range(MAX_STEPS // len(ROUNDINGS)):
+            check_time("a quantile regression was being solved", "pass a smaller size")
             w = u / (2.0 * (np.abs(residuals) + epsilon))
             step = _solved(A, w, A.T @ (w * y) + pull)
             moved = float(np.abs(A @ (step - beta)).max(initial=0.0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from daskcoreset.core.deadline import check_time
 from daskcoreset.core.linalg import unit_rows
 from daskcoreset.core.typing import FloatArray, Points
 from daskcoreset.solvers.kmeans import assign, cells_of
@@ -46,6 +47,7 @@ def unit_centers(
     """
     centers = _on_the_sphere(np.ascontiguousarray(centers, dtype=np.float64))
     for _ in range(steps):
+        check_time("clusters were being fitted", "pass a smaller size")
         labels, _ = assign(points, centers)
         used = np.bincount(labels, minlength=len(centers)) > 0
         moved = centers.copy()

@@ -19,7 +19,12 @@ from daskcoreset.constructions.margin.core_set import (
     fit_core,
     margin_of_levels,
 )
-from daskcoreset.constructions.margin.rows import FirstRead, find_classes, signs_of
+from daskcoreset.constructions.margin.rows import (
+    FirstRead,
+    find_classes,
+    refuse_wide,
+    signs_of,
+)
 from daskcoreset.constructions.margin.separators import Kernel, KernelLike, NotSeparableError
 from daskcoreset.constructions.margin.violators import ViolatorQuery, ViolatorRows, find_violators
 from daskcoreset.core.blocks import MAX_LABELS, Block
@@ -392,7 +397,9 @@ class MaxMarginCoreset:
         -------
         MarginCoreset
         """
-        if not is_choice(self.kernel, ("linear",)) and not callable(self.kernel):
+        if is_choice(self.kernel, ("linear",)):
+            refuse_wide(blocks)
+        elif not callable(self.kernel):
             blocks.refuse_zeros()
         return Run(self, blocks, survey).result()
 

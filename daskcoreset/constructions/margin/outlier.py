@@ -16,7 +16,12 @@ from daskcoreset.constructions.margin.outlier_problems import (
     ProblemRows,
     SharedProblems,
 )
-from daskcoreset.constructions.margin.rows import FirstRead, find_classes, signs_of
+from daskcoreset.constructions.margin.rows import (
+    FirstRead,
+    find_classes,
+    refuse_wide,
+    signs_of,
+)
 from daskcoreset.constructions.margin.separators import Kernel, Separator
 from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.core.linalg import dense_rows
@@ -481,4 +486,5 @@ class OutlierMaxMargin:
         -------
         OutlierMargin
         """
+        refuse_wide(blocks)
         return Search(self, blocks, survey or find_classes(blocks, n_keep=_STARTS)).result()

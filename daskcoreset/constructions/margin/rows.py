@@ -15,6 +15,9 @@ from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.execution.engine import BlockResults, map_reduce
 from daskcoreset.inputs.blocks import RowBlocks
 
+# Columns of more rows than these, at most: separating 2,000 of so many takes minutes.
+_MAX_COLUMNS = 2**11
+
 
 @dataclass(frozen=True, eq=False)
 class SelectedRows:
@@ -70,6 +73,21 @@ def select_rows(
     rows = block.take(positions)
     within: Any = rows.rows
     return SelectedRows(rows, within.astype(np.int64) + start, values)
+
+
+def refuse_wide(blocks: RowBlocks) -> None:
+    """Raise an error if rows are many and have too many columns to be separated by a hyperplane.
+
+    Few rows may have any number of columns: the work is that of the fewer of both, cubed.
+    """
+    d, n_rows = blocks.schema.n_features, blocks.n_rows
+    if d <= _MAX_COLUMNS or (n_rows is not None and n_rows <= _MAX_COLUMNS):
+        return
+    raise InvalidInputError(
+        f"X has {d:,} columns, and the largest margin takes steps of d x d numbers; pass "
+        f"{_MAX_COLUMNS:,} columns at most, for example those of "
+        f"sklearn.decomposition.TruncatedSVD or of sklearn.feature_selection."
+    )
 
 
 def rows_of_block(block: Block, start: int = 0) -> IndexArray:

@@ -26,6 +26,7 @@ from daskcoreset.constructions.margin.rows import (
     smallest,
 )
 from daskcoreset.core.blocks import Block
+from daskcoreset.core.deadline import check_time
 from daskcoreset.core.linalg import dense_rows, inner_products, squared_lengths
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.execution.engine import BlockResults, map_reduce
@@ -33,6 +34,9 @@ from daskcoreset.inputs.blocks import RowBlocks
 
 # Violators compared for each that is taken.
 _CANDIDATES = 8
+
+# Rows whose products with all others are formed at a time.
+_TILE = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +150,10 @@ def _diverse(rows: SelectedRows, query: ViolatorQuery, n_keep: int) -> SelectedR
         points = dense_rows(rows.block.points).astype(np.float64)
         if query.fit.middle is not None:
             points = points - query.fit.middle
-        gram = inner_products(points, points)
+        gram = np.empty((len(points), len(points)))
+        for start in range(0, len(points), _TILE):
+            check_time("violators of a margin were being compared", "pass fewer columns")
+            gram[start : start + _TILE] = inner_products(points[start : start + _TILE], points)
     else:
         gram = kernel(rows.block.points, rows.block.points)
     signs, share = signs_of(rows.block, query.classes), 1.0 - query.epsilon

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.linalg
 
 from daskcoreset.core.blocks import Block, labels_of
+from daskcoreset.core.deadline import check_time
 from daskcoreset.core.errors import scores_error
 from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.linalg import tiles as slices
@@ -119,6 +120,7 @@ class HeldRows:
 
         value = objective(beta, margins)
         for _ in range(_MAX_STEPS):
+            check_time("a kernel machine was being fitted", "pass a smaller size")
             factor = self._added(sums, weights * loss.curvature(margins))
             gradient = gram @ beta + self.products(self.slopes(k, margins))
             move = -scipy.linalg.cho_solve(factor, gradient)

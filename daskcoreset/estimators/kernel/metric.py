@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from daskcoreset.core.blocks import Block, labels_of
+from daskcoreset.core.deadline import check_time
 from daskcoreset.core.linalg import dense, one_thread, tiles
 from daskcoreset.core.moments import moments_of
 from daskcoreset.core.typing import AnyArray, FloatArray
@@ -91,6 +92,7 @@ def _descended(pilot: _Pilot, scales: FloatArray) -> FloatArray:
     mean, squares = np.zeros(len(logs)), np.zeros(len(logs))
     best, least, since = scales, np.inf, 0
     for step in range(_N_STEPS):
+        check_time("a metric was being learned", "pass a smaller size")
         judged, slopes = pilot.evaluate(scales)
         since += 1
         if judged < least:

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 
 from daskcoreset.core.blocks import Block, plain_labels
+from daskcoreset.core.deadline import check_time
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense_rows, one_thread
 from daskcoreset.core.moments import moments_of
@@ -106,6 +107,7 @@ def solve_dual(
         rng = stream(seed, Stage.DESCENT, k)
         alpha, image = np.zeros(len(labels)), np.zeros(len(labels))  # image = K (alpha y)
         for sweep in range(1, max_iter + 1):
+            check_time("a kernel machine was being fitted", "pass a smaller size")
             loops.sweep_dual(
                 gram, labels, down, up, band, rng.permutation(len(labels)), alpha, image
             )

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from daskcoreset.constructions.margin.outlier import InseparableRestError
-from daskcoreset.constructions.margin.rows import FirstRead, find_classes
+from daskcoreset.constructions.margin.rows import FirstRead, find_classes, refuse_wide
 from daskcoreset.constructions.margin.separators import InseparableError, Kernel
 from daskcoreset.core.blocks import MAX_LABELS, Block, plain_labels
 from daskcoreset.core.coreset import Coreset
@@ -49,6 +49,8 @@ class HardMarginModel(MarginModel):
         self._validate_params()
         refuse_cube(type(self).__name__, X)
         blocks, names = self._labelled_blocks(X, y, sample_weight)
+        if getattr(self, "kernel", "linear") == "linear":
+            refuse_wide(blocks)
         first = find_classes(blocks, max_classes=MAX_LABELS, n_keep=_STARTS)
         labels = first.value.classes
         self.classes_ = labels if names is None else names[labels]

@@ -19,6 +19,7 @@ from daskcoreset.constructions.margin.rows import (
 )
 from daskcoreset.constructions.margin.separators import Kernel, Separator
 from daskcoreset.core.blocks import Block, labels_of
+from daskcoreset.core.deadline import check_time
 from daskcoreset.core.linalg import dense_rows, one_thread
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.typing import AnyArray, FloatArray
@@ -41,6 +42,7 @@ class _Objective:
     intercept: bool
 
     def __call__(self, v: FloatArray) -> tuple[float, FloatArray]:
+        check_time("a soft margin was being fitted", "pass fewer columns")
         w, b = v[:-1], v[-1] if self.intercept else 0.0
         short = np.maximum(0.0, 1.0 - self.signs * (self.rows @ w + b))
         pull = -2.0 * self.weights * self.signs * short

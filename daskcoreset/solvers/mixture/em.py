@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from daskcoreset.core.deadline import check_time
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import first_nonfinite_row, one_thread
 from daskcoreset.core.moments import moments_of
@@ -255,6 +256,7 @@ def _iterate(
     mixture, bound, converged = begun.mixture, begun.lower_bound, begun.converged
     bounds: list[float] = begun.lower_bounds.tolist()
     while len(bounds) < max_iter and not converged:
+        check_time("a mixture was being fitted", "pass a smaller size")
         moments = expectation(mixture, points, u)
         mixture = maximisation(moments, mixture, reg_covar)
         before, bound = bound, moments.log_likelihood / float(u.sum())
