@@ -96,15 +96,12 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
     n_init : int or "auto", default="auto"
         Runs of EM on the coreset, of which the one is kept that is the best by rows that the
         coreset did not take, see `lower_bound_`, or by its own likelihood where there are none.
-        "auto" searches first, on a sample of more than 3,000 rows: twelve starts, by `init_params`
-        and by "k-means++" in turns, of which two go on; in these, pairs of components are merged
-        and others split, for as long as rows that were not fitted find it better. EM ends in
-        optima that lie far apart, whole nats a row on skewed data, and cannot move a component
-        across. From both EM goes on, on the whole coreset; iterations before that are not counted,
-        and runs that fail are left out as long as others do not. Where initial parameters are
-        given in part, or nothing was held out and there are fewer than thirty rows for each
-        component, components stay, and thirty starts are made. Of more than fifty components less
-        is searched, in proportion.
+        "auto" makes eight short runs on a sample of 3,000 rows, by `init_params` and by "k-means++"
+        in turns, and goes on from the best two on the whole coreset. Iterations before that are
+        not counted, and runs that fail are left out as long as others do not. Of more than fifty
+        components fewer runs are made, in proportion. A mixture never wins against one with fewer
+        spikes: components whose least variance in any direction is that of `reg_covar`, as of rows
+        with one value in a column of integers.
     init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
         How the first responsibilities are found, as in `sklearn.mixture.GaussianMixture`.
     weights_init : array-like of shape (k,), optional
@@ -198,8 +195,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
     References
     ----------
     Lucic, Faulkner, Krause and Feldman (2017), Training Gaussian Mixture Models at Scale via
-    Coresets. Ueda, Nakano, Ghahramani and Hinton (2000), SMEM Algorithm for Mixture Models, for
-    the search.
+    Coresets.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

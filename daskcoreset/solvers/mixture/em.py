@@ -9,6 +9,7 @@ their weighted mean in float64, so that float32 data with a large offset lose no
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, get_args
@@ -28,7 +29,12 @@ from daskcoreset.solvers.mixture.init import (
     legacy_random_state,
     start_mixture,
 )
-from daskcoreset.solvers.mixture.model import CovarianceType, Mixture, as_covariance_type
+from daskcoreset.solvers.mixture.model import (
+    CovarianceType,
+    Mixture,
+    as_covariance_type,
+    count_spikes,
+)
 from daskcoreset.solvers.mixture.search import Judge, Steps, best_starts, possible
 from daskcoreset.solvers.mixture.steps import expectation, maximisation
 
@@ -109,14 +115,11 @@ def fit_mixture(
         With 0 the starting point is returned.
     n_init : int or "auto", default=1
         Starts, of which the one with the largest bound is kept, or see `judge`. One is made when
-        the start is given in full, and by "auto" of one component. "auto" searches first, on a
-        sample of more than 3,000 rows: twelve starts, by `init_params` and by "k-means++" in turns,
-        of which four go on after ten iterations and two after forty; in these, pairs of components
-        are merged and others split, for as long as rows that were not fitted find it better. From
-        both EM goes on, on all rows. Iterations of the search are not counted; runs that fail are
-        left out as long as others do not. Where initial parameters are given in part, or rows are
-        fewer than thirty for each component and `judge` is None, components stay, and thirty
-        starts are made. Of more than fifty components less is searched, in proportion.
+        the start is given in full, and by "auto" of one component. "auto" makes eight short runs on
+        a sample of 3,000 rows, by `init_params` and by "k-means++" in turns, and goes on from the
+        best two. Runs that fail are left out as long as others do not. Of more than fifty
+        components fewer runs are made, in proportion. A mixture never wins against one with fewer
+        components whose least variance in any direction is that of `reg_covar`.
     init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
         How the first responsibilities are found; see `start_mixture`. The default is that
         of scikit-learn.
@@ -134,8 +137,8 @@ def fit_mixture(
         `n_init`, `init_params` and the initial parameters are not used.
     judge : callable, optional
         What the best of several starts is large by, such as the likelihood of other rows; None
-        takes the bound, in favour of mixtures that have learned single rows by heart. The search of
-        "auto" keeps a third of the sample apart then, which judges until EM goes on with all.
+        takes the bound, in favour of mixtures that have learned single rows by heart. Short runs
+        of "auto" keep a third of the sample apart then, which judges until EM goes on with all.
     screen : callable, optional
         What takes less time than `judge`, by which "auto" makes the first choice of its many
         starts; `judge` by default.
@@ -167,8 +170,7 @@ def fit_mixture(
     ----------
     Dempster, Laird and Rubin (1977), Maximum Likelihood from Incomplete Data via the EM
     Algorithm; Biernacki, Celeux and Govaert (2003), Choosing starting values for the EM algorithm,
-    for short runs; Ueda, Nakano, Ghahramani and Hinton (2000), SMEM Algorithm for Mixture Models,
-    for split and merge; Lucic, Faulkner, Krause and Feldman (2017), Training Gaussian Mixture
+    for short runs; Lucic, Faulkner, Krause and Feldman (2017), Training Gaussian Mixture
     Models at Scale via Coresets, for weighted rows; Pedregosa et al. (2011) for the
     parametrisation.
     """
@@ -211,12 +213,15 @@ def fit_mixture(
             few = {"tol": 0.1 * tol, "reg_covar": reg_covar}
             return _iterate(rows, weights, begun, limit, **few).mixture
 
+        def rank(value: Judge) -> Callable[[Mixture], tuple[int, float]]:
+            """Sort by the components that are spikes, and only then by a likelihood."""
+            return lambda one: (-count_spikes(one, reg_covar), value(one))
+
         judge, screen = _about(center, judge), _about(center, screen)
         if auto and not initial.complete and k > 1:
-            steps = Steps(starting, iterated, judge, screen or judge, k, tol, reg_covar)
-            exchange = initial.free and max_iter > 0
+            steps = Steps(starting, iterated, rank, judge, screen or judge, k)
             search_rng = np.random.default_rng(resolve_seed(rng))
-            found = best_starts(points, u, steps, search_rng, exchange=exchange)
+            found = best_starts(points, u, steps, search_rng)
             runs = possible([partial(run, fit_before_steps(one), max_iter) for one in found])
         else:
             # By default these are fits of one component, which end in the same.
@@ -225,7 +230,8 @@ def fit_mixture(
             runs = [run(fit_before_steps(one), max_iter) for one in found]
         best = runs[0]
         if len(runs) > 1:
-            best = max(runs, key=lambda fit: judge(fit.mixture) if judge else fit.lower_bound)
+            value = judge or {fit.mixture: fit.lower_bound for fit in runs}.__getitem__
+            best = max(runs, key=lambda fit: rank(value)(fit.mixture))
     if max_iter > 0 and not best.converged:
         warnings.warn(
             # As scikit-learn says it, to those who filter its warnings.

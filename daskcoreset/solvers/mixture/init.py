@@ -59,11 +59,6 @@ class InitialParameters:
             parameter is None for parameter in (self.weights, self.means, self.precisions)
         )
 
-    @property
-    def free(self) -> bool:
-        """Whether none is given."""
-        return self.weights is None and self.means is None and self.precisions is None
-
 
 def check_initial(
     kind: CovarianceType, k: int, d: int, *, weights: Any, means: Any, precisions: Any

@@ -20,6 +20,9 @@ from daskcoreset.core.typing import FloatArray, IndexArray, Points
 # Numbers of a temporary, 2 MiB: n x k x d differences are never formed at once.
 _TILE_NUMBERS = 2**18
 
+# Least variance of a spike, in units of what is added to all variances, and of the largest one.
+_AT_FLOOR, _ROUNDING = 2.0, 1e-14
+
 _LOG_2PI = float(np.log(2.0 * np.pi))
 
 # One matrix for each component, one for all, a diagonal or a single variance for each.
@@ -82,6 +85,25 @@ def count_parameters(covariance_type: CovarianceType, n_components: int, n_featu
     symmetric = d * (d + 1) // 2
     free = {"full": k * symmetric, "tied": symmetric, "diag": k * d, "spherical": k}
     return free[covariance_type] + k * d + k - 1
+
+
+def count_spikes(mixture: Mixture, reg_covar: float) -> int:
+    """Count the components whose least variance in any direction is next to `reg_covar`.
+
+    Examples
+    --------
+    >>> variances = np.array([[1.0, 1e-6], [1.0, 0.5]])
+    >>> one = mixture_from_covariances("diag", np.full(2, 0.5), np.zeros((2, 2)), variances)
+    >>> count_spikes(one, 1e-6)
+    1
+    """
+    covariances = mixture.covariances
+    if mixture.covariance_type in ("full", "tied"):
+        spread = np.linalg.eigvalsh(covariances)
+    else:
+        spread = covariances.reshape(len(mixture.weights), -1)
+    rounding = _ROUNDING * spread.max(axis=-1)
+    return int(np.count_nonzero(spread.min(axis=-1) <= _AT_FLOOR * reg_covar + rounding))
 
 
 def as_covariance_type(name: str) -> CovarianceType:
