@@ -171,7 +171,8 @@ def functions_of(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.Fun
             yield from functions_of(node, f"{prefix}{node.name}.")
         elif isinstance(node, ast.FunctionDef):
             decorators = " ".join(ast.unparse(one) for one in node.decorator_list)
-            if not any(word in decorators for word in ("overload", "abstract", "intrinsic")):
+            words = f"{decorators} {node.name}"
+            if not any(word in words for word in ("overload", "abstract", "intrinsic", "test_")):
                 yield prefix + node.name, node, "jit" in decorators
 
 
@@ -476,7 +477,7 @@ def judge(suite: str, mutants: list[Mutant], files: list[Path], keep: Any, limit
             called = tests_of.get((mutant.path, mutant.code.co_qualname), set())
             keep(suite, mutant, *verdict(mutant, called, watch, items, limit))
 
-    watch = Watch(work, slow=limit / 2)
+    watch = Watch(work, slow=limit / (8 if plain() else 2))  # loops are slow without compiling
     if mutants and files:
         with_tests(files, watch)
 
