@@ -321,7 +321,7 @@ def checkout(commit: str, folder: Path) -> Path:
         raise SystemExit(f"commit {digest} has no benchmarks/frozen_rows.py; name a later one.")
     if not (tree / ".frozen/ready").exists():
         venv.create(tree / ".frozen", with_pip=True, clear=True)
-        pip = [str(python_of(tree)), "-m", "pip", "install", "--quiet"]
+        pip = [str(python_of(tree)), "-m", "pip", "install", "-qq"]
         subprocess.run([*pip, "--editable", f"{tree}[distributed,plot,dataframe]"], check=True)
         (tree / ".frozen/ready").touch()
     return tree
