@@ -84,9 +84,9 @@ def test_active__stream_reads_only_as_far_as_it_must() -> None:
 
 @pytest.mark.statistical
 def test_active__guarantee_holds_over_seeds() -> None:
-    """Error above 0.2 with chance 0.2 at most; 60 runs, false alarm below 1e-6.
+    """Error above 0.2 with chance 0.2 at most; 24 runs, false alarm below 1e-6.
 
-    A Binomial(60, 0.2) passes 31 with chance 1e-8. A far group of rows that the first
+    A Binomial(24, 0.2) passes 16 with chance 1e-7. A far group of rows that the first
     separators have on the wrong side is never close to the boundary: only verification sees it.
     """
     rng = np.random.default_rng(0)
@@ -95,12 +95,12 @@ def test_active__guarantee_holds_over_seeds() -> None:
     X = np.concatenate([bulk, rng.normal([40, 40, 30], 0.1, (150, 3))])
     y = np.where((X[:, 0] > 0) & (X[:, 2] < 20), 1, -1)
     wrong = 0
-    for seed in range(60):
+    for seed in range(24):
         learner = ActiveMaxMargin(looked_up(y), error=0.2, delta=0.2, random_state=seed)
         found = learner.run(X)
         assert found.stopped == "verified"
         wrong += bool((found.predict(X) != y).mean() > 0.2)
-    assert wrong <= 31
+    assert wrong <= 16
 
 
 def test_nightmare__a_small_error_needs_about_all_labels() -> None:
@@ -243,6 +243,7 @@ def cover(y: Any, **options: Any) -> Any:
     return ActiveMaxMargin(looked_up(y), **options)
 
 
+@pytest.mark.nightly
 def test_cover__verifies_as_the_others_do_and_begins_in_every_group() -> None:
     rng = np.random.default_rng(0)
     centers = np.array([[0.0, 0.0], [50.0, 0.0], [0.0, 50.0], [50.0, 50.0], [90.0, 0.0]])
@@ -261,6 +262,7 @@ def test_cover__verifies_as_the_others_do_and_begins_in_every_group() -> None:
     assert found.certificate.error <= 0.05
 
 
+@pytest.mark.nightly
 def test_cover__a_batch_is_of_the_strip_apart_and_one_row_in_five_random() -> None:
     X = separable()
     y = np.where(above(X) == "yes", 1, -1)
@@ -282,6 +284,7 @@ def test_cover__a_batch_is_of_the_strip_apart_and_one_row_in_five_random() -> No
     assert apart[0] < apart[1]
 
 
+@pytest.mark.nightly
 def test_cover__a_row_at_a_time_stands_for_what_no_label_stands_for() -> None:
     rng = np.random.default_rng(0)  # four groups across the boundary, one of them labelled
     groups = np.array([[0.0, 0.0], [0.0, 30.0], [0.0, 60.0], [0.0, 90.0]])
@@ -295,6 +298,7 @@ def test_cover__a_row_at_a_time_stands_for_what_no_label_stands_for() -> None:
     assert sorted((asked // 150).tolist()) == [1, 2, 3]
 
 
+@pytest.mark.nightly
 def test_cover__large_numbers_and_many_parts_of_a_strip() -> None:
     X = separable(3000) + 1e6
     y = np.where((heights := X @ W) > np.median(heights), 1, -1)
@@ -313,6 +317,7 @@ def test_cover__one_class_is_certified_by_random_rows_only() -> None:
     assert found.certificate.error <= 0.05
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("scheduler", ["threads", "sync"])
 def test_cover__same_bits_on_every_scheduler_and_after_a_break(
     scheduler: str, tmp_path: Path
@@ -353,6 +358,7 @@ def _hostile(kind: str) -> tuple[Any, Any]:
     return X, y
 
 
+@pytest.mark.nightly
 @each(kind=["duplicates", "five rows", "one column", "sorted", "noise", "constant"], batch=[1, 5])
 def test_cover__hostile_pools_end_within_the_labels_allowed(kind: str, batch: int) -> None:
     X, y = _hostile(kind)
@@ -376,6 +382,7 @@ def test_cover__weights_say_which_rows_cover_the_pool() -> None:
         asking.tell(y[request.indices])
 
 
+@pytest.mark.nightly
 def test_cover__seeks_a_rare_class_in_cells_before_it_is_certified_away() -> None:
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(size=(3000, 3)), rng.normal(size=(15, 3)) + 40.0])

@@ -13,6 +13,7 @@ from daskcoreset.inputs.blocks import row_blocks
 from tests.tools.structured_problems import planted
 
 
+@pytest.mark.nightly
 def test_examples__chunks_may_cut_sequences_anywhere() -> None:
     X, y, groups, _ = planted(60, seed=3)
     problem = SequenceProblem(2, 3)

@@ -113,6 +113,7 @@ def test_run__reads_each_row_once_a_pass() -> None:
     assert found.reads == len(found.trace) + 1
 
 
+@pytest.mark.nightly
 def test_run__many_violators_need_fewer_reads() -> None:
     X, y = rows(11, 20_000, 30, 0.1)
     one, block, auto = (

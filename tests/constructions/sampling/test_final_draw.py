@@ -21,7 +21,7 @@ from daskcoreset.core.sampling import Calibrated, inclusion_probabilities
 from daskcoreset.core.typing import FloatArray, Sampling
 from daskcoreset.execution.engine import BlockResults
 from daskcoreset.sensitivities import Lightweight, Sensitivity, Uniform
-from daskcoreset.testing import assert_multinomial, cut_rows, draw
+from daskcoreset.testing import cut_rows, draw
 from tests.tools.draws import modes
 
 SIZE = 24
@@ -72,37 +72,6 @@ def counts_of(
 
 
 # --- the distribution of independent draws -----------------------------------------------
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize(
-    "known",
-    [
-        pytest.param(True, id="sizes known"),
-        pytest.param(False, id="sizes unknown", marks=pytest.mark.nightly),
-    ],
-)
-def test_multinomial__blocks_that_run_short_are_read_again_without_bias(
-    known: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One candidate a row wanted: nearly every draw needs more. False-alarm rate: 1e-6."""
-    monkeypatch.setattr(root, "OVERSAMPLING", 1)
-    X, sizes = uneven_rows()
-    u = uneven_weights(len(X))
-    q = plain_q(X, u, Lightweight())
-    blocks = cut_rows(X, sizes, u)
-    if not known:
-        blocks = replace(blocks, sizes=None)
-    selections = [
-        draw(blocks, Lightweight(), SIZE, sampling="multinomial", passes=1, seed=seed)
-        for seed in range(600)
-    ]
-
-    # In the mean more than one block, and not always the same ones.
-    rereads = [selection.rereads for selection in selections]
-    assert np.mean(rereads) > 1
-    assert len(set(rereads)) > 2
-    assert_multinomial([counts_of(selection, q, u) for selection in selections], q)
 
 
 def test_multinomial__no_block_is_read_again_when_candidates_abound(

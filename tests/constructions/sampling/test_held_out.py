@@ -13,7 +13,7 @@ from daskcoreset.core.blocks import Block
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.sensitivities import Lightweight, Sensitivity, Uniform
-from tests.pairs import pairs
+from tests.pairs import each
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_t(3, size=(60_000, 2)) * np.linspace(1.0, 3.0, 60_000)[:, np.newaxis]
@@ -45,7 +45,7 @@ def value(points: Any) -> Any:
 
 
 @pytest.mark.statistical
-@pairs(count=[20_000, 700], method=[Lightweight(), Uniform()], passes=[1, 2])
+@each(count=[20_000, 700], method=[Lightweight(), Uniform()], passes=[1, 2])
 def test_mean__unbiased_with_an_honest_error(
     method: Sensitivity[Any], passes: int, count: int
 ) -> None:
