@@ -102,6 +102,8 @@ def test_ridge__without_a_penalty_is_the_shortest_solution(times: float) -> None
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-14)
 
 
+# Whether it converges to 1e-8 in these units depends on the rounding of the processor.
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_elastic_net__leaves_out_no_column_of_small_units() -> None:
     X, y, summary = make_units()
     found = summary.elastic_net(1e-9, tol=1e-8).coef_
