@@ -1,9 +1,9 @@
 """Kill, stop, cut and starve the processes of a cluster while every entry point runs.
 
-Scheduler and workers are processes of their own (``tests/tools/cluster_harness.py``). Each fault
-falls while a read of the second half of the data is under way. What is told apart: the same bits
-as on threads of one process, one clear error (`CoresetError`), a wrong answer, another error, and
-a call that was still waiting after its limit.
+Scheduler and workers are processes of their own (``tests/acceptance/tools/cluster_harness.py``).
+Each fault falls while a read of the second half of the data is under way. What is told apart: the
+same bits as on threads of one process, one clear error (`CoresetError`), a wrong answer, another
+error, and a call that was still waiting after its limit.
 
     python benchmarks/cluster_faults.py --rounds 3
 """
@@ -29,14 +29,14 @@ import dask
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from daskcoreset.core.errors import CoresetError
-from tests.tools.cluster_harness import (
+from tests.acceptance.tools.cluster_harness import (
     Certificates,
     Proxy,
     RealCluster,
     real_cluster,
     until,
 )
-from tests.tools.entry_points import ENTRY_POINTS, Data, running
+from tests.acceptance.tools.entry_points import ENTRY_POINTS, Data, running
 
 NAME = "cluster_faults"
 

@@ -25,8 +25,8 @@ from hypothesis.stateful import run_state_machine_as_test
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tests.tools.disk import Connection, Disk
-from tests.tools.histories import RemoteTreeHistory, StreamHistory, TreeHistory
+from tests.acceptance.tools.disk import Connection, Disk
+from tests.acceptance.tools.histories import RemoteTreeHistory, StreamHistory, TreeHistory
 from tests.tools.light_groups import light_groups
 
 STEPS = 50  # of a history

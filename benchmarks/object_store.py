@@ -46,7 +46,7 @@ from daskcoreset.constructions.tree.places import MAIN, Members, Place, ReadVers
 from daskcoreset.core import objects, packing, storage
 from daskcoreset.core.contents import HEADER, GroupContents
 from daskcoreset.core.errors import StoreError
-from tests.tools.object_stores import KEY, SECRET, ObjectServer, object_server
+from tests.acceptance.tools.object_stores import KEY, SECRET, ObjectServer, object_server
 
 NAME = "object_store"
 ROWS, D = 1000, 20

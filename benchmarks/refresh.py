@@ -43,8 +43,8 @@ import daskcoreset
 from daskcoreset import CoresetTree
 from daskcoreset.datasets import load
 from daskcoreset.metrics.costs import kmeans_cost
+from tests.acceptance.tools.view_histories import run_history
 from tests.tools.light_groups import light_groups
-from tests.tools.view_histories import run_history
 
 SETS = ("cod_rna", "skin", "ijcnn1", "htru2", "magic04", "covtype")
 N_LEAVES = 50

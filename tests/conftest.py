@@ -17,8 +17,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
-    from tests.tools.object_stores import ObjectServer
-    from tests.tools.servers import FileServer
+    from tests.acceptance.tools.object_stores import ObjectServer
+    from tests.acceptance.tools.servers import FileServer
 
 # A process that finds no bytecode takes three times as long to start.
 sys.dont_write_bytecode = False
@@ -152,7 +152,7 @@ def objects() -> Iterator[ObjectServer]:
     """An object store in a process of its own, started once; each test makes its own bucket."""
     for module in ("moto.server", "flask", "obstore"):
         pytest.importorskip(module, reason=f"{module} is not installed")
-    from tests.tools.object_stores import object_server
+    from tests.acceptance.tools.object_stores import object_server
 
     with object_server() as server:
         yield server
@@ -161,7 +161,7 @@ def objects() -> Iterator[ObjectServer]:
 @pytest.fixture
 def files(tmp_path: Path) -> Iterator[FileServer]:
     """A folder, ``files.folder``, that is served by HTTP."""
-    from tests.tools.servers import file_server
+    from tests.acceptance.tools.servers import file_server
 
     folder = tmp_path / "served"
     folder.mkdir()

@@ -12,7 +12,7 @@ import pytest
 import zarr
 
 import daskcoreset
-from tests.tools.cluster_harness import PATIENCE, ROOT, RealCluster, until
+from tests.acceptance.tools.cluster_harness import PATIENCE, ROOT, RealCluster, until
 
 PAGE = ROOT / "docs" / "guide" / "clusters.md"
 

@@ -45,7 +45,7 @@ from daskcoreset.estimators import (
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.inputs.options import ReadOptions, reading
 from daskcoreset.testing.tools import CountingScheduler
-from tests.tools.cubes import DIMS, SHAPE, rows_of, stored, weather
+from tests.acceptance.tools.cubes import DIMS, SHAPE, rows_of, stored, weather
 
 assert daskcoreset.xarray.__all__
 

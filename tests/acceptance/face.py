@@ -48,6 +48,9 @@ from daskcoreset.objectives import Objective
 
 T = TypeVar("T")
 
+library: Any = dc
+"""Everything that is public, for tests of the arguments of every call."""
+
 __all__ = [
     "SVM",
     "Coreset",
@@ -86,6 +89,7 @@ __all__ = [
     "follow",
     "forecast",
     "grow",
+    "library",
     "margin",
     "margins",
     "metrics",

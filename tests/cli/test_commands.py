@@ -30,8 +30,8 @@ from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.execution.cluster import cluster_for
 from daskcoreset.execution.lazy import active_client
 from daskcoreset.execution.waiting import compute_all
+from tests.acceptance.tools.object_stores import SECRET, ObjectServer
 from tests.tools.command_line import Capture, call_main, error_line, facts_of, run_main
-from tests.tools.object_stores import SECRET, ObjectServer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,7 +13,7 @@ import pytest
 from daskcoreset.core import atomic
 from daskcoreset.core.atomic import new_directory, new_file, new_store
 from daskcoreset.core.errors import StoreError
-from tests.tools.groups import a_home, names, snapshot
+from tests.acceptance.tools.groups import a_home, names, snapshot
 
 
 def test_new_directory__yields_to_a_directory_that_appears_last(tmp_path: Path) -> None:

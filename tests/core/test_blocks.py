@@ -27,7 +27,7 @@ from daskcoreset.core.blocks import (
 )
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import AnyArray
-from tests.tools.strategies import matrices
+from tests.acceptance.tools.strategies import matrices
 
 SCHEMA = BlockSchema(2, np.dtype(np.float32))
 DROP = BlockSchema(2, np.dtype(np.float32), "drop")

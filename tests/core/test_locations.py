@@ -13,8 +13,8 @@ from daskcoreset import Coreset, CoresetStream, CoresetTree
 from daskcoreset.cli.convert import write_store
 from daskcoreset.core.errors import CoresetError, InvalidInputError, InvalidTypeError
 from daskcoreset.core.locations import local_path, locate
+from tests.acceptance.tools.groups import snapshot
 from tests.pairs import each
-from tests.tools.groups import snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable

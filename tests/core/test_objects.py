@@ -12,8 +12,8 @@ from zarr.storage import ObjectStore
 from daskcoreset import Coreset, CoresetTree, build
 from daskcoreset.core.errors import InvalidInputError, MissingDependencyError, StoreError
 from daskcoreset.core.objects import clear_errors, connect, find_folder, name_of
-from tests.tools.object_stores import KEY, SECRET, ObjectServer
-from tests.tools.trees import day
+from tests.acceptance.tools.object_stores import KEY, SECRET, ObjectServer
+from tests.acceptance.tools.trees import day
 
 pytest.importorskip("obstore", reason="obstore is not installed")
 

@@ -33,8 +33,8 @@ from daskcoreset.core.errors import (
 )
 from daskcoreset.core.storage import read_group, write_group
 from daskcoreset.core.zarr_places import Location
+from tests.acceptance.tools.groups import a_home, names, snapshot
 from tests.pairs import each
-from tests.tools.groups import a_home, names, snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

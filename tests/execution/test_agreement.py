@@ -20,7 +20,7 @@ from daskcoreset.execution.agreement import (
     environment,
 )
 from daskcoreset.execution.waiting import ask
-from tests.tools.cluster_harness import RealCluster, real_cluster
+from tests.acceptance.tools.cluster_harness import RealCluster, real_cluster
 
 
 def with_version(package: str, version: str) -> Environment:

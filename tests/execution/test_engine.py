@@ -38,6 +38,7 @@ from daskcoreset.execution.engine import (
 from daskcoreset.execution.lazy import Alone, Lazy, leaf_layers
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.testing import CountingArray, CountingScheduler
+from tests.acceptance.tools.stored_rows import X, zarr_of
 from tests.pairs import each, pairs
 from tests.tools.graphs import (
     FUSING,
@@ -65,7 +66,6 @@ from tests.tools.graphs import (
     two_passes,
     zarr_arrays,
 )
-from tests.tools.stored_rows import X, zarr_of
 
 
 def first_values(block: Block, block_index: int, factor: Any) -> list[tuple[int, float]]:

@@ -20,7 +20,7 @@ from daskcoreset.core.errors import ClusterError, OutOfTimeError
 from daskcoreset.execution import waiting
 from daskcoreset.execution.engine import apply
 from daskcoreset.execution.waiting import compute_all, on_loop
-from tests.tools.cluster_harness import until
+from tests.acceptance.tools.cluster_harness import until
 
 distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.distributed

@@ -17,9 +17,9 @@ from daskcoreset.solvers import kmeans as module
 from daskcoreset.solvers.hartigan import hartigan
 from daskcoreset.solvers.hartigan_numba import movable_rows, move_rows
 from daskcoreset.solvers.kmeans import assign, lloyd_step, solve
+from tests.acceptance.tools.hostile import uneven_categories
 from tests.pairs import each
 from tests.tools import plain_loops
-from tests.tools.hostile import uneven_categories
 
 OPTIONS: dict[str, Any] = {
     "init": "k-means++", "n_init": 2, "max_iter": 300, "tol": 1e-4, "seed": 0,

@@ -30,9 +30,9 @@ from daskcoreset.solvers.kmeans import (
     solve,
 )
 from daskcoreset.solvers.kmeans_numba import kmeans_plus_plus
+from tests.acceptance.tools.stored_rows import X
 from tests.pairs import each
 from tests.tools.plain_loops import use_plain_loops
-from tests.tools.stored_rows import X
 
 
 def blobs(seed: int, n: int = 400, d: int = 3, dtype: str = "f8") -> tuple[AnyArray, FloatArray]:

@@ -22,10 +22,10 @@ from daskcoreset.core.points import WeightedPoints, concatenate
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.testing.tools import CountingArray, cut_rows
+from tests.acceptance.tools.strategies import chunks_of, dask_arrays, matrices
 from tests.pairs import each, pairs
 from tests.tools.covers import check, distances, gonzalez, near_a_surface, one_pass
 from tests.tools.plain_loops import use_plain_loops
-from tests.tools.strategies import chunks_of, dask_arrays, matrices
 
 CELLS = ("euclidean", "chebyshev")
 STRATEGIES = ("online", "farthest")

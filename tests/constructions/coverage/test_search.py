@@ -13,9 +13,9 @@ from daskcoreset.constructions.coverage import cover
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.testing.tools import CountingArray, cut_rows
+from tests.acceptance.tools.strategies import chunks_of
 from tests.pairs import pairs
 from tests.tools.covers import check, distances, gonzalez, near_a_surface
-from tests.tools.strategies import chunks_of
 
 CELLS = ("euclidean", "chebyshev")
 STRATEGIES = ("online", "farthest")

@@ -281,7 +281,7 @@ class Connection:
         patches: dict[str, Any] = {name: self._request(getattr(obstore, name)) for name in names}
         with (
             mock.patch.multiple(obstore, **patches),
-            mock.patch("daskcoreset.core.deadline.time.sleep", return_value=None),
+            mock.patch("time.sleep", return_value=None),
         ):
             yield self
 

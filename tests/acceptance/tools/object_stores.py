@@ -35,6 +35,37 @@ KEY, SECRET = "some-key", "a-secret-of-the-tests"
 
 
 @dataclass(frozen=True)
+class Objects:
+    """The objects of a store of obstore."""
+
+    store: Any
+
+    def names(self) -> list[str]:
+        """Return the names of all of them."""
+        import obstore
+
+        return sorted(each["path"] for some in obstore.list(self.store) for each in some)
+
+    def read(self, name: str) -> bytes:
+        """Return what one holds."""
+        import obstore
+
+        return bytes(obstore.get(self.store, name).bytes())
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write one."""
+        import obstore
+
+        obstore.put(self.store, name, content)
+
+    def remove(self, *names: str) -> None:
+        """Remove some."""
+        import obstore
+
+        obstore.delete(self.store, list(names))
+
+
+@dataclass(frozen=True)
 class ObjectServer:
     """A server that runs.
 
@@ -72,11 +103,16 @@ class ObjectServer:
         s3fs = pytest.importorskip("s3fs", reason="s3fs is not installed")
         return s3fs.S3FileSystem(**self.options, skip_instance_cache=True)
 
-    def folder(self, url: str) -> Any:
-        """Return the ObjectFolder of a URL."""
-        from daskcoreset.core.objects import find_folder
+    def folder(self, url: str) -> Objects:
+        """Return the objects below a URL."""
+        from obstore.store import S3Store
 
-        return find_folder("url", url, self.options)
+        bucket, _, prefix = url.removeprefix("s3://").partition("/")
+        store = S3Store(
+            bucket, prefix=prefix, endpoint=self.endpoint, region="eu-west-1",
+            access_key_id=KEY, secret_access_key=SECRET, client_options={"allow_http": True},
+        )  # fmt: skip
+        return Objects(store)
 
     def counts(self) -> dict[str, int]:
         """Return requests by method since this was last asked."""

@@ -11,8 +11,7 @@ import pandas as pd
 import xarray as xr
 import zarr
 
-from daskcoreset.core.typing import AnyArray
-from tests.tools.stored_rows import WrappedStore
+from tests.acceptance.tools.stored_rows import WrappedStore
 
 DIMS = ("time", "lat", "lon")
 SHAPE = (12, 8, 10)
@@ -64,7 +63,7 @@ def stored(cube: xr.Dataset, chunks: Sequence[int]) -> tuple[CountingStore, dict
     return store, {"consolidated": False, "zarr_format": 3}
 
 
-def rows_of(cube: xr.Dataset, dims: Sequence[str] = DIMS) -> AnyArray:
+def rows_of(cube: xr.Dataset, dims: Sequence[str] = DIMS) -> Any:
     """Return the rows in memory, in C order of the sample dimensions."""
     sizes = {dim: cube.sizes[dim] for dim in dims}
     columns = [

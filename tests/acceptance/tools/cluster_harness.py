@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime as dt
+import importlib
 import ipaddress
 import json
 import os
@@ -25,9 +26,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from daskcoreset.execution.watch import standing_of
-
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 # Seconds for anything to happen that will happen: machines may be busy.
 PATIENCE = 120.0
@@ -324,7 +323,7 @@ class RealCluster:
             )
         )
         # It imports the package when it is first asked, which may take seconds.
-        client.run_on_scheduler(standing_of, [])
+        client.run_on_scheduler(_import)
         if n_workers:
             client.wait_for_workers(n_workers, timeout=PATIENCE)
         return client
@@ -410,6 +409,10 @@ class Gate:
         for shut in self.folder.glob("shut-*"):
             (self.folder / str(os.getpid())).touch()
             until(partial(_is_gone, shut), "the gate opens")
+
+
+def _import() -> None:
+    importlib.import_module("daskcoreset.estimators")
 
 
 def _is_gone(file: Path) -> bool:

@@ -87,7 +87,7 @@ def _armed(work: Callable[[], None], step: int) -> Callable[[], None]:
 def _main(file: str, path: str, options: dict[str, Any]) -> None:
     names = runpy.run_path(file)
     # What the work imports on its way is imported once, and not by every process.
-    for name in ("dask.array", "daskcoreset.core.ordering_numba", "zarr"):
+    for name in ("dask.array", "zarr"):
         importlib.import_module(name)
     rng = random.Random(options["seed"])  # noqa: S311 - a time to wait
     kills, reports, attempt = 0, [], 0

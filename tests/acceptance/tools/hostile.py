@@ -13,12 +13,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from daskcoreset.core.typing import AnyArray, FloatArray
-
 N = 2500
-N_ORDERED = 20_000
-"""Fifty rows for every candidate of a coreset of a hundred: a walk of even steps through these
-meets one value again and again, for any period that divides fifty."""
+N_ORDERED = 50_000
+"""Five hundred rows for every row of a coreset of a hundred: a walk of even steps through these
+meets one value again and again, for any period that divides fifty. More rows than candidates."""
 
 
 _rows, _few = np.arange(N_ORDERED), np.arange(N)
@@ -29,8 +27,8 @@ class Instance:
     """Rows, labels that any method may be given, weights, and how the rows lie in blocks."""
 
     X: Any
-    y: AnyArray
-    weights: FloatArray
+    y: Any
+    weights: Any
     chunks: tuple[int, ...]
 
 
@@ -46,24 +44,24 @@ def _instance(X: Any, y: Any = None, weights: Any = None, chunks: Any = None) ->
     return Instance(X, np.asarray(y).astype(np.int64), weights, chunks)
 
 
-def _column(values: Any) -> FloatArray:
+def _column(values: Any) -> Any:
     return np.asarray(values, dtype=np.float64)[:, np.newaxis]
 
 
-def _normal(n: int = N, d: int = 3, seed: int = 0) -> FloatArray:
+def _normal(n: int = N, d: int = 3, seed: int = 0) -> Any:
     return np.random.default_rng(seed).normal(size=(n, d))
 
 
-def _angle() -> FloatArray:
+def _angle() -> Any:
     angle = 2 * np.pi * (_rows % 25) / 25
     return np.stack([np.cos(angle), np.sin(angle)], axis=1)
 
 
-def _interleaved() -> FloatArray:
+def _interleaved() -> Any:
     return 5 * _normal(10, seed=1)[_rows % 10] + 0.05 * _normal(N_ORDERED)
 
 
-def _hidden() -> FloatArray:
+def _hidden() -> Any:
     """Two far clusters, and ten of five rows near the mean."""
     X = 0.01 * _normal()
     X[:, 0] += np.where(np.arange(N) % 2, 100.0, -100.0)
@@ -72,52 +70,52 @@ def _hidden() -> FloatArray:
     return X
 
 
-def _one_row(share: float = 0.995) -> FloatArray:
+def _one_row(share: float = 0.995) -> Any:
     """One row with 99.5 % of the variance."""
     X = _normal()
     X[N // 3] = np.sqrt(share / (1 - share) * 3 * N) / np.sqrt(3)
     return X
 
 
-def _long_row() -> FloatArray:
+def _long_row() -> Any:
     """A row far longer than many others: by the root of its leverage it is hardly drawn."""
     X = _normal(N_ORDERED, 4)
     X[N_ORDERED // 3] *= 1e4
     return X
 
 
-def _half_heavy() -> FloatArray:
+def _half_heavy() -> Any:
     X = _normal(d=4)
     X[:, 2:] = np.random.default_rng(0).standard_cauchy((N, 2))
     return X
 
 
-def _all_of_the_cost() -> FloatArray:
+def _all_of_the_cost() -> Any:
     X = np.zeros((N, 2))
     X[N - 1] = 1.0, -1.0
     return X
 
 
-def _light_and_far() -> FloatArray:
+def _light_and_far() -> Any:
     X = _normal()
     X[0] = 1e12
     return X
 
 
-def _rare(positives: int) -> tuple[FloatArray, AnyArray]:
+def _rare(positives: int) -> tuple[Any, Any]:
     X, y = _normal(d=4), np.zeros(N, dtype=np.int64)
     y[np.random.default_rng(1).choice(N, positives, replace=False)] = 1
     X[y == 1, :2] += 1.5
     return X, y
 
 
-def _separable() -> tuple[FloatArray, AnyArray]:
+def _separable() -> tuple[Any, Any]:
     X = _normal()
     X[:, 0] += 3 * np.sign(X[:, 0])
     return X, X[:, 0] > 0
 
 
-def uneven_categories(n: int, n_categories: int) -> FloatArray:
+def uneven_categories(n: int, n_categories: int) -> Any:
     """One column of categories in one-hot form, a few of which most rows have."""
     drawn = np.random.default_rng(5).zipf(1.5, n) - 1
     return np.eye(n_categories)[np.minimum(drawn, n_categories - 1)]

@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as with_seed
 from hypothesis import strategies as st
 
-from daskcoreset.core.errors import CoresetError, DataUnavailableError, MissingDependencyError
-from tests.tools import fuzzing
-from tests.tools.hostile_values import SECRET, VALUES, HostileError
-from tests.tools.public_calls import NOTHING, PublicCall, public_calls
+from tests.acceptance.face import errors
+from tests.acceptance.tools import fuzzing
+from tests.acceptance.tools.hostile_values import SECRET, VALUES, HostileError
+from tests.acceptance.tools.public_calls import NOTHING, PublicCall, public_calls
 
 ALSO_CALLED = {
     "value": ("divergence",),
@@ -54,9 +54,9 @@ def problem_of(call: PublicCall, argument: str, value: str) -> str | None:
     options = {**call.good, argument: VALUES[value]()}
     try:
         fuzzing.watched(lambda: call.function(**options), where, pickles=True)
-    except (DataUnavailableError, MissingDependencyError):
+    except (errors.DataUnavailableError, errors.MissingDependencyError):
         return None
-    except CoresetError as error:
+    except errors.CoresetError as error:
         said = str(error)
         if SECRET in said:
             return f"{where}: tells a secret: {said}"
@@ -111,9 +111,9 @@ def main(out: str, seed: str, count: str) -> None:
     for call in calls:  # in peace, so that loops are compiled
         try:
             call.function(**call.good)
-        except (DataUnavailableError, MissingDependencyError):
+        except (errors.DataUnavailableError, errors.MissingDependencyError):
             pass
-        except CoresetError as error:
+        except errors.CoresetError as error:
             if not is_expected(call, str(error)):
                 failures.append(f"{call.name}: {error}")
         seen[call.name] = 0

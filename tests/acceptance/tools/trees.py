@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskcoreset import CoresetTree, WeightedPoints
-from daskcoreset.core.errors import StoreError
+from tests.acceptance.face import CoresetTree, WeightedPoints, create_tree, errors
 
 
 def day(number: int, n: int = 60) -> Any:
@@ -19,7 +18,7 @@ def day(number: int, n: int = 60) -> Any:
 
 def made(path: Any, days: int = 0, **options: Any) -> CoresetTree:
     given_options: dict[str, Any] = {"size": 10, "random_state": 1, **options}
-    tree = CoresetTree.create(path, **given_options)
+    tree = create_tree(path, **given_options)
     for number in range(days):
         tree.append(day(number), name=f"day {number}")
     return tree
@@ -30,12 +29,12 @@ def refuse_late_writers(tree: CoresetTree, reopened: Callable[[], CoresetTree]) 
     one, two = reopened(), reopened()
     one.append(day(5), name="one")
     for late in (two, tree):
-        with pytest.raises(StoreError, match="another writer has changed it"):
+        with pytest.raises(errors.StoreError, match="another writer has changed it"):
             late.append(day(6), name="two")
-        with pytest.raises(StoreError, match="another writer has changed it"):
+        with pytest.raises(errors.StoreError, match="another writer has changed it"):
             late.delete("day 0")
     assert WeightedPoints.equals(two.coreset(), tree.coreset())  # still read as it was
     one.append(day(7))
     one.append(day(8))
-    with pytest.raises(StoreError, match="has changed since it was opened; open it again"):
+    with pytest.raises(errors.StoreError, match="has changed since it was opened; open it again"):
         two.coreset()

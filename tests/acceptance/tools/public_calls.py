@@ -11,19 +11,7 @@ from typing import Any
 
 import numpy as np
 
-import daskcoreset as dc
-from daskcoreset import (
-    coverage,
-    datasets,
-    divergences,
-    estimators,
-    margin,
-    metrics,
-    objectives,
-    plotting,
-    sizing,
-)
-from daskcoreset.inputs.blocks import row_blocks
+from tests.acceptance.face import library as dc
 
 N = 40
 
@@ -84,7 +72,7 @@ def _fitted(estimator: Any) -> Any:
 def _estimators() -> list[PublicCall]:
     small: dict[str, Any] = {"random_state": 0}
     options: dict[str, dict[str, Any]] = {
-        "CoresetEstimator": {"estimator": estimators.LinearSVM(), "size": 20},
+        "CoresetEstimator": {"estimator": dc.estimators.LinearSVM(), "size": 20},
         "CoresetKMeans": {"n_clusters": 2, "size": 20},
         "CoresetBregman": {"n_clusters": 2, "size": 20},
         "CoresetGaussianMixture": {"n_components": 2, "size": 30},
@@ -97,8 +85,8 @@ def _estimators() -> list[PublicCall]:
         "ODMClassifier": {"max_iter": 5},
     }
     calls = []
-    for name in estimators.__all__:
-        make = getattr(estimators, name)
+    for name in dc.estimators.__all__:
+        make = getattr(dc.estimators, name)
         if not hasattr(make, "fit"):
             continue
         good = options.get(name, {})
@@ -261,9 +249,9 @@ def public_calls() -> list[PublicCall]:
         ),
         PublicCall(
             "coreset_search",
-            estimators.coreset_search,
+            dc.estimators.coreset_search,
             {
-                "estimator": estimators.CoresetKMeans(n_init=1, random_state=0),
+                "estimator": dc.estimators.CoresetKMeans(n_init=1, random_state=0),
                 "X": held,
                 "parameters": {"n_clusters": [2, 3]},
                 "random_state": 0,
@@ -340,9 +328,8 @@ def public_calls() -> list[PublicCall]:
             if hasattr(dc.Coreset, what)
         ),
         PublicCall("Coreset.from_zarr", _of_path(dc.Coreset.from_zarr), {"store": NOTHING}),
-        PublicCall("cover", coverage.cover, {"blocks": row_blocks(ROWS), "max_points": 9}),
         *(
-            PublicCall(name, _with(getattr(datasets, name), computed), good)
+            PublicCall(name, _with(getattr(dc.datasets, name), computed), good)
             for name, good in _each(
                 {
                     "make_geometric": gaussians,
@@ -358,55 +345,63 @@ def public_calls() -> list[PublicCall]:
             )
         ),
         PublicCall(
-            "make_benchmark", _with(datasets.make_benchmark, lambda x: x[:2].compute()), {"k": 3}
+            "make_benchmark", _with(dc.datasets.make_benchmark, lambda x: x[:2].compute()), {"k": 3}
         ),
-        PublicCall("load", datasets.load, {"name": "iris"}),
-        PublicCall("load_bundled", datasets.load_bundled, {"name": "iris"}),
-        PublicCall("hard_margin", margin.hard_margin, {"z": ROWS * SIDES[:, None] + 9.0}),
-        PublicCall("hard_margin_bias", margin.hard_margin_bias, {"points": ROWS, "labels": SIDES}),
-        PublicCall("hard_margin_gram", margin.hard_margin_gram, {"gram": ROWS @ ROWS.T + 1}),
-        PublicCall("build_margin", margin.build_margin, {"X": APART, "y": SIDES}),
+        PublicCall("load", dc.datasets.load, {"name": "iris"}),
+        PublicCall("load_bundled", dc.datasets.load_bundled, {"name": "iris"}),
+        PublicCall("hard_margin", dc.margin.hard_margin, {"z": ROWS * SIDES[:, None] + 9.0}),
+        PublicCall(
+            "hard_margin_bias", dc.margin.hard_margin_bias, {"points": ROWS, "labels": SIDES}
+        ),
+        PublicCall("hard_margin_gram", dc.margin.hard_margin_gram, {"gram": ROWS @ ROWS.T + 1}),
+        PublicCall("build_margin", dc.margin.build_margin, {"X": APART, "y": SIDES}),
         PublicCall(
             "plot_gap",
-            margin.plot_gap,
+            dc.margin.plot_gap,
             {"place": [1, 2], "core_margin": [2.0, 1.0], "margin": [0.5, 0.9]},
         ),
-        PublicCall("accuracy", metrics.accuracy, line),
-        PublicCall("hinge_loss", metrics.hinge_loss, line),
-        PublicCall("svm_cost", metrics.svm_cost, line),
-        PublicCall("svm_report", metrics.svm_report, line),
-        PublicCall("svm_sensitivity", metrics.svm_sensitivity, {"X": ROWS, "y": SIDES}),
-        PublicCall("kmeans_cost", metrics.kmeans_cost, {"X": ROWS, "centers": ROWS[:2]}),
+        PublicCall("accuracy", dc.metrics.accuracy, line),
+        PublicCall("hinge_loss", dc.metrics.hinge_loss, line),
+        PublicCall("svm_cost", dc.metrics.svm_cost, line),
+        PublicCall("svm_report", dc.metrics.svm_report, line),
+        PublicCall("svm_sensitivity", dc.metrics.svm_sensitivity, {"X": ROWS, "y": SIDES}),
+        PublicCall("kmeans_cost", dc.metrics.kmeans_cost, {"X": ROWS, "centers": ROWS[:2]}),
         PublicCall(
-            "distortion", metrics.distortion, {"coreset": held, "X": ROWS, "solutions": [ROWS[:2]]}
+            "distortion",
+            dc.metrics.distortion,
+            {"coreset": held, "X": ROWS, "solutions": [ROWS[:2]]},
         ),
-        PublicCall("relative_error", metrics.relative_error, {"cost": 1.0, "reference": 2.0}),
+        PublicCall("relative_error", dc.metrics.relative_error, {"cost": 1.0, "reference": 2.0}),
         PublicCall(
             "plot_audit",
-            plotting.plot_audit,
+            dc.plotting.plot_audit,
             {"names": ["a", "b"], "differences": np.array([0.1, -0.1]), "title": "t"},
         ),
-        PublicCall("plot_coreset", plotting.plot_coreset, {"coreset": held, "X": ROWS}),
-        PublicCall("plot_coresets", plotting.plot_coresets, {"coresets": {"a": held}, "X": ROWS}),
-        PublicCall("explore", plotting.explore, {"coreset": held, "max_clusters": 2}),
+        PublicCall("plot_coreset", dc.plotting.plot_coreset, {"coreset": held, "X": ROWS}),
         PublicCall(
-            "plot_error", plotting.plot_error, {"results": {"a": {10: [0.1, 0.2], 20: [0.1]}}}
+            "plot_coresets", dc.plotting.plot_coresets, {"coresets": {"a": held}, "X": ROWS}
         ),
-        PublicCall("auto_size", sizing.auto_size, {**built, "n_clusters": 2}),
+        PublicCall("explore", dc.plotting.explore, {"coreset": held, "max_clusters": 2}),
+        PublicCall(
+            "plot_error", dc.plotting.plot_error, {"results": {"a": {10: [0.1, 0.2], 20: [0.1]}}}
+        ),
+        PublicCall("auto_size", dc.sizing.auto_size, {**built, "n_clusters": 2}),
         PublicCall(
             "theory_size",
-            sizing.theory_size,
+            dc.sizing.theory_size,
             {"n_clusters": 3, "n_features": 2, "epsilon": 0.1, "delta": 0.1},
         ),
-        PublicCall("as_divergence", divergences.as_divergence, {"value": "squared_euclidean"}),
+        PublicCall("as_divergence", dc.divergences.as_divergence, {"value": "squared_euclidean"}),
         PublicCall(
             "resolve_divergence",
-            divergences.resolve_divergence,
+            dc.divergences.resolve_divergence,
             {"divergence": "squared_euclidean"},
         ),
-        PublicCall("SquaredMahalanobis", divergences.SquaredMahalanobis, {"precision": np.eye(3)}),
+        PublicCall(
+            "SquaredMahalanobis", dc.divergences.SquaredMahalanobis, {"precision": np.eye(3)}
+        ),
         *(
-            PublicCall(name, getattr(objectives, name), {})
+            PublicCall(name, getattr(dc.objectives, name), {})
             for name in (
                 "Distortion",
                 "LeastSquaresCost",

@@ -9,8 +9,6 @@ import hypothesis.extra.numpy as hnp
 import numpy as np
 from hypothesis import strategies as st
 
-from daskcoreset.core.typing import AnyArray
-
 
 @st.composite
 def chunks_of(
@@ -51,7 +49,7 @@ def matrices(
     dtypes: st.SearchStrategy[Any] | None = None,
     max_rows: int = 60,
     max_columns: int = 4,
-) -> AnyArray:
+) -> Any:
     """Finite matrices of real numbers, with duplicates and constant columns among them."""
     shape = draw(st.tuples(st.integers(1, max_rows), st.integers(1, max_columns)))
     dtype = np.dtype(draw(real_dtypes() if dtypes is None else dtypes))
@@ -64,9 +62,7 @@ def matrices(
 
 
 @st.composite
-def dask_arrays(
-    draw: st.DrawFn, matrix: st.SearchStrategy[AnyArray] | None = None
-) -> tuple[AnyArray, Any]:
+def dask_arrays(draw: st.DrawFn, matrix: st.SearchStrategy[Any] | None = None) -> tuple[Any, Any]:
     """Draw a matrix, and the same as a Dask array in any chunks, of unknown sizes or not."""
     rows_in_memory = draw(matrices() if matrix is None else matrix)
     array = da.from_array(rows_in_memory, chunks=draw(chunkings(rows_in_memory.shape)))

@@ -22,9 +22,18 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as with_seed
 from hypothesis import strategies as st
 
-from daskcoreset import Coreset, CoresetStream, CoresetTree, build
-from daskcoreset.core.errors import CoresetError
-from tests.tools import fuzzing
+from tests.acceptance.face import (
+    Coreset,
+    CoresetStream,
+    CoresetTree,
+    build,
+    create_tree,
+    errors,
+)
+from tests.acceptance.face import (
+    stream as make_stream,
+)
+from tests.acceptance.tools import fuzzing
 
 N, CHUNK = 120, 30
 
@@ -83,7 +92,7 @@ def _made_coreset(path: Path) -> None:
 
 
 def _made_tree(path: Path) -> None:
-    tree = CoresetTree.create(path, "uniform", 20, random_state=0)
+    tree = create_tree(path, method="uniform", size=20, random_state=0)
     for start in range(0, N, 40):
         tree.append(X[start : start + 40], Y[start : start + 40])
 
@@ -95,7 +104,7 @@ def _read_tree(path: Path) -> Answer:
 
 
 def _made_stream(path: Path) -> None:
-    stream = CoresetStream("uniform", 20, 50, random_state=0, store=path)
+    stream = make_stream(method="uniform", size=20, leaf_size=50, random_state=0, store=path)
     for start in range(0, N, 40):
         stream.partial_fit(X[start : start + 40], Y[start : start + 40])
 
@@ -227,7 +236,7 @@ def problem_of(stored: Stored, path: Path, right: Answer, where: str, file: Path
     """Read a damaged store; return what is wrong with the answer, or None."""
     try:
         answer = fuzzing.watched(lambda: stored.read(path), where)
-    except CoresetError as error:
+    except errors.CoresetError as error:
         said = str(error)
         is_named = path.name in said or file.name in said or said.startswith(("X has", "X is"))
         return None if is_named else f"{where}: names no path: {said[:300]}"

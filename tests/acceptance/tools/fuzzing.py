@@ -34,7 +34,7 @@ def run(module: str, folder: Path, seed: int, count: int) -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, "-X", "faulthandler", "-c", code, str(out), str(seed), str(count)],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "MPLBACKEND": "Agg"},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "MPLBACKEND": "Agg"},
         capture_output=True, text=True, check=False, timeout=1200,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]

@@ -17,9 +17,25 @@ import numpy as np
 import zarr
 from sklearn.cluster import KMeans
 
-import daskcoreset as dc
-from daskcoreset import estimators, metrics
-from tests.tools.cluster_harness import Gate, GatedRows, until
+from tests.acceptance.face import (
+    Draw,
+    LightweightBregman,
+    MergeReduce,
+    Mixture,
+    StrongKMeans,
+    build,
+    create_tree,
+    estimators,
+    grow,
+    metrics,
+    plan,
+    time_limit,
+)
+from tests.acceptance.face import library as dc
+from tests.acceptance.face import (
+    stream as make_stream,
+)
+from tests.acceptance.tools.cluster_harness import Gate, GatedRows, until
 
 BLOCK, BLOCKS = 250, 12
 
@@ -85,11 +101,16 @@ def of_coreset(coreset: Any) -> str:
 
 def _build(data: Data, *, labels: bool = False, **options: Any) -> str:
     settings: dict[str, Any] = {"size": 60, "random_state": 0, "chunks": BLOCK} | options
-    return of_coreset(dc.build(data.X, data.y if labels else None, **settings))
+    return of_coreset(build(data.X, data.y if labels else None, **settings))
+
+
+def _grown(data: Data) -> str:
+    options: dict[str, Any] = {"n_clusters": 2, "epsilon": 0.3, "random_state": 0}
+    return of_coreset(grow(data.X, method="lightweight", chunks=BLOCK, **options))
 
 
 def _defined(data: Data) -> str:
-    lazy = dc.build(data.X, size=60, random_state=0, chunks=BLOCK, compute=False)
+    lazy = plan(data.X, size=60, random_state=0, chunks=BLOCK)
     return of_coreset(lazy.compute())
 
 
@@ -111,20 +132,20 @@ def _scored(data: Data) -> str:
 
 def _tree(data: Data) -> str:
     with tempfile.TemporaryDirectory() as folder:
-        tree = dc.CoresetTree.create(Path(folder) / "tree", size=60, random_state=0)
+        tree = create_tree(Path(folder) / "tree", size=60, random_state=0)
         tree.append(data.X, name="first")
         tree.replace("first", data.dask_X)
         return of_coreset(tree.coreset())
 
 
 def _stream(data: Data) -> str:
-    stream = dc.CoresetStream("lightweight", size=60, leaf_size=500, random_state=0)
+    stream = make_stream(size=60, leaf_size=500, random_state=0)
     return of_coreset(stream.partial_fit(data.dask_X).coreset())
 
 
 def _audit(data: Data) -> str:
     X, _ = data.in_memory
-    coreset = dc.build(X, size=60, random_state=0)
+    coreset = build(X, size=60, random_state=0)
     return bits(coreset.audit(data.X, n_clusters=2, random_state=0, chunks=BLOCK).distortion)
 
 
@@ -153,17 +174,17 @@ Entry = Callable[[Data], str]
 
 BUILDS: dict[str, Entry] = {
     "one read": _build,
-    "two passes": partial(_build, passes=2),
-    "multinomial": partial(_build, passes=2, sampling="multinomial"),
-    "tree strategy": partial(_build, strategy="tree"),
+    "two passes": partial(_build, draw=Draw(passes=2)),
+    "multinomial": partial(_build, draw=Draw("multinomial", 2)),
+    "tree strategy": partial(_build, draw=MergeReduce()),
     "coverage": partial(_build, method="coverage", random_state=None, size=40),
-    "kmeans": partial(_build, method=dc.StrongKMeans(2), passes=2),
+    "kmeans": partial(_build, method=StrongKMeans(2), draw=Draw(passes=2)),
     "svm": partial(_build, method="svm", labels=True),
     "logistic": partial(_build, method="logistic", labels=True),
-    "least_squares": partial(_build, method="least_squares", labels=True, passes=2),
-    "bregman": partial(_build, method=dc.BregmanLightweight()),
-    "mixtures": partial(_build, method=dc.MixtureCoreset(2), passes=2),
-    "size=auto": partial(_build, size="auto", n_clusters=2, epsilon=0.3),
+    "least_squares": partial(_build, method="least_squares", labels=True, draw=Draw(passes=2)),
+    "bregman": partial(_build, method=LightweightBregman()),
+    "mixtures": partial(_build, method=Mixture(2), draw=Draw(passes=2)),
+    "size=auto": _grown,
     "compute=False": _defined,
 }
 """`build` in all modes."""
@@ -222,7 +243,7 @@ def running(name: str, data: Data, client: Any, *signs: str, **limit: Any) -> It
     """
 
     def run() -> str:
-        with client.as_current(), dc.time_limit(limit.get("timeout")):
+        with client.as_current(), time_limit(limit.get("timeout")):
             return ENTRY_POINTS[name](data)
 
     data.gate.close(*signs)
