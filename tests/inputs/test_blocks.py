@@ -20,7 +20,7 @@ from daskcoreset import build
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.execution.engine import read_block
 from daskcoreset.inputs.blocks import row_blocks
-from tests.tools.input_kinds import (
+from tests.acceptance.tools.input_kinds import (
     CHUNK,
     SIZE,
     WEIGHT,
@@ -35,7 +35,7 @@ from tests.tools.input_kinds import (
     stored,
     table,
 )
-from tests.tools.strategies import dask_arrays
+from tests.acceptance.tools.strategies import dask_arrays
 
 
 def test_row_blocks__wide_sparse_is_cut_by_what_is_stored() -> None:

@@ -11,7 +11,7 @@ import xarray as xr
 from daskcoreset.core.errors import StoreError
 from daskcoreset.inputs.cube_opening import open_cube
 from daskcoreset.inputs.options import ReadOptions
-from tests.tools.cubes import DIMS, CountingStore, rows_of, stored, weather
+from tests.acceptance.tools.cubes import DIMS, CountingStore, rows_of, stored, weather
 
 OPTIONS = ReadOptions(sample_dims=DIMS)
 

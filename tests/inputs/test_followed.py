@@ -13,7 +13,7 @@ from daskcoreset import CoresetTree, Lightweight
 from daskcoreset.constructions.tree.reducer import SensitivityReducer
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.inputs.followed import FollowOptions, look, time_in_name
-from tests.tools.view_histories import assert_alike
+from tests.acceptance.tools.view_histories import assert_alike
 
 pytestmark = pytest.mark.usefixtures("light_trees")
 

@@ -10,10 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import daskcoreset
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.estimators import CoresetKMeans, CoresetSVC
-from daskcoreset.inputs.known_columns import known_blocks
+from tests.acceptance.face import build, call, errors, estimators, open_rows
 
 FRAME = pd.DataFrame(np.random.default_rng(0).normal(size=(900, 2)), columns=["a", "b"])
 FRAME["name"], FRAME["extra"], FRAME["y"] = "x", 1.0, (FRAME["a"] > 0).astype(int)
@@ -52,28 +49,33 @@ def without(table: Any, name: str) -> Any:
 
 def test_further_columns__of_text_are_told_with_the_remedy(table: Any) -> None:
     options: dict[str, Any] = {"random_state": 0}
-    clusters = CoresetKMeans(2, **options).fit(table, columns=["a", "b"])
-    machine = CoresetSVC(**options).fit(table, "y", columns=["a", "b"])
-    coreset = daskcoreset.build(table, columns=["a", "b"], size=50, **options)
+    clusters = call(
+        estimators.CoresetKMeans(2, **options).fit,
+        open_rows(table, columns=["a", "b"]),
+    )
+    machine = call(estimators.CoresetSVC(**options).fit, open_rows(table, columns=["a", "b"]), "y")
+    coreset = build(open_rows(table, columns=["a", "b"]), size=50, **options)
     more = rf"has not: \['name', 'extra', 'y'\]; pass {remedy(table, named=False)}"
-    for call in (clusters.predict, clusters.score, clusters.audit):
-        with pytest.raises(InvalidInputError, match=more):
-            call(table)
-    with pytest.raises(InvalidInputError, match=more):
+    for method in (clusters.predict, clusters.score, clusters.audit):
+        with pytest.raises(errors.InvalidInputError, match=more):
+            method(table)
+    with pytest.raises(errors.InvalidInputError, match=more):
         coreset.audit(table, n_clusters=2)
     more = rf"has not: \['name', 'extra'\]; pass {remedy(table, named=True)}"
-    with pytest.raises(InvalidInputError, match=more):
+    with pytest.raises(errors.InvalidInputError, match=more):
         machine.score(table, "y")
-    assert machine.score(table, "y", columns=["a", "b"]) > 0.9  # as it says
+    assert call(machine.score, open_rows(table, columns=["a", "b"]), "y") > 0.9  # as it says
 
 
 def test_further_columns__of_numbers_beside_named_labels(table: Any) -> None:
-    machine = CoresetSVC(random_state=0).fit(table, "y", columns=["a", "b"])
+    machine = call(
+        estimators.CoresetSVC(random_state=0).fit, open_rows(table, columns=["a", "b"]), "y"
+    )
     if isinstance(table, Path):
         FRAME.drop(columns="name").to_parquet(table)
     else:
         table = without(table, "name")
-    with pytest.raises(InvalidInputError, match=r"\['extra'\]; pass columns=\['a', 'b'\]"):
+    with pytest.raises(errors.InvalidInputError, match=r"\['extra'\]; pass columns=\['a', 'b'\]"):
         machine.score(table, "y")
 
 
@@ -81,8 +83,8 @@ def test_further_columns__in_memory_are_told_by_every_call(table: Any) -> None:
     if isinstance(table, Path) or hasattr(table, "dask"):
         pytest.skip("out of core")
     numbers = FRAME[["a", "b"]]
-    clusters = CoresetKMeans(2, random_state=0).fit(numbers)
-    machine = CoresetSVC(random_state=0).fit(numbers, FRAME["y"])
+    clusters = estimators.CoresetKMeans(2, random_state=0).fit(numbers)
+    machine = estimators.CoresetSVC(random_state=0).fit(numbers, FRAME["y"])
     calls: list[Any] = [
         clusters.predict,
         clusters.transform,
@@ -92,23 +94,14 @@ def test_further_columns__in_memory_are_told_by_every_call(table: Any) -> None:
     ]
     for given in (table, without(without(table, "name"), "y")):
         said = rf"should match .*has not: \[.*\]; pass {remedy(table, named=False)}\.$"
-        for call in calls:
-            with pytest.raises(InvalidInputError, match=said):
-                call(given)
+        for method in calls:
+            with pytest.raises(errors.InvalidInputError, match=said):
+                method(given)
     selected = table.select(["a", "b"]) if is_arrow(table) else table[["a", "b"]]  # as it says
     np.testing.assert_array_equal(clusters.predict(selected), clusters.predict(numbers))
     swapped = table.select(["b", "a"]) if is_arrow(table) else table[["b", "a"]]
-    with pytest.raises(InvalidInputError, match="in another order; pass X"):
+    with pytest.raises(errors.InvalidInputError, match="in another order; pass X"):
         clusters.predict(swapped)
     # A fit has no columns that are known.
-    with pytest.raises(InvalidTypeError, match=r"hold no real numbers: 'name' \("):
-        CoresetKMeans(2).fit(table)
-
-
-def test_known_blocks__of_columns_that_are_wanted_and_no_numbers() -> None:
-    with pytest.raises(InvalidTypeError, match="hold no real numbers: 'name'"):
-        known_blocks(["a", "name"], "the fit", FRAME)
-    with pytest.raises(InvalidTypeError, match="hold no real numbers: 'name'"):
-        known_blocks(None, "the fit", FRAME)
-    with pytest.raises(InvalidTypeError, match="hold no real numbers: 'name'"):
-        known_blocks(["a", "c"], "the fit", FRAME)  # c is not there: to select is no help
+    with pytest.raises(errors.InvalidTypeError, match=r"hold no real numbers: 'name' \("):
+        estimators.CoresetKMeans(2).fit(table)

@@ -124,68 +124,6 @@ def test_sparse__loaders_hold_views() -> None:
     np.testing.assert_array_equal(loader().toarray(), np.eye(50)[10:20])
 
 
-# --- memmap ------------------------------------------------------------------------------
-
-
-VIEWS: dict[str, Callable[[Any], Any]] = {
-    "all": lambda m: m,
-    "tail": lambda m: m[5:],
-    "of a view": lambda m: m[5:][3:][:20],
-    "columns": lambda m: m[:, 1:],
-    "every other row": lambda m: m[3::2],
-    "backwards": lambda m: m[::-1],
-    "both backwards": lambda m: m[::-2, ::-1],
-    "transposed": lambda m: m[:3].T,
-    "reshaped": lambda m: m.reshape(-1, 1)[7:],
-    "other dtype": lambda m: m.view(np.int32)[4:],
-    "vector": lambda m: m[2:, 1],
-}
-
-
-@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS.keys())
-@pytest.mark.parametrize("offset", [0, 100, 4096 + 12])
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_memmap__views_are_read_from_the_right_place(
-    view: Callable[[Any], Any], offset: int, order: Any, tmp_path: Path
-) -> None:
-    np.concatenate([np.full(offset, 255, np.uint8), X.ravel(order).view(np.uint8)]).tofile(
-        tmp_path / "raw"
-    )
-    whole = np.memmap(tmp_path / "raw", np.float32, "r", offset, X.shape, order)
-    array = view(whole)
-    # NumPy copies what it cannot view.
-    source = memmap_source(array) if isinstance(array, np.memmap) else array_source(array)
-    expected = np.array(array)
-    np.testing.assert_array_equal(read(source, 0, len(expected)), expected)
-    np.testing.assert_array_equal(read(source, 1, 3), expected[1:3])
-    if np.shares_memory(array, whole):
-        assert source.name == str(tmp_path / "raw")
-        assert len(pickle.dumps(source.loader(0, len(expected)))) < 500
-
-
-def test_memmap__what_the_file_does_not_hold_comes_from_memory(tmp_path: Path) -> None:
-    np.save(tmp_path / "X.npy", X)
-    changed = np.load(tmp_path / "X.npy", mmap_mode="c")
-    changed[0] = -1  # in memory only
-    gone = np.memmap(tmp_path / "gone", np.float32, "w+", shape=X.shape)
-    gone[:] = X
-    (tmp_path / "gone").unlink()
-    empty = np.load(tmp_path / "X.npy", mmap_mode="r")[:0]
-    with (tmp_path / "X.npy").open("rb") as file:
-        copied = np.load(file.name, mmap_mode="r") + 0
-    for array in (changed, gone, empty, np.asarray(copied)):
-        rows = memmap_source(array) if isinstance(array, np.memmap) else array_source(array)
-        assert rows.in_memory
-        np.testing.assert_array_equal(read(rows, 0, len(array)), np.array(array))
-
-
-def test_memmap__written_file_is_seen(tmp_path: Path) -> None:
-    made = np.memmap(tmp_path / "X", np.float32, "w+", shape=X.shape)
-    source = memmap_source(made)
-    made[:] = X  # not flushed
-    np.testing.assert_array_equal(read(source, 0, N), X)
-
-
 # --- HDF5 --------------------------------------------------------------------------------
 
 

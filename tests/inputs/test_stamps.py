@@ -18,9 +18,9 @@ from daskcoreset.core.errors import InvalidInputError, StoreError
 from daskcoreset.inputs import stamps
 from daskcoreset.inputs.places import Place
 from daskcoreset.inputs.stamps import chunk_stamper, stamps_of_files
-from tests.tools.object_stores import ObjectServer, object_server
-from tests.tools.servers import FileServer, file_server
-from tests.tools.view_histories import assert_alike
+from tests.acceptance.tools.object_stores import ObjectServer, object_server
+from tests.acceptance.tools.servers import FileServer, file_server
+from tests.acceptance.tools.view_histories import assert_alike
 
 pytestmark = pytest.mark.usefixtures("light_trees")
 

@@ -11,7 +11,7 @@ import zarr
 
 from daskcoreset import CoresetTree
 from daskcoreset.core.errors import InvalidInputError, StoreError
-from tests.tools.view_histories import assert_alike
+from tests.acceptance.tools.view_histories import assert_alike
 
 pytestmark = pytest.mark.usefixtures("light_trees")
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.acceptance.face import Coreset, build, open_rows
+from tests.acceptance.face import Coreset, build, errors, open_rows, plan
 
 h5py = pytest.importorskip("h5py")
 
@@ -78,3 +78,46 @@ def test_build__finds_what_was_never_written_without_fill_value(
     if chunks is not None:
         rows = open_rows(path, missing_chunks="fill")
         assert len(build(rows, size=9, random_state=0)) == 9
+
+
+@pytest.mark.parametrize("chunks", [(100, 2), None])
+def test_hdf5__never_written(chunks: Any, tmp_path: Path) -> None:
+    path = tmp_path / "X.h5"
+    with h5py.File(path, "w") as file:
+        array = file.create_dataset("X", (400, 2), "f8", chunks=chunks)
+        if chunks:
+            array[:200] = array[300:] = 5.0
+            array[300:] = 5.0
+    with pytest.raises(errors.StoreError, match=r'was never written.*missing_chunks="fill"'):
+        build(path, size=10, random_state=0)
+    assert len(build(open_rows(path, missing_chunks="fill"), size=10, random_state=0)) == 10
+
+
+def test_hdf5__another_one_or_a_longer_one(tmp_path: Path) -> None:
+    path = tmp_path / "X.h5"
+    for rows, dtype, fits in ((500, "f8", True), (400, "i8", False), (300, "f8", False)):
+        with h5py.File(path, "w") as file:
+            file["X"] = np.ones((400, 2))
+        lazy = plan(path, size=10, random_state=0)
+        with h5py.File(path, "w") as file:
+            file["X"] = np.ones((rows, 2), dtype)
+        if fits:
+            assert lazy.compute().weights.sum() == pytest.approx(400)
+        else:
+            with pytest.raises(errors.StoreError, match="holds another array on host"):
+                lazy.compute()
+
+
+@pytest.mark.parametrize("name", ["X", "rows"])
+def test_hdf5__links_to_other_files(name: str, tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "part.h5", "w") as file:
+        file["X"] = np.ones((400, 2))
+    with h5py.File(tmp_path / "X.h5", "w") as file:
+        file[name] = h5py.ExternalLink("part.h5", "X")
+    said = rf"'{name}' of '.*X.h5' is a link to 'part.h5'; links to other files are not followed"
+    with pytest.raises(errors.InvalidInputError, match=said):
+        build(tmp_path / "X.h5", size=10)
+    with h5py.File(tmp_path / "X.h5", "r+") as file:
+        file["data"] = np.ones((100, 2))
+    if name != "X":  # the only array
+        assert len(build(tmp_path / "X.h5", size=10, random_state=0)) == 10

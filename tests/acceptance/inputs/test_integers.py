@@ -19,7 +19,8 @@ import scipy.sparse as sp
 import xarray as xr
 import zarr
 
-from tests.acceptance.face import build, call, errors, estimators, open_rows, stream
+from tests.acceptance.face import build, call, errors, estimators, open_rows
+from tests.acceptance.face import stream as make_stream
 
 pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword")  # of Dask
 
@@ -120,7 +121,7 @@ def test_fit__targets_and_weights_beyond_float64() -> None:
 
 def test_partial_fit__integers_beyond_float64() -> None:
     with pytest.raises(errors.InvalidInputError, match=f"{LARGE} at row 13"):
-        stream(size=5).partial_fit(integers(np.uint64))
+        make_stream(size=5).partial_fit(integers(np.uint64))
 
 
 def test_build__columns_without_the_identifier(tmp_path: Path) -> None:

@@ -11,13 +11,8 @@ import pandas as pd
 import pytest
 import xarray as xr
 
-from daskcoreset import Coreset, build
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
-from daskcoreset.core.typing import AnyArray
-from daskcoreset.estimators import CoresetKMeans
-from daskcoreset.inputs.cubes import dataset_of, layout_of
-from daskcoreset.inputs.options import ReadOptions
-from tests.tools.cubes import DIMS, SHAPE, rows_of, weather
+from tests.acceptance.face import Coreset, build, call, errors, estimators, open_rows
+from tests.acceptance.tools.cubes import DIMS, SHAPE, rows_of, weather
 
 LEVELS = xr.DataArray(
     np.random.default_rng(1).normal(size=(4, 3, 5)),
@@ -34,7 +29,9 @@ LEVELS = xr.DataArray(
 )
 def test_dims__one_that_is_not_given_is_the_rest(sample_dims: Any, feature_dims: Any) -> None:
     coreset = build(
-        LEVELS, size=7, random_state=0, sample_dims=sample_dims, feature_dims=feature_dims
+        open_rows(LEVELS, sample_dims=sample_dims, feature_dims=feature_dims),
+        size=7,
+        random_state=0,
     )
     rows = LEVELS.transpose("time", "x", "level").to_numpy().reshape(-1, 3)
     np.testing.assert_array_equal(coreset.points, rows[coreset.indices])
@@ -44,79 +41,54 @@ def test_dims__one_that_is_not_given_is_the_rest(sample_dims: Any, feature_dims:
 
 
 def test_dims__order_is_that_of_the_numbers_of_rows() -> None:
-    coreset = build(LEVELS, size=7, random_state=0, sample_dims=("x", "time"))
+    coreset = build(open_rows(LEVELS, sample_dims=("x", "time")), size=7, random_state=0)
     rows = LEVELS.transpose("x", "time", "level").to_numpy().reshape(-1, 3)
     np.testing.assert_array_equal(coreset.points, rows[coreset.indices])
     assert (np.diff(coreset.indices) > 0).all()
 
 
-def test_variables__with_feature_dims_and_without() -> None:
-    cube = xr.Dataset({"z": LEVELS, "p": LEVELS.isel(level=0, drop=True), "h": ("x", np.ones(5))})
-    layout = layout_of(cube, ReadOptions(feature_dims="level"), {})
-    names = [name for one in layout.features() for name in one.columns(alone=False)]
-    assert names == ["z[level=500]", "z[level=850]", "z[level=1000]", "p", "h"]
-    coreset = build(cube, size=5, random_state=0, feature_dims="level")
-    assert list(coreset.provenance["columns"]) == names
-    centers = dataset_of(layout.features(), np.arange(10.0).reshape(2, 5), "cluster")
-    assert centers.z.dims == ("cluster", "level")
-    assert centers.z.attrs["units"] == "m"
-    assert centers.z.sel(level=850).values.tolist() == [1.0, 6.0]
-    assert centers.p.values.tolist() == [3.0, 8.0]
-
-
-@pytest.mark.parametrize(
-    ("values", "names"),
-    [
-        (np.array(["2026-02-09", "2026-02-09T12"], "M8[ns]"), ["2026-02-09", "2026-02-09T12:00"]),
-        (np.array([10**15, 10**15 + 1]), ["1000000000000000", "1000000000000001"]),
-        (np.array([0.1 + 0.2, 850.0]), ["0.3", "850"]),
-        (np.array([850.0, 500.0], np.float32), ["850", "500"]),
-        (np.array([1, 2], "m8[s]"), ["1 seconds", "2 seconds"]),
-        (np.array(["low", "high"]), ["low", "high"]),
-    ],
-)  # fmt: skip
-def test_columns__are_called_by_their_coordinates(values: AnyArray, names: list[str]) -> None:
-    cube = xr.DataArray(np.zeros((3, 2)), {"step": values}, ("x", "step"))
-    (feature,) = layout_of(cube, ReadOptions(feature_dims="step"), {}).features()
-    assert feature.columns(alone=True) == names
-
-
 def test_columns__name_variables() -> None:
     cube = weather(masked=0.0)
-    coreset = build(cube, size=5, random_state=0, sample_dims=DIMS, columns=["u10"])
+    coreset = build(open_rows(cube, sample_dims=DIMS, columns=["u10"]), size=5, random_state=0)
     assert coreset.provenance["columns"] == ("u10",)
     np.testing.assert_array_equal(coreset.points[:, 0], rows_of(cube)[coreset.indices, 1])
+
+
+def built(X: Any, **options: Any) -> Coreset:
+    reading = ("sample_dims", "feature_dims", "columns")
+    rows = open_rows(X, **{name: options.pop(name) for name in reading if name in options})
+    return build(rows, size=3, **options)
 
 
 @pytest.mark.filterwarnings("ignore:columns has")  # of a column that y names, too
 @pytest.mark.parametrize(
     ("change", "options", "error", "message"),
     [
-        (None, {"sample_dims": ("tim",)}, InvalidInputError,
+        (None, {"sample_dims": ("tim",)}, errors.InvalidInputError,
          r"sample_dims has \['tim'\], but X has the dimensions \['time', 'lat', 'lon'\]"),
-        (None, {"sample_dims": DIMS, "feature_dims": "level"}, InvalidInputError,
+        (None, {"sample_dims": DIMS, "feature_dims": "level"}, errors.InvalidInputError,
          r"feature_dims has \['level'\]"),
-        (None, {"sample_dims": DIMS, "feature_dims": "lat"}, InvalidInputError,
+        (None, {"sample_dims": DIMS, "feature_dims": "lat"}, errors.InvalidInputError,
          r"both have \['lat'\]"),
-        (None, {"sample_dims": "time", "feature_dims": "lat"}, InvalidInputError,
+        (None, {"sample_dims": "time", "feature_dims": "lat"}, errors.InvalidInputError,
          r"dimensions \['lon'\], which are neither.*isel\(lon=0\)"),
-        (None, {"feature_dims": DIMS}, InvalidInputError, "sample_dims is empty"),
-        (None, {"sample_dims": ("time", "time")}, InvalidInputError, "each dimension once"),
-        (None, {"sample_dims": 3}, InvalidTypeError, "sample_dims is 3; pass names"),
-        (None, {"sample_dims": DIMS, "columns": ["v10"]}, InvalidInputError, r"\['v10'\]"),
-        (None, {"sample_dims": DIMS, "chunks": 5}, InvalidInputError, r"X\.chunk\(...\)"),
-        (None, {"sample_dims": DIMS, "storage_options": {}}, InvalidInputError, "are for URLs"),
-        (None, {"sample_dims": DIMS, "y": "v10"}, InvalidInputError, "y is 'v10', but X has"),
-        (None, {"sample_dims": DIMS, "columns": ["t2m"], "y": "t2m"}, InvalidInputError,
+        (None, {"feature_dims": DIMS}, errors.InvalidInputError, "sample_dims is empty"),
+        (None, {"sample_dims": ("time", "time")}, errors.InvalidInputError, "each dimension once"),
+        (None, {"sample_dims": 3}, errors.InvalidTypeError, "sample_dims is 3; pass names"),
+        (None, {"sample_dims": DIMS, "columns": ["v10"]}, errors.InvalidInputError, r"\['v10'\]"),
+        (None, {"sample_dims": DIMS, "chunks": 5}, errors.InvalidInputError, r"X\.chunk\(...\)"),
+        (None, {"sample_dims": DIMS, "y": "v10"}, errors.InvalidInputError,
+         "y is 'v10', but X has"),
+        (None, {"sample_dims": DIMS, "columns": ["t2m"], "y": "t2m"}, errors.InvalidInputError,
          "no variables that are features"),
-        ({"d": (DIMS, np.ones(SHAPE))}, {"sample_dims": DIMS}, InvalidTypeError,
+        ({"d": (DIMS, np.ones(SHAPE))}, {"sample_dims": DIMS}, errors.InvalidTypeError,
          r"different dtypes: 't2m' \(float32\), 'u10' \(float32\), 'd' \(float64\).*columns"),
-        ({"d": (DIMS, np.full(SHAPE, "a"))}, {"sample_dims": DIMS}, InvalidTypeError,
+        ({"d": (DIMS, np.full(SHAPE, "a"))}, {"sample_dims": DIMS}, errors.InvalidTypeError,
          r"no real numbers: 'd' \(<U1\)"),
-        ({"crs": np.float32(0)}, {"sample_dims": DIMS}, InvalidInputError,
+        ({"crs": np.float32(0)}, {"sample_dims": DIMS}, errors.InvalidInputError,
          r"variable 'crs' of X has the dimensions \[\]"),
         ({"b": (("time", "bnds"), np.ones((12, 2), "f4"))}, {"feature_dims": ()},
-         InvalidInputError, "nan"),
+         errors.InvalidInputError, "nan"),
     ],
 )  # fmt: skip
 def test_cubes__that_cannot_be_used(
@@ -124,40 +96,44 @@ def test_cubes__that_cannot_be_used(
 ) -> None:
     cube = weather() if change is None else weather().assign(change)
     if message == "nan":  # a dimension of one variable alone: the others are broadcast
-        assert build(cube, size=3, random_state=0, **options).n_features == 3
+        assert built(cube, random_state=0, **options).n_features == 3
         return
     with pytest.raises(error, match=message):
-        build(cube, size=3, **options)
+        built(cube, **options)
 
 
 @pytest.mark.parametrize("X", [np.ones((3, 2)), da.ones((3, 2)), "a.zarr"])
 def test_dims__of_what_has_none(X: Any) -> None:
     with pytest.raises(
-        InvalidTypeError, match="are for a DataArray or Dataset of xarray, and X is"
+        errors.InvalidTypeError, match="are for a DataArray or Dataset of xarray, and X is"
     ):
-        build(X, size=3, sample_dims="time")
+        build(open_rows(X, sample_dims="time"), size=3)
 
 
 def test_dims__of_a_dataset_are_asked_for() -> None:
     with pytest.raises(TypeError, match=r'sample_dims=.*X\["variable"\]'):
         build(weather(), size=3)
-    with pytest.raises(InvalidInputError, match=r"cells along 'time'"):
-        build(weather().isel(time=slice(0)), size=3, sample_dims=DIMS)
-    with pytest.raises(InvalidInputError, match=r"X\.sel"):
-        build(LEVELS, size=3, sample_dims="time", columns=["z"])
+    with pytest.raises(errors.InvalidInputError, match=r"cells along 'time'"):
+        build(open_rows(weather().isel(time=slice(0)), sample_dims=DIMS), size=3)
+    with pytest.raises(errors.InvalidInputError, match=r"X\.sel"):
+        build(open_rows(LEVELS, sample_dims="time", columns=["z"]), size=3)
 
 
 def test_dims__whose_name_is_no_text() -> None:
     cube = xr.DataArray(np.zeros((3, 2, 2)), dims=("a", ("q", "r"), "z"))
-    with pytest.raises(InvalidTypeError, match=r"\('q', 'r'\), and .*X\.rename\(\{\('q', 'r'\)"):
-        build(cube, sample_dims="a")
-    assert build(cube.rename({("q", "r"): "cell"}), size=2, sample_dims="a").n_features == 4
+    with pytest.raises(
+        errors.InvalidTypeError, match=r"\('q', 'r'\), and .*X\.rename\(\{\('q', 'r'\)"
+    ):
+        build(open_rows(cube, sample_dims="a"))
+    assert (
+        build(open_rows(cube.rename({("q", "r"): "cell"}), sample_dims="a"), size=2).n_features == 4
+    )
 
 
 def test_nothing_left__is_an_error() -> None:
     cube = weather() * np.float32(np.nan)
-    with pytest.raises(InvalidInputError, match="none of the 960 rows of X is finite"):
-        build(cube, size=3, sample_dims=DIMS)
+    with pytest.raises(errors.InvalidInputError, match="none of the 960 rows of X is finite"):
+        build(open_rows(cube, sample_dims=DIMS), size=3)
 
 
 def test_on_invalid__says_where_in_the_dimensions() -> None:
@@ -165,21 +141,14 @@ def test_on_invalid__says_where_in_the_dimensions() -> None:
     values = cube.t2m.to_numpy()
     values[7, 4, 2] = np.nan
     broken = weather(masked=0.0).assign(t2m=(DIMS, values)).chunk(time=5, lat=3)
-    with pytest.raises(InvalidInputError, match=r"row 602 \(time 7, lat 4, lon 2\)"):
-        build(broken, size=3, sample_dims=DIMS, on_invalid="raise")
-
-
-def test_layout__refuses_what_has_no_names() -> None:
-    with pytest.raises(InvalidTypeError, match="names are no text: \\[0\\]"):
-        layout_of(xr.Dataset({0: ("x", np.ones(2))}), ReadOptions(sample_dims="x"), {})
-    with pytest.raises(InvalidTypeError, match="X is a Variable"):
-        layout_of(xr.Variable("x", np.ones(2)), ReadOptions(sample_dims="x"), {})
+    with pytest.raises(errors.InvalidInputError, match=r"row 602 \(time 7, lat 4, lon 2\)"):
+        build(open_rows(broken, sample_dims=DIMS), size=3, on_invalid="raise")
 
 
 def test_coordinates__that_are_bytes_become_text() -> None:
     cells = xr.DataArray(np.ones((2, 1)), {"x": np.array([b"a", b"b"])}, ("x", "f"))
     with pytest.warns(UserWarning, match="is not below"):
-        coreset = build(cells, size=9, sample_dims="x")
+        coreset = build(open_rows(cells, sample_dims="x"), size=9)
     assert coreset.coordinates["x"].tolist() == ["a", "b"]
 
 
@@ -208,23 +177,25 @@ def objects(*values: Any) -> Any:
 def test_coordinates__of_objects_come_back_as_they_were(labels: Any, tmp_path: Path) -> None:
     values = np.random.default_rng(0).normal(size=(40, 3))
     cells = xr.DataArray(values, {"x": labels}, ("x", "f"))
-    build(cells, size=9, sample_dims="x", random_state=0).to_zarr(tmp_path / "c")
+    build(open_rows(cells, sample_dims="x"), size=9, random_state=0).to_zarr(tmp_path / "c")
     coreset = Coreset.from_zarr(tmp_path / "c")
     wanted = [labels[number] for number in coreset.indices]
     assert coreset.to_xarray().x.to_numpy().tolist() == wanted
     # Those of the columns, too, of a model that is fitted on a coreset from a store.
     columns = cells.transpose("f", "x").isel(x=slice(4))
     with pytest.warns(UserWarning, match="is not below"):
-        rows = build(columns, size=3, sample_dims="f", random_state=0)
+        rows = build(open_rows(columns, sample_dims="f"), size=3, random_state=0)
     rows.to_zarr(tmp_path / "columns")
-    model = CoresetKMeans(2, random_state=0).fit(Coreset.from_zarr(tmp_path / "columns"))
+    model = estimators.CoresetKMeans(2, random_state=0).fit(Coreset.from_zarr(tmp_path / "columns"))
     assert model.centers_to_xarray().x.to_numpy().tolist() == list(labels[:4])
 
 
 def test_coordinates__that_cannot_be_stored_are_text_and_the_warning_says_so() -> None:
     cells = xr.DataArray(np.eye(9), {"x": objects(*[Place() for _ in range(9)])}, ("x", "f"))
-    with pytest.warns(CoresetWarning, match="coordinate 'x' of X holds Place, which a coreset"):
-        coreset = build(cells, size=3, sample_dims="x", random_state=0)
+    with pytest.warns(
+        errors.CoresetWarning, match="coordinate 'x' of X holds Place, which a coreset"
+    ):
+        coreset = build(open_rows(cells, sample_dims="x"), size=3, random_state=0)
     assert coreset.coordinates["x"].tolist() == ["here"] * 3
 
 
@@ -236,10 +207,49 @@ def test_names_of_results__give_way_to_those_of_the_input(taken: str) -> None:
     ]
     labels = {"cluster": ("x", np.arange(9))} if taken == "coords" else {}
     cells = xr.DataArray(values, labels, (rows, columns))
-    model = CoresetKMeans(3, random_state=0).fit(cells, sample_dims=rows)
+    model = call(
+        estimators.CoresetKMeans(3, random_state=0).fit,
+        open_rows(cells, sample_dims=rows),
+    )
     distances = model.transform(cells)
     assert distances.dims == (rows, "cluster" if taken == "features" else "cluster_")
     assert model.predict(cells).dims == (rows,)
     centers = model.centers_to_xarray().value
     assert centers.dims == ("cluster_" if taken == "features" else "cluster", columns)
     np.testing.assert_array_equal(centers, model.cluster_centers_)
+
+
+def test_variables__with_feature_dims_and_without() -> None:
+    cube = xr.Dataset({"z": LEVELS, "p": LEVELS.isel(level=0, drop=True), "h": ("x", np.ones(5))})
+    rows = open_rows(cube, feature_dims="level")
+    names = ["z[level=500]", "z[level=850]", "z[level=1000]", "p", "h"]
+    assert list(build(rows, size=5, random_state=0).provenance["columns"]) == names
+    model = call(estimators.CoresetKMeans(2, random_state=0).fit, rows)
+    centers = model.centers_to_xarray()
+    assert centers.z.dims == ("cluster", "level")
+    assert centers.z.attrs["units"] == "m"
+    np.testing.assert_array_equal(centers.z.sel(level=850), model.cluster_centers_[:, 1])
+    np.testing.assert_array_equal(centers.p, model.cluster_centers_[:, 3])
+
+
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [
+        (np.array(["2026-02-09", "2026-02-09T12"], "M8[ns]"), ["2026-02-09", "2026-02-09T12:00"]),
+        (np.array([10**15, 10**15 + 1]), ["1000000000000000", "1000000000000001"]),
+        (np.array([0.1 + 0.2, 850.0]), ["0.3", "850"]),
+        (np.array([850.0, 500.0], np.float32), ["850", "500"]),
+        (np.array([1, 2], "m8[s]"), ["1 seconds", "2 seconds"]),
+        (np.array(["low", "high"]), ["low", "high"]),
+    ],
+)
+def test_columns__are_called_by_their_coordinates(values: Any, names: list[str]) -> None:
+    cube = xr.DataArray(np.arange(8.0).reshape(4, 2), {"step": values}, ("x", "step"))
+    assert list(built(cube, feature_dims="step").provenance["columns"]) == names
+
+
+def test_names__that_are_no_text() -> None:
+    with pytest.raises(errors.InvalidTypeError, match="names are no text: \\[0\\]"):
+        built(xr.Dataset({0: ("x", np.ones(2))}), sample_dims="x")
+    with pytest.raises(errors.InvalidTypeError, match="X is a Variable"):
+        built(xr.Variable("x", np.ones(2)), sample_dims="x")

@@ -18,20 +18,10 @@ import pyarrow.parquet as pq
 import pytest
 import zarr
 
-from daskcoreset import Coreset, build
-from daskcoreset.cli.main import main
-from daskcoreset.core.errors import (
-    CoresetError,
-    InvalidInputError,
-    MissingDependencyError,
-    StoreError,
-)
-from daskcoreset.core.typing import AnyArray
-from daskcoreset.estimators import CoresetKMeans
-from daskcoreset.inputs.blocks import row_blocks
-from daskcoreset.inputs.places import Place, is_glob, remedy_for, shortened
-from tests.tools.object_stores import KEY, SECRET, ObjectServer
-from tests.tools.servers import FileServer
+from tests.acceptance.face import Coreset, build, errors, estimators, open_rows, plan
+from tests.acceptance.tools.input_kinds import all_rows
+from tests.acceptance.tools.object_stores import KEY, SECRET, ObjectServer
+from tests.acceptance.tools.servers import FileServer
 
 N, D, CHUNK = 240, 3, 60
 X = np.random.default_rng(1).normal(size=(N, D))
@@ -39,19 +29,19 @@ Y = np.arange(N) % 3
 SECRETS = ("S3CRET", SECRET, "t0ken")
 
 
-def npy(array: AnyArray) -> bytes:
+def npy(array: Any) -> bytes:
     file = io.BytesIO()
     np.save(file, array)
     return file.getvalue()
 
 
-def npz(**arrays: AnyArray) -> bytes:
+def npz(**arrays: Any) -> bytes:
     file = io.BytesIO()
-    np.savez(file, **arrays)  # type: ignore[arg-type] # names are those of arrays
+    np.savez(file, **arrays)
     return file.getvalue()
 
 
-def hdf5(**arrays: AnyArray) -> bytes:
+def hdf5(**arrays: Any) -> bytes:
     buffer = io.BytesIO()
     with h5py.File(buffer, "w") as file:
         for name, array in arrays.items():
@@ -126,7 +116,9 @@ def check(base: str, paths: tuple[str, str], reference: Coreset, **options: Any)
     labels = f"{base}/{y}" if "." in y else y
     if rows == "hive":
         options["columns"] = [f"f{j}" for j in range(D)]
-    found = build(f"{base}/{rows}", labels, size=40, random_state=0, chunks=CHUNK, **options)
+    found = build(
+        open_rows(f"{base}/{rows}", **options), labels, size=40, random_state=0, chunks=CHUNK
+    )
     assert_same(found, reference)
     if "*" not in rows:
         assert str(found.provenance["source"]).startswith(f"{base}/{rows}")
@@ -169,26 +161,6 @@ def test_urls__of_http(paths: tuple[str, str], files: FileServer, reference: Cor
     )
 
 
-def rows_of(*parts: Any) -> dict[str, AnyArray]:
-    """All rows of X and y, as their loaders read them."""
-    loaders = [spec.loaders for spec in row_blocks(*parts, chunks=50).specs]
-    return {name: np.concatenate([load[name]() for load in loaders]) for name in loaders[0]}
-
-
-def test_lists__are_read_in_the_order_given(tmp_path: Path) -> None:
-    write(fsspec.filesystem("file"), str(tmp_path))
-    parts = [tmp_path / f"parts/x-{i}.npy" for i in (10, 8)]
-    expected = np.vstack([X[120:180], X[:60]])
-    np.testing.assert_array_equal(rows_of(parts)["X"], expected)
-    tables = [str(tmp_path / f"parts/p-{i}.parquet") for i in (10, 8)]
-    np.testing.assert_array_equal(rows_of(tables, "y")["X"], expected)
-    assert row_blocks(tables, "y").name == ", ".join(tables)
-    labels = [tmp_path / f"parts/y-{i}.npy" for i in (10, 8)]  # paths, where text would be labels
-    np.testing.assert_array_equal(rows_of(parts, labels)["y"], np.concatenate([Y[120:180], Y[:60]]))
-    model = CoresetKMeans(2, size=50, random_state=0).fit(parts)
-    assert model.predict(parts).compute().shape == (120,)
-
-
 @pytest.mark.parametrize(
     ("other", "message"),
     [
@@ -201,27 +173,13 @@ def test_lists__are_read_in_the_order_given(tmp_path: Path) -> None:
 def test_lists__of_files_that_differ(other: bytes, message: str, tmp_path: Path) -> None:
     (tmp_path / "a.npy").write_bytes(npy(X))
     (tmp_path / "b.npy").write_bytes(other)
-    with pytest.raises(InvalidInputError, match=message):
+    with pytest.raises(errors.InvalidInputError, match=message):
         build(str(tmp_path / "*.npy"))
 
 
 def test_globs__that_match_nothing(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match=r"X matches no file: .*\*.npy'; check"):
+    with pytest.raises(errors.InvalidInputError, match=r"X matches no file: .*\*.npy'; check"):
         build(str(tmp_path / "*.npy"))
-
-
-def test_is_glob__but_not_of_files_that_are_there(tmp_path: Path) -> None:
-    odd = tmp_path / "a[1].npy"
-    odd.write_bytes(npy(X))
-    assert not is_glob(odd)
-    assert build(odd, size=10, random_state=0).n_features == D
-    assert not is_glob(np.ones(3))
-
-
-def test_place__of_a_local_url(tmp_path: Path) -> None:
-    place = Place.of(f"file://{tmp_path}/a.npy", None)
-    assert place == Place(f"{tmp_path}/a.npy")
-    assert shortened(["a", "b"]) == "a, b"
 
 
 def assert_no_secret(*texts: str) -> None:
@@ -232,7 +190,7 @@ def assert_no_secret(*texts: str) -> None:
 
 def shown(call: Callable[[], Any]) -> tuple[str, str]:
     """The message of the error that a call raises, and its traceback as Python prints it."""
-    with pytest.raises(CoresetError) as caught:
+    with pytest.raises(errors.CoresetError) as caught:
         call()
     error = caught.value
     assert error.__cause__ is None
@@ -255,8 +213,8 @@ def shown(call: Callable[[], Any]) -> tuple[str, str]:
 def test_errors__of_what_is_not_there(
     name: str, message: str, bucket: str, objects: ObjectServer
 ) -> None:
-    with pytest.raises(InvalidInputError, match=message) as caught:
-        build(f"{bucket}/{name}", storage_options=objects.options)
+    with pytest.raises(errors.InvalidInputError, match=message) as caught:
+        build(open_rows(f"{bucket}/{name}", storage_options=objects.options))
     assert f"{bucket}/{name}" in str(caught.value)
     assert SECRET not in str(caught.value)
 
@@ -276,7 +234,7 @@ def test_errors__of_servers(name: str, status: int, files: FileServer) -> None:
 def test_errors__of_servers_that_are_not_there() -> None:
     options = {"key": KEY, "secret": SECRET, "endpoint_url": "http://127.0.0.1:9"}
     options["config_kwargs"] = {"retries": {"max_attempts": 1}}  # type: ignore[assignment]
-    message, _ = shown(lambda: build("s3://bucket/x.npy", storage_options=options))
+    message, _ = shown(lambda: build(open_rows("s3://bucket/x.npy", storage_options=options)))
     assert "s3://bucket/x.npy" in message
     assert "endpoint in storage_options" in message
     assert_no_secret(message)
@@ -288,7 +246,7 @@ def test_errors__of_servers_that_are_not_there() -> None:
 
 def test_errors__while_rows_are_read(files: FileServer) -> None:
     write(fsspec.filesystem("file"), str(files.folder))
-    lazy = build(f"{files.url}/x.npy?sig=t0ken", size=9, chunks=60, compute=False)
+    lazy = plan(f"{files.url}/x.npy?sig=t0ken", size=9, chunks=60)
     (files.folder / "x.npy").write_bytes(npy(X)[:3000])
     message, printed = shown(lazy.compute)
     assert "rows 60 to 120" in message or "rows 120 to 180" in message or "180 to 240" in message
@@ -303,45 +261,14 @@ def test_errors__while_rows_are_read(files: FileServer) -> None:
 
 def test_errors__of_a_short_remote_file(files: FileServer) -> None:
     (files.folder / "x.npy").write_bytes(npy(X)[:3000])
-    with pytest.raises(InvalidInputError, match="has 3000 bytes, and an array of shape"):
+    with pytest.raises(errors.InvalidInputError, match="has 3000 bytes, and an array of shape"):
         build(f"{files.url}/x.npy")
     (files.folder / "f.npy").write_bytes(npy(np.asfortranarray(X)))
-    with pytest.raises(InvalidInputError, match="stored column by column"):
+    with pytest.raises(errors.InvalidInputError, match="stored column by column"):
         build(f"{files.url}/f.npy")
     (files.folder / "o.npy").write_bytes(npy(np.array([[{}]])))
-    with pytest.raises(InvalidInputError, match="cannot be opened as an array of numbers"):
+    with pytest.raises(errors.InvalidInputError, match="cannot be opened as an array of numbers"):
         build(f"{files.url}/o.npy")
-
-
-def test_remedy_for__looks_at_causes_and_stops() -> None:
-    error = ValueError("something")
-    error.__cause__ = PermissionError("no")
-    assert "access is denied" in str(remedy_for(error))
-    assert remedy_for(ValueError("404 rows")) is None
-    error.__cause__ = error
-    assert remedy_for(error) is None
-
-
-def test_command_line__hands_on_options_and_shows_none(
-    bucket: str, objects: ObjectServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    options = [f"--storage-option={key}={json.dumps(value)}" for key, value in (
-        objects.options.items()
-    )]  # fmt: skip
-    source, out = f"{bucket}/d.parquet", str(tmp_path / "out.zarr")
-    arguments = ["build", source, out, "--size=20", "--labels=y", "--column=f1", "--column=f0"]
-    assert main([*arguments, *options]) == 0
-    coreset = Coreset.from_zarr(out)
-    assert coreset.provenance["columns"] == ("f1", "f0")
-    assert coreset.provenance["source"] == source
-    assert main(["store", source, str(tmp_path / "rows.zarr"), *options, "--column=f0"]) == 0
-    assert zarr.open_array(tmp_path / "rows.zarr" / "X").shape == (N, 1)
-    assert main(["build", source, str(tmp_path / "b.zarr"), "--storage-option", "=S3CRET"]) != 0
-    assert main(["build", f"{bucket}/nix.npy", str(tmp_path / "b.zarr"), *options]) != 0
-    captured = capsys.readouterr()
-    assert_no_secret(captured.out, captured.err)
-    saved = "".join(path.read_text("latin1") for path in tmp_path.rglob("zarr.json"))
-    assert_no_secret(saved)
 
 
 @pytest.mark.distributed
@@ -356,9 +283,9 @@ def test_errors__of_workers_arrive_whole_and_no_log_has_a_secret(
         for name in ("x.npy", "d.h5", "d.parquet"):
             files.failing.clear()
             url = f"{base}/{name}?sig=t0ken"
-            lazy = build(url, size=9, chunks=60, compute=False)
+            lazy = plan(url, size=9, chunks=60)
             files.failing[name] = 403
-            with pytest.raises(StoreError, match=f"{name}.* cannot be read") as caught:
+            with pytest.raises(errors.StoreError, match=f"{name}.* cannot be read") as caught:
                 lazy.compute()
             assert caught.value.__cause__ is None
             assert_no_secret(str(caught.value), str(client.get_worker_logs()))
@@ -370,26 +297,36 @@ def test_errors__of_a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch) -
         raise ImportError(message)
 
     monkeypatch.setattr(fsspec, "url_to_fs", missing)
-    with pytest.raises(MissingDependencyError, match=r"'gs://b/x.npy' needs a package.*gcsfs"):
+    with pytest.raises(
+        errors.MissingDependencyError, match=r"'gs://b/x.npy' needs a package.*gcsfs"
+    ):
         build("gs://me:S3CRET@b/x.npy")
 
 
-def test_errors__of_servers_without_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
-    fsspec.filesystem("memory").pipe_file("/ranges/x.npy", npy(X))
-    lazy = build("memory://ranges/x.npy", size=9, chunks=60, compute=False)
-    monkeypatch.setattr(Place, "read", lambda *_: npy(X))
-    with pytest.raises(StoreError, match=r"rows .* came: the server sends no ranges"):
-        lazy.compute()
-
-
-def test_place__whose_folder_cannot_be_listed() -> None:
-    class Denied:
-        def isfile(self, path: str) -> bool:
-            raise PermissionError(path)
-
-    assert not Place("x", Denied(), "s3://b/x").is_file
-
-
 def test_build__of_a_name_that_is_too_long_names_the_argument() -> None:
-    with pytest.raises(InvalidInputError, match=r"X cannot be opened as a file or store: 'xxx"):
+    with pytest.raises(
+        errors.InvalidInputError, match=r"X cannot be opened as a file or store: 'xxx"
+    ):
         build("x" * 10_000)
+
+
+def test_lists__are_read_in_the_order_given(tmp_path: Path) -> None:
+    write(fsspec.filesystem("file"), str(tmp_path))
+    parts = [tmp_path / f"parts/x-{i}.npy" for i in (10, 8)]
+    expected = np.vstack([X[120:180], X[:60]])
+    np.testing.assert_array_equal(all_rows(parts).points, expected)
+    tables = [str(tmp_path / f"parts/p-{i}.parquet") for i in (10, 8)]
+    found = all_rows(tables, "y")
+    np.testing.assert_array_equal(found.points, expected)
+    assert found.provenance["source"] == ", ".join(tables)
+    labels = [tmp_path / f"parts/y-{i}.npy" for i in (10, 8)]  # paths, where text would be labels
+    expected = np.concatenate([Y[120:180], Y[:60]])
+    np.testing.assert_array_equal(all_rows(parts, labels).labels, expected)
+    model = estimators.CoresetKMeans(2, size=50, random_state=0).fit(parts)
+    assert model.predict(parts).compute().shape == (120,)
+
+
+def test_globs__are_not_taken_for_files_that_are_there(tmp_path: Path) -> None:
+    odd = tmp_path / "a[1].npy"
+    odd.write_bytes(npy(X))
+    assert build(odd, size=10, random_state=0).n_features == D

@@ -1,0 +1,142 @@
+"""NumPy and HDF5 files: their arrays by name, and damage by file and rows."""
+
+from __future__ import annotations
+
+import ast
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+from tests.acceptance.face import build, errors, plan
+from tests.acceptance.tools.input_kinds import all_rows
+from tests.pairs import pairs
+
+X = np.random.default_rng(3).normal(size=(400, 3))
+
+
+def test_hdf5__damage_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        made = file.create_dataset(
+            "X", data=X, chunks=(100, 3), compression="gzip", fletcher32=True
+        )
+        chunk = made.id.get_chunk_info(2)
+    data = bytearray(path.read_bytes())
+    data[chunk.byte_offset + chunk.size // 2] ^= 255
+    path.write_bytes(bytes(data))
+    named = rf"rows 200 to 300 of the data set '/X' in '{path}' cannot be read .*restore it"
+    with pytest.raises(errors.StoreError, match=named) as caught:
+        build(path, size=10, chunks=100)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+@pytest.mark.parametrize("suffix", ["npy", "npz"])
+def test_npy__that_python_miscounts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    path = tmp_path / f"a.{suffix}"
+    np.save(path, X) if suffix == "npy" else np.savez(path, X=X)
+    parse, calls = ast.literal_eval, iter(range(10**6))
+
+    def miscounts(text: str) -> Any:
+        if next(calls) % 2 == 0:  # every other header
+            message = "AST constructor recursion depth mismatch (before=66, after=62)"
+            raise SystemError(message)
+        return parse(text)
+
+    monkeypatch.setattr(ast, "literal_eval", miscounts)
+    built = build(path, size=10, chunks=100, random_state=0)
+    monkeypatch.undo()
+    assert next(calls) >= 2
+    np.testing.assert_array_equal(
+        built.points, build(path, size=10, chunks=100, random_state=0).points
+    )
+
+
+def test_npy__that_is_short(tmp_path: Path) -> None:
+    path = tmp_path / "a.npy"
+    np.save(path, X)
+    lazy = plan(path, size=10, chunks=100)
+    path.write_bytes(path.read_bytes()[:5000])
+    with pytest.raises(
+        errors.StoreError, match=rf"100 rows from byte \d+ of '{path}' cannot be read"
+    ):
+        lazy.compute()
+    with pytest.raises(errors.InvalidInputError, match=rf"as an array of numbers: '{path}'"):
+        build(path)
+
+
+@pytest.mark.parametrize("mapped", [True, False])
+@pytest.mark.parametrize(
+    "other",
+    [
+        np.arange(400.0, dtype="f8").reshape(200, 2),
+        np.arange(400, dtype="u4").reshape(200, 2),
+        np.asfortranarray(np.arange(400, dtype="f4").reshape(200, 2)),
+    ],
+    ids=["f8", "u4", "fortran"],
+)
+def test_npy__that_is_another_one_where_it_is_read(
+    other: Any, mapped: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.npy"
+    np.save(path, np.arange(400, dtype="f4").reshape(200, 2))
+    X: Any = np.load(path, mmap_mode="r") if mapped else path
+    lazy = plan(X, size=10, random_state=0)
+    path.unlink()
+    np.save(path, other)
+    with pytest.raises(errors.StoreError, match=r"rows\.npy holds another array on host"):
+        lazy.compute()
+
+
+def test_hdf5__arrays_in_folders(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["deep/rows"] = X
+        file["deep/labels"] = np.arange(400)
+    found = build(tmp_path / "a.h5", "deep/labels", size=20, random_state=0)
+    assert found.provenance["source"] == f"{tmp_path}/a.h5:/deep/rows"
+    np.testing.assert_array_equal(found.labels, found.indices)
+    with pytest.raises(
+        errors.InvalidInputError, match=r"y is 'z', but the group X has .*'deep/labels'"
+    ):
+        build(tmp_path / "a.h5", "z")
+
+
+VIEWS: dict[str, Callable[[Any], Any]] = {
+    "tail of a view": lambda m: m[5:][3:][:20],
+    "columns": lambda m: m[:, 1:],
+    "every other row": lambda m: m[3::2],
+    "both backwards": lambda m: m[::-2, ::-1],
+    "transposed": lambda m: m[:3].T,
+    "reshaped": lambda m: m.reshape(-1, 1)[7:],
+    "other dtype": lambda m: m.view(np.int32)[4:],
+}
+
+
+@pairs(view=VIEWS, offset=[0, 100, 4096 + 12], order=["C", "F"])
+def test_memmap__views_are_read_from_the_right_place(
+    view: Callable[[Any], Any], offset: int, order: Any, tmp_path: Path
+) -> None:
+    table = np.arange(123, dtype=np.float32).reshape(41, 3)
+    content = [np.full(offset, 255, np.uint8), table.ravel(order).view(np.uint8)]
+    np.concatenate(content).tofile(tmp_path / "raw")
+    whole = np.memmap(tmp_path / "raw", np.float32, "r", offset, table.shape, order)
+    array = view(whole)
+    np.testing.assert_array_equal(all_rows(array, chunks=3).points, np.array(array))
+
+
+def test_memmap__what_the_file_does_not_hold_comes_from_memory(tmp_path: Path) -> None:
+    np.save(tmp_path / "X.npy", X)
+    changed = np.load(tmp_path / "X.npy", mmap_mode="c")
+    changed[0] = -1  # in memory only
+    gone = np.memmap(tmp_path / "gone", np.float64, "w+", shape=X.shape)
+    gone[:] = X  # not flushed
+    np.testing.assert_array_equal(all_rows(gone, chunks=100).points, X)
+    (tmp_path / "gone").unlink()
+    for array in (changed, gone):
+        np.testing.assert_array_equal(all_rows(array, chunks=100).points, np.array(array))

@@ -1,0 +1,220 @@
+"""Options of reading: the same keywords at every public door, columns of frames, no secrets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import xarray as xr
+import zarr
+from sklearn import config_context
+from sklearn.pipeline import make_pipeline
+
+from tests.acceptance.face import (
+    Draw,
+    MergeReduce,
+    build,
+    call,
+    create_tree,
+    errors,
+    estimators,
+    open_rows,
+)
+from tests.acceptance.face import (
+    stream as make_stream,
+)
+
+FRAME = pd.DataFrame(
+    np.random.default_rng(0).normal(size=(300, 3)), columns=["a", "b", "c"]
+).assign(y=np.arange(300) % 2, t="text")
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        (
+            {"storage_options": "key=1"},
+            errors.InvalidTypeError,
+            "storage_options is a str; pass a dict",
+        ),
+        ({"columns": "ab"}, errors.InvalidTypeError, "columns is 'ab'; pass a list"),
+        ({"columns": []}, errors.InvalidInputError, "at least one"),
+        ({"columns": ["a", "a"]}, errors.InvalidInputError, "none of them twice"),
+    ],
+)
+def test_options__that_cannot_be_used(options: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):
+        build(open_rows(FRAME, **options))
+
+
+@pytest.mark.parametrize("kind", ["pandas", "dask", "arrow", "batch", "polars", "parquet"])
+def test_columns__are_chosen_and_keep_their_order(kind: str, tmp_path: Path) -> None:
+    table = pa.Table.from_pandas(FRAME)
+    pq.write_table(table, tmp_path / "a.parquet")
+    X = {
+        "pandas": FRAME,
+        "dask": dd.from_pandas(FRAME, npartitions=2),
+        "arrow": table,
+        "batch": table.to_batches()[0],
+        "polars": pl.from_pandas(FRAME),
+        "parquet": tmp_path / "a.parquet",
+    }[kind]
+    with pytest.warns(errors.CoresetWarning, match=r"columns has \['y'\], which y, .* no feature"):
+        coreset = build(open_rows(X, columns=["c", "a", "y"]), "y", size=20, random_state=0)
+    assert build(open_rows(X, columns=["c", "a"]), "y", size=20, random_state=0).equals(coreset)
+    assert coreset.provenance["columns"] == ("c", "a")
+    rows = FRAME.iloc[coreset.indices]
+    np.testing.assert_array_equal(coreset.points, rows[["c", "a"]])
+    np.testing.assert_array_equal(coreset.labels, rows["y"])
+    with pytest.raises(
+        errors.InvalidInputError, match=r"columns has \['z'\], but X has .*'a', 'b', 'c'"
+    ):
+        build(open_rows(X, columns=["a", "z"]), "y")
+
+
+@pytest.mark.parametrize("kind", ["frame", "parquet", "npz", "array"])
+@pytest.mark.parametrize("draw", [Draw(), MergeReduce()], ids=["draw", "merge"])
+def test_labels__that_are_missing_have_a_way_to_be_named(
+    kind: str, draw: Any, tmp_path: Path
+) -> None:
+    path, frame = tmp_path / f"a.{kind}", FRAME.drop(columns="t")
+    if kind == "parquet":
+        frame.to_parquet(path)
+    elif kind == "npz":
+        np.savez(path, X=frame.to_numpy())
+    X = {"frame": frame, "array": frame.to_numpy()}.get(kind, path)
+    how = ", or the name of a column of X, such as y="
+    said = {"npz": ", or the name of an array beside X, or a path", "array": r"\."}.get(kind, how)
+    match = f"y is missing, and method 'svm' needs labels; pass one for every row of X{said}"
+    with pytest.raises(errors.InvalidInputError, match=match):
+        build(X, method="svm", size=20, draw=draw)
+    with pytest.raises(
+        errors.InvalidInputError, match='by name the name of one, such as y="label"'
+    ):
+        estimators.CoresetSVC().fit(X)
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "npz"])
+def test_names__of_what_holds_no_numbers_are_to_be_others(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"a.{suffix}"
+    if suffix == "parquet":
+        FRAME.to_parquet(path)
+    else:
+        np.savez(path, X=np.eye(300), t=FRAME.t.to_numpy(str))
+    options: dict[str, Any] = {"columns": ["a"]} if suffix == "parquet" else {}
+    with pytest.raises(
+        errors.InvalidTypeError, match=r"sample_weight .* name another column or"
+    ) as error:
+        build(open_rows(path, **options), sample_weight="t")
+    assert "astype" not in str(error.value)
+    with pytest.raises(errors.InvalidTypeError, match=r"sample_weight\.astype\('float32'\)\.$"):
+        build(np.eye(300), sample_weight=np.full(300, "x"))
+
+
+def test_columns__of_arrays_are_refused() -> None:
+    with pytest.raises(errors.InvalidInputError, match="X is none of them; leave columns out"):
+        build(open_rows(np.ones((5, 2)), columns=["a"]))
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_columns__of_a_stored_cube_are_those_of_xarray(zarr_format: Any, tmp_path: Path) -> None:
+    cells = (("time", "lat"), np.random.default_rng(0).normal(size=(30, 4)))
+    cube = xr.Dataset({"t2m": cells, "d2m": cells}, {"lat": np.arange(4.0)})
+    cube.to_zarr(tmp_path / "c", zarr_format=zarr_format, consolidated=False)
+    advised: dict[str, Any] = {"columns": ["t2m"], "sample_dims": ("time",)}
+    with pytest.raises(errors.InvalidInputError, match="as X, with ") as caught:
+        build(open_rows(tmp_path / "c", columns=["t2m"]))
+    assert "xarray.open_zarr(...)" in str(caught.value)
+    for name, value in advised.items():
+        assert f"{name}={value}" in str(caught.value)
+    X = xr.open_zarr(tmp_path / "c", consolidated=False)
+    assert build(X, size=20, random_state=0, **advised).n_features == 4
+    with pytest.raises(
+        errors.InvalidInputError, match=r"columns=\['d2m', 't2m'\] .*=\('time', 'lat'\)"
+    ):
+        build(open_rows(tmp_path / "c", columns=["x0"]))  # the variables, and not the coordinates
+
+
+def test_columns__of_a_group_of_arrays(tmp_path: Path) -> None:
+    np.savez(tmp_path / "g.npz", X=np.ones((5, 2)), y=np.ones(5))
+    group = zarr.create_group(tmp_path / "g.zarr")
+    group.create_array("X", data=np.ones((5, 2)))
+    for X in (tmp_path / "g.npz", group, zarr.create_group(tmp_path / "empty.zarr")):
+        with pytest.raises(
+            errors.InvalidInputError, match=r"group of the arrays .* leave columns out"
+        ):
+            build(open_rows(X, columns=["a"]))
+    with pytest.raises(errors.InvalidInputError, match=r"array, dask\.array\.from_zarr\(X\)"):
+        build(open_rows(tmp_path / "g.zarr" / "X", columns=["a"]))
+
+
+def test_storage_options__need_a_url(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.ones((5, 2)))
+    for X in (np.ones((5, 2)), FRAME[["a"]]):
+        with pytest.raises(
+            errors.InvalidInputError, match="storage_options are for URLs, and X is a"
+        ):
+            build(open_rows(X, storage_options={"anon": True}))
+    with pytest.raises(errors.InvalidInputError, match=r"a.npy' is a local path; leave them out"):
+        build(open_rows(tmp_path / "a.npy", storage_options={"anon": True}))
+
+
+def test_estimator__with_columns_answers_in_memory_as_without() -> None:
+    plain = estimators.CoresetKMeans(2, size=50, random_state=0).fit(FRAME[["b", "a"]])
+    chosen = call(
+        estimators.CoresetKMeans(2, size=50, random_state=0).fit,
+        open_rows(FRAME, columns=["b", "a"]),
+    )
+    np.testing.assert_array_equal(plain.cluster_centers_, chosen.cluster_centers_)
+    assert list(chosen.feature_names_in_) == ["b", "a"]
+    labels = call(
+        chosen.predict,
+        open_rows(FRAME, columns=["b", "a"]),
+    )
+    assert isinstance(labels, pd.Series)
+    np.testing.assert_array_equal(labels, plain.predict(FRAME[["b", "a"]]))
+
+
+def test_estimator__in_pipelines_with_routing() -> None:
+    with config_context(enable_metadata_routing=True):
+        model = estimators.CoresetKMeans(2, size=50, random_state=0)
+        model.set_fit_request(sample_weight=True, columns=False)
+        pipeline = make_pipeline(model)
+        pipeline.fit(FRAME[["a", "b"]], sample_weight=np.ones(len(FRAME)))
+        assert pipeline.predict(FRAME[["a", "b"]]).shape == (300,)
+
+
+def test_labels__that_are_a_list_of_text_are_no_paths() -> None:
+    labels = ["yes", "no"] * 150
+    coreset = build(FRAME[["a"]], labels, size=20, random_state=0)
+    assert coreset.labels is not None
+    assert set(coreset.labels) <= {"yes", "no"}
+    model = estimators.CoresetLogisticRegression(size=50, random_state=0).fit(
+        FRAME[["a", "b"]], labels
+    )
+    assert isinstance(model.predict(FRAME[["a", "b"]]), pd.Series)
+
+
+def test_stream_and_tree__take_columns_and_batches(tmp_path: Path) -> None:
+    stream = make_stream(size=20, random_state=0)
+    call(
+        stream.partial_fit,
+        open_rows(iter([(FRAME, "y"), (FRAME, "y")]), columns=["a", "b"]),
+    )
+    assert stream.n_rows == 600
+    assert stream.rows().points.shape[1] == 2
+    tree = create_tree(tmp_path / "tree", size=20, random_state=0)
+    assert call(tree.append, open_rows(FRAME, columns=["b"]), "y").rows == 300
+
+
+def test_unknown_keyword__is_an_error_that_names_the_call(tmp_path: Path) -> None:
+    tree = create_tree(tmp_path / "tree", size=10, random_state=0)
+    with pytest.raises(TypeError, match=r"CoresetTree.append\(\) got an unexpected .*'nothing'"):
+        tree.append(np.zeros((3, 2)), nothing=1)  # type: ignore[call-arg]
