@@ -45,7 +45,7 @@ from daskcoreset.estimators import (
 from daskcoreset.estimators.base import is_in_memory, solver_seed
 from daskcoreset.solvers.kmeans import auto_starts
 from daskcoreset.testing import CountingArray
-from tests.tools.stored_rows import X, zarr_of
+from tests.acceptance.tools.stored_rows import X, zarr_of
 
 
 def test_is_held__knows_memory_from_the_rest(tmp_path: Path) -> None:

@@ -28,8 +28,8 @@ from daskcoreset.core.typing import AnyArray
 from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.metrics.costs import kmeans_cost
 from daskcoreset.sensitivities import StrongKMeans
+from tests.acceptance.tools.hostile import uneven_categories
 from tests.pairs import pairs
-from tests.tools.hostile import uneven_categories
 
 K = 5
 

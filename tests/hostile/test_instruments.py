@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,7 +19,6 @@ from sklearn.mixture import GaussianMixture
 
 import daskcoreset
 from daskcoreset.core.blocks import Block
-from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.datasets import load_bundled
@@ -32,108 +27,11 @@ from daskcoreset.metrics import advice_intervals as intervals
 from daskcoreset.metrics.advice_tasks import TASKS, block_of, of_all_classes
 from daskcoreset.metrics.costs import kmeans_cost
 from daskcoreset.metrics.sizing import auto_size
-from daskcoreset.objectives import LinearClassifier, LinearCost, MixtureCost, QuantizationError
+from daskcoreset.objectives import QuantizationError
 from daskcoreset.sensitivities import Lightweight, SamplingDesign
 from tests.tools.threads import one_thread
 
 __all__ = ["one_thread"]
-
-HOSTILE = [
-    "one row, 99 % of the cost",
-    "heavy tails",
-    "clusters near the mean",
-    "loss on 1 row in 10,000",
-    "separable classes",
-    "0.4 % positives",
-]
-
-
-@pytest.fixture(scope="module")
-def benchmark_module() -> ModuleType:
-    """The benchmark of the intervals, whose instances are these."""
-    path = Path(__file__).parents[2] / "benchmarks" / "audit_coverage.py"
-    monkeypatch = pytest.MonkeyPatch()
-    monkeypatch.syspath_prepend(path.parent)  # benchmarks import what they share
-    spec = importlib.util.spec_from_file_location("audit_coverage", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look themselves up
-    spec.loader.exec_module(module)
-    monkeypatch.undo()
-    return module
-
-
-# --- intervals ---------------------------------------------------------------------------
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize("name", ["clusters", "divergence", *HOSTILE])
-@pytest.mark.nightly
-def test_interval__holds_as_often_as_promised(name: str, benchmark_module: ModuleType) -> None:
-    """Of 30 audits with 95 % so many hold, for every solution, that the promise is not refuted.
-
-    The probability of fewer is below 1e-6 for each of some five solutions: false-alarm rate
-    5e-6. The whole table is benchmarks/results/audit_coverage.md.
-    """
-    n_runs = 30
-    case = benchmark_module.CASES[name](10_000)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of solvers that stop, and of coresets that are small
-        found = benchmark_module.repeat(case, n_runs, 300, 400)
-    least = scipy.stats.binom.ppf(1e-6, n_runs, 0.95) / n_runs
-    for solution, runs in found.items():
-        covered, _, width = benchmark_module.summary(runs)
-        assert covered >= least, (solution, covered)
-        assert np.isfinite(width), solution
-        # An audited solution has its cost, whatever the sample holds.
-        if solution == "audited":
-            assert covered == 1.0
-            assert width == 0.0
-
-
-def rare_losses(n: int = 60_000) -> tuple[FloatArray, Any]:
-    """Two classes that a line separates, but for six rows."""
-    rng = np.random.default_rng(7)
-    y = rng.integers(2, size=n)
-    X = rng.normal(size=(n, 3)) + 12.0 * y[:, None] * np.array([1.0, 0, 0])
-    wrong = rng.choice(n, 6, replace=False)
-    y[wrong] = 1 - y[wrong]
-    return X, y
-
-
-@pytest.mark.filterwarnings("ignore::daskcoreset.errors.CoresetWarning")
-def test_interval__never_of_no_width_where_the_sample_has_no_loss() -> None:
-    """A sample without a single loss says nothing of six rows: the upper end must."""
-    X, y = rare_losses()
-    rows = Block(X, np.ones(len(X)), y)
-    coreset = daskcoreset.build(X, y, size=300, method="svm", random_state=0)
-    rng = np.random.default_rng(0)
-    for seed in range(5):
-        own = LinearCost("hinge").seed(Block(coreset.points, coreset.weights, coreset.labels), rng)
-        report = coreset.audit(X, y, solutions=[own], random_state=seed, sample_size=500)
-        true = LinearCost("hinge").cost(rows, own)
-        np.testing.assert_allclose(report.interval(own), true)
-        other = type(own)(own.coef * 1.1, own.intercept * 1.1, own.positive)
-        true = LinearCost("hinge").cost(rows, other)
-        estimate, low, high = report.interval(other)
-        assert low <= true <= high
-        assert high > low
-        assert low <= estimate <= high
-
-
-def test_interval__says_what_may_be_hidden_where_coreset_and_sample_have_no_loss() -> None:
-    X, y = rare_losses()
-    coreset = daskcoreset.build(X, y, size=300, method="uniform", random_state=0)
-    cost, coef = LinearCost("hinge"), np.array([10.0, 0.0, 0.0])
-    one, near = (LinearClassifier(coef * f, -60.0 * f, 1) for f in (1.0, 1.01))
-    own = Block(coreset.points, coreset.weights, coreset.labels)
-    assert cost.total(own, one) == 0.0  # it has none of the six
-    report = coreset.audit(X, y, objective=cost, solutions=[near], random_state=0, sample_size=300)
-    true = cost.cost(Block(X, np.ones(len(X)), y), one)
-    estimate, low, high = report.interval(one)
-    assert 1.5 * true < high < np.inf
-    assert low <= min(estimate, true)
 
 
 # --- size="auto" -------------------------------------------------------------------------
@@ -268,75 +166,7 @@ def test_kmeans__tolerance_is_not_that_of_rows_far_out(kind: str) -> None:
     assert 10 < model.n_iter_ <= 300
 
 
-# --- a row far away that weighs too much in every coreset -----------------------------------
-
-
-def giant_row(seed: int) -> FloatArray:
-    """Hold 99.9 % of the cost of the mean, and nothing of that of several centers."""
-    X = np.random.default_rng(seed).normal(size=(20_000, 3))
-    X[77] = [3e4, 0.0, 0.0]
-    return X
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_auto_size__a_wrong_weight_of_a_giant_row_is_not_silent(seed: int) -> None:
-    """Solutions of several centers have one at the giant, where its weight costs nothing."""
-    X = giant_row(seed)
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        found = daskcoreset.build(X, size="auto", n_clusters=5, method="uniform", random_state=seed)
-    true = np.square(X).sum()
-    cost = (found.weights * np.square(found.points).sum(axis=1)).sum()
-    assert said or abs(cost / true - 1) <= 0.05
-
-
-def test_audit__tells_a_wrong_weight_of_a_giant_row() -> None:
-    X = giant_row(0)
-    rows = np.append(77, np.arange(1000, 2000))
-    weights = np.append(2.5, np.full(1000, 20.0))
-    for name, objective in (("mean", QuantizationError(5)), ("one component", MixtureCost(3))):
-        report = Coreset(X[rows], weights, rows).audit(X, objective=objective, random_state=0)
-        assert abs(report.differences[report.names.index(name)]) > 0.1
-
-
 # --- classifiers of other labels ---------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", [np.int64, object, str])
-def test_audit__of_a_classifier_finds_its_labels_again(kind: Any) -> None:
-    """A coreset keeps labels of dtype object as text; the classifier was fitted on numbers."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(4000, 3))
-    y = (X[:, 0] + 0.5 * rng.normal(size=4000) > 0.5).astype(int)
-    signs = np.where(y == 1, 1.0, -1.0)
-    one, other = (LogisticRegression(C=c).fit(X, y) for c in (1.0, 1e-3))
-    truth = [
-        0.5 * float((model.coef_**2).sum())
-        + float(np.maximum(1.0 - signs * model.decision_function(X), 0.0).sum())
-        for model in (one, other)
-    ]
-    labels = y.astype(kind)
-    coreset = daskcoreset.build(X, labels, size=500, method="svm", random_state=0)
-    report = coreset.audit(X, labels, solutions={"mine": one}, random_state=0)
-    assert report.on_data[0] == pytest.approx(truth[0])
-    found = report.interval(other)
-    assert found.low <= truth[1] * (1 + 1e-9)
-    assert truth[1] <= found.high * (1 + 1e-9)
-
-
-def test_audit__refuses_classifiers_and_labels_of_other_classes() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(2000, 3))
-    y = (X[:, 0] > 0.5).astype(int)
-    words = np.where(y == 1, "yes", "no")
-    stranger = LogisticRegression().fit(X, words)
-    coreset = daskcoreset.build(X, y, size=200, method="svm", random_state=0)
-    with pytest.raises(InvalidInputError, match="positive class 'yes'"):
-        coreset.audit(X, y, solutions={"stranger": stranger})
-    with pytest.raises(InvalidInputError, match="positive class 'yes'"):
-        coreset.audit(X, y, random_state=0).interval(stranger)
-    with pytest.raises(InvalidInputError, match="text for text"):
-        coreset.audit(X, words, random_state=0)
 
 
 def test_audit__refuses_other_kinds_of_arguments() -> None:

@@ -5,45 +5,20 @@ The judge is NumPy: class totals, and costs of fixed linear models over all rows
 
 from __future__ import annotations
 
-from decimal import Decimal
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-import dask.array as da
 import numpy as np
-import pandas as pd
 import pytest
-import zarr
-from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
-from daskcoreset import SVM, Coreset, CoresetStream, CoresetTree, Logistic, build
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset import SVM, Coreset, Logistic, build
+from daskcoreset.core.errors import CoresetWarning
 from daskcoreset.core.sampling import Target, rake, scale_classes
 from daskcoreset.core.typing import AnyArray, FloatArray
-from daskcoreset.estimators import (
-    CoresetLogisticRegression,
-    CoresetSVC,
-    CSVRGClassifier,
-    MaxMarginClassifier,
-)
 from daskcoreset.sensitivities.estimated_error import Fitted, estimated_error, remark_on
 from daskcoreset.sensitivities.svm_calibration import SVMDesign
 from daskcoreset.solvers.linear import solve_svm
-from daskcoreset.testing import assert_mean, cut_rows, draw
-
-CALIBRATED: dict[str, Any] = {
-    "logistic": Logistic(),
-    "svm": SVM(),
-    "svm, pilot_mix": SVM(variant="pilot_mix"),
-    "svm, calibrated": SVM(variant="calibrated"),
-}
-UNBIASED: dict[str, Any] = {
-    "logistic, systematic": Logistic(variant="systematic"),
-    "svm, systematic": SVM(variant="systematic"),
-    "svm, paper": SVM(variant="paper"),
-}
 
 
 @cache
@@ -55,16 +30,6 @@ def rare(n: int = 150_000, positives: int = 588, d: int = 6) -> tuple[FloatArray
     X = rng.standard_normal((n, d)) * rng.lognormal(0.0, 0.5, (n, 1))
     X[y == 1, :3] += 1.5
     return X, y
-
-
-def several(n: int = 8000) -> tuple[FloatArray, AnyArray]:
-    """Six classes: of one row, of five rows, of nine in one place, and three large ones."""
-    rng = np.random.default_rng(6)
-    y = rng.choice(np.array(["ant", "bee", "horse"]), n, p=[0.9, 0.07, 0.03])
-    y[n // 2] = "one"
-    y[[7, 900, 2000, 6000, n - 1]] = "five"
-    y[n // 3 : n // 3 + 9] = "nine"
-    return rng.standard_normal((n, 4)) + np.unique(y, return_inverse=True)[1][:, None] / 2, y
 
 
 def logistic_cost(
@@ -90,123 +55,6 @@ def assert_totals(coreset: Coreset, y: AnyArray, u: FloatArray | None = None) ->
 
 
 # Totals, and rows of every class
-
-
-@pytest.mark.parametrize("name", CALIBRATED)
-def test_rare_class__exact_totals_at_every_seed(name: str) -> None:
-    X, y = rare(30_000, 118)
-    for seed in range(5):
-        coreset = build(X, y, size=250, method=CALIBRATED[name], random_state=seed)
-        assert_totals(coreset, y)
-        assert len(coreset) == 250
-        # An eighth of the rows is shared among the classes alike.
-        assert (labels_of(coreset) == 1).sum() >= 15
-        assert coreset.provenance["calibration"]["met"][0] == "class totals"
-
-
-@pytest.mark.nightly_beyond(8)
-@pytest.mark.filterwarnings("ignore:a solution fitted on")
-@pytest.mark.parametrize("name", CALIBRATED)
-@pytest.mark.parametrize("mode", ["two reads", "blocks", "independent", "tree", "stream", "merged"])
-def test_several_classes__exact_totals_in_every_mode(name: str, mode: str) -> None:
-    X, y = several()
-    u = np.random.default_rng(1).random(len(y)) + 0.5
-    method = CALIBRATED[name]
-    options: dict[str, Any] = {"size": 300, "method": method, "random_state": 0}
-    if mode == "two reads":
-        coreset = build(X, y, sample_weight=u, passes=2, chunks=1500, **options)
-    elif mode == "blocks":
-        coreset = build(X, y, sample_weight=u, chunks=1500, **options)
-    elif mode == "independent":
-        common = np.isin(y, ["ant", "bee", "horse"])  # chance may leave out the others
-        X, y, u = X[common], y[common], u[common]
-        coreset = build(X, y, sample_weight=u, sampling="multinomial", passes=2, **options)
-    elif mode == "tree":
-        coreset = build(X, y, sample_weight=u, strategy="tree", chunks=1500, **options)
-    elif mode == "stream":
-        stream = CoresetStream(method, 300, leaf_size=3000, random_state=0)
-        for start in range(0, len(y), 1300):
-            part = slice(start, start + 1300)
-            stream.partial_fit(X[part], y[part], u[part])
-        coreset = stream.coreset()
-    else:
-        halves = [
-            build(X[part], y[part], sample_weight=u[part], **options)
-            for part in (slice(0, 3500), slice(3500, None))
-        ]
-        coreset = halves[0].merge(halves[1])
-    assert_totals(coreset, y, u)
-
-
-@pytest.mark.filterwarnings("ignore:a solution fitted on")
-@pytest.mark.parametrize("name", UNBIASED)
-def test_several_classes__rows_of_every_class_without_calibration(name: str) -> None:
-    X, y = several()
-    for seed in range(3):
-        coreset = build(X, y, size=60, method=UNBIASED[name], chunks=1500, random_state=seed)
-        assert set(np.unique(y)) == set(labels_of(coreset).tolist())
-        assert "calibration" not in coreset.provenance
-
-
-def test_class_of_five_rows__kept_whole_among_the_candidates() -> None:
-    """Their weights without calibration are their own: nothing was left to chance before."""
-    X, y = several()
-    coreset = build(X, y, size=300, method=Logistic("systematic"), chunks=1500, random_state=0)
-    assert (labels_of(coreset) == "five").sum() == 5
-    assert (labels_of(coreset) == "one").sum() == 1
-    own = np.isin(labels_of(coreset), ["one", "five"])
-    np.testing.assert_allclose(coreset.weights[own], 1.0)
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize("name", ["logistic, systematic", "svm, systematic"])
-@pytest.mark.nightly
-def test_unbiased_weights__inclusion_is_known_where_classes_are_raised(name: str) -> None:
-    """Class totals and means over 150 seeds; false-alarm rate 1e-6."""
-    rng = np.random.default_rng(2)
-    y = np.repeat([0, 1, 2], [560, 34, 6])
-    X = rng.standard_normal((600, 2)) + y[:, None]
-    order = rng.permutation(600)
-    X, y = X[order], y[order]
-    blocks = cut_rows(X, [250, 0, 350], np.ones(600), y)
-    columns = np.column_stack([y == 0, y == 1, y == 2, X, X * (y == 1)[:, None]]).astype(float)
-    estimates = []
-    for seed in range(150):
-        found = draw(blocks, UNBIASED[name], 40, seed=seed)
-        estimates.append(found.weights @ columns[found.indices])
-    assert_mean(np.array(estimates), columns.sum(axis=0))
-
-
-@pytest.mark.filterwarnings("ignore:a solution fitted on")
-@pytest.mark.filterwarnings("ignore:a model fitted on")  # eleven rows
-@pytest.mark.parametrize("method", [Logistic(), SVM(variant="pilot_mix")])
-def test_size_too_small_for_the_classes__is_said(method: Any) -> None:
-    X, y = several()
-    # Two rows for each of five classes, and the one row of the sixth.
-    with pytest.raises(
-        InvalidInputError, match=r"size=10 is too small for 6 classes.* at least 11"
-    ):
-        build(X, y, size=10, method=method, random_state=0)
-    coreset = build(X, y, size=11, method=method, random_state=0)
-    assert_totals(coreset, y)
-    stream = CoresetStream(method, 5, leaf_size=2000, random_state=0)
-    with pytest.raises(InvalidInputError, match="too small for"):
-        stream.partial_fit(X, y)
-    assert stream.n_rows == 0
-
-
-def test_independent_draws__a_class_that_chance_left_out_is_named() -> None:
-    X, y = several()
-    with pytest.warns(CoresetWarning, match=r"no row of \d of the 6 classes of y: five"):
-        build(
-            X,
-            y,
-            size=20,
-            method="logistic",
-            sampling="multinomial",
-            passes=2,
-            random_state=0,
-        )
 
 
 # Calibration makes nothing worse
@@ -257,158 +105,13 @@ def test_means_that_cannot_be_met__are_not_moved_away(seed: int) -> None:
 # Weights of classes
 
 
-def weighted_error(model: Any, X: FloatArray, y: AnyArray, seed: int) -> float:
-    """Relative distance of the coefficients from those of scikit-learn on all rows."""
-    full = LogisticRegression(class_weight="balanced", tol=1e-8).fit(X, y)
-    found = model.set_params(random_state=seed).fit(X, y)
-    return float(np.linalg.norm(found.coef_ - full.coef_) / np.linalg.norm(full.coef_))
-
-
-def test_class_weight__draws_are_made_for_the_weighted_loss() -> None:
-    """Weighing the classes only after the draw has several times the error."""
-    X, y = rare(30_000, 118)
-    before = [
-        weighted_error(CoresetLogisticRegression(size=600, class_weight="balanced"), X, y, seed)
-        for seed in range(4)
-    ]
-    inner = LogisticRegression(class_weight={0: 30_000 / 2 / 29_882, 1: 30_000 / 2 / 118})
-    after = [
-        weighted_error(CoresetLogisticRegression(size=600, estimator=inner), X, y, seed)
-        for seed in range(4)
-    ]
-    assert np.mean(before) < 0.1
-    assert np.mean(before) < 0.5 * np.mean(after)
-
-
-@pytest.mark.parametrize("make", [CoresetSVC, CoresetLogisticRegression])
-def test_class_weight__totals_of_the_coreset_are_weighted(make: Any) -> None:
-    X, y = rare(6000, 60)
-    u = np.random.default_rng(3).random(6000) + 0.5
-    model = make(size=200, class_weight="balanced", random_state=0).fit(X, y, u)
-    for code in (0, 1):
-        own = labels_of(model.coreset_) == code
-        np.testing.assert_allclose(model.coreset_.weights[own].sum(), u.sum() / 2, rtol=1e-9)
-    named = make(size=200, class_weight={1: 7.0}, random_state=0).fit(X, y, u)
-    rare_ones = labels_of(named.coreset_) == 1
-    np.testing.assert_allclose(
-        named.coreset_.weights[rare_ones].sum(), 7 * u[y == 1].sum(), rtol=1e-9
-    )
-
-
-@pytest.mark.parametrize("weight", ["balanced", {"a": 0.25, "b": 9.0}])
-def test_class_weight__out_of_core_as_in_memory(weight: Any, tmp_path: Path) -> None:
-    X, y = rare(6000, 60)
-    named = np.where(y == 1, "b", "a")
-    model = CoresetSVC(size=200, class_weight=weight, random_state=0)
-    here = model.fit(X, named).coef_
-    lazy = da.from_array(X, chunks=(6000, 6)), da.from_array(named, chunks=6000)
-    np.testing.assert_allclose(model.fit(*lazy).coef_, here, rtol=1e-6)
-    assert model.n_features_in_ == 6
-    group = zarr.open_group(tmp_path / "rows.zarr", mode="w")
-    group.create_array("X", data=X)
-    group.create_array("y", data=y)
-    by_number = weight if weight == "balanced" else {0: 0.25, 1: 9.0}
-    stored = model.set_params(class_weight=by_number).fit(str(tmp_path / "rows.zarr"), "y")
-    np.testing.assert_allclose(stored.coef_, here, rtol=1e-6)
-
-
-def test_class_weight__streams_take_a_dict() -> None:
-    X, y = rare(4000, 40)
-    model = CoresetLogisticRegression(size=100, class_weight={1: 5.0}, random_state=0)
-    for part in np.array_split(np.argsort(np.random.default_rng(0).random(4000)), 4):
-        model.partial_fit(X[part], y[part])
-    own = labels_of(model.coreset_) == 1
-    np.testing.assert_allclose(model.coreset_.weights[own].sum(), 200.0, rtol=1e-9)
-    more = da.from_array(X, chunks=(2000, 6)), da.from_array(y, chunks=2000)
-    model.partial_fit(*more)
-    own = labels_of(model.coreset_) == 1
-    np.testing.assert_allclose(model.coreset_.weights[own].sum(), 400.0, rtol=1e-9)
-    with pytest.raises(InvalidInputError, match="needs the labels of all rows"):
-        CoresetSVC(class_weight="balanced").partial_fit(X, y)
-
-
-@pytest.mark.parametrize(
-    ("weight", "error", "message"),
-    [
-        ({0: "1"}, InvalidTypeError, "class_weight of 0 must be a number"),
-        ({0: True}, InvalidTypeError, "class_weight of 0 must be a number"),
-        ({0: -1.0}, InvalidInputError, "class_weight of 0 is -1.0"),
-        ({0: np.inf}, InvalidInputError, "class_weight of 0 is inf"),
-        ({"yes": 2.0}, InvalidInputError, "holds 'yes', which is no label of y"),
-    ],
-)
-def test_class_weight__bad_values(weight: Any, error: type[Exception], message: str) -> None:
-    X, y = rare(600, 60)
-    with pytest.raises(error, match=message):
-        CoresetSVC(class_weight=weight).fit(X, y)
-    if error is InvalidInputError and "yes" in weight:
-        missing = da.from_array(np.where(y == 1, 1.0, np.nan), chunks=600)
-        with pytest.raises(InvalidInputError, match="missing or not finite"):
-            CoresetSVC(class_weight="balanced").fit(da.from_array(X, chunks=(600, 6)), missing)
-
-
-@pytest.mark.parametrize("make", [CoresetSVC, CoresetLogisticRegression])
-def test_class_weight__that_leaves_one_class_is_named(make: Any) -> None:
-    X, y = rare(600, 60)
-    data = X, np.array(["no", "yes"])[y]
-    for rows in (data, (da.from_array(X, chunks=(300, 6)), da.from_array(data[1], chunks=300))):
-        for size in (50, 700):
-            model = make(size=size, class_weight={"no": 0, "yes": 1})
-            with pytest.raises(InvalidInputError, match=r"one class only, \['yes'\].*class_weight"):
-                model.fit(*rows)
-
-
 # The labels of a coreset are those of y
-
-
-@pytest.mark.filterwarnings("ignore:a solution fitted:daskcoreset.errors.CoresetWarning")
-@pytest.mark.parametrize("weight", [None, "balanced"])
-@pytest.mark.parametrize("make", [CoresetSVC, CoresetLogisticRegression])
-@pytest.mark.parametrize("names", [[1, 2], [7.0, 3.0], ["yes", "no"], [True, False]])
-def test_coreset_of_a_classifier__has_the_labels_of_y(make: Any, names: Any, weight: Any) -> None:
-    X, codes = rare(900, 200)
-    for kind in (None, object) if isinstance(names[0], str) else (None,):
-        y = np.array(names, dtype=kind)[codes]
-        model = make(size=60, class_weight=weight, random_state=0).fit(X, y)
-        np.testing.assert_array_equal(model.coreset_.labels, y[model.coreset_.indices])
-        whole = make(size=900, random_state=0).fit(X, y).coreset_.labels
-        np.testing.assert_array_equal(whole, y)
-        assert model.coreset_.labels.dtype == np.array(names).dtype
-        if weight is None:
-            model.partial_fit(X, y)
-            np.testing.assert_array_equal(np.unique(model.coreset_.labels), np.unique(y))
 
 
 # A leaf of a stored tree is a part of the data, which may be of one class
 
 
-@pytest.mark.parametrize("method", ["svm", "logistic"])
-def test_tree__leaves_of_one_class(method: Any, tmp_path: Path) -> None:
-    X, y = rare(3000, 300)
-    tree = CoresetTree.create(tmp_path / "days", method, size=60, random_state=0)
-    days = [np.flatnonzero(y == 0)[:1200], np.flatnonzero(y == 0)[1200:], np.flatnonzero(y == 1)]
-    for number, rows in enumerate(days):
-        tree.append(X[rows], y[rows], name=str(number))
-    tree = CoresetTree.open(tmp_path / "days")
-    found = tree.coreset()
-    sums = [found.weights[labels_of(found) == code].sum() for code in (0, 1)]
-    np.testing.assert_allclose(sums, [2700.0, 300.0], rtol=1e-9)
-    with pytest.raises(InvalidInputError, match="one class only"):
-        tree.coreset(leaves=["0", "1"])
-    tree.replace("1", X, y)
-    few = tree.coreset(leaves=["1", "2"])
-    assert few.weights[labels_of(few) == 1].sum() == pytest.approx(600.0, rel=1e-9)
-
-
 # Many classes: a problem for each, whose work is bounded
-
-
-def test_many_classes__names_of_rows_are_refused_before_anything_is_solved(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("daskcoreset.sensitivities.svm.rough_solution", None)
-    with pytest.raises(InvalidInputError, match="200 different labels for 200 rows"):
-        build(np.random.default_rng(0).normal(size=(200, 4)), np.arange(200), size=20, method="svm")
 
 
 def test_many_classes__pilot_and_tries_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -524,13 +227,6 @@ def test_estimated_error__weights_whose_squares_overflow(scale: float) -> None:
     for label in (False, True):
         own = coreset.weights[coreset.labels == label].sum() / scale
         assert own == pytest.approx((y == label).sum(), rel=1e-9)
-
-
-@pytest.mark.parametrize("strategy", ["sampling", "tree"])
-def test_svm__weights_that_vanish_are_blamed(strategy: Any) -> None:
-    X, y = rare(600, 60)
-    with pytest.raises(InvalidInputError, match=r"sample_weight sums to .*e-298.* scale the"):
-        build(X, y, size=50, method="svm", sample_weight=np.full(600, 1e-300), strategy=strategy)
 
 
 def test_raking__weights_whose_squares_overflow() -> None:
@@ -656,22 +352,3 @@ def test_calibration__of_a_class_without_rows_meets_no_totals() -> None:
             sampling="multinomial", passes=2, random_state=0,
         )  # fmt: skip
     assert "class totals" not in coreset.provenance["calibration"]["met"]
-
-
-@pytest.mark.parametrize(
-    "missing", [None, float("nan"), pd.NA, pd.NaT, Decimal("nan"), np.datetime64("NaT")], ids=repr
-)
-def test_missing_labels__of_any_kind_are_refused(missing: Any) -> None:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(400, 2))
-    y = np.where(X[:, 0] > 0, "yes", "no").astype(object)
-    y[5] = missing
-    for labels in (y, da.from_array(y, chunks=100)):
-        for method in ("svm", "logistic"):
-            with pytest.raises(InvalidInputError, match="y is missing or not finite at row 5"):
-                build(X, labels, size=50, method=method)
-    for model in (CoresetSVC(), CSVRGClassifier(), MaxMarginClassifier()):
-        with pytest.raises(InvalidInputError, match="y is missing or not finite at row 5"):
-            model.fit(X, y)
-    with pytest.raises(InvalidInputError, match="y is missing"):
-        CoresetStream("svm", 50).partial_fit(X, y)

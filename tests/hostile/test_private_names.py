@@ -17,7 +17,7 @@ import pytest
 
 import daskcoreset
 from daskcoreset.core.errors import CoresetError
-from tests.tools.public_calls import public_calls
+from tests.acceptance.tools.public_calls import public_calls
 
 BAD: dict[str, Any] = {
     "text": "nobody",

@@ -15,8 +15,8 @@ import pytest
 from daskcoreset import Coreset, CoresetStream, CoresetTree, build, time_limit
 from daskcoreset.core.errors import CoresetError, OutOfTimeError, StoreError
 from daskcoreset.estimators import CoresetKMeans
-from tests.tools.object_stores import ObjectServer
-from tests.tools.servers import FileServer, deaf_server, refusing_port
+from tests.acceptance.tools.object_stores import ObjectServer
+from tests.acceptance.tools.servers import FileServer, deaf_server, refusing_port
 
 for module in ("aiohttp", "obstore", "s3fs"):
     pytest.importorskip(module, reason=f"{module} is not installed")

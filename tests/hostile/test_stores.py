@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-import zarr
 from numcodecs.zstd import compress
 from zarr.storage import FsspecStore
 
@@ -26,8 +25,8 @@ from daskcoreset.constructions.tree import persistence, versions
 from daskcoreset.constructions.tree.job import Settings
 from daskcoreset.core import storage, stored_arrays
 from daskcoreset.core.errors import CoresetError, StoreError
-from tests.tools.groups import a_home, names, snapshot
-from tests.tools.trees import day, made
+from tests.acceptance.tools.groups import names
+from tests.acceptance.tools.trees import day, made
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,42 +67,6 @@ MAKE: dict[str, tuple[Callable[[Path], Any], Callable[[Path], Any], Callable[[Pa
 }
 
 # --- links, pipes, devices -----------------------------------------------------------------
-
-
-@POSIX
-@pytest.mark.parametrize(("kind", "part"), [("tree", "versions"), ("stream", "states")])
-def test_changes__delete_nothing_through_a_link(tmp_path: Path, kind: str, part: str) -> None:
-    make, look, change = MAKE[kind]
-    make(tmp_path / "s")
-    opened = (
-        CoresetTree.open(tmp_path / "s") if kind == "tree" else CoresetStream.load(tmp_path / "s")
-    )
-    a_home(tmp_path / "home")
-    before = snapshot(tmp_path / "home")
-    (tmp_path / "s" / part / "000000000000").symlink_to(tmp_path / "home")
-    again = opened.append if isinstance(opened, CoresetTree) else opened.partial_fit
-    for use in (look, change, lambda _: again(day(9))):
-        with pytest.raises(StoreError, match="symbolic link"):
-            use(tmp_path / "s")
-        assert snapshot(tmp_path / "home") == before
-
-
-@POSIX
-@pytest.mark.parametrize(("kind", "part"), [("tree", "versions"), ("stream", "states")])
-def test_sweep__leaves_links_alone(tmp_path: Path, kind: str, part: str) -> None:
-    MAKE[kind][0](tmp_path / "s")
-    a_home(tmp_path / "home")
-    before = snapshot(tmp_path / "home")
-    root = tmp_path / "s" / part
-    newest = versions.folder_of(root, versions.newest(root))
-    for link in (newest / "link", root / f".000000000001.{'0' * 32}.daskcoreset-partial"):
-        link.symlink_to(tmp_path / "home")
-    versions.sweep(root, lambda *_: False)
-    assert snapshot(tmp_path / "home") == before
-    (root / "000000000000").symlink_to(tmp_path / "home")
-    with pytest.raises(StoreError, match="symbolic link"):
-        versions.sweep(root, lambda *_: False)
-    assert snapshot(tmp_path / "home") == before
 
 
 @POSIX
@@ -163,73 +126,7 @@ def test_stores__are_refused_with_anything_but_plain_files(tmp_path: Path, kind:
     look(store)
 
 
-@POSIX
-@pytest.mark.parametrize("kind", ["tree", "stream", "coreset"])
-def test_stores__may_lie_behind_a_link_of_the_user(tmp_path: Path, kind: str) -> None:
-    make, look, change = MAKE[kind]
-    (tmp_path / "disk").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path / "disk")
-    make(tmp_path / "link" / "s")
-    (tmp_path / "direct").symlink_to(tmp_path / "disk" / "s")
-    for path in (tmp_path / "link" / "s", tmp_path / "direct"):
-        change(path)
-        look(path)
-    assert (tmp_path / "direct").is_symlink()
-    assert names(tmp_path / "disk") == {"s"}
-
-
 # --- the chain -----------------------------------------------------------------------------
-
-
-def test_verify__nodes_of_another_tree_of_the_same_shape(tmp_path: Path) -> None:
-    """Same settings, same names of nodes; other rows."""
-    made(tmp_path / "t", 3)
-    other = CoresetTree.create(tmp_path / "u", size=10, random_state=1)
-    for number in range(3):
-        other.append(day(number + 50), name=f"day {number}")
-    node = f"versions/{2:012d}/node-0"
-    shutil.rmtree(tmp_path / "t" / node)
-    shutil.copytree(tmp_path / "u" / node, tmp_path / "t" / node)
-    tree = CoresetTree.open(tmp_path / "t")
-    with pytest.raises(StoreError, match="node of another tree"):
-        tree.verify()
-    with pytest.raises(StoreError, match="node of another tree"):
-        tree.coreset("day 1")
-    # All versions of the other one, with its own chain.
-    shutil.rmtree(tmp_path / "t" / "versions")
-    shutil.copytree(tmp_path / "u" / "versions", tmp_path / "t" / "versions")
-    with pytest.raises(StoreError, match="belongs to another store"):
-        CoresetTree.open(tmp_path / "t")
-    shutil.copy(tmp_path / "u" / "head.json", tmp_path / "t" / "head.json")
-    with pytest.raises(StoreError, match="belongs to another store"):
-        CoresetTree.open(tmp_path / "t")
-
-
-@pytest.mark.parametrize(("kind", "part"), [("tree", "versions"), ("stream", "states")])
-def test_open__what_was_lost(tmp_path: Path, kind: str, part: str) -> None:
-    make, look, change = MAKE[kind]
-    make(tmp_path / "s")
-    root = tmp_path / "s" / part
-    newest = versions.newest(root)
-    lost: list[tuple[Path, str]] = [
-        (versions.folder_of(root, newest), f"version {newest} is missing"),
-        (root, rf"version(s 1 to)? {newest} (is|are) missing, and there is none"),
-        (tmp_path / "s" / "head.json", "the record of its newest version is missing"),
-    ]
-    for path, message in lost:
-        path.rename(tmp_path / "aside")
-        for use in (look, change):
-            with pytest.raises(StoreError, match=message):
-                use(tmp_path / "s")
-        (tmp_path / "aside").rename(path)
-    head = tmp_path / "s" / "head.json"
-    content = head.read_text()
-    for damaged in (content[:-9], "{}", "[" * 5000, content.replace(f": {newest}", ': "x"')):
-        head.write_text(damaged)
-        with pytest.raises(StoreError, match=r"head\.json"):
-            look(tmp_path / "s")
-    head.write_text(content)
-    change(tmp_path / "s")
 
 
 @pytest.mark.parametrize(("kind", "part"), [("tree", "versions"), ("stream", "states")])
@@ -248,17 +145,6 @@ def test_open__after_a_kill_before_the_record(tmp_path: Path, kind: str, part: s
     recorded = versions.read_head(root)
     assert recorded is not None
     assert recorded.version == versions.newest(root) == newest + 1
-
-
-def test_save__a_stream_that_was_replaced_is_not_written_over(tmp_path: Path) -> None:
-    stream = a_stream(tmp_path / "s")
-    other = CoresetStream(size=10, random_state=5).partial_fit(day(9))
-    other.save(tmp_path / "s", overwrite=True)
-    for _ in range(2):
-        CoresetStream.load(tmp_path / "s").save()
-    with pytest.raises(StoreError, match="another writer has changed it"):
-        stream.partial_fit(day(3))
-    assert CoresetStream.load(tmp_path / "s").n_rows == 60
 
 
 def as_before(store: Path, part: str) -> None:
@@ -516,30 +402,6 @@ def test_read__files_that_are_far_too_long(tmp_path: Path, kind: str) -> None:
             assert peak_of(lambda: look(tmp_path / "s")) < 2**25
         file.write_bytes(content)
     look(tmp_path / "s")
-
-
-@pytest.mark.parametrize("kind", ["tree", "stream", "coreset"])
-def test_create__in_another_store(tmp_path: Path, kind: str) -> None:
-    make, look, change = MAKE[kind]
-    make(tmp_path / "s")
-    before = snapshot(tmp_path / "s")
-    new: list[Callable[[Path], Any]] = [
-        made, a_stream, a_coreset().to_zarr,
-        lambda path: CoresetStream(size=10).partial_fit(day(1)).save(path),
-    ]  # fmt: skip
-    for use in new:
-        for place in ("inner", "versions/inner", "points/a/b"):
-            with pytest.raises(
-                StoreError, match=r"would lie in .*s, which is a c.* of daskcoreset"
-            ):
-                use(tmp_path / "s" / place)
-    assert snapshot(tmp_path / "s") == before
-    look(tmp_path / "s")
-    change(tmp_path / "s")
-    # A group of the user's is no store of ours.
-    zarr.create_group(tmp_path / "mine", zarr_format=3)
-    for number, use in enumerate(new):
-        use(tmp_path / "mine" / str(number))
 
 
 def test_read_group__chunks_decode_to_what_they_should(tmp_path: Path) -> None:

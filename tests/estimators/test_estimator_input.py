@@ -10,9 +10,8 @@ import dask.array as da
 import numpy as np
 import pytest
 
-from daskcoreset import estimators
-from daskcoreset.core.errors import CoresetError, InvalidInputError
-from daskcoreset.core.typing import AnyArray
+from tests.acceptance.face import errors, estimators
+from tests.pairs import pairs
 
 N, D, CHUNK = 240, 3, 40
 RNG = np.random.default_rng(0)
@@ -44,6 +43,7 @@ UNLABELLED: dict[str, dict[str, Any]] = {
     "CoresetKMeans": {"n_clusters": 3},
 }
 SETTINGS: dict[str, dict[str, Any]] = {**LABELLED, **NUMERIC, **UNLABELLED}
+
 
 # The exact machines hold all rows.
 IN_MEMORY_ONLY = {"LinearSVM", "ODMClassifier"}
@@ -79,18 +79,16 @@ def fit(model: Any, rows: Any, y: Any, form: str) -> Any:
 
 
 def test_names__all_estimators() -> None:
-    public = {name for name in estimators.__all__ if isinstance(getattr(estimators, name), type)}
+    public = {name for name, each in vars(estimators).items() if isinstance(each, type)}
     assert set(NAMES) == public - {"CoresetEstimator", "SearchResult"}
 
 
-@pytest.mark.parametrize(
-    ("value", "found"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")]
-)
-@pytest.mark.parametrize(("name", "form"), CASES)
-def test_fit__not_finite(name: str, form: str, value: float, found: str) -> None:
+@pairs(case=CASES, value=[np.nan, np.inf, -np.inf])
+def test_fit__not_finite(case: tuple[str, str], value: float) -> None:
+    (name, form), found = case, "NaN" if np.isnan(value) else "infinity"
     bad = X.copy()
     bad[[83, 99], [2, 0]] = value
-    with pytest.raises(InvalidInputError) as caught:
+    with pytest.raises(errors.InvalidInputError) as caught:
         fit(made(name), bad, target_of(name), form)
     text = str(caught.value)
     assert re.search(rf"X contains {found}.* in column 2 at row 83; clean the data", text), text
@@ -103,11 +101,13 @@ def test_predict__not_finite(name: str, form: str) -> None:
     bad = X.copy()
     bad[83, 2] = np.nan
     model = fit(made(name), X, target_of(name), form)
-    with pytest.raises(InvalidInputError, match="X contains NaN in column 2 at row 83; clean"):
+    with pytest.raises(
+        errors.InvalidInputError, match="X contains NaN in column 2 at row 83; clean"
+    ):
         np.asarray(model.predict(in_form(bad, form)))
 
 
-def with_gaps(labels: Any) -> tuple[AnyArray, Any]:
+def with_gaps(labels: Any) -> tuple[Any, Any]:
     """Rows and labels with three rows of NaN between them."""
     places = [10, 50, 200]
     gaps = None if labels is None else np.insert(labels, places, labels[:3])
@@ -138,7 +138,7 @@ def test_fit__drop_numbers_rows_as_given(name: str, form: str) -> None:
 def test_fit__drop_asks_for_rows_as_given(form: str) -> None:
     rows, y = with_gaps(CLASSES)
 
-    def oracle(asked: AnyArray, indices: AnyArray) -> Any:
+    def oracle(asked: Any, indices: Any) -> Any:
         np.testing.assert_array_equal(asked, rows[indices])
         return y[indices]
 
@@ -179,7 +179,7 @@ def test_partial_fit__drop(name: str, form: str) -> None:
 def test_fit__label_missing(name: str) -> None:
     y = target_of(name).astype(float)
     y[7] = np.nan
-    with pytest.raises(InvalidInputError, match="y is missing or not finite at row 7; drop"):
+    with pytest.raises(errors.InvalidInputError, match="y is missing or not finite at row 7; drop"):
         fit(made(name), X, y, "memory")
 
 
@@ -227,7 +227,7 @@ INTERNAL = r"daskcoreset\.\w+\.\w|InMemory|RowBlocks|\b_[A-Z]|<locals>|member '|
 def refused(call: Any, message: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with pytest.raises(CoresetError) as caught:
+        with pytest.raises(errors.CoresetError) as caught:
             call()
     text = str(caught.value)
     assert re.search(message, text), text
@@ -235,9 +235,7 @@ def refused(call: Any, message: str) -> None:
     assert len(text) < 400
 
 
-@pytest.mark.parametrize("form", ["memory", "dask"])
-@pytest.mark.parametrize("case", BAD_ROWS)
-@pytest.mark.parametrize("name", SOME)
+@pairs(name=SOME, case=BAD_ROWS.keys(), form=["memory", "dask"])
 def test_fit__rows_that_cannot_be_used(name: str, case: str, form: str) -> None:
     rows, message = BAD_ROWS[case]
     y = target_of(name)
@@ -247,18 +245,18 @@ def test_fit__rows_that_cannot_be_used(name: str, case: str, form: str) -> None:
     refused(lambda: made(name).fit(rows, in_form(y, form)), message)
 
 
-@pytest.mark.parametrize("form", ["memory", "dask"])
-@pytest.mark.parametrize("case", BAD_WEIGHTS)
-@pytest.mark.parametrize("name", SOME)
+@pairs(name=SOME, case=BAD_WEIGHTS.keys(), form=["memory", "dask"])
 def test_fit__weights_that_cannot_be_used(name: str, case: str, form: str) -> None:
     weights, message = BAD_WEIGHTS[case]
     data = [in_form(part, form) for part in (X, target_of(name), weights)]
     refused(lambda: made(name).fit(*data), message)
 
 
-@pytest.mark.parametrize("form", ["memory", "dask"])
-@pytest.mark.parametrize("case", BAD_LABELS)
-@pytest.mark.parametrize("name", [name for name in SOME if name not in UNLABELLED])
+@pairs(
+    name=[name for name in SOME if name not in UNLABELLED],
+    case=BAD_LABELS.keys(),
+    form=["memory", "dask"],
+)
 def test_fit__labels_that_cannot_be_used(name: str, case: str, form: str) -> None:
     labels, message = BAD_LABELS[case]
     refused(lambda: made(name).fit(in_form(X, form), in_form(labels, form)), message)

@@ -15,44 +15,35 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import daskcoreset
-from daskcoreset import CoresetStream
-from daskcoreset.constructions.sampling import final_draw as root
-from daskcoreset.core.errors import CoresetWarning
-from daskcoreset.core.typing import FloatArray
-from daskcoreset.estimators import CoresetKMeans
+from tests.acceptance.face import Draw, MergeReduce, build
+from tests.acceptance.face import stream as make_stream
+from tests.pairs import pairs
 
 SIZE = 500
 N_ROWS = 100_000
-"""A hundred rows for every row drawn and fifty for every candidate: one random start for all
+"""Two hundred rows for every row drawn and five for every candidate: one random start for all
 candidates, as systematic sampling has, resonates with every period that divides fifty."""
 N_SEEDS = 6
 ALLOWED = 1.2
 """Times the root mean square error of independent draws."""
 
 
-@pytest.fixture(autouse=True)
-def _few_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four for every row drawn, as of a size of 5,000 on: only then do both stages draw here."""
-    monkeypatch.setattr(root, "MIN_CANDIDATES", 0)
-
-
-def _angle(rows: Any, period: int) -> FloatArray:
+def _angle(rows: Any, period: int) -> Any:
     return np.stack([f(2 * np.pi * rows / period) for f in (np.cos, np.sin)], axis=1)
 
 
-def _interleaved(rows: Any, groups: int) -> FloatArray:
+def _interleaved(rows: Any, groups: int) -> Any:
     rng = np.random.default_rng(0)
     return np.asarray(
         5 * rng.normal(size=(groups, 3))[rows % groups] + 0.05 * rng.normal(size=(len(rows), 3))
     )
 
 
-def _sorted(rows: Any, period: int) -> FloatArray:
+def _sorted(rows: Any, period: int) -> Any:
     return np.asarray((rows // period)[:, np.newaxis].astype(float))
 
 
-ORDERS: dict[str, Callable[[Any], FloatArray]] = {
+ORDERS: dict[str, Callable[[Any], Any]] = {
     "remainder of 50": lambda i: (i % 50)[:, np.newaxis].astype(float),
     "remainder of 64": lambda i: (i % 64)[:, np.newaxis].astype(float),
     "alternating signs": lambda i: np.where(i % 2, 1.0, -1.0)[:, np.newaxis],
@@ -67,12 +58,12 @@ ORDERS: dict[str, Callable[[Any], FloatArray]] = {
 
 MODES: dict[str, Any] = {
     "one read": {},
-    "two reads": {"passes": 2},
-    "tree": {"strategy": "tree"},
+    "two reads": {"draw": Draw(passes=2)},
+    "tree": {"draw": MergeReduce()},
 }
 
 
-def scores_of(X: FloatArray, method: str) -> FloatArray:
+def scores_of(X: Any, method: str) -> Any:
     q = np.full(len(X), 1.0 / len(X))
     if method == "lightweight":
         distance = ((X - X.mean(axis=0)) ** 2).sum(axis=1)
@@ -80,19 +71,17 @@ def scores_of(X: FloatArray, method: str) -> FloatArray:
     return q
 
 
-def costs_of(X: FloatArray, queries: list[FloatArray]) -> FloatArray:
+def costs_of(X: Any, queries: list[Any]) -> Any:
     squares = [((X[:, np.newaxis] - centers) ** 2).sum(axis=2).min(axis=1) for centers in queries]
     return np.stack(squares)
 
 
-def queries_of(X: FloatArray, seed: int = 5) -> list[FloatArray]:
+def queries_of(X: Any, seed: int = 5) -> list[Any]:
     rng = np.random.default_rng(seed)
     return [X[rng.integers(0, len(X), k)] + rng.normal(size=X.shape[1]) / 3 for k in (1, 3, 5)]
 
 
-def check_errors(
-    X: FloatArray, method: str, make: Callable[[int], Any], queries: list[FloatArray]
-) -> None:
+def check_errors(X: Any, method: str, make: Callable[[int], Any], queries: list[Any]) -> None:
     """Mean square errors at most 1.2 squared times the variance of independent draws.
 
     A mean of `N_SEEDS` squares may lie above its expectation by chance: errors as large as
@@ -112,24 +101,20 @@ def check_errors(
     assert (squares / N_SEEDS <= ALLOWED**2 * chance * variance + rounding).all()
 
 
-@pytest.mark.nightly_beyond(16)
 @pytest.mark.statistical
-@pytest.mark.parametrize("method", ["uniform", "lightweight"])
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("order", ORDERS)
-def test_build__errors_of_independent_draws_at_most(order: str, mode: str, method: str) -> None:
+@pairs(order=ORDERS, mode=MODES, method=["uniform", "lightweight"], rows=[N_ROWS, 13_640])
+def test_build__errors_of_independent_draws_at_most(
+    order: Callable[[Any], Any], mode: dict[str, Any], method: str, rows: int
+) -> None:
     """False-alarm rate: below 1e-3 a case at 1.2 times, far below where errors are smaller."""
-    X = ORDERS[order](np.arange(N_ROWS))
-    for rows in (N_ROWS, 13_640):
-        arr = da.from_array(X, chunks=(rows, -1))
-        check_errors(
-            X,
-            method,
-            lambda seed, arr=arr: daskcoreset.build(  # type: ignore[misc]
-                arr, size=SIZE, method=method, random_state=seed, **MODES[mode]
-            ),
-            queries_of(X),
-        )
+    X = order(np.arange(N_ROWS))
+    arr = da.from_array(X, chunks=(rows, -1))
+    check_errors(
+        X,
+        method,
+        lambda seed: build(arr, size=SIZE, method=method, random_state=seed, **mode),
+        queries_of(X),
+    )
 
 
 @pytest.mark.statistical
@@ -139,7 +124,7 @@ def test_stream__errors_of_independent_draws_at_most(order: str) -> None:
     X = ORDERS[order](np.arange(N_ROWS))
 
     def make(seed: int) -> Any:
-        stream = CoresetStream("uniform", size=SIZE, random_state=seed)
+        stream = make_stream(method="uniform", size=SIZE, random_state=seed)
         for batch in np.array_split(X, 5):
             stream = stream.partial_fit(batch)
         return stream.coreset()
@@ -150,15 +135,12 @@ def test_stream__errors_of_independent_draws_at_most(order: str) -> None:
 @pytest.mark.statistical
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("rows", [2, 16])
-def test_build__motifs_of_unequal_weight_do_not_resonate(
-    rows: int, mode: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_build__motifs_of_unequal_weight_do_not_resonate(rows: int, mode: str) -> None:
     """As many draws as motifs, all rows candidates: a single start takes the same row of each.
 
     The error of the share of one kind of row was 3 to 11 times that of independent draws.
     False-alarm rate: 1e-4 a case.
     """
-    monkeypatch.undo()
     rng = np.random.default_rng(0)
     n_motifs = 6_000 // rows
     kinds = rng.normal(size=(rows, 2))
@@ -167,25 +149,22 @@ def test_build__motifs_of_unequal_weight_do_not_resonate(
     u = np.tile([0.6, 0.4] if rows == 2 else rng.random(16), n_motifs)
     first = np.arange(len(X)) % rows == 0
     share, size = u[first].sum() / u.sum(), n_motifs
-    errors = []
+    found = []
     for seed in range(N_SEEDS):
-        coreset = daskcoreset.build(
+        coreset = build(
             X, size=size, method="uniform", sample_weight=u, random_state=seed, **MODES[mode]
         )
-        errors.append(coreset.weights[first[coreset.indices]].sum() / u.sum() - share)
+        found.append(coreset.weights[first[coreset.indices]].sum() / u.sum() - share)
 
     variance = share * (1 - share) / size
     chance = scipy.stats.chi2.ppf(1 - 1e-4, N_SEEDS) / N_SEEDS
-    assert np.mean(np.square(errors)) <= ALLOWED**2 * chance * variance
+    assert np.mean(np.square(found)) <= ALLOWED**2 * chance * variance
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("method", ["uniform", "lightweight", "kmeans"])
-@pytest.mark.parametrize("candidates", [0, root.MIN_CANDIDATES])
-@pytest.mark.parametrize("shuffled", [False, True])
+@pairs(mode=MODES, method=["uniform", "lightweight", "kmeans"], shuffled=[False, True])
 def test_build__values_that_follow_the_rows_do_not_resonate(
-    shuffled: bool, candidates: int, method: str, mode: str, monkeypatch: pytest.MonkeyPatch
+    mode: dict[str, Any], method: str, shuffled: bool
 ) -> None:
     """As many draws as days, rows along a closed curve: equal steps take the same hour of each.
 
@@ -193,22 +172,19 @@ def test_build__values_that_follow_the_rows_do_not_resonate(
     for the final draw had 2 to 15 times the error of independent draws. False-alarm rate: 1e-4 a
     case.
     """
-    monkeypatch.setattr(root, "MIN_CANDIDATES", candidates)
     day = np.arange(N_ROWS) % (N_ROWS // SIZE) < N_ROWS // SIZE // 2
     X = _angle(np.arange(N_ROWS), N_ROWS)
     if shuffled:
         rows = np.random.default_rng(0).permutation(N_ROWS)
         X, day = X[rows], day[rows]
     extra: dict[str, Any] = {"n_clusters": 1} if method == "kmeans" else {}
-    errors = []
+    found = []
     for seed in range(N_SEEDS):
-        coreset = daskcoreset.build(
-            X, size=SIZE, method=method, random_state=seed, **MODES[mode], **extra
-        )
-        errors.append(coreset.weights[day[coreset.indices]].sum() / N_ROWS - 0.5)
+        coreset = build(X, size=SIZE, method=method, random_state=seed, **mode, **extra)
+        found.append(coreset.weights[day[coreset.indices]].sum() / N_ROWS - 0.5)
 
     chance = scipy.stats.chi2.ppf(1 - 1e-4, N_SEEDS) / N_SEEDS
-    assert np.mean(np.square(errors)) <= ALLOWED**2 * chance * 0.25 / SIZE
+    assert np.mean(np.square(found)) <= ALLOWED**2 * chance * 0.25 / SIZE
 
 
 @pytest.mark.statistical
@@ -230,57 +206,6 @@ def test_build__any_period_phase_and_chunking(
     check_errors(
         X,
         method,
-        lambda seed: daskcoreset.build(
-            arr, size=SIZE, method=method, random_state=seed, **MODES[mode]
-        ),
+        lambda seed: build(arr, size=SIZE, method=method, random_state=seed, **MODES[mode]),
         queries_of(X),
     )
-
-
-@pytest.mark.parametrize("method", ["lightweight", "uniform", "kmeans"])
-@pytest.mark.parametrize("mode", MODES)
-def test_build__every_value_of_a_period_comes_back(
-    method: str, mode: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With the candidates of the default; one start for all rows brought back one value."""
-    monkeypatch.undo()
-    X = (np.arange(1_000_000) % 50)[:, np.newaxis].astype(np.float32)
-    extra: dict[str, Any] = {"n_clusters": 10} if method == "kmeans" else {}
-    coreset = daskcoreset.build(
-        X, size=1_000, method=method, random_state=0, **MODES[mode], **extra
-    )
-
-    assert len(np.unique(coreset.points)) == 50
-    shares = np.bincount(coreset.points.ravel().astype(int), coreset.weights) / len(X)
-    np.testing.assert_allclose(shares, 1 / 50, rtol=0.4)
-
-
-@pytest.mark.parametrize("method", ["lightweight", "uniform", "kmeans"])
-def test_coreset_kmeans__finds_interleaved_clusters(method: str) -> None:
-    X = _interleaved(np.arange(50_000), 10)
-    model = CoresetKMeans(10, size=SIZE, method=method, n_init=5, random_state=0).fit(X)
-
-    assert costs_of(X, [model.cluster_centers_]).sum() < 1.2 * 0.05**2 * X.size
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_build__warns_when_fewer_rows_than_size_come_back(mode: str) -> None:
-    X = np.random.default_rng(0).normal(size=(300, 2))
-    u = np.zeros(300)
-    u[::60] = 1.0
-    with pytest.warns(CoresetWarning, match="size=10, but the coreset has 5 rows"):
-        coreset = daskcoreset.build(X, size=10, sample_weight=u, random_state=0, **MODES[mode])
-
-    assert coreset.indices.tolist() == [0, 60, 120, 180, 240]
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_build__size_rows_come_back_where_one_row_has_nearly_all_of_the_scores(mode: str) -> None:
-    X = np.random.default_rng(0).normal(size=(60_000, 2))
-    X[31_415] = 1e7
-    coreset = daskcoreset.build(
-        da.from_array(X, chunks=(7_000, -1)), size=SIZE, random_state=0, **MODES[mode]
-    )
-
-    assert len(coreset) == SIZE
-    assert 31_415 in coreset.indices

@@ -1,0 +1,207 @@
+"""Rare classes and what is promised of labels: totals, rows of every class, calibration.
+
+The judge is NumPy: class totals, and costs of fixed linear models over all rows.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.acceptance.face import (
+    SVM,
+    Coreset,
+    CoresetTree,
+    Draw,
+    Logistic,
+    MergeReduce,
+    build,
+    create_tree,
+    errors,
+    estimators,
+)
+from tests.acceptance.face import (
+    stream as make_stream,
+)
+from tests.pairs import pairs
+
+CALIBRATED: dict[str, Any] = {
+    "logistic": Logistic(),
+    "svm": SVM(),
+    "svm, pilot_mix": SVM(variant="pilot_mix"),
+    "svm, calibrated": SVM(variant="calibrated"),
+}
+
+
+@cache
+def rare(n: int = 150_000, positives: int = 588, d: int = 6) -> tuple[Any, Any]:
+    """Rows of heavy tails, 0.39 % of them of the class that matters."""
+    rng = np.random.default_rng(588)
+    y = np.zeros(n, dtype=np.int64)
+    y[rng.choice(n, positives, replace=False)] = 1
+    X = rng.standard_normal((n, d)) * rng.lognormal(0.0, 0.5, (n, 1))
+    X[y == 1, :3] += 1.5
+    return X, y
+
+
+def several(n: int = 8000) -> tuple[Any, Any]:
+    """Six classes: of one row, of five rows, of nine in one place, and three large ones."""
+    rng = np.random.default_rng(6)
+    y = rng.choice(np.array(["ant", "bee", "horse"]), n, p=[0.9, 0.07, 0.03])
+    y[n // 2] = "one"
+    y[[7, 900, 2000, 6000, n - 1]] = "five"
+    y[n // 3 : n // 3 + 9] = "nine"
+    return rng.standard_normal((n, 4)) + np.unique(y, return_inverse=True)[1][:, None] / 2, y
+
+
+def labels_of(coreset: Coreset) -> Any:
+    assert coreset.labels is not None
+    return coreset.labels
+
+
+def assert_totals(coreset: Coreset, y: Any, u: Any | None = None) -> None:
+    u = np.ones(len(y)) if u is None else u
+    assert coreset.labels is not None
+    for label in np.unique(y):
+        mine = coreset.labels == label
+        assert mine.any(), f"class {label!r} has no row"
+        np.testing.assert_allclose(coreset.weights[mine].sum(), u[y == label].sum(), rtol=1e-9)
+
+
+# Totals, and rows of every class
+
+
+@pytest.mark.nightly_beyond(8)
+@pytest.mark.filterwarnings("ignore:a solution fitted on")
+@pytest.mark.parametrize("mode", ["two reads", "blocks", "independent", "tree", "stream", "merged"])
+@pytest.mark.parametrize("name", CALIBRATED)
+def test_several_classes__exact_totals_in_every_mode(name: str, mode: str) -> None:
+    X, y = several()
+    u = np.random.default_rng(1).random(len(y)) + 0.5
+    method = CALIBRATED[name]
+    options: dict[str, Any] = {"size": 300, "method": method, "random_state": 0}
+    if mode == "two reads":
+        coreset = build(X, y, sample_weight=u, chunks=1500, **options, draw=Draw(passes=2))
+    elif mode == "blocks":
+        coreset = build(X, y, sample_weight=u, chunks=1500, **options)
+    elif mode == "independent":
+        common = np.isin(y, ["ant", "bee", "horse"])  # chance may leave out the others
+        X, y, u = X[common], y[common], u[common]
+        coreset = build(
+            X, y, sample_weight=u, **options, draw=Draw(sampling="multinomial", passes=2)
+        )
+    elif mode == "tree":
+        coreset = build(X, y, sample_weight=u, chunks=1500, **options, draw=MergeReduce())
+    elif mode == "stream":
+        stream = make_stream(method=method, size=300, leaf_size=3000, random_state=0)
+        for start in range(0, len(y), 1300):
+            part = slice(start, start + 1300)
+            stream.partial_fit(X[part], y[part], u[part])
+        coreset = stream.coreset()
+    else:
+        halves = [
+            build(X[part], y[part], sample_weight=u[part], **options)
+            for part in (slice(0, 3500), slice(3500, None))
+        ]
+        coreset = halves[0].merge(halves[1])
+    assert_totals(coreset, y, u)
+
+
+# Calibration makes nothing worse
+
+
+# Weights of classes
+
+
+# The labels of a coreset are those of y
+
+
+@pytest.mark.filterwarnings("ignore:a solution fitted:daskcoreset.errors.CoresetWarning")
+@pairs(
+    names=[[1, 2], [7.0, 3.0], ["yes", "no"], [True, False]],
+    make=[estimators.CoresetSVC, estimators.CoresetLogisticRegression],
+    weight=[None, "balanced"],
+)
+def test_coreset_of_a_classifier__has_the_labels_of_y(make: Any, names: Any, weight: Any) -> None:
+    X, codes = rare(900, 200)
+    for kind in (None, object) if isinstance(names[0], str) else (None,):
+        y = np.array(names, dtype=kind)[codes]
+        model = make(size=60, class_weight=weight, random_state=0).fit(X, y)
+        np.testing.assert_array_equal(model.coreset_.labels, y[model.coreset_.indices])
+        whole = make(size=900, random_state=0).fit(X, y).coreset_.labels
+        np.testing.assert_array_equal(whole, y)
+        assert model.coreset_.labels.dtype == np.array(names).dtype
+        if weight is None:
+            model.partial_fit(X, y)
+            np.testing.assert_array_equal(np.unique(model.coreset_.labels), np.unique(y))
+
+
+# A leaf of a stored tree is a part of the data, which may be of one class
+
+
+@pytest.mark.parametrize("method", ["svm", "logistic"])
+def test_tree__leaves_of_one_class(method: Any, tmp_path: Path) -> None:
+    X, y = rare(3000, 300)
+    tree = create_tree(tmp_path / "days", method=method, size=60, random_state=0)
+    days = [np.flatnonzero(y == 0)[:1200], np.flatnonzero(y == 0)[1200:], np.flatnonzero(y == 1)]
+    for number, rows in enumerate(days):
+        tree.append(X[rows], y[rows], name=str(number))
+    tree = CoresetTree.open(tmp_path / "days")
+    found = tree.coreset()
+    sums = [found.weights[labels_of(found) == code].sum() for code in (0, 1)]
+    np.testing.assert_allclose(sums, [2700.0, 300.0], rtol=1e-9)
+    with pytest.raises(errors.InvalidInputError, match="one class only"):
+        tree.coreset(leaves=["0", "1"])
+    tree.replace("1", X, y)
+    few = tree.coreset(leaves=["1", "2"])
+    assert few.weights[labels_of(few) == 1].sum() == pytest.approx(600.0, rel=1e-9)
+
+
+# Many classes: a problem for each, whose work is bounded
+
+
+# What is said of the error
+
+
+@pytest.mark.parametrize("draw", [Draw(), MergeReduce()], ids=["draw", "merge"])
+def test_svm__weights_that_vanish_are_blamed(draw: Any) -> None:
+    X, y = rare(600, 60)
+    with pytest.raises(
+        errors.InvalidInputError, match=r"sample_weight sums to .*e-298.* scale the"
+    ):
+        build(X, y, size=50, method="svm", sample_weight=np.full(600, 1e-300), draw=draw)
+
+
+# --- classifiers that nearly cost the same, and means that are not wanted -------------------
+
+
+@pytest.mark.parametrize(
+    "missing", [None, float("nan"), pd.NA, pd.NaT, Decimal("nan"), np.datetime64("NaT")], ids=repr
+)
+def test_missing_labels__of_any_kind_are_refused(missing: Any) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    y = np.where(X[:, 0] > 0, "yes", "no").astype(object)
+    y[5] = missing
+    for labels in (y, da.from_array(y, chunks=100)):
+        for method in ("svm", "logistic"):
+            with pytest.raises(
+                errors.InvalidInputError, match="y is missing or not finite at row 5"
+            ):
+                build(X, labels, size=50, method=method)
+    for model in (
+        estimators.CoresetSVC(),
+        estimators.CSVRGClassifier(),
+        estimators.MaxMarginClassifier(),
+    ):
+        with pytest.raises(errors.InvalidInputError, match="y is missing or not finite at row 5"):
+            model.fit(X, y)
+    with pytest.raises(errors.InvalidInputError, match="y is missing"):
+        make_stream(method="svm", size=50).partial_fit(X, y)

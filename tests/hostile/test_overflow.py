@@ -1,0 +1,304 @@
+"""Values whose squares overflow, dense and sparse rows, labels that are none: one clear error.
+
+Every answer is either right, by an independent computation, or an error before anything is
+stored that names the argument, what was found and what to do.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from tests.acceptance.face import (
+    CoresetTree,
+    Draw,
+    MergeReduce,
+    Mixture,
+    StrongBregman,
+    StrongKMeans,
+    build,
+    create_tree,
+    errors,
+    estimators,
+    forecast,
+    plan,
+)
+from tests.acceptance.face import (
+    stream as make_stream,
+)
+from tests.pairs import pairs
+
+# --- build(X) and nothing else ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("draw", [Draw(), MergeReduce()], ids=["draw", "merge"])
+def test_build__needs_nothing_but_the_data(draw: Any) -> None:
+    rows = np.random.default_rng(0).normal(size=(30_000, 3))
+    for data in (rows, da.from_array(rows, chunks=(5000, 3))):
+        found = build(data, draw=draw)
+        assert len(found) == found.provenance["size"] == 10_000
+        assert found.provenance["size_rule"] == {"rule": "default"}
+        assert found.provenance["complete"] is False
+        assert found.total_weight == pytest.approx(30_000, rel=0.05)
+    lazy: Any = plan(rows, draw=draw)
+    assert len(lazy.compute()) == 10_000
+    assert forecast(rows, draw=draw).reads == 1
+    given = build(rows, size=10_000, draw=draw)
+    assert "size_rule" not in given.provenance
+
+
+# --- values whose squares overflow --------------------------------------------------------
+
+ROWS = np.random.default_rng(0).normal(size=(600, 3))
+SIDES = (ROWS[:, 0] > 0).astype(np.int64)
+ROWS[:, 0] += 2 * SIDES
+OVERFLOW = r"^X is -?[0-9.]+e\+[0-9]+ in column \d at row \d+, and of values so large squared"
+
+
+def one_value(value: float, row: int = 477) -> Any:
+    rows = ROWS.copy()
+    rows[row, 1] = value
+    return rows
+
+
+TOO_LARGE = [
+    pytest.param(ROWS * 1e200, id="all"),
+    pytest.param(one_value(1e200), id="one 1e200"),
+    pytest.param(one_value(-1e300), id="one 1e300"),
+    pytest.param(one_value(1.5e154), id="one 1.5e154"),
+    pytest.param(sp.csr_array(one_value(1e200)), id="sparse"),
+]
+METHODS = ["lightweight", "uniform", StrongKMeans(3), StrongBregman(3), Mixture(2)]
+
+
+@pairs(rows=TOO_LARGE, draw=[Draw(), MergeReduce()], method=[*METHODS, "svm", "logistic"])
+def test_build__overflow_is_one_clear_error(rows: Any, draw: Any, method: Any) -> None:
+    y = SIDES if method in ("svm", "logistic") else None
+    with pytest.raises(errors.InvalidInputError, match=OVERFLOW):
+        build(rows, y, size=50, method=method, chunks=200, draw=draw)
+    with pytest.raises(errors.InvalidInputError, match=OVERFLOW):
+        build(rows, y, size=50, method=method, on_invalid="drop", draw=draw)
+
+
+@pytest.mark.parametrize("rows", TOO_LARGE)
+def test_tree__a_leaf_that_overflows_is_not_stored(rows: Any, tmp_path: Path) -> None:
+    good = sp.csr_array(ROWS) if sp.issparse(rows) else ROWS
+    tree = create_tree(tmp_path / "t.zarr", size=50, random_state=0)
+    tree.append(good, name="a")
+    before = tree.coreset()
+    changes: list[Any] = [tree.append, lambda X: tree.replace("a", X)]
+    for change in changes:
+        with pytest.raises(errors.InvalidInputError, match=OVERFLOW):
+            change(rows)
+    assert CoresetTree.open(tmp_path / "t.zarr").version == tree.version == 1
+    assert CoresetTree.open(tmp_path / "t.zarr").coreset().equals(before)
+
+
+MODELS = [
+    estimators.CoresetKMeans(2),
+    estimators.CoresetGaussianMixture(2),
+    estimators.CoresetBregman(2),
+    estimators.CoresetSVC(),
+    estimators.CoresetLogisticRegression(),
+    estimators.CSVRGClassifier(),
+    estimators.AVMClassifier(),
+    estimators.ODMClassifier(),
+    estimators.MaxMarginClassifier(),
+    estimators.OutlierMaxMarginClassifier(),
+    estimators.LinearSVM(),
+]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+def test_estimators__overflow_is_one_clear_error(model: Any) -> None:
+    lazy = (
+        []
+        if isinstance(model, (estimators.ODMClassifier, estimators.LinearSVM))
+        else [da.from_array(one_value(1e300), 200)]
+    )
+    for rows in (ROWS * 1e200, one_value(1e300), *lazy):
+        y = SIDES if isinstance(rows, np.ndarray) else da.from_array(SIDES, chunks=200)
+        with pytest.raises(errors.InvalidInputError, match=OVERFLOW):
+            clone(model).fit(rows, y)
+
+
+def test_estimators__overflow_is_found_in_prediction_too() -> None:
+    model = estimators.CoresetKMeans(2, random_state=0).fit(ROWS)
+    for method in (model.predict, model.transform):
+        with pytest.raises(errors.InvalidInputError, match=OVERFLOW):
+            method(one_value(1e300))
+        with pytest.raises(errors.InvalidInputError, match=OVERFLOW):
+            method(da.from_array(one_value(1e300), chunks=200)).compute()
+    linear = estimators.LinearSVM().fit(ROWS, SIDES)
+    for rows in (one_value(1e200), ROWS * 1e200, sp.csr_array(one_value(-1e300))):
+        for answer in (linear.predict, linear.decision_function):
+            with pytest.raises(errors.InvalidInputError, match=OVERFLOW):
+                answer(rows)
+    assert linear.predict(ROWS * 1e100).shape == (600,)
+
+
+@pairs(method=METHODS, draw=[Draw(), MergeReduce()])
+def test_build__scale_below_the_bound_changes_no_draw(method: Any, draw: Any) -> None:
+    """A power of two changes no digit: the largest that float32 holds, and far above it."""
+    forms: list[Any] = [(np.float32, 2.0**120), (np.float64, 2.0**400)]
+    for dtype, scale in forms:
+        rows = ROWS.astype(dtype)
+        options: dict[str, Any] = {"size": 50, "method": method, "draw": draw}
+        plain = build(rows, random_state=0, **options)
+        large = build(rows * dtype(scale), random_state=0, **options)
+        assert large.points.dtype == dtype
+        np.testing.assert_array_equal(large.indices, plain.indices)
+        np.testing.assert_allclose(large.weights, plain.weights, rtol=1e-9)
+
+
+def test_build__weights_that_make_squares_overflow_are_blamed() -> None:
+    rows = ROWS * 1e100
+    with pytest.raises(
+        errors.InvalidInputError, match=r"sample_weight sums to 6e\+122, and weighted"
+    ):
+        build(rows, sample_weight=np.full(600, 1e120), size=50)
+    stream = make_stream(method="lightweight", size=50, leaf_size=400).partial_fit(rows)
+    with pytest.raises(errors.InvalidInputError, match="scale sample_weight down"):
+        stream.partial_fit(rows, sample_weight=np.full(600, 1e120))
+    assert stream.coreset().provenance["n"] == 600
+    # Without a weight a row may hold any number, and is never drawn.
+    weight = np.ones(600)
+    weight[477] = 0.0
+    found = build(one_value(1e300), sample_weight=weight, size=50, random_state=0)
+    assert 477 not in found.indices
+    assert np.isfinite(found.weights).all()
+
+
+@pairs(method=[*METHODS, "svm", "logistic"], draw=[Draw(), MergeReduce()])
+def test_build__rows_without_weight_that_overflow(method: Any, draw: Any) -> None:
+    """They are never drawn, or it is said that no distance from them is known."""
+    weight = np.ones(600)
+    weight[477] = 0.0
+    y = SIDES if method in ("svm", "logistic") else None
+    options: dict[str, Any] = {"size": 50, "method": method, "draw": draw}
+    try:
+        found = build(one_value(1e300), y, sample_weight=weight, random_state=0, **options)
+    except errors.InvalidInputError as error:
+        assert "distances overflow" in str(error)  # noqa: PT017 - either is right
+        return
+    assert 477 not in found.indices
+    assert np.isfinite(found.weights).all()
+
+
+def test_build__drop_leaves_out_what_is_not_finite_and_names_what_is_too_large() -> None:
+    rows = one_value(1e300)
+    rows[10] = np.nan
+    with pytest.raises(
+        errors.InvalidInputError, match=r"^X is 1e\+300 in column 1 at row 477, and of"
+    ):
+        build(rows, size=50, on_invalid="drop")
+    assert build(one_value(np.inf), size=50, on_invalid="drop").provenance["n_dropped"] == 1
+
+
+# --- dense and sparse rows ----------------------------------------------------------------
+
+
+def _sparse_mixture(seed: int, dtype: Any) -> Any:
+    rng = np.random.default_rng(seed)
+    centers = 3.0 * rng.normal(size=(6, 12))
+    rows = centers[rng.integers(6, size=20_000)] + rng.normal(size=(20_000, 12))
+    return (rows * (rng.random(rows.shape) < 0.3)).astype(dtype)
+
+
+@pairs(method=["uniform", "lightweight", StrongKMeans(6)], dtype=[np.float32, np.float64])
+def test_build__dense_and_sparse_rows_are_drawn_alike(dtype: Any, method: Any) -> None:
+    rows = _sparse_mixture(0, dtype)
+    for data in ((rows, sp.csr_array(rows)), (da.from_array(rows, chunks=(4000, 12)), None)):
+        sparse = data[1] if data[1] is not None else data[0].map_blocks(sp.csr_array)
+        options: dict[str, Any] = {"size": 500, "method": method, "random_state": 1}
+        dense, other = build(data[0], **options), build(sparse, **options)
+        np.testing.assert_array_equal(dense.indices, other.indices)
+        np.testing.assert_allclose(dense.weights, other.weights, rtol=1e-10)
+
+
+# --- labels that are none, and more columns or clusters than can be done ------------------
+
+
+@pytest.mark.parametrize("method", ["svm", "logistic"])
+@pytest.mark.parametrize("draw", [Draw(), MergeReduce()], ids=["draw", "merge"])
+def test_build__a_regression_target_is_no_label(method: Any, draw: Any) -> None:
+    rows = np.random.default_rng(0).normal(size=(200, 3))
+    with pytest.raises(
+        errors.InvalidInputError, match=r"^y is -?0\.\d+ at row 0, a number and no class"
+    ):
+        build(rows, rows[:, 0], size=20, method=method, draw=draw)
+    mixed = np.where(np.arange(200) == 150, 0.5, np.arange(200) % 2)
+    with pytest.raises(
+        errors.InvalidInputError, match=r"^y is 0\.5 at row 150, a number and no class"
+    ):
+        build(rows, mixed, size=20, method=method, chunks=60, draw=draw)
+    for names in (np.arange(200), np.arange(200).astype(str), np.arange(200.0)):
+        with pytest.raises(
+            errors.InvalidInputError, match="y holds 200 different labels for 200 rows"
+        ):
+            build(rows, names, size=20, method=method, draw=draw)
+    # Whole numbers are classes, also as floats, and few of a row each are no names.
+    for labels in (np.arange(200) % 2.0, np.repeat([0, 1], 100)):
+        assert len(build(rows, labels, size=50, method=method, draw=draw)) == 50
+
+
+WIDE = sp.csr_array((np.ones(20_000), (np.arange(20_000), np.arange(20_000))), (20_000, 100_000))
+
+
+@pytest.mark.parametrize("draw", [Draw(), MergeReduce()], ids=["draw", "merge"])
+@pytest.mark.parametrize(
+    ("method", "found"),
+    [
+        ("svm", "74.5 GiB for every d rows; pass 16,384 columns at most"),
+        ("logistic", "a matrix of d x d numbers takes 74.5 GiB.*; pass 4,096 columns at most"),
+        (StrongKMeans(10), "a sample of 16,384 rows, zeros included, takes 12.2 GiB; pass fewer"),
+        (StrongBregman(10), "16,384 rows, zeros included, takes 12.2 GiB"),
+        (Mixture(10), "16,384 rows, zeros included, takes 12.2 GiB"),
+    ],
+    ids=str,
+)
+def test_build__wide_sparse_rows_are_refused_at_once(method: Any, found: str, draw: Any) -> None:
+    y = np.arange(20_000) % 2 if method in ("svm", "logistic") else None
+    with pytest.raises(
+        errors.InvalidInputError, match=f"^X has 100,000 columns, and with .*{found}"
+    ):
+        plan(WIDE, y, size=100, method=method, draw=draw)
+
+
+# --- the same rows, dense and sparse, float32 and float64 -----------------------------------
+
+
+def on_a_grid(kind: str, seed: int) -> Any:
+    """Rows that lie on a grid, so that cuts through them are decided by the last digits."""
+    rng = np.random.default_rng(seed)
+    if kind == "binary":
+        return (rng.random((3000, 30)) < 0.1).astype(float)
+    if kind == "wide":
+        return (rng.random((3000, 200)) < 0.03).astype(float)
+    if kind == "counts":
+        return rng.poisson(0.3, (3000, 20)).astype(float)
+    return np.eye(40)[rng.integers(40, size=3000)]
+
+
+@pairs(
+    kind=["binary", "wide", "counts", "one-hot"],
+    options={
+        "one read": {},
+        "two reads": {"draw": Draw(passes=2)},
+        "merge": {"draw": MergeReduce()},
+        "merge uniform": {"draw": MergeReduce(), "method": "uniform"},
+    },
+)
+def test_build__draws_the_same_rows_dense_and_sparse(kind: str, options: dict[str, Any]) -> None:
+    X = on_a_grid(kind, 1)
+    dense, sparse = (
+        build(rows, size=300, chunks=1000, random_state=1, **options)
+        for rows in (X, sp.csr_matrix(X))
+    )
+    assert (dense.indices == sparse.indices).all()
