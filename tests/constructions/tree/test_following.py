@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-import datetime as dt
 import os
 import shutil
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +17,15 @@ from daskcoreset.constructions.tree import following, store
 from daskcoreset.constructions.tree.job import Settings
 from daskcoreset.constructions.tree.source_record import SourceRecord
 from daskcoreset.core.errors import (
-    CoresetError,
     CoresetWarning,
     InvalidInputError,
     InvalidTypeError,
     StoreError,
 )
 from daskcoreset.core.points import WeightedPoints
+from tests.acceptance.tools.stored_rows import WrappedStore
+from tests.acceptance.tools.view_histories import assert_alike
 from tests.tools.light_groups import light_groups
-from tests.tools.stored_rows import WrappedStore
-from tests.tools.view_histories import assert_alike, run_history
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 
@@ -56,24 +53,6 @@ def grow(array: Any, n: int, value: float = 1.5) -> None:
     before = array.shape[0]
     array.resize((before + n, 2))
     array[before:] = value
-
-
-def test_follow__relative_paths_stay_where_they_were(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for folder in ("here", "there"):
-        make_days(tmp_path / folder, range(1, 3))
-    monkeypatch.chdir(tmp_path / "here")
-    days = ["2026-03-01.npy", "2026-03-02.npy"]
-    views = [
-        CoresetTree.follow(source, tmp_path / str(i), **OPTIONS)
-        for i, source in enumerate((days, "*.npy", Path(days[0])))
-    ]
-    np.save(days[0], rows(30))
-    monkeypatch.chdir(tmp_path / "there")
-    for view in views:
-        done = view.refresh()
-        assert (len(done.changed), len(done.added), done.rows) == (1, 0, 30)
 
 
 # --- what is read -------------------------------------------------------------------------
@@ -110,43 +89,6 @@ def test_refresh__after_an_append_reads_what_was_appended(
         assert CountingStore.read < 10_000  # metadata
 
 
-@pytest.mark.usefixtures("light_trees")
-def test_refresh__reports_what_was_read_and_what_that_changed(tmp_path: Path) -> None:
-    source = make_days(tmp_path / "days")
-    view = CoresetTree.follow(source, tmp_path / "view", **OPTIONS)
-    assert view.last_refresh is not None
-    assert len(view.last_refresh.added) == 5
-    assert view.leaves["2026-03-02.npy"].time == "2026-03-02"
-    folder = tmp_path / "days"
-    (folder / "2026-03-01.npy").unlink()
-    np.save(folder / "2026-02-27.npy", rows(30, 9))
-    np.save(folder / "2026-03-03.npy", rows(60, 8))
-    content = (folder / "2026-03-05.npy").read_bytes()
-    (folder / "2026-03-05.npy").write_bytes(content)  # written anew with what was there
-    done = view.refresh()
-    assert done.added == ("2026-02-27.npy",)
-    assert done.changed == ("2026-03-03.npy",)
-    assert done.removed == ("2026-03-01.npy",)
-    assert set(done.read) == {"2026-02-27.npy", "2026-03-03.npy", "2026-03-05.npy"}
-    assert done.rows == 150
-    assert "3 of 5 leaves read, 150 rows" in repr(done)
-    assert done
-    assert_alike(view, CoresetTree.follow(source, tmp_path / "fresh", **OPTIONS))
-    version = view.version
-    assert not view.refresh()
-    assert view.version == version
-
-
-def test_refresh__by_content_sees_what_hides_from_the_clock(tmp_path: Path) -> None:
-    source = make_days(tmp_path / "days")
-    view = CoresetTree.follow(source, tmp_path / "view", detect="content", **OPTIONS)
-    content = (tmp_path / "days" / "2026-03-05.npy").read_bytes()
-    (tmp_path / "days" / "2026-03-05.npy").write_bytes(content)
-    assert not view.refresh().read
-    np.save(tmp_path / "days" / "2026-03-05.npy", rows(60, 8))
-    assert view.refresh().changed == ("2026-03-05.npy",)
-
-
 @pytest.mark.parametrize(("made", "other"), [("stat", "content"), ("content", "stat")])
 @pytest.mark.parametrize("kind", ["files", "array"])
 def test_follow__by_another_detect_is_refused(
@@ -165,19 +107,6 @@ def test_follow__by_another_detect_is_refused(
     assert again.version == view.version
     assert again.last_refresh is not None
     assert not again.last_refresh.read
-
-
-@pytest.mark.usefixtures("light_trees")
-def test_refresh__of_an_array_that_is_resized_in_the_middle_of_a_chunk(tmp_path: Path) -> None:
-    array = make_array(tmp_path / "rows", 95)
-    view = CoresetTree.follow(array, tmp_path / "view", **OPTIONS)
-    grow(array, 20)
-    assert view.refresh().read == ("block-9", "block-10", "block-11")
-    array.resize((113, 2))
-    assert view.refresh().changed == ("block-11",)
-    array[3] = 7.0
-    assert view.refresh().changed == ("block-0",)
-    assert_alike(view, CoresetTree.follow(array, tmp_path / "fresh", **OPTIONS))
 
 
 @pytest.mark.usefixtures("light_trees")
@@ -202,25 +131,6 @@ def test_follow__with_larger_leaves_and_labels(tmp_path: Path) -> None:
 # --- bits ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["array", "files"])
-def test_histories__of_changes_and_kills_end_with_the_bits_of_a_fresh_view(
-    kind: str, tmp_path: Path
-) -> None:
-    with light_groups():
-        seen = sum((run_history(tmp_path, seed, kind, steps=2) for seed in range(4)), Counter())
-    assert seen["died"] >= 5
-    assert all(seen[what] for what in ("append", "overwrite", "delete", "insert"))
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(
-    "seed", [*range(2, 7), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(7, 52))]
-)
-def test_histories__many(seed: int, tmp_path: Path) -> None:
-    run_history(tmp_path, seed, "array")
-    run_history(tmp_path, seed, "files")
-
-
 @pytest.mark.usefixtures("light_trees")
 def test_refresh__of_many_leaves_is_written_in_parts_that_a_failure_leaves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -236,16 +146,6 @@ def test_refresh__of_many_leaves_is_written_in_parts_that_a_failure_leaves(
     assert view.last_refresh is not None
     assert len(view.last_refresh.read) == 4
     assert_alike(view, CoresetTree.follow(source, tmp_path / "fresh", **OPTIONS))
-
-
-def test_refresh__by_two_processes_is_refused_to_the_second(tmp_path: Path) -> None:
-    source = make_days(tmp_path / "days")
-    one = CoresetTree.follow(source, tmp_path / "view", **OPTIONS)
-    two = CoresetTree.follow(source, tmp_path / "view", **OPTIONS)
-    np.save(tmp_path / "days" / "2026-03-09.npy", rows(60, 5))
-    one.refresh()
-    with pytest.raises(StoreError, match=r"another writer has changed it.* by CoresetTree\.follow"):
-        two.refresh()
 
 
 @pytest.mark.parametrize("turn", ["_unmade", "write_version"])
@@ -403,31 +303,6 @@ def test_refresh__same_bits_on_a_cluster(cluster: Any, tmp_path: Path) -> None:
 # --- versions and windows -----------------------------------------------------------------
 
 
-def test_as_of__gives_the_versions_that_are_kept(tmp_path: Path) -> None:
-    array = make_array(tmp_path / "rows", 50)
-    view = CoresetTree.follow(array, tmp_path / "view", keep=3, **OPTIONS)
-    coresets = {1: view.coreset()}
-    for version in range(2, 6):
-        grow(array, 10, version)
-        view.refresh()
-        coresets[version] = view.coreset()
-    for opened in (view, CoresetTree.open(tmp_path / "view")):
-        for version in (3, 4, 5):
-            old = opened.as_of(version)
-            assert len(old) == 4 + version
-            assert old.coreset().equals(coresets[version])
-            old.verify()
-        with pytest.raises(InvalidInputError, match=r"version 2 is not kept: the oldest .* is 3"):
-            opened.as_of(2)
-        with pytest.raises(InvalidInputError, match="those from 1 to 5"):
-            opened.as_of(6)
-    head = tmp_path / "view" / "versions" / f"{4:012d}"
-    shutil.rmtree(head / "manifest")
-    shutil.copytree(tmp_path / "view" / "versions" / f"{3:012d}" / "manifest", head / "manifest")
-    with pytest.raises(StoreError, match="is not the one that was there"):
-        view.as_of(3)
-
-
 def test_refresh__removes_nothing_while_a_version_that_is_kept_does_not_read(
     tmp_path: Path,
 ) -> None:
@@ -467,54 +342,6 @@ def test_coreset__is_drawn_from_many_nodes_once(
         assert lengths == [40] * 16
 
 
-@pytest.mark.usefixtures("light_trees")
-def test_windows__by_date_and_position(tmp_path: Path) -> None:
-    view = CoresetTree.follow(make_days(tmp_path / "days"), tmp_path / "view", **OPTIONS)
-    day = dt.date(2026, 3, 2)
-    names = ["2026-03-02.npy", "2026-03-03.npy"]
-    for window in (
-        slice(day, dt.date(2026, 3, 3)),
-        slice("2026-03-02", "2026-03-03"),
-        slice(np.datetime64("2026-03-02"), dt.datetime(2026, 3, 3, 12, tzinfo=dt.UTC)),
-        slice(1, 3),
-        slice(-4, -2),
-        names,
-    ):
-        assert list(view[window].names) == names
-        assert view.coreset(window).equals(view[names].coreset())
-    assert len(view["2026-03":"2026-03"]) == 5  # all days of the month
-    assert view[day].names == (names[0],)
-    assert view[-1].names == ("2026-03-05.npy",)
-    assert view[::3].names == ("2026-03-01.npy", "2026-03-04.npy")
-    assert view[:day].names == ("2026-03-01.npy", names[0])
-    assert repr(view[-2:]) == "TreeWindow(2 of 5 leaves: '2026-03-04.npy' to '2026-03-05.npy')"
-    assert (len(view[-2:]), list(view)) == (2, view.leaves.names)
-    for wrong, message in (
-        (slice(dt.date(2027, 1, 1), None), "no leaf lies between"),
-        (slice(dt.date(2026, 3, 4), day), "back to"),
-        (slice(9, None), "holds none of the 5 leaves"),
-        (7, "there are 5"),
-        (slice(None, None, 0), "step is 0"),
-    ):
-        with pytest.raises(InvalidInputError, match=message):
-            view[wrong]
-    np.save(tmp_path / "days" / "other.npy", rows(9))
-    view.refresh()
-    with pytest.raises(InvalidInputError, match=r"leaf 'other.npy' has no time"):
-        view[day]
-
-
-def test_windows__of_a_tree_that_follows_nothing(tmp_path: Path) -> None:
-    tree = CoresetTree.create(tmp_path / "t", **OPTIONS)
-    assert tree.partial_fit(rows(50)).partial_fit(rows(50, 1)) is tree
-    tree.append(rows(50, 2), time=dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC), name="c")
-    assert tree[-1:].names == ("c",)
-    assert tree[-1:].coreset().provenance["n"] == 50
-    assert len(tree.as_of(2)) == 2
-    tree.delete(slice(0, 2))
-    assert tree[dt.date(2026, 1, 1)].names == ("c",)
-
-
 def test_windows__of_days_as_text_of_which_one_is_missing(tmp_path: Path) -> None:
     tree = CoresetTree.create(tmp_path / "t", **OPTIONS)
     for day in ("2026-03-01", "2026-03-04", "2026-03-02"):
@@ -525,30 +352,6 @@ def test_windows__of_days_as_text_of_which_one_is_missing(tmp_path: Path) -> Non
     assert tree["2026-03-01":"2026-03-04"].names == ("2026-03-01", "2026-03-04")
     with pytest.raises(InvalidInputError, match="there is no leaf 'x'"):
         tree["2026-03-01":"x"]
-
-
-def test_empty_batches__are_ordinary(tmp_path: Path) -> None:
-    tree = CoresetTree.create(tmp_path / "t", **OPTIONS)
-    assert tree.append(np.empty((0, 2)), name="none").rows == 0
-    with pytest.raises(InvalidInputError, match="leaves has no rows"):
-        tree.coreset()
-    tree.append(rows(50), name="some")
-    assert tree.coreset().provenance["n"] == 50
-    assert tree.replace("some", np.empty((0, 2))).weight == 0.0
-    tree.verify()
-    source = make_days(tmp_path / "days", range(0))
-    for pattern in (source + "x", [source + "x"]):
-        with pytest.warns(CoresetWarning, match=r"source matches no file: '.*\.npyx'.*pattern"):
-            view = CoresetTree.follow(pattern, tmp_path / type(pattern).__name__, **OPTIONS)
-        assert len(view) == 0
-    (tmp_path / "parts").mkdir()
-    empty = CoresetTree.follow(tmp_path / "parts", tmp_path / "empty", **OPTIONS)
-    assert not empty.refresh()
-    array = make_array(tmp_path / "rows", 0)
-    view = CoresetTree.follow(array, tmp_path / "rows-view", **OPTIONS)
-    assert len(view) == 0
-    grow(array, 5)
-    assert view.refresh().added == ("block-0",)
 
 
 def test_batches__without_weight_are_as_those_without_rows(tmp_path: Path) -> None:
@@ -595,60 +398,7 @@ def test_drift__tells_a_solution_that_has_aged_from_one_that_has_not(tmp_path: P
         tree.drift(np.zeros((2, 5)))
 
 
-def test_drift__needs_a_solution_and_rows(tmp_path: Path) -> None:
-    tree = CoresetTree.create(tmp_path / "t", **OPTIONS)
-    with pytest.raises(InvalidInputError, match="no version before this one"):
-        tree.drift()
-    with pytest.raises(InvalidInputError, match="no leaves"):
-        tree.drift(np.zeros((1, 2)))
-    tree.append(rows(5))
-    with pytest.raises(InvalidInputError, match="too few"):
-        tree.drift(np.zeros((1, 2)))
-    tree.append(np.zeros((50, 2)))
-    tree.delete(0)
-    assert tree.drift(np.zeros((1, 2))).saving == 0.0
-    for wrong in (0, 1.5, np.empty(0)):
-        with pytest.raises(CoresetError, match=r"n_clusters is .*pass an int of at least 1"):
-            tree.drift(np.zeros((1, 2)), n_clusters=wrong)  # type: ignore[arg-type]
-
-
 # --- bad input ----------------------------------------------------------------------------
-
-
-def test_refresh__bad_sources_leave_the_view_as_it_was(tmp_path: Path) -> None:
-    array = make_array(tmp_path / "rows")
-    view = CoresetTree.follow(array, tmp_path / "view", **OPTIONS)
-    before = view.coreset()
-    other = make_array(tmp_path / "other")
-
-    def replaced(width: int, dtype: str) -> None:
-        shutil.rmtree(tmp_path / "rows")
-        made = zarr.create_array(
-            tmp_path / "rows", shape=(100, width), chunks=(10, width), dtype=dtype
-        )
-        made[:] = 1.0
-
-    array.resize((45, 2))
-    with pytest.raises(InvalidInputError, match=r"ends before row 50, where leaf 'block-5'"):
-        view.refresh()
-    for width, dtype, message in (
-        (3, "f8", "block-0: X has 3 features, and the rows before it have 2"),
-        (2, "f4", "X is float32, and .* follows .* with float64; the view is as it was"),
-    ):
-        replaced(width, dtype)
-        with pytest.raises(InvalidInputError, match=message):
-            view.refresh()
-    with pytest.raises(InvalidInputError, match=r"source is '.*other/?' .* follows '.*rows/?'"):
-        CoresetTree.follow(other, tmp_path / "view", **OPTIONS)
-    shutil.rmtree(tmp_path / "rows")
-    with pytest.raises((InvalidInputError, StoreError)):
-        view.refresh()
-    assert view.version == 1
-    assert view.coreset().equals(before)
-    assert CoresetTree.open(tmp_path / "view").coreset().equals(before)
-    array = make_array(tmp_path / "rows", 45)
-    assert len(view.refresh(allow_shrink=True).removed) == 5
-    assert_alike(view, CoresetTree.follow(array, tmp_path / "fresh", **OPTIONS))
 
 
 @pytest.mark.parametrize("chunk", [5, 30, 70, 500])
@@ -663,15 +413,6 @@ def test_refresh__of_an_array_written_anew_in_other_chunks(tmp_path: Path, chunk
     if chunk == 5:
         with pytest.raises(InvalidInputError, match=r"ends before row 25, .* below 15 of the 20 "):
             view.refresh()
-
-
-def test_refresh__of_files_that_are_all_gone(tmp_path: Path) -> None:
-    source = make_days(tmp_path / "days", range(1, 3))
-    view = CoresetTree.follow(source, tmp_path / "view", **OPTIONS)
-    shutil.rmtree(tmp_path / "days")
-    with pytest.raises(InvalidInputError, match="look whether its disk is there"):
-        view.refresh()
-    assert view.refresh(allow_shrink=True).n_leaves == 0
 
 
 def test_refresh__of_a_folder_where_marks_of_its_writer_are_left(tmp_path: Path) -> None:
@@ -736,24 +477,6 @@ def test_follow__refuses_what_it_cannot_follow(tmp_path: Path) -> None:
         CoresetTree.follow(source, tmp_path / "tree", **OPTIONS)
 
 
-def test_follow__whose_first_read_was_refused_may_be_told_better(tmp_path: Path) -> None:
-    source, path = make_days(tmp_path / "days"), tmp_path / "view"
-    np.save(tmp_path / "days" / "2026-03-09.npy", np.full((5, 2), np.nan))
-    with pytest.raises(InvalidInputError, match=r"2026-03-09\.npy: Input X contains NaN"):
-        CoresetTree.follow(source, path, **OPTIONS)
-    assert not path.exists()
-    better: dict[str, Any] = {"method": "uniform", "size": 30, "on_invalid": "drop"}
-    view = CoresetTree.follow(source, path, random_state=1, **better)
-    fresh = CoresetTree.follow(source, tmp_path / "fresh", random_state=1, **better)
-    assert_alike(view, fresh)
-    with pytest.raises(InvalidInputError, match="size is 20, and the view"):
-        CoresetTree.follow(source, path, **{**better, "size": 20})  # which has been read
-    tree = CoresetTree.create(tmp_path / "tree", size=5)
-    with pytest.raises(InvalidInputError, match="size is 20"):
-        CoresetTree.follow(source, tmp_path / "tree", **OPTIONS)  # no view, and kept
-    tree.append(rows(5))
-
-
 def test_follow__without_a_leaf_takes_other_settings(tmp_path: Path) -> None:
     source, path = f"{tmp_path}/days/*.npy", tmp_path / "view"
     (tmp_path / "days").mkdir()
@@ -794,18 +517,6 @@ def test_follow__a_list_that_holds_no_paths_says_what(tmp_path: Path) -> None:
     for source, found in ((["a.npy", 5], "an int"), (["a.npy", ["b.npy"]], "a list")):
         with pytest.raises(InvalidTypeError, match=f"source is a list that holds {found}; pass"):
             CoresetTree.follow(source, tmp_path / "view", size=10)
-
-
-@pytest.mark.parametrize("pattern", ["*", "v*", "days/../*"])
-def test_follow__into_what_the_source_lists_is_refused(pattern: str, tmp_path: Path) -> None:
-    np.save(tmp_path / "v.npy", rows(20))
-    (tmp_path / "days").mkdir()
-    source = f"{tmp_path}/{pattern}"
-    with pytest.raises(InvalidInputError, match=r"matches source .* list the view as a file"):
-        CoresetTree.follow([source], tmp_path / "view", **OPTIONS)
-    assert not (tmp_path / "view").exists()
-    view = CoresetTree.follow(f"{tmp_path}/*.npy", tmp_path / "view", **OPTIONS)
-    assert not view.refresh()
 
 
 def test_follow__into_the_store_that_it_follows_is_refused(tmp_path: Path) -> None:
@@ -896,15 +607,3 @@ def test_refresh__of_a_group_with_an_array_of_another_dtype_is_refused(
     with pytest.raises(InvalidInputError, match=f"{part} is float32, and .* with float64"):
         view.refresh()
     assert view.version == 1
-
-
-def test_refresh__of_a_list_that_grows(tmp_path: Path) -> None:
-    make_days(tmp_path / "days")
-    files = sorted(str(file) for file in (tmp_path / "days").iterdir())
-    view = CoresetTree.follow(files[:3], tmp_path / "view", **OPTIONS)
-    done = view.refresh([files[2], files[4], files[0]])
-    assert (done.added, done.removed) == ((files[4],), (files[1],))
-    again = [files[2], files[4], files[0]]
-    assert_alike(view, CoresetTree.follow(lambda: again, tmp_path / "fresh", **OPTIONS))
-    with pytest.raises(InvalidInputError, match=r"and no file that .* follows"):
-        view.refresh([files[3]])

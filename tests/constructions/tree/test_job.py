@@ -9,10 +9,7 @@ from typing import Any
 import dask
 import dask.array as da
 import numpy as np
-import pandas as pd
 import pytest
-import scipy.sparse as sp
-import zarr
 
 from daskcoreset.build import build
 from daskcoreset.constructions.tree.reducer import SensitivityReducer
@@ -21,7 +18,7 @@ from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTy
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.execution.lazy import Lazy, leaf_layers
 from daskcoreset.sensitivities import Lightweight, StrongKMeans, Uniform
-from daskcoreset.testing import CountingArray, CountingScheduler, assert_mean, shared_pool
+from daskcoreset.testing import CountingArray, CountingScheduler
 
 N = 3000
 SIZE = 60
@@ -52,54 +49,6 @@ def test_build__same_bits_on_schedulers(method: Any, sampling: Any) -> None:
     one = lazy.compute(scheduler="sync")
     assert one.equals(lazy.compute(scheduler="threads", num_workers=3))
     assert one.equals(defined(*data(), method=method, sampling=sampling).compute())
-
-
-@pytest.mark.slow
-def test_build__same_bits_on_processes() -> None:
-    lazy = defined(*data())
-    found = lazy.compute(scheduler="processes", pool=shared_pool())
-    assert lazy.compute(scheduler="sync").equals(found)
-
-
-@pytest.mark.distributed
-def test_build__same_bits_on_a_cluster(cluster: Any) -> None:
-    from distributed import Client
-
-    lazy = defined(*data(), method=StrongKMeans(4))
-    with Client(cluster):
-        found = lazy.compute()
-    assert found.equals(lazy.compute(scheduler="sync"))
-
-
-def test_build__rows_labels_and_numbers_belong_together() -> None:
-    X, y, w = data()
-    coreset = defined(X, y, w).compute()
-    assert (coreset.points == X[coreset.indices]).all()
-    assert (coreset.labels == y[coreset.indices]).all()
-    assert (np.diff(coreset.indices) > 0).all()
-    assert (w[coreset.indices] > 0).all()
-    assert len(coreset) == SIZE
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize("sampling", ["systematic", "multinomial"])
-def test_build__is_unbiased(sampling: Any) -> None:
-    """Total weight and two costs, over trees of three levels; fails by chance at 1e-6."""
-    X, _, w = data(600)
-
-    def costs(X: Any, w: Any) -> list[float]:
-        return [w.sum(), w @ (X**2).sum(axis=1), w @ np.abs(X[:, 0] - 3.0)]
-
-    found = []
-    with dask.config.set(scheduler="sync"):
-        for seed in range(150):
-            c = build(
-                X, sample_weight=w, size=30, inner_size=40, chunks=75, split_every=2,
-                strategy="tree", sampling=sampling, random_state=seed,
-            )  # fmt: skip
-            assert isinstance(c, Coreset)
-            found.append(costs(c.points, c.weights))
-    assert_mean(np.array(found), np.array(costs(X, w)))
 
 
 def test_build__reads_every_row_once_and_defines_without_computing() -> None:
@@ -137,12 +86,6 @@ def test_build__provenance_has_the_keys_of_a_sample() -> None:
     np.testing.assert_allclose(tree.provenance["total_weight"], w.sum())
 
 
-def test_build__normalize() -> None:
-    X, _, w = data()
-    c = build(X, sample_weight=w, size=SIZE, strategy="tree", chunks=400, normalize=True)
-    np.testing.assert_allclose(c.weights.sum(), w.sum())
-
-
 def test_build__one_block_needs_no_scheduler() -> None:
     X = data()[0]
 
@@ -153,51 +96,6 @@ def test_build__one_block_needs_no_scheduler() -> None:
         c = build(X, size=SIZE, strategy="tree", random_state=0)
     assert len(c) == SIZE
     assert c.provenance["levels"] == 0
-
-
-def test_build__all_rows_come_back_when_size_is_large() -> None:
-    X, y, w = data(50)
-    with pytest.warns(CoresetWarning, match="is not below the number of rows, 50"):
-        c = build(X, y, sample_weight=w, size=50, strategy="tree", chunks=20)
-    assert c.indices.tolist() == list(range(50))
-    assert (c.weights == w).all()
-
-
-def test_build__sparse_unknown_chunks_and_stores(tmp_path: Any) -> None:
-    X, _, _ = data()
-    expected = build(X, size=SIZE, strategy="tree", chunks=1000, random_state=1)
-    frame = pd.DataFrame(X, columns=list("abcd"))
-    import dask.dataframe as dd
-
-    unknown = dd.from_pandas(frame, npartitions=3, sort=False)
-    c = build(unknown, size=SIZE, strategy="tree", random_state=1)
-    assert c.provenance["columns"] == tuple("abcd")
-    assert (c.points == X[c.indices]).all()
-    store = zarr.create_array(tmp_path / "X", shape=X.shape, chunks=(1000, 4), dtype="f8")
-    store[:] = X
-    again = build(tmp_path / "X", size=SIZE, strategy="tree", chunks=1000, random_state=1)
-    assert (again.indices == expected.indices).all()
-    sparse = build(sp.csr_array(X), size=SIZE, strategy="tree", chunks=1000, random_state=1)
-    assert (sparse.indices == expected.indices).all()
-    assert sp.issparse(sparse.points)
-
-
-def test_build__invalid_rows() -> None:
-    X, _, _ = data()
-    X[2100, 2] = np.nan
-    with pytest.raises(InvalidInputError, match="X contains NaN in column 2 at row 2100"):
-        build(X, size=SIZE, strategy="tree", chunks=500, split_every=2)
-    c = build(X, size=SIZE, strategy="tree", chunks=500, on_invalid="drop")
-    assert c.provenance["n_dropped"] == 1
-    assert (c.points == X[c.indices]).all()
-    with pytest.raises(InvalidInputError, match="none of the 3000 rows of X is finite"):
-        build(X * np.nan, size=SIZE, strategy="tree", chunks=500, on_invalid="drop")
-    with pytest.raises(InvalidInputError, match="sample_weight is zero on every row"):
-        build(X, size=9, strategy="tree", sample_weight=np.zeros(N), on_invalid="drop")
-    text = np.array(["a", "bcd"])[(X[:, 0] > 0).astype(int)]
-    labelled = build(X, text, size=SIZE, strategy="tree", chunks=500, on_invalid="drop")
-    assert labelled.labels is not None
-    assert set(labelled.labels) == {"a", "bcd"}
 
 
 @pytest.mark.parametrize(

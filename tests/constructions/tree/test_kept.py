@@ -88,7 +88,6 @@ class Interrupts:
 
 CHANGE_FILES = ("mkdir", "rename", "replace", "unlink", "remove", "rmdir", "fsync", "open")
 
-REQUESTS = ("put", "get", "head", "delete", "list")
 
 SAVING = tuple(
     os.path.join("daskcoreset", *name.split("/"))  # noqa: PTH118 - the end of a path
@@ -208,46 +207,6 @@ class SavingTree(Saving):
             assert WeightedPoints.equals(tree.coreset(), coreset)
 
 
-class SavingView(SavingTree):
-    """A view of files, of which there is one more at every change."""
-
-    def __init__(self, folder: Path, place: Any = None) -> None:
-        Saving.__init__(self, folder, place)
-        self.source = folder / "days"
-        self.source.mkdir()
-        first = self.write(0)
-        self.tree = CoresetTree.follow([first], self.path, size=3, random_state=1)
-
-    def write(self, number: int) -> str:
-        path = self.source / f"{number}.npy"
-        if not path.exists():
-            np.save(path, batch(number))
-        return str(path)
-
-    def change(self, number: int) -> None:
-        # A longer list of files, which the view has from then on, or has not.
-        self.tree.refresh([self.write(i) for i in range(number + 2)])
-
-    def count(self) -> int:
-        assert self.tree.version == len(self.tree)
-        return len(self.tree) - 1
-
-    def count_stored(self) -> int:
-        return super().count_stored() - 1
-
-    @property
-    def named_after(self) -> str:
-        return str(self.source)
-
-    def in_peace(self, n: int) -> CoresetTree:
-        files = [self.write(i) for i in range(n + 1)]
-        return CoresetTree.follow(files, self.folder / "peaceful", size=3, random_state=1)
-
-    def check(self, n: int) -> None:
-        assert not self.tree.refresh()  # from the list that it has
-        super().check(n)
-
-
 N_BEFORE = 2
 
 
@@ -306,24 +265,11 @@ def check_both(made: list[bool]) -> None:
     assert made == sorted(made)
 
 
-@pytest.mark.parametrize(
-    ("kind", "names"),
-    # Views are changed as trees are, and take longer: the steps that make a change will do.
-    [(SavingStream, CHANGE_FILES), (SavingTree, CHANGE_FILES), (SavingView, ("rename", "replace"))],
-)
-def test_interrupt__before_and_after_every_call_that_changes_files(
-    kind: type[Saving], names: tuple[str, ...], tmp_path: Path
-) -> None:
-    with light_groups():
-        made = interrupted_everywhere(
-            kind, tmp_path, lambda interrupts: interrupts.around_calls(os, names)
-        )
-    check_both(made)
-
-
 # Between the opening of a file and what closes it, nothing closes it but the end of the object.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("kind", [SavingStream, SavingTree])
+@pytest.mark.parametrize(
+    "kind", [SavingStream, pytest.param(SavingTree, marks=pytest.mark.nightly)]
+)
 def test_interrupt__wherever_the_interpreter_looks_for_signals(
     kind: type[Saving], tmp_path: Path
 ) -> None:
@@ -331,20 +277,6 @@ def test_interrupt__wherever_the_interpreter_looks_for_signals(
         made = interrupted_everywhere(
             kind, tmp_path, lambda interrupts: interrupts.in_code(SAVING), first_and_last
         )
-    check_both(made)
-
-
-@pytest.mark.parametrize("kind", [SavingStream, SavingTree])
-def test_interrupt__before_and_after_every_request(kind: type[Saving], tmp_path: Path) -> None:
-    obstore = pytest.importorskip("obstore")
-    from zarr.storage import ObjectStore
-
-    def make(folder: Path) -> Saving:
-        return kind(folder, ObjectStore(obstore.store.MemoryStore()))
-
-    made = interrupted_everywhere(
-        make, tmp_path, lambda interrupts: interrupts.around_calls(obstore, REQUESTS)
-    )
     check_both(made)
 
 

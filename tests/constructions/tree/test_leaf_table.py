@@ -12,7 +12,7 @@ import pytest
 
 from daskcoreset.constructions.tree.leaf_table import Leaf, LeafTable, time_text
 from daskcoreset.core.errors import InvalidInputError
-from tests.tools.trees import day, made
+from tests.acceptance.tools.trees import day, made
 
 # In the colour of the table: themes of notebooks have greys that are not read on every ground.
 CAPTION = '<table><caption style="color:inherit"'

@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 import shutil
-import threading
 from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
-import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from daskcoreset import CoresetTree, WeightedPoints
 from daskcoreset.constructions.tree import changes, persistence, versions
 from daskcoreset.constructions.tree.kept import Kept
 from daskcoreset.constructions.tree.manifest import Manifest
-from daskcoreset.constructions.tree.versions import commit
 from daskcoreset.core.errors import (
     CoresetWarning,
     InvalidInputError,
-    InvalidTypeError,
     StoreError,
 )
 from daskcoreset.testing import assert_mean
-from tests.tools import killing
-from tests.tools.trees import day, made, refuse_late_writers
+from tests.acceptance.tools.trees import day, made
 
 
 @pytest.fixture
@@ -105,46 +98,6 @@ def test_changes__stay_cheap_over_a_long_history(tmp_path: Path, reduced: list[i
     assert total <= 220 * 6
 
 
-def test_changes__leave_no_garbage(tmp_path: Path) -> None:
-    tree = made(tmp_path / "t", size=3)
-    for number in range(12):
-        tree.append(day(number, 8), name=str(number))
-        if len(tree) > 3:
-            tree.delete(tree.leaves[0].name)
-    # Two manifests, three leaves and the nodes above, of this version and the one before.
-    assert len(list((tmp_path / "t" / "versions").glob("*/*"))) <= 2 + 4 + 3 + 3
-    assert len(list((tmp_path / "t" / "versions").glob("0*"))) <= 7
-
-
-def test_delete__leads_back_to_the_tree_without_the_leaf(tmp_path: Path) -> None:
-    tree = made(tmp_path / "t", 11)
-    before = tree.coreset()
-    tree.append(day(77, 500), name="bad")
-    assert not WeightedPoints.equals(before, tree.coreset())
-    tree.delete("bad")
-    assert WeightedPoints.equals(before, tree.coreset())
-    assert tree.leaves == made(tmp_path / "u", 11).leaves
-
-
-def test_tree__same_history_same_bits_and_reopened(tmp_path: Path) -> None:
-    def history(path: Path, reopen: bool) -> CoresetTree:
-        tree = made(path, 5)
-        for step in range(3):
-            tree = CoresetTree.open(path) if reopen else tree
-            if step == 0:
-                tree.replace("day 2", day(50, 80))
-            elif step == 1:
-                tree.delete(["day 0", "day 3"])
-            else:
-                tree.append(day(51), name="new")
-        return tree
-
-    one, two = history(tmp_path / "a", False), history(tmp_path / "b", True)
-    assert WeightedPoints.equals(one.coreset(), two.coreset())
-    assert one.leaves == two.leaves
-    two.verify()
-
-
 @pytest.mark.nightly
 @pytest.mark.statistical
 @pytest.mark.usefixtures("in_memory")
@@ -196,26 +149,6 @@ def test_coreset__of_windows_reads_few_nodes(tmp_path: Path, monkeypatch: Any) -
     np.testing.assert_allclose(exact.weights.sum(), 180)
 
 
-def test_append__out_of_core_labels_and_dropped_rows(tmp_path: Path) -> None:
-    X = np.random.default_rng(0).normal(size=(3000, 2))
-    X[5] = np.nan
-    y = np.where(X[:, 0] > 0, "up", "down")
-    tree = made(tmp_path / "t", on_invalid="drop")
-    lazy = [da.from_array(part, chunks=(400, *part.shape[1:])) for part in (X, y)]
-    assert tree.append(*lazy).n_dropped == 1
-    tree.append(X[100:200], y[100:200])
-    c = tree.coreset()
-    assert c.provenance["n"] == 3099
-    every = np.concatenate([X, X[100:200]])
-    assert (c.points == every[c.indices]).all()
-    assert c.labels is not None
-    assert set(c.labels) == {"up", "down"}
-    frame = pd.DataFrame(X[:50], columns=["a", "b"]).fillna(0.0)
-    named = made(tmp_path / "named")
-    named.append(frame)
-    assert named.coreset(normalize=True).provenance["columns"] == ("a", "b")
-
-
 # --- bad input -----------------------------------------------------------------------------
 
 
@@ -239,132 +172,7 @@ def test_append__names_of_labels_and_weights_are_kept(tmp_path: Path) -> None:
     assert names.items() <= dict(tree.coreset().provenance).items()
 
 
-def test_changes__bad_input_changes_nothing(tmp_path: Path) -> None:
-    tree = made(tmp_path / "t", 3)
-    before = tree.coreset()
-    bad = np.full((9, 2), np.nan)
-    wrong: Any = 7
-    for call, error, match in (
-        (lambda: tree.append(day(1), name="day 1"), InvalidInputError, "a leaf 'day 1' already"),
-        (lambda: tree.append(day(1), name=""), InvalidInputError, "name is empty"),
-        (lambda: tree.append(day(1), name=wrong), InvalidTypeError, "name is an int"),
-        (lambda: tree.append(day(1), time=[1]), InvalidTypeError, "time is a list"),
-        (lambda: tree.append(day(1), time=np.datetime64("NaT")), InvalidInputError, "time is NaT"),
-        (lambda: tree.append(day(1), time=float("nan")), InvalidInputError, "time is nan"),
-        (
-            lambda: tree.append(day(1), time="monday"),
-            InvalidInputError,
-            "'monday', which is no date",
-        ),
-        (lambda: tree.append(day(1), time=np.inf), InvalidInputError, "'inf', which is no date"),
-        (
-            lambda: tree.replace("day 1", day(1), time="now"),
-            InvalidInputError,
-            "'now', which is no",
-        ),
-        (lambda: tree.append(np.ones((9, 3))), InvalidInputError, "X has 3 features"),
-        (lambda: tree.append(day(1), np.ones(60)), InvalidInputError, "y is given"),
-        (lambda: tree.append(bad), InvalidInputError, "X contains NaN"),
-        (lambda: tree.append(np.empty((0, 3))), InvalidInputError, "X has 3 features"),
-        (lambda: tree.replace("day 9", day(1)), InvalidInputError, "there is no leaf 'day 9'"),
-        (lambda: tree.delete("day 9"), InvalidInputError, "there is no leaf 'day 9'"),
-        (lambda: tree.delete([]), InvalidInputError, "leaves is empty"),
-        (lambda: tree.coreset(["day 1", "day 1"]), InvalidInputError, "names 'day 1' twice"),
-        (
-            lambda: tree.coreset([wrong]),
-            InvalidTypeError,
-            "leaves holds 7; pass names, .* as one number or a slice",
-        ),
-        (lambda: tree.coreset(slice("day 2", "day 1")), InvalidInputError, "back to"),
-        (lambda: tree.coreset(slice("day 0", None, 2)), InvalidInputError, "slice with step"),
-        (lambda: tree.locate(np.array([180])), InvalidInputError, "the leaves have 180 rows"),
-        (lambda: made(tmp_path / "t"), StoreError, "exists; CoresetTree.open"),
-        (lambda: made(tmp_path / "u", size=0), InvalidInputError, "size must be at least 1"),
-    ):
-        with pytest.raises(error, match=match):
-            call()
-    assert tree.version == 3
-    assert WeightedPoints.equals(before, CoresetTree.open(tmp_path / "t").coreset())
-
-
-def test_tree__without_leaves(tmp_path: Path) -> None:
-    tree = made(tmp_path / "t")
-    for opened in (tree, CoresetTree.open(tmp_path / "t")):
-        assert len(opened) == opened.depth == opened.version == 0
-        with pytest.raises(InvalidInputError, match="has no leaves"):
-            opened.coreset()
-    tree.append(day(0))
-    tree.delete("leaf-0")
-    again = CoresetTree.open(tmp_path / "t")
-    assert (len(again), again.version) == (0, 2)
-    assert again.append(day(0)).name == "leaf-1"
-
-
 # --- the disk ------------------------------------------------------------------------------
-
-
-def test_repr__counts_the_leaves(tmp_path: Path) -> None:
-    tree = CoresetTree.create(tmp_path / "t", size=20, random_state=0)
-    for count in ("0 leaves", "1 leaf", "2 leaves"):
-        assert f"{count}, size 20" in repr(tree)
-        tree.append(day(0))
-
-
-def test_changes__of_two_writers_one_wins(tmp_path: Path, monkeypatch: Any) -> None:
-    tree = made(tmp_path / "t", 3)
-    refuse_late_writers(tree, lambda: CoresetTree.open(tmp_path / "t"))
-    # Both past the first look: the rename decides.
-    rivals = [CoresetTree.open(tmp_path / "t") for _ in range(2)]
-    barrier, results = threading.Barrier(2), []
-
-    def together(*args: Any) -> Any:
-        barrier.wait()
-        return commit(*args)
-
-    monkeypatch.setattr(versions, "commit", together)
-
-    def write(tree: CoresetTree, name: str) -> None:
-        try:
-            tree.append(day(9), name=name)
-            results.append(name)
-        except StoreError as error:
-            results.append(str(error))
-
-    threads = [
-        threading.Thread(target=write, args=(t, n)) for t, n in zip(rivals, "ab", strict=True)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sum("another writer" in result for result in results) == 1
-    last = CoresetTree.open(tmp_path / "t")
-    assert last.leaves.names[-1] in results
-    last.verify()
-
-
-def test_open__damage_and_other_versions(tmp_path: Path, monkeypatch: Any) -> None:
-    made(tmp_path / "t", 2)
-    files = [p for p in (tmp_path / "t").rglob("*") if p.is_file() and p.name != ".lock"]
-    assert len(files) > 15
-    for file in files:
-        content = file.read_bytes()
-        flipped = content[:-9] + bytes([content[-9] ^ 1]) + content[-8:]
-        for damaged in (content[: len(content) // 2], flipped, None):
-            if damaged is None:
-                file.unlink()
-            else:
-                file.write_bytes(damaged)
-            with pytest.raises(StoreError):
-                CoresetTree.open(tmp_path / "t").verify()
-        file.write_bytes(content)
-    CoresetTree.open(tmp_path / "t").verify()
-    with pytest.raises(StoreError):
-        CoresetTree.open(tmp_path / "nowhere")
-    monkeypatch.setattr(persistence, "SCHEMA_VERSION", 3)
-    monkeypatch.setattr(persistence, "OLDEST_VERSION", 3)
-    with pytest.raises(StoreError, match="schema version 2 instead of 3"):
-        CoresetTree.open(tmp_path / "t")
 
 
 def test_open__nodes_that_are_swapped_or_inconsistent(tmp_path: Path) -> None:
@@ -386,92 +194,6 @@ def test_open__nodes_that_are_swapped_or_inconsistent(tmp_path: Path) -> None:
     for wrong in inconsistent:
         with pytest.raises((KeyError, TypeError, ValueError)):
             Manifest.from_json(manifest.place, manifest.head, {**manifest.to_json(), **wrong}, 9)
-
-
-KILLED = """
-from pathlib import Path
-import numpy as np
-from daskcoreset import CoresetTree, WeightedPoints
-
-def day(i):
-    return np.random.default_rng(i).normal(i, 1.0, size=(50, 2))
-
-def step(tree, i):
-    if i % 3 == 2:
-        tree.replace(tree.leaves[-1].name, day(100 + i))
-    elif i % 5 == 4:
-        tree.delete(tree.leaves[0].name)
-    else:
-        tree.append(day(i), name=f"{i}")
-
-def opened(path):
-    if not Path(path).exists():
-        return CoresetTree.create(path, "lightweight", 10, random_state=0)
-    return CoresetTree.open(path)
-
-def work(path):
-    tree = opened(path)
-    for i in range(tree.version, 7):
-        step(tree, i)
-
-def report(path):
-    import os
-    os.fsync = lambda *_: None  # what is compared with need not last
-    if not Path(path).exists():
-        return -1
-    tree = CoresetTree.open(path)
-    tree.verify()
-    import shutil
-    shutil.rmtree(path + "-again", ignore_errors=True)
-    again = opened(path + "-again")
-    for i in range(tree.version):
-        step(again, i)
-    assert again.leaves == tree.leaves
-    if len(tree):
-        assert WeightedPoints.equals(again.coreset(), tree.coreset())
-    return tree.version
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("timed", [pytest.param(True, marks=pytest.mark.nightly), False])
-def test_changes__that_are_killed_leave_the_old_tree_or_the_new(
-    tmp_path: Path, timed: bool
-) -> None:
-    """`report` compares, after every kill, with a tree of as many changes made in peace."""
-    found = killing.run(KILLED, tmp_path, seed=2, timed=timed, step=97)
-    versions = found["reports"]
-    assert found["kills"] >= (1 if timed else 2)  # how often, decides the machine
-    assert versions == sorted(versions)
-    assert versions[-1] == 7
-    assert not list((tmp_path / "store" / "versions").glob(".0*"))
-
-
-@given(changes=st.lists(st.tuples(st.sampled_from("ard"), st.integers(0, 30)), max_size=10))
-@settings(max_examples=5)
-def test_tree__any_history_gives_the_tree_of_what_is_left(
-    tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[str, int]]
-) -> None:
-    """Rows of the coreset come from the leaves as they are, with weights that add up."""
-    tree = made(tmp_path_factory.mktemp("h") / "t", method="uniform", size=40)
-    held: dict[str, Any] = {}
-    for number, (what, which) in enumerate(changes):
-        names = list(held)
-        if what == "a" or not names:
-            held[f"{number}"] = day(which, 20 + which)
-            tree.append(held[f"{number}"], name=f"{number}")
-        elif what == "r":
-            held[names[which % len(names)]] = day(which + 50, 30)
-            tree.replace(names[which % len(names)], day(which + 50, 30))
-        else:
-            del held[names[which % len(names)]]
-            tree.delete(names[which % len(names)])
-    assert tree.leaves.names == list(held)
-    if held:
-        c = tree.coreset()
-        rows = np.concatenate(list(held.values()))
-        assert (c.points == rows[c.indices]).all()
-        np.testing.assert_allclose(c.weights.sum(), len(rows))
 
 
 def test_coreset__of_rows_that_were_all_left_out(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from daskcoreset.constructions.tree import versions
 from daskcoreset.constructions.tree.chain import Head
 from daskcoreset.constructions.tree.versions import commit, newest, read_head, sweep
 from daskcoreset.core.errors import StoreError
-from tests.tools.trees import day, made
+from tests.acceptance.tools.trees import day, made
 
 
 def fill(path: Path) -> str:

@@ -1,0 +1,528 @@
+"""One contract of whatever is stored, in a folder, in objects and on a server of objects."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pickle
+import threading
+import zipfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from zarr.storage import FsspecStore, LocalStore, MemoryStore, ObjectStore
+
+from tests.acceptance.face import (
+    Coreset,
+    CoresetStream,
+    CoresetTree,
+    WeightedPoints,
+    create_tree,
+    errors,
+    follow,
+)
+from tests.acceptance.face import (
+    stream as make_stream,
+)
+from tests.acceptance.tools import killing
+from tests.acceptance.tools.object_stores import SECRET, Objects, ObjectServer
+from tests.acceptance.tools.places import THINGS, Folder, Place, Thing
+from tests.acceptance.tools.servers import FileServer
+from tests.acceptance.tools.trees import day, made, refuse_late_writers
+
+KINDS = ["folder", "memory", pytest.param("server", marks=pytest.mark.nightly)]
+
+
+def make_place(kind: str, folder: Path, request: pytest.FixtureRequest, name: str = "s") -> Place:
+    if kind == "folder":
+        return Place(folder / name, Folder(folder / name))
+    obstore = pytest.importorskip("obstore.store")
+    if kind == "memory":
+        store = obstore.MemoryStore()
+        return Place(ObjectStore(store), Objects(store))
+    server: ObjectServer = request.getfixturevalue("objects")
+    url = f"{server.bucket()}/{name}"
+    return Place(url, server.folder(url), server.options)
+
+
+@pytest.fixture(params=KINDS)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    return make_place(request.param, tmp_path, request)
+
+
+@pytest.fixture(params=THINGS)
+def thing(request: pytest.FixtureRequest) -> Thing:
+    return THINGS[request.param]
+
+
+@pytest.fixture(params=["tree", "stream"])
+def growing(request: pytest.FixtureRequest) -> Thing:
+    return THINGS[request.param]
+
+
+# --- what is stored ------------------------------------------------------------------------
+
+
+def test_thing__is_read_as_it_was_written(thing: Thing, place: Place) -> None:
+    held = thing.make(place)
+    for number in (2, 3):
+        thing.change(held, number)
+        held = thing.opened(place)
+    found = thing.read(place)
+    peaceful = thing.make(other := Place(place_in_memory(), Objects(None)))
+    for number in (2, 3):
+        thing.change(peaceful, number)
+    assert WeightedPoints.equals(found, thing.read(other))
+
+
+def place_in_memory() -> Any:
+    from obstore.store import MemoryStore as Memory
+
+    return ObjectStore(Memory())
+
+
+def test_tree__history_and_windows_are_the_same_everywhere(place: Place, tmp_path: Path) -> None:
+    trees = [made(tmp_path / "peaceful"), made(place.location, **place.storage)]
+    for tree in trees:
+        for number in range(7):
+            tree.append(day(number), name=f"day {number}", time=number)
+        tree.delete(["day 3", "day 5"])
+        tree.replace("day 2", day(20))
+        tree.append(day(9), name="day 9")
+    local, there = trees
+    opened = CoresetTree.open(place.location, **place.storage)
+    copies = [pickle.loads(pickle.dumps(there))] if isinstance(place.location, str) else []
+    for now in (there, opened, *copies):
+        now.verify()
+        assert (now.version, now.leaves) == (10, local.leaves)
+        for window in (None, slice("day 1", "day 6"), ["day 9", "day 0"]):
+            assert WeightedPoints.equals(now.coreset(window), local.coreset(window))
+    tree.append(day(77, 500), name="bad")
+    tree.delete("bad")
+    assert WeightedPoints.equals(tree.coreset(), local.coreset())
+
+
+def test_changes__leave_no_garbage(growing: Thing, place: Place) -> None:
+    held = growing.make(place)
+    for number in range(2, 12):
+        held = growing.change(held, number)
+        if isinstance(held, CoresetTree) and len(held) > 3:
+            held.delete(held.leaves[0].name)
+    per_group = 8 if isinstance(place.kept, Folder) else 1
+    # Two manifests or states, three leaves and the nodes above, of this version and the one before.
+    assert len(place.kept.names()) <= 3 + per_group * (2 + 2 * (3 + 3))
+
+
+def test_changes__of_a_late_writer_are_refused(place: Place) -> None:
+    tree = made(place.location, 3, **place.storage)
+    refuse_late_writers(tree, lambda: CoresetTree.open(place.location, **place.storage))
+    CoresetTree.open(place.location, **place.storage).verify()
+
+
+def test_changes__of_two_writers_at_once_one_wins(growing: Thing, place: Place) -> None:
+    growing.make(place)
+    for turn in range(3):
+        rivals = [growing.opened(place) for _ in range(2)]
+        barrier = threading.Barrier(2)
+        results: list[str] = []
+
+        def write(rival: Any, number: int, barrier: Any = barrier, said: Any = results) -> None:
+            barrier.wait()
+            try:
+                growing.change(rival, number)
+                said.append("made")
+            except errors.StoreError as error:
+                said.append(str(error))
+
+        numbers = (20 + 2 * turn, 21 + 2 * turn)
+        threads = [
+            threading.Thread(target=write, args=pair) for pair in zip(rivals, numbers, strict=True)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted("another writer" in result for result in results) == [False, True]
+        growing.read(place)
+
+
+def test_stream__that_was_replaced_is_not_written_over(place: Place) -> None:
+    stream = make_stream(size=10, random_state=1, store=place.location, **place.storage)
+    stream.partial_fit(day(0))
+    other = make_stream(size=10, random_state=5).partial_fit(day(9))
+    with pytest.raises(errors.StoreError, match=r"exists; CoresetStream\.load goes on"):
+        other.save(place.location, **place.storage)
+    other.save(place.location, overwrite=True, **place.storage)
+    for _ in range(2):
+        CoresetStream.load(place.location, **place.storage).save()
+    with pytest.raises(errors.StoreError, match="another writer has changed it"):
+        stream.partial_fit(day(3))
+    assert CoresetStream.load(place.location, **place.storage).n_rows == 60
+
+
+def test_create__over_what_is_there(thing: Thing, place: Place) -> None:
+    thing.make(place)
+    before = place.snapshot()
+    for other in THINGS.values():
+        with pytest.raises(errors.StoreError, match=r"exists|holds a"):
+            other.make(place)
+    with pytest.raises(errors.StoreError):
+        make_stream(size=3).save(place.location, overwrite=thing is not THINGS["stream"],
+                                 **place.storage)  # fmt: skip
+    assert place.snapshot() == before
+    thing.read(place)
+
+
+@pytest.mark.parametrize("inner", ["inner", "versions/inner", "points/a/b"])
+def test_create__in_another_store(thing: Thing, inner: str, tmp_path: Path) -> None:
+    thing.make(Place(tmp_path / "s", Folder(tmp_path / "s")))
+    for other in THINGS.values():
+        path = tmp_path / "s" / inner
+        with pytest.raises(errors.StoreError, match=r"would lie in .*s, which is a c.* of dask"):
+            other.make(Place(path, Folder(path)))
+    thing.read(Place(tmp_path / "s", Folder(tmp_path / "s")))
+
+
+def test_open__where_nothing_is(place: Place) -> None:
+    for opened in (CoresetTree.open, CoresetStream.load, Coreset.from_zarr):
+        with pytest.raises(errors.StoreError):
+            opened(place.location, **place.storage)
+    assert not place.kept.names()
+
+
+def test_change__where_all_was_removed(growing: Thing, place: Place) -> None:
+    held = growing.make(place)
+    place.clear()
+    with pytest.raises(errors.StoreError):
+        growing.change(held, 3)
+    growing.make(place)
+    with pytest.raises(errors.StoreError):
+        growing.change(held, 3)
+    growing.read(place)
+
+
+# --- damage --------------------------------------------------------------------------------
+
+
+def test_read__damage_of_any_file_is_an_error_or_no_matter(thing: Thing, place: Place) -> None:
+    held = thing.make(place)
+    if thing is THINGS["stream"]:
+        held.save()  # twice, so that the state before is one of the same rows
+    right = thing.read(place)
+    n_seen = 0
+    for name, content in place.snapshot().items():
+        middle = len(content) // 2
+        flipped = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+        for damaged in (content[:middle], flipped, b"", None):
+            if damaged is None:
+                place.kept.remove(name)
+            else:
+                place.kept.write(name, damaged)
+            try:
+                assert WeightedPoints.equals(thing.read(place), right)
+            except errors.StoreError:
+                n_seen += 1
+        place.kept.write(name, content)
+    assert n_seen >= 8
+    assert WeightedPoints.equals(thing.read(place), right)
+
+
+def test_open__what_was_before_is_not_taken_for_what_is(growing: Thing, place: Place) -> None:
+    """Any one file of an earlier state: the state of then in part is an error, or no matter."""
+    held = growing.make(place)
+    before = place.snapshot()
+    growing.change(held, 2)
+    growing.change(growing.opened(place), 3)
+    right, now = growing.read(place), place.snapshot()
+    for name, content in before.items():
+        if now.get(name) == content:
+            continue
+        place.kept.write(name, content)
+        with suppress(errors.StoreError):
+            assert WeightedPoints.equals(growing.read(place), right)
+        if name in now:
+            place.kept.write(name, now[name])
+        else:
+            place.kept.remove(name)
+
+
+def test_open__a_small_object_that_says_that_it_is_large() -> None:
+    place = Place(store := place_in_memory(), Objects(store.store))
+    made(place.location, 2)
+    bomb = io.BytesIO()
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("zarr.json", bytes(10**7))
+    for name in [name for name in place.kept.names() if name != "zarr.json"]:
+        content = place.kept.read(name)
+        place.kept.write(name, bomb.getvalue())
+        with suppress(errors.StoreError):
+            CoresetTree.open(place.location).verify()
+        place.kept.write(name, content)
+    CoresetTree.open(place.location).verify()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links of POSIX systems")
+def test_changes__remove_nothing_through_a_link(growing: Thing, tmp_path: Path) -> None:
+    (tmp_path / "home" / "photos").mkdir(parents=True)
+    (tmp_path / "home" / "photos" / "cat.jpg").write_bytes(b"cat")
+    path = tmp_path / "s"
+    place = Place(path, Folder(path))
+    growing.make(place)
+    folders = [path, *(folder for folder in path.rglob("*") if folder.is_dir())]
+    for folder in folders:
+        if folder.is_dir():
+            (folder / "000000000000").symlink_to(tmp_path / "home")
+    for number in range(2, 5):
+        try:
+            growing.change(growing.opened(place), number)
+        except errors.StoreError:
+            continue
+    assert (tmp_path / "home" / "photos" / "cat.jpg").read_bytes() == b"cat"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links of POSIX systems")
+def test_thing__may_lie_behind_a_link_of_the_user(thing: Thing, tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "disk")
+    path = tmp_path / "link" / "s"
+    held = thing.make(Place(path, Folder(path)))
+    (tmp_path / "direct").symlink_to(tmp_path / "disk" / "s")
+    for number, way in enumerate((path, tmp_path / "direct")):
+        place = Place(way, Folder(way))
+        thing.change(thing.opened(place), number + 3)
+        thing.read(place)
+    assert held is not None
+    assert (tmp_path / "direct").is_symlink()
+
+
+def test_save__replaces_no_folder_that_holds_anything_else(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    stream = make_stream(size=20, random_state=0, store=path).partial_fit(day(0))
+    other = make_stream(size=20, random_state=1).partial_fit(day(1))
+    for folder in [path, *(each for each in path.iterdir() if each.is_dir())]:
+        (folder / "notes.txt").write_text("dear")
+        with pytest.raises(errors.StoreError, match=r"also holds 'notes\.txt', so it is never"):
+            other.save(path, overwrite=True)
+        assert (folder / "notes.txt").read_text() == "dear"
+        assert CoresetStream.load(path).n_rows == stream.n_rows
+        (folder / "notes.txt").unlink()
+    other.save(path, overwrite=True)
+    assert CoresetStream.load(path).coreset().equals(other.coreset())
+
+
+# --- servers of objects --------------------------------------------------------------------
+
+
+@pytest.fixture
+def served(tmp_path: Path, request: pytest.FixtureRequest) -> Place:
+    return make_place("server", tmp_path, request, "folder/days")
+
+
+@pytest.mark.parametrize("fault", ["503", "503 done", "cut", "cut done", "half"])
+def test_changes__while_requests_fail(
+    fault: str, growing: Thing, served: Place, objects: ObjectServer, tmp_path: Path
+) -> None:
+    growing.make(served)
+    peaceful = growing.make(Place(tmp_path / "t", Folder(tmp_path / "t")))
+    size = len(growing.opened(served))
+    with objects.faults(fault, rate=0.15, seed=3):
+        for number in range(2, 5):
+            for _ in range(20):  # where no answer came it is opened again
+                try:
+                    held = growing.opened(served)
+                    if len(held) == size:
+                        growing.change(held, number)
+                    break
+                except errors.StoreError:
+                    continue
+            growing.change(peaceful, number)
+            size = len(peaceful)
+    found = growing.read(served)
+    assert WeightedPoints.equals(found, peaceful.coreset())
+
+
+@pytest.mark.parametrize("status", ["409", "412"])
+@pytest.mark.parametrize("first", [0, 3])
+def test_create__a_conflict_is_not_a_store_without_conditions(
+    status: str, first: int, objects: ObjectServer, served: Place
+) -> None:
+    """One answer that says that there is a conflict, to one of the first requests that write."""
+    with objects.faults(status, methods="PUT", skip=first, limit=1):
+        tree = made(served.location, 0, **served.storage)
+    tree.append(day(0))
+
+
+def test_create__on_a_store_without_conditions(objects: ObjectServer, served: Place) -> None:
+    with (
+        objects.faults("ignored"),
+        pytest.raises(errors.StoreError, match="takes no notice of condit"),
+    ):
+        made(served.location, **served.storage)
+    assert not served.kept.names()
+
+
+def test_create__asks_for_few_folders(objects: ObjectServer, served: Place) -> None:
+    counted = []
+    for folder in ("", "/a/b", "/a/b/c/d/e/f/g"):
+        objects.counts()
+        made(f"{served.location}-{folder}/tree", **served.storage)
+        counted.append(sum(objects.counts().values()))
+    assert counted[1:] == [counted[0]] * 2
+
+
+def test_open__by_http_is_read_only(served: Place, files: FileServer) -> None:
+    tree = made(served.location, 3, **served.storage)
+    for name, content in served.snapshot().items():
+        file = files.folder / "days" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+    address = f"{files.url}/days"
+    opened = CoresetTree.open(address)
+    opened.verify()
+    assert WeightedPoints.equals(opened.coreset(), tree.coreset())
+    for write in (lambda: opened.append(day(3)), lambda: create_tree(address, size=9)):
+        with pytest.raises(errors.StoreError, match="which is only read"):
+            write()
+
+
+def test_places__that_are_none(tmp_path: Path) -> None:
+    from obstore.store import LocalStore as FolderStore
+
+    # Its files can be replaced on no condition.
+    with pytest.raises(errors.StoreError, match="could not be written"):
+        made(ObjectStore(FolderStore(str(tmp_path))))
+    assert not list(tmp_path.rglob("*.*"))
+    for store_of_zarr in (MemoryStore(), FsspecStore.from_url("memory://days")):
+        with pytest.raises(errors.InvalidTypeError, match="cannot write on a condition"):
+            made(store_of_zarr)
+    for url in ("memory://days", "ftp://host/days"):
+        with pytest.raises(errors.InvalidInputError, match="of no object store; pass a path"):
+            made(url)
+    with pytest.raises(errors.InvalidInputError, match="storage_options belong to"):
+        made(tmp_path / "t", storage_options={"key": "some"})
+    made(LocalStore(tmp_path / "local"), 1)
+    assert len(CoresetTree.open(tmp_path / "local")) == 1
+
+
+def test_errors__say_what_to_set(
+    objects: ObjectServer, served: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, options = served.location, served.options
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    with objects.faults("403"):
+        with pytest.raises(errors.StoreError, match="access was refused; pass") as refused:
+            made(url, storage_options=options)
+        bare = {name: value for name, value in options.items() if name not in {"key", "secret"}}
+        bare |= {"retry_config": {"max_retries": 0}, "metadata_endpoint": objects.endpoint}
+        with pytest.raises(errors.StoreError, match="no credentials were found; pass"):
+            made(url, storage_options=bare)
+    assert SECRET not in str(refused.value)
+    with pytest.raises(errors.StoreError, match="there is no such bucket; make it first"):
+        made("s3://no-such-bucket/days", storage_options=options)
+    with pytest.raises(errors.InvalidInputError, match="have a name that this kind of store does"):
+        made(url, storage_options={"word": SECRET})
+    with pytest.raises(errors.InvalidInputError, match="a user, a password or a query") as found:
+        made(f"s3://me:{SECRET}@bucket/days")
+    assert SECRET not in str(found.value)
+
+
+# --- views and processes -------------------------------------------------------------------
+
+
+def test_follow__whose_first_read_was_refused_may_be_told_better(
+    place: Place, tmp_path: Path
+) -> None:
+    np.save(tmp_path / "a.npy", np.array([[1.0, 2.0], [np.nan, 3.0]]))
+    source = f"{tmp_path}/*.npy"
+    with pytest.raises(errors.InvalidInputError, match="X contains NaN"):
+        follow(source, place.location, size=5, **place.storage)
+    assert not place.kept.names()
+    view = follow(source, place.location, size=6, on_invalid="drop", **place.storage)
+    assert view.coreset().points.tolist() == [[1.0, 2.0]]
+    np.save(tmp_path / "b.npy", day(1))
+    view.refresh()
+    for tree in (view, CoresetTree.open(place.location, **place.storage)):
+        tree.verify()
+        assert len(tree.as_of(1)) == 1
+        tree.as_of(1).verify()
+
+
+SCRIPT = """
+import json
+import numpy as np, obstore
+from tests.acceptance.face import CoresetStream, CoresetTree, create_tree, errors
+from tests.acceptance.face import stream as make_stream
+from tests.acceptance.tools.trees import day
+url, options, n = json.loads({told!r})
+more = {{"storage_options": options}} if options else {{}}
+# Compiled loops are loaded here, once, and not by every process that is killed.
+make_stream(size=10).partial_fit(day(0)).coreset()
+
+def opened(call, place):
+    try:
+        return call(place, **more)
+    except errors.StoreError as error:
+        assert "nothing is there" in str(error) or "no such" in str(error).lower(), error
+
+def work(path):
+    place = url or path
+    tree = opened(CoresetTree.open, place)
+    if tree is None:
+        tree = create_tree(place, size=10, random_state=1, **more)
+    for number in range(tree.version, n):
+        tree.append(day(number), name=f"day {{number}}")
+    if "day 0" in tree:
+        tree.delete("day 0")
+    stream = opened(CoresetStream.load, place + "-stream")
+    if stream is None:
+        stream = make_stream(size=10, random_state=1, store=place + "-stream", **more)
+    for number in range(stream.n_rows // 60, n):
+        stream.partial_fit(day(number))
+
+def report(path):
+    place = url or path
+    tree = opened(CoresetTree.open, place)
+    if tree is None:
+        return [0, 0]
+    tree.verify()
+    stream = opened(CoresetStream.load, place + "-stream")
+    return [tree.version, 0 if stream is None else stream.n_rows]
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "timed", "step"),
+    [
+        ("folder", False, 61),
+        ("server", False, 5),
+        pytest.param("folder", True, 1, marks=pytest.mark.nightly),
+        pytest.param("server", True, 1, marks=pytest.mark.nightly),
+    ],
+)
+def test_changes__killed_anywhere(
+    kind: str, timed: bool, step: int, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    n = 4
+    place = make_place(kind, tmp_path, request, "store")
+    url = "" if kind == "folder" else place.location
+    script = SCRIPT.format(told=json.dumps([url, dict(place.options), n]))
+    found = killing.run(script, tmp_path, seed=2, timed=timed, step=step)
+    reports = found["reports"]
+    assert found["kills"] >= (1 if timed else 2)  # how often, decides the machine
+    assert reports == sorted(reports)
+    assert reports[-1] == [n + 1, 60 * n]
+    tree = CoresetTree.open(place.location, **place.storage)
+    peaceful = made(tmp_path / "peaceful", n)
+    peaceful.delete("day 0")
+    assert WeightedPoints.equals(tree.coreset(), peaceful.coreset())
+    stream = make_stream(size=10, random_state=1)
+    for number in range(n):
+        stream.partial_fit(day(number))
+    there = CoresetStream.load(f"{place.location}-stream", **place.storage)
+    assert WeightedPoints.equals(there.rows(), stream.rows())

@@ -1,0 +1,243 @@
+"""`CoresetStream`: the sequence of rows decides, whatever brings them and whatever dies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import zarr
+from hypothesis import given, settings
+
+from tests.acceptance.face import (
+    CoresetStream,
+    CoresetTree,
+    create_tree,
+    errors,
+)
+from tests.acceptance.face import (
+    stream as make_stream,
+)
+from tests.acceptance.tools.strategies import chunks_of
+
+N = 1500
+
+
+def data(n: int = N, seed: int = 0) -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(seed)
+    X = (rng.normal(size=(n, 3)) * rng.lognormal(size=(n, 1))).astype(np.float32)
+    y = np.array(["no", "perhaps"])[rng.integers(0, 2, n)]
+    return X, y, rng.integers(0, 3, n) * rng.random(n)
+
+
+def made(**options: Any) -> CoresetStream:
+    given_options: dict[str, Any] = {"size": 20, "leaf_size": 90, "random_state": 3, **options}
+    return make_stream(**given_options)
+
+
+WHOLE = made().partial_fit(*data()).coreset()
+
+
+# --- the sequence of rows decides ----------------------------------------------------------
+
+
+@given(cuts=chunks_of(N, max_chunks=12, empty=False))
+@settings(max_examples=25)
+def test_partial_fit__the_cut_into_batches_changes_nothing(cuts: tuple[int, ...]) -> None:
+    X, y, w = data()
+    stream, start = made(), 0
+    for rows in cuts:
+        part = slice(start, start + rows)
+        stream.partial_fit(X[part], y[part], w[part])
+        start += rows
+        stream.coreset() if start % 3 == 0 and w[:start].any() else None  # changes nothing
+    assert stream.coreset().equals(WHOLE)
+    assert stream.n_rows == len(stream) == N
+
+
+def test_partial_fit__out_of_core_and_iterators(tmp_path: Path) -> None:
+    X, y, w = data()
+    stores = {}
+    for name, part in (("X", X), ("w", w)):
+        stores[name] = zarr.create_array(
+            tmp_path / name, shape=part.shape, chunks=(200, *part.shape[1:]), dtype=part.dtype
+        )
+        stores[name][:] = part
+    plain = made().partial_fit(X, None, w).coreset()
+    lazy = [da.from_array(part, chunks=(170, *part.shape[1:])) for part in (X, y, w)]
+    assert made().partial_fit(stores["X"], None, stores["w"]).coreset().equals(plain)
+    assert made().partial_fit(*lazy).coreset().equals(WHOLE)
+    batches = ((X[i : i + 70], y[i : i + 70], w[i : i + 70]) for i in range(0, N, 70))
+    assert made().partial_fit(batches).coreset().equals(WHOLE)
+    assert made().partial_fit(iter([X])).n_rows == N
+    with pytest.raises(errors.InvalidInputError, match="iterator of batches"):
+        made().partial_fit(iter([X]), y)
+
+
+def test_partial_fit__does_not_hold_or_change_what_it_was_given() -> None:
+    X, y, w = data(100)
+    stream = made().partial_fit(X, y, w)
+    X[:] = np.nan
+    w[:] = 0
+    assert np.isfinite(stream.coreset().points).all()
+    assert stream.total_weight > 0
+
+
+# --- what it promises ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bad", [0, 29, 30, 119, 120, 389, 399])
+def test_partial_fit__a_bad_row_in_any_leaf_of_an_array_refuses_all_of_it(bad: int) -> None:
+    X = data()[0]
+    stream, other = made().partial_fit(X[:60]), made().partial_fit(X[:60])
+    batch = X[60:460].copy()
+    batch[bad, 1] = np.nan
+    with pytest.raises(errors.InvalidInputError, match=rf"at row {bad}\b"):
+        stream.partial_fit(batch)
+    assert stream.n_rows == 60
+    assert stream.rows().equals(other.rows())
+    for kept in (stream, other):
+        kept.partial_fit(X[60:460]).partial_fit(X[460:])
+    assert stream.rows().equals(other.rows())
+    assert stream.rows().equals(made().partial_fit(X).rows())
+
+
+def test_coreset__few_rows_come_back_as_they_are() -> None:
+    X, y, w = data(15)
+    c = made().partial_fit(X, y, w).coreset()
+    assert (c.weights == w).all()
+    assert c.indices.tolist() == list(range(15))
+
+
+def named(n: int = 40, columns: str = "abc") -> pd.DataFrame:
+    return pd.DataFrame(np.random.default_rng(n).normal(size=(n, 3)), columns=list(columns))
+
+
+def test_columns__are_those_of_the_first_rows_that_have_any(tmp_path: Path) -> None:
+    stream = make_stream(size=20, random_state=0, store=tmp_path / "s")
+    tree = create_tree(tmp_path / "t", size=20, random_state=0)
+    for kept in (stream, tree):
+        kept.partial_fit(named().to_numpy())
+        with pytest.warns(
+            errors.CoresetWarning, match=r"columns \['a', 'b', 'c'\], and .* had no names"
+        ):
+            kept.partial_fit(named())
+        kept.partial_fit(named()).partial_fit(named().to_numpy())  # without further words
+    for kept in (
+        stream,
+        tree,
+        CoresetStream.load(tmp_path / "s"),
+        CoresetTree.open(tmp_path / "t"),
+    ):
+        for other in (named(columns="bac"), named(columns="abd")):
+            with pytest.raises(errors.InvalidInputError, match="select these, in this order"):
+                kept.partial_fit(other)
+        assert kept.coreset().provenance["columns"] == ("a", "b", "c")
+
+
+# --- bad input: nothing is lost, nothing counted ------------------------------------------
+
+
+def _bad(**changes: Any) -> tuple[Any, Any, Any]:
+    X, y, w = data(200, 1)
+    return changes.get("X", X), changes.get("y", y), changes.get("w", w)
+
+
+NAN = data(200, 1)[0]
+NAN[150, 1] = np.nan
+
+
+@pytest.mark.parametrize(
+    ("batch", "match"),
+    [
+        (_bad(X=np.ones((200, 4), dtype="f4")), "X has 4 features, and the rows before it have 3"),
+        (_bad(X=np.ones((200, 3))), "X is float64, and the rows before it are float32"),
+        (_bad(X=sp.csr_array(np.ones((200, 3), dtype="f4"))), "X is sparse"),
+        (_bad(X=NAN), "X contains NaN in column 1 at row 150"),
+        (_bad(y=None), "y is missing, and the rows before have labels"),
+        (_bad(y=np.arange(200)), "y holds integers, and the labels before are text"),
+        (_bad(w=np.full(200, -1.0)), "sample_weight is -1.0 at row 0"),
+        (_bad(y=np.zeros(3)), "y has"),
+    ],
+)
+def test_partial_fit__a_bad_batch_changes_nothing(batch: Any, match: str, tmp_path: Path) -> None:
+    X, y, w = data()
+    for options in ({}, {"store": tmp_path / "s"}):
+        stream = made(**options).partial_fit(X[:1000], y[:1000], w[:1000])
+        with pytest.raises(errors.InvalidInputError, match=match):
+            stream.partial_fit(*batch)
+        assert stream.n_rows == 1000
+        assert stream.partial_fit(X[1000:], y[1000:], w[1000:]).coreset().equals(WHOLE)
+
+
+def test_partial_fit__out_of_core_says_what_was_taken() -> None:
+    X = data()[0].astype(float)
+    X[1100, 0] = np.inf
+    stream = made()
+    with pytest.raises(errors.InvalidInputError, match="at row 1100"):
+        stream.partial_fit(da.from_array(X, chunks=(500, 3)))
+    assert stream.n_rows == 1000
+    X[1100, 0] = 0.0
+    assert stream.partial_fit(X[1000:]).coreset().equals(made().partial_fit(X).coreset())
+
+
+# --- saving --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rows", [0, 37, 90, 1234])
+def test_save__goes_on_with_the_same_bytes(tmp_path: Path, rows: int) -> None:
+    X, y, w = data()
+    stream = made()
+    if rows:
+        stream.partial_fit(X[:rows], y[:rows], w[:rows])
+    stream.save(tmp_path / "s")
+    loaded = CoresetStream.load(tmp_path / "s")
+    assert loaded.n_rows == rows
+    assert loaded.partial_fit(X[rows:], y[rows:], w[rows:]).coreset().equals(WHOLE)
+    loaded.save(tmp_path / "s")  # where it came from
+    assert CoresetStream.load(tmp_path / "s").coreset().equals(WHOLE)
+    loaded.save()
+    with pytest.raises(errors.StoreError, match="another writer has changed it"):
+        stream.save()
+    loaded.save(tmp_path / "copy")
+    assert CoresetStream.load(tmp_path / "copy").coreset().equals(WHOLE)
+
+
+def test_save__refuses_what_is_there(tmp_path: Path) -> None:
+    stream = made().partial_fit(data()[0])
+    with pytest.raises(errors.InvalidInputError, match="never saved"):
+        stream.save()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "file").touch()
+    stream.save(tmp_path / "s")
+    with pytest.raises(errors.StoreError, match="load goes on with a stream"):
+        made(store=tmp_path / "s")
+    with pytest.raises(errors.StoreError):
+        made().save(tmp_path / "mine", overwrite=True)
+    assert (tmp_path / "mine" / "file").exists()
+    made().save(tmp_path / "s", overwrite=True)
+    assert CoresetStream.load(tmp_path / "s").n_rows == 0
+
+
+def test_store__keeps_every_batch_or_every_few(tmp_path: Path) -> None:
+    X, y, w = data()
+    stream = made(store=tmp_path / "s", save_every=3)
+    for start in range(0, 700, 100):
+        part = slice(start, start + 100)
+        stream.partial_fit(X[part], y[part], w[part])
+        assert CoresetStream.load(tmp_path / "s").n_rows == (start // 100 + 1) // 3 * 300
+    again = CoresetStream.load(tmp_path / "s")
+    for start in range(again.n_rows, N, 100):
+        part = slice(start, start + 100)
+        again.partial_fit(X[part], y[part], w[part])
+    assert again.coreset().equals(WHOLE)
+    assert len(list((tmp_path / "s" / "states").glob("0*"))) == 2
+    # The one that was left behind must not overwrite what went on.
+    stream.partial_fit(X[:10], y[:10], w[:10])  # not saved yet
+    with pytest.raises(errors.StoreError, match="another writer"):
+        stream.partial_fit(X[:10], y[:10], w[:10])
+    assert stream.n_rows == 710

@@ -1,0 +1,152 @@
+"""`CoresetTree`: few nodes a change, old or new whatever is killed, one of two writers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.acceptance.face import (
+    CoresetTree,
+    WeightedPoints,
+    create_tree,
+    errors,
+)
+from tests.acceptance.tools.trees import day, made
+
+# --- changes -------------------------------------------------------------------------------
+
+
+def test_delete__leads_back_to_the_tree_without_the_leaf(tmp_path: Path) -> None:
+    tree = made(tmp_path / "t", 11)
+    before = tree.coreset()
+    tree.append(day(77, 500), name="bad")
+    assert not WeightedPoints.equals(before, tree.coreset())
+    tree.delete("bad")
+    assert WeightedPoints.equals(before, tree.coreset())
+    assert tree.leaves == made(tmp_path / "u", 11).leaves
+
+
+# --- questions -----------------------------------------------------------------------------
+
+
+def test_append__out_of_core_labels_and_dropped_rows(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(3000, 2))
+    X[5] = np.nan
+    y = np.where(X[:, 0] > 0, "up", "down")
+    tree = made(tmp_path / "t", on_invalid="drop")
+    lazy = [da.from_array(part, chunks=(400, *part.shape[1:])) for part in (X, y)]
+    assert tree.append(*lazy).n_dropped == 1
+    tree.append(X[100:200], y[100:200])
+    c = tree.coreset()
+    assert c.provenance["n"] == 3099
+    every = np.concatenate([X, X[100:200]])
+    assert (c.points == every[c.indices]).all()
+    assert c.labels is not None
+    assert set(c.labels) == {"up", "down"}
+    frame = pd.DataFrame(X[:50], columns=["a", "b"]).fillna(0.0)
+    named = made(tmp_path / "named")
+    named.append(frame)
+    assert named.coreset(normalize=True).provenance["columns"] == ("a", "b")
+
+
+# --- bad input -----------------------------------------------------------------------------
+
+
+def test_changes__bad_input_changes_nothing(tmp_path: Path) -> None:
+    tree = made(tmp_path / "t", 3)
+    before = tree.coreset()
+    bad = np.full((9, 2), np.nan)
+    wrong: Any = 7
+    for call, error, match in (
+        (
+            lambda: tree.append(day(1), name="day 1"),
+            errors.InvalidInputError,
+            "a leaf 'day 1' already",
+        ),
+        (lambda: tree.append(day(1), name=""), errors.InvalidInputError, "name is empty"),
+        (lambda: tree.append(day(1), name=wrong), errors.InvalidTypeError, "name is an int"),
+        (lambda: tree.append(day(1), time=[1]), errors.InvalidTypeError, "time is a list"),
+        (
+            lambda: tree.append(day(1), time=np.datetime64("NaT")),
+            errors.InvalidInputError,
+            "time is NaT",
+        ),
+        (lambda: tree.append(day(1), time=float("nan")), errors.InvalidInputError, "time is nan"),
+        (
+            lambda: tree.append(day(1), time="monday"),
+            errors.InvalidInputError,
+            "'monday', which is no date",
+        ),
+        (
+            lambda: tree.append(day(1), time=np.inf),
+            errors.InvalidInputError,
+            "'inf', which is no date",
+        ),
+        (
+            lambda: tree.replace("day 1", day(1), time="now"),
+            errors.InvalidInputError,
+            "'now', which is no",
+        ),
+        (lambda: tree.append(np.ones((9, 3))), errors.InvalidInputError, "X has 3 features"),
+        (lambda: tree.append(day(1), np.ones(60)), errors.InvalidInputError, "y is given"),
+        (lambda: tree.append(bad), errors.InvalidInputError, "X contains NaN"),
+        (lambda: tree.append(np.empty((0, 3))), errors.InvalidInputError, "X has 3 features"),
+        (
+            lambda: tree.replace("day 9", day(1)),
+            errors.InvalidInputError,
+            "there is no leaf 'day 9'",
+        ),
+        (lambda: tree.delete("day 9"), errors.InvalidInputError, "there is no leaf 'day 9'"),
+        (lambda: tree.delete([]), errors.InvalidInputError, "leaves is empty"),
+        (lambda: tree.coreset(["day 1", "day 1"]), errors.InvalidInputError, "names 'day 1' twice"),
+        (
+            lambda: tree.coreset([wrong]),
+            errors.InvalidTypeError,
+            "leaves holds 7; pass names, .* as one number or a slice",
+        ),
+        (lambda: tree.coreset(slice("day 2", "day 1")), errors.InvalidInputError, "back to"),
+        (
+            lambda: tree.coreset(slice("day 0", None, 2)),
+            errors.InvalidInputError,
+            "slice with step",
+        ),
+        (
+            lambda: tree.locate(np.array([180])),
+            errors.InvalidInputError,
+            "the leaves have 180 rows",
+        ),
+        (lambda: made(tmp_path / "t"), errors.StoreError, "exists; CoresetTree.open"),
+        (lambda: made(tmp_path / "u", size=0), errors.InvalidInputError, "size must be at least 1"),
+    ):
+        with pytest.raises(error, match=match):
+            call()
+    assert tree.version == 3
+    assert WeightedPoints.equals(before, CoresetTree.open(tmp_path / "t").coreset())
+
+
+def test_tree__without_leaves(tmp_path: Path) -> None:
+    tree = made(tmp_path / "t")
+    for opened in (tree, CoresetTree.open(tmp_path / "t")):
+        assert len(opened) == opened.depth == opened.version == 0
+        with pytest.raises(errors.InvalidInputError, match="has no leaves"):
+            opened.coreset()
+    tree.append(day(0))
+    tree.delete("leaf-0")
+    again = CoresetTree.open(tmp_path / "t")
+    assert (len(again), again.version) == (0, 2)
+    assert again.append(day(0)).name == "leaf-1"
+
+
+# --- the disk ------------------------------------------------------------------------------
+
+
+def test_repr__counts_the_leaves(tmp_path: Path) -> None:
+    tree = create_tree(tmp_path / "t", size=20, random_state=0)
+    for count in ("0 leaves", "1 leaf", "2 leaves"):
+        assert f"{count}, size 20" in repr(tree)
+        tree.append(day(0))
