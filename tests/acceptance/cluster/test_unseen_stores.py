@@ -11,9 +11,19 @@ import numpy as np
 import pytest
 import zarr
 
-import daskcoreset
-from daskcoreset.core.errors import StoreError
-from tests.tools.cluster_harness import RealCluster, real_cluster
+from tests.acceptance.face import (
+    CoresetStream,
+    CoresetTree,
+    build,
+    create_tree,
+    errors,
+    estimators,
+    open_rows,
+)
+from tests.acceptance.face import (
+    stream as make_stream,
+)
+from tests.acceptance.tools.cluster_harness import RealCluster, real_cluster
 
 pytestmark = [pytest.mark.distributed, pytest.mark.slow]
 
@@ -44,23 +54,23 @@ def test_build__relative_path_and_a_worker_in_another_folder(
 ) -> None:
     write(tmp_path / "X.zarr")
     monkeypatch.chdir(tmp_path)
-    expected = daskcoreset.build("X.zarr", size=100, random_state=0)
+    expected = build("X.zarr", size=100, random_state=0)
     with cluster.lent() as client:
         folder = cluster.joined(client).folder
         for source in sources("X.zarr"):
-            found = daskcoreset.build(source, size=100, chunks=100, random_state=0)
+            found = build(source, size=100, chunks=100, random_state=0)
             assert found.points.min() > 0.5
             assert len(found) == 100
-        whole = daskcoreset.build("X.zarr", size=100, random_state=0)
+        whole = build("X.zarr", size=100, random_state=0)
         np.testing.assert_array_equal(whole.points, expected.points)
-        model = daskcoreset.estimators.CoresetKMeans(2, size=100, random_state=0).fit("X.zarr")
+        model = estimators.CoresetKMeans(2, size=100, random_state=0).fit("X.zarr")
         assert model.cluster_centers_.min() > 0.5
         assert not (folder / "X.zarr").exists()
 
 
-def build_until_all_have_read(path: Path, options: dict[str, Any]) -> None:
+def build_until_all_have_read(rows: Any, options: dict[str, Any]) -> None:
     for _ in range(20):  # a worker may come too late for the blocks of one build
-        daskcoreset.build(path, **options)
+        build(rows, **options)
 
 
 @pytest.fixture
@@ -84,43 +94,43 @@ def test_build__one_worker_without_the_mount(
     with cluster.lent() as client:
         shutil.copytree("X.zarr", cluster.joined(client).folder / "X.zarr")
         options: dict[str, Any] = {"size": 100, "chunks": 100, "random_state": 0}
-        options["missing_chunks"] = missing_chunks
-        with_mount = daskcoreset.build(here / "X.zarr", **options)
+        rows = open_rows(here / "X.zarr", missing_chunks=missing_chunks)
+        with_mount = build(rows, **options)
         assert with_mount.points.min() > 0.5
         lacking = cluster.joined(client).folder
-        with pytest.raises(StoreError, match=f"cannot be read on host .*{lacking.name}"):
-            build_until_all_have_read(here / "X.zarr", options)
+        with pytest.raises(errors.StoreError, match=f"cannot be read on host .*{lacking.name}"):
+            build_until_all_have_read(rows, options)
         assert not (lacking / "X.zarr").exists()
 
 
 def test_tree__worker_without_the_mount_or_some_chunks(
     cluster: RealCluster, here: Path, tmp_path: Path
 ) -> None:
-    tree = daskcoreset.CoresetTree.create(tmp_path / "tree", size=50)
+    tree = create_tree(tmp_path / "tree", size=50)
     tree.append(X, name="first")
     path, opened, lazy = sources(str(here / "X.zarr"))
     with cluster.lent() as client:
         copy = cluster.joined(client).folder / "X.zarr"
         for source in (path, opened, lazy):
-            with pytest.raises(StoreError, match="cannot be read on host"):
+            with pytest.raises(errors.StoreError, match="cannot be read on host"):
                 tree.append(source)
-        with pytest.raises(StoreError, match="cannot be read on host"):
+        with pytest.raises(errors.StoreError, match="cannot be read on host"):
             tree.replace("first", path)
         shutil.copytree("X.zarr", copy)
         shutil.rmtree(copy / "c" / "7")
         for source in (path, lazy):
-            with pytest.raises(StoreError, match=r"c/7/0.*missing_chunks"):
+            with pytest.raises(errors.StoreError, match=r"c/7/0.*missing_chunks"):
                 tree.append(source)
     tree.verify()
     assert [leaf.rows for leaf in tree.leaves] == [len(X)]
-    assert daskcoreset.CoresetTree.open(tmp_path / "tree").version == tree.version
+    assert CoresetTree.open(tmp_path / "tree").version == tree.version
 
 
 def test_stream__reads_a_path_itself_and_arrays_on_workers(
     cluster: RealCluster, here: Path, tmp_path: Path
 ) -> None:
-    def fed(source: Any) -> daskcoreset.CoresetStream:
-        stream = daskcoreset.CoresetStream(size=50, leaf_size=400, random_state=0)
+    def fed(source: Any) -> CoresetStream:
+        stream = make_stream(size=50, leaf_size=400, random_state=0)
         return stream.partial_fit(source)
 
     path, opened, lazy = sources(str(here / "X.zarr"))
@@ -129,10 +139,8 @@ def test_stream__reads_a_path_itself_and_arrays_on_workers(
         cluster.joined(client)
         for source in (path, opened):
             np.testing.assert_array_equal(fed(source).coreset().points, expected.points)
-        stream = daskcoreset.CoresetStream(
-            size=50, leaf_size=400, random_state=0, store=tmp_path / "stream"
-        )
-        with pytest.raises(StoreError, match="cannot be read on host"):
+        stream = make_stream(size=50, leaf_size=400, random_state=0, store=tmp_path / "stream")
+        with pytest.raises(errors.StoreError, match="cannot be read on host"):
             stream.partial_fit(lazy)
         assert stream.n_rows == 0
         stream.partial_fit(X)
