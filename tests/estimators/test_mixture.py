@@ -32,6 +32,7 @@ from daskcoreset.sensitivities import Lightweight, MixtureCoreset
 from daskcoreset.solvers.mixture.em import fit_mixture
 from daskcoreset.solvers.mixture.model import Mixture, score_samples
 from daskcoreset.testing import CountingScheduler
+from tests.pairs import few
 
 TYPES = ("full", "tied", "diag", "spherical")
 
@@ -295,8 +296,7 @@ def test_lower_bound__same_bits_and_no_read_for_it() -> None:
     assert model.coreset_.equals(built)
 
 
-@pytest.mark.nightly_beyond(1)
-@pytest.mark.parametrize("given", ["coreset", "multinomial"])
+@few("given", ["coreset", "multinomial"], always=1)
 def test_lower_bound__by_cross_fitting_where_no_candidates_are_at_hand(given: str) -> None:
     rows = uneven(20_000)
     options: dict[str, Any] = {"size": 300, "reg_covar": 1e-3}

@@ -58,6 +58,7 @@ from daskcoreset.sensitivities import (
 )
 from daskcoreset.solvers.divergences import KullbackLeibler
 from daskcoreset.testing import CountingScheduler
+from tests.pairs import few
 from tests.tools.heavy_tails import X
 
 CORESET = daskcoreset.build(X, size=200, method="kmeans", n_clusters=6, random_state=1)
@@ -433,9 +434,8 @@ class WithoutBounds(QuantizationError):  # noqa: N818 - a quantization error is 
         return Objective.brackets(self, *args)
 
 
-@pytest.mark.nightly_beyond(1)
 @pytest.mark.statistical
-@pytest.mark.parametrize("method", ["kmeans", "uniform"])
+@few("method", ["kmeans", "uniform"], always=1)
 def test_interval__covers_the_true_cost_as_often_as_it_says(method: str) -> None:
     """200 audits of one coreset, also of one that misses what is far, and four solutions.
 

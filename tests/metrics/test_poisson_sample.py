@@ -11,6 +11,7 @@ import daskcoreset
 from daskcoreset.metrics.costs import kmeans_cost
 from daskcoreset.metrics.poisson_sample import upper_bound
 from daskcoreset.testing import assert_mean
+from tests.pairs import few
 from tests.tools.heavy_tails import X
 
 CORESET = daskcoreset.build(X, size=200, method="kmeans", n_clusters=6, random_state=1)
@@ -69,9 +70,8 @@ def test_interval__is_the_bound_by_the_book() -> None:
     assert upper_bound(np.array([5.0]), limit, 1.0, level) == np.inf  # a bound that is none
 
 
-@pytest.mark.nightly_beyond(1)
 @pytest.mark.statistical
-@pytest.mark.parametrize("chunks", ["auto", 250])
+@few("chunks", ["auto", 250], always=1)
 def test_sample__inclusion_probabilities_are_right(chunks: Any) -> None:
     """Weights of one over them add up to the rows, and costs to the cost: rate 1e-6 a case."""
     totals = np.zeros((200, 2))

@@ -30,6 +30,7 @@ from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.execution import engine, waves
 from daskcoreset.execution.engine import load_parts
 from daskcoreset.testing import CountingArray, CountingScheduler
+from tests.pairs import few
 
 ROWS, CHUNK, D = 6000, 500, 4
 
@@ -55,8 +56,7 @@ def own(X: Any, y: Any, name: str, **options: Any) -> Any:
     return daskcoreset.build(X, y, method=METHODS[name], random_state=7, **options)
 
 
-@pytest.mark.nightly_beyond(3)
-@pytest.mark.parametrize("mode", ["memory", "chunks", "threads", "lazy", "two reads", "waves"])
+@few("mode", ["memory", "chunks", "threads", "lazy", "two reads", "waves"], always=3)
 def test_build__gives_each_member_the_bits_of_its_own_build(
     mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
