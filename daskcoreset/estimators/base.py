@@ -76,7 +76,7 @@ from daskcoreset.inputs.cubes import Cube, dataset_of, is_xarray
 from daskcoreset.inputs.dataframes import check_exact, frame_source, without_index
 from daskcoreset.inputs.known_columns import known_blocks
 from daskcoreset.inputs.options import ReadKeywords, ReadOptions, is_path, takes_reading
-from daskcoreset.inputs.parquet import check_exact_table
+from daskcoreset.inputs.parquet import check_exact_table, with_vectors
 from daskcoreset.objectives import Objective, QuantizationError
 from daskcoreset.sensitivities import Sensitivity, resolve_method, takes_parts
 
@@ -704,7 +704,7 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
         """Check data in memory as scikit-learn does; None for everything else."""
         if not is_in_memory(X, y, sample_weight):
             return None
-        X = without_index(X)
+        X = with_vectors(without_index(X))
         if not checks.get("reset", True):
             if self._given is None:
                 self._check_names(frame_names(X), selection_of(X))
@@ -923,7 +923,7 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
             nothing = np.empty((0,) if columns is None else (0, columns), dtype)
         work = partial(_apply_to_block, function, nothing)
         if predicts and is_frame(X):
-            return lazy_series(X, blocks, work, dtype, called[0])
+            return lazy_series(with_vectors(X), blocks, work, dtype, called[0])
         result = map_rows(blocks, work, dtype=dtype, columns=columns)
         if blocks.cube is not None:
             called = called if classes is None else (called[0], "class")

@@ -29,6 +29,7 @@ from daskcoreset.inputs.parquet import (
     check_outside,
     open_parquet,
     parquet_files,
+    with_vectors,
 )
 from daskcoreset.inputs.places import (
     Place,
@@ -159,15 +160,17 @@ def _members_of(
         return X.members(keys)
     # The class is asked, for a Delayed object claims to have every attribute.
     if hasattr(type(X), "columns") and hasattr(type(X), "iloc"):
+        X = with_vectors(X)
         _check_keys(keys, list(X.columns), "the data frame X has the columns")
         if hasattr(X, "__dask_graph__"):
             features = tuple(str(column) for column in X.columns if column not in keys.values())
             return NamedArrays(arrays_of_dask(X, keys, _of_partitions(X, beside)), features)
         return NamedArrays(split_columns(X, keys))
     if isinstance(X, Table):
-        _check_keys(keys, X.names, f"{X.path!r} has the columns")
-        check_columns(chosen or (), X.names)
-        features = tuple(name for name in chosen or X.features if name not in keys.values())
+        _check_keys(keys, X.known, f"{X.path!r} has the columns")
+        check_columns(chosen or (), X.known)
+        names = X.expanded(chosen) if chosen else X.features
+        features = tuple(name for name in names if name not in keys.values())
         columns = {name: X.column(key) for name, key in keys.items()}
         return NamedArrays({"X": X.table(features), **columns})
     if chosen is not None:

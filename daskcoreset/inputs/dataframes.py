@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskcoreset.core.blocks import EXACT, find_inexact_value, inexact_error
-from daskcoreset.core.errors import InvalidTypeError
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.expressions import array_of
 from daskcoreset.inputs.sources import Loader, Source
@@ -68,6 +68,117 @@ def without_index(X: Any) -> Any:
     if type(X).__module__.partition(".")[0] == "polars" and hasattr(type(X), "columns"):
         return X.drop([name for name in X.columns if _INDEX.fullmatch(name)])
     return X
+
+
+def element_names(name: Any, width: int) -> list[str]:
+    """Return the names of the features that a column of vectors is.
+
+    Examples
+    --------
+    >>> element_names("emb", 2)
+    ['emb[0]', 'emb[1]']
+    """
+    return [f"{name}[{i}]" for i in range(width)]
+
+
+def unequal_lists(name: Any, found: int, width: int, row: int | None) -> InvalidInputError:
+    """Return the error of a list of another length than those before it."""
+    where = "" if row is None else f" at row {row}"
+    return InvalidInputError(
+        f"column {name!r} has a list of {found} values{where}, and its first one has {width}; "
+        f"make all lists equally long, or choose other columns by columns=[...]."
+    )
+
+
+def with_vectors(frame: Any) -> Any:
+    """Return a frame of pandas or Dask whose columns of vectors are a column for each element.
+
+    Vectors are lists or arrays of numbers, equally many in each row. A row without one has NaN.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame or dask.dataframe.DataFrame
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> with_vectors(pd.DataFrame({"id": [7, 8], "emb": [[0.5, 1.0], [2.0, 3.0]]}))
+       id  emb[0]  emb[1]
+    0   7     0.5     1.0
+    1   8     2.0     3.0
+    """
+    listed = [j for j, kind in enumerate(frame.dtypes) if kind == OBJECT or _is_list(kind)]
+    if not listed:
+        return frame
+    if not hasattr(frame, "__dask_graph__"):
+        firsts = {j: _first_vector(frame.iloc[:, j]) for j in listed}
+        return _expanded(frame, {j: one for j, one in firsts.items() if one is not None}, 0)
+    from dask.dataframe.dispatch import make_meta
+
+    firsts = {j: _first_of_dask(frame, frame.columns[j]) for j in listed}
+    known = {j: one for j, one in firsts.items() if one is not None}
+    if not known:
+        return frame
+    return frame.map_partitions(_expanded, known, meta=_expanded(make_meta(frame), known))
+
+
+def _is_list(kind: Any) -> bool:
+    arrow = getattr(kind, "pyarrow_dtype", None)
+    return arrow is not None and "list" in str(arrow)
+
+
+def _first_vector(column: Any) -> AnyArray | None:
+    """Return the first vector of a column; None if its values are no vectors."""
+    present = column.dropna()
+    if not len(present) or not isinstance(present.iloc[0], (list, tuple, np.ndarray)):
+        return None
+    vector = np.asarray(present.iloc[0])
+    if vector.dtype == OBJECT:  # of None among the numbers
+        with suppress(TypeError, ValueError):
+            vector = vector.astype(np.float64)
+    return vector[:0].copy() if vector.ndim != 1 or vector.dtype.kind not in _REAL else vector
+
+
+def _first_of_dask(frame: Any, name: Any) -> AnyArray | None:
+    for partition in frame[[name]].partitions:
+        column = partition.compute()[name]
+        if column.notna().any():
+            return _first_vector(column)
+    return None
+
+
+def _expanded(frame: Any, firsts: Mapping[int, AnyArray], first_row: int | None = None) -> Any:
+    """Return a frame with a column for each element of the columns of these positions."""
+    import pandas as pd
+
+    pieces = []
+    for j in range(frame.shape[1]):
+        column, first = frame.iloc[:, j], firsts.get(j)
+        if first is None or not len(first):
+            pieces.append(column)
+            continue
+        matrix = _matrix(column, first, first_row)
+        names = element_names(column.name, len(first))
+        pieces.append(pd.DataFrame(matrix, index=frame.index, columns=names))
+    return pd.concat(pieces, axis=1)
+
+
+def _matrix(column: Any, first: AnyArray, first_row: int | None) -> AnyArray:
+    """Return a column of vectors as a matrix."""
+    width, present = len(first), column.notna().to_numpy()
+    vectors = column.to_numpy(dtype=object)[present]
+    lengths = np.fromiter(map(len, vectors), np.int64, len(vectors))
+    if len(bad := np.flatnonzero(lengths != width)):
+        row = None if first_row is None else first_row + int(np.flatnonzero(present)[bad[0]])
+        raise unequal_lists(column.name, int(lengths[bad[0]]), width, row)
+    values = np.array([*vectors]) if len(vectors) else np.empty((0, width), first.dtype)
+    if values.dtype == OBJECT or not present.all():
+        values = values.astype(np.result_type(first.dtype, np.float32))
+    if present.all():
+        return values.reshape(len(column), width)
+    matrix = np.full((len(column), width), np.nan, values.dtype)
+    matrix[present] = values
+    return matrix
 
 
 def frame_source(frame: Any) -> Source:

@@ -168,6 +168,12 @@ def select_columns(frame: Any, columns: Sequence[str] | None, beside: Sequence[A
     if columns is None:
         return frame
     names = list(getattr(frame, "column_names", frame.columns))
+    if any("[" in str(name) and name not in names for name in columns):
+        # The module imports this one.
+        from daskcoreset.inputs.parquet import with_vectors
+
+        frame = with_vectors(frame)
+        names = list(getattr(frame, "column_names", frame.columns))
     keys = [key for key in _names(beside) if key in names]
     check_columns(columns, names)
     wanted = [name for name in columns if name not in keys] + keys

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -25,12 +26,16 @@ from daskcoreset.core.errors import (
 )
 from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.typing import AnyArray
+from daskcoreset.inputs import dataframes
 from daskcoreset.inputs.dataframes import (
     OBJECT,
     check_numeric,
     common_dtype,
+    element_names,
     in_one_table,
     index_names,
+    is_arrow_table,
+    unequal_lists,
 )
 from daskcoreset.inputs.places import Place, clear_errors, is_glob, read_clearly, shortened
 from daskcoreset.inputs.seen import here
@@ -60,6 +65,8 @@ class ArrowTable(Table):
         Columns that are an index of pandas or Dask.
     types : dict of str to list
         Arrow types that a column has in its pieces.
+    elements : dict of str to tuple
+        The column and the position of each feature that is an element of vectors.
     nulls : set of str
         Columns that may hold nulls.
     differing : dict of str to str
@@ -75,9 +82,45 @@ class ArrowTable(Table):
         self.names: list[str] = []
         self.index: set[str] = set()
         self.types: dict[str, list[Any]] = {}
+        self.elements: dict[str, tuple[str, int | None]] = {}
         self.nulls: set[str] = set()
         self.differing: dict[str, str] = {}
         self.pieces: list[Piece] = []
+
+    @property
+    def features(self) -> list[str]:
+        """Names of the features, of which a column of vectors has one for each element."""
+        return self.expanded(super().features)
+
+    @property
+    def known(self) -> list[str]:
+        """Names of columns, and of the elements of vectors."""
+        return [*self.names, *self.elements]
+
+    def expanded(self, columns: Sequence[str]) -> list[str]:
+        """Return names with those of elements for each column of vectors."""
+        of_column: dict[str, list[str]] = {}
+        for element, (name, _) in self.elements.items():
+            of_column.setdefault(name, []).append(element)
+        return [one for name in columns for one in of_column.get(name, [name])]
+
+    def add_vectors(self, first_length: Callable[[str], int]) -> None:
+        """Find the columns of vectors; of lists whose type tells no length the first one does."""
+        for name in self.names:
+            of_list = [_vector_of(kind) for kind in self.types[name] if not _is_null(kind)]
+            if not of_list or None in of_list:
+                continue
+            values = [one[0] for one in of_list if one is not None]
+            if not all(map(_is_number, values)):
+                continue
+            size = next((one[1] for one in of_list if one is not None), None)
+            for i, element in enumerate(
+                element_names(name, first_length(name) if size is None else size)
+            ):
+                self.elements[element] = name, i
+                self.types[element] = values
+                if name in self.differing:
+                    self.differing[element] = self.differing[name]
 
     def table(self, columns: Sequence[str]) -> Source:
         """Return some columns as the matrix X."""
@@ -92,6 +135,11 @@ class ArrowTable(Table):
     def column(self, name: str) -> Source:
         """Return one column as a vector of labels or weights."""
         self._check_types([name])
+        if len(self.expanded([name])) > 1:
+            raise InvalidInputError(
+                f"column {name!r} holds vectors, and labels and weights are one value for each "
+                f"row; name another column, or one element, such as {name + '[0]'!r}."
+            )
         dtype = _plain_dtype([_of_values(kind) for kind in self.types[name]])
         if name in self.nulls and dtype.kind in "biu":
             dtype = np.result_type(dtype, np.float32)
@@ -110,18 +158,21 @@ class ArrowTable(Table):
     ) -> Source:
         starts = np.cumsum([0, *(piece.rows for piece in self.pieces)])
         n_rows = int(starts[-1])
+        places = tuple(self.elements.get(name, (name, None)) for name in columns)
+        stored = tuple(dict.fromkeys(name for name, _ in places))
+        widths = Counter(name for name, _ in self.elements.values())
 
         def loader(start: int, stop: int) -> Loader:
             # Every task reads the pieces that its rows are in.
             first = int(np.searchsorted(starts, start, side="right")) - 1
             last = int(np.searchsorted(starts, stop, side="left"))
             reads = tuple(
-                piece.cut(columns, max(0, start - begin), min(piece.rows, stop - begin))
+                piece.cut(stored, max(0, start - begin), min(piece.rows, stop - begin))
                 for piece, begin in zip(
                     self.pieces[first:last], starts[first:last].tolist(), strict=True
                 )
             )
-            return partial(_rows_of, reads, columns, dtype, start, flat=flat)
+            return partial(_rows_of, reads, places, widths, dtype, start, flat=flat)
 
         in_memory = all(isinstance(piece, _InMemory) for piece in self.pieces)
         return Source(
@@ -166,24 +217,103 @@ class Piece(ABC):
 
 def _rows_of(
     reads: Sequence[Callable[[], Any]],
-    columns: tuple[str, ...],
+    places: Sequence[tuple[str, int | None]],
+    widths: Mapping[str, int],
     dtype: np.dtype[Any],
     start: int,
     *,
     flat: bool,
 ) -> AnyArray:
     """Read the pieces of a block, whose first row has the number `start`, one at a time."""
+    of_column: dict[str, list[int]] = {}  # where the values of a column go
+    for j, (name, _) in enumerate(places):
+        of_column.setdefault(name, []).append(j)
     parts: list[AnyArray] = []
     for read in reads:
         table = read()
-        part = np.empty((table.num_rows, len(columns)), dtype)
-        for j, name in enumerate(columns):
+        part = np.empty((table.num_rows, len(places)), dtype)
+        first_row = start + sum(map(len, parts))
+        for name, at in of_column.items():
+            if name in widths:
+                matrix = _vectors(name, table[name], widths[name], dtype, first_row)
+                part[:, at] = matrix[:, [places[j][1] or 0 for j in at]]
+                continue
             if dtype.kind == "f":
-                _check_exact(name, table[name], start + sum(map(len, parts)))
-            part[:, j] = _column_to_numpy(table[name], dtype)
+                _check_exact(name, table[name], first_row)
+            part[:, at[0]] = _column_to_numpy(table[name], dtype)
         parts.append(part)
     out = parts[0] if len(parts) == 1 else np.concatenate(parts)
     return out[:, 0] if flat else out
+
+
+def _vectors(name: str, column: Any, width: int, dtype: np.dtype[Any], start: int) -> AnyArray:
+    """Return a column of lists as a matrix; a null list is a row of NaN.
+
+    Parameters
+    ----------
+    name : str
+    column : pyarrow.ChunkedArray
+    width : int
+        Values of each list.
+    dtype : numpy.dtype
+    start : int
+        Number of the first row.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    wide = np.result_type(dtype, np.float32)
+    matrix = np.full((len(column), width), np.nan, wide)
+    begin = 0
+    for chunk in column.chunks:
+        lists = chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk
+        present = np.flatnonzero(np.asarray(lists.is_valid()))
+        lists = lists.drop_null()
+        lengths = np.asarray(pc.list_value_length(lists))
+        if len(bad := np.flatnonzero(lengths != width)):
+            row = start + begin + int(present[bad[0]])
+            raise unequal_lists(name, int(lengths[bad[0]]), width, row)
+        values = pa.chunked_array([lists.flatten()])
+        _check_exact(name, values, start + begin)
+        matrix[begin + present] = _column_to_numpy(values, wide).reshape(-1, width)
+        begin += len(chunk)
+    return matrix
+
+
+def _vector_of(kind: Any) -> tuple[Any, int | None] | None:
+    """Return the type of the values of lists, and their number where the type tells it."""
+    import pyarrow as pa
+    import pyarrow.types as pt
+
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    if pt.is_fixed_size_list(kind):
+        return kind.value_type, kind.list_size
+    return (kind.value_type, None) if pt.is_list(kind) or pt.is_large_list(kind) else None
+
+
+def first_length(column: Any) -> int:
+    """Return the number of values of the first list of a column; zero if there is none."""
+    import pyarrow.compute as pc
+
+    lengths = pc.list_value_length(column).drop_null()
+    return lengths[0].as_py() if len(lengths) else 0
+
+
+def with_vectors(X: Any) -> Any:
+    """Return a frame or table in memory, or of Dask, with a column for each element of vectors."""
+    if hasattr(type(X), "iloc") and hasattr(type(X), "columns"):
+        return dataframes.with_vectors(X)
+    if not (is_arrow_table(X) or type(X).__module__.partition(".")[0] == "polars"):
+        return X
+    table = as_table(X)
+    if not getattr(table, "elements", None):
+        return X
+    import pandas as pd
+
+    expanded = table.table(table.features)
+    rows = expanded.loader(0, expanded.shape[0])()
+    return pd.DataFrame(rows, columns=list(expanded.columns))
 
 
 def _column_to_numpy(column: Any, dtype: np.dtype[Any]) -> AnyArray:
@@ -357,6 +487,7 @@ def as_table(X: Any, keys: Sequence[str] = ()) -> Any:
     table.types = {field.name: [field.type] for field in X.schema}
     table.nulls = {key for key in keys if key in table.types and X[key].null_count}
     table.pieces = [_InMemory(X)]
+    table.add_vectors(lambda name: first_length(X[name]))
     return table
 
 
@@ -477,6 +608,7 @@ class ParquetFiles(ArrowTable):
             if some or not any(rows):  # writers guess the types of files without rows
                 self._add_file(fragment, footer, source.schema)
         self.names = list(self.types) or list(source.schema.names)
+        self.add_vectors(partial(self._first_length, fragments))
 
     def _add_file(self, fragment: Any, footer: str, schema: Any) -> None:
         import pyarrow as pa
@@ -524,6 +656,28 @@ class ParquetFiles(ArrowTable):
                 # A footer that does not say may hide some.
                 if not counted or column.statistics.null_count > 0:
                     self.nulls.add(column.path_in_schema)
+
+    def _first_length(self, fragments: Sequence[Any], name: str) -> int:
+        """Return the number of values of lists, told by the footers if all lists are alike."""
+        found = set()
+        for fragment in fragments:
+            for i in range(fragment.metadata.num_row_groups):
+                group = fragment.metadata.row_group(i)
+                leaves = [group.column(j) for j in range(group.num_columns)]
+                counts = [
+                    leaf.num_values for leaf in leaves if leaf.path_in_schema.startswith(f"{name}.")
+                ]
+                found.add(divmod(sum(counts), group.num_rows) if group.num_rows else (0, 0))
+        found.discard((0, 0))
+        if len(found) == 1 and (length := next(iter(found)))[1] == 0 and length[0] > 1:
+            return length[0]
+        for fragment in fragments:
+            if name in fragment.physical_schema.names and fragment.metadata.num_rows:
+                with clear_errors("X", self._named(fragment), "a Parquet file"):
+                    column = fragment.to_table(columns=[name])[name]
+                if length_found := first_length(column):
+                    return length_found
+        return 0
 
     def _named(self, fragment: Any) -> str:
         """Return the name of a file, without secrets."""

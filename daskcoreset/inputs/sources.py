@@ -209,6 +209,15 @@ class Table(ABC):
         """Names of the columns that are features."""
         return [name for name in self.names if name not in self.index]
 
+    @property
+    def known(self) -> list[str]:
+        """Names by which columns are chosen."""
+        return self.names
+
+    def expanded(self, columns: Sequence[str]) -> list[str]:
+        """Return the names of the features that some columns are."""
+        return list(columns)
+
     @abstractmethod
     def table(self, columns: Sequence[str]) -> Source:
         """Return some columns as the matrix X."""
