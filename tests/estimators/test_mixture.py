@@ -249,6 +249,7 @@ def uneven(n: int, seed: int = 0) -> AnyArray:
     return np.asarray(8.0 * rng.normal(size=(8, 5))[rng.zipf(2.0, n) % 8] + rng.normal(size=(n, 5)))
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 @pytest.mark.parametrize("passes", [1, 2])
 def test_lower_bound__within_its_error_of_the_score(passes: Any) -> None:
@@ -296,6 +297,7 @@ def test_lower_bound__same_bits_and_no_read_for_it() -> None:
     assert model.coreset_.equals(built)
 
 
+@pytest.mark.nightly
 @few("given", ["coreset", "multinomial"], always=1)
 def test_lower_bound__by_cross_fitting_where_no_candidates_are_at_hand(given: str) -> None:
     rows = uneven(20_000)
@@ -423,6 +425,7 @@ def test_fit__of_many_equal_rows_starts_on_all() -> None:
     assert found.mixture.means.max() > 2.0
 
 
+@pytest.mark.nightly
 def test_fit__goes_by_all_rows_held_out_where_few_are_given_no_density() -> None:
     """Components lose the variance of columns that rarely differ; on 3,000 rows that may not show.
 
