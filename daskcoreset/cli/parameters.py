@@ -16,6 +16,7 @@ from rich.text import Text
 
 from daskcoreset.core.coreset import Coreset, thaw
 from daskcoreset.core.errors import StoreError
+from daskcoreset.core.locations import is_file_url, path_of_file_url
 from daskcoreset.core.tables import kind_of_values, short_seed
 from daskcoreset.inputs.containers import member_names
 from daskcoreset.inputs.options import Reading, ReadOptions
@@ -112,7 +113,7 @@ def absolute(source: str) -> str:
 
 def free_file(out: str, *suffixes: str, overwrite: bool) -> Path:
     """Return the path of a file to write, of one of these kinds; check that nothing is lost."""
-    target = Path(from_root(out))
+    target = Path(from_root(path_of_file_url("OUT", out) if is_file_url(out) else out))
     if target.suffix not in suffixes:
         endings = " or ".join(filter(None, [", ".join(suffixes[:-1]), suffixes[-1]]))
         raise typer.BadParameter(f"OUT is {out!r}; end it with {endings}.")

@@ -868,6 +868,10 @@ def test_rows__are_those_of_the_data_frame(
     assert "--overwrite" in error_line(capsys)
     assert call_main("rows", out, table, "--overwrite") == 0
     capsys.readouterr()
+    by_url = tmp_path / f"all rows.{kind}"
+    assert call_main("rows", out, by_url.as_uri()) == 0
+    assert by_url.is_file()
+    capsys.readouterr()
     assert call_main("rows", out, tmp_path / "rows.txt") == 2
     assert ".parquet or .csv" in error_line(capsys)
     assert call_main("rows", out, tmp_path / "none" / f"rows.{kind}") == 1
