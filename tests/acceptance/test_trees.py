@@ -42,20 +42,19 @@ def changed(source: Path, place: Any, keep: int | None, n: int) -> dict[int, Cor
     return coresets
 
 
-@pytest.mark.parametrize(("keep", "first"), [(None, 1), (66, 2)])
-def test_as_of__has_all_versions_that_are_kept_on_an_object_store(
-    keep: int | None, first: int, tmp_path: Path
-) -> None:
+def test_as_of__has_all_versions_that_are_kept_on_an_object_store(tmp_path: Path) -> None:
     place = remote_place()
-    coresets = changed(tmp_path, place, keep, 67)
-    reopened = CoresetTree.open(place)
-    for version in (first, 60):
-        old = reopened.as_of(version)
+    coresets = changed(tmp_path, place, None, 66)
+    write_day(tmp_path / "changes.npy", 67)
+    for keep, first in ((None, 1), (67, 2)):
+        view = CoresetTree.follow(f"{tmp_path}/*.npy", place, keep=keep, **OPTIONS)
+        old = view.as_of(first)
         old.verify()
-        assert old.coreset().equals(coresets[version])
-    if first > 1:
-        with pytest.raises(ValueError, match=f"version {first - 1} is not kept: .* is {first}"):
-            reopened.as_of(first - 1)
+        assert old.coreset().equals(coresets[first])
+        write_day(tmp_path / "changes.npy", 68)
+    assert view.version == 68
+    with pytest.raises(ValueError, match=r"version 1 is not kept: .* is 2"):
+        view.as_of(1)
 
 
 def test_refresh__removes_nothing_while_the_store_does_not_answer(
