@@ -36,9 +36,6 @@ def noisy(n_rows: int, n_features: int) -> tuple[Any, Any]:
         (E.MaxMarginClassifier(epsilon=1e-9), separable(1_500, 900, 3)),
         (E.OutlierMaxMarginClassifier(k=3, max_problems=10**6), separable(1_500, 900)),
         (E.MaxMarginClassifier(kernel="rbf", gamma=1.0), separable(3_000, 300)),
-        (E.CoresetGaussianMixture(4, tol=0.0, max_iter=10**8, size=1_000), noisy(2_000, 3)),
-        (E.CoresetBregman(300, divergence="kl", n_init=10**4, size=5_000), noisy(6_000, 8)),
-        (E.CoresetSVC(C=1e9, tol=1e-15, max_iter=10**8, size=3_000), noisy(4_000, 500)),
     ],
 )
 def test_time_limit__ends_a_fit_in_memory(model: Any, data: Any) -> None:
@@ -46,6 +43,23 @@ def test_time_limit__ends_a_fit_in_memory(model: Any, data: Any) -> None:
     late = pytest.raises(face.errors.OutOfTimeError, match=r"timeout=0\.4 seconds")
     with late, face.time_limit(0.4):
         model.fit(*data)
+    assert time.process_time() - begun < 6.0
+
+
+@pytest.mark.parametrize(
+    ("model", "n_features"),
+    [
+        (E.CoresetGaussianMixture(4, tol=0.0, max_iter=10**8), 3),
+        (E.CoresetBregman(300, divergence="kl", n_init=10**4), 8),
+        (E.CoresetSVC(C=1e9, tol=1e-15, max_iter=10**8), 500),
+    ],
+)
+def test_time_limit__ends_a_solver_on_a_coreset(model: Any, n_features: int) -> None:
+    X, y = noisy(4_000, n_features)
+    coreset = face.build(X, y, method="uniform", size=3_000, random_state=0)
+    begun = time.process_time()
+    with pytest.raises(face.errors.OutOfTimeError), face.time_limit(0.4):
+        model.fit(coreset)
     assert time.process_time() - begun < 6.0
 
 
