@@ -260,23 +260,19 @@ class CoresetEstimator(RowAttributes):
                 check_classification_targets(data.y)
         if data is None and wants_y:
             self._require_labels(y)
-        rows = data or row_blocks(X, y, sample_weight, on_invalid=self.on_invalid)
+        given = data or row_blocks(X, y, sample_weight, on_invalid=self.on_invalid)
         seed = resolve_seed(self.random_state)
         self.coreset_ = self._coreset_of(
-            rows, X, size=self.size, method=method, seed=seed, n_clusters=n_clusters
+            given, X, size=self.size, method=method, seed=seed, n_clusters=n_clusters
         )
         if self.coreset_.labels is not None:
             refuse(find_missing_label(self.coreset_.labels, self.coreset_.indices))
         labels = self._labels_as_given(data)
         all_rows = self.coreset_.points, self.coreset_.weights, labels
-        distinct = deduplicate(*all_rows)
-        try:
-            self.estimator_ = self._fit_inner(*distinct, seed, wants_y=wants_y)
-        except ValueError:
-            # Some want as many rows as clusters, and count equal ones.
-            if len(distinct[1]) == len(all_rows[1]):
-                raise
-            self.estimator_ = self._fit_inner(*all_rows, seed, wants_y=wants_y)
+        rows = deduplicate(*all_rows)
+        if n_clusters is not None and len(rows[1]) < n_clusters:
+            rows = all_rows  # clusterers want as many rows as clusters, and count equal ones
+        self.estimator_ = self._fit_inner(*rows, seed, wants_y=wants_y)
         self._labels = self._inertia = None
         self._source = None if data is not None else (X, sample_weight)
         if data is not None and is_clusterer(self) and hasattr(self.estimator_, "predict"):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 
 from tests.acceptance import face
@@ -248,3 +250,33 @@ def test_pickle__has_neither_data_nor_graph_nor_secrets(name: str) -> None:
             asked = table[["a", "b"]] if hasattr(model, "feature_names_in_") else X
             expected = getattr(model, method)(asked)
             np.testing.assert_array_equal(getattr(again, method)(asked), expected)
+
+
+class _Failing(LogisticRegression):  # type: ignore[misc] # scikit-learn has no annotations
+    """Fails in its first fit, as with a parameter that is wrong for the data."""
+
+    fits: ClassVar[list[int]] = []
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        self.fits.append(len(X))
+        if len(self.fits) == 1:
+            raise ValueError("the first fit knows what is wrong")
+        return super().fit(X, y, sample_weight)
+
+
+def test_any_estimator__is_fitted_once_and_its_error_is_shown() -> None:
+    X = np.repeat(rows(40), 5, axis=0)
+    y = np.repeat(np.arange(40) % 2, 5)
+    _Failing.fits.clear()
+    with pytest.raises(ValueError, match="the first fit") as raised:
+        E.CoresetEstimator(_Failing(), size=150, random_state=0).fit(X, y)
+    assert len(_Failing.fits) == 1
+    assert raised.value.__context__ is None
+
+
+def test_any_clusterer__of_fewer_distinct_rows_than_clusters() -> None:
+    X = np.repeat(rows(4), 50, axis=0)
+    model = E.CoresetEstimator(KMeans(6, n_init=1), size=80, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="distinct clusters"):
+        model.fit(X)
+    assert len(np.unique(model.predict(X))) == 4
