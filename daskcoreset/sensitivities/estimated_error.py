@@ -28,6 +28,10 @@ LARGE = 0.05
 # Upper end of the interval from which on a warning says that the error is unknown.
 UNKNOWN = 0.5
 
+# Share of the cost of a model without features below which a cost is near zero: warnings then
+# compare errors with this share of it.
+NEAR_ZERO = 0.1
+
 LEVEL = 0.95
 
 _TINY, _MAX_ERROR = 1e-300, 1e9
@@ -45,11 +49,14 @@ class Fitted(NamedTuple):
     typical : float
         Loss of a row that the solution is undecided about. Where no row that was held out has a
         loss, as many as three such rows may have been missed.
+    none : float
+        Cost of the best model without features.
     """
 
     constant: float
     losses: FloatArray
     typical: float
+    none: float
 
 
 def rows_outside(chosen: IndexArray, first: FloatArray, second: FloatArray) -> FloatArray:
@@ -112,7 +119,8 @@ def estimated_error(  # noqa: PLR0917 - all of them are always given
         ``error``, the cost on all the data over that on the coreset, less one; ``low`` and
         ``high``, an interval of 95 %, which is that of a sum of rare events with unequal weights
         and wider than need be where rows are seen often; ``held_out``, rows it rests on;
-        ``exact``, where the candidates are all rows.
+        ``exact``, where the candidates are all rows; ``of_none``, the first three as shares of the
+        cost of a model without features.
 
     Notes
     -----
@@ -150,6 +158,10 @@ def estimated_error(  # noqa: PLR0917 - all of them are always given
         "high": relative(sure + high),
         "held_out": int((~taken).sum()),
         "exact": not chance.any(),
+        "of_none": {
+            name: min((cost - on_coreset) / (fitted.none + _TINY), _MAX_ERROR)
+            for name, cost in (("error", sure + guess), ("low", sure + low), ("high", sure + high))
+        },
     }
 
 
@@ -175,27 +187,37 @@ def _interval(parts: FloatArray, event: float) -> tuple[float, float]:
 def remark_on(estimate: dict[str, Any] | None, size: int) -> str | None:
     """Return a warning about the estimated error, or None.
 
+    A relative error of a cost near zero is none to warn of: the difference has to be a share of the
+    cost of a model without features, too.
+
     Examples
     --------
     >>> estimate = {"error": 0.2, "low": 0.1, "high": 0.3, "held_out": 900, "exact": False}
-    >>> remark_on(estimate, 50)[:64]
+    >>> remark_on({**estimate, "of_none": {"error": 0.1, "low": 0.05, "high": 0.15}}, 50)[:64]
     'a solution fitted on the coreset of size=50 costs 20 % more on t'
+    >>> remark_on({**estimate, "of_none": {"error": 1e-4, "low": 0.0, "high": 2e-4}}, 50) is None
+    True
     """
     if estimate is None:
         return None
-    error, high, rows = estimate["error"], estimate["high"], estimate["held_out"]
-    interval = f"between {100 * estimate['low']:.3g} and {100 * high:.3g} %"
-    if abs(error) >= LARGE:
-        than = "more" if error > 0.0 else "less"
+    shares, rows = estimate["of_none"], estimate["held_out"]
+    near_zero = abs(shares["error"]) < NEAR_ZERO * abs(estimate["error"])
+    told = shares if near_zero else estimate
+    share = ", as a share of the cost of a model without features" if near_zero else ""
+    error, high = abs(told["error"]), told["high"]
+    interval = f"between {100 * told['low']:.3g} and {100 * high:.3g} %"
+    scale = NEAR_ZERO if near_zero else 1.0
+    if error >= LARGE * scale:
+        than = "more" if estimate["error"] > 0.0 else "less"
         return (
-            f"a solution fitted on the coreset of size={size} costs {100 * abs(error):.3g} % "
-            f"{than} on the data than on the coreset ({interval}, by {rows} rows held out); raise "
+            f"a solution fitted on the coreset of size={size} costs {100 * error:.3g} % {than} on "
+            f"the data than on the coreset{share} ({interval}, by {rows} rows held out); raise "
             f"size."
         )
-    if high >= UNKNOWN:
+    if high >= UNKNOWN * scale:
         return (
             f"how far a solution fitted on the coreset of size={size} is off cannot be told "
-            f"({interval}, by {rows} rows held out): too few rows have a loss; "
+            f"({interval}{share}, by {rows} rows held out): too few rows have a loss; "
             f"compare with a larger size, or with `coreset.audit`."
         )
     return None

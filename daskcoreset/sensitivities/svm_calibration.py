@@ -315,7 +315,16 @@ class SVMDesign(SamplingDesign[Any]):
             for problem, fit in enumerate(fits):
                 margins = truth[part, problem] * (tile @ fit.coef + fit.intercept)
                 losses[part] += lam * np.maximum(1.0 - margins, 0.0)
-        return Fitted(sum(float(fit.coef @ fit.coef) / 2 for fit in fits), losses, lam)
+        constant = sum(float(fit.coef @ fit.coef) / 2 for fit in fits)
+        return Fitted(constant, losses, lam, lam * self._least_loss(targets, weights))
+
+    def _least_loss(self, targets: FloatArray, weights: FloatArray) -> float:
+        """Loss of the best classifiers without features, of all problems."""
+        positive = np.where(targets > 0.0, weights[:, np.newaxis], 0.0).sum(axis=0)
+        total = float(weights.sum())
+        if not self.intercept:
+            return total * float(targets.shape[1])
+        return float(2.0 * np.minimum(positive, total - positive).sum())
 
     def calibrate(
         self, rows: Block, weights: FloatArray, summary: Any, draw_index: int = 0

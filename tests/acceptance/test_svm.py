@@ -375,3 +375,29 @@ def test_metrics__are_sums_over_rows_and_chunks() -> None:
         stack = face.metrics.svm_cost(*data, np.stack([w, 2 * w]), 0.3, sample_weight=weights)
         wanted = [read.svm_cost(X, signs, u, v, 0.0, lam=0.3) for v in (w, 2 * w)]
         assert np.allclose(stack, wanted)
+
+
+@pytest.mark.parametrize(("flips", "size"), [(12, 400), (0, 300)])
+def test_estimated_error__warns_of_no_cost_near_zero(flips: int, size: int) -> None:
+    """Nearly all rows lie on their side, and the few others cost many times all of these."""
+    rng = np.random.default_rng(12)
+    y = rng.integers(0, 2, 40_000)
+    X = rng.normal(size=(40_000, 5))
+    X[:, 0] = (3.0 + np.abs(X[:, 0])) * (2 * y - 1)
+    y[:flips] = 1 - y[:flips]
+    coreset = face.build(X, y, size=size, method="svm", random_state=0)  # warnings are errors
+    found = coreset.provenance["estimated_error"]
+    assert abs(found["error"]) > 0.05
+    assert abs(found["of_none"]["error"]) < 0.005
+    model = face.estimators.CoresetSVC(size=size, random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.9995
+
+
+def test_estimated_error__warns_where_the_cost_is_that_of_chance() -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(30_000, 30))
+    y = (X[:, 0] + 2.0 * rng.normal(size=30_000) > 0).astype(int)
+    with pytest.warns(face.CoresetWarning, match="% more on the data than on the coreset"):
+        coreset = face.build(X, y, size=90, method="svm", random_state=0)
+    found = coreset.provenance["estimated_error"]
+    assert found["of_none"]["error"] > 0.005
