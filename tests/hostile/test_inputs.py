@@ -23,17 +23,14 @@ from daskcoreset import (
     MixtureCoreset,
     StrongBregman,
     StrongKMeans,
-    WeightedPoints,
     build,
 )
-from daskcoreset.core.blocks import plain_labels
 from daskcoreset.core.errors import (
     CoresetWarning,
     InvalidInputError,
 )
 from daskcoreset.estimators import (
     CoresetKMeans,
-    CSVRGClassifier,
 )
 from daskcoreset.metrics.costs import distortion
 from daskcoreset.objectives import QuantizationError
@@ -41,20 +38,6 @@ from daskcoreset.solvers.divergences import SquaredMahalanobis
 from daskcoreset.solvers.linear import solve_svm
 
 # --- build(X) and nothing else ------------------------------------------------------------
-
-
-@pytest.mark.parametrize("strategy", ["sampling", "tree"])
-@pytest.mark.parametrize(("n", "said"), [(1, "1 row"), (300, "300 rows"), (10_000, "10,000 rows")])
-def test_build__small_data_come_back_whole_and_it_is_said(strategy: Any, n: int, said: str) -> None:
-    rows = np.random.default_rng(0).normal(size=(n, 2))
-    with pytest.warns(
-        CoresetWarning, match=f"^nothing was reduced: X has {said}, and up to 10,000"
-    ):
-        found = build(rows, strategy=strategy)
-    np.testing.assert_array_equal(found.points, rows)
-    np.testing.assert_array_equal(found.weights, np.ones(n))
-    assert found.provenance["complete"] is True
-    assert repr(found).startswith(f"Coreset(lightweight, nothing reduced: {n:,} of {n:,} rows")
 
 
 def test_build__default_size_follows_the_clusters() -> None:
@@ -78,32 +61,6 @@ def one_value(value: float, row: int = 477) -> Any:
     rows = ROWS.copy()
     rows[row, 1] = value
     return rows
-
-
-TOO_LARGE = [
-    pytest.param(ROWS * 1e200, id="all"),
-    pytest.param(one_value(1e200), id="one 1e200"),
-    pytest.param(one_value(-1e300), id="one 1e300"),
-    pytest.param(one_value(1.5e154), id="one 1.5e154"),
-    pytest.param(sp.csr_array(one_value(1e200)), id="sparse"),
-]
-
-
-@pytest.mark.parametrize("rows", TOO_LARGE)
-def test_stream__a_batch_that_overflows_is_not_taken(rows: Any, tmp_path: Path) -> None:
-    good = sp.csr_array(ROWS) if sp.issparse(rows) else ROWS
-    options: dict[str, Any] = {"leaf_size": 400, "random_state": 0}
-    stream = CoresetStream("lightweight", 50, store=tmp_path / "s.zarr", **options)
-    stream.partial_fit(good)
-    for _ in range(2):
-        with pytest.raises(InvalidInputError, match=OVERFLOW):
-            stream.partial_fit(rows)
-    assert stream.n_rows == 600
-    assert CoresetStream.load(tmp_path / "s.zarr").n_rows == 600
-    plain = CoresetStream("lightweight", 50, **options).partial_fit(good)
-    assert stream.coreset().equals(plain.coreset())
-    stream.partial_fit(good)
-    assert stream.coreset().provenance["n"] == 1200
 
 
 def test_kmeans__large_values_of_float32_are_clustered_as_small_ones() -> None:
@@ -145,45 +102,7 @@ def test_build__precision_that_makes_distances_overflow(strategy: Any) -> None:
         build(ROWS * 1e20, size=50, method=method, strategy=strategy)
 
 
-@pytest.mark.parametrize("strategy", ["sampling", "tree"])
-@pytest.mark.parametrize("kind", [np.float64, np.float32, object])
-def test_build__labels_that_are_missing(strategy: Any, kind: Any) -> None:
-    rows = np.random.default_rng(0).normal(size=(400, 2))
-    y = (rows[:, 0] > 0).astype(kind)
-    y[333] = np.nan
-    for method in ("logistic", "svm"):
-        with pytest.raises(InvalidInputError, match=r"y is missing or not finite at row 333"):
-            build(rows, y, size=50, method=method, strategy=strategy)
-    # Methods that ask for no labels carry them along, targets with gaps as well; as text a gap
-    # would be a class of its own.
-    if kind is object:
-        with pytest.raises(InvalidInputError, match=r"y is missing or not finite at row 333"):
-            build(rows, y, size=399, method="uniform", strategy=strategy, random_state=0)
-    else:
-        found = build(rows, y, size=399, method="uniform", strategy=strategy, random_state=0)
-        assert found.labels is not None
-        np.testing.assert_array_equal(found.labels, plain_labels(y)[found.indices])
-    rows[333, 1] = np.inf
-    assert build(rows, y, size=50, on_invalid="drop").provenance["n_dropped"] == 1
-
-
 # --- coresets of what is no number, and arguments of another kind -------------------------
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_coreset__refuses_points_that_are_not_finite(bad: float) -> None:
-    points = np.ones((4, 3))
-    points[2, 1] = bad
-    for form in (points, points.astype(np.float32), sp.csr_array(points)):
-        with pytest.raises(InvalidInputError, match=f"points holds {bad} at row 2; weighted"):
-            Coreset(form, np.ones(4), np.arange(4))
-        with pytest.raises(InvalidInputError, match=f"points holds {bad} at row 2; weighted"):
-            WeightedPoints(form, np.ones(4), np.arange(4))
-    for weights in ([1, 1, 1, bad], [1, 1, 1, -1.0]):
-        with pytest.raises(InvalidInputError, match=r"weights is .* at row 3; they must be"):
-            Coreset(np.ones((4, 3)), np.array(weights), np.arange(4))
-    empty = sp.csr_array((2, 5))
-    assert len(Coreset(empty, np.ones(2), np.arange(2))) == 2
 
 
 def test_coreset__large_values_are_kept_and_refused_where_costs_are_computed(
@@ -264,29 +183,6 @@ def test_build__values_too_small_are_not_called_large(strategy: Any) -> None:
 
 
 # --- labels that are none, and more columns or clusters than can be done ------------------
-
-
-WIDE = sp.csr_array((np.ones(20_000), (np.arange(20_000), np.arange(20_000))), (20_000, 100_000))
-
-
-def test_build__no_cover_of_wide_sparse_rows() -> None:
-    with pytest.raises(InvalidInputError, match=r"zeros of sparse rows.*pass 16,384 columns at"):
-        build(WIDE, size=100, method="coverage")
-
-
-def test_partial_fit__no_kernel_of_wide_sparse_rows() -> None:
-    y = np.arange(20_000) % 2
-    model = CSVRGClassifier(max_points=5, random_state=0, max_iter=1, tol=1.0)
-    with pytest.raises(InvalidInputError, match="zeros of sparse rows"):
-        model.partial_fit(WIDE, y)
-    # Few rows are no trouble, however wide they are.
-    assert model.fit(WIDE[:200], y[:200]).n_core_points_ == 5
-
-
-def test_stream__wide_sparse_rows_are_refused_at_once() -> None:
-    stream = CoresetStream(StrongKMeans(10), 1000)
-    with pytest.raises(InvalidInputError, match=r"zeros included, takes 12\.2 GiB"):
-        stream.partial_fit(WIDE)
 
 
 def test_build__a_million_clusters_are_refused_or_found() -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import dask
 import dask.array as da
 import numpy as np
 import pandas as pd
@@ -14,11 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 import xarray as xr
-from hypothesis import given
 
 from daskcoreset import build
-from daskcoreset.core.typing import AnyArray
-from daskcoreset.execution.engine import read_block
 from daskcoreset.inputs.blocks import row_blocks
 from tests.acceptance.tools.input_kinds import (
     CHUNK,
@@ -35,31 +30,11 @@ from tests.acceptance.tools.input_kinds import (
     stored,
     table,
 )
-from tests.acceptance.tools.strategies import dask_arrays
 
 
 def test_row_blocks__wide_sparse_is_cut_by_what_is_stored() -> None:
     wide = sp.random_array((5000, 10**6), density=1e-6, format="csr", rng=np.random.default_rng(0))
     assert row_blocks(wide).sizes == (5000,)
-
-
-def rows_of(blocks: Any) -> Iterator[AnyArray]:
-    """Read the blocks, those of Dask arrays as well."""
-    for position, spec in enumerate(blocks.specs):
-        arrays = {name: a.blocks[position].compute() for name, a in blocks.arrays.items()}
-        block = read_block(spec, arrays, blocks.schema).block
-        assert block is not None
-        yield block.points
-
-
-@given(made=dask_arrays())
-def test_row_blocks__any_dask_chunks(made: tuple[AnyArray, Any]) -> None:
-    held, array = made
-    blocks = row_blocks(array)
-    dtype = np.result_type(held.dtype, np.float32)
-    with dask.config.set(scheduler="synchronous"):
-        np.testing.assert_array_equal(np.concatenate(list(rows_of(blocks))), held.astype(dtype))
-    assert blocks.sizes is None or blocks.sizes == array.chunks[0]
 
 
 def test_row_blocks__huge_chunk_is_split(monkeypatch: pytest.MonkeyPatch) -> None:

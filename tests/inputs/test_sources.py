@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
@@ -15,8 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 import zarr
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.inputs.dataframes import frame_source
@@ -29,7 +26,6 @@ from daskcoreset.inputs.sources import (
     memmap_source,
     sparse_source,
 )
-from tests.tools.sources import read
 
 N = 41
 X = np.arange(N * 3, dtype=np.float32).reshape(N, 3)
@@ -80,24 +76,6 @@ def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return made(tmp_path_factory.mktemp("source"))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
-@given(ends=st.tuples(st.integers(0, N), st.integers(0, N)).map(sorted))
-def test_loader__any_rows(source: Source, ends: list[int]) -> None:
-    start, stop = ends
-    if start == stop:
-        return  # no block is empty
-    np.testing.assert_array_equal(read(source, start, stop), X[start:stop])
-
-
-def test_source__shape_dtype_bytes(source: Source) -> None:
-    assert source.shape == (N, 3)
-    assert source.dtype == np.float32
-    if source.sparse_bytes is not None:
-        assert source.stored_bytes > (N * 3 - 1) * 8
-    else:
-        assert source.stored_bytes == X.nbytes
-
-
 def test_loader__pickles_its_own_rows_alone() -> None:
     big = np.zeros((100_000, 10))
     for made in (
@@ -115,15 +93,6 @@ def test_cut__whole_multiples_of_what_is_stored_together() -> None:
     assert indexed_source(X).cut(100) == (N,)
 
 
-def test_sparse__loaders_hold_views() -> None:
-    matrix = sp.csr_array(np.eye(50))
-    loader: Any = sparse_source(matrix).loader(10, 20)
-    data, _, indptr, _ = loader.args
-    assert np.shares_memory(data, matrix.data)
-    assert np.shares_memory(indptr, matrix.indptr)
-    np.testing.assert_array_equal(loader().toarray(), np.eye(50)[10:20])
-
-
 # --- HDF5 --------------------------------------------------------------------------------
 
 
@@ -133,9 +102,3 @@ def test_hdf5__in_memory_is_refused() -> None:
         pytest.raises(InvalidInputError, match=r"'/X' is in memory.*dataset\[:\]"),
     ):
         hdf5_source(file.create_dataset("X", data=X))
-
-
-def test_hdf5__contiguous_has_no_granularity(tmp_path: Path) -> None:
-    with h5py.File(tmp_path / "X.h5", "w") as file:
-        assert hdf5_source(file.create_dataset("a", data=X)).granularity == 1
-        assert hdf5_source(file.create_dataset("b", data=X, chunks=(6, 3))).granularity == 6

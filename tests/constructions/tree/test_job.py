@@ -14,7 +14,7 @@ import pytest
 from daskcoreset.build import build
 from daskcoreset.constructions.tree.reducer import SensitivityReducer
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.execution.lazy import Lazy, leaf_layers
 from daskcoreset.sensitivities import Lightweight, StrongKMeans, Uniform
@@ -96,25 +96,6 @@ def test_build__one_block_needs_no_scheduler() -> None:
         c = build(X, size=SIZE, strategy="tree", random_state=0)
     assert len(c) == SIZE
     assert c.provenance["levels"] == 0
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "match"),
-    [
-        ({"size": "auto"}, InvalidInputError, "grows a sample"),
-        ({"passes": 2}, InvalidInputError, "a tree reads the data once"),
-        ({"inner_size": 5}, InvalidInputError, "inner_size=5 is below size=60"),
-        ({"inner_size": 70.0}, InvalidTypeError, "inner_size must be an integer"),
-        ({"split_every": 1}, InvalidInputError, "split_every must be at least 2"),
-        ({"sampling": "poisson"}, InvalidInputError, "sampling must be"),
-        ({"strategy": "bush"}, InvalidInputError, 'strategy must be "sampling" or "tree"'),
-        ({"strategy": "sampling", "inner_size": 9}, InvalidInputError, "nodes of a tree"),
-    ],
-)
-def test_build__bad_arguments(options: Any, error: Any, match: str) -> None:
-    given = {"size": SIZE, "strategy": "tree", **options}
-    with pytest.raises(error, match=match):
-        build(data(100)[0], **given)
 
 
 def test_build__a_reducer_needs_the_tree_and_few_rows_warn() -> None:

@@ -37,9 +37,6 @@ def made(**options: Any) -> CoresetStream:
     return CoresetStream(**given_options)
 
 
-WHOLE = made().partial_fit(*data()).coreset()
-
-
 # --- the sequence of rows decides ----------------------------------------------------------
 
 
@@ -166,26 +163,6 @@ def test_coreset__of_a_permuted_stream_is_as_good() -> None:
     assert 1 / 3 < one / other < 3
 
 
-def test_coreset__rows_belong_together_and_provenance() -> None:
-    X, y, w = data()
-    c = WHOLE
-    assert (c.points == X[c.indices]).all()
-    assert (c.labels == y[c.indices]).all()
-    assert len(c) == 20
-    said = c.provenance
-    assert (said["n"], said["m"], said["d"], said["seed"], said["strategy"]) == (
-        N,
-        20,
-        3,
-        3,
-        "stream",
-    )
-    assert (said["leaf_size"], said["inner_size"], said["n_dropped"]) == (90, 40, 0)
-    np.testing.assert_allclose(said["total_weight"], w.sum())
-    exact = made().partial_fit(X, y, w).coreset(normalize=True)
-    np.testing.assert_allclose(exact.weights.sum(), w.sum())
-
-
 def named(n: int = 40, columns: str = "abc") -> pd.DataFrame:
     return pd.DataFrame(np.random.default_rng(n).normal(size=(n, 3)), columns=list(columns))
 
@@ -248,11 +225,3 @@ def test_partial_fit__labels_that_come_late_and_narrow_rows() -> None:
         made().partial_fit(X).partial_fit(X, y)
     wide = made().partial_fit(X.astype(float)).partial_fit(X)  # float32 fits into float64
     assert wide.coreset().points.dtype == np.float64
-
-
-def test_coreset__without_rows_or_weight() -> None:
-    with pytest.raises(InvalidInputError, match="no rows yet"):
-        made().coreset()
-    stream = made().partial_fit(data()[0], sample_weight=np.zeros(N))
-    with pytest.raises(InvalidInputError, match="zero on every row"):
-        stream.coreset()

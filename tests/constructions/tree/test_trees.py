@@ -150,3 +150,10 @@ def test_repr__counts_the_leaves(tmp_path: Path) -> None:
     for count in ("0 leaves", "1 leaf", "2 leaves"):
         assert f"{count}, size 20" in repr(tree)
         tree.append(day(0))
+
+
+def test_replace__counts_its_revisions(tmp_path: Path) -> None:
+    tree = made(tmp_path / "t", 1)
+    for revision in (1, 2):
+        assert tree.replace("day 0", day(revision)).revision == revision
+        assert tree.leaves["day 0"].revision == revision
