@@ -203,22 +203,18 @@ def test_calibration__asks_for_what_rows_are_enough_for(size: int, wanted: set[s
 
 
 def test_scores__of_a_pilot_of_2048_rows_a_class_are_exact() -> None:
-    """And of one row more they are estimates, within some percent."""
     rng = np.random.default_rng(0)
-    for n, exact in ((4096, True), (4500, False)):
-        y = np.arange(n) % 2
-        X = rng.normal(size=(n, 2)) + y[:, np.newaxis]
-        *_, opt = solved(X, y, np.ones(n), 1.0, tol=1e-3)
-        wanted = read.svm_scores(X, np.ones(n), y, opt=opt, lam=1.0, easy=2)
-        parts = [slice(0, 1700), slice(1700, n)]
-        blocks = [face.block(X[at], np.ones(at.stop - at.start), y[at]) for at in parts]
-        method = face.SVM(variant="systematic", n_clusters=1)
-        found = np.concatenate(face.scores(method, *blocks))
-        assert np.allclose(found, wanted, rtol=0.05)
-        assert np.allclose(found, wanted, rtol=1e-3) == exact
-        mixed = face.SVM(n_clusters=1)
-        sums = [one.sum() for one in face.scores(mixed, *blocks)]
-        assert np.allclose(face.total_scores(mixed, *blocks), sums, rtol=0.02)
+    y = np.arange(4096) % 2
+    X = rng.normal(size=(4096, 2)) + y[:, np.newaxis]
+    *_, opt = solved(X, y, np.ones(4096), 1.0, tol=1e-3)
+    wanted = read.svm_scores(X, np.ones(4096), y, opt=opt, lam=1.0, easy=2)
+    parts = [slice(0, 1700), slice(1700, 4096)]
+    blocks = [face.block(X[at], np.ones(at.stop - at.start), y[at]) for at in parts]
+    method = face.SVM(variant="systematic", n_clusters=1)
+    assert np.allclose(np.concatenate(face.scores(method, *blocks)), wanted, rtol=2e-4)
+    mixed = face.SVM(n_clusters=1)
+    sums = [one.sum() for one in face.scores(mixed, *blocks)]
+    assert np.allclose(face.total_scores(mixed, *blocks), sums, rtol=0.02)
 
 
 def test_estimated_error__interval_of_many_rows_holds_the_error() -> None:

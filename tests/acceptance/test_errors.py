@@ -1,0 +1,158 @@
+"""Errors name the argument, the finding and the remedy, and are of the types that one expects."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+
+from tests.acceptance import face
+
+X = np.random.default_rng(0).normal(size=(200, 3))
+Y = (X[:, 0] > 0).astype(int)
+
+BAD: list[tuple[str, dict[str, Any], type[Exception]]] = [
+    ("size", {"size": 0}, ValueError),
+    ("size", {"size": -3}, ValueError),
+    ("size", {"size": 2.5}, TypeError),
+    ("size", {"size": "many"}, ValueError),
+    ("size", {"size": True}, TypeError),
+    ("method", {"method": "k-means"}, ValueError),
+    ("method", {"method": 7}, TypeError),
+    ("random_state", {"random_state": "seed"}, TypeError),
+    ("random_state", {"random_state": -1}, ValueError),
+    ("chunks", {"chunks": 0}, ValueError),
+    ("chunks", {"chunks": "small"}, ValueError),
+    ("on_invalid", {"on_invalid": "ignore"}, ValueError),
+    ("n_clusters", {"n_clusters": 0, "method": "kmeans"}, ValueError),
+    ("n_clusters", {"method": "kmeans"}, TypeError),
+    ("sampling", {"draw": face.Draw(sampling="random")}, ValueError),  # type: ignore[arg-type]
+    ("passes", {"draw": face.Draw(passes=3)}, ValueError),  # type: ignore[arg-type]
+    ("normalize", {"draw": face.Draw(normalize="no")}, TypeError),  # type: ignore[arg-type]
+    ("split_every", {"draw": face.Draw(split_every=1)}, ValueError),
+    ("inner_size", {"draw": face.MergeReduce(inner_size=3), "size": 10}, ValueError),
+    ("sample_weight", {"sample_weight": np.ones(3)}, ValueError),
+    ("sample_weight", {"sample_weight": -np.ones(200)}, ValueError),
+    ("y", {"method": "svm"}, ValueError),
+    ("diameter", {"method": face.Coverage(diameter=-1.0)}, ValueError),
+]
+
+
+@pytest.mark.parametrize(("argument", "options", "kind"), BAD, ids=lambda one: str(one)[:40])
+def test_build__names_the_argument(
+    argument: str, options: dict[str, Any], kind: type[Exception]
+) -> None:
+    for rows in (X, da.from_array(X, chunks=(60, 3))):
+        with pytest.raises(face.CoresetError) as caught:
+            face.build(rows, **options)
+        text = str(caught.value)
+        assert argument in text
+        assert isinstance(caught.value, (kind, ValueError, TypeError))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [[], np.empty((0, 3)), np.ones(5), np.ones((2, 2, 2)), np.array([["a", "b"]]), None, 3,
+     np.ones((3, 0)), np.ones((4, 2)) * 1j, {"a": 1}],
+    ids=[str(i) for i in range(10)],
+)  # fmt: skip
+def test_build__rows_that_are_none(rows: Any) -> None:
+    with pytest.raises(face.CoresetError) as caught:
+        face.build(rows, size=2)
+    assert "X" in str(caught.value)
+    assert isinstance(caught.value, (ValueError, TypeError))
+
+
+PARAMETERS: list[tuple[str, dict[str, Any]]] = [
+    ("CoresetKMeans", {"n_clusters": 0}),
+    ("CoresetKMeans", {"max_iter": 0}),
+    ("CoresetBregman", {"divergence": "hellinger"}),
+    ("CoresetGaussianMixture", {"n_components": 0}),
+    ("CoresetGaussianMixture", {"covariance_type": "round"}),
+    ("CoresetSVC", {"C": 0.0}),
+    ("CoresetSVC", {"loss": "log"}),
+    ("CoresetLogisticRegression", {"C": -1.0}),
+    ("CoresetRidge", {"alpha": -1.0}),
+    ("CoresetElasticNet", {"l1_ratio": 2.0}),
+    ("ODMClassifier", {"theta": 1.0}),
+    ("ODMClassifier", {"mu": 0.0}),
+    ("MaxMarginClassifier", {"epsilon": 0.0}),
+    ("MaxMarginClassifier", {"epsilon": 1.0}),
+    ("OutlierMaxMarginClassifier", {"k": -1}),
+    ("OutlierMaxMarginClassifier", {"confidence": 1.0}),
+    ("ActiveMaxMarginClassifier", {"delta": 0.0}),
+    ("ActiveMaxMarginClassifier", {"error": 1.5}),
+    ("StructuredMaxMargin", {"epsilon": -0.1}),
+]
+
+
+@pytest.mark.parametrize(("name", "options"), PARAMETERS, ids=str)
+def test_fit__names_the_parameter(name: str, options: dict[str, Any]) -> None:
+    model = getattr(face.estimators, name)(**options)
+    with pytest.raises((ValueError, TypeError), match=next(iter(options))):
+        model.fit(X, Y)
+
+
+METHODS: list[tuple[Any, dict[str, Any]]] = [
+    (face.SVM, {"lam": 0.0}),
+    (face.SVM, {"lam": np.inf}),
+    (face.SVM, {"lam": np.nan}),
+    (face.SVM, {"n_clusters": 0}),
+    (face.StrongKMeans, {"n_clusters": 0}),
+    (face.StrongBregman, {"n_clusters": 3, "divergence": "none"}),
+    (face.Mixture, {"n_components": 0}),
+    (face.Logistic, {"lam": -1.0}),
+    (face.LeastSquares, {"alpha": -1.0}),
+    (face.LightweightBregman, {"divergence": "none"}),
+]
+
+
+@pytest.mark.parametrize(("make", "options"), METHODS, ids=str)
+def test_method__names_the_parameter(make: Any, options: dict[str, Any]) -> None:
+    with pytest.raises(face.CoresetError, match=list(options)[-1]):
+        make(**options)
+
+
+def test_paths__that_do_not_exist_are_named(tmp_path: Path) -> None:
+    for name in ("x.zarr", "x.npy", "x.parquet", "*.npy"):
+        with pytest.raises((face.CoresetError, FileNotFoundError), match=r"x|npy"):
+            face.build(str(tmp_path / name), size=2)
+    with pytest.raises(face.errors.StoreError, match="nothing"):
+        face.CoresetTree.open(tmp_path / "nothing")
+
+
+def test_fit__of_columns_that_differ_is_refused() -> None:
+    model = face.estimators.CoresetKMeans(3, size=50, random_state=0).fit(X)
+    with pytest.raises(ValueError, match="features"):
+        model.predict(X[:, :2])
+    stream = face.stream(size=10, leaf_size=50).partial_fit(X)
+    with pytest.raises(face.CoresetError, match="2"):
+        stream.partial_fit(X[:, :2])
+    assert stream.n_rows == 200
+
+
+def test_time_limit__ends_a_read() -> None:
+    def slow(block: Any) -> Any:
+        time.sleep(0.2)
+        return block
+
+    rows = da.from_array(X, chunks=(2, 3)).map_blocks(slow, meta=np.empty((0, 3)))
+    begun = time.monotonic()
+    with pytest.raises(face.errors.OutOfTimeError) as caught, face.time_limit(0.5):
+        face.build(rows, size=20)
+    assert isinstance(caught.value, TimeoutError)
+    assert time.monotonic() - begun < 8
+
+
+def test_errors__of_the_library_have_one_base() -> None:
+    for name in ("InvalidInputError", "InvalidTypeError", "StoreError", "OutOfTimeError",
+                 "DataUnavailableError", "MissingDependencyError"):  # fmt: skip
+        assert issubclass(getattr(face.errors, name), face.CoresetError)
+    assert issubclass(face.errors.InvalidInputError, ValueError)
+    assert issubclass(face.errors.InvalidTypeError, TypeError)
+    assert issubclass(face.errors.MissingDependencyError, ImportError)
+    assert issubclass(face.CoresetWarning, UserWarning)

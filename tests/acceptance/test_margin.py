@@ -1,0 +1,379 @@
+"""Maximum margins: batch, active, outliers, classes and sequences, against brute force."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from tests.acceptance import face
+from tests.acceptance.tools import readings as read
+
+es = face.estimators
+
+
+def two_classes(n: int = 90, d: int = 3, gap: float = 0.5, seed: int = 0) -> tuple[Any, Any]:
+    """Rows on both sides of a hyperplane that misses the origin."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * 3.0
+    w = rng.normal(size=d)
+    w /= np.linalg.norm(w)
+    side = X @ w - 0.7
+    X += np.where(side > 0, gap, -gap)[:, np.newaxis] * w
+    return X, side > 0
+
+
+def through_zero(n: int = 90, d: int = 3, seed: int = 0) -> tuple[Any, Any]:
+    X, _ = two_classes(n, d, 0.0, seed)
+    X[np.abs(X[:, 0]) < 0.4, 0] = 0.6
+    return X, X[:, 0] > 0
+
+
+def decisions(model: Any, X: Any) -> Any:
+    """Signed distances by coefficients alone."""
+    w, b = model.coef_[0], float(model.intercept_[0])
+    return (X @ w + b) / np.linalg.norm(w)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("epsilon", [0.5, 0.1, 0.01])
+def test_batch__margin_and_certificate_are_what_brute_force_finds(
+    epsilon: float, intercept: bool
+) -> None:
+    for seed in range(3):
+        X, y = (two_classes if intercept else through_zero)(seed=seed)
+        signs = np.where(y, 1.0, -1.0)
+        best = read.largest_margin(X, signs, intercept=intercept)
+        model = es.MaxMarginClassifier(epsilon, fit_intercept=intercept).fit(X, y)
+        on_data, on_core = face.margins(model)
+        assert on_data == pytest.approx((signs * decisions(model, X)).min(), rel=1e-7)
+        assert model.margin_ == on_data
+        assert (1 - epsilon) * best <= on_data <= best * (1 + 1e-5)
+        assert on_data >= (1 - epsilon) * on_core * (1 - 1e-12)
+        core = model.coreset_
+        of_core = np.where(core.labels, 1.0, -1.0)
+        on_rows = read.largest_margin(core.points, of_core, intercept=intercept)
+        assert on_core == pytest.approx(on_rows, rel=1e-5)
+        assert on_core >= best * (1 - 1e-5)
+        assert np.array_equal(core.points, X[core.indices])
+        assert (core.weights == 1).all()
+        assert np.allclose(model.decision_function(X), decisions(model, X))
+        facts = core.provenance
+        assert facts["factor"] == pytest.approx(on_data / on_core)
+        assert facts["converged"]
+        shorter = [step["core_margin"] for step in facts["passes"]]
+        assert all(a >= b * (1 - 1e-9) for a, b in itertools.pairwise(shorter))
+        if not intercept:
+            assert facts["radius"] == pytest.approx(np.linalg.norm(X, axis=1).max())
+        assert facts["reads"] == 1 + len(facts["passes"])
+
+
+def test_batch__a_loose_certificate_stops_before_a_tight_one() -> None:
+    """As soon as the margin is within epsilon, and never later."""
+    X, y = two_classes(4000, 10, 0.3, 5)
+    rows, labels = da.from_array(X, chunks=(500, 10)), da.from_array(y, chunks=500)
+    reads = []
+    for epsilon in (0.5, 0.1, 0.001):
+        model = es.MaxMarginClassifier(epsilon).fit(rows, labels)
+        passes = model.coreset_.provenance["passes"]
+        shares = [step["margin"] / step["core_margin"] for step in passes]
+        assert shares[-1] >= 1 - epsilon
+        assert all(share < 1 - epsilon for share in shares[:-1])
+        facts = model.coreset_.provenance
+        bound = 1 + 4 * (facts["radius"] / facts["core_margin"]) ** 2 / epsilon**2
+        assert facts["passes_bound"] == pytest.approx(bound)
+        reads.append(len(passes))
+    assert reads[0] <= reads[1] <= reads[2] < 15
+    assert reads[0] < reads[2]
+    assert len(model.coreset_) < 150
+
+
+def test_batch__chunks_sparse_rows_and_labels_change_nothing() -> None:
+    X, y = two_classes(300, 4)
+    X[np.abs(X) < 0.6] = 0.0
+    names = np.array(["no", "yes"])[y.astype(int)]
+    w = np.array([1.0, 0.5, -0.2, 0.3])
+    names = np.where(X @ w > 0.2, "yes", "no")
+    near = np.abs(X @ w - 0.2) < 0.15
+    X, names = X[~near], names[~near]
+    plain = es.MaxMarginClassifier(0.001).fit(X, names)
+    lazy = es.MaxMarginClassifier(0.001).fit(da.from_array(X, chunks=(70, 4)), names)
+    sparse = es.MaxMarginClassifier(0.001).fit(sp.csr_array(X), names)
+    for other in (lazy, sparse):
+        assert other.margin_ == pytest.approx(plain.margin_, rel=1e-3)
+    for other, rows in ((plain, X), (lazy, da.from_array(X, chunks=(50, 4))), (sparse, X)):
+        assert (np.asarray(other.predict(rows)) == names).all()
+    assert plain.classes_.tolist() == ["no", "yes"]
+
+
+def test_batch__weightless_rows_do_not_count() -> None:
+    X, y = two_classes(80)
+    u = np.ones(80)
+    wrong = np.argsort(np.abs(X[:, 0]))[:5]
+    u[wrong] = 0.0
+    flipped = y.copy()
+    flipped[wrong] = ~flipped[wrong]
+    model = es.MaxMarginClassifier(0.001).fit(X, flipped, sample_weight=u)
+    kept = u > 0
+    best = read.largest_margin(X[kept], np.where(y[kept], 1.0, -1.0), intercept=True)
+    assert model.margin_ == pytest.approx(best, rel=2e-3)
+    assert not np.isin(model.coreset_.indices, wrong).any()
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_batch__inseparable_rows_are_proved_so(intercept: bool) -> None:
+    """A convex combination of rows of either class meets, or is zero."""
+    X, y = (two_classes if intercept else through_zero)(60)
+    y = y.copy()
+    y[[3, 9]] = ~y[[3, 9]]
+    model = es.MaxMarginClassifier(fit_intercept=intercept, on_inseparable="raise")
+    with pytest.raises(face.NotSeparableError) as caught:
+        model.fit(X, y)
+    rows, parts = caught.value.indices, caught.value.coefficients
+    signs = np.where(y[rows], 1.0, -1.0)
+    total = (parts * signs) @ X[rows]
+    assert np.abs(total).max() < 1e-6 * np.abs(X).max()
+    assert (parts > 0).all()
+    sums = [parts[signs > 0].sum(), parts[signs < 0].sum()] if intercept else [parts.sum()]
+    assert np.allclose(sums, 1.0)
+
+
+def test_batch__soft_margin_is_the_minimum_of_squared_hinges_of_scaled_columns() -> None:
+    X, y = two_classes(200, 3, 0.0, 4)
+    X *= np.array([1.0, 20.0, 0.1])
+    y = y ^ (np.random.default_rng(0).random(200) < 0.1)
+    with pytest.warns(face.CoresetWarning):
+        model = es.MaxMarginClassifier(C=0.3).fit(X, y)
+    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
+    signs = np.where(y, 1.0, -1.0)
+
+    def cost(w: Any, b: float) -> float:
+        losses = np.maximum(0, 1 - signs * (scaled @ w + b)) ** 2
+        return float(w @ w / 2 + 0.3 * losses.sum())
+
+    w = model.coef_[0] * X.std(axis=0)
+    b = float(model.intercept_[0] + model.coef_[0] @ X.mean(axis=0))
+    at = cost(w, b)
+    for i in range(4):
+        for step in (1e-3, -1e-3):
+            move = np.eye(4)[i] * step
+            assert cost(w + move[:3], b + move[3]) > at - 1e-9
+    assert at < cost(0.9 * w, b)
+
+
+def with_outliers(k: int, seed: int = 0) -> tuple[Any, Any]:
+    X, y = two_classes(16, 2, 0.6, seed)
+    wrong = np.argsort(-np.abs(X).sum(axis=1))[:k]
+    y = y.copy()
+    y[wrong] = ~y[wrong]
+    return X, y
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize(
+    ("k", "method"), [(1, "exact"), (2, "auto"), (1, "random"), (2, "random"), (1, "subsets")]
+)
+def test_outliers__best_k_rows_are_left_out(k: int, method: str, intercept: bool) -> None:
+    X, y = with_outliers(k)
+    if not intercept:
+        X = X - 0.7 * X.mean(axis=0)
+        y = X @ [1.0, 0.3] > 0
+        y[[2, 5][:k]] = ~y[[2, 5][:k]]
+    signs = np.where(y, 1.0, -1.0)
+    options = {"epsilon": 0.05, "fit_intercept": intercept, "random_state": 0, "method": method}
+    model = es.OutlierMaxMarginClassifier(k, **options).fit(X, y)
+    best = -1.0
+    for out in itertools.combinations(range(len(X)), k):
+        left = np.setdiff1d(np.arange(len(X)), out)
+        best = max(best, read.largest_margin(X[left], signs[left], intercept=intercept))
+    assert 0.95 * best * (1 - 1e-9) <= model.margin_ <= best * (1 + 1e-5)
+    products = signs * decisions(model, X)
+    left = np.setdiff1d(np.arange(len(X)), model.outliers_)
+    assert len(model.outliers_) <= k
+    assert products[left].min() == pytest.approx(model.margin_, rel=1e-6)
+    assert face.margins(model)[1] >= best * 0.95 * (1 - 1e-6)
+    if method == "random":
+        # A row is kept with chance f, and a lucky draw has s rows and no outlier.
+        s = 2 + intercept
+        share = s / (s + k)
+        luck = share**s * (1 - share) ** k
+        draws = math.ceil(math.log1p(-0.99) / math.log1p(-luck))
+        assert model.probability_ == pytest.approx(1 - (1 - luck) ** draws)
+    else:
+        assert model.probability_ == 1.0
+
+
+def test_outliers__too_few_problems_are_said() -> None:
+    X, y = with_outliers(2)
+    model = es.OutlierMaxMarginClassifier(2, method="random", max_problems=5, random_state=0)
+    with pytest.warns(face.CoresetWarning):
+        model.fit(X, y)
+    luck = (3 / 5) ** 3 * (2 / 5) ** 2
+    assert model.probability_ == pytest.approx(1 - (1 - luck) ** 5)
+    for method in ("exact", "subsets"):
+        with pytest.raises(face.CoresetError, match="max_problems"):
+            es.OutlierMaxMarginClassifier(1, method=method, max_problems=1).fit(X, y)
+
+
+def test_outliers__out_of_core_as_in_memory() -> None:
+    X, y = two_classes(2000, 3, 0.4, 2)
+    y = y.copy()
+    y[[100, 1500]] = ~y[[100, 1500]]
+    far = np.flatnonzero(y != two_classes(2000, 3, 0.4, 2)[1])
+    whole = es.OutlierMaxMarginClassifier(2, epsilon=0.01).fit(X, y)
+    lazy = es.OutlierMaxMarginClassifier(2, epsilon=0.01).fit(da.from_array(X, chunks=(300, 3)), y)
+    assert lazy.margin_ == pytest.approx(whole.margin_, rel=0.02)
+    assert sorted(lazy.outliers_.tolist()) == sorted(far.tolist())
+
+
+def three_classes(n: int = 60, k: int = 3, seed: int = 0) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    centers = np.array([[0.0, 6.0], [5.0, -3.0], [-5.0, -3.0], [9.0, 9.0]])[:k]
+    y = np.arange(n) % k
+    return centers[y] + rng.normal(size=(n, 2)), y
+
+
+@pytest.mark.parametrize("k", [2, 3, 4])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_classes__margin_of_right_answers_is_the_largest(k: int, intercept: bool) -> None:
+    X, y = three_classes(40, k)
+    model = es.StructuredMaxMargin(epsilon=0.02, fit_intercept=intercept).fit(X, y)
+    scores = model.decision_function(X)
+    W, b = model.coef_, model.intercept_
+    if k == 2:
+        assert np.allclose(scores, X @ W[0] + b[0])
+        scores = np.column_stack([-scores / 2, scores / 2])
+    else:
+        assert np.allclose(scores, X @ W.T + b)
+    on_data, on_core = face.margins(model)
+    right = scores[np.arange(len(X)), y]
+    rivals = scores.copy()
+    rivals[np.arange(len(X)), y] = -np.inf
+    assert on_data == pytest.approx((right - rivals.max(axis=1)).min(), rel=1e-6)
+    assert (model.predict(X) == y).all()
+    assert on_data >= 0.98 * on_core * (1 - 1e-12)
+    if not intercept:
+        rows = []
+        for x, own in zip(X, y, strict=True):
+            for rival in set(range(k)) - {int(own)}:
+                z = np.zeros((k, 2))
+                z[own] += x
+                z[rival] -= x
+                rows.append(z.ravel())
+        best = read.hard_margin(np.array(rows))[0]
+        assert 0.98 * best <= on_data <= best * (1 + 1e-5)
+        assert on_core >= best * (1 - 1e-5)
+
+
+def test_sequences__margin_against_all_wrong_ones() -> None:
+    """Chains of three, every one of the 26 wrong sequences of labels tried."""
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 3, size=(20, 3))
+    X = np.eye(3)[y] * 2.0 + 0.3 * rng.normal(size=(20, 3, 3))
+    groups = np.repeat(np.arange(20), 3)
+    model = es.StructuredMaxMargin("sequence", epsilon=0.05, fit_intercept=False)
+    model.fit(X.reshape(-1, 3), y.ravel(), groups=groups)
+    assert (model.predict(X.reshape(-1, 3), groups=groups) == y.ravel()).all()
+
+    def joint(x: Any, labels: Any) -> Any:
+        emissions, steps = np.zeros((3, 3)), np.zeros((3, 3))
+        for row, label in zip(x, labels, strict=True):
+            emissions[label] += row
+        for a, b in itertools.pairwise(labels):
+            steps[a, b] += 1
+        return np.concatenate([emissions.ravel(), steps.ravel()])
+
+    rows = [
+        (joint(x, own) - joint(x, other)) / np.sum(np.array(other) != own)
+        for x, own in zip(X, y, strict=True)
+        for other in itertools.product(range(3), repeat=3)
+        if tuple(own) != other
+    ]
+    on_data, on_core = face.margins(model)
+    best = max(read.hard_margin(np.array(rows))[0], 0.0)
+    plain = [
+        joint(x, own) - joint(x, other)
+        for x, own in zip(X, y, strict=True)
+        for other in itertools.product(range(3), repeat=3)
+        if tuple(own) != other
+    ]
+    best_plain = read.hard_margin(np.array(plain))[0]
+    assert any(0.95 * one <= on_data <= one * 1.0001 for one in (best, best_plain))
+    assert on_data >= 0.95 * on_core * (1 - 1e-12)
+
+
+def streak(error: float, delta: float, n_core: int, j: int) -> int:
+    """Random rows in succession that end a run, by Lemma 4.1 with j (j + 1)."""
+    return math.ceil((math.log(max(n_core, j * (j + 1))) + math.log(1 / delta)) / error)
+
+
+@pytest.mark.parametrize("options", [{}, {"error": 0.2, "delta": 0.01}, {"epsilon": 0.5}], ids=str)
+def test_active__asks_the_nearest_row_until_a_streak_is_right(options: dict[str, Any]) -> None:
+    """Each query is the unlabelled row nearest to the widest strip of what is known."""
+    X, y = two_classes(400, 2, 0.3, 7)
+    asked: list[int] = []
+
+    def oracle(rows: Any, indices: Any) -> Any:
+        assert np.array_equal(rows, X[indices])
+        asked.extend(indices.tolist())
+        return y[indices]
+
+    model = es.ActiveMaxMarginClassifier(random_state=0, **options).fit(X, oracle=oracle)
+    phases = model.n_labels_by_phase_
+    assert model.n_labels_ == len(asked) == len(set(asked)) == sum(phases.values())
+    core = model.coreset_
+    on_core = face.margins(model)[1]
+    signs = np.where(core.labels, 1.0, -1.0)
+    assert on_core == pytest.approx(read.largest_margin(core.points, signs, intercept=True), 1e-5)
+    distances = decisions(model, X)
+    epsilon = options.get("epsilon", 0.1)
+    left = np.setdiff1d(np.arange(400), asked)
+    assert np.abs(distances[left]).min() >= (1 - epsilon) * on_core * (1 - 1e-9)
+    known = np.array(asked)
+    of_known = np.where(y[known], 1.0, -1.0) * distances[known]
+    assert of_known.min() >= (1 - epsilon) * on_core * (1 - 1e-9)
+    found = model.certificate_
+    error, delta = options.get("error", 0.05), options.get("delta", 0.05)
+    needed = streak(error, delta, len(core), found.verifications)
+    assert found.verified == needed
+    reached = (math.log(max(len(core), found.verifications * (found.verifications + 1)))
+               - math.log(delta)) / needed  # fmt: skip
+    assert found.error == pytest.approx(min(1.0, reached))
+    assert found.probability == 1 - delta
+    first = phases["seeding"]
+    assert len(set(y[asked[:first]])) == 2
+    assert len(set(y[asked[: first - 1]])) == 1
+    # The first query, from the two rows that were known then.
+    seeds = np.array(asked[:first])
+    positive, negative = seeds[y[seeds]], seeds[~y[seeds]]
+    pairs = [(p, q) for p in positive for q in negative]
+    p, q = min(pairs, key=lambda pair: float(np.linalg.norm(X[pair[0]] - X[pair[1]])))
+    if first == 2:
+        w = X[p] - X[q]
+        away = np.abs(X @ w - (X[p] + X[q]) @ w / 2)
+        away[seeds] = np.inf
+        assert asked[first] == away.argmin()
+
+
+def test_active__ends_when_all_rows_are_known_or_labels_run_out() -> None:
+    X, y = two_classes(12, 2, 1.0, 3)
+    every = es.ActiveMaxMarginClassifier(random_state=0, error=0.001).fit(X, y)
+    assert every.certificate_.error in (0.0, pytest.approx(every.certificate_.error))
+    assert every.n_labels_ <= 12
+    X, y = two_classes(500, 2, 0.05, 3)
+    few = es.ActiveMaxMarginClassifier(random_state=0, max_labels=9, batch=3)
+    few.fit(X, y)
+    assert few.n_labels_ <= 9
+
+
+def test_active__one_class_is_predicted_with_the_error_that_a_streak_bounds() -> None:
+    X, _ = two_classes(3000)
+    with pytest.warns(face.CoresetWarning):
+        model = es.ActiveMaxMarginClassifier(random_state=0).fit(X, np.arange(3000) == 7)
+    assert not model.predict(X).any()
+    assert model.certificate_.verified == streak(0.05, 0.05, 1, 1)
