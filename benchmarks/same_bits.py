@@ -1,9 +1,9 @@
-"""Whether two checkouts of the package build the same bits: every construction in every mode.
+"""Whether two checkouts of the package give the same bits, in every mode and by every model.
 
-``python benchmarks/same_bits.py --before FOLDER`` runs the builds of `JOBS` in a process with the
-package of FOLDER and in one with the package of this checkout, and compares digests of points,
-weights, indices and labels. Digests are compared on one machine only: other processors round
-differently.
+``python benchmarks/same_bits.py --before FOLDER`` runs the calls of `jobs` and `others` in a
+process with the package of FOLDER and in one with the package of this checkout, and compares
+digests of points, weights, indices and labels, or of what a model has learnt. Digests are compared
+on one machine only: other processors round differently.
 """
 
 from __future__ import annotations
@@ -42,12 +42,11 @@ def of_coreset(coreset: Any) -> str:
     return digest(coreset.points, coreset.weights, coreset.indices, *labels)
 
 
-def jobs() -> Iterator[tuple[str, Callable[[], str]]]:  # noqa: C901 - one list of builds
+def jobs() -> Iterator[tuple[str, Callable[[], str]]]:
     """Yield a name and a build, for every construction and mode."""
     import dask.array as da
 
     import daskcoreset as dc
-    from daskcoreset import estimators as es
 
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(loc, 1.0, size=(4000, 4)) for loc in (0.0, 6.0, -9.0)])
@@ -136,24 +135,73 @@ def jobs() -> Iterator[tuple[str, Callable[[], str]]]:  # noqa: C901 - one list 
         "margin",
         lambda: of_coreset(dc.margin.build_margin(apart, y, intercept=True, chunks=2000)),
     )
-    models: dict[str, tuple[Any, bool]] = {
-        "CoresetKMeans": (es.CoresetKMeans(4, size=300, random_state=0), False),
-        "CoresetBregman": (es.CoresetBregman(4, size=300, random_state=0), False),
-        "CoresetGaussianMixture": (es.CoresetGaussianMixture(3, size=300, random_state=0), False),
-        "CoresetSVC": (es.CoresetSVC(size=300, random_state=0), True),
-        "CoresetLogisticRegression": (
-            es.CoresetLogisticRegression(size=300, random_state=0), True,
+    yield from others(X, y, apart)
+
+
+def others(X: Any, y: Any, apart: Any) -> Iterator[tuple[str, Callable[[], str]]]:
+    """Yield a name and a call, for models, portfolios, views, audits and metrics."""
+    import dask.array as da
+
+    import daskcoreset as dc
+    from daskcoreset import estimators as es
+    from daskcoreset import metrics
+
+    targets = X @ np.arange(1.0, 5.0) + np.random.default_rng(1).normal(size=len(X))
+    seeded = {"size": 300, "random_state": 0}
+    models: dict[str, tuple[Any, Any, Any, str]] = {
+        "CoresetKMeans": (es.CoresetKMeans(4, **seeded), X, None, "cluster_centers_"),
+        "CoresetBregman": (es.CoresetBregman(4, **seeded), X, None, "cluster_centers_"),
+        "CoresetGaussianMixture": (es.CoresetGaussianMixture(3, **seeded), X, None, "means_"),
+        "CoresetSVC": (es.CoresetSVC(**seeded), X, y, "coef_"),
+        "CoresetLogisticRegression": (es.CoresetLogisticRegression(**seeded), X, y, "coef_"),
+        "CoresetRidge": (es.CoresetRidge(**seeded), X, targets, "coef_"),
+        "CoresetElasticNet": (es.CoresetElasticNet(**seeded), X, targets, "coef_"),
+        "CSVRGClassifier": (
+            es.CSVRGClassifier(max_points=30, random_state=0), X, y, "dual_coef_",
         ),
-        "CSVRGClassifier": (es.CSVRGClassifier(max_points=30, random_state=0), True),
-        "AVMClassifier": (es.AVMClassifier(max_points=30, random_state=0), True),
+        "AVMClassifier": (es.AVMClassifier(max_points=30, random_state=0), X, y, "dual_coef_"),
+        "ODMClassifier": (es.ODMClassifier(random_state=0), X[:400], y[:400], "dual_coef_"),
+        "MaxMarginClassifier": (es.MaxMarginClassifier(), apart, y, "coef_"),
+        "OutlierMaxMarginClassifier": (es.OutlierMaxMarginClassifier(1), apart, y, "coef_"),
+        "StructuredMaxMargin": (es.StructuredMaxMargin(), apart, y, "coef_"),
+        "ActiveMaxMarginClassifier": (
+            es.ActiveMaxMarginClassifier(random_state=0), apart, y, "coef_",
+        ),
     }  # fmt: skip
-    for name, (model, labelled) in models.items():
-        yield (
-            name,
-            lambda model=model, labelled=labelled: digest(
-                np.asarray(model.fit(X, y if labelled else None).predict(X[:2000]))
-            ),
-        )
+    for name, (model, rows, labels, attribute) in models.items():
+        in_blocks = da.from_array(rows, chunks=(2000, 4))
+
+        def fitted(a: tuple[Any, ...], data: Any) -> str:
+            model, labels, attribute = a
+            return digest(np.asarray(getattr(model.fit(data, labels), attribute)))
+
+        given = (model, labels, attribute)
+        yield name, lambda a=given, data=rows: fitted(a, data)
+        if name != "ODMClassifier":
+            yield f"{name}, chunks", lambda a=given, data=in_blocks: fitted(a, data)
+
+    def portfolio() -> str:
+        many = dc.build(X, method=["uniform", "lightweight"], chunks=2000, **seeded)
+        return "".join(of_coreset(many[name]) for name in ("uniform", "lightweight"))
+
+    def audited() -> str:
+        coreset = dc.build(X, **seeded)
+        return digest(coreset.audit(X, n_clusters=4, random_state=0, chunks=2000).distortion)
+
+    def followed() -> str:
+        with tempfile.TemporaryDirectory() as folder:
+            for i in range(5):
+                np.save(Path(folder) / f"{i}.npy", X[i * 2000 : i * 2000 + 2000])
+            view = dc.CoresetTree.follow(
+                f"{folder}/*.npy", Path(folder) / "view", size=200, random_state=1
+            )
+            return of_coreset(view.coreset())
+
+    yield "portfolio", portfolio
+    yield "audit", audited
+    yield "view", followed
+    yield "lazy", lambda: of_coreset(dc.build(X, chunks=2000, compute=False, **seeded).compute())
+    yield "svm_sensitivity", lambda: digest(metrics.svm_sensitivity(X, y))
 
 
 def run() -> None:

@@ -155,7 +155,7 @@ def test_machine__objective_and_decisions_are_the_formula(
 
 
 @pytest.mark.parametrize("options", [{"theta": 0.2, "mu": 0.8}, {"lam": 4.0}, {"gamma": 16.0}])
-def test_machine__parameters_are_those_of_the_formula(options: dict[str, float]) -> None:
+def test_machine__parameters_are_those_of_the_formula(options: dict[str, Any]) -> None:
     X, y, u = data()
     model = fitted("newton", "odm", **options)
     beta = model.dual_coef_[0]
@@ -173,7 +173,10 @@ def test_machine__csvrg_is_the_mean_of_blocks_and_weights_are_rows() -> None:
     X, y, _ = data(120)
     counts = 1 + np.arange(120) % 3
     options: dict[str, Any] = {"gamma": 4.0, "lam": 40.0, "diameter": 0.2, "random_state": 0}
-    make = lambda: es.CoresetKernelClassifier("cover", "newton", "odm", **options)  # noqa: E731
+
+    def make() -> Any:
+        return es.CoresetKernelClassifier("cover", "newton", "odm", **options)
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         weighted = make().fit(X, y, sample_weight=counts)

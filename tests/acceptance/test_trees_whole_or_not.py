@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,7 @@ def test_create__killed_anywhere_can_be_done_again(tmp_path: Path) -> None:
     while True:
         step += 3
         path = tmp_path / f"t{step}"
-        killed = killed_at(step, lambda path=path: face.create_tree(path, size=5))
+        killed = killed_at(step, partial(face.create_tree, path, size=5))
         if not killed:
             break
         try:
