@@ -51,9 +51,18 @@ def compute_all(*collections: Any, **options: Any) -> tuple[Any, ...]:
 
     check_time()
     options = _local(options)
-    schedule = dask.base.get_scheduler(
-        scheduler=options.pop("scheduler", None), collections=collections
-    )
+    try:
+        schedule = dask.base.get_scheduler(
+            scheduler=options.pop("scheduler", None), collections=collections
+        )
+    except RuntimeError as error:
+        if "asynchronous" not in str(error):
+            raise
+        raise ClusterError(
+            "the client is asynchronous, and this call waits for its result; await "
+            "client.compute(...) of a build with compute=False, or make a client without "
+            "asynchronous=True."
+        ) from None
     client = getattr(schedule, "__self__", None)
     distributed = sys.modules.get("distributed")
     if distributed is not None and isinstance(client, distributed.Client):

@@ -259,11 +259,32 @@ def clear_errors(name: str, url: str, kind: str) -> Iterator[None]:
 _TEXT = "read it with dask.dataframe.read_csv, and pass the data frame, or write it as Parquet"
 _CUBE = "open it with xarray.open_dataset(..., chunks={}), and pass that with sample_dims=[...]"
 
+_FEATHER = (
+    "read it with pyarrow.feather.read_table, or pass "
+    "pyarrow.ipc.open_file(path).read_all(), or write it as Parquet"
+)
+_ZIP = 'if it is a Zarr store, pass zarr.storage.ZipStore(path, mode="r")'
+
 # What to do with files of other formats, by their endings.
 _OTHER_FILES = {
     **dict.fromkeys((".csv", ".tsv", ".txt"), _TEXT),
     **dict.fromkeys((".nc", ".nc4", ".cdf", ".grib", ".grib2"), _CUBE),
+    **dict.fromkeys((".feather", ".arrow", ".ipc"), _FEATHER),
+    ".orc": "pass pyarrow.orc.read_table(path), or write it as Parquet",
+    ".h5ad": "it is HDF5 of AnnData: pass anndata.read_h5ad(path).X, or h5py.File(path)['X']",
+    ".he5": "it is HDF5 of HDF-EOS5: pass a data set of h5py.File(path), or xarray.open_dataset",
+    ".zip": _ZIP,
 }
+
+# Folders in a repository of Icechunk.
+_ICECHUNK = ("snapshots", "manifests", "refs")
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # a name that is too long
+        return False
 
 
 def _is_empty_folder(path: str) -> bool:
@@ -282,6 +303,11 @@ def _unreadable(name: str, url: str, kind: str, error: BaseException) -> Coreset
         )
     if not _is_remote(url) and _is_empty_folder(url):
         return InvalidInputError(f"{name} is an empty folder: {shown!r}; check the path.")
+    if remedy is None and all(_is_folder(Path(url) / part) for part in _ICECHUNK):
+        return InvalidInputError(
+            f"{name} is the folder of a repository of Icechunk, which is not opened by its path: "
+            f'{shown!r}; pass icechunk.Repository.open(...).readonly_session("main").store.'
+        )
     suffix = PurePosixPath(url).suffix.lower()
     if remedy is None and suffix in _OTHER_FILES:
         return InvalidInputError(
@@ -332,7 +358,16 @@ def said(error: BaseException, *urls: str) -> str:
     """Return what kind an error is and what it says, in one line without secrets."""
     text = " ".join(str(error).split())
     text = without_secrets(text, *urls)
-    return f"{type(error).__name__}: {text[:300]}" if text else type(error).__name__
+    for path in sorted(filter(None, urls), key=len, reverse=True) if len(text) > _SAID else ():
+        shown = without_secrets(path, path)
+        text = text.replace(shown, PurePosixPath(shown).name or "it")
+    if len(text) > _SAID:  # the reason is last, after the names of what was read
+        text = f"{text[: _SAID // 3]} ... {text[-2 * _SAID // 3 :]}"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+# Characters of an error that are shown.
+_SAID = 300
 
 
 # What errors of object stores and servers have in their names, or say, and what helps.
@@ -378,6 +413,38 @@ def _is_remote(*texts: str) -> bool:
     return not {scheme.lower() for scheme in schemes} <= {"file", "local"}
 
 
+# What says that a filter of HDF5, or a codec of Zarr or Parquet, is missing.
+_NO_FILTER = re.compile(r"can't open directory|required filter|filter.*not registered")
+_NO_CODEC = re.compile(r"codec not available|Unknown codec|UnknownCodec|codec '\w+' not built")
+_NAME_OF_CODEC = re.compile(r"['\"]+(?:numcodecs\.)?(\w+)")
+
+# Packages of codecs, by the beginnings of their names.
+_PACKAGES = {
+    "imagecodecs": "imagecodecs",
+    "pcodec": "numcodecs[pcodec]",
+    "zfpy": "numcodecs[zfpy]",
+    "msgpack": "numcodecs[msgpack]",
+    "crc32c": "numcodecs[crc32c]",
+}
+
+
+def _package_for(error: BaseException) -> str | None:
+    """Return which package a missing filter or codec needs; None for another error."""
+    text = f"{type(error).__name__}: {error}"
+    if _NO_FILTER.search(text):
+        return (
+            "a filter of HDF5 is missing: install the package hdf5plugin, and import it here and "
+            "on every worker"
+        )
+    if not _NO_CODEC.search(text):
+        return None
+    found = _NAME_OF_CODEC.search(str(error))
+    codec = "" if found is None else found[1]
+    known = next((one for start, one in _PACKAGES.items() if codec.startswith(start)), None)
+    package = "that has it, such as imagecodecs or numcodecs" if known is None else known
+    return f"the codec {codec!r} is missing: install the package {package}, also on every worker"
+
+
 def remedy_for(error: BaseException, *texts: str) -> str | None:
     """Return what helps against an error of a file system; None if it is of another kind.
 
@@ -388,6 +455,8 @@ def remedy_for(error: BaseException, *texts: str) -> str | None:
         Hold the URLs that were read. On this machine only what was denied has a remedy.
     """
     is_remote = _is_remote(*texts)
+    if (package := _package_for(error)) is not None:
+        return package
     chain: list[BaseException] = []
     link: BaseException | None = error
     while link is not None and link not in chain and len(chain) < 20:
