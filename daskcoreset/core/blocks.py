@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -346,9 +347,10 @@ def validate_block(
     block = Block(points, weights, labels)
     if problem is None:
         block, problem = _usable_rows(block, schema, lengths, known=_usable_halves(X, weights))
-    if problem is None and block.labels is not None and block.labels.dtype.kind in "OT":
+    if problem is None and labels is not None and labels.dtype.kind in "OT":
+        kept = labels if block.rows is None else labels[block.rows]
         # As text it would be a class of its own; a missing number stays NaN, which is none.
-        problem = find_missing_label(block.labels, block.rows)
+        problem = find_missing_label(kept, block.rows) or find_date(labels)
     problem = first_of(inexact, problem)
     missing = None if len(block) == n_rows else _missing_values(points)
     return ReadBlock(n_rows, None if problem else block, problem, missing=missing)
@@ -622,6 +624,43 @@ def find_missing_label(labels: AnyArray, rows: IndexArray | None = None) -> Inva
         "y is missing or not finite{row}; drop such rows, or label them (on_invalid is about X)."
     )
     return InvalidRow(message, row if rows is None else int(rows[row]))
+
+
+def find_date(labels: AnyArray) -> InvalidRow | None:
+    """Return the first label of an array of objects that is a date, a time or a span; or None.
+
+    Their text depends on the way they come.
+
+    Examples
+    --------
+    >>> find_date(np.array(["a", dt.date(2024, 1, 1)], dtype=object)).row
+    1
+    """
+    kinds = {kind for kind in set(map(type, labels.tolist())) if _is_date(kind)}
+    for row, label in enumerate(labels.tolist() if kinds else ()):
+        if type(label) in kinds:
+            return InvalidRow(
+                f"y must hold numbers or text, found {a_type(label)}{{row}}; convert it, for "
+                f"example with y.astype(str).",
+                row,
+            )
+    return None
+
+
+_DATES = (
+    dt.date,
+    dt.time,
+    dt.timedelta,
+    np.datetime64,
+    np.timedelta64,
+)
+
+
+def _is_date(kind: type) -> bool:
+    if kind.__name__ == "NaTType":  # missing
+        return False
+    module = kind.__module__.partition(".")[0]
+    return issubclass(kind, _DATES) or kind.__name__ == "Period" or module == "cftime"
 
 
 # One look at the types clears the usual case, at a tenth of the time.

@@ -37,6 +37,7 @@ from daskcoreset.core.blocks import (
     Block,
     InvalidRow,
     find_bad_weight,
+    find_date,
     find_inexact,
     find_inexact_value,
     find_masked_label,
@@ -603,6 +604,13 @@ def _check_labels(estimator: Any, y: Any) -> None:
             f"y must hold numbers or text, found dtype {labels.dtype} (Complex data not supported "
             f"by scikit-learn either); convert it, for example with y.real."
         )
+    if labels.dtype.kind in "mM":
+        raise InvalidTypeError(
+            f"y must hold numbers or text, found dtype {labels.dtype}; convert it, for example "
+            f"with y.astype(str)."
+        )
+    if labels.ndim == 1 and labels.dtype == object:
+        refuse(find_missing_label(labels) or find_date(labels))
     if labels.ndim == 2 and labels.dtype.kind == "f":
         labels = np.where(np.isfinite(labels).all(axis=1), 0.0, np.nan)
     if labels.ndim == 1:

@@ -134,13 +134,21 @@ class ArrowTable(Table):
 
     def column(self, name: str) -> Source:
         """Return one column as a vector of labels or weights."""
+        import pyarrow.types as pt
+
         self._check_types([name])
         if len(self.expanded([name])) > 1:
             raise InvalidInputError(
                 f"column {name!r} holds vectors, and labels and weights are one value for each "
                 f"row; name another column, or one element, such as {name + '[0]'!r}."
             )
-        dtype = _plain_dtype([_of_values(kind) for kind in self.types[name]])
+        kinds = [_of_values(kind) for kind in self.types[name]]
+        for kind in filter(pt.is_temporal, kinds):
+            raise InvalidTypeError(
+                f"labels and weights must hold numbers or text, found {kind} in column {name!r}; "
+                f"name another column, or convert it where it is stored."
+            )
+        dtype = _plain_dtype(kinds)
         if name in self.nulls and dtype.kind in "biu":
             dtype = np.result_type(dtype, np.float32)
         return self._source((name,), dtype, flat=True)
