@@ -183,7 +183,9 @@ def test_svm__weights_that_vanish_are_blamed(draw: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "missing", [None, float("nan"), pd.NA, pd.NaT, Decimal("nan"), np.datetime64("NaT")], ids=repr
+    "missing",
+    [None, float("nan"), pd.NA, pd.NaT, Decimal("nan"), np.datetime64("NaT", "s")],
+    ids=repr,
 )
 def test_missing_labels__of_any_kind_are_refused(missing: Any) -> None:
     rng = np.random.default_rng(0)

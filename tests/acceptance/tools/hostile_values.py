@@ -144,7 +144,7 @@ VALUES: dict[str, Callable[[], Any]] = {
     "decimal": lambda: Decimal("0.1"),
     "complex": lambda: 1j,
     "a number without order": lambda: Number(0.5),
-    "NaT": lambda: np.datetime64("NaT"),
+    "NaT": lambda: np.datetime64("NaT", "s"),
     "a span of time": lambda: np.timedelta64(3, "s"),
     "a date": lambda: dt.date(2026, 3, 1),
     "missing": lambda: pd.NA,

@@ -72,7 +72,7 @@ def test_changes__bad_input_changes_nothing(tmp_path: Path) -> None:
         (lambda: tree.append(day(1), name=wrong), errors.InvalidTypeError, "name is an int"),
         (lambda: tree.append(day(1), time=[1]), errors.InvalidTypeError, "time is a list"),
         (
-            lambda: tree.append(day(1), time=np.datetime64("NaT")),
+            lambda: tree.append(day(1), time=np.datetime64("NaT", "s")),
             errors.InvalidInputError,
             "time is NaT",
         ),
