@@ -119,29 +119,6 @@ def test_build__stored_chunks_of_fill_values_are_data(tmp_path: Path) -> None:
     assert set(coreset.labels.tolist()) == {0, 1}
 
 
-@pytest.mark.parametrize("part", ["y", "sample_weight"])
-def test_build__lost_chunk_beside_X(tmp_path: Path, part: str) -> None:  # noqa: N802 - the argument
-    values = np.arange(ROWS) % 2 + 1
-    stored(tmp_path / "part.zarr", values)
-    (tmp_path / "part.zarr" / "c" / "2").unlink()
-    beside: dict[str, Any] = {part: tmp_path / "part.zarr"}
-    with pytest.raises(
-        errors.StoreError, match=r"chunk 'c/2' of .*part.zarr is not stored \(row 200"
-    ):
-        build(rows(), **beside, method="uniform", size=50)
-    filled = build(open_rows(rows(), missing_chunks="fill"), **beside, method="uniform", size=50)
-    assert len(filled) == 50
-
-
-def test_build__chunk_inside_a_shard(tmp_path: Path) -> None:
-    array = zarr.create_array(
-        tmp_path / "X.zarr", shape=(ROWS, 2), dtype="f8", chunks=(50, 2), shards=(200, 2)
-    )
-    array[:50], array[150:] = rows()[:50], rows()[150:]
-    with pytest.raises(errors.StoreError, match=r"chunk 1\.0 in the shard 'c/0/0' .* \(row 50 of"):
-        build(tmp_path / "X.zarr", size=50)
-
-
 @pytest.mark.parametrize("fill", [np.nan, np.inf, -1.0])
 def test_build__other_fill_values(tmp_path: Path, fill: float) -> None:
     stored(tmp_path / "X.zarr", rows(), fill_value=fill)
