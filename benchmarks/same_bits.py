@@ -147,7 +147,7 @@ def others(X: Any, y: Any, apart: Any) -> Iterator[tuple[str, Callable[[], str]]
     from daskcoreset import metrics
 
     targets = X @ np.arange(1.0, 5.0) + np.random.default_rng(1).normal(size=len(X))
-    seeded = {"size": 300, "random_state": 0}
+    seeded: dict[str, Any] = {"size": 300, "random_state": 0}
     models: dict[str, tuple[Any, Any, Any, str]] = {
         "CoresetKMeans": (es.CoresetKMeans(4, **seeded), X, None, "cluster_centers_"),
         "CoresetBregman": (es.CoresetBregman(4, **seeded), X, None, "cluster_centers_"),

@@ -85,6 +85,34 @@ def test_build__rows_without_weight_may_hold_anything_large() -> None:
     assert (u[c.indices] > 0).all()
 
 
+@pytest.mark.parametrize("chunked", [False, True])
+def test_build__sparse_columns_keep_their_digits(chunked: bool) -> None:
+    """A full column far from zero, zeros elsewhere, light rows, and 1e20 without weight."""
+    X, u = data()
+    X[np.abs(X) < 0.5] = 0.0
+    X[:, 3] = 1e8 + np.arange(5000) % 7
+    u[1::3] *= 1e-12
+    u[-5:] = 1e-12
+    X[::11] = 1e20
+    rows = formed(X, "sparse chunks" if chunked else "sparse")
+    kept = u > 0
+    c = face.build(rows, sample_weight=u, size=100, random_state=0)
+    exact = np.trace(read.scatter_of(X[kept], u[kept]))
+    assert c.provenance["quantization_error"] == pytest.approx(exact, rel=1e-7)
+    p = np.zeros(5000)
+    p[kept] = read.inclusion(read.lightweight(X[kept], u[kept]), 100)
+    assert np.allclose(c.weights, u[c.indices] / p[c.indices], rtol=1e-5)
+
+
+def test_covariance__of_rows_with_weight_alone() -> None:
+    X, u = data()
+    X[::11] = 1e20
+    method = face.LightweightBregman("mahalanobis")
+    for rows in (X, formed(X, "chunks")):
+        c = face.build(rows, sample_weight=u, size=60, method=method, random_state=0)
+        assert c.provenance["quantization_error"] == pytest.approx(4 * u.sum(), rel=1e-6)
+
+
 @pytest.mark.parametrize("form", ["memory", "chunks", "sparse"])
 def test_covariance__is_exact_in_dominating_distances(form: str) -> None:
     """The Mahalanobis distance sums up to d times the weight, with the inverse of all scatter."""
