@@ -40,7 +40,7 @@ from scipy import stats
 NAME = "frozen"
 ROOT = Path(__file__).parents[1]
 FILES = ("daskcoreset", "benchmarks/frozen_rows.py", "benchmarks/frozen_calls.py")
-TURNS = 7
+TURNS = 11
 SECONDS = 1.10
 """Most that processor seconds of a call may grow to."""
 
