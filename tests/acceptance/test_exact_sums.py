@@ -61,18 +61,20 @@ def test_build__quantization_error_is_exact(form: str, offset: float) -> None:
     assert np.allclose(c.weights, u[c.indices] / p[c.indices], rtol=1e-5)
 
 
-@pytest.mark.parametrize("form", ["memory", "chunks", "float32"])
+@pytest.mark.parametrize("form", ["memory", "chunks", "float32", "sparse chunks"])
 def test_build__light_and_heavy_rows_keep_their_digits(form: str) -> None:
     """Weights of 1e-9 and 1e9 beside one another, the first block without any."""
     X, u = data()
     u[:700] = 0.0
     u[700:3000] *= 1e-9
+    u[700] = 1.0  # the weight of a block of one row
     u[-2] = 1e9
     rows = formed(X, form)
     X = X.astype(np.float32).astype(float) if form == "float32" else X
     facts = face.build(rows, sample_weight=u, size=50, random_state=0).provenance
     exact = np.trace(read.scatter_of(X, u))
     assert facts["quantization_error"] == pytest.approx(exact, rel=1e-7)
+    assert facts["total_weight"] == pytest.approx(u.sum(), rel=1e-12)
 
 
 def test_build__rows_without_weight_may_hold_anything_large() -> None:
