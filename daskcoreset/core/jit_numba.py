@@ -79,4 +79,6 @@ def part(fastmath: set[str]) -> Callable[..., Any]:
 
 
 def _options(fastmath: set[str]) -> dict[str, Any]:
-    return {"nogil": True, "fastmath": fastmath, "error_model": "numpy"}
+    # A loop that calls another one without inlining it may find two machine codes of that: one when
+    # it is compiled, and one when it comes from the cache, whose sums differ in their last bits.
+    return {"nogil": True, "fastmath": fastmath, "error_model": "numpy", "forceinline": True}

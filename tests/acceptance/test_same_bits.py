@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -85,26 +86,39 @@ def test_build__on_processes(name: str, store: Path) -> None:
     assert there.equals(here)
 
 
-def test_build__in_a_new_process(store: Path) -> None:
-    """Hashes, addresses and the order of imports have no part in it."""
-    here = [built(store, name) for name in ("kmeans", "logistic")]
+def digest(c: face.Coreset) -> str:
+    return hashlib.sha256(c.points.tobytes() + c.weights.tobytes()).hexdigest()
+
+
+def in_a_new_process(store: Path, names: list[str], **environment: str) -> list[str]:
     script = f"""
-import warnings, hashlib
+import warnings
 warnings.simplefilter("ignore")
 from pathlib import Path
-from tests.acceptance.test_same_bits import built
-for name in ("kmeans", "logistic"):
-    c = built(Path({str(store)!r}), name)
-    print(hashlib.sha256(c.points.tobytes() + c.weights.tobytes()).hexdigest())
+from tests.acceptance.test_same_bits import built, digest
+for name in {names!r}:
+    print(digest(built(Path({str(store)!r}), name)))
 """
-    import hashlib
-
     done = subprocess.run(
         [sys.executable, "-c", script], check=True, capture_output=True, text=True,
-        cwd=Path(__file__).parents[2], env=os.environ | {"PYTHONHASHSEED": "7"},
+        cwd=Path(__file__).parents[2], env=os.environ | environment,
     )  # fmt: skip
-    wanted = [hashlib.sha256(c.points.tobytes() + c.weights.tobytes()).hexdigest() for c in here]
-    assert done.stdout.split() == wanted
+    return done.stdout.split()
+
+
+def test_build__in_a_new_process(store: Path) -> None:
+    """Hashes, addresses and the order of imports have no part in it."""
+    names = ["kmeans", "logistic"]
+    wanted = [digest(built(store, name)) for name in names]
+    assert in_a_new_process(store, names, PYTHONHASHSEED="7") == wanted
+
+
+def test_build__with_loops_that_are_compiled_or_cached(store: Path, tmp_path: Path) -> None:
+    names = ["lightweight", "least_squares"]
+    compiled, cached = (
+        in_a_new_process(store, names, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2)
+    )
+    assert cached == compiled
 
 
 @pytest.mark.parametrize("name", ["lightweight", "svm"])
