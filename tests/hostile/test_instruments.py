@@ -298,7 +298,8 @@ def test_advise__judges_classifiers_of_all_classes(task: Any) -> None:
             model.fit(rows.points, rows.labels, sample_weight=rows.weights)
             costs.append(softmax_cost(model, X, y))
         found = np.array(costs) / softmax_cost(every, X, y) - 1.0
-        assert np.mean((found >= advice.low) & (found <= advice.high)) >= 0.75
+        # Errors below .01 % are of how far solvers go, which differs between processors.
+        assert np.mean((found >= advice.low - 1e-4) & (found <= advice.high + 1e-4)) >= 0.75
 
 
 def softmax_cost(model: Any, X: FloatArray, y: Any) -> float:

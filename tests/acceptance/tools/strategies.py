@@ -56,6 +56,8 @@ def matrices(
     if dtype.kind == "f":
         # Numbers whose squares stay finite even in single precision.
         elements: Any = st.integers(-1000, 1000).map(lambda number: number / 8)
+    elif dtype.kind in "iu" and dtype.itemsize == 8:  # that float64 holds
+        elements = hnp.from_dtype(dtype, min_value=-(2**53) * (dtype.kind == "i"), max_value=2**53)
     else:
         elements = hnp.from_dtype(dtype)
     return draw(hnp.arrays(dtype, shape, elements=elements))

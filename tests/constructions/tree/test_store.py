@@ -58,7 +58,7 @@ def in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Manifest, "groups", hold)
     monkeypatch.setattr(Manifest, "to_write", follow)
     monkeypatch.setattr(
-        Kept, "commit", lambda kept, _, __, ___, value: setattr(kept, "value", value)
+        Kept, "commit", lambda kept, _, __, ___, value, _____: setattr(kept, "value", value)
     )
     monkeypatch.setattr(versions, "sweep", lambda *_: None)
 
