@@ -38,8 +38,7 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],  # a loaded machine is no fault of the code
 )
-# More of them for the nightly tests that the server runs; and many more in the nightly form.
-settings.register_profile("server", settings.get_profile("ci"), max_examples=30)
+# Many more of them for the nightly tests.
 settings.register_profile("nightly", settings.get_profile("ci"), max_examples=200)
 # Before the package is imported, whose contract suite takes over what is set.
 settings.load_profile("ci" if os.environ.get("CI") else "default")

@@ -124,10 +124,7 @@ def stores(real_disk: Path) -> Any:
     [
         ("zarr", 1),
         *(pytest.param(kind, 2, marks=pytest.mark.nightly) for kind in ("zarr", "columns")),
-        *(
-            pytest.param(kind, 2, marks=[pytest.mark.nightly, pytest.mark.long])
-            for kind in ("from_zarr", "random")
-        ),
+        *(pytest.param(kind, 2, marks=pytest.mark.nightly) for kind in ("from_zarr", "random")),
     ],
 )
 def test_peak__is_flat_and_as_predicted(kind: str, passes: Passes, stores: dict[int, Path]) -> None:

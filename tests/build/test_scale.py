@@ -65,8 +65,8 @@ def depth_of(graph: dict[Any, Any], key: Any) -> int:
         ("self-reading", 1, 16_000),
         ("self-reading", 2, 10_000),
         ("blockwise", 1, 5000),
-        pytest.param("blockwise", 2, 5000, marks=pytest.mark.long),
-        pytest.param("random", 1, 5000, marks=pytest.mark.long),
+        ("blockwise", 2, 5000),
+        ("random", 1, 5000),
         ("random", 2, 5000),
     ],
 )

@@ -278,7 +278,6 @@ def test_build__shows_the_plan_of_a_dry_run(npz: Path, out: Path, capsys: Captur
 
 @pytest.mark.distributed
 @pytest.mark.nightly
-@pytest.mark.long
 def test_build__gives_the_same_bits_on_worker_processes(npz: Path, out: Path) -> None:
     pytest.importorskip("distributed")
     asked = ("--size", 50, "--seed", 0, "--chunks", 100)
@@ -323,7 +322,6 @@ def test_build__starts_the_processes_asked_for_and_ends_them(
 
 
 @pytest.mark.nightly
-@pytest.mark.long
 @pytest.mark.distributed
 def test_build__runs_on_a_cluster_that_is_there(npz: Path, out: Path, cluster: Any) -> None:
     asked = ("--size", 50, "--seed", 0, "--chunks", 100)

@@ -33,7 +33,6 @@ def no_data(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("no_data")
 @pytest.mark.nightly
-@pytest.mark.long
 def test_demo__prints_a_table_and_saves_a_picture(tmp_path: Path) -> None:
     done = run_main("demo", "--quick", "--data", "digits", "--folder", tmp_path / "new")
     assert (done.returncode, done.stderr) == (0, "")

@@ -41,7 +41,6 @@ _STORED += ("memory://none", "a\\0b")
 
 # Each is quick; all of them take a minute, and of flags the rest another one.
 _MANY = pytest.mark.nightly
-_MOST = [_MANY, pytest.mark.long]
 
 # Words of Python, outside of what the user has typed or stored, which is quoted or in a list.
 _PYTHON = (
@@ -198,7 +197,7 @@ def test_flags__are_of_all_commands() -> None:
     [
         "one",
         pytest.param("in turn", marks=_MANY),  # of the others each flag meets one
-        pytest.param("most", marks=_MOST),
+        pytest.param("most", marks=_MANY),
     ],
 )
 @pytest.mark.parametrize("command", _DATA)
@@ -221,7 +220,7 @@ def test_flags__bad_values(program: _Program, command: str, kind: str) -> None:
     [
         "three",
         pytest.param("in turn", marks=_MANY),  # each place meets a third, each value some places
-        pytest.param("most", marks=_MOST),
+        pytest.param("most", marks=_MANY),
     ],
 )
 @pytest.mark.parametrize(("command", "place"), list(_arguments()))
@@ -235,7 +234,6 @@ def test_arguments__bad_values(program: _Program, command: str, place: int, kind
 
 
 @pytest.mark.nightly
-@pytest.mark.long
 @pytest.mark.parametrize("method", [*CONSTRUCTIONS, "coverage"])
 def test_methods__what_they_refuse(program: _Program, method: str) -> None:
     given = ["", "--clusters=2", "--labels=y", "--labels=bad", "--labels=wide", "--weights=bad"]

@@ -135,7 +135,6 @@ def test_main__names_the_extra_for_the_command_line(
 
 
 @pytest.mark.nightly
-@pytest.mark.long
 def test_module__is_silent_in_a_pipe_and_says_errors_in_one_line(npz: Path, out: Path) -> None:
     done = run_main("build", npz, out, "--size", 20)
     assert (done.returncode, done.stderr) == (0, "")

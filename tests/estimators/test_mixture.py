@@ -327,7 +327,6 @@ def test_lower_bound__of_a_coreset_of_all_rows_is_that_of_em() -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.long
 def test_fit__takes_the_start_that_other_rows_like_best(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = np.random.default_rng(0).standard_t(3, size=(12_000, 4))
     options: dict[str, Any] = {"size": 100, "reg_covar": 1e-3, "random_state": 0}

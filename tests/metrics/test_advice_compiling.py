@@ -104,7 +104,6 @@ advise({rows}, n_clusters=3, budget=100, random_state=0, chunks=20_000)
 
 
 @pytest.mark.nightly
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("rows", "made"),
     [("X", True), ("X", False), ("X.astype('f4')", True), ("sp.csr_array(X)", True)],

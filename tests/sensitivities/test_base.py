@@ -33,7 +33,6 @@ RNG = np.random.default_rng(0)
 
 
 @pytest.mark.nightly
-@pytest.mark.long
 @pytest.mark.statistical
 @pytest.mark.filterwarnings("ignore::daskcoreset.errors.CoresetWarning")
 @pytest.mark.parametrize("file", sorted(path.stem for path in Path(__file__).parent.glob("test_*")))

@@ -212,7 +212,6 @@ INSTANCES = {
 
 
 @pytest.mark.nightly
-@pytest.mark.long
 @pytest.mark.parametrize("instance", INSTANCES)
 def test_hard_instances__strong_is_no_worse_than_lightweight(instance: str) -> None:
     """Cost over all data of the centers found; the mean of eight seeds, fixed."""

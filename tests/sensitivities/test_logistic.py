@@ -186,7 +186,6 @@ def test_calibration__means_only_of_many_rows(size: int, wanted: int) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.long
 def test_default__better_than_uniform() -> None:
     def loss(model: Any) -> float:
         margins = np.where(Y == "b", 1, -1) * model.decision_function(X)
@@ -313,7 +312,6 @@ def test_two_reads__of_rows_that_a_plane_separates_are_better_than_one_and_unifo
 
 
 @pytest.mark.nightly
-@pytest.mark.long
 def test_two_reads__with_a_rare_class_take_more_rows_for_separable() -> None:
     """Just above two rows a column they had three to six times the excess of uniform rows."""
     rng = np.random.default_rng(4)

@@ -199,7 +199,6 @@ def test_default__better_than_uniform_and_than_algorithm_1() -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.long
 @pytest.mark.statistical
 @pytest.mark.parametrize(("share", "size"), [(0.5, 41), (0.02, 60)])
 def test_default__rows_that_a_plane_separates_are_as_good_as_uniform_ones(

@@ -81,7 +81,6 @@ def test_history__of_random_steps(machine: type[History]) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.long
 def test_history__of_thousands_of_random_steps(machine: type[History]) -> None:
     """``HISTORIES=4`` in the environment makes four times as many."""
     examples = 60 * int(os.environ.get("HISTORIES", "1"))

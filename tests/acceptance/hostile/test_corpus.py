@@ -44,7 +44,7 @@ from tests.acceptance.tools.hostile import INSTANCES, Instance
 
 SIZE = 100
 # Minutes of combinations of three of which each pair runs always.
-FULL = [pytest.mark.nightly, pytest.mark.long]
+FULL = pytest.mark.nightly
 
 CONSTRUCTIONS: dict[str, Sensitivity[Any]] = {
     "uniform": Uniform(),

@@ -15,7 +15,7 @@ from tests.acceptance.tools.byte_fuzz import OWN
 
 MUTATIONS = [
     pytest.param(120, id="some"),
-    pytest.param(2000, id="many", marks=[pytest.mark.nightly, pytest.mark.long]),
+    pytest.param(2000, id="many", marks=pytest.mark.nightly),
 ]
 
 # MiB, imports and compiled loops among them.

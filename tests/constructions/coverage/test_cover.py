@@ -165,7 +165,6 @@ def test_cover__has_the_same_bits_on_every_scheduler(strategy: Any) -> None:
 
 @pytest.mark.distributed
 @pytest.mark.nightly
-@pytest.mark.long
 def test_cover__has_the_same_bits_on_a_cluster(cluster: Any) -> None:
     from distributed import Client
 

@@ -167,7 +167,6 @@ def test_max_labels__says_what_is_certified_by_then() -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.long
 def test_soft__wrong_labels_are_forgiven() -> None:
     X = separable(3000)
     y = above(X)
@@ -195,7 +194,6 @@ def test_soft__is_the_squared_hinge_loss_of_scikit_learn() -> None:
 
 @pytest.mark.distributed
 @pytest.mark.nightly
-@pytest.mark.long
 def test_schedulers__same_bits(cluster: Any) -> None:
     from distributed import Client
 

@@ -41,7 +41,6 @@ def test_n_draws__is_the_number_that_the_probability_needs() -> None:
 
 @pytest.mark.statistical
 @pytest.mark.nightly
-@pytest.mark.long
 def test_random__recovers_the_clean_margin_at_the_promised_probability() -> None:
     """Misses among 40 runs: at confidence 0.7 more than 27 have a chance below 1e-6."""
     misses = 0

@@ -473,7 +473,6 @@ for solver in ("exact", "csvrg"):
 
 
 @pytest.mark.nightly
-@pytest.mark.long
 def test_fit__same_bits_whatever_the_threads_of_blas() -> None:
     runs = [
         subprocess.Popen(

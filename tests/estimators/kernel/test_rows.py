@@ -82,7 +82,6 @@ def test_training_rows__stand_for_every_class(form: Any, chunks: int) -> None:
 
 @pytest.mark.statistical
 @pytest.mark.nightly
-@pytest.mark.long
 def test_training_rows__sums_are_unbiased() -> None:
     """Of rows of equal weight; mean of 2,000 draws, false-alarm rate 1e-6."""
     blocks, classes = row_blocks(X, Y, chunks=90), np.array([-1, 1])

@@ -40,7 +40,6 @@ def test_fit__looks_at_few_labels_and_counts_them() -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.long
 def test_fit__softens_or_raises_where_labels_overlap() -> None:
     X, y = separable()
     y = y.copy()
