@@ -307,19 +307,6 @@ def softmax_cost(model: Any, X: FloatArray, y: Any) -> float:
     return float(0.5 * np.square(model.coef_).sum() - chances[np.arange(len(y)), y].sum())
 
 
-def rare_categories() -> tuple[FloatArray, FloatArray]:
-    """Four columns of Zipf categories, one column each: half of them have fewer than 20 rows."""
-    rng = np.random.default_rng(0)
-    chances = 1.0 / np.arange(1, 51) ** 2.0
-    y, columns = 0.1 * rng.normal(size=20_000), []
-    for _ in range(4):
-        kind = rng.choice(50, len(y), p=chances / chances.sum())
-        y = y + rng.normal(size=50)[kind]
-        columns.append(np.eye(50)[kind])
-    X = np.hstack(columns)
-    return X[:, X.any(axis=0)], y
-
-
 def five_rows() -> tuple[FloatArray, Any]:
     """Two classes that overlap, and one of five rows."""
     rng = np.random.default_rng(0)
@@ -335,19 +322,14 @@ def five_rows() -> tuple[FloatArray, Any]:
 @pytest.mark.nightly
 @pytest.mark.statistical
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("rows", "task", "budget"),
-    [(rare_categories, "regression", 500), (five_rows, "classification", 200)],
-)
-def test_advise__is_not_too_sure_where_builds_meet_sums_by_chance(
-    rows: Callable[[], tuple[FloatArray, Any]], task: Any, budget: int
-) -> None:
+def test_advise__is_not_too_sure_where_builds_meet_sums_by_chance() -> None:
     """Builds meet a quarter to all of the gradient, and their errors differ tenfold.
 
     Of six trials with alike luck the interval was narrow, and held 17 of 24 builds. Where builds
     are held in 93 %, fewer are held than asked for here with probability 1e-6.
     """
-    X, y = rows()
+    X, y = five_rows()
+    task, budget = "classification", 200
     advice = daskcoreset.advise(X, y, task=task, budget=budget, random_state=3)
     assert advice.high > 8.0 * advice.low
     every = TASKS[task].objective(None)
@@ -360,8 +342,6 @@ def test_advise__is_not_too_sure_where_builds_meet_sums_by_chance(
         solution = cost.solve(block_of(coreset), np.random.default_rng(0))
         held += advice.low <= cost.cost(block, solution) / least - 1.0 <= advice.high
     assert held >= scipy.stats.binom.ppf(1e-6, 24, 0.93)
-    remarks = {one.name: one.remark for one in advice.compared}
-    assert "in part" in remarks[advice.name] or task == "classification"
 
 
 @pytest.mark.statistical
