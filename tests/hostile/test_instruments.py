@@ -329,10 +329,10 @@ def test_advise__is_not_too_sure_where_builds_meet_sums_by_chance() -> None:
     are held in 93 %, fewer are held than asked for here with probability 1e-6.
     """
     X, y = five_rows()
-    task, budget = "classification", 200
-    advice = daskcoreset.advise(X, y, task=task, budget=budget, random_state=3)
+    budget = 200
+    advice = daskcoreset.advise(X, y, task="classification", budget=budget, random_state=3)
     assert advice.high > 8.0 * advice.low
-    every = TASKS[task].objective(None)
+    every = TASKS["classification"].objective(None)
     block = Block(X, np.ones(len(X)), y)
     cost: Any = of_all_classes(every, block)
     least = cost.cost(block, cost.solve(block, np.random.default_rng(0)))
