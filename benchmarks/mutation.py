@@ -560,11 +560,12 @@ def summary_of(rows: list[dict[str, Any]]) -> str:
     killed = [row for row in others if row["acceptance"] == "killed"]
     rest = [row for row in others if row["rest"] == "killed"]
     share = 100 * len(killed) / max(1, len(others))
-    both = 100 * (len(killed) + len(rest)) / max(1, len(others))
+    asked = [row for row in others if row["acceptance"] != "killed" and row["rest"]]
     return (
         f"{len(judged)} of {len(rows)} mutants are judged, and {len(judged) - len(others)} of them "
         f"are equivalent to the program. Of the other {len(others)} the acceptance tests alone "
-        f"kill {len(killed)}, {share:.1f} %, and with the other tests {both:.1f} % are killed."
+        f"kill {len(killed)}, {share:.1f} %. The other tests ran on {len(asked)} of the survivors, "
+        f"and kill {len(rest)}."
     )
 
 
