@@ -482,6 +482,12 @@ def judge(suite: str, mutants: list[Mutant], files: list[Path], keep: Any, limit
         with_tests(files, watch)
 
 
+def acceptance_files() -> list[Path]:
+    """Return the acceptance tests but those of clusters, which call in other processes."""
+    files = sorted((ROOT / "tests/acceptance").rglob("test_*.py"))
+    return [file for file in files if file.parent.name != "cluster"]
+
+
 def others_of(mutant: Mutant) -> Path:
     """Return the folder of the tests that are about the folder of a mutant."""
     folder = ROOT / "tests" / Path(mutant.path).parent.relative_to("daskcoreset")
@@ -662,7 +668,7 @@ def judge_parts(given: Any, parts: list[str], mutants: list[Mutant], table: Tabl
     rows = table.rows
     if given.suite != "rest":
         due = [one for one in own if rows[one.name]["acceptance"] in again]
-        files = sorted((ROOT / "tests/acceptance").rglob("test_*.py"))
+        files = acceptance_files()
         judge("acceptance", due[: given.most], files, table.keep, given.limit)
     if given.suite != "acceptance":
         due = [
