@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
-import inspect
 import json
 import os
 import pydoc
@@ -187,44 +185,6 @@ def _without_cold(results: dict[str, Any]) -> dict[str, Any]:
 # --- numbers -----------------------------------------------------------------------------
 
 
-def test_recipes__seconds_of_boosting_are_as_the_words_say() -> None:
-    text = (ROOT / "docs" / "guide" / "recipes.md").read_text()
-    words = " ".join(text.split())
-    results = (ROOT / "benchmarks" / "results" / "boosting.md").read_text()
-    lines = [
-        [cell.strip() for cell in line.strip("|").split("|")]
-        for line in results.partition("## Seconds")[2].splitlines()
-        if line.startswith("| ")
-    ]
-    heads, rows = lines[0], [dict(zip(lines[0], line, strict=True)) for line in lines[1:]]
-    spans = [
-        {
-            head: [float(number) for number in re.findall(r"\d+\.\d+", row[head])]
-            for head in heads[2:]
-        }
-        for row in rows
-    ]
-    assert "A pilot saves none there, with LightGBM or with HistGradientBoosting" in words
-    for span in spans:
-        for head in ("margin", "gradient", "gradient, 3/4", "cells"):
-            assert span[head][2] > span["all rows"][0]
-    assert "on one of the sets training on any draw" in words
-    slower = [
-        row["set"]
-        for row, span in zip(rows, spans, strict=True)
-        if row["model"] == "hist"
-        and all(
-            span[head][1] > span["all rows"][0]
-            for head in heads
-            if head in span and head != "all rows"
-        )
-    ]
-    assert len(slower) == 1
-    assert 'Draws by `method="logistic"` saved time with LightGBM on each' in words
-    for row, span in zip(rows, spans, strict=True):
-        assert row["model"] == "hist" or span["logistic"][3] < span["all rows"][0]
-
-
 PROSE = [
     ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")),
     *sorted((ROOT / "notebooks").glob("*.ipynb")),
@@ -269,12 +229,12 @@ def _by_hand() -> dict[str, list[str]]:
     return found
 
 
-def _left(name: str, prose: str, figure: re.Pattern[str]) -> list[str]:
+def _left(name: str, prose: str) -> list[str]:
     """Return the figures of a text that nobody answers for."""
     for phrase in sorted(_by_hand().get(name, []), key=len, reverse=True):
         assert phrase in prose, f"{name} has no {phrase!r}: take it out of numbers_by_hand.txt"
         prose = prose.replace(phrase, " ")
-    hits = figure.finditer(prose)
+    hits = _FIGURE.finditer(prose)
     return [prose[max(0, found.start() - 50) : found.end() + 30] for found in hits]
 
 
@@ -285,131 +245,12 @@ def test_figures__of_sentences_come_from_results_or_are_no_results(page: Path) -
     if page.suffix == ".ipynb":
         cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown"]
         text = "\n\n".join("".join(cell["source"]) for cell in cells)
-    left = _left(path, _prose(text), _FIGURE)
+    left = _left(path, _prose(text))
     assert not left, (
         f"{path} has figures by hand: {left}. Take one that was measured from its results, by "
         f"docs/numbers_of_results.py, and a setting or definition into docs/numbers_by_hand.txt."
     )
 
 
-SOURCES = sorted((ROOT / "daskcoreset").rglob("*.py"))
-# What results look like: docstrings are full of shapes, defaults and bounds, which look otherwise.
-_PARTS = "third|quarter|fifth|sixth|seventh|eighth|ninth|tenth|twentieth|hundredth"
-_AMOUNT = rf"(\d[\d,.]*|one|{_COUNT}|thirty|fifty|thousand)"
-_MEASURED = re.compile(
-    rf"\b{_AMOUNT} ?(%|(per ?cent|times|fold|(milli|micro)?seconds?|minutes?|hours?|ms|[KMGT]i?B"
-    r"|(giga|mega)bytes|nats?)\b)|\d s\b|\b(half )?a (second|minute|nat)\b"
-    rf"|\b(twice|half|an? ({_PARTS})) (as|of the time)\b|\b(an?|{_COUNT}) ({_PARTS})s?\b"
-    rf"|\b{_AMOUNT} of (the )?({_COUNT}|\d+)\b|\bfactor of {_AMOUNT}\b"
-    r"|(?<![\w.=(^])\d+\.\d+\b|(?<![\w(+-])\d[\d,.]* (to|against|instead of) \d"
-)
-# Examples, references, formulas, names, the heads of parameters, and what is cited.
-_NOT_SENTENCES = (
-    r"^ *>>>.*?(\n *\n|\Z)", r"^ *References\n *-+\n.*\Z", r"\.\. math::.*?\n\n(?=\S|\Z)",
-    r"``.*?``|:\w+:`[^`]*`|`[^`]*`", r"^ *[\w, *]+ : .*?$",
-    r"\b(Theorems?|Algorithm|Table|Lemma|Corollary|Definitions?|[Ss]ection|Fig\.) \d[\d.]*",
-)  # fmt: skip
-
-
-def _sentences(docstring: str) -> str:
-    for pattern in _NOT_SENTENCES:
-        docstring = re.sub(pattern, " ", docstring, flags=re.MULTILINE | re.DOTALL)
-    return re.sub(r"\s+", " ", docstring)
-
-
-def test_changelog__has_no_measured_figures() -> None:
-    text = (ROOT / "CHANGELOG.md").read_text()
-    left = _left("CHANGELOG.md", _prose(text), _MEASURED)
-    assert not left, (
-        f"CHANGELOG.md has figures by hand: {left}. Say what was found in words, and name the "
-        f"results; a setting or definition goes into docs/numbers_by_hand.txt."
-    )
-
-
-def _documented(members: dict[str, Any], parent: str) -> Iterator[tuple[str, str]]:
-    """Yield names of public classes, functions and properties of this package, and docstrings."""
-    for name, value in members.items():
-        plain = getattr(value, "__func__", value)  # of class methods and static ones
-        code = getattr(plain, "fget", None) or getattr(plain, "func", None) or plain
-        known = inspect.isclass(code) or inspect.isroutine(code)
-        home = getattr(code, "__module__", None) or ""
-        if name.startswith("_") or not known or not home.startswith("daskcoreset"):
-            continue
-        yield f"{parent}.{name}", inspect.getdoc(code) or ""
-        if inspect.isclass(value):
-            own = {member: inspect.getattr_static(value, member) for member in dir(value)}
-            yield from _documented(own, f"{parent}.{name}")
-
-
-def _public_docstrings() -> dict[str, str]:
-    """Every docstring of the reference, by the first name that has it."""
-    found: dict[str, str] = {}
-    for module in ("daskcoreset", *(f"daskcoreset.{name}" for name in (*MODULES, "xarray"))):
-        space = importlib.import_module(module)
-        found.setdefault(space.__doc__ or "", module)
-        members = {name: getattr(space, name) for name in _names_of(space)}
-        for name, text in _documented(members, module):
-            found.setdefault(text, name)
-    return {name: text for text, name in found.items()}
-
-
-def test_sentences__leave_out_what_is_set_and_shown() -> None:
-    text = """Draw rows in 0.3 s, twice as fast.
-
-    Parameters
-    ----------
-    size : int, default=0.5
-        Of ``2 times`` :math:`3 \\%`, by Lemma 2.1; a third of the others took 4 to 5 reads.
-
-    >>> 6.5
-
-    References
-    ----------
-    Lu (2023), 7 %.
-    """
-    found = [found[0] for found in _MEASURED.finditer(_sentences(text))]
-    assert found == ["0.3", "twice as", "a third", "4 to 5"]
-
-
-def test_docstrings__have_no_measured_figures() -> None:
-    docstrings = _public_docstrings()
-    assert len(docstrings) > 300
-    left = {
-        name: figures
-        for name, text in docstrings.items()
-        if (figures := _left(name, _sentences(text), _MEASURED))
-    }
-    assert not left, (
-        f"docstrings have figures by hand: {left}. Say what was found in words, and name the page "
-        f"of the guide that has the figure by docs/numbers_of_results.py; a setting or definition "
-        f"goes into docs/numbers_by_hand.txt."
-    )
-
-
-def _messages(path: Path) -> str:
-    """Texts that a program prints: of errors, warnings and help, which is docstrings as well."""
-    nodes = list(ast.walk(ast.parse(path.read_text())))
-    docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
-    texts = [
-        _sentences(node.value)
-        for node in nodes
-        if isinstance(node, ast.Constant)
-        and isinstance(node.value, str)
-        and len(node.value.split()) > 2
-        and (path.parent.name == "cli" or id(node) not in docstrings)
-    ]
-    return "\n".join(texts)
-
-
-def test_messages__have_no_measured_figures() -> None:
-    texts = {path.relative_to(ROOT).as_posix(): _messages(path) for path in SOURCES}
-    assert "such as 0.4" in texts["daskcoreset/estimators/kernel/losses.py"]
-    left = {
-        path: figures for path, text in texts.items() if (figures := _left(path, text, _MEASURED))
-    }
-    assert not left, f"messages or help have figures by hand: {left}."
-
-
 def test_numbers_by_hand__are_of_what_there_is() -> None:
-    pages = {page.relative_to(ROOT).as_posix() for page in (*PROSE, *SOURCES)} | {"CHANGELOG.md"}
-    assert set(_by_hand()) <= pages | set(_public_docstrings())
+    assert set(_by_hand()) <= {page.relative_to(ROOT).as_posix() for page in PROSE}
