@@ -10,7 +10,7 @@ is for a mutant that no result tells from the program.
 
     python benchmarks/mutation.py --list                # how many mutants, and how many are judged
     python benchmarks/mutation.py --parts svm margin    # some parts
-    python benchmarks/mutation.py --parts compiled      # loops, in a process without compiling
+    python benchmarks/mutation.py --parts compiled      # loops, which are compiled once more
     python benchmarks/mutation.py --survivors           # judge what lived once more
     python benchmarks/mutation.py --suite acceptance    # leave the other tests for later
 
@@ -18,7 +18,8 @@ All is imported once. Every test is run once to see which functions it calls. Th
 fork in which one function gets the changed code, and those tests run that call the function, the
 fastest first, until one fails. A mutant that takes three times as long is dead, too. Messages,
 assertions and what is called at import are left out. What a test calls in another process or thread
-is not seen.
+is not seen. A fork whose loop is changed compiles it, and the loops that call it. Those tests judge
+it that call a function which names such a loop.
 """
 
 from __future__ import annotations
@@ -32,7 +33,6 @@ import json
 import os
 import resource
 import signal
-import subprocess
 import sys
 import time
 import warnings
@@ -41,7 +41,7 @@ from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import common
@@ -417,11 +417,15 @@ def verdict(
             chosen.append(name)
 
     def work() -> list[str]:
-        function_of(mutant.module, mutant.function).__code__ = mutant.code
+        changed = function_of(mutant.module, mutant.function)
+        changed.__code__ = mutant.code
+        if mutant.part == "compiled":
+            for loop in loops_with(changed):
+                compile_anew(loop)
         watch.run([items[name] for name in chosen])
         return watch.failed
 
-    failed = forked(work, 5 + 3 * taken)
+    failed = forked(work, (60 if mutant.part == "compiled" else 5) + 3 * taken)
     if failed is None:
         return "killed", "time or memory"
     if failed:
@@ -430,13 +434,75 @@ def verdict(
     return "lived", ""
 
 
+# --- loops -----------------------------------------------------------------------------------
+
+
+def loops_with(changed: FunctionType) -> list[Any]:
+    """Return the loops that are, or call, a function."""
+    from numba.core.dispatcher import Dispatcher
+
+    modules = [module for name, module in sys.modules.items() if is_own(name)]
+    values = [value for module in modules for value in vars(module).values()]
+    loops = {id(one): one for one in values if isinstance(one, Dispatcher)}
+    parts = {id(one): one for one in values if isinstance(one, FunctionType)}
+    bodies = {key: loop.py_func for key, loop in loops.items()} | parts
+    due = {key for key, body in bodies.items() if body is changed}
+    grown = True
+    while grown:
+        callers = {key for key, body in bodies.items() if due & set(map(id, named_by(body)))}
+        grown = not callers <= due
+        due |= callers
+    return [loops[key] for key in due if key in loops]
+
+
+def is_own(module: str) -> bool:
+    """Tell whether a module is of the package."""
+    return module.partition(".")[0] == "daskcoreset"
+
+
+def named_by(function: FunctionType) -> list[Any]:
+    """Return what a function finds by its global names and in its closure."""
+    spaces = function.__globals__
+    found = [spaces[name] for name in function.__code__.co_names if name in spaces]
+    modules = [one for one in found if isinstance(one, ModuleType) and is_own(one.__name__)]
+    names = function.__code__.co_names
+    found += [vars(one)[name] for one in modules for name in names if name in vars(one)]
+    return found + [cell.cell_contents for cell in function.__closure__ or ()]
+
+
+def compile_anew(loop: Any) -> None:
+    """Forget the machine code of a loop in this process, and keep what is on the disk."""
+    from numba.core.caching import NullCache
+
+    loop._make_finalizer()()  # noqa: SLF001 - as `recompile` does, which clears the disk too
+    loop._reset_overloads()  # noqa: SLF001
+    loop._cache = NullCache()  # noqa: SLF001
+
+
+def callers_of(mutant: Mutant) -> set[tuple[str, str]]:
+    """Return the functions that a test calls if it runs what a mutant changes."""
+    if mutant.part != "compiled":
+        return {(mutant.path, mutant.code.co_qualname)}
+    loops = loops_with(function_of(mutant.module, mutant.function))
+    names = {loop.py_func.__name__ for loop in loops}
+    found = set()
+    for file in sorted((ROOT / "daskcoreset").rglob("*.py")):
+        codes = [compile(file.read_text(), str(file), "exec")]
+        while codes:
+            code = codes.pop()
+            codes += [one for one in code.co_consts if isinstance(one, CodeType)]
+            if names & set(code.co_names):
+                found.add((str(file.relative_to(ROOT)), code.co_qualname))
+    return found
+
+
 def note_calls(
     file: Path, watch: Watch, items: dict[str, pytest.Item]
 ) -> dict[tuple[str, str], set[str]]:
     """Note what the tests of a file call, and their times; those that fail anyway are left out."""
     name = str(file.relative_to(ROOT))
     own = [item for test, item in items.items() if test.startswith(f"{name}::")]
-    digest = hashlib.sha256(file.read_bytes() + f"{name} {watch.slow} {plain()}".encode())
+    digest = hashlib.sha256(file.read_bytes() + f"{name} {watch.slow}".encode())
     kept = CALLS / f"{digest.hexdigest()[:20]}.json"
     if not kept.exists():
 
@@ -468,16 +534,17 @@ def judge(suite: str, mutants: list[Mutant], files: list[Path], keep: Any, limit
     """Judge mutants by a suite of tests."""
 
     def work(items: dict[str, pytest.Item]) -> None:
+        forked(warm, 900)  # here, loops come from the cache, and are compiled for no mutant
         warm()
         tests_of: dict[tuple[str, str], set[str]] = {}
         for file in files:
             for function, callers in note_calls(file, watch, items).items():
                 tests_of.setdefault(function, set()).update(callers)
         for mutant in mutants:
-            called = tests_of.get((mutant.path, mutant.code.co_qualname), set())
+            called = set().union(*(tests_of.get(one, set()) for one in callers_of(mutant)))
             keep(suite, mutant, *verdict(mutant, called, watch, items, limit))
 
-    watch = Watch(work, slow=limit / (8 if plain() else 2))  # loops are slow without compiling
+    watch = Watch(work, slow=limit / 2)
     if mutants and files:
         with_tests(files, watch)
 
@@ -494,11 +561,6 @@ def others_of(mutant: Mutant) -> Path:
     while not any(folder.glob("test_*.py")) and folder != ROOT / "tests":
         folder = folder.parent
     return folder
-
-
-def plain() -> bool:
-    """Tell whether loops run without being compiled."""
-    return bool(int(os.environ.get("NUMBA_DISABLE_JIT", "0")))
 
 
 def warm() -> None:
@@ -648,14 +710,7 @@ def main() -> None:
         print((common.RESULTS / f"{NAME}.md").read_text())
         return
     parts = given.parts or [*PARTS, "compiled"]
-    if "compiled" in parts and not plain():
-        words = [word for word in sys.argv[1:] if word not in (*PARTS, "compiled", "--parts")]
-        command = [sys.executable, __file__, *words, "--parts", "compiled"]
-        if [*parts] != ["compiled"]:
-            judge_parts(given, [part for part in parts if part != "compiled"], mutants, table)
-        subprocess.run(command, env=os.environ | {"NUMBA_DISABLE_JIT": "1"}, check=True)
-    else:
-        judge_parts(given, parts, mutants, table)
+    judge_parts(given, parts, mutants, table)
     print(summary_of(list(Table(mutants).rows.values())))
 
 
