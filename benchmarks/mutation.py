@@ -173,7 +173,7 @@ def functions_of(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.Fun
             decorators = " ".join(ast.unparse(one) for one in node.decorator_list)
             words = f"{decorators} {node.name}"
             if not any(word in words for word in ("overload", "abstract", "intrinsic", "test_")):
-                yield prefix + node.name, node, "jit" in decorators
+                yield prefix + node.name, node, "jit" in decorators or "part(" in decorators
 
 
 def code_of(code: CodeType, function: str, line: int) -> CodeType:
