@@ -16,7 +16,7 @@ from tests.acceptance import face
 
 rng = np.random.default_rng(0)
 N, D = 400, 3
-X = rng.normal(size=(N, D)) + [0.0, 3.0, -1.0]
+X = rng.normal(loc=[0.0, 3.0, -1.0], size=(N, D))
 U = rng.uniform(0.0, 4.0, N) * (rng.random(N) > 0.1)
 Y = (X @ [1.0, -0.5, 0.2] + rng.normal(size=N) > -1.0).astype(np.int64)
 T = X @ [1.0, -0.5, 0.2] + rng.normal(size=N) + 7.0
@@ -83,7 +83,7 @@ def test_linear_cost__reads_models_and_labels() -> None:
 @pytest.mark.parametrize(("intercept", "alpha"), [(True, 0.0), (False, 2.5), (True, 40.0)])
 def test_least_squares_cost__and_its_solution(intercept: bool, alpha: float) -> None:
     cost = face.objectives.LeastSquaresCost(intercept, alpha)
-    rows = X + [0.0, 1e5, 0.0]
+    rows = X + 1e5 * np.eye(D)[1]
     block = face.block(rows, U, T)
     found = cost.solve(block, seeded())
     columns = np.column_stack([rows, np.ones(N)]) if intercept else rows
@@ -138,13 +138,13 @@ def test_mixture_cost__of_fitted_mixtures(kind: Any) -> None:
     model = GaussianMixture(2, covariance_type=kind, random_state=0).fit(X)
     cost = face.objectives.MixtureCost(2)
     solution = cost.read(model, D, "solution")
-    shapes = {
-        "full": lambda j: model.covariances_[j],
-        "tied": lambda j: model.covariances_,
-        "diag": lambda j: np.diag(model.covariances_[j]),
-        "spherical": lambda j: model.covariances_[j] * np.eye(D),
-    }
-    covariances = [shapes[kind](j) for j in range(2)]
+    found = model.covariances_
+    wide = (
+        np.broadcast_to(found, (2, *np.shape(found)[-2:]))
+        if kind in ("full", "tied")
+        else [one * np.eye(D) for one in found]
+    )
+    covariances = list(wide)
     parts = list(zip(model.weights_, model.means_, covariances, strict=True))
     density = sum(w * multivariate_normal(m, c).pdf(X) for w, m, c in parts)
     z = sum(w / np.sqrt(np.linalg.det(2 * np.pi * c)) for w, _, c in parts)
