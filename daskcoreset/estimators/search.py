@@ -11,7 +11,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.model_selection import KFold, ParameterGrid, StratifiedKFold
 
-from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.coreset import CLASS_WEIGHT, Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.tables import html_table, text_table
@@ -362,7 +362,8 @@ def _cross_validated(
 
 def _part(coreset: Coreset, rows: IndexArray) -> Coreset:
     labels = None if coreset.labels is None else coreset.labels[rows]
-    record = {"columns": coreset.provenance.get("columns")}
+    known = ("columns", "metric", CLASS_WEIGHT)
+    record = {key: coreset.provenance[key] for key in known if key in coreset.provenance}
     return Coreset(
         coreset.points[rows], coreset.weights[rows], coreset.indices[rows], labels, record
     )
