@@ -201,7 +201,8 @@ def remark_on(estimate: dict[str, Any] | None, size: int) -> str | None:
     if estimate is None:
         return None
     shares, rows = estimate["of_none"], estimate["held_out"]
-    near_zero = abs(shares["error"]) < NEAR_ZERO * abs(estimate["error"])
+    # One of both may be zero.
+    near_zero = any(abs(shares[x]) < NEAR_ZERO * abs(estimate[x]) for x in ("error", "high"))
     told = shares if near_zero else estimate
     share = ", as a share of the cost of a model without features" if near_zero else ""
     error, high = abs(told["error"]), told["high"]

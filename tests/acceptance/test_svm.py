@@ -389,6 +389,15 @@ def test_estimated_error__warns_of_no_cost_near_zero(flips: int, size: int) -> N
     assert model.score(X, y) > 0.9995
 
 
+def test_estimated_error__of_zero_has_no_relative_interval_to_warn_of() -> None:
+    X = 100.0 * np.random.default_rng(2).normal(size=(20_000, 3))
+    y = np.where(X[:, 0] + X[:, 1] > 0.0, "up", "down")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", face.CoresetWarning)
+        model = face.estimators.CoresetSVC(C=1e4, size=200, random_state=0).fit(X, y)
+    assert model.coreset_.provenance["estimated_error"]["high"] > 0.5
+
+
 def test_estimated_error__warns_where_the_cost_is_that_of_chance() -> None:
     rng = np.random.default_rng(3)
     X = rng.normal(size=(30_000, 30))
