@@ -549,6 +549,8 @@ def find_inexact_value(name: str, values: Any) -> InvalidRow | None:
 
 def _first_inexact(values: AnyArray) -> int | None:
     """Return the place, in C order, of the first integer that float64 does not hold."""
+    if values.dtype == object:  # estimators make numbers of objects, as scikit-learn does
+        return next((place for place, each in enumerate(values.flat) if _is_inexact(each)), None)
     if values.dtype.kind not in "iu" or values.dtype.itemsize < 8 or not values.size:
         return None
     # The extremes clear the usual case.
@@ -559,6 +561,14 @@ def _first_inexact(values: AnyArray) -> int | None:
     last_bits = sizes & (~sizes + np.uint64(1))
     inexact = sizes // np.maximum(last_bits, np.uint64(1)) >= np.uint64(EXACT)
     return int(inexact.argmax()) if inexact.any() else None
+
+
+def _is_inexact(value: Any) -> bool:
+    """Whether an object is an integer of more bits than float64 holds."""
+    if not isinstance(value, (int, np.integer)):
+        return False
+    size = abs(int(value))
+    return size // max(size & -size, 1) >= EXACT
 
 
 def inexact_error(name: str, value: Any, row: int | None = None) -> InvalidRow:

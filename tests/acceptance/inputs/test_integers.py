@@ -110,6 +110,14 @@ def test_predict__integers_beyond_float64(kind: str) -> None:
         model.predict(X)
 
 
+@pytest.mark.parametrize("large", [LARGE, -LARGE, 2**64 - 1, 10**400])
+def test_fit__objects_that_are_integers_beyond_float64(large: int) -> None:
+    X = np.array([[None, 2**60], [0.5, np.uint64(2**63)], [1.5, large]], dtype=object)[:, 1:]
+    with pytest.raises(errors.InvalidInputError, match=rf"column 0 is {large} at row 2"):
+        estimators.CoresetKMeans(1, size=2).fit(X)
+    assert estimators.CoresetKMeans(1, size=2).fit(X[:2]).cluster_centers_[0, 0] > 2**60
+
+
 def test_fit__targets_and_weights_beyond_float64() -> None:
     X, large = np.arange(40.0).reshape(20, 2) ** 0.5, integers()[:, 1]
     for y in (large, da.from_array(large, chunks=5)):
