@@ -11,50 +11,12 @@ import pytest
 
 import daskcoreset
 from daskcoreset.core.errors import CoresetWarning, WorkerMismatchError
-from daskcoreset.execution import agreement
 from daskcoreset.execution.agreement import (
-    Environment,
-    check_here,
     check_workers,
-    disagreement,
     environment,
 )
 from daskcoreset.execution.waiting import ask
 from tests.acceptance.tools.cluster_harness import RealCluster, real_cluster
-
-
-def with_version(package: str, version: str) -> Environment:
-    versions = tuple((k, version if k == package else v) for k, v in environment().versions)
-    return environment()._replace(versions=versions)
-
-
-def test_disagreement__this_package_is_an_error() -> None:
-    found = disagreement(with_version("daskcoreset", "0.0.1"), environment())
-    assert "daskcoreset" in found.errors[0]
-    assert found.errors[0].endswith("in place of 0.0.1")
-    assert not found.versions
-    assert disagreement(environment(), environment()) == ([], [], [])
-
-
-@pytest.mark.parametrize("package", ["python", "numpy", "numba", "dask", "scikit-learn"])
-def test_disagreement__of_other_packages_what_is_lacking_is_an_error(package: str) -> None:
-    here = environment()
-    assert disagreement(here, with_version(package, "0.1")).versions
-    assert disagreement(here, with_version(package, "none")).errors
-
-
-def test_check_here__in_another_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agreement, "_compared", set())
-    check_here(None)
-    check_here(environment())
-    check_here(with_version("numpy", "0.1"))  # no worker, so nobody to warn
-    with pytest.raises(WorkerMismatchError, match=r"process \d+ on host .* in place of 0\.1"):
-        check_here(with_version("daskcoreset", "0.1"))
-
-
-def test_environment__names_what_chooses_by_the_processor() -> None:
-    assert [name for name, _ in environment().processor] == ["BLAS", "NumPy", "numba"]
-    assert all(chosen for _, chosen in environment().processor)
 
 
 def pretended(folder: Path, package: str, version: str) -> Path:

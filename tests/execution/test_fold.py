@@ -5,16 +5,12 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
-import dask
 import dask.array as da
 import numpy as np
 import pytest
 
 from daskcoreset.build import build
-from daskcoreset.execution.fold import FoldLayer
 from daskcoreset.execution.lazy import Alone
-from daskcoreset.inputs.blocks import row_blocks
-from daskcoreset.testing import CountingArray
 
 N_BLOCKS = 100_000
 
@@ -66,41 +62,3 @@ def test_build__graph_of_a_hundred_thousand_blocks_is_small(kind: str, name: str
         **BUILDS[name],
     )  # fmt: skip
     assert sent_bytes(lazy) < WARNS_AT // 2
-
-
-@pytest.mark.parametrize("reads", [1, 2])
-def test_build__adds_little_to_a_graph_of_plain_tasks(reads: int) -> None:
-    n_blocks, made = 2000, da.random.default_rng(0)
-    n = 10 * n_blocks
-    X = made.normal(size=(n, 4), chunks=(10, 4))
-    y, weights = made.integers(0, 2, size=n, chunks=10), made.uniform(0.5, 2, size=n, chunks=10)
-    options: dict[str, Any] = {"chunks": 10, "passes": reads, "random_state": 0, "compute": False}
-    few = sent_bytes(build(X[:10], y[:10], sample_weight=weights[:10], size=5, **options))
-    lazy = build(X, y, sample_weight=weights, size=100, **options)
-    own = sum(len(pickle.dumps(part.__dask_graph__())) for part in (X, y, weights))
-    # A second read has tasks of its own, so that no block waits in memory for it.
-    assert sent_bytes(lazy) - few < reads * own + 100 * n_blocks
-
-
-def test_layer__is_sent_without_its_tasks() -> None:
-    layer = FoldLayer("coreset-fold-a", "coreset-leaf-a", 1, range(10_000), sum, 16)
-    before = len(pickle.dumps(layer))
-    assert not layer.is_materialized()
-    assert len(layer) == 624 + 40 + 3 + 1  # one group of one is not merged
-    assert layer.is_materialized()
-    assert len(pickle.dumps(layer)) == before < 1000
-    again = pickle.loads(pickle.dumps(layer))
-    assert set(again) == set(layer)
-    assert layer.get_output_keys() == {layer.root} <= set(layer)
-
-
-def test_specs__of_stored_rows_are_made_when_asked_for() -> None:
-    array = CountingArray(np.arange(40.0).reshape(20, 2))
-    blocks = row_blocks(array, chunks=6)
-    assert [spec.start for spec in blocks.specs] == [0, 6, 12, 18]
-    chosen = blocks.select([3, 1])
-    assert [(spec.block_index, spec.start) for spec in chosen.specs] == [(3, 18), (1, 6)]
-    assert [spec.block_index for spec in blocks.specs[1:3]] == [1, 2]
-    np.testing.assert_array_equal(chosen.specs[0].loaders["X"](), array.array[18:])
-    with dask.config.set(scheduler="sync"):
-        assert not array.reads[:18].any()

@@ -17,13 +17,12 @@ from dask.callbacks import Callback
 
 from daskcoreset.build import build
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError
+from daskcoreset.core.errors import CoresetWarning
 from daskcoreset.estimators import CoresetGaussianMixture, CoresetKMeans, CoresetSVC
 from daskcoreset.execution import local
 from daskcoreset.execution.local import compute_options, runs_here
 from daskcoreset.inputs.blocks import HUGE_BYTES, MEMORY_BYTES, TARGET_BYTES, row_blocks
 from daskcoreset.metrics import kmeans_cost
-from daskcoreset.testing import Traffic
 
 ROWS = np.random.default_rng(0).normal(size=(4000, 5))
 ROWS[:1000] += 20.0
@@ -163,51 +162,3 @@ def test_build__of_dask_arrays_of_arrays_in_memory_says_what_travels(
         )
         assert compute_options(row_blocks(mapped)) == {}
     assert compute_options(wrapped) == {}
-
-
-@pytest.mark.distributed
-@pytest.mark.usefixtures("large")
-def test_build__of_large_weights_beside_a_lazy_array_says_how_to_send_less(
-    cluster: Any, tmp_path: Path
-) -> None:
-    from distributed import Client
-
-    X = da.from_array(ROWS, chunks=(500, 5)) + 0
-    weights = np.random.default_rng(1).random(8 * len(ROWS))
-    X = da.concatenate([X] * 8)
-    np.save(tmp_path / "weights.npy", weights)
-    options: dict[str, Any] = {"size": 100, "random_state": 0}
-    expected = build(X, sample_weight=weights, **options)
-    with Client(cluster), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*travel through the scheduler")
-        with pytest.raises(InvalidInputError, match=r"sample_weight would be sent.*numpy\.save"):
-            build(X, sample_weight=weights, **options)
-        with pytest.raises(InvalidInputError, match="sample_weight would be sent"):
-            build(X, sample_weight=weights, compute=False, **options)
-        mapped = np.load(tmp_path / "weights.npy", mmap_mode="r")
-        stored = build(X, sample_weight=mapped, **options)
-        with dask.config.set(scheduler="distributed"):
-            sent = build(X, sample_weight=weights, **options)
-    assert same(stored, expected)
-    assert same(sent, expected)
-
-
-@pytest.mark.distributed
-def test_build__of_labels_and_weights_in_memory_sends_a_tenth(cluster: Any) -> None:
-    from distributed import Client
-
-    rows = 600_000
-    X = da.random.default_rng(0).normal(size=(rows, 2), chunks=(100_000, 2))
-    labels = np.random.default_rng(0).integers(0, 2, rows)
-    weights = np.where(labels, 2.5, 1.0)
-    options: dict[str, Any] = {"size": 100, "random_state": 0, "sample_weight": weights}
-    expected = build(X, labels, **options)
-    with Client(cluster) as client, Traffic(client) as traffic:
-        coreset = build(X, labels, **options)
-    assert same(coreset, expected)
-    # Two of both pass the scheduler: in, and out.
-    assert traffic.scheduler < 2 * (labels.nbytes + weights.nbytes) / 10
-
-
-def test_compute_options__say_nothing_of_small_data() -> None:
-    assert compute_options(row_blocks(ROWS, chunks=100)) == {}

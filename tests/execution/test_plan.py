@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
 import dask
 import dask.array as da
@@ -97,37 +97,6 @@ def test_dry_run__is_what_really_happens(kind: str, passes: Passes, sampling: Sa
     assert coreset.provenance["passes"] == plan.reads
 
 
-def test_dry_run__one_read_where_every_row_is_wanted() -> None:
-    plan = build(Counted(X), size=N, passes=2, chunks=ROWS, dry_run=True)
-    assert (plan.reads, plan.bytes_read) == (1, X.nbytes)
-
-
-@pytest.mark.parametrize("passes", [1, 2])
-def test_dry_run__tasks_of_inputs_that_do_not_fuse(passes: Passes) -> None:
-    array = da.random.default_rng(0).normal(size=(N, D), chunks=(ROWS, 2))
-    plan = build(array, size=50, passes=passes, random_state=0, dry_run=True)
-    with Tasks() as tasks:
-        build(array, size=50, passes=passes, random_state=0)
-    assert plan.tasks == tasks.count
-
-
-def refuse(*_: Any, **__: Any) -> NoReturn:
-    raise AssertionError("a scheduler was called")
-
-
-@pairs(passes=[1, 2], sampling=["systematic", "multinomial"], size=[50, N])
-@pytest.mark.filterwarnings("ignore::daskcoreset.errors.CoresetWarning")
-def test_build__in_memory_calls_no_scheduler(passes: Passes, sampling: Sampling, size: int) -> None:
-    options: Any = {"size": size, "passes": passes, "sampling": sampling, "random_state": 0}
-    with dask.config.set(scheduler=refuse):
-        plan = build(X, Y, sample_weight=WEIGHTS, **options, dry_run=True)
-        coreset = build(X, Y, sample_weight=WEIGHTS, **options)
-        with pytest.raises(AssertionError, match="a scheduler was called"):
-            build(da.from_array(X, chunks=(ROWS, D)), **options)
-    assert (plan.tasks, plan.threads, plan.n_blocks) == (0, 1, 1)
-    assert 0 < len(coreset) <= size
-
-
 def test_dry_run__unknown_chunks_are_told_as_unknown() -> None:
     array = da.from_array(X, chunks=(ROWS, D))
     plan = build(array[array[:, 0] > 0], size=50, random_state=0, dry_run=True)
@@ -151,21 +120,6 @@ def test_dry_run__threads_are_those_of_the_scheduler(
     with dask.config.set(settings):
         plan = build(Counted(X), size=50, chunks=ROWS, dry_run=True)
     assert plan.threads == threads
-
-
-def test_dry_run__threads_are_all_cores_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dask.system.CPU_COUNT", 5)
-    assert build(Counted(X), size=50, chunks=ROWS, dry_run=True).threads == 5
-
-
-@pytest.mark.distributed
-def test_dry_run__threads_are_those_of_the_largest_worker(cluster: Any) -> None:
-    distributed = pytest.importorskip("distributed")
-    with distributed.Client(cluster):
-        rows = da.from_array(X, chunks=(ROWS, D))
-        assert build(rows, size=50, chunks=ROWS, dry_run=True).threads == 1
-        with dask.config.set(scheduler="threads", num_workers=4):
-            assert build(rows, size=50, chunks=ROWS, dry_run=True).threads == 4
 
 
 def test_dry_run__peak_grows_with_threads_and_blocks_not_with_rows() -> None:
@@ -193,26 +147,6 @@ def test_str__tells_everything_in_words() -> None:
         "2 reads of 10,000,000 rows in 1,200 blocks of at most 32.0 MiB: 1.5 GiB in all, "
         "2,481 tasks, peak 143 MiB per worker of 2 threads"
     )
-
-
-def test_str__knows_singular_and_no_scheduler() -> None:
-    plan = BuildPlan(
-        reads=1, n_blocks=1, n_rows=10, bytes_read=80, tasks=0, block_bytes=80, threads=1,
-        peak_bytes=2000,
-    )  # fmt: skip
-    assert str(plan) == (
-        "1 read of 10 rows in 1 block of at most 80 B: 80 B in all, no scheduler, "
-        "peak 2.0 KiB per worker of 1 thread"
-    )
-
-
-@pytest.mark.parametrize(
-    ("count", "text"),
-    [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (2**40, "1.0 TiB"), (2**52, "4096 TiB")],
-)
-def test_str__sizes(count: int, text: str) -> None:
-    plan = BuildPlan(1, 1, 1, count, 1, None, 1, None)
-    assert f": {text} in all, 1 task, peak an unknown size" in str(plan)
 
 
 def test_dry_run__counts_chunks_that_are_cut() -> None:

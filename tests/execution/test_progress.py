@@ -15,21 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import dask
 import dask.array as da
-import numba
 import numpy as np
 import pytest
 
 import daskcoreset
-from daskcoreset.core.compiling import watch_compiling
-from daskcoreset.core.jit_numba import jit
 from daskcoreset.execution import progress
-from daskcoreset.execution.engine import map_reduce
-from daskcoreset.execution.lazy import Lazy
-from daskcoreset.inputs.blocks import row_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 
 BLOCKS = 12
@@ -105,24 +98,6 @@ def test_showing__counts_blocks_of_a_cluster(
     assert bar.closed
 
 
-@pytest.mark.distributed
-def test_showing__counts_threads_beside_an_unused_client(
-    bars: list[Recorder], cluster: Any
-) -> None:
-    distributed = pytest.importorskip("distributed")
-    with distributed.Client(cluster), dask.config.set(scheduler="threads"):
-        _build(progress=True)
-    assert bars[0].done == BLOCKS
-
-
-def test_showing__counts_no_work_of_others(bars: list[Recorder]) -> None:
-    lazy = daskcoreset.build(_rows(), size=20, chunks=50, compute=False)
-    assert isinstance(lazy, Lazy)
-    with progress.show_progress(True, lazy):
-        _build(progress=False)
-    assert bars[0].done == 0
-
-
 @pytest.mark.parametrize(
     ("asked", "terminal", "shown"),
     [(None, True, True), (None, False, False), (True, False, True), (False, True, False)],
@@ -149,26 +124,6 @@ def test_showing__is_shown_in_a_notebook_with_widgets(
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: progress if widgets else None)
     _build()
     assert bool(bars) is widgets
-
-
-def test_showing__survives_a_missing_error_stream(
-    bars: list[Recorder], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
-    monkeypatch.setattr(sys, "stderr", None)
-    assert len(_build()) == 20
-    assert not bars
-
-
-def test_counting__closes_the_bar_and_lets_an_error_through(bars: list[Recorder]) -> None:
-    def fail() -> None:
-        with progress.count_reads(True, 3, unit="step") as advance:
-            advance(1)
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        fail()
-    assert (bars[0].done, bars[0].unit, bars[0].closed) == (1, "step", True)
 
 
 # --- the bar itself ----------------------------------------------------------------------
@@ -220,91 +175,6 @@ def test_counting__draws_steps_and_clears_the_line(stream: Callable[..., Stream]
     assert seen.written.endswith("\r")
 
 
-def test_counting__a_bar_that_failed_leaves_no_empty_line(stream: Callable[..., Stream]) -> None:
-    stream(ValueError("odd"))
-    _build(0.03, progress=True)
-    seen = stream()
-    with progress.count_reads(True, 2) as advance:
-        time.sleep(0.11)
-        advance(1)
-    assert "1/2" in seen.written
-    assert "\n" not in seen.written
-
-
-@pytest.fixture
-def no_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loops are compiled in every run, also where one of an earlier run is in numba's cache."""
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-
-
-@pytest.mark.usefixtures("no_cache")
-def test_counting__says_that_loops_are_compiled(stream: Callable[..., Stream]) -> None:
-    seen = stream()
-
-    @jit(set())
-    def add(value: float) -> float:
-        return value + 1.0
-
-    with progress.count_reads(True, 2) as advance:
-        assert add(1.0) == 2.0
-        first = seen.written
-        advance(1)
-    assert "daskcoreset, compiling loops once:   0%" in first
-    assert first.rindex("daskcoreset:   0%") > first.rindex("compiling loops")
-    assert seen.written.endswith("\r")
-    written = seen.written
-    assert add(1) == 2.0  # compiled for integers, with no bar
-    assert seen.written == written
-
-
-@pytest.mark.usefixtures("no_cache")
-def test_watch_compiling__tells_once_of_loops_that_call_others() -> None:
-    @jit(set())
-    def inner(value: float) -> float:
-        return value + 1.0
-
-    @jit(set())
-    def outer(value: float) -> Any:
-        return inner(value) + inner(2.0 * value)
-
-    told: list[bool] = []
-    with watch_compiling(told.append):
-        assert outer(1.0) == 5.0
-        assert outer(2.0) == 8.0  # compiled before
-    assert told == [True, False]
-
-
-@pytest.mark.usefixtures("no_cache")
-@pytest.mark.parametrize("shown", [True, False, None])
-def test_work_in_memory__has_a_bar_while_loops_are_compiled(
-    stream: Callable[..., Stream], shown: bool | None
-) -> None:
-    seen = stream()
-
-    @jit(set())
-    def add(value: float) -> float:
-        return value + 1.0
-
-    def work(block: Any, _index: int, _broadcast: Any) -> float:
-        return float(add(block.points[0, 0]))
-
-    says = shown is not False
-    for is_compiled in (False, True):
-        found = map_reduce(row_blocks([[1.0]]), work, max, progress=shown)
-        assert found.value == 2.0
-        assert ("compiling loops once:   0%" in seen.written) == (says and not is_compiled)
-        assert seen.written.endswith("\r") == (says and not is_compiled)  # and is removed
-        seen.written = ""
-
-
-def test_counting__never_passes_the_end(stream: Callable[..., Stream]) -> None:
-    seen = stream()
-    with progress.count_reads(True, 2) as advance:
-        time.sleep(0.11)
-        advance(5)
-    assert "2/2" in seen.written
-
-
 @pytest.mark.parametrize(
     "failure", [OSError(errno.EPIPE, "Broken pipe"), ValueError("odd"), RuntimeError("odd")]
 )
@@ -324,25 +194,6 @@ def test_showing__never_ends_the_build(stream: Callable[..., Stream], failure: E
 def test_showing__works_without_tqdm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     assert len(_build(progress=True)) == 20
-
-
-@pytest.mark.distributed
-def test_showing__survives_a_scheduler_that_does_not_answer(
-    monkeypatch: pytest.MonkeyPatch, cluster: Any
-) -> None:
-    distributed = pytest.importorskip("distributed")
-    asked = []
-
-    def fail(*_: Any, **__: Any) -> None:
-        asked.append(True)
-        raise OSError("gone")
-
-    monkeypatch.setattr(progress, "_INTERVAL", 0.01)
-    with distributed.Client(cluster) as client:
-        monkeypatch.setattr(client, "run_on_scheduler", fail)
-        coreset = _build(0.02, progress=True)
-    assert len(coreset) == 20
-    assert len(asked) == 1  # and it is not asked again
 
 
 # --- real terminals and pipes ------------------------------------------------------------

@@ -48,23 +48,6 @@ def test_judge__warns_of_blocks_beyond_the_memory(
         judge(row_blocks(chunks_of(chunk)), named)
 
 
-@pytest.mark.parametrize(
-    ("chunk", "workers"),
-    [
-        (32, [worker(500)]),
-        (100, [worker(1000, 2)]),
-        (128, [worker(4096, 4), worker(2048, 2)]),
-        (305, [worker(2048, 2)]),
-        (305, [worker(0, 8)]),  # without a limit
-    ],
-)
-def test_judge__is_silent_where_there_is_room(chunk: int, workers: list[Any]) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        judge(row_blocks(chunks_of(chunk)), {str(i): one for i, one in enumerate(workers)})
-        judge(row_blocks(chunks_of(chunk, 1)), {"many threads": worker(1200, 16)})
-
-
 @pytest.mark.nightly
 def test_judge__refuses_what_no_worker_can_hold() -> None:
     with pytest.raises(ClusterError, match=r"take 600 MiB.* limit of 500 MiB at most.* Pass X in"):

@@ -4,13 +4,11 @@ import threading
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
-from typing import Any
 
 import dask
 import pytest
 
 from daskcoreset.core.deadline import deadline, time_limit
-from daskcoreset.execution import threads
 from daskcoreset.execution.threads import at_once
 
 
@@ -27,21 +25,6 @@ def test_values__come_in_the_order_of_the_calls() -> None:
 
     with dask.config.set(num_workers=2):
         assert list(at_once([first, second])) == [1, 2]
-
-
-@pytest.mark.parametrize(
-    "settings", [{"num_workers": 1}, {"scheduler": "sync"}, {"scheduler": "processes"}]
-)
-def test_one_thread__makes_the_calls_itself(settings: dict[str, Any]) -> None:
-    with dask.config.set(settings):
-        names = set(at_once([lambda: threading.current_thread().name] * 3))
-    assert names == {threading.current_thread().name}
-
-
-def test_a_worker__makes_the_calls_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "in_worker", lambda: True)
-    with dask.config.set(num_workers=2):
-        assert set(at_once([threading.get_ident] * 3)) == {threading.get_ident()}
 
 
 def test_calls__see_the_deadline() -> None:

@@ -11,8 +11,7 @@ from typing import Any
 import dask
 import pytest
 
-from daskcoreset.core.errors import ClusterError
-from daskcoreset.execution.watch import Standing, Watch, scheduler_ttl, stall_after, standing_of
+from daskcoreset.execution.watch import Standing, Watch
 
 
 def worker(**facts: Any) -> dict[str, Any]:
@@ -45,25 +44,6 @@ def test_standing__names_the_reason_and_what_to_do(workers: list[Any], said: str
     assert pickle.loads(pickle.dumps(standing)) == standing
 
 
-def test_standing__no_worker_may_run_it() -> None:
-    said = str(Standing({"no-worker": 1}, (("leaf 1", "tcp://b"),), (worker(),)))
-    assert said.endswith("no worker may run what waits: look at resources and restrictions")
-    assert "leaf 1 is with tcp://b" in said
-
-
-@pytest.mark.nightly
-@pytest.mark.distributed
-def test_standing_of__counts_the_tasks_of_some_layers(cluster: Any) -> None:
-    distributed = pytest.importorskip("distributed")
-    with distributed.Client(cluster) as client:
-        kept = client.map(abs, range(3), key=[("mine", i) for i in range(3)])
-        other = client.submit(abs, 5, key="other")
-        distributed.wait([*kept, other])
-        standing = client.run_on_scheduler(standing_of, ["mine", "missing"])
-    assert standing.states == {"memory": 3} | dict.fromkeys(set(standing.states) - {"memory"}, 0)
-    assert (standing.done, standing.total, len(standing.workers)) == (3, 3, 2)
-
-
 @pytest.mark.nightly
 def test_watch__tells_ever_more_rarely_and_only_what_stands(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
@@ -85,26 +65,3 @@ def test_watch__tells_ever_more_rarely_and_only_what_stands(
     now[0] += 59.0
     watch.tell()
     assert len(caplog.records) == len(told)
-
-
-@pytest.mark.nightly
-def test_watch__gives_a_silent_scheduler_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [1000.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    watch = Watch(stalled=1e9)
-    watch.hear(Standing(STATES, (), (worker(),)))
-    now[0] += 299.0
-    watch.tell()
-    assert watch.where.startswith("the scheduler has not answered for 299 s; before, 5 of 10")
-    now[0] += 2.0
-    with pytest.raises(ClusterError, match=r"scheduler is lost: .* not answered for 301 s"):
-        watch.tell()
-
-
-@pytest.mark.nightly
-def test_settings__of_dask() -> None:
-    assert (stall_after(), scheduler_ttl()) == (60.0, 300.0)
-    with dask.config.set({"daskcoreset.stall-after": "2s", "daskcoreset.scheduler-ttl": 7}):
-        assert (stall_after(), scheduler_ttl()) == (2.0, 7.0)
-        assert Watch().interval == pytest.approx(1 / 3)
-    assert Watch().interval == 10.0
