@@ -6,7 +6,6 @@ import pickle
 from typing import Any
 
 import dask
-import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -21,7 +20,7 @@ from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.core.points import WeightedPoints, concatenate
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
-from daskcoreset.testing.tools import CountingArray, cut_rows
+from daskcoreset.testing.tools import cut_rows
 from tests.acceptance.tools.strategies import chunks_of, dask_arrays, matrices
 from tests.pairs import each, pairs
 from tests.tools.covers import check, distances, gonzalez, near_a_surface, one_pass
@@ -132,48 +131,6 @@ def test_cover__through_a_tree_has_as_many_core_points_as_one_pass(
         assert 0.8 * expected <= len(found) <= 1.2 * expected + 3
         assert found.reads <= 5
         check(found, X)
-
-
-def test_cover__of_sorted_rows_through_a_tree() -> None:
-    X = near_a_surface(3000)
-    X = X[np.argsort(X[:, 0])]
-    check(cover(row_blocks(X, chunks=100), 0.3, split_every=3), X)
-
-
-def test_cover__counts_its_reads() -> None:
-    X = near_a_surface(1000)
-    for chunks in (1000, 50):
-        rows = CountingArray(X)
-        found = cover(row_blocks(rows, chunks=chunks), 0.3)
-        assert (rows.reads == found.reads).all()
-    assert cover(row_blocks(X), 0.3).reads == 2
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_cover__has_the_same_bits_on_every_scheduler(strategy: Any) -> None:
-    X = da.from_array(near_a_surface(2000).astype(np.float32), chunks=(150, -1))
-    found = []
-    for scheduler in ("sync", "threads"):
-        with dask.config.set(scheduler=scheduler, num_workers=3):
-            found.append(cover(row_blocks(X), 0.3, strategy=strategy, split_every=4))
-    first, second = found
-    assert first.indices.tobytes() == second.indices.tobytes()
-    assert first.weights.tobytes() == second.weights.tobytes()
-    assert first.points.tobytes() == second.points.tobytes()
-    assert (first.radius, first.reads) == (second.radius, second.reads)
-
-
-@pytest.mark.distributed
-@pytest.mark.nightly
-def test_cover__has_the_same_bits_on_a_cluster(cluster: Any) -> None:
-    from distributed import Client
-
-    X = da.from_array(near_a_surface(1000), chunks=(100, -1))
-    for options in ({"diameter": 0.3}, {"size": 20}):
-        here = daskcoreset.build(X, split_every=4, **options, method="coverage")
-        with Client(cluster):
-            there = daskcoreset.build(X, split_every=4, **options, method="coverage")
-        assert here.equals(there)
 
 
 @pytest.mark.parametrize("cells", CELLS)
@@ -293,42 +250,8 @@ def test_build_cover__is_a_coreset_of_core_points() -> None:
     assert both.total_weight == 1200.0
 
 
-def test_build_cover__keeps_sparse_rows_sparse() -> None:
-    X = sp.csr_array(np.eye(6))
-    coreset = daskcoreset.build(X, diameter=2.9, method="coverage")
-    assert sp.issparse(coreset.points)
-    assert coreset.weights.tolist() == [6.0]
-
-
-def test_build_cover__takes_a_construction_or_its_parameters() -> None:
-    X = near_a_surface(300)
-    by_name = daskcoreset.build(X, diameter=0.5, method="coverage")
-    assert arrays_of(by_name) == arrays_of(daskcoreset.build(X, method=Coverage(diameter=0.5)))
-    assert 4 <= len(daskcoreset.build(X, size=7, method="coverage")) <= 7
-    assert len(daskcoreset.build(X, size=300, method=Coverage(diameter=0.5))) == len(by_name)
-    with pytest.raises(InvalidInputError, match=r"diameter=0\.5 is given beside"):
-        daskcoreset.build(X, diameter=0.5, method=Coverage(diameter=0.5))
-    with pytest.raises(InvalidInputError, match="size=3 is given beside"):
-        daskcoreset.build(X, size=3, method=Coverage(max_points=5))
-    with pytest.warns(CoresetWarning, match="every one of the 300 rows is a core point"):
-        daskcoreset.build(X, diameter=1e-9, method="coverage")
-
-
 def arrays_of(coreset: Any) -> tuple[bytes, bytes]:
     return coreset.indices.tobytes(), coreset.weights.tobytes()
-
-
-def test_coverage__is_a_plain_value() -> None:
-    wanted = Coverage(0.5, max_points=9, cells="chebyshev")
-    assert pickle.loads(pickle.dumps(wanted)) == wanted
-    assert wanted.parameters() == {
-        "diameter": 0.5,
-        "max_points": 9,
-        "cells": "chebyshev",
-        "strategy": "online",
-    }
-    with pytest.raises(InvalidInputError):
-        Coverage()
 
 
 def test_build__by_coverage() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskcoreset.constructions.coverage import grid, metric_numba
+from daskcoreset.constructions.coverage import grid
 from daskcoreset.constructions.coverage.metric import Metric, Sorted
 from daskcoreset.constructions.coverage.online import online
 
@@ -42,30 +42,3 @@ def test_nearest__of_rows_outside_all_buckets_is_found() -> None:
     np.testing.assert_array_equal(labels[3000:3005], gaps.argmin(axis=1))
     np.testing.assert_array_equal(labels[:3000], np.arange(3000))
     assert np.isinf(measures[-1])
-
-
-@pytest.mark.nightly
-def test_grid_of__no_use_where_core_points_are_all_near_in_every_column() -> None:
-    X = np.random.default_rng(0).random((3000, 8))
-    assert grid.grid_of(X, 3000, 2.0) is None
-    assert grid.grid_of(X, 3000, 0.0) is None
-    assert grid.grid_of(np.where(X > 0.5, X, np.inf), 3000, 0.1) is None
-
-
-@pytest.mark.nightly
-def test_open_cells__looks_at_few_core_points(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No loop over all core points runs once there are enough for buckets."""
-    largest = 0
-    plain = metric_numba.open_cells
-
-    def watched(*arguments: Any) -> Any:
-        nonlocal largest
-        count, stop = plain(*arguments)
-        largest = max(largest, count)
-        return count, stop
-
-    monkeypatch.setattr(metric_numba, "open_cells", watched)
-    X = np.random.default_rng(0).random((50_000, 3))
-    rows, _ = online(X, 0.005, Metric(boxes=False), max_points=50_000)
-    assert len(rows) > 40_000
-    assert largest <= 1024

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
-import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -15,11 +13,10 @@ import scipy.sparse as sp
 from daskcoreset.constructions.margin.active import ActiveMaxMargin
 from daskcoreset.constructions.margin.active_run import OracleError
 from daskcoreset.constructions.margin.labels import Phase
-from daskcoreset.constructions.margin.query_strategy import verification_length
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.solvers.hard_margin import hard_margin, hard_margin_bias
 from tests.pairs import each, pairs
-from tests.tools.active_pools import W, above, looked_up, same, separable
+from tests.tools.active_pools import W, above, looked_up, separable
 
 
 def circle(n: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -59,29 +56,6 @@ def test_active__finds_nearly_the_largest_margin_with_few_labels(
     assert np.array_equal(found.core_labels, y[found.core_indices])
 
 
-def test_active__stream_reads_only_as_far_as_it_must() -> None:
-    X, read = separable(), []
-
-    def block(i: int) -> Any:
-        read.append(i)
-        return X[i * 500 : (i + 1) * 500]
-
-    parts = [
-        da.from_delayed(dask.delayed(block)(i), (500, 4), X.dtype, meta=X[:0]) for i in range(8)
-    ]
-    asking = ActiveMaxMargin(strategy="stream", random_state=0).start(da.concatenate(parts))
-    with dask.config.set(scheduler="sync"):
-        wanted = asking.ask()
-        while wanted is not None and wanted.phase is Phase.SEEDING:
-            asking.tell(above(wanted.rows))
-            wanted = asking.ask()
-        assert wanted is not None
-        read.clear()
-        asking.tell(above(wanted.rows))
-        asking.ask()
-    assert 1 <= len(read) < 8
-
-
 @pytest.mark.statistical
 def test_active__guarantee_holds_over_seeds() -> None:
     """Error above 0.2 with chance 0.2 at most; 24 runs, false alarm below 1e-6.
@@ -117,17 +91,6 @@ def test_nightmare__a_small_error_needs_about_all_labels() -> None:
     spent = [run.n_labels_by_phase["seeding"] for run in others]
     assert found.n_labels_by_phase["seeding"] == negative + 1
     assert np.mean(spent) > 30
-
-
-def test_nightmare__a_larger_error_stops_with_the_guarantee() -> None:
-    X, y = circle(1000)
-    oracle = looked_up(np.ones(1000, dtype=int))  # the negative is not met
-    found = ActiveMaxMargin(oracle, error=0.05, delta=0.05, random_state=1).run(X)
-    assert found.stopped == "verified"
-    assert found.n_labels <= verification_length(0.05, 0.05, 1, 1) + 1
-    assert found.certificate.error <= 0.05
-    assert (found.predict(X) != y).mean() <= 0.05
-    assert found.margin == math.inf
 
 
 def test_known__no_label_is_spent_on_a_rare_class() -> None:
@@ -192,22 +155,6 @@ def test_soft__is_the_squared_hinge_loss_of_scikit_learn() -> None:
     assert np.allclose(found.w, w / np.linalg.norm(w), atol=1e-4)
 
 
-@pytest.mark.distributed
-@pytest.mark.nightly
-def test_schedulers__same_bits(cluster: Any) -> None:
-    from distributed import Client
-
-    X = da.from_array(separable(), chunks=(1000, 4))
-    learner = ActiveMaxMargin(above, batch=2, random_state=4)
-    runs = []
-    for scheduler in ("sync", "threads"):
-        with dask.config.set(scheduler=scheduler):
-            runs.append(learner.run(X))
-    with Client(cluster):
-        runs.append(learner.run(X))
-    assert all(same(runs[0], run) for run in runs[1:])
-
-
 def test_inputs__agree(tmp_path: Path) -> None:
     import zarr
 
@@ -260,80 +207,6 @@ def test_cover__verifies_as_the_others_do_and_begins_in_every_group() -> None:
     assert found.certificate.error <= 0.05
 
 
-@pytest.mark.nightly
-def test_cover__a_batch_is_of_the_strip_apart_and_one_row_in_five_random() -> None:
-    X = separable()
-    y = np.where(above(X) == "yes", 1, -1)
-    both = [int((y == s).argmax()) for s in (-1, 1)]
-    asking = cover(y, batch=10).start(X, known=(both, y[both]), chunks=700)
-    before, request = asking.result(), asking.ask()
-    gaps = np.abs(before.decision_function(X))
-    gaps[both] = np.inf
-    near = np.argsort(gaps)[:640]
-    close, drawn = request.indices[:8], request.indices[8:]
-    assert len(request) == 10
-    assert np.isin(close, near).all()
-    assert not np.isin(drawn, near).all()
-    # Each row of the strip has one that was asked for nearer than the closest rows alone have.
-    apart = [
-        np.square(X[near][:, None] - X[rows]).sum(axis=2).min(axis=1).sum()
-        for rows in (close, near[:8])
-    ]
-    assert apart[0] < apart[1]
-
-
-@pytest.mark.nightly
-def test_cover__a_row_at_a_time_stands_for_what_no_label_stands_for() -> None:
-    rng = np.random.default_rng(0)  # four groups across the boundary, one of them labelled
-    groups = np.array([[0.0, 0.0], [0.0, 30.0], [0.0, 60.0], [0.0, 90.0]])
-    X = np.concatenate([center + rng.normal(size=(150, 2)) for center in groups])
-    X[:2] = [[-1.0, 0.0], [1.0, 0.0]]
-    y, both = np.where(X[:, 0] > 0, 1, -1), [0, 1]
-    asking = cover(y, batch=1, C=1.0).start(X, known=(both, y[both]), chunks=250)
-    for _ in range(3):
-        asking.tell(y[asking.ask().indices])
-    asked = asking.result().indices[2:]
-    assert sorted((asked // 150).tolist()) == [1, 2, 3]
-
-
-@pytest.mark.nightly
-def test_cover__large_numbers_and_many_parts_of_a_strip() -> None:
-    X = separable(3000) + 1e6
-    y = np.where((heights := X @ W) > np.median(heights), 1, -1)
-    both = [int((y == s).argmax()) for s in (-1, 1)]
-    request = cover(y, batch=600, C=1.0).start(X, known=(both, y[both])).ask()
-    assert len(set(request.indices.tolist())) == len(request) == 600
-
-
-def test_cover__one_class_is_certified_by_random_rows_only() -> None:
-    X = separable(2000)
-    found = cover(np.ones(len(X))).run(X)
-    needed = verification_length(0.05, 0.05, 1, 1)
-    assert found.stopped == "verified"
-    assert found.n_labels_by_phase["querying"] == 5 + 10 + 20
-    assert found.certificate.verified == needed
-    assert found.certificate.error <= 0.05
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("scheduler", ["threads", "sync"])
-def test_cover__same_bits_on_every_scheduler_and_after_a_break(
-    scheduler: str, tmp_path: Path
-) -> None:
-    X = separable(800)
-    y = np.where(above(X) == "yes", 1, -1)
-    whole = cover(y, error=0.2, delta=0.2).run(X, chunks=300)
-    with dask.config.set(scheduler=scheduler):
-        lazy = da.from_array(X, chunks=(300, 4))
-        asking = cover(y, error=0.2, delta=0.2).start(lazy, store=tmp_path / "run")
-        for _ in range(2):
-            request = asking.ask()
-            assert request is not None
-            asking.tell(y[request.indices])
-        resumed = ActiveMaxMargin.resume(tmp_path / "run", lazy)
-        assert same(resumed.run(looked_up(y)), whole)
-
-
 def _hostile(kind: str) -> tuple[Any, Any]:
     rng = np.random.default_rng(5)
     X = rng.normal(size=(1000, 4))
@@ -368,33 +241,6 @@ def test_cover__hostile_pools_end_within_the_labels_allowed(kind: str, batch: in
         assert (found.predict(X) != y).mean() <= found.certificate.error
     if kind in {"duplicates", "sorted"}:
         assert (found.predict(X) == y).mean() > 0.9
-
-
-def test_cover__weights_say_which_rows_cover_the_pool() -> None:
-    X = np.concatenate([np.zeros((500, 2)), np.full((500, 2), 9.0)])
-    X += np.random.default_rng(0).normal(size=X.shape)
-    y, weights = np.where(X[:, 0] > 9, 1, -1), np.repeat([0.0, 1.0], 500)
-    asking = cover(y).start(X, sample_weight=weights)
-    while (request := asking.ask()) is not None:
-        assert (request.indices >= 500).all()
-        asking.tell(y[request.indices])
-
-
-@pytest.mark.nightly
-def test_cover__seeks_a_rare_class_in_cells_before_it_is_certified_away() -> None:
-    rng = np.random.default_rng(0)
-    X = np.concatenate([rng.normal(size=(3000, 3)), rng.normal(size=(15, 3)) + 40.0])
-    y = np.repeat([-1, 1], [3000, 15])
-    runs = [cover(y, batch=2, random_state=seed).run(X) for seed in range(3)]
-    assert all(run.n_labels_by_phase["seeding"] == 0 for run in runs)
-    assert all((run.predict(X) == y).all() for run in runs)
-    # Labels of cells prove nothing: while only they are there, so does the certificate.
-    asking = cover(np.full(len(X), -1)).start(X)
-    for _ in range(3):
-        request = asking.ask()
-        assert request is not None
-        asking.tell(np.full(len(request), -1))
-    assert asking.result().certificate.error == 1.0
 
 
 def test_known__labels_of_one_class_leave_all_random_rows_to_the_certificate() -> None:

@@ -16,10 +16,10 @@ import pytest
 from matplotlib.figure import Figure
 
 from daskcoreset.constructions.margin.active import ActiveMaxMargin
-from daskcoreset.constructions.margin.active_run import ActiveRun, OracleError
+from daskcoreset.constructions.margin.active_run import OracleError
 from daskcoreset.constructions.margin.plot import plot_labels
 from daskcoreset.constructions.margin.separators import InseparableError
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
+from daskcoreset.core.errors import InvalidInputError, StoreError
 from tests.tools.active_pools import B, W, above, looked_up, same, separable
 
 
@@ -86,20 +86,6 @@ def test_correct__a_slip_is_mended_and_no_label_lost() -> None:
 
 
 @pytest.mark.nightly
-def test_ask__is_the_same_until_tell() -> None:
-    asking = ActiveMaxMargin(random_state=0, batch=3).start(separable())
-    with pytest.raises(InvalidInputError, match="call ask"):
-        asking.tell(["yes"])
-    first, second = asking.ask(), asking.ask()
-    assert first is not None
-    assert second is not None
-    assert np.array_equal(first.indices, second.indices)
-    asking.tell(above(first.rows))
-    with pytest.raises(InvalidInputError, match="nothing is asked for"):
-        asking.tell(above(first.rows))
-
-
-@pytest.mark.nightly
 def test_report__shows_the_gap_closing() -> None:
     steps: list[Any] = []
     found = ActiveMaxMargin(above, random_state=0).run(separable(), report=steps.append)
@@ -150,27 +136,6 @@ def test_store__a_run_goes_on_where_it_stopped(tmp_path: Path, strategy: Any) ->
         ActiveMaxMargin.resume(store, X[1:])
 
 
-@pytest.mark.nightly
-def test_store__what_cannot_be_kept_has_not_been_told(tmp_path: Path, monkeypatch: Any) -> None:
-    from daskcoreset.constructions.margin import active_run as module
-
-    X, store = separable(), tmp_path / "labels.zarr"
-    asking = ActiveMaxMargin(random_state=0).start(X, store=store)
-    wanted = asking.ask()
-    assert wanted is not None
-
-    def full(*_: Any, **__: Any) -> None:
-        raise StoreError("the disk is full")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(module, "save_state", full)
-        with pytest.raises(StoreError, match="full"):
-            asking.tell(above(wanted.rows))
-    assert asking.n_labels == 0
-    asking.tell(above(wanted.rows))
-    assert ActiveMaxMargin.resume(store, X).n_labels == 1
-
-
 KILLED = """
 import sys, time
 import numpy as np
@@ -206,15 +171,3 @@ def test_store__survives_sigkill(tmp_path: Path) -> None:
         return np.where(rows[:, 0] > 0, "yes", "no")
 
     assert same(asking.run(oracle), ActiveMaxMargin(oracle, random_state=0, max_labels=25).run(X))
-
-
-@pytest.mark.nightly
-def test_run__needs_an_oracle_and_rows() -> None:
-    with pytest.raises(InvalidTypeError, match="oracle is None"):
-        ActiveMaxMargin().run(separable())
-    with pytest.raises(InvalidInputError, match="no row of X can be asked for"):
-        ActiveMaxMargin().start([[1.0], [2.0]], sample_weight=[0.0, 0.0])
-    asking = ActiveMaxMargin().start(separable())
-    assert isinstance(asking, ActiveRun)
-    with pytest.raises(InvalidInputError, match="C must be positive"):
-        asking.soften(math.inf)

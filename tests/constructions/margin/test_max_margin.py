@@ -5,22 +5,18 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
-import dask
-import dask.array as da
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daskcoreset.constructions.margin.core_set import MarginCoreset, Pass
+from daskcoreset.constructions.margin.core_set import MarginCoreset
 from daskcoreset.constructions.margin.max_margin import MaxMarginCoreset, build_margin
 from daskcoreset.constructions.margin.separators import Kernel, NotSeparableError
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.solvers.hard_margin import hard_margin, hard_margin_bias, hard_margin_gram
-from daskcoreset.testing import CountingArray, cut_rows, shared_pool
 from tests.tools.margins import rows
 
 
@@ -81,17 +77,6 @@ def test_run__float32_with_a_large_offset() -> None:
     assert found.radius < 100
 
 
-def test_run__empty_blocks_and_text_labels_of_any_kind() -> None:
-    X, y = rows(7, 60)
-    names = np.where(y > 0, "yes", "no")
-    for labels in (names, names.astype(object), y > 0, names.astype("S")):
-        blocks = cut_rows(X, [0, 20, 0, 25, 15, 0], None, labels)
-        found = MaxMarginCoreset().run_blocks(blocks)
-        assert found.converged
-        assert len(found.classes) == 2
-        assert found.margin == pytest.approx((y * found.decision_function(X)).min(), rel=1e-9)
-
-
 def test_run__one_class_against_all_others() -> None:
     rng = np.random.default_rng(9)
     y = rng.integers(0, 4, 200)
@@ -105,14 +90,6 @@ def test_run__one_class_against_all_others() -> None:
         MaxMarginCoreset(positive=9).run(X, y)
 
 
-def test_run__reads_each_row_once_a_pass() -> None:
-    X, y = rows(10, 300)
-    counted = CountingArray(X)
-    found = MaxMarginCoreset(chunks=50).run(counted, y)
-    assert (counted.reads == found.reads).all()
-    assert found.reads == len(found.trace) + 1
-
-
 @pytest.mark.nightly
 def test_run__many_violators_need_fewer_reads() -> None:
     X, y = rows(11, 20_000, 30, 0.1)
@@ -121,27 +98,6 @@ def test_run__many_violators_need_fewer_reads() -> None:
     )
     assert auto.reads < block.reads < one.reads / 3
     assert len(one) < len(auto)
-
-
-def same_bits(config: dict[str, Any], options: list[dict[str, Any]]) -> None:
-    X, y = rows(12, 600)
-    given_X, given_y = da.from_array(X, chunks=(40, -1)), da.from_array(y, chunks=40)
-    for option in options:
-        coreset = MaxMarginCoreset(**option)
-        with dask.config.set(scheduler="sync"):
-            expected = coreset.run(given_X, given_y)
-        with dask.config.set(**config):
-            found = coreset.run(given_X, given_y)
-        assert found.core.equals(expected.core)
-        assert found.dual.tobytes() == expected.dual.tobytes()
-        assert found.margin == expected.margin
-        assert found.trace == expected.trace
-
-
-@pytest.mark.slow
-@pytest.mark.distributed
-def test_run__gives_the_same_bits_in_processes() -> None:
-    same_bits({"scheduler": "processes", "pool": shared_pool()}, [{"intercept": True}])
 
 
 @given(seed=st.integers(0, 2**32 - 1), intercept=st.booleans())
@@ -203,19 +159,6 @@ def test_run__stops_with_a_warning_at_max_passes() -> None:
     assert found.core_margin >= largest >= found.margin
 
 
-def test_progress__tells_every_pass(capsys: pytest.CaptureFixture[str]) -> None:
-    X, y = rows(16)
-    told: list[Pass] = []
-    found = MaxMarginCoreset(chunks=50, progress=told.append).run(X, y)
-    assert tuple(told) == found.trace
-    MaxMarginCoreset(chunks=50, progress=True).run(X, y)
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == len(told)
-    assert lines[0].startswith("read 2: margin ")
-    assert found.trace[-1].best == found.margin
-    assert repr(found).startswith("MarginCoreset(")
-
-
 def test_build_margin__is_a_coreset_with_the_certificate(tmp_path: Any) -> None:
     X, y = rows(17)
     coreset = build_margin(X, y, chunks=50, intercept=True)
@@ -233,32 +176,12 @@ def test_build_margin__is_a_coreset_with_the_certificate(tmp_path: Any) -> None:
     assert strip / 2 >= 0.9 * hard_margin_bias(X, y).margin
 
 
-def test_build_margin__remembers_the_kernel_by_name() -> None:
-    X, y = rows(17)
-    for kernel, name in (("rbf", "rbf"), (np.inner, "inner"), (_Products(), "products of rows")):
-        told = build_margin(X, y, kernel=kernel).provenance["parameters"]["kernel"]
-        assert told == name
-
-
-class _Products:
-    def __call__(self, first: FloatArray, second: FloatArray) -> FloatArray:
-        return first @ second.T
-
-    def __repr__(self) -> str:
-        return "products of rows"
-
-
 def test_run__ends_where_double_precision_does() -> None:
     X, y = rows(19, 300, 5, 1e-3)
     with pytest.warns(CoresetWarning, match="too small for double precision"):
         found = MaxMarginCoreset(epsilon=1e-18).run(X, y)
     assert not found.converged
     assert found.factor == pytest.approx(1.0, abs=1e-9)
-
-
-def test_run__sparse_rows_of_nothing() -> None:
-    with pytest.raises(NotSeparableError, match="opposite labels, 0 and 1,"):
-        MaxMarginCoreset().run(sp.csr_array((4, 3)), [0, 1, 0, 1])
 
 
 def test_run__a_class_that_is_rare_within_a_block() -> None:

@@ -111,19 +111,6 @@ def test_run__a_class_that_may_vanish() -> None:
         assert drawn.margin <= 2.5 + 1e-12
 
 
-def test_run__ends_where_double_precision_does() -> None:
-    X, y, bad, _ = planted(7, 200, 4, 1)
-    found = OutlierMaxMargin(1, 1e-18, True, "exact", chunks=50).run(X, y)
-    clean = margin_of(np.delete(X, bad, 0), np.delete(y, bad), intercept=True)
-    assert found.margin >= clean * (1 - 1e-9)
-
-
-def test_run__without_outliers_is_the_largest_margin() -> None:
-    X, y, _, _ = planted(7, 60, 2, 0)
-    found = OutlierMaxMargin(0, chunks=20).run(X, y)
-    assert found.margin == pytest.approx(hard_margin(X * y[:, None]).margin, rel=0.1)
-
-
 def test_subsets__a_small_margin_needs_larger_subsets() -> None:
     # Of one row alone the third has the largest margin on all, and less than there is.
     z = np.array([[4.0, 0.2], [-4.0, 0.2], [0.004, 0.1]])

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from typing import Any
-
 import numpy as np
 import pytest
 from matplotlib import pyplot as plt
@@ -12,7 +9,7 @@ from matplotlib.figure import Figure
 
 from daskcoreset.constructions.margin.max_margin import MaxMarginCoreset
 from daskcoreset.constructions.margin.plot import plot_gap, plot_margins
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, MissingDependencyError
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.estimators import MaxMarginClassifier, StructuredMaxMargin
 from tests.tools.margins import rows
 
@@ -55,32 +52,3 @@ def test_plot_margins__draws_both_and_marks_errors() -> None:
     plt.switch_backend("Agg")
     assert plot_gap([1, 2], [2.0, 1.0], [-1.0, -1.0]).get_ylim()[1] == pytest.approx(1.8)
     plt.close("all")
-
-
-@pytest.mark.nightly
-def test_plot__needs_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(MissingDependencyError, match="daskcoreset\\[plot\\]"):
-        plot_gap([1], [1.0], [1.0])
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("width", [3.0, 6.4])
-def test_plot_gap__legend_leaves_room_for_the_curves(width: float) -> None:
-    figure = Figure(figsize=(width, 0.75 * width), layout="constrained")
-    ax = figure.add_subplot()
-    plot_gap([1, 2, 3], [3.0, 2.0, 1.5], [-1.0, 0.5, 1.0], epsilon=0.1, ax=ax)
-    tight = plot_gap([1, 2], [3.0, 2.0], [1.0, 1.9], epsilon=1e-4, ax=Figure().add_subplot())
-    assert tight.get_lines()[1].get_label() == "0.9999 of it, as promised"
-    figure.canvas.draw()
-    legend: Any = ax.get_legend()
-    box = legend.get_window_extent()
-    assert figure.bbox.x0 <= box.x0
-    assert box.x1 <= figure.bbox.x1
-    assert ax.get_window_extent().width > 0.6 * figure.bbox.width
-
-
-@pytest.mark.nightly
-def test_plot_gap__of_one_read() -> None:
-    ax: Any = plot_gap([4], [1.0], [0.5], ax=Figure().add_subplot())
-    assert ax.get_xlim() == (3.0, 5.0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ from daskcoreset.constructions.margin.problems import (
     SequenceProblem,
 )
 from daskcoreset.constructions.margin.separators import InseparableError
-from daskcoreset.constructions.margin.structured import StructuredMargin, structured_margin
+from daskcoreset.constructions.margin.structured import structured_margin
 from daskcoreset.core.errors import CoresetWarning
 from daskcoreset.estimators import StructuredMaxMargin
 from daskcoreset.inputs.blocks import row_blocks
@@ -116,26 +115,6 @@ def test_problem__two_functions_are_enough() -> None:
     assert found.factor >= 0.99
     plain = structured_margin(row_blocks(X, y, chunks=40), MultiClassProblem(3, 3), 0.01)
     assert plain.margin >= found.margin * (1 - 1e-9)  # differences there are as long or longer
-
-
-def bits(found: StructuredMargin) -> tuple[Any, ...]:
-    return found.w.tobytes(), found.examples.tobytes(), found.dual.tobytes(), found.trace
-
-
-@pytest.mark.distributed
-def test_schedulers__same_bits(cluster: Any) -> None:
-    from distributed import Client
-
-    X, y, groups, _ = planted(300)
-    data = [da.from_array(part, chunks=(101, *part.shape[1:])) for part in (X, y, groups)]
-    problem = SequenceProblem(2, 3)
-    runs = []
-    for scheduler in ("sync", "threads"):
-        with dask.config.set(scheduler=scheduler):
-            runs.append(bits(structured_margin(row_blocks(*data), problem, grouped=True)))
-    with Client(cluster):
-        runs.append(bits(structured_margin(row_blocks(*data), problem, grouped=True)))
-    assert all(run == runs[0] for run in runs[1:])
 
 
 def test_inputs__sparse_float32_offset_and_unknown_chunks() -> None:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 import dask
 import dask.array as da
 import numpy as np
 import pytest
-import scipy.sparse as sp
 import zarr
 
 import daskcoreset
 from daskcoreset import Portfolio
-from daskcoreset.constructions.portfolio import summaries
-from daskcoreset.core.blocks import Block, ReadBlock
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, MissingDependencyError
-from daskcoreset.execution import waves
+from daskcoreset.core.errors import MissingDependencyError
 from daskcoreset.testing import CountingArray
 
 pytest.importorskip("crick")
@@ -81,28 +76,6 @@ def test_quantile__is_closer_than_a_sample_could_be(weighted: bool) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("mode", ["lazy", "waves"])
-def test_build__gives_the_same_bits_on_every_scheduler(
-    mode: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    X = da.from_array(make_rows(), chunks=(CHUNK, D))
-    y = da.from_array(np.arange(ROWS, dtype=float), chunks=CHUNK)
-    with dask.config.set(scheduler="synchronous"):
-        expected = built(X, y)
-    with dask.config.set(scheduler="threads"):
-        if mode == "lazy":
-            (found,) = dask.compute(built(X, y, compute=False))
-        else:
-            if mode == "waves":
-                monkeypatch.setattr(waves, "GRAPH_BLOCKS", 4)
-            found = built(X, y)
-    for name in METHODS:
-        assert found[name].equals(expected[name])
-    assert found.sample.equals(expected.sample)
-    assert found.summary.equals(expected.summary)
-
-
-@pytest.mark.nightly
 def test_build__reads_no_more_for_summaries_and_changes_no_member() -> None:
     rows = CountingArray(make_rows())
     X = da.concatenate(
@@ -150,47 +123,6 @@ def test_build__counts_missing_values_of_dropped_rows() -> None:
 
 
 @pytest.mark.nightly
-def test_build__summarises_sparse_rows_as_dense_ones() -> None:
-    X = make_rows()
-    X[:, :2] *= np.random.default_rng(0).random((ROWS, 2)) < 0.2
-    dense = built(X, chunks=CHUNK).summary
-    sparse = built(sp.csr_array(X), chunks=CHUNK).summary
-    np.testing.assert_allclose(sparse.scatter, dense.scatter, rtol=1e-9)
-    np.testing.assert_array_equal(sparse.quantile([0.1, 0.9]), dense.quantile([0.1, 0.9]))
-
-
-@pytest.mark.nightly
-def test_build__keeps_no_moments_of_labels_that_are_no_numbers() -> None:
-    X = make_rows()
-    labels = np.where(X[:, 1] > 0, "yes", "no")
-    numbers = np.where(X[:, 1] > 0, np.nan, 1.0)
-    for y in (labels, numbers, None):
-        summary = built(X, y, chunks=CHUNK, method=["uniform"]).summary
-        assert summary.scatter.shape == (D, D)
-        with pytest.raises(InvalidInputError, match="needs y"):
-            summary.ridge()
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("wrong", ["moments", ["means"], [1], 3, None])
-def test_build__names_summaries_that_there_are_not(wrong: Any) -> None:
-    with pytest.raises(InvalidInputError, match=r"summaries .*moments, quantiles, sample"):
-        built(make_rows(), summaries=wrong)
-
-
-@pytest.mark.nightly
-def test_build__of_one_method_keeps_no_summaries() -> None:
-    with pytest.raises(InvalidInputError, match="kept by a Portfolio"):
-        daskcoreset.build(make_rows(), method="uniform", summaries=["moments"])
-
-
-@pytest.mark.nightly
-def test_build__of_many_columns_says_what_is_too_much() -> None:
-    with pytest.raises(InvalidInputError, match="2,000 columns"):
-        built(np.zeros((10, 2000)))
-
-
-@pytest.mark.nightly
 def test_build__without_crick_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "crick", None)
     with pytest.raises(MissingDependencyError, match="quantiles"):
@@ -208,37 +140,3 @@ def test_portfolio__saves_summaries_bit_for_bit() -> None:
     assert not loaded.equals(built(make_rows(1), np.arange(ROWS), chunks=CHUNK))
     found, expected = loaded.all_rows.quantile(0.3), portfolio.summary.quantile(0.3)
     np.testing.assert_array_equal(found, expected)
-
-
-@pytest.mark.nightly
-def test_portfolio__without_summaries_says_how_to_have_them() -> None:
-    portfolio = built(make_rows(), summaries=())
-    with pytest.raises(InvalidInputError, match=r'summaries=\["moments"\]'):
-        portfolio.describe()
-    with pytest.raises(InvalidInputError, match=r'summaries=\["sample"\]'):
-        portfolio["plain"].audit(portfolio)
-    with pytest.raises(InvalidTypeError, match="sample is"):
-        Portfolio(dict(portfolio), sample=3)  # type: ignore[arg-type]
-
-
-@pytest.mark.nightly
-def test_merged__of_parts_that_travelled_has_the_same_bits() -> None:
-    X = make_rows()
-    parts = []
-    for i in range(4):
-        rows = X[i * CHUNK : (i + 1) * CHUNK]
-        read = ReadBlock(CHUNK, Block(rows, np.ones(CHUNK)), index=i)
-        parts.append(summaries._summarised(True, read, None))
-    here, there = (summaries._merged(few) for few in (parts, pickle.loads(pickle.dumps(parts))))
-    assert here.scatter.matrix.tobytes() == there.scatter.matrix.tobytes()
-    for one, other in zip(here.digests, there.digests, strict=True):
-        assert summaries._centroids(one).tobytes() == summaries._centroids(other).tobytes()
-
-
-@pytest.mark.nightly
-def test_bounds__cover_all_values() -> None:
-    for n in (1, 2, 999, 50_000):
-        bounds = summaries._bounds(n)
-        assert bounds[0] == 0
-        assert bounds[-1] < n
-        assert (np.diff(bounds) > 0).all()

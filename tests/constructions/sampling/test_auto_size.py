@@ -6,11 +6,8 @@ import json
 import math
 from typing import Any
 
-import dask
-import dask.array as da
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 import daskcoreset
 from daskcoreset.constructions.sampling import auto_size as growth
@@ -38,12 +35,6 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(growth, "_ROWS_PER_CLUSTER", 5)
 
 
-@pytest.mark.parametrize("delta", [0.5, 0.1, 0.01])
-def test_seedings__so_many_that_a_share_delta_would_show(delta: float) -> None:
-    t = AutoSize(3, 0.1, delta).seedings
-    assert (1 - delta) ** t <= delta < (1 - delta) ** (t - 1)
-
-
 @pytest.mark.usefixtures("small")
 def test_auto_size__doubles_until_agreement() -> None:
     found = auto_size(mixture(), n_clusters=8, epsilon=0.1, random_state=3)
@@ -59,14 +50,6 @@ def test_auto_size__doubles_until_agreement() -> None:
     assert [step.on_data is None for step in found.steps] == [True] * (len(sizes) - 1) + [False]
     assert found.steps[-1].on_data is not None
     assert found.steps[-1].on_data <= 0.1
-
-
-@pytest.mark.usefixtures("small")
-def test_auto_size__smaller_epsilon_takes_more_rows() -> None:
-    rough, fine = (
-        auto_size(mixture(), n_clusters=8, epsilon=e, random_state=0).size for e in (0.3, 0.03)
-    )
-    assert fine > rough
 
 
 @pytest.mark.parametrize("method", ["lightweight", "kmeans"])
@@ -115,29 +98,6 @@ def test_build__auto_says_how_in_its_provenance() -> None:
     assert record["m"] == len(coreset) <= record["size"] == 2 * rule["size"]
 
 
-@pytest.mark.usefixtures("small")
-def test_build__auto_repeats_itself_on_every_scheduler() -> None:
-    X = da.from_array(mixture(4000), chunks=(500, 3))
-    options: dict[str, Any] = {"size": "auto", "n_clusters": 3, "epsilon": 0.2, "random_state": 2}
-    with dask.config.set(scheduler="synchronous"):
-        first = daskcoreset.build(X, **options)
-    with dask.config.set(scheduler="threads"):
-        second = daskcoreset.build(X, **options)
-    assert first.equals(second)
-    assert len(first.provenance["size_rule"]["steps"]) >= 1
-
-
-@pytest.mark.usefixtures("small")
-def test_build__auto_takes_sparse_rows() -> None:
-    X = np.maximum(mixture(3000), 0)
-    dense = daskcoreset.build(X, size="auto", n_clusters=2, epsilon=0.3, random_state=0)
-    sparse = daskcoreset.build(
-        sp.csr_array(X), size="auto", n_clusters=2, epsilon=0.3, random_state=0
-    )
-    assert sp.issparse(sparse.points)
-    assert len(sparse) == pytest.approx(len(dense), rel=0.2)
-
-
 def test_build__auto_gives_up_at_half_the_rows() -> None:
     X = mixture(300)
     with pytest.warns(CoresetWarning, match="two coresets of 150 rows still differ by .* union"):
@@ -158,20 +118,6 @@ def test_auto_size__a_cost_of_zero_on_one_side_only_is_told_as_infinite() -> Non
         )
     assert found.coreset.provenance["size_rule"]["steps"][-1]["disagreement"] is None
     assert "inf" in repr(found)
-
-
-def test_auto_size__equal_rows_agree_at_once() -> None:
-    assert auto_size(np.ones((500, 2)), n_clusters=1, random_state=0).steps[-1].disagreement == 0
-
-
-@pytest.mark.usefixtures("small")
-def test_search__prints_as_a_table() -> None:
-    found = auto_size(mixture(), n_clusters=3, epsilon=0.2, random_state=0)
-    assert (
-        repr(found).splitlines()[0] == f"SizeSearch(agreement at {found.size:,} rows, epsilon 0.2)"
-    )
-    assert len(repr(found).splitlines()) == 2 + len(found.steps)
-    assert found._repr_html_().count("<tr>") == 1 + len(found.steps)
 
 
 @pytest.mark.usefixtures("small")

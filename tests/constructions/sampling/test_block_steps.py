@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,14 +10,11 @@ import pytest
 from daskcoreset.constructions.sampling.block_steps import (
     ProposeCandidates,
     _candidates,
-    draw_candidates,
     summarise_block,
     take_block,
 )
-from daskcoreset.constructions.sampling.final_draw import _inclusion
 from daskcoreset.constructions.sampling.messages import BlockReport
 from daskcoreset.core.blocks import Block, InvalidRow, ReadBlock
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.sensitivities import SVM, StrongKMeans, Uniform
 
 
@@ -29,28 +25,6 @@ def test_candidates__all_rows_with_a_score_leave_nothing_to_chance() -> None:
 
     assert drawn.target == np.inf
     assert _candidates(Uniform(), None, block, 0, block.weights, 1.0, rng).target == 1.0
-
-
-def test_inclusion__two_rows_of_every_class_that_has_them() -> None:
-    summary, y = SimpleNamespace(classes=np.array([0, 1])), np.repeat([0, 1], [6, 3])
-    rows, scores = Block(np.ones((9, 1)), np.ones(9), y), np.full(9, 0.25)
-    with pytest.raises(InvalidInputError, match=r"size=3 is too small for 2 .* at least 4"):
-        _inclusion(SVM(), summary, rows, scores, 3)
-    scores[-2:] = 0.0  # one of the second class is left
-
-    assert _inclusion(SVM(), summary, rows, scores, 3).tolist() == [1 / 3] * 6 + [1.0, 0.0, 0.0]
-
-
-def test_draw_candidates__an_eighth_is_spread_over_the_classes_evenly() -> None:
-    # 160 rows of two classes: ten of each at least.
-    y = np.repeat([0, 1], [900, 100])
-    inclusion = np.where(y == 1, 0.01, 159 / 900)
-    rows = Block(np.ones((1000, 1)), np.ones(1000), y)
-    summary, rng = SimpleNamespace(classes=np.array([0, 1])), np.random.default_rng(0)
-    chosen = draw_candidates(SVM(), summary, rows, np.ones(1000), inclusion, rng)
-
-    assert inclusion[y == 1].sum() == pytest.approx(10)
-    assert np.bincount(y[chosen]).tolist() == [159, 10]
 
 
 def test_harvest__as_many_candidates_as_wanted_by_the_estimate_of_all_scores() -> None:

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from daskcoreset.constructions.sampling import final_draw as root
-from daskcoreset.constructions.sampling.final_draw import FinalDraw, Selection, draw_systematically
-from daskcoreset.constructions.sampling.messages import BlockReport, DrawRequest
+from daskcoreset.constructions.sampling.final_draw import FinalDraw, draw_systematically
+from daskcoreset.constructions.sampling.messages import BlockReport
 from daskcoreset.core.blocks import Block
-from daskcoreset.core.sampling import Calibrated, inclusion_probabilities
+from daskcoreset.core.sampling import Calibrated
 from daskcoreset.core.typing import FloatArray, Sampling
 from daskcoreset.execution.engine import BlockResults
 from daskcoreset.sensitivities import Lightweight, Sensitivity, Uniform
@@ -59,18 +59,6 @@ def plain_q(X: FloatArray, u: FloatArray, method: Sensitivity[Any]) -> FloatArra
     return np.asarray(0.5 * q + 0.5 * v / v.sum())
 
 
-def counts_of(
-    selection: Selection, q: FloatArray, u: FloatArray, size: int = SIZE, rtol: float = 1e-11
-) -> Any:
-    """How often every row was drawn: a row that was drawn c times has the weight c u / (m q)."""
-    i = selection.indices
-    counts = selection.weights * size * q[i] / u[i]
-    np.testing.assert_allclose(counts, np.round(counts), rtol=rtol)
-    drawn = np.zeros(len(u), dtype=np.int64)
-    drawn[i] = np.round(counts)
-    return drawn
-
-
 # --- the distribution of independent draws -----------------------------------------------
 
 
@@ -82,27 +70,6 @@ def test_multinomial__no_block_is_read_again_when_candidates_abound(
     selection = draw(cut_rows(X, sizes), Lightweight(), SIZE, sampling="multinomial", passes=1)
 
     assert selection.rereads == 0
-
-
-@passes_
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_multinomial__weights_are_exact_under_an_offset(passes: int, dtype: Any) -> None:
-    # The mean is rounded to ten digits at 1e6, and so are the distances to it.
-    rng = np.random.default_rng(0)
-    X = (rng.normal(size=(90, 3)) + 1e6).astype(dtype)
-    u = rng.lognormal(size=90)
-    wide = X.astype(np.float64) - 1e6
-    for seed in range(5):
-        selection = draw(
-            cut_rows(X, [30, 30, 30], u),
-            Lightweight(),
-            40,
-            passes=passes,
-            seed=seed,
-            sampling="multinomial",
-        )
-        q = plain_q(wide, u, Lightweight())
-        assert counts_of(selection, q, u, size=40, rtol=1e-8).sum() == 40
 
 
 # --- systematic draws --------------------------------------------------------------------
@@ -141,26 +108,6 @@ def test_systematic__reading_again_is_decided_before_drawing(
     assert rereads[0] > 0
 
 
-def test_systematic__a_block_that_is_read_again_gives_its_share_of_the_candidates(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    requests: list[DrawRequest] = []
-
-    def noted(summary: Any, targets: Any) -> DrawRequest:
-        requests.append(DrawRequest(summary, targets))
-        return requests[-1]
-
-    monkeypatch.setattr(root, "MIN_CANDIDATES", 0)
-    monkeypatch.setattr(root, "OVERSAMPLING", 1)
-    monkeypatch.setattr(root, "DrawRequest", noted)
-    X = np.random.default_rng(0).normal(size=(40, 2))
-    X[30:] += 1000.0
-    share = plain_q(X, np.ones(40), Lightweight())[30:].sum()
-    draw(cut_rows(X, [10] * 4), Lightweight(), 9, passes=1)
-
-    assert [request.targets for request in requests] == [{3: np.ceil(9 * share)}]
-
-
 @passes_
 def test_systematic__a_block_with_many_scores_gives_as_many_rows(
     passes: int, monkeypatch: pytest.MonkeyPatch
@@ -186,43 +133,6 @@ def test_systematic__a_block_that_gave_all_it_has_is_not_read_again() -> None:
     for n_rows in (1, 2, 5):
         selection = draw(cut_rows(X, sizes), Uniform(), n_rows)
         assert selection.rereads == 0
-
-
-@methods
-@passes_
-def test_systematic__weights_are_those_of_one_stage_when_all_are_candidates(
-    method: Sensitivity[Any], passes: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # So many candidates that the first stage takes every row for certain.
-    monkeypatch.setattr(root, "MIN_CANDIDATES", 10**9)
-    X, sizes = uneven_rows()
-    u = uneven_weights(len(X))
-    inclusion = inclusion_probabilities(plain_q(X, u, method), SIZE)
-    for seed in range(20):
-        selection = draw(cut_rows(X, sizes, u), method, SIZE, passes=passes, seed=seed)
-        i = selection.indices
-        assert len(i) == SIZE
-        np.testing.assert_allclose(selection.weights, u[i] / inclusion[i], rtol=1e-11)
-        assert set(np.flatnonzero(inclusion == 1)) <= set(i.tolist())
-
-
-@methods
-@passes_
-def test_systematic__both_stages_together_are_in_proportion_to_the_scores(
-    method: Sensitivity[Any], passes: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Otherwise still unbiased, but for nothing more uneven than it must be.
-    monkeypatch.setattr(root, "MIN_CANDIDATES", 0)
-    rng = np.random.default_rng(0)
-    X, u = rng.normal(size=(2000, 2)), rng.lognormal(size=2000)
-    q = plain_q(X, u, method)
-    selection = draw(cut_rows(X, [500] * 4, u), method, 50, passes=passes)
-    i = selection.indices
-    factors = selection.weights * q[i] / u[i]
-
-    # Candidates that the root takes for certain were too unlikely in the first stage.
-    np.testing.assert_allclose(factors.min(), 1 / 50, rtol=0.1)
-    assert np.isclose(factors, factors.min(), rtol=1e-9).mean() > 0.9
 
 
 # --- candidates ------------------------------------------------------------------------------
@@ -271,86 +181,12 @@ def test_draw_systematically__first_of_equal_tries_and_one_where_all_is_certain(
 
 @methods
 @modes
-def test_draw__rows_weights_and_numbers_belong_together(
-    method: Sensitivity[Any], sampling: Sampling, passes: int
-) -> None:
-    X, sizes = uneven_rows()
-    u = uneven_weights(len(X))
-    y = np.arange(len(X)) * 7
-    for seed in range(30):
-        blocks = cut_rows(X, sizes, u, y)
-        selection = draw(blocks, method, SIZE, sampling=sampling, passes=passes, seed=seed)
-        i = selection.indices
-        assert (np.diff(i) > 0).all()
-        assert (selection.rows.points == X[i]).all()
-        np.testing.assert_array_equal(selection.rows.labels, y[i])
-        assert (u[i] > 0).all()
-        assert (selection.weights > 0).all()
-        assert selection.results.n_kept == len(X)
-        assert selection.results.value.weight == pytest.approx(u.sum(), rel=1e-14)
-
-
-@modes
-def test_draw__rows_that_are_dropped_keep_their_numbers(sampling: Sampling, passes: int) -> None:
-    X, sizes = uneven_rows()
-    X[[0, 3, 15]] = np.nan
-    X[12] = np.inf  # the only row of its block
-    blocks = cut_rows(X, sizes)
-    blocks = replace(blocks, schema=replace(blocks.schema, on_invalid="drop"))
-    selection = draw(blocks, Lightweight(), SIZE, sampling=sampling, passes=passes)
-
-    assert np.isfinite(selection.rows.points).all()
-    assert (selection.rows.points == X[selection.indices]).all()
-    assert selection.results.n_kept == len(X) - 4
-
-
-@modes
-@pytest.mark.parametrize("size", [32, 1000])
-def test_draw__all_rows_with_their_own_weights_when_size_is_not_smaller(
-    sampling: Sampling, passes: int, size: int
-) -> None:
-    # Found out at the root, as with blocks of unknown sizes.
-    X, sizes = uneven_rows()
-    u = uneven_weights(len(X))
-    blocks = cut_rows(X, sizes, u)
-    selection = draw(blocks, Lightweight(), size, sampling=sampling, passes=passes)
-
-    assert selection.complete
-    assert (selection.weights == u).all()
-    np.testing.assert_array_equal(selection.indices, np.arange(len(X)))
-
-
-@methods
-@modes
 def test_draw__size_one(method: Sensitivity[Any], sampling: Sampling, passes: int) -> None:
     X, sizes = uneven_rows()
     for seed in range(30):
         selection = draw(cut_rows(X, sizes), method, 1, sampling=sampling, passes=passes, seed=seed)
         assert len(selection.indices) <= 1
         assert np.isfinite(selection.weights).all()
-
-
-@modes
-def test_draw__constant_data_are_drawn_uniformly(sampling: Sampling, passes: int) -> None:
-    X = np.full((50, 2), 1e6 + 0.1)
-    selection = draw(cut_rows(X, [20, 1, 29]), Lightweight(), 10, sampling=sampling, passes=passes)
-
-    assert selection.weights.sum() == pytest.approx(50, rel=1e-12)
-    counts = selection.weights / 5
-    np.testing.assert_allclose(counts, np.round(counts), rtol=1e-12)
-
-
-@modes
-def test_draw__seed_decides(sampling: Sampling, passes: int) -> None:
-    X, sizes = uneven_rows()
-    first, again, other = (
-        draw(cut_rows(X, sizes), Lightweight(), SIZE, sampling=sampling, passes=passes, seed=seed)
-        for seed in (1, 1, 2)
-    )
-
-    assert (first.weights == again.weights).all()
-    assert (first.indices == again.indices).all()
-    assert first.indices.tolist() != other.indices.tolist()
 
 
 def test_root__number_of_candidates() -> None:

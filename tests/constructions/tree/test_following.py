@@ -1,31 +1,22 @@
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import zarr
-from zarr.storage import LocalStore, MemoryStore
 
 from daskcoreset import CoresetTree
 from daskcoreset.constructions.tree import following, store
-from daskcoreset.constructions.tree.job import Settings
-from daskcoreset.constructions.tree.source_record import SourceRecord
 from daskcoreset.core.errors import (
     CoresetWarning,
     InvalidInputError,
     InvalidTypeError,
-    StoreError,
 )
 from daskcoreset.core.points import WeightedPoints
-from tests.acceptance.tools.stored_rows import WrappedStore
 from tests.acceptance.tools.view_histories import assert_alike
-from tests.tools.light_groups import light_groups
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 
@@ -49,44 +40,7 @@ def make_days(folder: Path, days: range = range(1, 6)) -> str:
     return str(folder / "*.npy")
 
 
-def grow(array: Any, n: int, value: float = 1.5) -> None:
-    before = array.shape[0]
-    array.resize((before + n, 2))
-    array[before:] = value
-
-
 # --- what is read -------------------------------------------------------------------------
-
-
-class CountingStore(WrappedStore):
-    """A store that counts the bytes that are read of it."""
-
-    read = 0
-
-    async def get(self, key: str, prototype: Any, byte_range: Any = None) -> Any:
-        found = await self._store.get(key, prototype, byte_range)
-        CountingStore.read += 0 if found is None else len(found)
-        return found
-
-
-@pytest.mark.parametrize(("kind", "n_leaves"), [(LocalStore, 100), (MemoryStore, 10)])
-def test_refresh__after_an_append_reads_what_was_appended(
-    kind: Any, n_leaves: int, tmp_path: Path
-) -> None:
-    store, n = (kind(tmp_path / "rows") if kind is LocalStore else kind()), 1000 * n_leaves
-    array = zarr.create_array(store, shape=(n, 4), chunks=(1000, 4), dtype="f8", compressors=None)
-    array[:] = rows(n, d=4)
-    with light_groups():  # what is counted is read from the source
-        view = CoresetTree.follow(CountingStore(store), tmp_path / "view", **OPTIONS)
-        array.resize((n + 1000, 4))
-        array[n:] = 2.0
-        CountingStore.read = 0
-        report = view.refresh()
-        assert CountingStore.read <= 1.1 * array.nbytes / n_leaves  # 1.1 % of 100
-        assert (report.read, report.rows, report.nbytes) == ((f"block-{n_leaves}",), 1000, 32_000)
-        CountingStore.read = 0
-        assert not view.refresh()
-        assert CountingStore.read < 10_000  # metadata
 
 
 @pytest.mark.parametrize(("made", "other"), [("stat", "content"), ("content", "stat")])
@@ -201,105 +155,6 @@ def test_follow__by_two_processes_with_other_settings_tells_the_loser(
     assert not first[0].refresh()
 
 
-_RIVALS = """
-import os, sys, time
-from pathlib import Path
-import numpy as np
-from daskcoreset import CoresetTree
-
-folder = Path(sys.argv[1])
-files = folder / "files"
-files.mkdir()
-source = f"{files}/*.npy"
-# What is imported and loaded here is not once more by each of the rivals.
-np.save(files / "0.npy", np.random.default_rng(0).normal(size=(200, 2)))
-CoresetTree.follow(lambda: source, folder / "warm", size=5, random_state=0).coreset()
-for turn in range(int(sys.argv[2])):
-    path = folder / f"view-{turn}"
-    for file in files.iterdir():
-        file.unlink()
-    if turn % 2:  # a view that never had a leaf is there
-        CoresetTree.follow(source, path, size=5, random_state=0)
-    for i in range(3):
-        np.save(files / f"{i}.npy", np.random.default_rng(i).normal(size=(200, 2)))
-    begin = time.monotonic() + 0.05
-    pids = []
-    for size in (20, 30):
-        pid = os.fork()
-        if not pid:
-            time.sleep(max(0.0, begin + 0.002 * (turn % 5) * (size == 20) - time.monotonic()))
-            try:
-                tree = CoresetTree.follow(source, path, size=size, random_state=0)
-                said = f"made {len(tree.coreset())} {len(tree)}"
-            except Exception as error:
-                said = f"{type(error).__name__}: {error}"
-            (folder / f"said-{turn}-{size}").write_text(said)
-            os._exit(0)
-        pids.append(pid)
-    for pid in pids:
-        os.waitpid(pid, 0)
-    tree = CoresetTree.open(path)
-    tree.verify()
-    print(len(tree.coreset()), len(tree), tree.version)
-"""
-
-
-@pytest.mark.nightly
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are copies of one another")
-def test_follow__by_rivals_with_other_settings_in_a_loop(tmp_path: Path) -> None:
-    n_turns = 8
-    done = subprocess.run(
-        [sys.executable, "-c", _RIVALS, str(tmp_path), str(n_turns)],
-        capture_output=True, text=True, check=False, timeout=600,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    for turn, line in enumerate(done.stdout.splitlines()):
-        size, n_leaves, version = map(int, line.split())
-        assert (n_leaves, version) == (3, 1)
-        winner, loser = (size, 50 - size)
-        assert (tmp_path / f"said-{turn}-{winner}").read_text() == f"made {winner} 3"
-        said = (tmp_path / f"said-{turn}-{loser}").read_text()
-        assert f"InvalidInputError: size is {loser}, and the view at" in said
-        assert f"was made with {winner}; pass that, or another path" in said
-    assert turn + 1 == n_turns
-
-
-def test_follow__that_is_overtaken_again_and_again_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source, path = make_days(tmp_path / "days"), tmp_path / "view"
-    CoresetTree.follow(source, path, **OPTIONS)
-    right = store._opened
-
-    def overtaken(*arguments: Any) -> Any:
-        found = right(*arguments)
-        monkeypatch.setattr(store, "_opened", right)
-        np.save(tmp_path / "days" / "2026-03-09.npy", rows(60, found[1].version))
-        CoresetTree.follow(source, path, **OPTIONS)
-        monkeypatch.setattr(store, "_opened", overtaken)
-        return found
-
-    monkeypatch.setattr(store, "_opened", overtaken)
-    with pytest.raises(StoreError, match="another writer has changed it"):
-        CoresetTree.follow(source, path, **OPTIONS)
-
-
-@pytest.mark.distributed
-def test_refresh__same_bits_on_a_cluster(cluster: Any, tmp_path: Path) -> None:
-    from distributed import Client
-
-    array = make_array(tmp_path / "rows", 55)
-    view = CoresetTree.follow(array, tmp_path / "view", chunks=30, **OPTIONS)
-    with Client(cluster):
-        there = CoresetTree.follow(array, tmp_path / "there", chunks=30, **OPTIONS)
-        grow(array, 20)
-        there.refresh()
-    view.refresh()
-    assert_alike(there, view)
-    there.verify()
-
-
 # --- versions and windows -----------------------------------------------------------------
 
 
@@ -320,53 +175,6 @@ def test_refresh__removes_nothing_while_a_version_that_is_kept_does_not_read(
     manifest.write_bytes(content)
     assert again.as_of(1).coreset().equals(before)
     again.as_of(1).verify()
-
-
-@pytest.mark.usefixtures("light_trees")
-def test_coreset__is_drawn_from_many_nodes_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    array = make_array(tmp_path / "rows", 2400, 60)
-    view = CoresetTree.follow(array, tmp_path / "view", **OPTIONS)
-    given: list[list[int]] = []
-    last_reduction = Settings.last_reduction
-
-    def seen(settings: Any, parts: Any, position: int) -> Any:
-        given.append([len(part) for part in parts])
-        return last_reduction(settings, parts, position)
-
-    monkeypatch.setattr(Settings, "last_reduction", seen)
-    for window in (None, slice(-30, None)):
-        assert len(view.coreset(window)) <= 20
-    for lengths in given:  # so that what was drawn below adds little to the error
-        assert lengths == [40] * 16
-
-
-def test_windows__of_days_as_text_of_which_one_is_missing(tmp_path: Path) -> None:
-    tree = CoresetTree.create(tmp_path / "t", **OPTIONS)
-    for day in ("2026-03-01", "2026-03-04", "2026-03-02"):
-        tree.append(rows(50), time=day)
-    assert tree["2026-03-01":"2026-03-03"].names == ("2026-03-01", "2026-03-02")
-    assert tree["2026-02-28":"2026-03-04"].names == tuple(tree.leaves.names)
-    # Names in the order of the table, as before, where both are names.
-    assert tree["2026-03-01":"2026-03-04"].names == ("2026-03-01", "2026-03-04")
-    with pytest.raises(InvalidInputError, match="there is no leaf 'x'"):
-        tree["2026-03-01":"x"]
-
-
-def test_batches__without_weight_are_as_those_without_rows(tmp_path: Path) -> None:
-    tree = CoresetTree.create(tmp_path / "tree", **OPTIONS)
-    tree.append(rows(60), name="a")
-    tree.append(rows(60, 1), sample_weight=np.zeros(60), name="nothing")
-    tree.append(rows(60, 2), name="b")
-    tree.verify()
-    assert [leaf.weight for leaf in tree.leaves] == [60.0, 0.0, 60.0]
-    drawn = set(tree.locate(tree.coreset().indices)[0])
-    assert drawn == {"a", "b"}
-    with pytest.raises(InvalidInputError, match="no row has a positive weight"):
-        tree.coreset(leaves=["nothing"])
-    with pytest.raises(InvalidInputError, match="sums to infinity"):
-        tree.append(rows(60), sample_weight=np.full(60, 1e308))
 
 
 # --- drift --------------------------------------------------------------------------------
@@ -477,58 +285,6 @@ def test_follow__refuses_what_it_cannot_follow(tmp_path: Path) -> None:
         CoresetTree.follow(source, tmp_path / "tree", **OPTIONS)
 
 
-def test_follow__without_a_leaf_takes_other_settings(tmp_path: Path) -> None:
-    source, path = f"{tmp_path}/days/*.npy", tmp_path / "view"
-    (tmp_path / "days").mkdir()
-    with pytest.warns(CoresetWarning, match="no file"):
-        assert CoresetTree.follow(source, path, metric="cosine", **OPTIONS).version == 1
-    for metric in ("euclidean", "cosine", "euclidean"):
-        with pytest.warns(CoresetWarning, match="no file"):
-            view = CoresetTree.follow(source, path, "uniform", 30, metric=metric, random_state=1)
-        assert (len(view), view.version) == (0, 1)
-    make_days(tmp_path / "days")
-    assert view.refresh()
-    for other in ({"metric": "cosine"}, {"size": 20}, {"method": "lightweight"}):
-        options: dict[str, Any] = {"method": "uniform", "size": 30, "random_state": 1, **other}
-        with pytest.raises(InvalidInputError, match=f"{next(iter(other))} is .*"):
-            CoresetTree.follow(source, path, **options)
-    for file in (tmp_path / "days").iterdir():
-        file.unlink()
-    view.refresh(allow_shrink=True)
-    with pytest.raises(InvalidInputError, match="size is 20"):  # there are versions with leaves
-        CoresetTree.follow(source, path, "uniform", 20)
-
-
-def test_refresh__names_how_dtypes_count(tmp_path: Path) -> None:
-    source = make_days(tmp_path / "days")
-    view = CoresetTree.follow(source, tmp_path / "view", **OPTIONS)
-    np.save(tmp_path / "days" / "2026-03-09.npy", rows(60).astype("i8"))
-    assert view.refresh().added == ("2026-03-09.npy",)
-    np.save(tmp_path / "days" / "2026-03-10.npy", rows(60).astype("i2"))
-    with pytest.raises(
-        InvalidInputError, match="whole numbers that float32 holds count as float32"
-    ):
-        view.refresh()
-    with pytest.raises(InvalidInputError, match="source is an empty list"):
-        view.refresh([])
-
-
-def test_follow__a_list_that_holds_no_paths_says_what(tmp_path: Path) -> None:
-    for source, found in ((["a.npy", 5], "an int"), (["a.npy", ["b.npy"]], "a list")):
-        with pytest.raises(InvalidTypeError, match=f"source is a list that holds {found}; pass"):
-            CoresetTree.follow(source, tmp_path / "view", size=10)
-
-
-def test_follow__into_the_store_that_it_follows_is_refused(tmp_path: Path) -> None:
-    zarr.create_array(tmp_path / "X.zarr", data=rows(20))
-    with pytest.raises(InvalidInputError, match=r"is inside source .*X\.zarr.* written anew"):
-        CoresetTree.follow(tmp_path / "X.zarr", tmp_path / "X.zarr" / "view", **OPTIONS)
-    assert not (tmp_path / "X.zarr" / "view").exists()
-    assert not CoresetTree.follow(
-        tmp_path / "X.zarr", tmp_path / "X.zarr.view", **OPTIONS
-    ).refresh()
-
-
 @pytest.mark.parametrize("way", ["url", "link to the source", "link to the view"])
 def test_follow__into_the_store_by_another_name_is_refused(way: str, tmp_path: Path) -> None:
     zarr.create_array(tmp_path / "X.zarr", data=rows(20))
@@ -538,14 +294,6 @@ def test_follow__into_the_store_by_another_name_is_refused(way: str, tmp_path: P
     with pytest.raises(InvalidInputError, match="is inside source"):
         CoresetTree.follow(sources.get(way, tmp_path / "X.zarr"), path, **OPTIONS)
     assert not path.exists()
-
-
-def test_drift__of_a_solution_whose_cost_overflows_is_refused(tmp_path: Path) -> None:
-    view = CoresetTree.follow(make_days(tmp_path / "days"), tmp_path / "view", **OPTIONS)
-    drift = view.drift(np.full((2, 2), 1e100))
-    assert 0.99 < drift.low <= drift.saving <= drift.high <= 1.0
-    with pytest.raises(InvalidInputError, match=r"kept costs inf, .* cost overflows"):
-        view.drift(np.full((2, 2), 1e200))
 
 
 @pytest.mark.parametrize(
@@ -579,19 +327,6 @@ def test_refresh__of_an_array_of_another_dtype_is_refused(
     write(f">{before}" if before != "?" else before)
     view.refresh()  # the same numbers, in the other order of bytes
     assert WeightedPoints.equals(view.coreset(), coreset)
-
-
-def test_refresh__of_a_view_that_remembers_no_dtypes_yet(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    array = make_array(tmp_path / "rows", 30)
-    with monkeypatch.context() as earlier:
-        earlier.setattr(SourceRecord, "options_of", lambda _, options: options.record)
-        CoresetTree.follow(array, tmp_path / "view", **OPTIONS)
-    view = CoresetTree.follow(array, tmp_path / "view", **OPTIONS)
-    assert view.last_refresh is not None
-    assert not view.last_refresh.read
-    assert not view.refresh().read
 
 
 @pytest.mark.parametrize("part", ["y", "sample_weight"])

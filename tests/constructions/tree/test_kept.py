@@ -304,17 +304,6 @@ def test_interrupt__where_the_store_does_not_read_says_so_and_goes_on_when_it_do
     saved.check(3)
 
 
-def test_interrupt__and_then_another_writer_is_told(tmp_path: Path) -> None:
-    saved = SavingStream(tmp_path)
-    saved.change(0)
-    with pytest.raises(KeyboardInterrupt), Interrupts(1).around_calls(os, ("rename",)):
-        saved.change(1)
-    CoresetStream.load(saved.path).partial_fit(batch(7))
-    assert saved.count() == 1
-    with pytest.raises(StoreError, match="another writer has changed it"):
-        saved.change(1)
-
-
 def test_save__that_was_interrupted_is_repeated(tmp_path: Path) -> None:
     """The first one, which makes the place: the stream belongs to it from then on, or not yet."""
     stream = CoresetStream(**OPTIONS, size=3).partial_fit(ROWS)

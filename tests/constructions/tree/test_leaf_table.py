@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from daskcoreset.constructions.tree.leaf_table import Leaf, LeafTable, time_text
+from daskcoreset.constructions.tree.leaf_table import LeafTable
 from daskcoreset.core.errors import InvalidInputError
 from tests.acceptance.tools.trees import day, made
 
@@ -69,8 +69,3 @@ def test_times__of_a_tree_are_of_one_kind(tmp_path: Path) -> None:
         InvalidInputError, match="'2026-03-04', a date, and that of leaf 'c' is '7'"
     ):
         tree.replace("a", day(3), time=np.datetime64("2026-03-04"))
-
-
-def test_times__of_earlier_versions_are_passed_over() -> None:
-    leaves = [Leaf("a", 1, "monday", 1.0), Leaf("b", 1, None, 1.0)]
-    assert time_text("2026-03-02", leaves) == "2026-03-02"

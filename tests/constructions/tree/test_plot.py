@@ -8,13 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib.collections import PolyCollection
-from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from daskcoreset import CoresetTree
-from daskcoreset.constructions.tree.leaf_table import Leaf, LeafTable
-from daskcoreset.constructions.tree.plot import plot_tree
-from daskcoreset.constructions.tree.shape import shape_of
 from daskcoreset.core.errors import InvalidInputError
 
 
@@ -40,22 +36,3 @@ def test_plot__shows_leaves_windows_and_ages(tmp_path: Path) -> None:
     assert window.get_hatch()
     with pytest.raises(InvalidInputError, match="nobody"):
         tree.plot("nobody")
-
-
-def test_plot_tree__names_few_of_many_leaves() -> None:
-    leaves = LeafTable(Leaf(f"${number}$", 9, None, 9.0, uid=number) for number in range(100))
-    top = shape_of(range(100), leaves.names)
-    many: Any = plot_tree(top, leaves, {part.name: 0 for part in top}, ax=Figure().add_subplot())
-    assert not many.texts
-    assert len(many.get_xticks()) <= 12
-
-
-def test_plot__numbers_lie_on_a_ground_of_their_own(tmp_path: Path) -> None:
-    """The boxes behind them are light, dark or hatched, and the page is any colour."""
-    tree = CoresetTree.create(tmp_path / "tree", size=5, random_state=0)
-    for name in "abc":
-        tree.append(np.random.default_rng(0).normal(size=(20, 2)), name=name)
-    ax: Any = tree.plot("b", ax=Figure().add_subplot())
-    for text in ax.texts:
-        assert to_rgb(text.get_color()) == (1.0, 1.0, 1.0)
-        assert max(to_rgb(text.get_bbox_patch().get_facecolor())) < 0.75

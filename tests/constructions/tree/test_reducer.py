@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from hypothesis import given
-from hypothesis import strategies as st
 
 import daskcoreset
 from daskcoreset.constructions.tree.job import concatenate_parts
 from daskcoreset.constructions.tree.reducer import Reducer, SensitivityReducer, resolve_reducer
 from daskcoreset.core.blocks import Block
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.sampling import inclusion_probabilities
 from daskcoreset.core.typing import Sampling
@@ -63,12 +59,6 @@ def costs(points: WeightedPoints) -> Any:
     near = np.einsum("ij,ij->i", X, X)
     far = np.minimum(near, np.einsum("ij,ij->i", X - 15.0, X - 15.0))
     return np.array([w.sum(), w @ near, w @ far, w @ (points.labels * np.abs(X[:, 0]))])
-
-
-def test_unbiased__covers_every_construction_without_labels() -> None:
-    """A construction that is added must be added here, or have a test of its own."""
-    known = {type(one) for one in UNBIASED}
-    assert {c for c in CONSTRUCTIONS.values() if not c.needs_labels} <= known
 
 
 @pytest.mark.nightly_beyond(5)
@@ -161,13 +151,6 @@ def test_reduce__weights_are_u_over_pi() -> None:
     assert len(few) == 50
 
 
-@pytest.mark.parametrize("sampling", SAMPLINGS)
-def test_reduce__few_rows_come_back_as_they_are(sampling: Sampling) -> None:
-    points = rows(30 + 60)
-    reducer = SensitivityReducer(StrongKMeans(5), sampling)
-    assert reducer.reduce(points, 90, np.random.default_rng(0)) is points
-
-
 def test_reduce__zero_weights_go_first() -> None:
     points = WeightedPoints(np.eye(6), np.array([0.0, 1, 0, 2, 0, 0]), np.arange(6))
     few = SensitivityReducer(Lightweight()).reduce(points, 3, np.random.default_rng(0))
@@ -192,41 +175,6 @@ def test_reduce__constructions_do_not_see_rows_without_weight() -> None:
     assert seen[0] < len(points)
 
 
-@pytest.mark.parametrize("construction", UNBIASED[:5], ids=repr)
-def test_reduce__sparse_rows_stay_sparse(construction: Sensitivity[Any]) -> None:
-    points = rows()
-    sparse = WeightedPoints(
-        sp.csr_array(points.points), points.weights, points.indices, points.labels
-    )
-    few = SensitivityReducer(construction).reduce(sparse, 40, np.random.default_rng(0))
-    assert sp.issparse(few.points)
-    assert len(few) == 40
-
-
-@given(size=st.integers(1, 90), n=st.integers(61, 120), seed=st.integers(0, 5))
-def test_reduce__keeps_rows_with_their_numbers_and_labels(size: int, n: int, seed: int) -> None:
-    points = rows(n, seed)
-    few = SensitivityReducer(Lightweight()).reduce(points, size, np.random.default_rng(seed))
-    assert len(few) <= max(size, 1) or few is points
-    assert points.labels is not None and few.labels is not None  # noqa: PT018
-    known = {
-        (tuple(x), i, y)
-        for x, i, y in zip(np.asarray(points.points), points.indices, points.labels, strict=True)
-    }
-    assert all(
-        (tuple(x), i, y) in known
-        for x, i, y in zip(np.asarray(few.points), few.indices, few.labels, strict=True)
-    )
-
-
-def test_reduce__same_stream_same_bits_and_pickles() -> None:
-    reducer = SensitivityReducer(StrongKMeans(4))
-    again = pickle.loads(pickle.dumps(reducer))
-    one = reducer.reduce(rows(), 30, np.random.default_rng(1))
-    assert one.equals(again.reduce(rows(), 30, np.random.default_rng(1)))
-    assert not one.equals(reducer.reduce(rows(), 30, np.random.default_rng(2)))
-
-
 def test_reduce__overflow_is_an_error() -> None:
     points = WeightedPoints(np.array([[1e300], [-1e300], [0.0]]), np.ones(3), np.arange(3))
     with pytest.raises(InvalidInputError, match="distances overflow, or so small"):
@@ -245,42 +193,6 @@ class Silent(Uniform):
 def test_reduce__no_scores_is_an_error() -> None:
     with pytest.raises(InvalidInputError, match="gives no row of positive weight a score"):
         SensitivityReducer(Silent()).reduce(rows(), 5, np.random.default_rng(0))
-
-
-def test_finish__puts_more_rows_in_order() -> None:
-    """The last draw has no candidates where a node has: its error is smaller."""
-    rng = np.random.default_rng(0)
-    line = WeightedPoints(rng.random((12_000, 1)), np.ones(12_000), np.arange(12_000))
-    reducer = SensitivityReducer(Uniform())
-    total = float(np.asarray(line.points).sum())
-
-    def error(draw: Any) -> float:
-        few = [draw(line, 100, np.random.default_rng(s)) for s in range(80)]
-        found = [float(one.weights @ np.asarray(one.points)[:, 0]) for one in few]
-        return float(np.std(np.array(found) / total))
-
-    assert error(reducer.finish) < 0.8 * error(reducer.reduce)
-
-
-def test_describe__facts_and_the_construction_s_own_check() -> None:
-    found = SensitivityReducer(Lightweight()).describe(rows(), np.random.default_rng(0))
-    assert found["quantization_error"] > 0
-
-
-def test_resolve_reducer() -> None:
-    assert resolve_reducer("kmeans", "multinomial", 4) == SensitivityReducer(
-        StrongKMeans(4), "multinomial"
-    )
-    own = Last()
-    assert resolve_reducer(own) is own
-    for wrong, error, match in (
-        ((own, "systematic", 3), InvalidInputError, "has no use beside the reducer"),
-        ((3,), InvalidTypeError, "method must be a name"),
-        (("uniform", "poisson"), InvalidInputError, "sampling must be"),
-        (("nothing",), InvalidInputError, "unknown"),
-    ):
-        with pytest.raises(error, match=match):
-            resolve_reducer(*wrong)
 
 
 @dataclass(frozen=True)

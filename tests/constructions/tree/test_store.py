@@ -8,34 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from daskcoreset import CoresetTree, WeightedPoints
-from daskcoreset.constructions.tree import changes, persistence, versions
+from daskcoreset.constructions.tree import versions
 from daskcoreset.constructions.tree.kept import Kept
 from daskcoreset.constructions.tree.manifest import Manifest
 from daskcoreset.core.errors import (
-    CoresetWarning,
     InvalidInputError,
     StoreError,
 )
 from daskcoreset.testing import assert_mean
 from tests.acceptance.tools.trees import day, made
-
-
-@pytest.fixture
-def reduced(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Leaves under every node that is computed."""
-    seen: list[int] = []
-    original = changes._reduced
-
-    def counted(settings: Any, part: Any, held: Any) -> Any:
-        seen.append(part.stop - part.start)
-        return original(settings, part, held)
-
-    monkeypatch.setattr(changes, "_reduced", counted)
-    return seen
 
 
 @pytest.fixture
@@ -64,38 +48,6 @@ def in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # --- changes -------------------------------------------------------------------------------
-
-
-def test_changes__compute_only_the_nodes_above(tmp_path: Path, reduced: list[int]) -> None:
-    tree = made(tmp_path / "t")
-    for number in range(20):
-        reduced.clear()
-        tree.append(day(number), name=str(number))
-        # The nodes above the new leaf, from the bottom up: all hold it, so all differ in size.
-        assert len(reduced) <= np.log2(number + 1) + 1
-        assert reduced == sorted(set(reduced))
-    reduced.clear()
-    tree.replace("12", day(99))
-    assert len(reduced) == tree.depth == 5
-    reduced.clear()
-    tree.delete("12")
-    assert len(reduced) <= 5
-
-
-@pytest.mark.usefixtures("in_memory")
-def test_changes__stay_cheap_over_a_long_history(tmp_path: Path, reduced: list[int]) -> None:
-    """Windows that slide and random deletions: depth is logarithmic in the living leaves."""
-    rng = np.random.default_rng(0)
-    tree = made(tmp_path / "t", size=3)
-    total = 0
-    for number in range(220):
-        reduced.clear()
-        tree.append(day(number, 8), name=str(number))
-        total += len(reduced)
-        if number < 150 and len(tree) > 9:
-            tree.delete(tree.leaves[0].name if number < 80 else str(rng.choice(tree.leaves.names)))
-        assert tree.depth <= max(6, 2 * np.log2(len(tree))) + 2
-    assert total <= 220 * 6
 
 
 @pytest.mark.nightly
@@ -147,29 +99,6 @@ def test_coreset__of_windows_reads_few_nodes(tmp_path: Path, monkeypatch: Any) -
     assert tree.coreset("day 4").provenance["n"] == 60
     exact = tree.coreset(slice(None, "day 2"), normalize=True)
     np.testing.assert_allclose(exact.weights.sum(), 180)
-
-
-# --- bad input -----------------------------------------------------------------------------
-
-
-def test_append__names_of_labels_and_weights_are_kept(tmp_path: Path) -> None:
-    frame = pd.DataFrame({"a": np.arange(40.0), "y": np.arange(40) % 2, "w": np.full(40, 2.0)})
-    frame.to_parquet(tmp_path / "rows.parquet")
-    tree = CoresetTree.create(tmp_path / "tree", size=10, random_state=0)
-    # Rows in memory have none: such a tree is kept as it was before there were names.
-    tree.append(frame[["a"]].to_numpy(), frame["y"], frame["w"])
-    form: Any = tree._manifest.to_json()["form"]
-    assert "keys" not in form
-    old = persistence.RowSchema.from_json(form)
-    assert old == tree._manifest.schema
-    assert not {"y", "sample_weight"} & {*tree.coreset().provenance}
-    with pytest.warns(CoresetWarning, match="had no names"):
-        tree.append(tmp_path / "rows.parquet", "y", "w")
-    names = {"y": "y", "sample_weight": "w"}
-    for found in (tree, CoresetTree.open(tmp_path / "tree")):
-        assert names.items() <= dict(found.coreset().provenance).items()
-    tree.append(frame[["a"]], frame["y"], frame["w"])
-    assert names.items() <= dict(tree.coreset().provenance).items()
 
 
 # --- the disk ------------------------------------------------------------------------------

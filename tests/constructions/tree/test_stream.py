@@ -5,19 +5,16 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from copy import copy, deepcopy
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from daskcoreset import CoresetStream, CoresetTree, StrongKMeans
+from daskcoreset import CoresetStream
 from daskcoreset.constructions.tree.reducer import Reducer
 from daskcoreset.constructions.tree.stream import EARLY_LEAVES, is_reduced, lowest_level
 from daskcoreset.core.errors import (
-    CoresetWarning,
     InvalidInputError,
 )
 from daskcoreset.core.points import WeightedPoints
@@ -95,18 +92,6 @@ def test_partial_fit__leaves_that_are_left_as_they_are_hold_nothing_of_a_batch(
 # --- what it promises ----------------------------------------------------------------------
 
 
-def test_stream__memory_is_logarithmic_and_one_coreset_a_level() -> None:
-    X = np.random.default_rng(0).normal(size=(90 * 130, 2))
-    stream = made()
-    for start in range(0, len(X), 90):
-        stream.partial_fit(X[start : start + 90])
-        leaves = stream.n_rows // 90
-        assert len(set(stream.levels)) == len(stream.levels) == leaves.bit_count()
-        candidates = 7 * 80 if leaves > EARLY_LEAVES else 0  # of leaves that wait for an eighth
-        assert stream.n_held <= 40 * (1.5 * np.log2(leaves) + 1) + candidates
-    assert stream.coreset().provenance["levels"] == 8
-
-
 @pytest.mark.parametrize("duplicate", [copy, deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
 def test_copies__share_no_memory_for_further_rows(
     duplicate: Callable[[CoresetStream], CoresetStream],
@@ -138,69 +123,6 @@ def test_stream__late_leaves_are_thinned_and_four_then_eight_reduced_together() 
     assert one.rows().equals(other.rows())
     assert one.coreset().equals(other.coreset())
     assert len(one.partial_fit(X[:60], y[:60], w[:60])._state.parts) == 1
-
-
-@pytest.mark.statistical
-def test_coreset__of_a_permuted_stream_is_as_good() -> None:
-    """Mean squared errors of sorted and of permuted rows within a factor of 2; 80 seeds.
-
-    The ratio of two such means is F-distributed, if at all, with 80 degrees of freedom each
-    for a single query; the probability of 3 is below 1e-6.
-    """
-    rng = np.random.default_rng(0)
-    X = np.sort(rng.normal(size=(4000, 1)) ** 3, axis=0) * np.ones(2)
-    permuted = X[rng.permutation(len(X))]
-    true = (X**2).sum()
-
-    def error(rows: Any) -> float:
-        cs = (
-            made(size=50, random_state=s, leaf_size=250).partial_fit(rows).coreset()
-            for s in range(80)
-        )
-        return float(np.mean([(c.weights @ (c.points**2).sum(axis=1) / true - 1) ** 2 for c in cs]))
-
-    one, other = error(X), error(permuted)
-    assert 1 / 3 < one / other < 3
-
-
-def named(n: int = 40, columns: str = "abc") -> pd.DataFrame:
-    return pd.DataFrame(np.random.default_rng(n).normal(size=(n, 3)), columns=list(columns))
-
-
-def test_columns__of_a_view_of_files_with_and_without_names(tmp_path: Path) -> None:
-    np.save(tmp_path / "a.npy", named().to_numpy())
-    files = [tmp_path / "a.npy", tmp_path / "b.parquet"]
-    named().to_parquet(files[1])
-    with pytest.warns(CoresetWarning, match="had no names"):
-        view = CoresetTree.follow(files, tmp_path / "view", size=20, random_state=0)
-    assert view.coreset().provenance["columns"] == ("a", "b", "c")
-    named(columns="bac").to_parquet(tmp_path / "c.parquet")
-    with pytest.raises(InvalidInputError, match=r"c\.parquet: X has the columns \['b', 'a', 'c'\]"):
-        view.refresh([*files, tmp_path / "c.parquet"])
-
-
-def test_coreset__columns_and_dropped_rows() -> None:
-    frame = pd.DataFrame(data()[0].astype(float), columns=["a", "b", "c"])
-    frame.iloc[[5, 800]] = np.nan
-    stream = made(on_invalid="drop").partial_fit(frame[:700]).partial_fit(frame[700:])
-    c = stream.coreset()
-    assert c.provenance["columns"] == ("a", "b", "c")
-    assert (stream.n_rows, stream.n_dropped) == (N, 2)
-    assert (c.points == frame.to_numpy()[c.indices]).all()
-    with pytest.raises(InvalidInputError, match="has the columns"):
-        stream.partial_fit(frame[["b", "a", "c"]])
-
-
-def test_stream__folds_repr_pickle() -> None:
-    stream = made(method=StrongKMeans(3, rough="kmeans||")).partial_fit(data()[0])
-    assert "kmeans: 1,500 rows seen" in repr(stream)
-    table = stream._repr_html_()
-    assert ">CoresetStream</caption>" in table
-    for fact in ("rows seen", "1,500", "features", "kmeans"):
-        assert f">{fact}</" in table
-    assert "unknown" in made()._repr_html_()
-    assert pickle.loads(pickle.dumps(stream)).coreset().equals(stream.coreset())
-    assert bool(made())
 
 
 def test_stream__sparse_and_wide_text() -> None:

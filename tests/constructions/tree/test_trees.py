@@ -13,23 +13,9 @@ import pytest
 from tests.acceptance.face import (
     CoresetTree,
     WeightedPoints,
-    create_tree,
     errors,
 )
 from tests.acceptance.tools.trees import day, made
-
-# --- changes -------------------------------------------------------------------------------
-
-
-def test_delete__leads_back_to_the_tree_without_the_leaf(tmp_path: Path) -> None:
-    tree = made(tmp_path / "t", 11)
-    before = tree.coreset()
-    tree.append(day(77, 500), name="bad")
-    assert not WeightedPoints.equals(before, tree.coreset())
-    tree.delete("bad")
-    assert WeightedPoints.equals(before, tree.coreset())
-    assert tree.leaves == made(tmp_path / "u", 11).leaves
-
 
 # --- questions -----------------------------------------------------------------------------
 
@@ -140,20 +126,3 @@ def test_tree__without_leaves(tmp_path: Path) -> None:
     again = CoresetTree.open(tmp_path / "t")
     assert (len(again), again.version) == (0, 2)
     assert again.append(day(0)).name == "leaf-1"
-
-
-# --- the disk ------------------------------------------------------------------------------
-
-
-def test_repr__counts_the_leaves(tmp_path: Path) -> None:
-    tree = create_tree(tmp_path / "t", size=20, random_state=0)
-    for count in ("0 leaves", "1 leaf", "2 leaves"):
-        assert f"{count}, size 20" in repr(tree)
-        tree.append(day(0))
-
-
-def test_replace__counts_its_revisions(tmp_path: Path) -> None:
-    tree = made(tmp_path / "t", 1)
-    for revision in (1, 2):
-        assert tree.replace("day 0", day(revision)).revision == revision
-        assert tree.leaves["day 0"].revision == revision
