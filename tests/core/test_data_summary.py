@@ -48,21 +48,6 @@ def test_describe__is_the_table_of_pandas() -> None:
     assert list(portfolio.describe([1 / 3]).index[4:6]) == [thirds.index[4], "max"]
 
 
-@pytest.mark.parametrize("alpha", [0.0, 1e-3, 10, 1e6])
-def test_ridge__is_that_of_scikit_learn_on_all_rows(alpha: float) -> None:
-    X, y, summary = make_summary()
-    expected, found = Ridge(alpha).fit(X, y), summary.ridge(alpha)
-    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(found.predict(X[:9]), expected.predict(X[:9]), rtol=1e-8)
-
-
-def test_ridge__honours_weights() -> None:
-    u = np.random.default_rng(1).exponential(size=ROWS)
-    X, y, summary = make_summary(sample_weight=u)
-    expected = Ridge(5.0).fit(X, y, sample_weight=u)
-    np.testing.assert_allclose(summary.ridge(5.0).coef_, expected.coef_, rtol=1e-6)
-
-
 def test_ridge__of_columns_that_say_the_same_has_a_solution() -> None:
     X = np.random.default_rng(0).normal(size=(500, 1)) @ [[1.0, 1.0]]
     portfolio = daskcoreset.build(X, X[:, 0], size=100, method=["uniform"], summaries=["moments"])
@@ -160,14 +145,6 @@ def test_summary__says_what_cannot_be_asked(call: Any, words: str) -> None:
         call(make_summary()[2])
 
 
-@pytest.mark.parametrize("q", [1.5, -0.1, [[0.5]], float("nan")])
-def test_quantile__refuses_what_is_no_share(q: Any) -> None:
-    pytest.importorskip("crick")
-    portfolio = daskcoreset.build(np.eye(5), size=2, method=["uniform"], summaries=["quantiles"])
-    with pytest.raises(InvalidInputError, match="between 0 and 1"):
-        portfolio.all_rows.quantile(q)
-
-
 def test_summary__of_one_row_has_no_components() -> None:
     summary = daskcoreset.build(
         np.array([[3.0, 4.0], [0.0, 0.0]]),
@@ -180,11 +157,3 @@ def test_summary__of_one_row_has_no_components() -> None:
     assert np.isnan(summary.std).all()
     with pytest.raises(InvalidInputError, match="1 row"):
         summary.pca()
-
-
-def test_repr__shows_columns() -> None:
-    summary = make_summary()[2]
-    assert repr(summary).startswith("DataSummary(12,000 rows, 4 columns)")
-    assert "<table>" in summary._repr_html_()
-    assert summary.equals(summary)
-    assert not summary.equals(3)

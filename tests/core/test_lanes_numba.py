@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
-from fractions import Fraction
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -18,13 +13,6 @@ from daskcoreset.core import rowwise_numba
 from daskcoreset.core.jit_numba import IN_ORDER, jit
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.solvers.kmeans_numba import nearest_center
-
-
-@jit(IN_ORDER)
-def width_of(values: AnyArray) -> int:
-    """Call what only compiled loops can call."""
-    return lanes.lanes(values)  # type: ignore[no-any-return]
-
 
 # Parts of loops, which are compiled for loops alone, as loops of their own.
 lay_out = jit(IN_ORDER)(lanes.lay_out)
@@ -46,29 +34,6 @@ def some_rows(draw: st.DrawFn) -> AnyArray:
     if layout == "part":
         return wide[:n]
     return np.array(wide[:n, :d], order=layout)  # type: ignore[call-overload, no-any-return]
-
-
-@given(some_rows(), st.sampled_from([np.float32, np.float64]), st.data())
-def test_lay_out__has_columns_of_panels_side_by_side(
-    points: AnyArray, dtype: type, data: st.DataObject
-) -> None:
-    n, d = points.shape
-    start = data.draw(st.integers(0, n - 1))
-    stop = data.draw(st.integers(start + 1, n))
-    width = width_of(np.empty(0, dtype))
-    panels = -(-(stop - start) // width)
-    tile = np.full(panels * width * d, -77.0, dtype)
-    lay_out(points, start, stop, tile)
-
-    expected = np.full((panels * width, d), -77.0, dtype)
-    expected[: stop - start] = points[start:stop]
-    by_panel = expected.reshape(panels, width, d).transpose(0, 2, 1)
-    assert_array_equal(tile, by_panel.ravel())
-
-
-def test_lanes__are_those_of_64_bytes() -> None:
-    assert width_of(np.empty(0, np.float32)) == 16
-    assert width_of(np.empty(0, np.float64)) == 8
 
 
 @pytest.mark.nightly
@@ -93,24 +58,6 @@ def test_nearest_center__is_the_first_of_the_nearest(
     nearer = exact.min(axis=1) < before
     assert_array_equal(labels, np.where(nearer, 50 + exact.argmin(axis=1), 40))
     assert_array_equal(distances, np.where(nearer, exact.min(axis=1), before))
-
-
-@pytest.mark.nightly
-@given(some_rows(), st.integers(0, 2**32 - 1))
-def test_nearest_center__adds_squares_in_the_dtype_of_the_centers(
-    points: AnyArray, seed: int
-) -> None:
-    rng = np.random.default_rng(seed)
-    centers = (10.0 * rng.normal(size=(6, points.shape[1]))).astype(np.float32)
-    labels, distances = np.zeros(len(points), np.int64), np.full(len(points), np.inf)
-    nearest_center(points, centers, 0, labels, distances)
-    of_float32 = distances.astype(np.float32)
-    assert_array_equal(distances, of_float32)
-    row, own = points[0].astype(np.float32), centers[labels[0]]
-    exact = sum(
-        (Fraction(float(a)) - Fraction(float(b))) ** 2 for a, b in zip(row, own, strict=True)
-    )
-    np.testing.assert_allclose(distances[0], float(exact), rtol=1e-5, atol=1e-9)
 
 
 @pytest.mark.nightly
@@ -233,59 +180,6 @@ def test_column_moments__whatever_the_layout(points: AnyArray, seed: int) -> Non
         assert_array_equal(m2, first_m2)
 
 
-GUARDED = """
-import ctypes, mmap, sys
-import numpy as np
-from daskcoreset.core.rowwise_numba import column_moments, squared_distances
-from daskcoreset.solvers.kmeans_numba import nearest_center
-
-PAGE = mmap.PAGESIZE
-memory = mmap.mmap(-1, 5 * PAGE)
-start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-libc = ctypes.CDLL(None, use_errno=True)
-assert libc.mprotect(ctypes.c_void_p(start + 4 * PAGE), ctypes.c_size_t(PAGE), 0) == 0
-
-
-def at_the_end(array):
-    own = np.frombuffer(memory, array.dtype, array.size, 4 * PAGE - array.nbytes)
-    own = own.reshape(array.shape)
-    own[...] = array
-    return own
-
-
-if sys.argv[1:] == ["beyond"]:
-    ctypes.c_char.from_address(start + 4 * PAGE).value
-rng = np.random.default_rng(0)
-for dtype in (np.float32, np.float64):
-    for d in range(1, 10):
-        center = rng.normal(size=(3, d)).astype(dtype)
-        for n in [*range(1, 20), 33, 66]:
-            rows = at_the_end(rng.normal(size=(n, d)).astype(dtype))
-            column_moments(rows, np.ones(n), 16, np.zeros(d), np.zeros(d))
-            squared_distances(rows, np.zeros(d), np.empty(n))
-            nearest_center(rows, center, 0, np.zeros(n, np.int64), np.full(n, np.inf))
-            rows = np.array(rows)
-            nearest_center(rows, at_the_end(center), 0, np.zeros(n, np.int64), np.full(n, np.inf))
-            column_moments(rows, at_the_end(np.ones(n)), 16, np.zeros(d), np.zeros(d))
-            squared_distances(rows, at_the_end(np.zeros(d)), np.empty(n))
-print("done")
-"""
-
-
-@pytest.mark.nightly
-@pytest.mark.skipif(sys.platform != "linux", reason="memory is guarded by calls of Linux")
-@pytest.mark.parametrize("control", [False, True])
-def test_loops__read_nothing_behind_an_array(control: bool) -> None:
-    """No page is mapped there, as behind a mapped file."""
-    run = subprocess.run(
-        [sys.executable, "-c", GUARDED, *["beyond"] * control],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (run.returncode, run.stdout) == ((-signal.SIGSEGV, "") if control else (0, "done\n"))
-
-
 @jit(IN_ORDER)
 def along_row(  # noqa: PLR0917 - numba takes arguments by position
     source: AnyArray,
@@ -319,31 +213,3 @@ def test_rows__less_a_center_and_added(points: AnyArray, is_sum: bool, seed: int
     expected = before[:, :d] + 3.0 * points if is_sum else 3.0 * (points - center - beside)
     assert_array_equal(target[:, :d], expected)
     assert_array_equal(target[:, d:], before[:, d:])
-
-
-@jit(IN_ORDER)
-def all_products(
-    left: FloatArray, right: FloatArray, terms: int, is_turned: bool, out: FloatArray
-) -> None:
-    """Call what only compiled loops can call, for every block of products."""
-    for i in range(0, out.shape[0], lanes.LEFT):
-        for k in range(0, out.shape[1], lanes.RIGHT):
-            if is_turned:
-                lanes.turned_products(left, i, right, k, terms, out)
-            else:
-                lanes.products(left, i, right, k, terms, out)
-
-
-@pytest.mark.nightly
-@given(st.integers(1, 3), st.integers(1, 3), st.integers(0, 40), st.booleans(), st.data())
-def test_products__of_the_first_terms(
-    rows: int, columns: int, terms: int, is_turned: bool, data: st.DataObject
-) -> None:
-    n, p, length = rows * lanes.LEFT, columns * lanes.RIGHT, terms + data.draw(st.integers(0, 3))
-    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
-    left = rng.integers(-9, 9, size=(length, n) if is_turned else (n, length)).astype(np.float64)
-    right = rng.integers(-9, 9, size=(length, p)).astype(np.float64)
-    out = np.full((n, p), np.nan)
-    all_products(left, right, terms, is_turned, out)
-    used = left[:terms].T if is_turned else left[:, :terms]
-    assert_array_equal(out, used @ right[:terms])

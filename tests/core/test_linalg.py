@@ -14,19 +14,14 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 import daskcoreset
 from daskcoreset.core import halves_numba, linalg
-from daskcoreset.core.blocks import largest_value
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import (
-    in_single,
     inner_products,
     one_thread,
     product,
     squared_lengths,
     unit_rows,
 )
-from daskcoreset.core.typing import AnyArray
 from daskcoreset.estimators import CoresetKMeans
-from tests.pairs import pairs
 from tests.tools.plain_loops import use_plain_loops
 
 
@@ -121,25 +116,6 @@ def test_product__has_the_same_bits_on_any_number_of_threads(
     np.testing.assert_array_equal(found[0], found[1])
 
 
-def every_bit_pattern(dtype: Any, times: int) -> AnyArray:
-    bits = np.tile(np.arange(2**16, dtype=np.uint16), times)
-    return np.asarray(bits.view(dtype)).reshape(times, -1)
-
-
-@pytest.mark.parametrize("times", [1, 8])
-@pytest.mark.parametrize("name", ["float16", "bfloat16"])
-def test_in_single__has_the_bits_of_every_number(name: str, times: int) -> None:
-    """Of numbers that are infinite, none, and too small to be normal, by NumPy and by the loop."""
-    dtype = np.float16 if name == "float16" else pytest.importorskip("ml_dtypes").bfloat16
-    halves = every_bit_pattern(dtype, times)
-    for rows in (halves, halves.T, halves[:, ::2], halves[:0]):
-        found, known = in_single(rows), rows.astype(np.float32)
-        assert found.dtype == np.float32
-        assert found.flags.c_contiguous
-        known = np.ascontiguousarray(known)
-        np.testing.assert_array_equal(found.view(np.uint32), known.view(np.uint32))
-
-
 def test_in_single__is_how_blocks_are_widened(monkeypatch: pytest.MonkeyPatch) -> None:
     widen = Mock(side_effect=halves_numba.widen)
     monkeypatch.setattr(halves_numba, "widen", widen)
@@ -155,41 +131,6 @@ def test_in_single__is_how_blocks_are_widened(monkeypatch: pytest.MonkeyPatch) -
     assert widen.call_count == 2  # other byte orders are left to NumPy
     CoresetKMeans(2, size=50, random_state=0).fit(rows)
     assert widen.call_count == 3
-
-
-@pairs(
-    on_invalid=["raise", "drop"],
-    value=[np.nan, np.inf, -np.inf, 65_504.0, 3.0016],
-    limit=[np.inf, 65_000.0, 3.0011, 0.5],
-    metric=["euclidean", "cosine"],
-)
-def test_in_single__rows_that_cannot_be_used_are_those_of_float32(
-    value: float, limit: float, metric: Any, on_invalid: Any
-) -> None:
-    """Found by the bits of float16, where heavy rows have no limit below its largest number."""
-    rows = np.random.default_rng(0).uniform(-0.4, 0.4, size=(2**12, 64)).astype(np.float16)
-    rows[77, 5] = value
-    weights = np.ones(len(rows))
-    if np.isfinite(limit):  # by the metric cosine that of a column of rows of length one
-        weights *= (float(largest_value(1.0, 64)) / limit) ** 2 / len(rows)
-    found: list[Any] = []
-    for X in (rows, rows.astype(np.float32)):
-        try:
-            coreset = daskcoreset.build(
-                X,
-                sample_weight=weights,
-                size=50,
-                random_state=0,
-                on_invalid=on_invalid,
-                metric=metric,
-                method="uniform",
-            )
-            found.append(coreset.indices.tolist())
-        except InvalidInputError as error:
-            found.append(str(error))
-    assert found[0] == found[1]
-    if not np.isfinite(value) and limit == np.inf:
-        assert isinstance(found[0], str) == (on_invalid == "raise")
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,6 @@ import pytest
 from daskcoreset import Coreset, CoresetStream, CoresetTree
 from daskcoreset.cli.convert import write_store
 from daskcoreset.core.errors import CoresetError, InvalidInputError, InvalidTypeError
-from daskcoreset.core.locations import local_path, locate
 from tests.acceptance.tools.groups import snapshot
 from tests.pairs import each
 
@@ -100,17 +98,3 @@ def test_trees_and_streams__refuse_urls(place: str, use: Any) -> None:
         use(place)
     assert "hunter2" not in str(caught.value)
     assert snapshot(Path.cwd()) == {}
-
-
-def test_locate__circles_of_links(tmp_path: Path) -> None:
-    (tmp_path / "one").symlink_to("two")
-    (tmp_path / "two").symlink_to("one")
-    with pytest.raises(CoresetError):
-        CoresetTree.create(tmp_path / "one" / "s")
-
-
-def test_locate__paths_with_colons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    for text in ("run:1", "./s3:/x", "c:", "a::b"):
-        assert locate("store", text) == Path(os.path.realpath(text))
-    assert local_path("store", tmp_path) == tmp_path.resolve()

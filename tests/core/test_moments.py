@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.moments import (
-    Box,
     Moments,
     box_of,
     distances_to,
@@ -27,7 +26,6 @@ from daskcoreset.core.moments import (
 )
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.testing import row_sets
-from tests.pairs import pairs
 from tests.tools.divergences import gamma
 
 EPS = float(np.finfo(np.float64).eps)
@@ -94,30 +92,6 @@ def test_moments_of__one_block_is_exact(blocks: list[Block]) -> None:
     assert_close(moments_of(points, u), points, u)
 
 
-@given(blocks=row_sets(), density=st.sampled_from([0.2, 0.9, 1.0]), seed=st.integers(0, 99))
-def test_moments_of__sparse_equals_dense(blocks: list[Block], density: float, seed: int) -> None:
-    points, u = joined(blocks)
-    points[np.random.default_rng(seed).random(points.shape) >= density] = 0
-
-    unstored = (points[u > 0] == 0).any(axis=0)
-    assert_close(moments_of(sp.csr_array(points), u), points, u, unstored)
-
-
-@pairs(form=[np.asarray, sp.csr_array], offset=[0.0, 1e6, 1e8], dtype=[np.float32, np.float64])
-def test_moments_of__large_common_offset(dtype: Any, offset: float, form: Any) -> None:
-    # A spread of 100 is some steps of float32 at 1e8, where sums of squares say nothing.
-    rng = np.random.default_rng(0)
-    points = (rng.normal(scale=100.0, size=(600, 2)) + offset).astype(dtype)
-    u = rng.lognormal(size=600)
-    parts = [moments_of(form(points[i : i + 60]), u[i : i + 60]) for i in range(0, 600, 60)]
-    found = reduce(merge_moments, parts)
-
-    weight, mean, m2 = exact_moments(points, u)
-    assert found.weight == pytest.approx(weight, rel=1e-14)
-    np.testing.assert_allclose(found.mean, mean, rtol=1e-14, atol=1e-12)
-    np.testing.assert_allclose(found.m2, m2, rtol=1e-9)
-
-
 @given(value=st.floats(-1e30, 1e30).map(float), weights=st.lists(st.floats(0.0, 1e6), min_size=4))
 def test_moments_of__constant_columns_give_exactly_zero(value: float, weights: list[float]) -> None:
     u = np.array(weights)
@@ -127,30 +101,6 @@ def test_moments_of__constant_columns_give_exactly_zero(value: float, weights: l
         for found in (moments_of(form(points), u), reduce(merge_moments, halves)):
             assert found.m2.tolist() == [0.0, 0.0]
             assert found.mean.tolist() == ([value] * 2 if u.any() else [0.0] * 2)
-
-
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("n_rows", [0, 3])
-def test_moments_of__no_weight_is_neutral(form: Any, n_rows: int) -> None:
-    nothing = moments_of(form(np.full((n_rows, 2), 7.0)), np.zeros(n_rows))
-    some = moments_of(form(np.array([[1.0, 2.0], [3.0, 5.0]])), np.ones(2))
-
-    for merged in (merge_moments(nothing, some), merge_moments(some, nothing)):
-        assert merged.count == 2 + n_rows
-        assert merged.weight == 2.0
-        assert (merged.mean == some.mean).all()
-        assert (merged.m2 == some.m2).all()
-    assert nothing.quantization_error == 0.0
-    assert merge_moments(nothing, nothing).weight == 0.0
-
-
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-def test_moments_of__rows_without_weight_may_hold_anything(form: Any) -> None:
-    points = np.array([[1e20, 0.0], [1.0, 2.0], [2.0, 4.0], [-1e20, 1e20]])
-    found = moments_of(form(points), np.array([0.0, 1.0, 1.0, 0.0]))
-
-    assert found.mean.tolist() == [1.5, 3.0]
-    assert found.m2.tolist() == [0.5, 2.0]
 
 
 def test_quantization_error_about__is_the_sum_of_distances() -> None:
@@ -189,42 +139,6 @@ def test_distances_to__sparse_with_an_offset(offset: float) -> None:
         np.testing.assert_allclose(found, exact, rtol=1e-13)
 
 
-def test_distances_to__no_rows() -> None:
-    assert distances_to(sp.csr_array((0, 3)), np.ones(3)).shape == (0,)
-    assert distances_to(np.empty((0, 3)), np.ones(3)).shape == (0,)
-
-
-def test_moments_of__sparse_zero_that_has_no_weight() -> None:
-    # The only zero of a column at 1e6 does not count: rounding must not let it in.
-    rng = np.random.default_rng(0)
-    points, u = rng.normal(size=(50, 1)) + 1e6, rng.lognormal(size=50)
-    expected = moments_of(points[1:], u[1:])
-    points[0], u[0] = 0.0, 0.0
-    found = moments_of(sp.csr_array(points), u)
-
-    np.testing.assert_allclose(found.m2, expected.m2, rtol=1e-9)
-    np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-15)
-
-
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("position", [0, -1])
-def test_moments_of__a_light_row_far_away_costs_no_digits(sparse: bool, position: int) -> None:
-    X, u = np.random.default_rng(0).normal(size=(300, 2)), np.ones(300)
-    X[position], u[position] = 1e14, 1e-30
-    found = moments_of(sp.csr_array(X) if sparse else X, u)
-    wide, v = X.astype(np.longdouble), u.astype(np.longdouble)
-    mean = v @ wide / v.sum()
-    np.testing.assert_allclose(found.mean, mean.astype(float), atol=1e-14)
-    np.testing.assert_allclose(found.m2, (v @ (wide - mean) ** 2).astype(float), rtol=1e-12)
-
-
-def test_moments_of__sparse_columns_without_any_entry() -> None:
-    rows = np.array([[1.0, 0.0, 3.0], [2.0, 0.0, 0.0]])
-    found = moments_of(sp.csr_array(rows), np.array([1.0, 2.0]))
-    assert found.mean.tolist() == pytest.approx([5 / 3, 0.0, 1.0])
-    assert found.m2.tolist() == pytest.approx([2 / 3, 0.0, 6.0])
-
-
 def test_box_of__holds_the_rows_that_count() -> None:
     points, weights = gamma(20, 3), np.arange(20.0)
     points[0] = 1e20  # without weight
@@ -238,14 +152,6 @@ def test_box_of__counts_the_zeros_of_sparse_rows() -> None:
     box = box_of(sp.csr_array(np.array([[0.0, 3.0], [2.0, 4.0]])), np.ones(2))
 
     assert (box.low.tolist(), box.high.tolist()) == ([0.0, 3.0], [2.0, 4.0])
-
-
-def test_box_of__no_rows_is_neutral() -> None:
-    box, empty = box_of(np.ones((2, 3)), np.ones(2)), box_of(np.ones((1, 3)), np.zeros(1))
-
-    assert isinstance(empty, Box)
-    for merged in (merge_boxes(box, empty), merge_boxes(empty, box)):
-        assert (merged.low.tolist(), merged.high.tolist()) == ([1.0] * 3, [1.0] * 3)
 
 
 @pytest.mark.parametrize("sparse", [False, True])

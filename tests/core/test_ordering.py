@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskcoreset.core import ordering_numba
 from daskcoreset.core.ordering import _MAX_ALIGNED, _widest_columns, spatial_order
 from daskcoreset.core.typing import FloatArray
 from tests.tools.plain_loops import bisection_order, use_plain_loops
@@ -70,16 +69,6 @@ def test_spatial_order__certain_rows_come_first(kind: str, monkeypatch: pytest.M
 
     assert order[:2].tolist() == [3, 8]
     assert sorted(map(tuple, order[2:].reshape(4, 2).tolist())) == [(0, 1), (2, 4), (5, 6), (7, 9)]
-
-
-def test_spatial_order__one_loop_for_both_dtypes() -> None:
-    X = np.round(np.random.default_rng(0).normal(size=(500, 3)), 2).astype(np.float32)
-    mass = np.full(500, 0.1)
-    exact = spatial_order(X.astype(np.float64), mass)
-    loops = len(ordering_numba._bisect.signatures)
-
-    assert spatial_order(X, mass).tolist() == exact.tolist()
-    assert len(ordering_numba._bisect.signatures) == loops
 
 
 def test_spatial_order__finds_rows_that_no_sample_has() -> None:

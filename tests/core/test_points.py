@@ -12,9 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.points import WeightedPoints, concatenate, deduplicate
+from daskcoreset.core.points import WeightedPoints, deduplicate
 from daskcoreset.core.typing import AnyArray
 from tests.tools.coresets import make_coreset, rows
 
@@ -72,67 +70,8 @@ def test_weighted_points__convert_what_fits() -> None:
     assert repr(part) == "WeightedPoints(4 rows, 3 features, float32, total weight 6)"
 
 
-@pytest.mark.parametrize("points", [np.empty((0, 3)), sp.csr_array((0, 3))])
-def test_weighted_points__may_be_empty(points: Any) -> None:
-    part = WeightedPoints(points, np.empty(0), np.empty(0, dtype=np.int64))
-    assert len(part) == 0
-    assert part.total_weight == 0.0
-    joined = concatenate([part, part.take(np.array([])), part])
-    assert joined.equals(part)
-    with pytest.raises(InvalidInputError, match="at least one"):
-        Coreset(part.points, part.weights, part.indices)
-
-
 BROKEN = sp.csr_array(np.eye(4))
 BROKEN.indices[0] = 9
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "message"),
-    [
-        ({"points": np.zeros((4, 3), dtype=int)}, InvalidTypeError, "points has dtype int64"),
-        ({"points": np.zeros((4, 3), dtype=object)}, InvalidTypeError, "points has dtype object"),
-        ({"points": sp.csr_array((4, 3), dtype=int)}, InvalidTypeError, "points has dtype int64"),
-        ({"points": np.zeros(4)}, InvalidInputError, r"points has shape \(4,\)"),
-        ({"points": np.zeros((5, 3))}, InvalidInputError, "points has 5 rows"),
-        ({"points": np.ma.ones((4, 3))}, InvalidTypeError, "points is a masked array"),
-        ({"points": BROKEN}, InvalidInputError, "not a valid CSR array"),
-        ({"weights": np.ones(3)}, InvalidInputError, r"weights has shape \(3,\)"),
-        ({"weights": np.ones((4, 1))}, InvalidInputError, r"weights has shape \(4, 1\)"),
-        ({"weights": np.array([1, 1, np.nan, 1])}, InvalidInputError, "is nan at row 2"),
-        ({"weights": np.array([1, np.inf, 1, 1])}, InvalidInputError, "is inf at row 1"),
-        ({"weights": np.array([1, -np.inf, 1, np.inf])}, InvalidInputError, "is -inf at row 1"),
-        ({"weights": np.array([1, 1, 1, -1])}, InvalidInputError, "is -1.0 at row 3"),
-        ({"weights": np.full(4, 1e308)}, InvalidInputError, "adds up to inf"),
-        ({"weights": np.array(list("abcd"))}, InvalidTypeError, "weights has dtype <U1"),
-        ({"weights": np.ones(4, dtype=complex)}, InvalidTypeError, "weights has dtype complex"),
-        ({"indices": np.arange(3)}, InvalidInputError, r"indices has shape \(3,\)"),
-        ({"indices": np.arange(4.0)}, InvalidTypeError, "indices has dtype float64"),
-        ({"indices": np.ones(4, dtype=bool)}, InvalidTypeError, "indices has dtype bool"),
-        ({"indices": np.ones(4, dtype=np.uint64)}, InvalidTypeError, "indices has dtype uint64"),
-        ({"indices": np.arange(-1, 3)}, InvalidInputError, "indices holds -1"),
-        ({"labels": np.arange(5)}, InvalidInputError, r"labels has shape \(5,\)"),
-        ({"labels": np.array(["a", 1, None, 2.0])}, InvalidTypeError, "labels has dtype object"),
-        ({"labels": np.array([b"a"] * 4)}, InvalidTypeError, r"labels has dtype \|S1"),
-        (
-            {"labels": np.array(["2020"] * 4, "M8[D]")},
-            InvalidTypeError,
-            "labels has dtype datetime",
-        ),
-        (
-            {"labels": np.array(["a"] * 4, np.dtypes.StringDType(na_object=None))},
-            InvalidTypeError,
-            "missing strings",
-        ),
-    ],
-)
-def test_weighted_points__refuse(
-    change: dict[str, Any], error: type[Exception], message: str
-) -> None:
-    arrays = {"points": rows(), "weights": np.ones(4), "indices": np.arange(4)}
-    for cls in (WeightedPoints, Coreset):
-        with pytest.raises(error, match=message):
-            cls(**{**arrays, **change})
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -214,15 +153,6 @@ def test_canonical__weights_and_repeats_are_the_same(rows: AnyArray, data: Any) 
         assert [bits(part) for part in one] == [bits(part) for part in other]
 
 
-@given(SMALL)
-def test_canonical__is_lexicographic_and_distinct(rows: AnyArray) -> None:
-    points, weights, labels = deduplicate(rows, np.ones(len(rows)))
-    wanted, counts = np.unique(rows, axis=0, return_counts=True)
-    np.testing.assert_array_equal(points, wanted)
-    np.testing.assert_array_equal(weights, counts)
-    assert labels is None
-
-
 def test_canonical__adds_weights_in_an_order_of_their_own() -> None:
     weights = np.array([1e16, 1.0, 1.0, 1.0, 1.0])
     sums = {
@@ -230,14 +160,3 @@ def test_canonical__adds_weights_in_an_order_of_their_own() -> None:
         for order in (np.arange(5), np.arange(5)[::-1], np.array([1, 0, 2, 3, 4]))
     }
     assert sums == {1e16 + 4}
-
-
-def test_canonical__result_may_be_written_to() -> None:
-    rows = np.ones((2, 2))
-    rows.flags.writeable = False
-    points, _, _ = deduplicate(rows, np.ones(2))
-    assert isinstance(points, np.ndarray)
-    assert points.flags.writeable
-    wide = sp.csr_array((np.ones(2), np.array([0, 1], dtype=np.int64), np.array([0, 1, 2])))
-    found: Any = deduplicate(wide, np.ones(2))[0]
-    assert found.indices.dtype == np.int32

@@ -28,7 +28,6 @@ from daskcoreset.core.sampling import (
     inclusion_probabilities,
     merge_duplicates,
     merge_reservoirs,
-    raise_classes,
     rake,
     sample_strata,
     scale_classes,
@@ -38,28 +37,9 @@ from daskcoreset.core.sampling import (
 )
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.testing import assert_mean, assert_multinomial
-from tests.pairs import each
-
-# Scores over 600 orders of magnitude, zeros and ties among them.
-EXTREME = st.one_of(
-    st.sampled_from([0.0, 1.0, 1e-300, 1e300, 0.1]),
-    st.floats(-300, 300).map(lambda exponent: 10.0**exponent),
-)
-
 
 # Scores as blocks have them: sums and shares neither overflow nor underflow.
 MODERATE = st.one_of(st.sampled_from([0.0, 1.0, 0.1]), st.floats(1e-6, 1e6))
-
-
-class Fixed(np.random.Generator):
-    """A generator whose uniform numbers are given: for the ends of the unit interval."""
-
-    def __init__(self, *values: float) -> None:
-        super().__init__(np.random.PCG64(0))
-        self.values = np.array(values)
-
-    def random(self, size: Any = None, *_: Any, **__: Any) -> Any:
-        return self.values[0] if size is None else np.resize(self.values, size)
 
 
 # --- quotas ------------------------------------------------------------------------------
@@ -89,15 +69,6 @@ def test_split_quota__sums_to_the_size_and_spares_what_has_no_mass(
     assert counts.sum() == size
     assert counts.min() >= 0
     assert not counts[masses == 0].any()
-
-
-def test_split_quota__scale_of_the_masses_does_not_matter() -> None:
-    masses = np.array([[3.0, 1.0], [2.0, 0.0]])
-    small, large = (
-        split_quota(100, masses * scale, np.random.default_rng(1)) for scale in (2e-300, 2e300)
-    )
-
-    assert (small == large).all()
 
 
 # --- draws with replacement --------------------------------------------------------------
@@ -131,32 +102,6 @@ def test_draw_with_replacement__draws_of_one_call_are_exchangeable() -> None:
     assert scipy.stats.chi2_contingency(table).pvalue > 5e-7
 
 
-@given(scores=arrays(np.float64, st.integers(1, 40), elements=EXTREME), seed=st.integers(0, 99))
-def test_draw_with_replacement__never_a_row_without_score(scores: FloatArray, seed: int) -> None:
-    assume(scores.any())
-    rows = draw_with_replacement(scores, 20, np.random.default_rng(seed))
-
-    assert rows.dtype == np.int64
-    assert (scores[rows] > 0).all()
-
-
-@each(
-    point=[0.0, np.nextafter(1.0, 0.0)],
-    scores=[[0.0, 1.0, 0.0], [0.0, 5e-324, 0.0], [0.0, 0.1, 0.2, 0.0]],
-)
-def test_draw_with_replacement__ends_of_the_interval(scores: list[float], point: float) -> None:
-    (row,) = draw_with_replacement(np.array(scores), 1, Fixed(point))
-
-    assert scores[row] > 0
-
-
-def test_draw_with_replacement__nothing_wanted() -> None:
-    rows = draw_with_replacement(np.zeros(3), 0, np.random.default_rng(0))
-
-    assert rows.shape == (0,)
-    assert rows.dtype == np.int64
-
-
 # --- inclusion probabilities -------------------------------------------------------------
 
 
@@ -186,39 +131,6 @@ def test_inclusion_probabilities__proportional_below_the_cap(
         factor = (inclusion[free].sum()) / scores[free].sum()
         np.testing.assert_allclose(inclusion[free], factor * scores[free], rtol=1e-9)
         assert (scores[inclusion == 1] * factor >= 1 - 1e-9).all()
-
-
-@given(scores=arrays(np.float64, st.integers(1, 60), elements=EXTREME), size=st.integers(1, 70))
-def test_inclusion_probabilities__extreme_ratios(scores: FloatArray, size: int) -> None:
-    inclusion = check_inclusion(scores, size)
-
-    assert (np.diff(inclusion[np.argsort(scores)]) >= -1e-12).all()
-
-
-@given(value=EXTREME.filter(bool), n=st.integers(1, 50), size=st.integers(1, 50))
-def test_inclusion_probabilities__ties_are_alike(value: float, n: int, size: int) -> None:
-    inclusion = check_inclusion(np.full(n, value), size)
-
-    np.testing.assert_allclose(inclusion, min(1.0, size / n), rtol=1e-12)
-
-
-def test_inclusion_probabilities__cap_after_cap() -> None:
-    # 100 is certain, then 10, then 4: each only once those above it are set aside.
-    inclusion = inclusion_probabilities(np.array([100.0, 10.0, 4.0, 1.0, 1.0, 1.0]), 4)
-
-    np.testing.assert_allclose(inclusion, [1, 1, 1, 1 / 3, 1 / 3, 1 / 3])
-
-
-def test_inclusion_probabilities__zeros_count_for_nothing() -> None:
-    assert inclusion_probabilities(np.array([0.0, 3.0, 0.0, 1.0]), 3).tolist() == [0, 1, 0, 1]
-
-
-def test_raise_classes__rows_without_a_score_need_not_be_there() -> None:
-    inclusion, scores = np.array([1.0, 0.0, 0.5, 0.5]), np.array([1.0, 0.0, 2.0, 2.0])
-    low = raise_classes(inclusion, scores, np.array([0, 0, 1, 1]), np.array([2, 1]))
-
-    assert not low.any()
-    assert inclusion.tolist() == [1.0, 0.0, 0.5, 0.5]
 
 
 # --- systematic draws --------------------------------------------------------------------

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -13,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from daskcoreset import CoresetTree, build, datasets
-from daskcoreset.core.errors import CoresetError, CoresetWarning, StoreError, warn_user
+from daskcoreset.core.errors import CoresetError, CoresetWarning
 from daskcoreset.core.secrets import without_secrets
 
 MARK = "S3CRET"
@@ -58,42 +56,6 @@ def test_without_secrets__nothing_of_them_is_left(
         )
 
 
-@given(user=TEXT, word=RAW, token=RAW)
-@example(user=":", word="a::b", token="")
-@example(user="me", word="a/b", token="")
-@example(user="me", word="a?b#c", token="")
-def test_without_secrets__quoted_or_not(user: str, word: str, token: str) -> None:
-    user, word, token = MARK + user, MARK + word, MARK + token
-    for part in (lambda text: text, lambda text: quote(text, safe="")):
-        url = f"s3://{part(user)}:{part(word)}@bucket/x?{part(token)}"
-        assert MARK not in without_secrets(url, url)
-
-
-@given(text=st.text())
-def test_without_secrets__is_idempotent_and_leaves_other_text(text: str) -> None:
-    once = without_secrets(text, text)
-    assert without_secrets(once, once) == once
-    if "://" not in text:
-        assert once == text
-
-
-def test_without_secrets__parts_of_a_url_that_programs_quote() -> None:
-    url = "s3://AK:hunter2@bucket/x?token=abcdef"
-    said = 'Invalid bucket name "AK:hunter2@bucket", with hunter2 and token=abcdef'
-    shown = without_secrets(said, url)
-    assert "hunter2" not in shown
-    assert "abcdef" not in shown
-    assert without_secrets("s3://data:hunter2@data/data", "s3://data:hunter2@data/data") == (
-        "s3://data/data"
-    )
-
-
-def test_without_secrets__of_a_long_word_takes_no_square_of_its_length() -> None:
-    word = "x" * 1_000_000
-    assert without_secrets(word) == word
-    assert without_secrets(word + "://me:word@host/a") == word + "://host/a"
-
-
 URL: Any = f"s3://me:{MARK}@host/x?token={MARK}"  # of a wrong type for most arguments
 
 
@@ -112,14 +74,6 @@ def test_errors__show_no_secret_whatever_the_argument(call: Callable[[], Any]) -
     with pytest.raises(CoresetError) as caught:
         call()
     assert MARK not in str(caught.value)
-
-
-def test_errors__of_all_kinds_keep_their_arguments() -> None:
-    error = StoreError(f"no {URL!r} there")
-    assert str(error) == "no 's3://host/x' there"
-    assert str(pickle.loads(pickle.dumps(error))) == str(error)
-    with pytest.warns(CoresetWarning, match="^s3://host/x$"):
-        warn_user(URL)
 
 
 def test_warnings__point_at_the_line_that_called() -> None:
