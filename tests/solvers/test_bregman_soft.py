@@ -14,7 +14,7 @@ from scipy.special import logsumexp
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.solvers.bregman import bregman_hard
 from daskcoreset.solvers.bregman_soft import bregman_soft
-from daskcoreset.solvers.divergences import DIVERGENCES, KullbackLeibler, resolve_divergence
+from daskcoreset.solvers.divergences import DIVERGENCES, resolve_divergence
 from tests.tools.bregman_mixtures import mixture, slack
 
 each_name = pytest.mark.parametrize("name", list(DIVERGENCES))
@@ -86,16 +86,6 @@ def test_bregman_soft__finds_a_mixture_of_poisson_distributions() -> None:
     assert (order[of_row] == found.labels(counts)).mean() > 0.99
 
 
-def test_bregman_soft__of_one_component_is_the_mean() -> None:
-    rows, weights = mixture()
-
-    found = bregman_soft(rows, 1, divergence="kl", sample_weight=weights)
-
-    mean = np.average(rows, axis=0, weights=weights)
-    np.testing.assert_allclose(found.centers[0], mean, rtol=1e-12)
-    assert found.cost == pytest.approx(weights @ KullbackLeibler().to_mean(rows, mean), rel=1e-9)
-
-
 def test_bregman_soft__is_hard_where_clusters_are_far_apart() -> None:
     rows, weights = mixture()
     rows *= 1e4
@@ -139,13 +129,3 @@ def test_bregman_soft__answers_for_new_rows(name: str) -> None:
     assert found.cost == pytest.approx(weights @ found.costs(rows), rel=1e-9)
     copy = pickle.loads(pickle.dumps(found))
     np.testing.assert_array_equal(copy.labels(new), found.labels(new))
-
-
-def test_bregman_soft__starts_from_the_hard_clustering() -> None:
-    rows, weights = mixture()
-    hard = bregman_hard(rows, 5, sample_weight=weights, random_state=1)
-
-    found = bregman_soft(rows, 5, sample_weight=weights, random_state=1)
-    same = bregman_soft(rows, 5, sample_weight=weights, init=hard.centers)
-
-    np.testing.assert_array_equal(found.centers, same.centers)

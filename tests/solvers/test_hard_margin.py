@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 import numpy as np
@@ -136,13 +135,6 @@ def test_hard_margin__keeps_its_digits_for_small_margins(ratio: float) -> None:
     assert 1 - near.margin / near.length < 1e-8
 
 
-def test_hard_margin__has_a_closed_form_for_axes() -> None:
-    for d in (1, 3, 50):
-        found = hard_margin(np.eye(d))
-        assert found.margin == pytest.approx(1 / np.sqrt(d))
-        assert found.dual == pytest.approx(np.full(d, 1 / d))
-
-
 def test_hard_margin__takes_duplicates_and_more_columns_than_rows() -> None:
     rng = np.random.default_rng(8)
     X, y = separable(rng, 40, 200, 0.5)
@@ -154,30 +146,12 @@ def test_hard_margin__takes_duplicates_and_more_columns_than_rows() -> None:
     assert gram.margin == pytest.approx(once.margin, rel=1e-9)
 
 
-def test_hard_margin__finds_the_same_from_any_start() -> None:
-    rng = np.random.default_rng(9)
-    X, y = separable(rng, 200, 6, 0.1)
-    z = X * y[:, None]
-    cold = hard_margin(z)
-    for start in (rng.random(200), np.zeros(200), cold.dual):
-        assert hard_margin(z, start=start).margin == pytest.approx(cold.margin, rel=1e-9)
-
-
 def test_shortest_vector__adds_hulls() -> None:
     rows = np.array([[1.0, 1.0], [1.0, -1.0], [0.0, 2.0], [5.0, 2.0]])
     found = min_norm_point(rows, np.array([0, 0, 1, 1]))
     # From (1, -1..1) and (0..5, 2): the shortest sum is (1, 1).
     assert found.vector == pytest.approx([1.0, 1.0])
     assert found.levels.sum() == pytest.approx(2.0)
-
-
-def test_hard_margin_gram__of_nothing_is_not_separable() -> None:
-    assert not hard_margin_gram(np.zeros((2, 2))).separable
-
-
-def test_hard_margin__pickles() -> None:
-    found = pickle.loads(pickle.dumps(hard_margin(np.eye(2))))
-    assert found.margin == pytest.approx(np.sqrt(0.5))
 
 
 def test_shortest_vector__gets_there_without_a_guess(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,19 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.cluster import KMeans
 
 from daskcoreset.core.typing import AnyArray, FloatArray
-from daskcoreset.solvers import hartigan_numba as numba_module
 from daskcoreset.solvers import kmeans as module
 from daskcoreset.solvers.hartigan import hartigan
-from daskcoreset.solvers.hartigan_numba import movable_rows, move_rows
-from daskcoreset.solvers.kmeans import assign, lloyd_step, solve
+from daskcoreset.solvers.kmeans import assign, solve
 from tests.acceptance.tools.hostile import uneven_categories
-from tests.pairs import each
 from tests.tools import plain_loops
 
 OPTIONS: dict[str, Any] = {
@@ -68,34 +63,6 @@ def test_gains__are_differences_of_costs() -> None:
             assert gains[i, to] == pytest.approx(max(gain, 0.0), abs=1e-9 * before)
 
 
-@each(share=[0.0, 0.4, 1.0], d=[1, 4, 7])
-def test_movable_rows__same_in_plain_numpy(share: float, d: int) -> None:
-    for seed in range(5):
-        state = state_of(seed, d=d)
-        live = np.random.default_rng(seed).random(6) < share
-        loop: Any = movable_rows
-        given = (*state, live)
-        rows = loop(*given)
-        np.testing.assert_array_equal(rows, plain_loops.movable_rows(*given))
-        assert len(rows) or share == 0.0
-
-
-@pytest.mark.parametrize("d", [1, 4, 7])
-def test_move_rows__same_in_plain_numpy_and_the_gain_is_that_of_the_cost(d: int) -> None:
-    for seed in range(5):
-        found = []
-        loops: Any = (move_rows, plain_loops.move_rows)
-        for loop in loops:
-            state, live = state_of(seed, d=d), np.ones(6, dtype=np.bool_)
-            before = cost_of_cells(*state[:3])
-            n_moved, gain = loop(state[0], state[1], np.arange(60), *state[2:], live)
-            assert n_moved
-            assert gain == pytest.approx(before - cost_of_cells(*state[:3]), rel=1e-9)
-            found.append((n_moved, *state, live))
-        for one, other in zip(*found, strict=True):
-            np.testing.assert_allclose(one, other, atol=1e-12)
-
-
 @given(
     n=st.integers(1, 40),
     d=st.integers(1, 6),
@@ -131,50 +98,6 @@ def test_hartigan__no_move_is_left(  # noqa: PLR0917 - hypothesis fills them
     assert gains.max() <= 1e-8 * before
 
 
-def test_hartigan__plain_loops_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    points, weights, _, centers, *_ = state_of(3, n=200)
-    found, n_iter = hartigan(points, weights, centers, max_iter=50, tol=0.0)
-    plain_loops.use_plain_loops(monkeypatch)
-    plain, n_plain = hartigan(points, weights, centers, max_iter=50, tol=0.0)
-    assert n_iter == n_plain > 1
-    np.testing.assert_allclose(found, plain, atol=1e-12)
-
-
-def test_hartigan__from_seeds_a_first_pass_through_all_rows(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    points, weights, _, centers, *_ = state_of(3, n=400)
-    looked_for: list[int] = []
-    loop: Any = movable_rows
-
-    def count(*given: Any) -> Any:
-        looked_for.append(len(given[0]))
-        return loop(*given)
-
-    monkeypatch.setattr(numba_module, "movable_rows", count)
-    options: dict[str, Any] = {"max_iter": 3, "tol": 0.0}
-    costs = []
-    for settled in (True, False):
-        looked_for.clear()
-        found, n_iter = hartigan(points, weights, centers, settled=settled, **options)
-        assert n_iter == 3
-        assert len(looked_for) == 2 + settled
-        costs.append(cost_of(points, weights, found))
-    assert max(costs) < cost_of(points, weights, centers)
-    assert costs[0] == pytest.approx(costs[1], rel=0.05)
-
-
-def test_hartigan__passes_and_tolerance_bound_the_work() -> None:
-    points, weights, _, centers, *_ = state_of(3, n=400)
-    costs = {
-        n: cost_of(points, weights, hartigan(points, weights, centers, max_iter=n, tol=0.0)[0])
-        for n in (1, 2, 100)
-    }
-    assert costs[1] > costs[2] > costs[100]
-    assert hartigan(points, weights, centers, max_iter=1, tol=0.0)[1] == 1
-    assert hartigan(points, weights, centers, max_iter=100, tol=1e9)[1] == 1
-
-
 # --- categories ----------------------------------------------------------------------------
 
 
@@ -197,56 +120,6 @@ def test_solve__uneven_categories_are_as_good_as_the_rare_ones_together(
     rows, counts = categories(n, d)
     found = solve(rows.copy(), counts, k, **OPTIONS | {"seed": seed})
     assert cost_of(rows, counts, found.centers) <= rare_ones_together(counts, k) * (1 + 1e-9)
-
-
-def test_solve__lloyd_stays_where_single_rows_gain(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows, counts = categories(20_000, 60)
-    monkeypatch.setattr(module, "hartigan", lambda *given, **_: (given[2], 0))
-    start = solve(rows.copy(), counts, 30, **OPTIONS).centers
-    cost = cost_of(rows, counts, start)
-    assert lloyd_step(rows, counts, start).cost == pytest.approx(cost)
-    assert cost > 1.2 * rare_ones_together(counts, 30)
-
-
-# --- what the user asked for ---------------------------------------------------------------
-
-
-def test_solve__no_more_steps_than_asked_for() -> None:
-    rng = np.random.default_rng(0)
-    rows, weights = rng.normal(size=(500, 3)), np.ones(500)
-    for steps in (1, 2, 5):
-        twin = KMeans(20, n_init=1, max_iter=steps, tol=0.0, random_state=0).fit(rows)
-        options = OPTIONS | {"n_init": 1, "max_iter": steps, "tol": 0.0}
-        found = solve(rows.copy(), weights, 20, **options)
-        np.testing.assert_allclose(
-            np.sort(found.centers, axis=0), np.sort(twin.cluster_centers_, axis=0), atol=1e-12
-        )
-        assert found.n_iter == steps
-    enough = solve(rows.copy(), weights, 20, **OPTIONS | {"n_init": 1})
-    steps = enough.n_iter - 1
-    fewer = solve(rows.copy(), weights, 20, **OPTIONS | {"n_init": 1, "max_iter": steps})
-    assert fewer.n_iter == steps
-    assert cost_of(rows, weights, fewer.centers) > cost_of(rows, weights, enough.centers)
-
-
-def test_solve__starts_from_given_centers() -> None:
-    rows, counts = categories(2000, 20)
-    start = rows[np.argsort(counts)[:8]]
-    found = solve(rows.copy(), counts, 8, **OPTIONS | {"init": start, "n_init": 1})
-    assert cost_of(rows, counts, found.centers) < cost_of(rows, counts, start)
-    assert found.n_iter > 1
-
-
-def test_solve__says_what_a_pass_did(capsys: pytest.CaptureFixture[str]) -> None:
-    rows, counts = categories(2000, 20)
-    solve(rows, counts, 8, **OPTIONS, verbose=1)
-    assert "Pass 1 over rows, " in capsys.readouterr().out
-
-
-def test_solve__sparse_rows_stay_with_lloyd(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "hartigan", lambda *_, **__: pytest.fail("of sparse rows"))
-    rows, counts = categories(2000, 20)
-    assert solve(sp.csr_array(rows), counts, 8, **OPTIONS).centers.shape == (8, 20)
 
 
 # --- hostile -------------------------------------------------------------------------------

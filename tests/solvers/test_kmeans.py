@@ -11,15 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.solvers import kmeans as clusters
 from daskcoreset.solvers.kmeans import (
-    Clusters,
     assign,
-    cells_of,
     center_distances,
-    check_init,
     concatenate_clusters,
     lloyd_step,
     merge_clusters,
@@ -92,14 +88,6 @@ def test_approach__bits_depend_on_row_and_center_alone(dtype: str, n_features: i
     np.testing.assert_array_equal(one_by_one[1], alone.min(axis=0))
 
 
-def test_approach__the_first_of_equal_centers_has_the_row() -> None:
-    centers = np.array([[5.0], [1.0], [5.0], [1.0], [1.0]])
-
-    labels, _ = assign(np.array([[0.0], [9.0]]), centers)
-
-    assert labels.tolist() == [1, 0]
-
-
 @pytest.mark.parametrize("compiled", [True, False])
 def test_cells__means_weights_and_costs(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not compiled:
@@ -116,20 +104,6 @@ def test_cells__means_weights_and_costs(compiled: bool, monkeypatch: pytest.Monk
         np.testing.assert_allclose(found.centers[i], mean, rtol=1e-12)
         np.testing.assert_allclose(found.weights[i], u.sum())
         np.testing.assert_allclose(found.costs[i], (u * ((x - mean) ** 2).sum(axis=1)).sum())
-
-
-def test_cells__centers_without_rows_are_left_out() -> None:
-    points, weights = blobs(2)
-    centers = np.concatenate([points[[0]], np.full((1, 3), 1e6), points[[100, 200]]])
-
-    found = lloyd_step(points, weights, centers)
-
-    assert len(found) == 3
-    assert found.weight == weights.sum()
-    placed = cells_of(points, weights, assign(points, centers)[0], centers)
-    np.testing.assert_array_equal(
-        np.bincount(placed.labels, weights=weights), placed.clusters.weights
-    )
 
 
 def test_seed_cells__same_in_plain_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,21 +164,6 @@ def test_seed_cells__rows_without_weight_are_never_seeds() -> None:
     assert found.weight == 3
 
 
-def test_seed_cells__empty_block() -> None:
-    found = seed_cells(np.empty((0, 2)), np.empty(0), 3, np.random.default_rng(0)).clusters
-
-    assert found.centers.shape == (0, 2)
-    assert found.weight == 0
-
-
-def test_seed_cells__sparse_equals_dense() -> None:
-    points, weights = blobs(5)
-    dense = seed_cells(points, weights, 4, np.random.default_rng(0)).clusters
-    sparse = seed_cells(sp.csr_array(points), weights, 4, np.random.default_rng(0)).clusters
-
-    np.testing.assert_array_equal(dense.centers, sparse.centers)
-
-
 def test_seed_cells__large_offset() -> None:
     points, weights = blobs(6)
     near = seed_cells(points.astype("f4"), weights, 5, np.random.default_rng(0)).clusters
@@ -243,26 +202,6 @@ def test_pool__cost_and_weight_add_up(seed: int, n_blocks: int) -> None:
     assert found.cost >= free * (1 - 1e-9)
 
 
-def test_pool__exact_when_cells_nest() -> None:
-    points = np.array([[0.0], [1.0], [10.0], [11.0], [0.5], [10.5]])
-    halves = [np.arange(4), np.array([4, 5])]
-    rng = np.random.default_rng(0)
-    tables = [seed_cells(points[h], np.ones(len(h)), 2, rng).clusters for h in halves]
-
-    found = merge_clusters(concatenate_clusters(tables), 2, np.random.default_rng(1))
-
-    order = np.argsort(found.centers.ravel())
-    np.testing.assert_allclose(found.centers[order], [[0.5], [10.5]])
-    np.testing.assert_allclose(found.weights[order], [3, 3])
-    np.testing.assert_allclose(found.costs[order], [0.5, 0.5])
-
-
-def test_clusters__totals() -> None:
-    table = Clusters(np.zeros((2, 1)), np.array([1.0, 2.0]), np.array([3.0, 4.0]))
-
-    assert (len(table), table.weight, table.cost) == (2, 3.0, 7.0)
-
-
 @pytest.mark.parametrize("threads", [False, True])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_nearest__agrees_with_plain_numpy(
@@ -281,12 +220,6 @@ def test_nearest__agrees_with_plain_numpy(
     np.testing.assert_array_equal(center_distances(rows, centers), all_of_them)
 
 
-def test_nearest__error_in_a_thread_comes_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("daskcoreset.solvers.kmeans._TILE_NUMBERS", 256)
-    with pytest.raises(ValueError, match=r".+"):
-        center_distances(X, np.ones((2, 5)), threads=True)
-
-
 OPTIONS: dict[str, Any] = {"n_init": 2, "max_iter": 50, "tol": 1e-4, "seed": 0}
 
 
@@ -302,24 +235,6 @@ def test_solve__float32_far_from_the_origin() -> None:
     )
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-def test_solve__init_is_where_the_user_put_it(sparse: bool) -> None:
-    rows = np.array([[100.0], [101.0], [110.0], [111.0]])
-    made: Any = sp.csr_array(rows) if sparse else rows
-    seen: list[Any] = []
-
-    def start(X: Any, n_clusters: int, *, random_state: Any) -> Any:
-        del random_state
-        seen.append(X)
-        return np.array([[100.0], [111.0]])[:n_clusters]
-
-    for init in (start, np.array([[100.0], [111.0]])):
-        centers = solve(made, np.ones(4), 2, init=init, **OPTIONS | {"n_init": 1}).centers
-        np.testing.assert_allclose(centers, [[100.5], [110.5]])
-    if not sparse:
-        np.testing.assert_allclose(seen[0], rows)
-
-
 def test_solve__tol_is_relative_to_the_weighted_variance() -> None:
     # Far rows of little weight widen a coreset, but must not end the search early.
     rng = np.random.default_rng(0)
@@ -329,14 +244,6 @@ def test_solve__tol_is_relative_to_the_weighted_variance() -> None:
     alone = solve(rows[:500], weights[:500], 5, init="k-means++", **OPTIONS | {"tol": 1e-2})
     assert early.n_iter > 1
     assert alone.n_iter > 1
-
-
-def test_check_init__names_both_shapes() -> None:
-    check_init(np.ones((3, 2)), 3, 2)
-    with pytest.raises(InvalidInputError, match=r"\(2, 2\) .* number of clusters 3: init must"):
-        check_init(np.ones((2, 2)), 3, 2)
-    with pytest.raises(InvalidInputError, match=r"\(3, 4\) .* number of features of the data 2: "):
-        check_init(np.ones((3, 4)), 3, 2)
 
 
 @given(

@@ -1,19 +1,17 @@
-import sys
 from typing import Any
 
 import numpy as np
 import pytest
 
-from daskcoreset.core.errors import InvalidInputError, MissingDependencyError
+from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.solvers import kmeans_large as module
-from daskcoreset.solvers.hartigan import hartigan
-from daskcoreset.solvers.kmeans import lloyd_step, nearest
-from daskcoreset.solvers.kmeans_large import solve_by_faiss, solve_in_parts
+from daskcoreset.solvers.kmeans import nearest
+from daskcoreset.solvers.kmeans_large import solve_in_parts
 from tests.pairs import each
-from tests.solvers.test_hartigan import HOSTILE, categories, cost_of, rare_ones_together
+from tests.solvers.test_hartigan import HOSTILE, cost_of
 
 RNG = np.random.default_rng(0)
 
@@ -31,14 +29,6 @@ def test_solve_in_parts__costs_little_more_than_the_clusters_do() -> None:
     assert cost < 2.5 * WEIGHTS @ nearest(ROWS, CENTERS + 1e6)[1]
     again = solve_in_parts(ROWS, WEIGHTS, 150, 0)
     np.testing.assert_array_equal(found.centers, again.centers)
-
-
-def test_solve_in_parts__has_as_many_centers_as_asked_for() -> None:
-    rows = np.vstack([np.zeros((1, 2)), RNG.normal(size=(300, 2))])
-    for k in (1, 64, 65, 200, 301):
-        found = solve_in_parts(rows, np.ones(301), k, 1)
-        assert len(found.centers) == k
-    assert (nearest(rows, found.centers)[1] == 0.0).all()
 
 
 def _start(monkeypatch: pytest.MonkeyPatch, *given: Any) -> tuple[AnyArray, FloatArray, FloatArray]:
@@ -76,57 +66,6 @@ def test_solve_in_parts__passes_never_add_cost(
         # Of an offset the coordinates themselves keep eight digits.
         slack = 1e-9 if name != "offset of 1e8" else 1e-6
         assert after <= before * (1 + slack) + 1e-24
-
-
-def test_solve_in_parts__cheaper_than_lloyd_would_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = np.random.default_rng(0).normal(size=(4000, 5))
-    weights = np.ones(4000)
-    for seed in range(3):
-        solved, u, centers = _start(monkeypatch, rows, weights, 200, seed)
-        assert len(solved) == 800
-        for _ in range(20):
-            centers = lloyd_step(solved, u, centers).centers
-        found = solve_in_parts(rows, weights, 200, seed)
-        assert cost_of(solved, u, found.centers) < 0.95 * cost_of(solved, u, centers)
-        assert cost_of(rows, weights, found.centers) < 0.98 * cost_of(rows, weights, centers)
-
-
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_solve_in_parts__uneven_categories_nearly_as_good_as_the_rare_ones_together(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rows, counts = categories(20_000, 60)
-    best = rare_ones_together(counts, 30)
-    start = _start(monkeypatch, rows, counts, 30, seed)[2]
-    assert cost_of(rows, counts, start) > 1.5 * best
-    assert cost_of(rows, counts, solve_in_parts(rows, counts, 30, seed).centers) < 1.15 * best
-
-
-def test_solve_in_parts__work_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = np.random.default_rng(0).normal(size=(4000, 5))
-    found = solve_in_parts(rows, np.ones(4000), 200, 0)
-    solved, u, start = _start(monkeypatch, rows, np.ones(4000), 200, 0)
-    more, n_iter = hartigan(solved, u, start, max_iter=100, tol=0.0, settled=False)
-    assert found.n_iter == 3 < n_iter  # means of the seeds' cells, and two passes
-    assert cost_of(solved, u, more) < cost_of(solved, u, found.centers)
-
-
-def test_solve_by_faiss__improves_on_parts() -> None:
-    pytest.importorskip("faiss")
-    cost, start = (
-        WEIGHTS @ nearest(ROWS, found.centers)[1]
-        for found in (
-            solve_by_faiss(ROWS, WEIGHTS, 150, max_iter=20, seed=0),
-            solve_in_parts(ROWS, WEIGHTS, 150, 0),
-        )
-    )
-    assert cost < start
-
-
-def test_solve_by_faiss__says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "faiss", None)
-    with pytest.raises(MissingDependencyError, match="embeddings"):
-        solve_by_faiss(ROWS, WEIGHTS, 5, max_iter=2, seed=0)
 
 
 def test_coreset_kmeans__solver() -> None:

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import decimal
-import pickle
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 import scipy.special
-from dask.base import tokenize
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.spatial.distance import cdist
 
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.solvers.divergences import (
-    DIVERGENCES,
     Divergence,
     ItakuraSaito,
     KullbackLeibler,
     SquaredMahalanobis,
-    resolve_divergence,
 )
 from tests.tools.divergences import ALL, gamma
 
@@ -242,33 +236,6 @@ def test_check_domain__finds_the_first_bad_row(divergence: Divergence, bad: floa
 
 
 @each_divergence
-def test_divergences__survive_pickling_and_have_a_stable_token(divergence: Divergence) -> None:
-    divergence.divergence(np.ones((1, 3)), np.ones((1, 3)))  # fills what is cached
-    copy = pickle.loads(pickle.dumps(divergence))
-
-    assert copy == divergence
-    assert hash(copy) == hash(divergence)
-    assert tokenize(copy) == tokenize(divergence)
-    other: object = "mahalanobis"
-    assert divergence != other
-
-
-def test_resolve_divergence__knows_names_and_objects() -> None:
-    assert list(DIVERGENCES) == ["squared_euclidean", "mahalanobis", "kl", "itakura_saito"]
-    for name, kind in DIVERGENCES.items():
-        assert resolve_divergence(name) == kind()
-    assert resolve_divergence(ALL[1]) is ALL[1]
-
-
-def test_resolve_divergence__lists_the_known_names() -> None:
-    known = "'squared_euclidean', 'mahalanobis', 'kl', 'itakura_saito'"
-    with pytest.raises(InvalidInputError, match=f"'cosine' is unknown; the known ones are {known}"):
-        resolve_divergence("cosine")
-    with pytest.raises(InvalidTypeError, match=f"got 3; the known names are {known}"):
-        resolve_divergence(3)  # type: ignore[arg-type]
-
-
-@each_divergence
 def test_nearest__is_the_smallest_of_the_table(divergence: Divergence) -> None:
     x, centers = gamma(30_000, 3), gamma(9, 3, seed=1)
     table = plain(divergence, x, centers)
@@ -278,16 +245,3 @@ def test_nearest__is_the_smallest_of_the_table(divergence: Divergence) -> None:
     np.testing.assert_array_equal(labels, table.argmin(axis=1))
     np.testing.assert_allclose(smallest, table.min(axis=1), rtol=1e-7, atol=1e-13)
     assert divergence.nearest(x, np.repeat(centers, 2, axis=0))[0].tolist() == (labels * 2).tolist()
-
-
-def test_divergence__takes_sparse_rows_and_none() -> None:
-    x = gamma(6, 3)
-    for divergence in ALL:
-        np.testing.assert_array_equal(
-            divergence.divergence(sp.csr_array(x), x[:2]), divergence.divergence(x, x[:2])
-        )
-        np.testing.assert_allclose(
-            divergence.to_mean(sp.csr_array(x), x[0]), divergence.to_mean(x, x[0]), rtol=1e-12
-        )
-        assert divergence.divergence(x[:0], x[:2]).shape == (0, 2)
-        assert divergence.nearest(x[:0], x[:2])[0].shape == (0,)

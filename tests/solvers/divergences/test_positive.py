@@ -55,7 +55,3 @@ def test_check_domain__counts_the_zeros_of_sparse_rows() -> None:
     assert problem is not None
     assert str(problem.error(0)).startswith("points is 0.0 in column 1 at row 1; ")
     assert "add a constant to data with zeros" in str(problem.error(0))
-
-
-def test_check_domain__of_no_rows() -> None:
-    assert KullbackLeibler().check_domain(np.empty((0, 2))) == -1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from functools import partial
 from typing import Any
 
@@ -10,7 +9,6 @@ import numpy as np
 import pytest
 
 from daskcoreset.solvers.mixture.em import fit_mixture
-from daskcoreset.solvers.mixture.init import legacy_random_state
 
 
 def test_start__k_means_is_weighted() -> None:
@@ -43,16 +41,3 @@ def test_start__random_responsibilities_are_weighted() -> None:
 
     np.testing.assert_allclose(fit.mixture.means, 1.0, atol=1e-6)
     np.testing.assert_allclose(fit.mixture.weights, 0.5, atol=0.1)
-
-
-@pytest.mark.parametrize("random_state", [3, 2**100, np.random.default_rng(3)])
-def test_legacy_random_state__repeats(random_state: Any) -> None:
-    again = pickle.loads(pickle.dumps(random_state))
-    first = legacy_random_state(random_state).random_sample(4)
-
-    np.testing.assert_array_equal(first, legacy_random_state(again).random_sample(4))
-
-
-def test_legacy_random_state__none_differs_from_call_to_call() -> None:
-    drawn = {legacy_random_state(None).randint(2**31) for _ in range(4)}
-    assert len(drawn) > 1

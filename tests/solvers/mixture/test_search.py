@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.solvers.mixture import em
 from daskcoreset.solvers.mixture.em import fit_mixture
-from daskcoreset.solvers.mixture.init import start_mixture
 from daskcoreset.solvers.mixture.model import Mixture, mixture_from_covariances
 from daskcoreset.solvers.mixture.search import Steps, best_starts, possible
 
@@ -110,55 +108,6 @@ def test_best_starts__keep_a_third_of_the_rows_apart_where_none_judge() -> None:
     np.testing.assert_array_equal(np.bincount(kept // 3, minlength=30), 2)
 
 
-@pytest.mark.parametrize(("n", "fitted"), [(59, 59), (60, 40)])
-def test_best_starts__spare_no_rows_of_few(n: int, fitted: int) -> None:
-    recorder, X = Recorder(), np.random.default_rng(0).normal(size=(n, 1))
-    searched(X, recorder.steps(), np.ones(n))
-    assert len(recorder.kinds) == 8
-    assert len(recorder.rows[0]) == fitted
-
-
-def test_best_starts__spare_no_rows_where_few_have_the_weight() -> None:
-    recorder, X = Recorder(), np.random.default_rng(0).normal(size=(600, 1))
-    u = np.full(600, 1e-12)
-    u[:3] = 1e12
-    searched(X, recorder.steps(), u)
-    assert recorder.weights[0] is u
-
-
-@pytest.mark.parametrize(("k", "starts"), [(50, 8), (51, 7), (300, 2), (3000, 2)])
-def test_best_starts__are_fewer_of_many_components(k: int, starts: int) -> None:
-    """Each takes longer in proportion."""
-    recorder, X = Recorder(), np.random.default_rng(0).normal(size=(50, 1))
-    searched(X, recorder.steps(number, n_components=k))
-    assert len(recorder.kinds) == starts
-
-
-def test_best_starts__spare_no_rows_where_few_are_distinct() -> None:
-    recorder, X = Recorder(), np.repeat([[0.0], [1.0], [2.0]], 40, axis=0)
-    searched(X, recorder.steps())
-    assert len(recorder.rows[0]) == 120
-    many = np.repeat(X, 50, axis=0)  # a sample of them would have too few, too
-    for judge in (None, number):
-        recorder = Recorder()
-        searched(many, recorder.steps(judge))
-        assert len(recorder.rows[0]) == 6000
-
-
-@pytest.mark.parametrize(("judge", "count"), [(number, 3000), (None, 3000)])
-def test_best_starts__of_many_rows_are_of_a_sample(judge: Any, count: int) -> None:
-    recorder, X = Recorder(), np.random.default_rng(0).normal(size=(20_000, 1))
-    X[7] = 1e3
-    found = searched(X, recorder.steps(judge))
-    assert found
-    assert len(recorder.rows[0]) == pytest.approx(count, abs=2)
-    u = weights_of(X)
-    share = recorder.weights[0].sum() / u.sum()
-    assert share == pytest.approx(1.0 if judge else 2 / 3, abs=0.05)
-    if judge:
-        assert 1e3 in recorder.rows[0]  # half of the sample goes by squared distance
-
-
 def test_possible__leaves_out_what_fails() -> None:
     def failing() -> int:
         raise InvalidInputError("first")
@@ -171,18 +120,6 @@ def test_possible__leaves_out_what_fails() -> None:
         possible([failing, other])
     with pytest.raises(ZeroDivisionError):
         possible([lambda: 1 // 0])
-
-
-@pytest.mark.parametrize("n_init", [1, "auto"])
-def test_search__of_one_component_is_one_start(
-    monkeypatch: pytest.MonkeyPatch, n_init: Any
-) -> None:
-    start = Mock(side_effect=start_mixture)
-    monkeypatch.setattr(em, "start_mixture", start)
-    X = np.random.default_rng(0).normal(size=(400, 3))
-    fit = fit_mixture(X, n_init=n_init, random_state=0)
-    np.testing.assert_allclose(fit.mixture.means, [X.mean(axis=0)])
-    assert start.call_count == 1
 
 
 @pytest.mark.parametrize("max_iter", [1, 3])
