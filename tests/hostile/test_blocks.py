@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from daskcoreset import (
     MixtureCoreset,
@@ -20,12 +19,9 @@ from daskcoreset import (
     build,
     datasets,
 )
-from daskcoreset.core.blocks import Block
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.sensitivities import kmeans as rough
 from daskcoreset.sensitivities.kmeans import rough_cells
-from daskcoreset.solvers import kmeans as clusters
-from tests.tools.plain_loops import use_plain_loops
 
 
 def squares(X: AnyArray, centers: AnyArray) -> FloatArray:
@@ -149,48 +145,6 @@ def test_rough_cells__hold_every_row_of_a_long_block(dtype: str, offset: int) ->
         np.testing.assert_allclose(table.costs[c], (u[own] * gaps).sum(), rtol=1e-9)
 
 
-def test_rough_cells__sparse_rows_lie_where_dense_ones_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    X = sp.random_array((20_000, 30), density=0.1, rng=np.random.default_rng(0), format="csr")
-    dense = rough_cells(X.toarray(), np.ones(20_000), 5, np.random.default_rng(1))
-    monkeypatch.setattr(clusters, "_TILE_NUMBERS", 3000)
-
-    found = rough_cells(X, np.ones(20_000), 5, np.random.default_rng(1))
-
-    np.testing.assert_array_equal(found.labels, dense.labels)
-    np.testing.assert_array_equal(found.clusters.centers, dense.clusters.centers)
-
-
-def test_rough_cells__same_in_plain_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    X = np.random.default_rng(0).normal(size=(20_000, 3))
-    compiled = rough_cells(X, np.ones(20_000), 5, np.random.default_rng(1))
-    use_plain_loops(monkeypatch)
-
-    plain = rough_cells(X, np.ones(20_000), 5, np.random.default_rng(1))
-
-    np.testing.assert_allclose(plain.clusters.centers, compiled.clusters.centers, rtol=1e-9)
-    np.testing.assert_allclose(plain.clusters.costs, compiled.clusters.costs, rtol=1e-9)
-
-
-def test_rough_cells__few_distinct_rows_at_many_scales() -> None:
-    places = np.concatenate([[0.0], 15.0 ** np.arange(20)])[:, np.newaxis]
-    X = np.repeat(places, 1000, axis=0)
-
-    found = rough_cells(X, np.ones(len(X)), 30, np.random.default_rng(0)).clusters
-
-    np.testing.assert_allclose(np.sort(found.centers, axis=0), places)
-    np.testing.assert_array_equal(found.weights, np.full(21, 1000.0))
-    assert found.cost == 0.0
-
-
-def test_rough_cells__rounds_come_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rough, "_MAX_ROUNDS", 1)
-    X = np.random.default_rng(0).normal(size=(20_000, 2))
-
-    found = rough_cells(X, np.ones(20_000), 50, np.random.default_rng(0))
-
-    assert len(found.clusters) == 1 + 30  # the first one, and 0.6 k of one round
-
-
 def test_rough_cells__a_round_that_lowers_the_cost_by_little_is_not_made() -> None:
     X = np.random.default_rng(0).normal(size=(20_000, 12))
 
@@ -243,13 +197,3 @@ def test_rough_cells__far_places_are_found_however_many_rounds_it_takes() -> Non
 
     assert len(found.clusters) == 200
     assert found.clusters.cost == 0.0
-
-
-@pytest.mark.parametrize("construction", [StrongKMeans(3), StrongBregman(3, "kl")])
-def test_proposal__long_block_without_weight(construction: Any) -> None:
-    block = Block(np.ones((20_000, 2)), np.zeros(20_000))
-
-    local, scores = construction.proposal(block, None, np.random.default_rng(0))
-
-    assert len(local) == 0
-    assert not scores.any()

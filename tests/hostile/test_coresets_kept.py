@@ -6,14 +6,12 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-import dask
 import dask.array as da
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
 from daskcoreset import Coreset, estimators
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.objectives import LinearCost
 from tests.pairs import few
 
@@ -129,13 +127,6 @@ def test_coreset__of_defaults_is_rows_of_the_data(case: tuple[str, str]) -> None
     assert name != "ODMClassifier" or report.distortion < 1e-4
 
 
-@pytest.mark.parametrize("name", [name for name in ESTIMATORS if name.endswith("Margin")])
-def test_coreset__a_second_fit_has_its_own(name: str) -> None:
-    model = made(name).fit(POINTS, CLASSES)
-    model.fit(POINTS[:500], CLASSES[:500])
-    assert model.coreset_.provenance["n"] == 500
-
-
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_margin__of_three_classes(kernel: str) -> None:
     model = estimators.MaxMarginClassifier(kernel=kernel, on_inseparable="raise")
@@ -178,14 +169,6 @@ def test_margin__outliers_are_left_out() -> None:
     assert report.holds
     assert report.n_wrong == report.n_left_out == 2
     assert report.on_data == pytest.approx(model.margin_)
-
-
-def test_margin__without_a_core_set_says_so() -> None:
-    model = estimators.ActiveMaxMarginClassifier(random_state=0)
-    with pytest.warns(UserWarning, match="predicted throughout"):
-        model.fit(POINTS, oracle=lambda rows: ["same"] * len(rows))
-    with pytest.raises(InvalidInputError, match=r"no core set to audit.*score"):
-        model.audit(POINTS, CLASSES)
 
 
 # Rows that nothing separates, more than a soft margin is fitted to; blocks of them, one empty.
@@ -255,69 +238,6 @@ def test_soft_margin__keeps_the_rows_it_drew(name: str, chunks: Any) -> None:
     assert by_itself.distortion < 0.1
 
 
-@pytest.mark.filterwarnings("ignore:a soft margin is fitted")
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_soft_margin__keeps_all_of_few_rows(kernel: str) -> None:
-    X, y = MANY[:1200].copy(), MIXED[:1200].copy()
-    X[1], y[:2] = X[0], ["left", "right"]  # no kernel tells these two apart
-    model = estimators.MaxMarginClassifier(kernel=kernel, random_state=0).fit(X, y)
-    np.testing.assert_array_equal(model.coreset_.points, X)
-    np.testing.assert_array_equal(model.coreset_.labels, y)
-    np.testing.assert_array_equal(model.coreset_.weights, 1.0)
-    report = model.audit(X, y, random_state=0)
-    assert report.distortion == pytest.approx(0.0, abs=1e-12)
-    # Nothing else that is compared fits better.
-    assert report.on_data.argmin() == 0
-    rival = LogisticRegression().fit(X, y)
-    assert model.audit(X, y, solutions=[rival]).names == ("solution 0",)
-    with pytest.raises(TypeError, match="fitted to the classes"):
-        model.audit(X, y, solutions=[LogisticRegression().fit(X, MIXED_OF_THREE[:1200])])
-    # A margin again: no more losses.
-    model.fit(POINTS, CLASSES)
-    assert model.audit(POINTS, CLASSES).holds
-
-
-@pytest.mark.filterwarnings("ignore:a soft margin is fitted")
-def test_soft_margin__rows_left_out_are_numbered() -> None:
-    X = MANY.copy()
-    X[::7] = np.nan
-    for chunks in BLOCKS:
-        given, labels = blocks_of(chunks, X, MIXED)
-        model = estimators.MaxMarginClassifier(random_state=0, on_invalid="drop")
-        coreset = model.fit(given, labels).coreset_
-        np.testing.assert_array_equal(coreset.points, X[coreset.indices])
-        np.testing.assert_array_equal(coreset.labels, MIXED[coreset.indices])
-        n_dropped = len(X[::7])
-        assert coreset.provenance["n"] == _MANY - n_dropped
-        assert coreset.provenance["n_dropped"] == n_dropped
-        assert model.audit(given, labels, random_state=0).n_rows == _MANY - n_dropped
-
-
-@pytest.mark.filterwarnings("ignore:a soft margin is fitted")
-def test_soft_margin__same_rows_on_every_scheduler() -> None:
-    X, y = blocks_of(3_000, MANY, MIXED)
-    kept = []
-    for scheduler in ("sync", "threads"):
-        with dask.config.set(scheduler=scheduler, num_workers=4):
-            kept.append(estimators.MaxMarginClassifier(random_state=0).fit(X, y))
-    assert kept[0].coreset_.equals(kept[1].coreset_)
-    np.testing.assert_array_equal(kept[0].coef_, kept[1].coef_)
-    other = estimators.MaxMarginClassifier(random_state=1).fit(X, y)
-    assert not np.array_equal(other.coreset_.indices, kept[0].coreset_.indices)
-
-
-def test_margin__costs_need_an_objective() -> None:
-    model = estimators.MaxMarginClassifier().fit(POINTS, CLASSES)
-    with pytest.raises(InvalidInputError, match="keeps a margin"):
-        model.coreset_.audit(POINTS, CLASSES)
-    with pytest.raises(TypeError, match="sample_size says how costs"):
-        model.audit(POINTS, CLASSES, sample_size=10)
-    with pytest.raises(InvalidInputError, match="y is missing"):
-        model.audit(POINTS)
-    report = model.audit(POINTS, CLASSES, objective=LinearCost())
-    assert report.objective == LinearCost()
-
-
 @pytest.mark.parametrize("strategy", ["drawn", "online", "farthest"])
 def test_core_points__weights_of_every_strategy(strategy: Any) -> None:
     weights = np.random.default_rng(2).integers(0, 3, len(POINTS)).astype(np.float64)
@@ -346,20 +266,6 @@ def test_core_points__covers_have_the_weight_of_the_nearest_rows() -> None:
     assert model.coreset_.provenance["weights"] == "of the nearest rows"
 
 
-def test_core_points__partial_fit_numbers_rows_on() -> None:
-    model = estimators.CSVRGClassifier(max_points=40, strategy="online", random_state=0)
-    for start in range(0, len(POINTS), 800):
-        part = slice(start, start + 800)
-        model.partial_fit(POINTS[part], CLASSES[part])
-    coreset = model.coreset_
-    np.testing.assert_array_equal(coreset.points, POINTS[coreset.indices])
-    np.testing.assert_array_equal(coreset.labels, CLASSES[coreset.indices])
-    assert coreset.provenance["n"] == len(POINTS)
-    assert coreset.total_weight == pytest.approx(len(POINTS))
-    assert (coreset.indices >= 1600).any()
-    assert model.audit(POINTS, CLASSES, random_state=0).n_rows == len(POINTS)
-
-
 @pytest.mark.statistical
 def test_core_points__drawn_weights_are_unbiased() -> None:
     # The mean over 120 draws of a sum over rows; z is normal, 5.5 has a false alarm below 1e-7.
@@ -371,13 +277,3 @@ def test_core_points__drawn_weights_are_unbiased() -> None:
         sums.append(coreset.weights @ np.exp(-np.square(coreset.points).sum(axis=1)))
     z = (np.mean(sums) - truth) / (np.std(sums) / np.sqrt(len(sums)))
     assert abs(z) < 5.5
-
-
-def test_support_vectors__stand_for_equal_rows() -> None:
-    X, y = np.repeat(POINTS[:300], 2, axis=0), np.repeat(CLASSES[:300], 2)
-    model = estimators.ODMClassifier(random_state=0).fit(X, y)
-    coreset = model.coreset_
-    np.testing.assert_array_equal(coreset.points, model.support_vectors_)
-    np.testing.assert_array_equal(coreset.weights, 2.0)
-    np.testing.assert_array_equal(X[coreset.indices], coreset.points)
-    assert model.audit(X, y).distortion < 1e-4

@@ -15,13 +15,10 @@ import pytest
 import scipy.sparse as sp
 
 from daskcoreset import (
-    SVM,
     BregmanLightweight,
     Coreset,
     CoresetStream,
     CoresetTree,
-    MixtureCoreset,
-    StrongBregman,
     StrongKMeans,
     build,
 )
@@ -36,18 +33,6 @@ from daskcoreset.metrics.costs import distortion
 from daskcoreset.objectives import QuantizationError
 from daskcoreset.solvers.divergences import SquaredMahalanobis
 from daskcoreset.solvers.linear import solve_svm
-
-# --- build(X) and nothing else ------------------------------------------------------------
-
-
-def test_build__default_size_follows_the_clusters() -> None:
-    rows = np.random.default_rng(0).normal(size=(16_000, 2))
-    found = build(rows, method="kmeans", n_clusters=150)
-    assert found.provenance["size"] == 15_000
-    labels = rows[:, 0] > 0
-    # Its clusters are cells of the classes, of which solutions know nothing.
-    assert build(rows, labels, method=SVM(n_clusters=150)).provenance["size"] == 10_000
-
 
 # --- values whose squares overflow --------------------------------------------------------
 
@@ -147,22 +132,6 @@ def test_n_clusters__is_remembered_wherever_it_was_said(tmp_path: Path) -> None:
     tree.append(ROWS)
     for made in (tree, CoresetTree.open(tmp_path / "t")):
         assert made.coreset().provenance["objective"] == wanted
-
-
-@pytest.mark.parametrize("strategy", ["sampling", "tree"])
-def test_n_clusters__beside_a_construction_that_says_the_same(strategy: Any) -> None:
-    for method in (StrongKMeans(4), StrongBregman(4), MixtureCoreset(4)):
-        found = build(ROWS, size=50, method=method, n_clusters=4, strategy=strategy, random_state=0)
-        assert found.equals(build(ROWS, size=50, method=method, strategy=strategy, random_state=0))
-        with pytest.raises(InvalidInputError, match="n_clusters=5 has no use beside"):
-            build(ROWS, size=50, method=method, n_clusters=5, strategy=strategy)
-        assert CoresetStream(method, 50, n_clusters=4).partial_fit(ROWS).n_rows == 600
-        with pytest.raises(InvalidInputError, match="n_clusters=5 has no use beside"):
-            CoresetStream(method, 50, n_clusters=5)
-    found = build(ROWS, size=50, method="mixture", n_clusters=4, strategy=strategy)
-    assert found.provenance["parameters"] == {"n_components": 4}
-    with pytest.raises(InvalidInputError, match="'mixture' needs n_components; pass n_clusters"):
-        build(ROWS, size=50, method="mixture", strategy=strategy)
 
 
 @pytest.mark.parametrize("strategy", ["sampling", "tree"])

@@ -14,17 +14,13 @@ import scipy.special
 import scipy.stats
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
-from sklearn.mixture import GaussianMixture
 
 import daskcoreset
 from daskcoreset.core.blocks import Block
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.core.errors import CoresetWarning
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.datasets import load_bundled
-from daskcoreset.estimators import CoresetGaussianMixture, CoresetKMeans, CSVRGClassifier
-from daskcoreset.metrics import advice_intervals as intervals
-from daskcoreset.metrics.advice_tasks import TASKS, block_of, of_all_classes
+from daskcoreset.estimators import CoresetKMeans, CSVRGClassifier
 from daskcoreset.metrics.costs import kmeans_cost
 from daskcoreset.metrics.sizing import auto_size
 from daskcoreset.objectives import QuantizationError
@@ -133,17 +129,6 @@ def test_csvrg__has_not_converged_where_epochs_merely_change_little() -> None:
     assert found.gap_[0] >= found.objective_ - best.objective_
 
 
-def test_logistic_audit__says_nothing_of_the_solver() -> None:
-    """Candidates need not be the very best: no warning of a solver reaches who audits."""
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(3000, 4)) * np.array([1.0, 1e4, 1e-3, 1.0])
-    y = X[:, 0] > 0
-    coreset = daskcoreset.build(X, y, size=300, method="logistic", random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        coreset.audit(X, y, random_state=0)
-
-
 def groups_apart() -> FloatArray:
     X: FloatArray = np.random.default_rng(5).normal(size=(6000, 6))
     X[::2, 0] += 1e6
@@ -164,30 +149,6 @@ def test_kmeans__tolerance_is_not_that_of_rows_far_out(kind: str) -> None:
     ended = KMeans(20, init=start, n_init=1, tol=0.0, max_iter=1000).fit(X - middle)
     assert found < 1.01 * kmeans_cost(X, ended.cluster_centers_ + middle)
     assert 10 < model.n_iter_ <= 300
-
-
-# --- classifiers of other labels ---------------------------------------------------------------
-
-
-def test_audit__refuses_other_kinds_of_arguments() -> None:
-    X = np.random.default_rng(0).normal(size=(500, 2))
-    coreset = daskcoreset.build(X, size=50, random_state=0)
-    for options in (
-        {"objective": "x"}, {"solutions": "x"}, {"solutions": 5}, {"solutions": np.array(5.0)},
-        {"n_clusters": 10**30}, {"progress": "x", "n_clusters": 2},
-    ):  # fmt: skip
-        with pytest.raises((InvalidInputError, InvalidTypeError)):
-            coreset.audit(X, **options)
-    with pytest.raises(InvalidTypeError, match="coreset is None"):
-        daskcoreset.audit(None, X)  # type: ignore[call-overload]
-    report = coreset.audit(X, n_clusters=2, random_state=0)
-    wrong: tuple[Any, ...] = (
-        "x", {}, 3 + 0j, np.ones((2, 2)) + 1j, np.full((2, 2), 1e200),
-        np.ma.array(np.ones((2, 2)), mask=True),
-    )  # fmt: skip
-    for centers in wrong:
-        with pytest.raises((InvalidInputError, InvalidTypeError)):
-            report.interval(centers)
 
 
 # --- advice ------------------------------------------------------------------------------
@@ -234,136 +195,3 @@ def test_advise__foretells_errors_over_an_optimum(
     errors = np.array(costs) / min(best, *costs) - 1.0
     assert 0.5 * errors.mean() < advice.error < 2.0 * errors.mean()
     assert np.mean((errors >= advice.low) & (errors <= advice.high)) >= 0.75
-
-
-def flat_direction() -> FloatArray:
-    """Rows of three components that lie close to a plane, as nearly collinear columns do."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(8000, 4)) * [1.0, 1.0, 1.0, 0.003]
-    X += 3.0 * rng.normal(size=(3, 4))[rng.integers(0, 3, 8000)]
-    found: FloatArray = X / X.std(axis=0)
-    return found
-
-
-def many_correlated_columns() -> FloatArray:
-    rng = np.random.default_rng(1)
-    parts = rng.normal(size=(2500, 5)) @ rng.normal(size=(5, 32))
-    return parts + 0.05 * rng.normal(size=(2500, 32))
-
-
-@pytest.mark.nightly
-@pytest.mark.statistical
-@pytest.mark.parametrize(
-    ("rows", "k", "budget"), [(flat_direction, 3, 600), (many_correlated_columns, 1, 700)]
-)
-def test_advise__foretells_errors_of_the_mixtures_that_users_fit(
-    rows: Callable[[], FloatArray], k: int, budget: int
-) -> None:
-    """Not of those with a floor under the variances, or diagonal covariances.
-
-    Where builds are held in 93 %, fewer are held than asked for here with probability 1e-6.
-    """
-    X = rows()
-    advice = daskcoreset.advise(X, task="mixture", n_clusters=k, budget=budget, random_state=0)
-    fits = [
-        CoresetGaussianMixture(k, size=budget, method=advice.method, random_state=seed).fit(X)
-        for seed in range(12)
-    ]
-    scores = np.array([fit.score(X) for fit in fits])
-    first = fits[int(scores.argmax())]
-    known = GaussianMixture(
-        k, weights_init=first.weights_, means_init=first.means_, precisions_init=first.precisions_
-    )
-    errors = max(known.fit(X).score(X), *scores) - scores
-    held = int(((errors >= advice.low) & (errors <= advice.high)).sum())
-    assert held >= scipy.stats.binom.ppf(1e-6, 12, 0.93)
-
-
-@pytest.mark.nightly_beyond(1)
-@pytest.mark.parametrize("task", ["classification", "svm"])
-def test_advise__judges_classifiers_of_all_classes(task: Any) -> None:
-    """The last class is easy, rare and far from the others, which are all the cost."""
-    rng = np.random.default_rng(0)
-    y = np.repeat([0, 1, 2], [2000, 1900, 100])
-    X = rng.normal(size=(4000, 3)) + np.array([[0, 0, 0], [1, 0, 0], [0, 40, 0]])[y]
-    advice = daskcoreset.advise(X, y, task=task, budget=100, random_state=0)
-    errors = {one.name: one.error for one in advice.compared}
-    assert errors["uniform"] < 1.0  # of the last class alone hundreds of per cent
-    if task == "classification":
-        every = LogisticRegression(tol=1e-8, max_iter=1000).fit(X, y)
-        costs = []
-        for seed in range(8):
-            rows = daskcoreset.build(X, y, size=100, method=advice.method, random_state=seed)
-            model = LogisticRegression(tol=1e-8, max_iter=1000)
-            model.fit(rows.points, rows.labels, sample_weight=rows.weights)
-            costs.append(softmax_cost(model, X, y))
-        found = np.array(costs) / softmax_cost(every, X, y) - 1.0
-        # Errors below .01 % are of how far solvers go, which differs between processors.
-        assert np.mean((found >= advice.low - 1e-4) & (found <= advice.high + 1e-4)) >= 0.75
-
-
-def softmax_cost(model: Any, X: FloatArray, y: Any) -> float:
-    chances = model.predict_log_proba(X)
-    return float(0.5 * np.square(model.coef_).sum() - chances[np.arange(len(y)), y].sum())
-
-
-def five_rows() -> tuple[FloatArray, Any]:
-    """Two classes that overlap, and one of five rows."""
-    rng = np.random.default_rng(0)
-    y = rng.integers(2, size=20_000)
-    rare = rng.choice(len(y), 5, replace=False)
-    X = rng.normal(size=(len(y), 6))
-    X[:, 0] += 2.0 * y
-    y[rare] = 2
-    X[rare, 1] += 5.0
-    return X, y
-
-
-@pytest.mark.nightly
-@pytest.mark.statistical
-@pytest.mark.slow
-def test_advise__is_not_too_sure_where_builds_meet_sums_by_chance() -> None:
-    """Builds meet a quarter to all of the gradient, and their errors differ tenfold.
-
-    Of six trials with alike luck the interval was narrow, and held 17 of 24 builds. Where builds
-    are held in 93 %, fewer are held than asked for here with probability 1e-6.
-    """
-    X, y = five_rows()
-    budget = 200
-    advice = daskcoreset.advise(X, y, task="classification", budget=budget, random_state=3)
-    assert advice.high > 8.0 * advice.low
-    every = TASKS["classification"].objective(None)
-    block = Block(X, np.ones(len(X)), y)
-    cost: Any = of_all_classes(every, block)
-    least = cost.cost(block, cost.solve(block, np.random.default_rng(0)))
-    held = 0
-    for seed in range(24):
-        coreset = daskcoreset.build(X, y, size=budget, method=advice.method, random_state=seed)
-        solution = cost.solve(block_of(coreset), np.random.default_rng(0))
-        held += advice.low <= cost.cost(block, solution) / least - 1.0 <= advice.high
-    assert held >= scipy.stats.binom.ppf(1e-6, 24, 0.93)
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize("n_parameters", [3, 14])
-def test_advise__intervals_seldom_miss_several_builds_at_once(n_parameters: int) -> None:
-    """Excess losses of linear models, quadratic forms of as many directions as parameters.
-
-    Of 4,000 intervals from twelve trials at most 1 % hold four or fewer of six builds more:
-    false-alarm rate 1e-6. Those of Student alone do so in 5 % and 2 %.
-    """
-    rng = np.random.default_rng(0)
-    least = np.sqrt(scipy.special.polygamma(1, 0.5 * n_parameters))
-    poor = 0
-    for _ in range(4000):
-        values = np.square(rng.normal(size=(18, n_parameters))).sum(axis=1)
-        low, high = intervals._interval(values[:12], 0.95, 0.15, least)
-        poor += int(np.count_nonzero((values[12:] >= low) & (values[12:] <= high)) <= 4)
-    assert poor <= scipy.stats.binom.isf(1e-6, 4000, 0.01)
-
-
-def test_advise__trials_that_agree_by_chance_make_no_narrow_interval() -> None:
-    lucky = np.full(12, 1e-4)
-    low, high = intervals._interval(lucky, 0.95, 0.15, 0.5)
-    assert low < 0.4e-4
-    assert high > 2.5e-4

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from daskcoreset import SVM, Coreset, Logistic, build
+from daskcoreset import Coreset, Logistic, build
 from daskcoreset.core.errors import CoresetWarning
 from daskcoreset.core.sampling import Target, rake, scale_classes
 from daskcoreset.core.typing import AnyArray, FloatArray
-from daskcoreset.sensitivities.estimated_error import Fitted, estimated_error, remark_on
+from daskcoreset.sensitivities.estimated_error import remark_on
 from daskcoreset.sensitivities.svm_calibration import SVMDesign
 from daskcoreset.solvers.linear import solve_svm
 
@@ -193,15 +193,6 @@ def test_estimated_error__interval_holds_the_truth(
     assert missed <= 1
 
 
-def test_estimated_error__exact_where_candidates_are_all_rows() -> None:
-    X, y = rare(3000, 60)
-    with pytest.warns(CoresetWarning, match=r"costs .* % more on the data than on the coreset"):
-        coreset = build(X, y, size=10, method=SVM(lam=100.0), passes=2, random_state=0)
-    found = coreset.provenance["estimated_error"]
-    assert found["exact"]
-    assert found["low"] == found["error"] == found["high"] >= 0.05
-
-
 def test_estimated_error__loss_on_too_few_rows_to_tell() -> None:
     X, y = separable(60_000)
     # The cost is near zero, and relative errors of it are none to warn of.
@@ -222,19 +213,6 @@ def test_estimated_error__warns_in_both_directions() -> None:
         assert remark is None if said is None else remark is not None and said in remark
 
 
-@pytest.mark.parametrize("scale", [1e155, 1e290])
-def test_estimated_error__weights_whose_squares_overflow(scale: float) -> None:
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((24_000, 2))
-    y = X[:, 0] + rng.standard_normal(24_000) > 0
-    coreset = build(X, y, size=80, method="svm", sample_weight=np.full(24_000, scale))
-    found = coreset.provenance["estimated_error"]
-    assert found["low"] < found["error"] < found["high"] < 0.5
-    for label in (False, True):
-        own = coreset.weights[coreset.labels == label].sum() / scale
-        assert own == pytest.approx((y == label).sum(), rel=1e-9)
-
-
 def test_raking__weights_whose_squares_overflow() -> None:
     rng = np.random.default_rng(0)
     values, codes = rng.standard_normal((60, 2)), np.arange(60) % 2
@@ -248,35 +226,6 @@ def test_raking__weights_whose_squares_overflow() -> None:
         )
         assert large is not None
         np.testing.assert_array_equal(large.weights, found.weights * unit)
-
-
-def test_estimated_error__silent_where_all_is_well() -> None:
-    """The total sensitivity is above the number of rows, and the coreset is nearly perfect."""
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 2, 30_000)
-    X = rng.standard_normal((30_000, 12)) + 0.1 * y[:, None]
-    coreset = build(X, y, size=1000, method=SVM(lam=100.0), random_state=0)
-    found = coreset.provenance["estimated_error"]
-    assert abs(found["error"]) < 0.05
-    assert found["low"] < found["error"] < found["high"] < 0.1
-    assert not found["exact"]
-    assert "estimated_error" not in build(X, y, size=100, method="logistic").provenance
-
-
-def test_estimated_error__nothing_told_and_nothing_left_to_chance() -> None:
-    ones = np.ones(4)
-    half = np.array([0.5, 0.5, 0.5, 1.0])
-    none = Fitted(0.0, np.zeros(4), 1.0, 8.0)
-    found = estimated_error(none, np.array([3]), np.array([4.0]), ones, half, half)
-    assert found["error"] == 0.0
-    assert found["high"] > 1.0
-    # A row that is always taken stands for others as it does in the coreset.
-    lone = Fitted(0.0, np.array([0.0, 1.0]), 1.0, 8.0)
-    first, second = np.array([1.0, 0.25]), np.array([0.5, 1.0])
-    found = estimated_error(lone, np.array([1]), np.array([4.0]), np.ones(2), first, second)
-    assert found["error"] == pytest.approx(0.0)
-    assert found["low"] < 0.0 < found["high"]
-    assert remark_on(None, 5) is None
 
 
 # --- classifiers that nearly cost the same, and means that are not wanted -------------------

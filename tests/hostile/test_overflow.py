@@ -13,7 +13,6 @@ import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.base import clone
 
 from tests.acceptance.face import (
     CoresetTree,
@@ -26,32 +25,11 @@ from tests.acceptance.face import (
     create_tree,
     errors,
     estimators,
-    forecast,
-    plan,
 )
 from tests.acceptance.face import (
     stream as make_stream,
 )
 from tests.pairs import pairs
-
-# --- build(X) and nothing else ------------------------------------------------------------
-
-
-@pytest.mark.parametrize("draw", [Draw(), MergeReduce()], ids=["draw", "merge"])
-def test_build__needs_nothing_but_the_data(draw: Any) -> None:
-    rows = np.random.default_rng(0).normal(size=(30_000, 3))
-    for data in (rows, da.from_array(rows, chunks=(5000, 3))):
-        found = build(data, draw=draw)
-        assert len(found) == found.provenance["size"] == 10_000
-        assert found.provenance["size_rule"] == {"rule": "default"}
-        assert found.provenance["complete"] is False
-        assert found.total_weight == pytest.approx(30_000, rel=0.05)
-    lazy: Any = plan(rows, draw=draw)
-    assert len(lazy.compute()) == 10_000
-    assert forecast(rows, draw=draw).reads == 1
-    given = build(rows, size=10_000, draw=draw)
-    assert "size_rule" not in given.provenance
-
 
 # --- values whose squares overflow --------------------------------------------------------
 
@@ -98,34 +76,6 @@ def test_tree__a_leaf_that_overflows_is_not_stored(rows: Any, tmp_path: Path) ->
             change(rows)
     assert CoresetTree.open(tmp_path / "t.zarr").version == tree.version == 1
     assert CoresetTree.open(tmp_path / "t.zarr").coreset().equals(before)
-
-
-MODELS = [
-    estimators.CoresetKMeans(2),
-    estimators.CoresetGaussianMixture(2),
-    estimators.CoresetBregman(2),
-    estimators.CoresetSVC(),
-    estimators.CoresetLogisticRegression(),
-    estimators.CSVRGClassifier(),
-    estimators.AVMClassifier(),
-    estimators.ODMClassifier(),
-    estimators.MaxMarginClassifier(),
-    estimators.OutlierMaxMarginClassifier(),
-    estimators.LinearSVM(),
-]
-
-
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
-def test_estimators__overflow_is_one_clear_error(model: Any) -> None:
-    lazy = (
-        []
-        if isinstance(model, (estimators.ODMClassifier, estimators.LinearSVM))
-        else [da.from_array(one_value(1e300), 200)]
-    )
-    for rows in (ROWS * 1e200, one_value(1e300), *lazy):
-        y = SIDES if isinstance(rows, np.ndarray) else da.from_array(SIDES, chunks=200)
-        with pytest.raises(errors.InvalidInputError, match=OVERFLOW):
-            clone(model).fit(rows, y)
 
 
 def test_estimators__overflow_is_found_in_prediction_too() -> None:
@@ -201,27 +151,6 @@ def test_build__drop_leaves_out_what_is_not_finite_and_names_what_is_too_large()
     assert build(one_value(np.inf), size=50, on_invalid="drop").provenance["n_dropped"] == 1
 
 
-# --- dense and sparse rows ----------------------------------------------------------------
-
-
-def _sparse_mixture(seed: int, dtype: Any) -> Any:
-    rng = np.random.default_rng(seed)
-    centers = 3.0 * rng.normal(size=(6, 12))
-    rows = centers[rng.integers(6, size=20_000)] + rng.normal(size=(20_000, 12))
-    return (rows * (rng.random(rows.shape) < 0.3)).astype(dtype)
-
-
-@pairs(method=["uniform", "lightweight", StrongKMeans(6)], dtype=[np.float32, np.float64])
-def test_build__dense_and_sparse_rows_are_drawn_alike(dtype: Any, method: Any) -> None:
-    rows = _sparse_mixture(0, dtype)
-    for data in ((rows, sp.csr_array(rows)), (da.from_array(rows, chunks=(4000, 12)), None)):
-        sparse = data[1] if data[1] is not None else data[0].map_blocks(sp.csr_array)
-        options: dict[str, Any] = {"size": 500, "method": method, "random_state": 1}
-        dense, other = build(data[0], **options), build(sparse, **options)
-        np.testing.assert_array_equal(dense.indices, other.indices)
-        np.testing.assert_allclose(dense.weights, other.weights, rtol=1e-10)
-
-
 # --- labels that are none, and more columns or clusters than can be done ------------------
 
 
@@ -246,59 +175,3 @@ def test_build__a_regression_target_is_no_label(method: Any, draw: Any) -> None:
     # Whole numbers are classes, also as floats, and few of a row each are no names.
     for labels in (np.arange(200) % 2.0, np.repeat([0, 1], 100)):
         assert len(build(rows, labels, size=50, method=method, draw=draw)) == 50
-
-
-WIDE = sp.csr_array((np.ones(20_000), (np.arange(20_000), np.arange(20_000))), (20_000, 100_000))
-
-
-@pytest.mark.parametrize("draw", [Draw(), MergeReduce()], ids=["draw", "merge"])
-@pytest.mark.parametrize(
-    ("method", "found"),
-    [
-        ("svm", "74.5 GiB for every d rows; pass 16,384 columns at most"),
-        ("logistic", "a matrix of d x d numbers takes 74.5 GiB.*; pass 4,096 columns at most"),
-        (StrongKMeans(10), "a sample of 16,384 rows, zeros included, takes 12.2 GiB; pass fewer"),
-        (StrongBregman(10), "16,384 rows, zeros included, takes 12.2 GiB"),
-        (Mixture(10), "16,384 rows, zeros included, takes 12.2 GiB"),
-    ],
-    ids=str,
-)
-def test_build__wide_sparse_rows_are_refused_at_once(method: Any, found: str, draw: Any) -> None:
-    y = np.arange(20_000) % 2 if method in ("svm", "logistic") else None
-    with pytest.raises(
-        errors.InvalidInputError, match=f"^X has 100,000 columns, and with .*{found}"
-    ):
-        plan(WIDE, y, size=100, method=method, draw=draw)
-
-
-# --- the same rows, dense and sparse, float32 and float64 -----------------------------------
-
-
-def on_a_grid(kind: str, seed: int) -> Any:
-    """Rows that lie on a grid, so that cuts through them are decided by the last digits."""
-    rng = np.random.default_rng(seed)
-    if kind == "binary":
-        return (rng.random((3000, 30)) < 0.1).astype(float)
-    if kind == "wide":
-        return (rng.random((3000, 200)) < 0.03).astype(float)
-    if kind == "counts":
-        return rng.poisson(0.3, (3000, 20)).astype(float)
-    return np.eye(40)[rng.integers(40, size=3000)]
-
-
-@pairs(
-    kind=["binary", "wide", "counts", "one-hot"],
-    options={
-        "one read": {},
-        "two reads": {"draw": Draw(passes=2)},
-        "merge": {"draw": MergeReduce()},
-        "merge uniform": {"draw": MergeReduce(), "method": "uniform"},
-    },
-)
-def test_build__draws_the_same_rows_dense_and_sparse(kind: str, options: dict[str, Any]) -> None:
-    X = on_a_grid(kind, 1)
-    dense, sparse = (
-        build(rows, size=300, chunks=1000, random_state=1, **options)
-        for rows in (X, sp.csr_matrix(X))
-    )
-    assert (dense.indices == sparse.indices).all()

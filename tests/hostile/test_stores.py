@@ -9,22 +9,18 @@ import subprocess
 import sys
 import time
 import tracemalloc
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from numcodecs.zstd import compress
-from zarr.storage import FsspecStore
 
-import daskcoreset
-from daskcoreset import Coreset, CoresetStream, CoresetTree, Reducer, WeightedPoints
+from daskcoreset import Coreset, CoresetStream, CoresetTree, WeightedPoints
 from daskcoreset.cli.convert import write_store
 from daskcoreset.constructions.tree import persistence, versions
-from daskcoreset.constructions.tree.job import Settings
 from daskcoreset.core import storage, stored_arrays
-from daskcoreset.core.errors import CoresetError, StoreError
+from daskcoreset.core.errors import StoreError
 from tests.acceptance.tools.groups import names
 from tests.acceptance.tools.trees import day, made
 
@@ -147,51 +143,6 @@ def test_open__after_a_kill_before_the_record(tmp_path: Path, kind: str, part: s
     assert recorded.version == versions.newest(root) == newest + 1
 
 
-def as_before(store: Path, part: str) -> None:
-    """Make a store into one of before there was a chain."""
-
-    def rewrite(path: Path, kind: str) -> None:
-        contents = persistence.read_group(path, kind)
-        attributes = dict(contents.attributes)
-        for name in ("link", "identity"):
-            attributes.pop(name, None)
-        state: Any = attributes.get("state", {})
-        state.pop("digests", None)
-        for entry in path.iterdir():
-            if entry.name not in {"versions", "states", "head.json"}:
-                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
-        storage.fill_group(path, replace(contents, attributes=attributes, schema_version=1))
-
-    groups = [path.parent for path in store.rglob("zarr.json")]
-    for path in groups:
-        attributes = json.loads((path / "zarr.json").read_text())["attributes"]
-        if header := attributes.get("daskcoreset"):
-            rewrite(path, header["kind"])
-    (store / "head.json").unlink()
-    (store / part / ".lock").unlink()
-
-
-@pytest.mark.parametrize(("kind", "part"), [("tree", "versions"), ("stream", "states")])
-def test_open__stores_of_before_the_chain(tmp_path: Path, kind: str, part: str) -> None:
-    make, look, change = MAKE[kind]
-    make(tmp_path / "s")
-    as_before(tmp_path / "s", part)
-    look(tmp_path / "s")
-    change(tmp_path / "s")  # which begins a chain
-    look(tmp_path / "s")
-    change(tmp_path / "s")
-    make(tmp_path / "same")
-    for _ in range(2):
-        change(tmp_path / "same")
-    opened = CoresetTree.open if kind == "tree" else CoresetStream.load
-    one, two = (opened(tmp_path / name).coreset() for name in ("s", "same"))
-    assert WeightedPoints.equals(one, two)
-    root = tmp_path / "s" / part
-    shutil.rmtree(versions.folder_of(root, versions.newest(root)))
-    with pytest.raises(StoreError, match="is missing"):
-        look(tmp_path / "s")
-
-
 # --- sizes ---------------------------------------------------------------------------------
 
 
@@ -298,93 +249,6 @@ def test_to_zarr__rows_that_pack_too_well_are_read_again(
     assert (stored < 16 * n) == packed
 
 
-def equal_rows(n: int) -> Coreset:
-    """A coreset of rows that pack far more than a thousandfold, as those of a bomb do."""
-    return Coreset(np.zeros((n, 20)), np.ones(n), np.zeros(n, dtype=np.int64))
-
-
-@pytest.mark.parametrize("kind", ["coreset", "stream", "holes", "labels", "node"])
-def test_trusted_stores__what_versions_before_wrote(
-    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nothing that was saved becomes unreadable: it is refused, and read where it is asked for."""
-    store, n = tmp_path / "s", 70_000
-    with monkeypatch.context() as before:
-        before.setattr(stored_arrays, "_FREE", 2**40)  # so that all is packed
-        if kind == "stream":
-            CoresetStream(size=1000, leaf_size=2 * n, random_state=0, store=store).partial_fit(
-                np.zeros((n, 20))
-            )
-        elif kind == "node":
-            before.setattr(Settings, "most_rows", 2 * n)
-            CoresetTree.create(store, KeepAll(), size=10).append(np.zeros((n, 2)))
-        else:
-            coreset = equal_rows(n)
-            if kind == "labels":
-                before.setattr("daskcoreset.core.contents.find_padding_problem", lambda *_: None)
-                labels = np.full(50_000, "a").astype("<U400")
-                coreset = replace(a_coreset(50_000), labels=labels)
-            coreset.to_zarr(store)
-    if kind == "holes":
-        before_holes(store, monkeypatch)
-    elif kind not in {"labels", "node"}:
-        monkeypatch.setattr(stored_arrays, "_FREE", 2**20)
-        monkeypatch.setattr(stored_arrays, "_SMALL", 2**16)
-        monkeypatch.setattr(stored_arrays, "_EXPANSION", 1000 if kind == "coreset" else 50)
-
-    def read() -> Any:
-        if kind == "stream":
-            return CoresetStream.load(store).rows()
-        if kind == "node":
-            return CoresetTree.open(store, KeepAll()).coreset()
-        return Coreset.from_zarr(store)
-
-    with pytest.raises(StoreError, match=r"within daskcoreset\.trusted_stores\(\)"):
-        read()
-    with daskcoreset.trusted_stores():
-        trusted = read()
-    assert len(trusted) == (50_000 if kind == "labels" else n)
-    with pytest.raises(StoreError, match=r"within daskcoreset\.trusted_stores\(\)"):
-        read()
-    if kind == "coreset":
-        trusted.to_zarr(store, overwrite=True)
-        assert read().equals(trusted)
-
-
-@dataclass(frozen=True)
-class KeepAll(Reducer):
-    """A method of a user that returns all rows."""
-
-    def reduce(self, points: WeightedPoints, size: int, rng: Any) -> WeightedPoints:
-        del size, rng
-        return points
-
-
-def before_holes(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Write zeros without zstd, and copy the store as a program does that leaves zeros out."""
-    monkeypatch.setattr(stored_arrays, "_FREE", 2**20)
-    monkeypatch.setattr(stored_arrays, "_SMALL", 2**16)
-    equal_rows(70_000).to_zarr(store, overwrite=True)
-    chunk = store / "points" / "c" / "0" / "0"
-    size = chunk.stat().st_size
-    chunk.unlink()
-    chunk.touch()
-    os.truncate(chunk, size)
-
-
-def test_from_zarr__files_of_fsspec_that_are_far_too_long(tmp_path: Path) -> None:
-    a_coreset().to_zarr(tmp_path / "s")
-    store = FsspecStore.from_url(f"file://{tmp_path / 's'}")
-    Coreset.from_zarr(store)
-    for part in ("zarr.json", "weights/zarr.json", "weights/c/0"):
-        file = tmp_path / "s" / part
-        content = file.read_bytes()
-        os.truncate(file, 2**42)  # more than any memory
-        assert peak_of(lambda: Coreset.from_zarr(store), "and can have") < 2**25
-        file.write_bytes(content)
-    Coreset.from_zarr(store)
-
-
 @POSIX
 @pytest.mark.parametrize("kind", ["tree", "stream", "coreset"])
 def test_read__files_that_are_far_too_long(tmp_path: Path, kind: str) -> None:
@@ -413,49 +277,6 @@ def test_read_group__chunks_decode_to_what_they_should(tmp_path: Path) -> None:
         assert peak_of(lambda: Coreset.from_zarr(tmp_path / "s")) < 2**25
 
 
-def test_read_group__text_has_no_room_for_more(tmp_path: Path) -> None:
-    labels = np.array(["a", "b"])
-    Coreset(np.ones((2, 1)), np.ones(2), np.arange(2), labels).to_zarr(tmp_path / "s")
-
-    def wide(values: Any) -> None:
-        values["attributes"]["daskcoreset"]["arrays"]["labels"]["dtype"] = "<U90000000"
-
-    edited(tmp_path / "s", wide)
-    assert peak_of(lambda: Coreset.from_zarr(tmp_path / "s")) < 2**25
-    chunk = tmp_path / "s" / "labels" / "c" / "0"
-    chunk.write_bytes(compress((2**31).to_bytes(4, "little") + bytes(8)))
-    assert peak_of(lambda: Coreset.from_zarr(tmp_path / "s")) < 2**25
-
-
-@pytest.mark.parametrize(
-    "codecs",
-    [
-        [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "gzip"}],
-        [{"name": "bytes", "configuration": {"endian": "big"}}, {"name": "zstd"}],
-        [{"name": "numcodecs.pickle"}],
-        [{"name": "vlen-bytes"}, {"name": "zstd"}],
-        [],
-    ],
-)
-def test_read_group__other_codecs_are_refused(tmp_path: Path, codecs: list[Any]) -> None:
-    a_coreset().to_zarr(tmp_path / "s")
-    edited(tmp_path / "s" / "points", lambda values: values.__setitem__("codecs", codecs))
-    with pytest.raises(StoreError, match="array 'points' does not read"):
-        Coreset.from_zarr(tmp_path / "s")
-
-
-@pytest.mark.parametrize("name", ["zarr.json", "points/zarr.json"])
-def test_read_group__deep_and_wrong_metadata(tmp_path: Path, name: str) -> None:
-    a_coreset().to_zarr(tmp_path / "s")
-    path = tmp_path / "s" / name
-    content = path.read_text()
-    deep = "[" * 100_000
-    for wrong in (deep, content.replace("{", '{"a":' + deep, 1), "null", "1e999", '{"a": NaN}'):
-        path.write_text(wrong)
-        with pytest.raises(CoresetError):
-            Coreset.from_zarr(tmp_path / "s")
-
-
 def test_read_group__names_that_lead_outside(tmp_path: Path) -> None:
     a_coreset().to_zarr(tmp_path / "s")
 
@@ -466,14 +287,6 @@ def test_read_group__names_that_lead_outside(tmp_path: Path) -> None:
     edited(tmp_path / "s", outside)
     with pytest.raises(StoreError, match="no array has a name such as"):
         Coreset.from_zarr(tmp_path / "s")
-
-
-def test_read_group__large_arrays_that_are_whole(tmp_path: Path) -> None:
-    """Rows that pack a thousandfold are no bomb."""
-    n = 3_000_000
-    Coreset(np.zeros((n, 2)), np.ones(n), np.zeros(n, dtype=np.int64)).to_zarr(tmp_path / "s")
-    assert sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()) < n
-    assert len(Coreset.from_zarr(tmp_path / "s")) == n
 
 
 # --- kills and overwrites ------------------------------------------------------------------
