@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-import scipy.sparse as sp
 import xarray as xr
 
 from daskcoreset import build
@@ -23,18 +22,12 @@ from tests.acceptance.tools.input_kinds import (
     S,
     X,
     Y,
-    dask_of_sparse,
     dask_unknown,
     npz_path,
     parquet_file,
     stored,
     table,
 )
-
-
-def test_row_blocks__wide_sparse_is_cut_by_what_is_stored() -> None:
-    wide = sp.random_array((5000, 10**6), density=1e-6, format="csr", rng=np.random.default_rng(0))
-    assert row_blocks(wide).sizes == (5000,)
 
 
 def test_row_blocks__huge_chunk_is_split(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,14 +42,6 @@ def test_row_blocks__huge_chunk_is_split(monkeypatch: pytest.MonkeyPatch) -> Non
     assert row_blocks(big[:2000]).sizes == (2000,)
     assert row_blocks(big[:2001]).sizes == (1000, 1000, 1)
     assert row_blocks(pd.DataFrame(big)).sizes == (1000,) * 10 + (1,)
-
-
-def test_row_blocks__sparse_dask_chunks_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("daskcoreset.inputs.blocks.HUGE_BYTES", 10)
-    blocks = row_blocks(dask_of_sparse(sp.csr_array, 30))
-    assert blocks.sizes == (CHUNK,) * 4
-    assert blocks.sparse
-    assert blocks.stored_bytes is None
 
 
 def test_row_blocks__tiny_chunks_are_grouped() -> None:
@@ -92,15 +77,6 @@ def test_row_blocks__zarr_in_whole_chunks(
     assert row_blocks(made).sizes == sizes
     assert granularity * (sizes[0] // granularity or 1) >= sizes[0]
     assert row_blocks(made, chunks=700).sizes == (700, 300), "the user's word counts"
-
-
-def test_row_blocks__huge_shard_is_cut_inside(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("daskcoreset.inputs.blocks.TARGET_BYTES", 8 * 100)
-    monkeypatch.setattr("daskcoreset.inputs.opening._HUGE_SHARD", 8 * 400)
-    made = stored(tmp_path, "X.zarr", np.zeros((1000, 2), "f4"), chunks=(50, 2), shards=(500, 2))
-    assert row_blocks(made).sizes == (100,) * 10
 
 
 def test_row_blocks__parquet_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,6 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import xarray as xr
 import zarr
 from sklearn import config_context
 from sklearn.pipeline import make_pipeline
@@ -34,24 +33,6 @@ from tests.acceptance.face import (
 FRAME = pd.DataFrame(
     np.random.default_rng(0).normal(size=(300, 3)), columns=["a", "b", "c"]
 ).assign(y=np.arange(300) % 2, t="text")
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        (
-            {"storage_options": "key=1"},
-            errors.InvalidTypeError,
-            "storage_options is a str; pass a dict",
-        ),
-        ({"columns": "ab"}, errors.InvalidTypeError, "columns is 'ab'; pass a list"),
-        ({"columns": []}, errors.InvalidInputError, "at least one"),
-        ({"columns": ["a", "a"]}, errors.InvalidInputError, "none of them twice"),
-    ],
-)
-def test_options__that_cannot_be_used(options: Any, error: Any, message: str) -> None:
-    with pytest.raises(error, match=message):
-        build(open_rows(FRAME, **options))
 
 
 @pytest.mark.parametrize("kind", ["pandas", "dask", "arrow", "batch", "polars", "parquet"])
@@ -118,30 +99,6 @@ def test_names__of_what_holds_no_numbers_are_to_be_others(suffix: str, tmp_path:
         build(np.eye(300), sample_weight=np.full(300, "x"))
 
 
-def test_columns__of_arrays_are_refused() -> None:
-    with pytest.raises(errors.InvalidInputError, match="X is none of them; leave columns out"):
-        build(open_rows(np.ones((5, 2)), columns=["a"]))
-
-
-@pytest.mark.parametrize("zarr_format", [2, 3])
-def test_columns__of_a_stored_cube_are_those_of_xarray(zarr_format: Any, tmp_path: Path) -> None:
-    cells = (("time", "lat"), np.random.default_rng(0).normal(size=(30, 4)))
-    cube = xr.Dataset({"t2m": cells, "d2m": cells}, {"lat": np.arange(4.0)})
-    cube.to_zarr(tmp_path / "c", zarr_format=zarr_format, consolidated=False)
-    advised: dict[str, Any] = {"columns": ["t2m"], "sample_dims": ("time",)}
-    with pytest.raises(errors.InvalidInputError, match="as X, with ") as caught:
-        build(open_rows(tmp_path / "c", columns=["t2m"]))
-    assert "xarray.open_zarr(...)" in str(caught.value)
-    for name, value in advised.items():
-        assert f"{name}={value}" in str(caught.value)
-    X = xr.open_zarr(tmp_path / "c", consolidated=False)
-    assert build(X, size=20, random_state=0, **advised).n_features == 4
-    with pytest.raises(
-        errors.InvalidInputError, match=r"columns=\['d2m', 't2m'\] .*=\('time', 'lat'\)"
-    ):
-        build(open_rows(tmp_path / "c", columns=["x0"]))  # the variables, and not the coordinates
-
-
 def test_columns__of_a_group_of_arrays(tmp_path: Path) -> None:
     np.savez(tmp_path / "g.npz", X=np.ones((5, 2)), y=np.ones(5))
     group = zarr.create_group(tmp_path / "g.zarr")
@@ -153,17 +110,6 @@ def test_columns__of_a_group_of_arrays(tmp_path: Path) -> None:
             build(open_rows(X, columns=["a"]))
     with pytest.raises(errors.InvalidInputError, match=r"array, dask\.array\.from_zarr\(X\)"):
         build(open_rows(tmp_path / "g.zarr" / "X", columns=["a"]))
-
-
-def test_storage_options__need_a_url(tmp_path: Path) -> None:
-    np.save(tmp_path / "a.npy", np.ones((5, 2)))
-    for X in (np.ones((5, 2)), FRAME[["a"]]):
-        with pytest.raises(
-            errors.InvalidInputError, match="storage_options are for URLs, and X is a"
-        ):
-            build(open_rows(X, storage_options={"anon": True}))
-    with pytest.raises(errors.InvalidInputError, match=r"a.npy' is a local path; leave them out"):
-        build(open_rows(tmp_path / "a.npy", storage_options={"anon": True}))
 
 
 def test_estimator__with_columns_answers_in_memory_as_without() -> None:
@@ -191,17 +137,6 @@ def test_estimator__in_pipelines_with_routing() -> None:
         assert pipeline.predict(FRAME[["a", "b"]]).shape == (300,)
 
 
-def test_labels__that_are_a_list_of_text_are_no_paths() -> None:
-    labels = ["yes", "no"] * 150
-    coreset = build(FRAME[["a"]], labels, size=20, random_state=0)
-    assert coreset.labels is not None
-    assert set(coreset.labels) <= {"yes", "no"}
-    model = estimators.CoresetLogisticRegression(size=50, random_state=0).fit(
-        FRAME[["a", "b"]], labels
-    )
-    assert isinstance(model.predict(FRAME[["a", "b"]]), pd.Series)
-
-
 def test_stream_and_tree__take_columns_and_batches(tmp_path: Path) -> None:
     stream = make_stream(size=20, random_state=0)
     call(
@@ -212,9 +147,3 @@ def test_stream_and_tree__take_columns_and_batches(tmp_path: Path) -> None:
     assert stream.rows().points.shape[1] == 2
     tree = create_tree(tmp_path / "tree", size=20, random_state=0)
     assert call(tree.append, open_rows(FRAME, columns=["b"]), "y").rows == 300
-
-
-def test_unknown_keyword__is_an_error_that_names_the_call(tmp_path: Path) -> None:
-    tree = create_tree(tmp_path / "tree", size=10, random_state=0)
-    with pytest.raises(TypeError, match=r"CoresetTree.append\(\) got an unexpected .*'nothing'"):
-        tree.append(np.zeros((3, 2)), nothing=1)  # type: ignore[call-arg]

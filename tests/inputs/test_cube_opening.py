@@ -31,13 +31,6 @@ def test_blocks__of_arrays_in_memory_are_cut_where_they_are_huge() -> None:
     assert lengths(cube, 4 * 80, 10**3)[1:] == ((4, 4), (10,))
 
 
-def test_blocks__are_whole_stored_chunks() -> None:
-    store, opening = stored(weather(), (5, 8, 4))
-    cube = xr.open_zarr(store, chunks=None, **opening)
-    assert lengths(cube, 1, 10**6) == ((5, 5, 2), (8,), (4, 4, 2))
-    assert lengths(cube, 3840, 10**6) == ((5, 5, 2), (8,), (10,))
-
-
 def test_blocks__of_variables_in_other_chunks_stay_small() -> None:
     cube = weather()
     cube.t2m.encoding["chunks"], cube.u10.encoding["chunks"] = (3, 8, 10), (4, 8, 10)

@@ -48,12 +48,6 @@ def test_area__of_a_grid_that_is_not_regular() -> None:
             build(cube, size=3, sample_weight="area", feature_dims=())
 
 
-def test_area__of_a_latitude_that_is_not_of_the_rows() -> None:
-    for cube, rows in ((weather(), ("time", "lon")), (weather().isel(lat=3), ("time", "lon"))):
-        with pytest.raises(InvalidInputError, match=r"'lat' has the dimensions .*not of the rows"):
-            build(cube, size=3, sample_weight="area", sample_dims=rows)
-
-
 def test_area__of_latitude_in_radians() -> None:
     cube = weather(masked=0.0)
     degrees = cube.lat.to_numpy()

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -104,22 +103,3 @@ def test_follow__another_sampling_is_another_view(tmp_path: Path) -> None:
     again = CoresetTree.follow(source, tmp_path / "view", **options).last_refresh
     assert again is not None
     assert not again.read
-
-
-def test_follow__names_of_files_that_are_not_utf_8(tmp_path: Path) -> None:
-    for i, name in enumerate((b"a\xff.npy", b"b.npy", b"c\xfe.npy")):
-        path = tmp_path / os.fsdecode(name)
-        try:
-            np.save(path, np.random.default_rng(i).normal(size=(40, 2)))
-        except OSError:  # of a disk that keeps none
-            pytest.skip("the disk has no such names")
-    view = CoresetTree.follow(f"{tmp_path}/*.npy", tmp_path / "view", **OPTIONS)
-    again = CoresetTree.follow(f"{tmp_path}/*.npy", tmp_path / "view", **OPTIONS)
-    assert not again.last_refresh
-    assert again.coreset().equals(view.coreset())
-    assert [leaf.name for leaf in again.leaves] == ["a\udcff.npy", "b.npy", "c\udcfe.npy"]
-
-
-def test_follow__of_an_unknown_user_names_the_path(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match=r"source .*~nobody-of-this-name"):
-        CoresetTree.follow("~nobody-of-this-name/a.npy", tmp_path / "view", **OPTIONS)

@@ -15,7 +15,6 @@ import pytest
 import scipy.sparse as sp
 import zarr
 
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.inputs.dataframes import frame_source
 from daskcoreset.inputs.hdf5 import hdf5_source
 from daskcoreset.inputs.parquet import ParquetFiles
@@ -91,14 +90,3 @@ def test_cut__whole_multiples_of_what_is_stored_together() -> None:
     assert source.cut(10) == (8, 8, 8, 8, 8, 1)
     assert source.cut(3) == (4,) * 10 + (1,)
     assert indexed_source(X).cut(100) == (N,)
-
-
-# --- HDF5 --------------------------------------------------------------------------------
-
-
-def test_hdf5__in_memory_is_refused() -> None:
-    with (
-        h5py.File("nowhere.h5", "w", driver="core", backing_store=False) as file,
-        pytest.raises(InvalidInputError, match=r"'/X' is in memory.*dataset\[:\]"),
-    ):
-        hdf5_source(file.create_dataset("X", data=X))

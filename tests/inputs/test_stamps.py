@@ -4,7 +4,6 @@ import datetime as dt
 import os
 import time
 from collections.abc import Iterator
-from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -17,7 +16,7 @@ from daskcoreset import CoresetTree
 from daskcoreset.core.errors import InvalidInputError, StoreError
 from daskcoreset.inputs import stamps
 from daskcoreset.inputs.places import Place
-from daskcoreset.inputs.stamps import chunk_stamper, stamps_of_files
+from daskcoreset.inputs.stamps import stamps_of_files
 from tests.acceptance.tools.object_stores import ObjectServer, object_server
 from tests.acceptance.tools.servers import FileServer, file_server
 from tests.acceptance.tools.view_histories import assert_alike
@@ -46,18 +45,6 @@ def test_stamps__of_a_folder_is_that_of_all_files_in_it(tmp_path: Path) -> None:
     before = stamps_of_files(place, "stat")
     array[7] = 1.0
     assert stamps_of_files(place, "stat") != before
-
-
-def test_stamps__of_a_store_that_tells_nothing(tmp_path: Path) -> None:
-    store = zarr.storage.ZipStore(tmp_path / "a.zip", mode="w")
-    array = zarr.create_array(store, shape=(4, 2), chunks=(2, 2), dtype="f8")
-    array[:2] = 1.0
-    with pytest.raises(InvalidInputError, match=r"a ZipStore does not tell .* detect=\"content\""):
-        chunk_stamper(array, "stat")
-    stamps = chunk_stamper(array, "content")(["c/0/0", "c/1/0"])
-    assert stamps[0] is not None
-    assert stamps[1] is None
-    store.close()
 
 
 @pytest.mark.parametrize("kind", [float, int, dt.datetime.fromtimestamp, str])
@@ -184,44 +171,3 @@ def test_follow__an_array_of_the_web_by_the_heads_of_its_chunks(
     (tmp_path / "www" / "a.zarr" / "c" / "2" / "0").unlink()
     with pytest.raises(StoreError, match="missing_chunks"):
         view.refresh()
-
-
-def test_follow__an_array_whose_server_lists_nothing(
-    on_the_web: tuple[Any, FileServer], tmp_path: Path
-) -> None:
-    array, server = on_the_web
-
-    def source() -> Any:
-        store = zarr.storage.FsspecStore.from_url(f"{server.url}/a.zarr", read_only=True)
-        return zarr.open_array(store, mode="r")
-
-    with pytest.raises(InvalidInputError, match=r'nor an entity tag.* pass detect="content"'):
-        CoresetTree.follow(source, tmp_path / "stat", **OPTIONS)
-    view = CoresetTree.follow(source, tmp_path / "view", detect="content", **OPTIONS)
-    array[7] = -1.0
-    assert view.refresh().read == ("block-1",)
-
-
-def test_stamps__of_a_store_that_lists_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    store = zarr.storage.FsspecStore.from_url("memory://lists-nothing/a.zarr")
-    array = zarr.create_array(store, shape=(4, 2), chunks=(2, 2), dtype="f8")
-
-    async def nothing(*_: Any, **__: Any) -> dict[str, Any]:
-        return {}
-
-    assert chunk_stamper(array, "stat")(["c/0/0"]) == [None]
-    monkeypatch.setattr(store.fs, "_find", nothing, raising=False)
-    with pytest.raises(StoreError, match=r'does not list what it stores.* detect="content"'):
-        chunk_stamper(array, "stat")(["c/0/0"])
-
-
-def test_stamps__of_a_web_server_that_tells_times_alone() -> None:
-    def stamp(seconds: float, **more: str) -> list[str]:
-        info = {"type": "file", "size": 5, "Last-Modified": formatdate(seconds, usegmt=True)}
-        filesystem = mock.Mock(**{"info.return_value": info | more, "ls.side_effect": OSError})
-        return stamps_of_files([Place("http://h/x.npy", filesystem, "http://h/x.npy")], "stat")
-
-    now = time.time()
-    assert stamp(now - 60) == stamp(now - 60) != stamp(now - 30)
-    assert stamp(now) != stamp(now)  # written in this second: the next look takes it for new
-    assert stamp(now, ETag="a") == stamp(now, ETag="a")

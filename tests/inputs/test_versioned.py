@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -78,19 +77,6 @@ def test_icechunk__of_rows_that_were_cut_off_in_between(tmp_path: Path) -> None:
     assert_alike(view, CoresetTree.follow(made, tmp_path / "fresh", **options))
 
 
-def test_icechunk__of_a_session_by_content(tmp_path: Path) -> None:
-    made = repository()
-
-    def newest() -> Any:
-        return made.readonly_session("main").store
-
-    with pytest.raises(InvalidInputError, match="of Icechunk, the repository"):
-        CoresetTree.follow(newest, tmp_path / "view", **OPTIONS)
-    view = CoresetTree.follow(newest, tmp_path / "view", detect="content", **OPTIONS)
-    edit(made, lambda group: group["X"].__setitem__(33, 9.0))
-    assert view.refresh().read == ("block-3",)
-
-
 def test_delta__reads_the_files_that_the_log_adds(tmp_path: Path) -> None:
     deltalake = pytest.importorskip("deltalake")
     pa = pytest.importorskip("pyarrow")
@@ -120,55 +106,3 @@ def test_delta__reads_the_files_that_the_log_adds(tmp_path: Path) -> None:
     put("2026-01-03", 20)
     assert again.refresh().rows == 20
     assert_alike(again, CoresetTree.follow(path, tmp_path / "fresh", **options))
-
-
-def test_delta__a_table_that_is_open_stays_at_its_version(tmp_path: Path) -> None:
-    deltalake = pytest.importorskip("deltalake")
-    pa = pytest.importorskip("pyarrow")
-    rng, path = np.random.default_rng(0), str(tmp_path / "a table")
-    for _ in range(3):
-        deltalake.write_deltalake(path, pa.table({"a": rng.normal(size=50)}), mode="append")
-    pinned = deltalake.DeltaTable(path, version=0)
-    view = CoresetTree.follow(pinned, tmp_path / "view", **OPTIONS)
-    assert view.last_refresh is not None
-    assert view.last_refresh.rows == 150  # of the newest version
-    deltalake.write_deltalake(path, pa.table({"a": rng.normal(size=50)}), mode="append")
-    assert view.refresh().rows == 50
-    assert (pinned.version(), len(pinned.file_uris())) == (0, 1)
-    assert_alike(view, CoresetTree.follow(path, tmp_path / "fresh", **OPTIONS))
-
-
-def test_delta__a_table_that_is_open_says_how_it_is_reached(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    deltalake = pytest.importorskip("deltalake")
-    pa = pytest.importorskip("pyarrow")
-    path, options = str(tmp_path / "table"), {"timeout": "30s"}
-    deltalake.write_deltalake(path, pa.table({"a": [1.0, 2.0]}))
-    given = []
-
-    class Recorded(deltalake.DeltaTable):  # type: ignore[misc, name-defined] # has no type here
-        def __init__(self, uri: str, storage_options: Any = None) -> None:
-            given.append(storage_options)
-            super().__init__(uri, storage_options=storage_options)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(deltalake, "DeltaTable", Recorded)
-        CoresetTree.follow(Recorded(path, options), tmp_path / "view", **OPTIONS)
-    assert given == [options] * len(given)
-    assert len(given) > 1
-
-
-def test_icechunk__an_array_that_was_deleted(tmp_path: Path) -> None:
-    made = repository()
-    view = CoresetTree.follow(made, tmp_path / "view", **OPTIONS, y="y")
-    before = view.coreset()
-    follows = r"source does not open as .Icechunk branch 'main'/X., which .*view follows: "
-    for name, said in (
-        ("X", "the group holds no array for X"),
-        ("y", r"y is 'y', but .* arrays \[\]"),
-    ):
-        edit(made, methodcaller("__delitem__", name))
-        with pytest.raises(InvalidInputError, match=f"{follows}{said}.*; the view is as it was"):
-            view.refresh(allow_shrink=True)
-    assert view.coreset().equals(before)
