@@ -212,47 +212,6 @@ def private_of_dask(names: list[str]) -> list[str]:
     return sorted({*of_modules, *of_collections})
 
 
-def test_private_of_dask__sees_imports_and_attributes() -> None:
-    code = "import dask\ndask._task_spec.Task\nx._meta.ndim\nframe.expr._name\nself._meta_of(x)"
-    assert set(private_of_dask(attributes_of(ast.parse(code)))) == {
-        "dask._task_spec.Task",
-        "dask._task_spec",
-        "x._meta",
-        "frame.expr._name",
-    }
-    assert private_of_dask(["dask._expr", "dask.array", "numpy._core"]) == ["dask._expr"]
-
-
-def test_imports_of__sees_lazy_ones_and_those_for_the_type_checker() -> None:
-    source = """
-import numpy as np
-from typing import TYPE_CHECKING
-if TYPE_CHECKING:
-    import pandas
-else:
-    import json
-
-def f():
-    from daskcoreset.build import build
-"""
-    found = imports_of(ast.parse(source))
-    assert sorted(found) == [
-        "daskcoreset.build.build", "json", "numpy", "pandas", "typing.TYPE_CHECKING",
-    ]  # fmt: skip
-
-
-def test_own_modules__resolves_names_to_the_files_that_hold_them() -> None:
-    known = {"": Path(), "build": Path(), "sensitivities": Path(), "sensitivities.base": Path()}
-    names = [
-        "daskcoreset.build.build",
-        "daskcoreset.sensitivities.base.Sensitivity",
-        "daskcoreset.sensitivities.SENSITIVITIES",
-        "daskcoreset.Coreset",
-        "numpy.build",
-    ]
-    assert own_modules(names, known) == {"", "build", "sensitivities", "sensitivities.base"}
-
-
 PUBLIC = (
     "coverage", "datasets", "divergences", "errors", "estimators", "margin", "metrics",
     "objectives", "plotting", "sizing", "testing",

@@ -11,7 +11,6 @@ from typing import Any
 
 import dask
 import numpy as np
-import pandas as pd
 import pytest
 import xarray as xr
 from distributed import Client
@@ -42,8 +41,6 @@ from daskcoreset.estimators import (
     StructuredMaxMargin,
     coreset_search,
 )
-from daskcoreset.inputs.blocks import row_blocks
-from daskcoreset.inputs.options import ReadOptions, reading
 from daskcoreset.testing.tools import CountingScheduler
 from tests.acceptance.tools.cubes import DIMS, SHAPE, rows_of, stored, weather
 
@@ -159,17 +156,6 @@ def test_coordinates__of_curved_grids_and_of_many_kinds(tmp_path: Path) -> None:
     np.testing.assert_array_equal(coreset.coordinates["nav"], coreset.indices % 80)
     coreset.to_zarr(tmp_path / "c")
     assert Coreset.from_zarr(tmp_path / "c").equals(coreset)
-
-
-def test_coordinates__of_several_levels() -> None:
-    cells = xr.DataArray(np.random.default_rng(0).normal(size=(6, 4)), dims=("s", "f"))
-    levels = pd.MultiIndex.from_product([["a", "b"], [1, 2, 3]], names=("u", "v"))
-    stacked = cells.assign_coords(xr.Coordinates.from_pandas_multiindex(levels, "s"))
-    coreset = stacked.coreset.build(3, feature_dims="f", random_state=0)
-    assert coreset.coordinates["s"][0] == levels.tolist()[coreset.indices[0]]
-    assert coreset.coordinates["u"].tolist() == [levels[i][0] for i in coreset.indices]
-    model = stacked.coreset.kmeans(2, feature_dims="f", n_init=1, random_state=0)
-    assert model.predict(stacked).indexes["s"].equals(levels)
 
 
 @pytest.mark.parametrize("calendar", ["noleap", "360_day", "standard", "julian"])
@@ -300,26 +286,6 @@ def test_blocks__whose_cells_are_masked_arrays() -> None:
     masked = ones.map_blocks(lambda block: np.ma.masked_array(block, block % 2 == 0))
     coreset = xr.DataArray(masked, dims=DIMS).coreset.build(100, random_state=0)
     assert (coreset.indices % 2 == 1).all()
-
-
-def test_build__of_many_blocks_in_waves(monkeypatch: pytest.MonkeyPatch) -> None:
-    cube = weather().chunk(time=2, lat=2, lon=5)
-    options: dict[str, Any] = {"random_state": 0, "split_every": 2}
-    expected = cube.coreset.build(40, **options)
-    monkeypatch.setattr("daskcoreset.execution.waves.GRAPH_BLOCKS", 16)
-    assert cube.coreset.build(40, **options).equals(expected)
-    assert cube.coreset.build(40, compute=False, **options).compute().equals(expected)
-    assert expected.provenance["n_blocks"] == 6 * 4 * 2
-
-
-def test_build__of_large_arrays_in_memory_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    cube = weather()
-    monkeypatch.setattr("daskcoreset.inputs.blocks.MEMORY_BYTES", 1000)
-    monkeypatch.setattr("daskcoreset.inputs.blocks.TARGET_BYTES", 1000)
-    coreset = cube.coreset.build(40, random_state=0)
-    assert coreset.provenance["n_blocks"] > 1
-    np.testing.assert_array_equal(coreset.points, rows_of(cube)[coreset.indices])
-    assert row_blocks(reading(cube, ReadOptions(sample_dims=DIMS))).memory_bytes == 2 * 960 * 4
 
 
 # --- what models remember ------------------------------------------------------------------

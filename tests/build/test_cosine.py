@@ -11,14 +11,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from daskcoreset import Coreset, CoresetStream, CoresetTree, advise, audit, build
-from daskcoreset.cli.main import main
-from daskcoreset.constructions.tree import persistence
-from daskcoreset.core.errors import InvalidInputError, StoreError
+from daskcoreset import CoresetStream, CoresetTree, audit
+from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import unit_rows
 from daskcoreset.core.typing import AnyArray, Metric
 from daskcoreset.estimators import CoresetKMeans
-from daskcoreset.metrics import advice as advisor
 
 RNG = np.random.default_rng(0)
 
@@ -137,76 +134,3 @@ def test_coreset__of_a_window_is_for_models_and_audits_by_the_metric(tmp_path: P
     with pytest.raises(InvalidInputError, match="by the metric cosine"):
         CoresetKMeans(5).fit(tree[-2:])
     assert audit(tree.coreset(), ROWS, n_clusters=5, random_state=0).distortion < 0.2
-
-
-def test_drift__compares_centers_of_length_one(tmp_path: Path) -> None:
-    """Of rows that did not change, means would be nearer than the best unit centers."""
-    wide = ROWS + RNG.normal(size=ROWS.shape)
-    tree = CoresetTree.create(tmp_path / "t", metric="cosine", size=100, random_state=0)
-    tree.append(wide[:1500])
-    tree.append(wide[1500:])
-    kept = CoresetKMeans(5, metric="cosine", random_state=0).fit(wide)
-    found = tree.drift(kept)
-    assert found.low <= 0.0
-    assert abs(found.saving) < 0.05
-
-
-def test_advise__by_cosine_is_advice_for_rows_divided_before(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(advisor, "_TRIALS", 2)
-    monkeypatch.setattr(advisor, "_MOST_TRIALS", 2)
-    options: dict[str, Any] = {"n_clusters": 5, "random_state": 0, "metric": "cosine"}
-    advice = advise(ROWS, budget=150, **options)
-    again = advise(unit(ROWS), budget=150, **options)
-    assert advice.compared == again.compared
-    assert advice.options["metric"] == "cosine"
-    plain = advise(ROWS, n_clusters=5, budget=150, random_state=0)
-    assert advice.compared != plain.compared
-    assert "metric" not in plain.options
-    coreset = build(ROWS, method="auto", size=150, **options)
-    assert coreset.metric == "cosine"
-    assert coreset.provenance["advice"]["chosen"] == advice.name
-    by_hand = build(
-        ROWS, method=advice.method, size=150, n_clusters=5, random_state=0, **advice.options
-    )
-    assert_same(coreset, by_hand)
-    with pytest.raises(InvalidInputError, match='metric must be "euclidean" or "cosine"'):
-        advise(ROWS, n_clusters=5, metric="dot")  # type: ignore[arg-type] # what is tested
-
-
-def test_program__builds_and_makes_trees_by_the_metric(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    pytest.importorskip("typer")
-    X = ROWS.copy()
-    np.save(tmp_path / "x.npy", X)
-    given, made, tree = (str(tmp_path / name) for name in ("x.npy", "c.zarr", "t"))
-    options = ["--size", "150", "--seed", "0", "--metric", "cosine"]
-    assert main(["build", given, made, *options]) == 0
-    assert_same(Coreset.from_zarr(made), build(X, size=150, random_state=0, metric="cosine"))
-    assert main(["tree", "create", tree, *options]) == 0
-    assert main(["tree", "append", tree, given]) == 0
-    assert CoresetTree.open(tree).coreset().metric == "cosine"
-    X[3] = 0.0
-    np.save(tmp_path / "x.npy", X)
-    capfd.readouterr()
-    assert main(["tree", "append", tree, given]) == 1
-    told = capfd.readouterr().err
-    assert "zero in all columns at row 3" in told
-    assert "--on-invalid drop" in told
-    assert main(["build", given, made, "--metric", "dot"]) == 2
-
-
-def test_open__a_store_of_unit_rows_is_of_a_version_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    CoresetTree.create(tmp_path / "c", metric="cosine", **OPTIONS)
-    plain = CoresetTree.create(tmp_path / "e", **OPTIONS)
-    contents = persistence.settings_contents(plain._settings, "coreset-tree")
-    assert "metric" not in contents.attributes  # as of before
-    assert contents.schema_version == 2
-    monkeypatch.setattr(persistence, "SCHEMA_VERSION", 3)
-    CoresetTree.open(tmp_path / "e")
-    with pytest.raises(StoreError, match="schema version 4"):
-        CoresetTree.open(tmp_path / "c")

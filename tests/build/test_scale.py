@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import pickle
-from collections import Counter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +15,7 @@ from dask._task_spec import DataNode
 from dask.callbacks import Callback
 
 from daskcoreset.build import build
-from daskcoreset.execution.lazy import Alone, Lazy, leaf_layers
+from daskcoreset.execution.lazy import Alone, Lazy
 from daskcoreset.execution.waves import MANY_BLOCKS, TASK_BLOCKS
 from daskcoreset.inputs.blocks import SMALL_BYTES, TARGET_BYTES, row_blocks
 
@@ -46,15 +45,6 @@ def rows_in(kind: str, n_blocks: int) -> Any:
 
 def optimised(lazy: Lazy[Any]) -> dict[Any, Any]:
     return dict(Alone.optimize(lazy.__dask_graph__(), lazy.__dask_keys__()))
-
-
-def depth_of(graph: dict[Any, Any], key: Any) -> int:
-    """Longest chain of tasks below `key`, found level by level."""
-    depth, level = 0, {key}
-    while level:
-        depth += 1
-        level = {need for node in level for need in graph[node].dependencies if need in graph}
-    return depth
 
 
 @pytest.mark.slow
@@ -88,43 +78,12 @@ def test_build__many_blocks_cost_a_task_per_read(kind: str, passes: Passes, n_bl
     assert per_block * n_leaves <= tasks.count <= per_block * n_leaves + passes * tree + 8
 
 
-@pytest.mark.parametrize("n_blocks", [300, 5000])
-@pytest.mark.parametrize("passes", [1, 2])
-def test_graph__depth_is_logarithmic(passes: Passes, n_blocks: int) -> None:
-    X = rows_in("self-reading", n_blocks)
-    lazy = build(X, size=50, passes=passes, chunks=ROWS, random_state=0, compute=False)
-    levels = math.ceil(math.log(n_blocks, SPLIT_EVERY))
-    (key,) = lazy.__dask_keys__()
-    roots = 2 if passes == 2 else 0
-    assert depth_of(optimised(lazy), key) <= passes * (1 + levels) + roots
-
-
-def test_graph__no_task_has_many_inputs_but_few_have_many_users() -> None:
-    """What a scheduler pays for: wide nodes. Only the plan is needed by every block."""
-    lazy = build(rows_in("self-reading", 2000), size=50, passes=2, chunks=ROWS, compute=False)
-    graph = optimised(lazy)
-    users = Counter(need for node in graph.values() for need in node.dependencies)
-    assert max(len(node.dependencies) for node in graph.values()) <= SPLIT_EVERY
-    (_, most), (_, next_most) = users.most_common(2)
-    assert most == 2001  # and the root
-    assert next_most <= 3
-
-
 @pytest.mark.parametrize("count", [10_000, 100_000])
 def test_row_blocks__groups_tiny_chunks(count: int) -> None:
     X = da.zeros((count * 10, 20), chunks=(10, 20), dtype=np.float32)
     blocks = row_blocks(X)
     assert X.nbytes / TARGET_BYTES <= blocks.n_blocks <= X.nbytes / SMALL_BYTES + 1
     assert blocks.n_rows == len(X)
-
-
-def test_build__grouped_chunks_cost_a_task_each_and_no_more() -> None:
-    n_chunks = 3000
-    X = da.ones((n_chunks * 10_000, 20), chunks=(10_000, 20), dtype=np.float32)
-    lazy = build(X, size=100, passes=1, random_state=0, compute=False)
-    (n_blocks,) = leaf_layers(lazy).values()
-    assert n_blocks < n_chunks / 30
-    assert lazy.n_tasks <= n_chunks + 2 * n_blocks + 10
 
 
 # --- what travels to a worker ------------------------------------------------------------
@@ -158,13 +117,3 @@ def test_tasks__pickle_small(
     # A task has little beside the handles of its arrays, whose size depends on the version of Zarr.
     handles = sum(len(pickle.dumps(array, protocol=5)) for array in stores_of.values())
     assert max(sizes) < handles + 1536
-
-
-def test_graph__pickles_the_handle_of_a_store_once(tmp_path: Path) -> None:
-    X = stores(tmp_path)["X"]
-
-    def size(rows: int) -> int:
-        lazy = build(X, size=20, chunks=rows, random_state=0, compute=False)
-        return len(pickle.dumps(lazy.__dask_graph__(), protocol=5))
-
-    assert (size(1) - size(10)) / (200 - 20) < 200  # bytes for every further block

@@ -9,16 +9,11 @@ from typing import TYPE_CHECKING
 import dask
 import numpy as np
 import pytest
-import scipy.stats
 
 from daskcoreset import datasets
-from daskcoreset.core.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from daskcoreset.core.typing import AnyArray
-
-
-ALARM = 1e-6  # false-alarm rate of every statistical test here; the seeds are fixed besides
 
 
 # Instances from the literature
@@ -68,17 +63,6 @@ def test_svm_pathological__has_two_close_rows_of_opposite_labels(n: int) -> None
     assert signed[-2:].max() < signed[:-2].min()
 
 
-@pytest.mark.statistical
-def test_svm_pathological__gap_separation_and_spread_are_free() -> None:
-    X, y = datasets.make_svm_pathological(
-        10_000, separation=6, spread=0.5, gap=2, dtype="float64", random_state=0
-    )
-    points, labels = dask.compute(X, y)
-    assert points[-2:, 0].tolist() == [1, -1]
-    noise = (points[:-2] - labels[:-2, None] * [3, 0]) / 0.5
-    assert scipy.stats.kstest(noise.ravel(), "norm").pvalue > ALARM
-
-
 @pytest.mark.parametrize("d", [2, 4, 6, 10])
 def test_svm_lower_bound__holds_every_choice_once(d: int) -> None:
     X, y = datasets.make_svm_lower_bound(d, chunks=7, dtype="float64")
@@ -102,9 +86,3 @@ def test_svm_lower_bound__every_row_has_the_sensitivity_of_the_lemma(lam: float)
         worst = (costs / costs.sum()).max()
         assert worst >= (n * lam + d**2) / (n * (lam + d**2))
         assert np.isclose(hinge, 1).sum() == 1
-
-
-@pytest.mark.parametrize("d", [3, 66])
-def test_svm_lower_bound__odd_or_large_d(d: int) -> None:
-    with pytest.raises(InvalidInputError, match=f"d must be even and at most 64, got {d}"):
-        datasets.make_svm_lower_bound(d)

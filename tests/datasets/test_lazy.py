@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -12,14 +11,10 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from daskcoreset import datasets
 from daskcoreset.core import random as randomness
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.datasets import lazy
-from daskcoreset.testing import shared_pool
 
 Arrays = tuple[da.Array, ...]
 Make = Callable[..., Arrays]
@@ -84,13 +79,6 @@ def test_definition__computes_nothing_and_has_one_task_per_block(make: Make) -> 
 
 
 @every_generator
-def test_blocks__fuse_with_blockwise_work(make: Make) -> None:
-    points = make(chunks=100)[0]
-    (optimised,) = dask.optimize(points * 2 + 1)
-    assert len(dict(optimised.__dask_graph__())) == 3
-
-
-@every_generator
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_blocks__are_what_the_array_announces(make: Make, dtype: str) -> None:
     for array in make(chunks=100, dtype=dtype):
@@ -112,15 +100,6 @@ def test_bits__are_the_same_on_every_scheduler(make: Make) -> None:
         assert one.tobytes() == other.tobytes()
 
 
-@pytest.mark.slow
-def test_bits__are_the_same_in_processes() -> None:
-    arrays = [array for make in ALL.values() for array in make(chunks=100)]
-    expected = dask.compute(*arrays, scheduler="synchronous")
-    found = dask.compute(*arrays, scheduler="processes", pool=shared_pool())
-    for one, other in zip(expected, found, strict=True):
-        assert one.tobytes() == other.tobytes()
-
-
 @every_generator
 def test_block__read_alone_equals_its_part_of_the_whole(make: Make) -> None:
     for array in make(chunks=100):
@@ -129,28 +108,11 @@ def test_block__read_alone_equals_its_part_of_the_whole(make: Make) -> None:
         np.testing.assert_array_equal(alone, whole[100:200])
 
 
-@every_generator
-def test_array__pickles_and_has_a_deterministic_name(make: Make) -> None:
-    for array, again in zip(make(chunks=100), make(chunks=100), strict=True):
-        assert array.name == again.name
-        copy = pickle.loads(pickle.dumps(array))
-        assert copy.name == array.name
-        np.testing.assert_array_equal(copy.compute(), array.compute())
-    assert make(chunks=100)[0].name != make(chunks=50)[0].name
-
-
 @every_random_generator
 def test_random_state__changes_points_and_names(make: Make) -> None:
     one, other = make(random_state=1)[0], make(random_state=2)[0]
     assert one.name != other.name
     assert not np.array_equal(one.compute(), other.compute())
-
-
-@every_random_generator
-def test_random_state__none_is_drawn_once(make: Make) -> None:
-    points = make(random_state=None)[0]
-    np.testing.assert_array_equal(points.compute(), points.compute())
-    assert points.name != make(random_state=None)[0].name
 
 
 def test_block_stream__differs_from_the_streams_of_a_build() -> None:
@@ -164,15 +126,6 @@ def test_block_stream__differs_from_the_streams_of_a_build() -> None:
     assert not ours & theirs
 
 
-@given(n=st.integers(1, 60), chunks=st.integers(1, 70), d=st.integers(1, 4))
-def test_chunks__cover_the_rows(n: int, chunks: int, d: int) -> None:
-    points, labels = datasets.make_mixture(n, d, chunks=chunks, random_state=0)
-    rows = min(n, chunks)
-    assert points.chunks == ((rows,) * (n // rows) + ((n % rows,) if n % rows else ()), (d,))
-    assert labels.chunks == points.chunks[:1]
-    assert points.compute(scheduler="synchronous").shape == (n, d)
-
-
 def test_chunks__auto_means_about_16_mib() -> None:
     points, _ = datasets.make_mixture(10**7, 20, random_state=0)
     assert points.chunks[0][0] * 20 * 4 == pytest.approx(2**24, rel=1e-4)
@@ -182,14 +135,3 @@ def test_chunks__auto_means_about_16_mib() -> None:
 
 
 # Arguments
-
-
-@pytest.mark.parametrize("n", [0, -3])
-def test_arguments__no_rows(n: int) -> None:
-    with pytest.raises(InvalidInputError, match=f"n must be at least 1, got {n}"):
-        datasets.make_mixture(n, 2)
-
-
-def test_arguments__too_many_blocks() -> None:
-    with pytest.raises(InvalidInputError, match="chunks must give at most 10,000,000 blocks"):
-        datasets.make_benchmark(10, 30)

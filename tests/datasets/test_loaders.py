@@ -12,9 +12,6 @@ import scipy.sparse as sp
 
 from daskcoreset import datasets
 from daskcoreset.core.errors import (
-    DataUnavailableError,
-    InvalidInputError,
-    MissingDependencyError,
     StoreError,
 )
 
@@ -45,13 +42,6 @@ def test_load__dense(folder: Path) -> None:
     assert repr(dataset) == "Dataset('small', 3 x 2 float32, labels int8)"
 
 
-def test_load__without_labels(folder: Path) -> None:
-    np.savez(folder / "bare.npz", X=np.zeros((3, 2), np.float32))
-    dataset = datasets.load("bare")
-    assert (dataset.y, dataset.columns, dict(dataset.extras)) == (None, None, {})
-    assert repr(dataset) == "Dataset('bare', 3 x 2 float32, no labels)"
-
-
 def test_load__sparse(folder: Path) -> None:
     matrix = sp.random_array((5, 4), density=0.5, format="csr", dtype=np.float32, rng=0)
     np.savez(
@@ -76,27 +66,6 @@ def test_available__lists_the_folder(folder: Path) -> None:
     assert datasets.available() == ("a", "b")
 
 
-def test_available__is_empty_without_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("DASKCORESET_DATA", raising=False)
-    assert datasets.available() == ()
-    with pytest.raises(DataUnavailableError, match=r"DASKCORESET_DATA is not set.*set this"):
-        datasets.load("htru2")
-
-
-def test_available__variable_names_no_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DASKCORESET_DATA", str(folder / "gone"))
-    with pytest.raises(DataUnavailableError, match="DASKCORESET_DATA must name a folder, got"):
-        datasets.available()
-
-
-@pytest.mark.parametrize("name", ["gone", "../small", ""])
-def test_load__unknown_name(folder: Path, name: str) -> None:
-    np.savez(folder / "small.npz", X=np.zeros((1, 1)))
-    with pytest.raises(DataUnavailableError, match=r"\(small\), got") as caught:
-        datasets.load(name)
-    assert isinstance(caught.value, FileNotFoundError)
-
-
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
@@ -119,13 +88,6 @@ def test_load__unknown_name(folder: Path, name: str) -> None:
 def test_load__damaged(folder: Path, arrays: dict[str, Any], message: str) -> None:
     np.savez(folder / "bad.npz", **arrays)
     with pytest.raises(StoreError, match=f"name='bad' .*{message}.*replace the file"):
-        datasets.load("bad")
-
-
-@pytest.mark.parametrize("content", [b"", b"not an archive", b"PK\x03\x04 cut off"])
-def test_load__not_an_archive(folder: Path, content: bytes) -> None:
-    (folder / "bad.npz").write_bytes(content)
-    with pytest.raises(StoreError, match="cannot be read as a set"):
         datasets.load("bad")
 
 
@@ -175,20 +137,6 @@ def test_load_bundled__pictures(name: str) -> None:
     assert 200 < dataset.X.max() <= 255
     assert math.prod(dataset.extras["shape"].tolist()) == 273_280
     assert dataset.y is None
-
-
-def test_load_bundled__unknown_name() -> None:
-    with pytest.raises(InvalidInputError, match="name must be one of breast_cancer, china"):
-        datasets.load_bundled("mnist")
-
-
-def test_load_bundled__picture_without_pillow(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(name: str) -> None:
-        raise ImportError(name)
-
-    monkeypatch.setattr("sklearn.datasets.load_sample_image", fail)
-    with pytest.raises(MissingDependencyError, match="needs Pillow"):
-        datasets.load_bundled("china")
 
 
 def test_bundled__names_are_complete() -> None:

@@ -7,14 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import dask.array as da
 import numpy as np
 import pytest
 import zarr
 
 from daskcoreset.build import build
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.estimators import AVMClassifier, CoresetKMeans, CSVRGClassifier
 from daskcoreset.testing import Traffic
 
 pytestmark = pytest.mark.distributed
@@ -96,32 +94,3 @@ def test_build__that_reads_blocks_again_is_the_same(cluster: Any, tmp_path: Path
     assert coreset.provenance["blocks_read_again"] == here.provenance["blocks_read_again"] == 1
     np.testing.assert_array_equal(coreset.points, here.points)
     np.testing.assert_array_equal(coreset.weights, here.weights)
-
-
-def test_kernel__sends_half_of_a_hessian(cluster: Any, rows: str) -> None:
-    X, y = da.from_zarr(f"{rows}/X"), da.from_zarr(f"{rows}/y")
-    model = CSVRGClassifier(max_points=200, random_state=0)
-    fitted, traffic = traffic_of(cluster, lambda: model.fit(X, y))
-    reads = len(fitted.trace_)
-    # Beside the triangles: rows drawn to begin with, core points and queries.
-    drawn = 15_000 * (8 * 8 + 3 * 8) + 4 * 400 * 8 * 8 + reads * 3 * 200 * 9 * 8
-    assert traffic.scheduler < 2 * (reads * 200 * 201 // 2 * 8 + drawn) + 2 * CONTROL
-
-
-def test_avm__takes_steps_where_the_rows_are(cluster: Any, rows: str) -> None:
-    model = AVMClassifier(max_points=400, gamma=0.1, random_state=0)
-    fitted, traffic = traffic_of(cluster, lambda: model.fit(rows, "y"))
-    reads = len(fitted.trace_)
-    assert reads == 3  # of 20,971 rows each at most, 1.8 MB, which once passed twice
-    here = AVMClassifier(max_points=400, gamma=0.1, random_state=0).fit(rows, "y")
-    np.testing.assert_array_equal(fitted.dual_coef_, here.dual_coef_)
-    # Core points and coefficients with every read, and candidates of the core points.
-    sent = reads * 400 * (8 + 4) * 8 + 4 * 400 * 2 * 8 * 8
-    assert traffic.scheduler < 2 * sent + 2 * CONTROL
-
-
-def test_predict__of_rows_in_memory_sends_nothing(cluster: Any) -> None:
-    X = np.random.default_rng(1).normal(size=(50_000, 8))
-    model = CoresetKMeans(3, size=500, random_state=0).fit(X)
-    _, traffic = traffic_of(cluster, lambda: (model.predict(X), model.score(X), model.fit(X)))
-    assert traffic.scheduler < CONTROL
