@@ -180,30 +180,6 @@ def test_logistic_model__on_all_rows_is_that_of_scikit_learn(k: int) -> None:
     assert np.allclose(model.predict_proba(X), own.predict_proba(X), atol=1e-5)
 
 
-@pytest.mark.parametrize("loss", ["hinge", "logistic"])
-@pytest.mark.parametrize("intercept", [True, False])
-def test_objectives__of_classifiers_are_the_formula(loss: Any, intercept: bool) -> None:
-    X, noise, u = data(60)
-    y = labels_of(X, noise)
-    objective = face.objectives.LinearCost(loss, 0.4, intercept)
-    w, b = np.array([0.5, -0.1, 1.0]), -1.5 * intercept
-    margins = np.where(y, 1.0, -1.0) * (X @ w + b)
-    losses = np.maximum(1 - margins, 0) if loss == "hinge" else np.log1p(np.exp(-margins))
-    solution = face.objectives.LinearClassifier(w, b, 1)
-    whole = quiet(X, y, sample_weight=u, size=60)
-    assert whole.cost(solution, objective) == pytest.approx(w @ w / 2 + 0.4 * (u @ losses))
-
-
-def test_objectives__of_least_squares_are_the_formula() -> None:
-    X, y, u = data(60)
-    objective = face.objectives.LeastSquaresCost(True, 3.0)
-    w, b = np.array([0.5, -0.1, 1.0]), -1.5
-    solution = face.objectives.LinearPredictor(w, b)
-    whole = quiet(X, y, sample_weight=u, size=60)
-    wanted = u @ (y - X @ w - b) ** 2 + 3.0 * w @ w
-    assert whole.cost(solution, objective) == pytest.approx(wanted)
-
-
 def on_a_plane(n_rows: int, n_features: int, noise: float) -> tuple[Any, Any]:
     """Return rows and targets on a plane, but for noise."""
     rng = np.random.default_rng(n_features)
