@@ -8,7 +8,7 @@ import sys
 import warnings
 from contextlib import redirect_stdout
 from io import StringIO
-from typing import Any, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import dask
 import dask.array as da
