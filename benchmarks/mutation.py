@@ -4,9 +4,10 @@
 whose features go (`LEAVING`). Each is judged by the tests of ``tests/acceptance`` alone. Those that
 live, and only these, are judged by the other tests of their folder. Verdicts are kept in
 ``benchmarks/results/mutation.json`` by the source of the function, so that a run goes on from the
-last one: only functions that changed are judged anew. ``mutation.md`` is the table. The field ``why`` of the JSON file is written by hand, and kept: the
-reason of a mutant that only other tests kill, or that lives. A reason that begins with "equivalent"
-is for a mutant that no result tells from the program.
+last one: only functions that changed are judged anew. ``mutation.md`` is the table. The field
+``why`` of the JSON file is written by hand, and kept: the reason of a mutant that only other tests
+kill, or that lives. A reason that begins with "equivalent" is for a mutant that no result tells
+from the program.
 
     python benchmarks/mutation.py --list                # how many mutants, and how many are judged
     python benchmarks/mutation.py --parts svm margin    # some parts

@@ -6,6 +6,8 @@ public face changes this module, and no assertion.
 
 from __future__ import annotations
 
+import runpy
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import reduce
@@ -97,6 +99,7 @@ __all__ = [
     "open_rows",
     "plan",
     "plotting",
+    "program",
     "scores",
     "source_rows",
     "stream",
@@ -212,6 +215,19 @@ def follow(
     if "storage_options" in reading:
         reading["source_options"] = reading.pop("storage_options")
     return CoresetTree.follow(source, path, **reading, **_merging(draw), **_method(options))
+
+
+def program(*words: object) -> int:
+    """Run the command line in this process, and return its exit code."""
+    given = sys.argv
+    sys.argv = ["daskcoreset", *map(str, words)]
+    try:
+        runpy.run_module("daskcoreset", run_name="__main__")
+    except SystemExit as end:
+        return int(end.code or 0)
+    finally:
+        sys.argv = given
+    return 0
 
 
 def block(points: Any, weights: Any = None, labels: Any = None) -> Any:
