@@ -37,30 +37,6 @@ def test_rows_frame__is_principal_axes_of_weighted_rows(form: Any) -> None:
     assert (frame.axes[np.abs(frame.axes).argmax(axis=0), [0, 1]] > 0).all()
 
 
-@pytest.mark.parametrize("form", [np.asarray, np.float32, sp.csr_array])
-@pytest.mark.parametrize("m", [5, 50, 3000])
-def test_rows_frame__axes_without_variance_show_no_rounding(form: Any, m: int) -> None:
-    rows, u = np.full((m, 4), 0.1), np.full(m, 0.3)
-    frame = rows_frame(form(rows), u)
-    assert frame.shares == (0.0, 0.0)
-    assert not frame.of(form(rows)).any()
-    rows[:, 0] += np.arange(m)
-    line = rows_frame(form(rows), u)
-    shown = line.of(form(rows))
-    assert np.array(line.shares) == pytest.approx([1.0, 0.0])
-    assert line.shares is not None
-    assert line.shares[1] == 0.0
-    assert np.ptp(shown[:, 0]) == pytest.approx(m - 1)
-    assert not shown[:, 1].any()
-
-
-def test_rows_frame__few_rows_and_equal_rows() -> None:
-    two = rows_frame(np.array([[0.0, 0, 0], [3.0, 4, 0]]), np.ones(2))
-    np.testing.assert_allclose(two.axes[:, 0], [0.6, 0.8, 0.0], atol=1e-12)
-    assert two.shares == pytest.approx((1.0, 0.0))
-    assert rows_frame(np.ones((1, 5)), np.ones(1)).of(np.ones((1, 5))) == pytest.approx(0.0)
-
-
 @pytest.mark.parametrize("chunks", ["auto", 700])
 def test_data_frame__is_principal_axes_of_all_rows_under_an_offset(chunks: Any) -> None:
     u = np.random.default_rng(0).random(len(X))
@@ -80,14 +56,3 @@ def test_histogram__is_that_of_numpy_over_all_blocks() -> None:
     expected, _, _ = np.histogram2d(X[:, 0], X[:, 1], edges, weights=u)
     np.testing.assert_allclose(found, expected)
     assert 0 < found.sum() < u.sum()
-
-
-def test_folds__empty_blocks_add_nothing() -> None:
-    rows = X[np.argsort(X[:, 0])]
-    lazy = da.from_array(rows, chunks=(700, 4))
-    above = lazy[lazy[:, 0] > 1e3]  # the first block has none
-    kept = rows[rows[:, 0] > 1e3]
-    frame = data_frame(row_blocks(above))
-    np.testing.assert_allclose(frame.center, kept.mean(axis=0))
-    edges = [np.linspace(-99, 99, 21)] * 2
-    assert histogram(row_blocks(above), frame, edges).sum() == len(kept)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
 import daskcoreset
-from daskcoreset.core.errors import InvalidInputError, MissingDependencyError
+from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.metrics.plot_errors import plot_audit, plot_error
 
 pytestmark = pytest.mark.usefixtures("agg")
@@ -38,43 +35,6 @@ def test_plot_error__means_and_intervals_at_their_sizes() -> None:
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["a", "b"]
 
 
-def test_plot_error__zero_or_less_is_shown_on_the_edge() -> None:
-    ax: Any = plot_error({"a": {100: [0.5, 0.6], 1000: [-0.01, 0.0]}}, new_axes())
-    assert [text.get_text() for text in ax.texts] == ["≤ 0"]
-    assert ax.texts[0].xy == (pytest.approx(1000), 0)
-
-
-def test_plot_error__ticks_do_not_run_into_each_other() -> None:
-    sizes = np.unique(np.geomspace(100, 1e5, 25).astype(int))
-    ax: Any = plot_error({"a": {int(m): [1e3 / m**2, 1.1e3 / m**2] for m in sizes}}, new_axes())
-    ax.figure.canvas.draw()
-    assert len(ax.get_xticks()) <= 8
-    shown = [y for y in ax.get_yticks() if ax.get_ylim()[0] <= y <= ax.get_ylim()[1]]
-    assert 3 <= len(shown) <= 10
-
-
-def test_plot_error__without_axes_makes_a_figure() -> None:
-    assert plt.gcf() is not None
-    assert plot_error({"a": {10: [0.1]}}).figure is plt.gcf()
-
-
-def test_plot_error__says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingDependencyError, match="matplotlib"):
-        plot_error({"a": {10: [0.1]}})
-
-
-def test_plot_audit__words_stay_within_the_axes() -> None:
-    differences = np.array([-0.4176, 0.3, 0.4176, np.inf, -0.001])
-    ax: Any = plot_audit(list("abcde"), differences, "costs", new_axes())
-    ax.figure.canvas.draw()
-    box = ax.get_window_extent()
-    for text in ax.texts:
-        words = text.get_window_extent()
-        assert box.x0 <= words.x0
-        assert words.x1 <= box.x1
-
-
 def test_plot_audit__what_is_infinite_or_unknown_is_said() -> None:
     differences = np.array([np.inf, -np.inf, np.nan, 1e14, -0.0, 0.1])
     errors = np.array([np.inf, 0.0, 0.0, 0.0, 0.0, np.inf])
@@ -92,19 +52,6 @@ def test_plot_audit__what_is_infinite_or_unknown_is_said() -> None:
     assert segment[1, 0] >= high
     with pytest.raises(InvalidInputError, match="errors has shape"):
         plot_audit(["a"], np.zeros(1), "", new_axes(), errors=np.zeros(2))
-
-
-@pytest.mark.parametrize("given", [True, False])
-def test_plot_audit__many_solutions_do_not_run_into_each_other(given: bool) -> None:
-    names = [f"solution {'n' * 50} {i}" for i in range(40)]
-    differences = np.random.default_rng(0).normal(size=40)
-    ax: Any = plot_audit(names, differences, "costs", new_axes() if given else None)
-    ax.figure.canvas.draw()
-    for words in (ax.get_yticklabels(), ax.texts):
-        boxes = [word.get_window_extent() for word in words]
-        boxes.sort(key=lambda box: box.y0)
-        assert all(a.y1 <= b.y0 + 1 for a, b in pairwise(boxes))
-    assert len({word.get_text() for word in ax.get_yticklabels()}) == 40
 
 
 def test_audit_plot__of_a_sample_has_whiskers() -> None:

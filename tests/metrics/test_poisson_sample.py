@@ -17,21 +17,6 @@ from tests.tools.heavy_tails import X
 CORESET = daskcoreset.build(X, size=200, method="kmeans", n_clusters=6, random_state=1)
 
 
-@pytest.mark.parametrize("chunks", ["auto", 250])
-def test_sample__has_the_rows_wanted_on_average(chunks: Any) -> None:
-    """The number of rows is Poisson with 300 at most; a mean of 40 is within 6 deviations."""
-    sizes = [
-        CORESET.audit(X, random_state=seed, sample_size=300, chunks=chunks).sample_size
-        for seed in range(40)
-    ]
-    expected = CORESET.audit(X, random_state=0, sample_size=300)._estimates.sample
-    assert np.mean(sizes) < 300 + 6 * np.sqrt(300 / 40)
-    assert np.mean(sizes) > 250
-    by_weight, by_score = expected.thresholds
-    assert by_weight * expected.weight == pytest.approx(150)
-    assert by_score * expected.score == pytest.approx(150)
-
-
 @pytest.mark.parametrize("chunks", ["auto", 100])
 def test_audit__row_of_weight_zero_may_overflow(chunks: Any) -> None:
     """A row of weight zero changes no bit, even where its squared distances are infinite."""
@@ -74,7 +59,7 @@ def test_interval__is_the_bound_by_the_book() -> None:
 @few("chunks", ["auto", 250], always=1)
 def test_sample__inclusion_probabilities_are_right(chunks: Any) -> None:
     """Weights of one over them add up to the rows, and costs to the cost: rate 1e-6 a case."""
-    totals = np.zeros((200, 2))
+    totals = np.zeros((100, 2))
     for seed in range(len(totals)):
         found = CORESET.audit(X, random_state=seed, sample_size=300, chunks=chunks)
         reading = found._estimates.sample

@@ -9,7 +9,6 @@ import pytest
 
 import daskcoreset
 from daskcoreset import SVM, audit
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.metrics import kmeans_cost
 
 N = 12_000
@@ -70,21 +69,3 @@ def test_interval__of_a_sample_of_all_rows_is_exact() -> None:
     ):
         assert interval.low == interval.high
         assert cost == pytest.approx(kmeans_cost(X, solution))
-
-
-def test_interval__where_nothing_bounds_a_loss_has_no_upper_end() -> None:
-    X = np.random.default_rng(0).gamma(2.0, size=(N, 2))
-    method = daskcoreset.BregmanLightweight("kl")
-    found = audit(portfolio_of(X, methods=[method]), n_clusters=2, random_state=0)
-    (only,) = found.values()
-    for interval in only.intervals:
-        assert 0.0 < interval.low < interval.estimate < interval.high == np.inf
-
-
-def test_audit__says_what_is_missing() -> None:
-    X = np.random.default_rng(0).normal(size=(2000, 2))
-    plain = daskcoreset.build(X, size=100, method=["uniform"], random_state=0)
-    with pytest.raises(InvalidInputError, match=r"member 'uniform': .*no sample; pass summaries"):
-        audit(plain, n_clusters=2)
-    with pytest.raises(TypeError, match="X is missing"):
-        audit(plain["uniform"])  # type: ignore[call-overload] # that is the error
