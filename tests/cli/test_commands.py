@@ -5,18 +5,11 @@ from __future__ import annotations
 import io
 import json
 import os
-import re
-import shutil
-import signal
-import subprocess
 import sys
-import threading
-from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dask
-import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
@@ -27,10 +20,9 @@ import daskcoreset
 from daskcoreset import Coreset, datasets
 from daskcoreset.cli import commands, convert, labels
 from daskcoreset.estimators import CoresetKMeans
-from daskcoreset.execution.cluster import cluster_for
-from daskcoreset.execution.lazy import active_client
 from daskcoreset.execution.waiting import compute_all
 from tests.acceptance.tools.object_stores import SECRET, ObjectServer
+from tests.pairs import each
 from tests.tools.command_line import Capture, call_main, error_line, facts_of, run_main
 
 if TYPE_CHECKING:
@@ -66,9 +58,7 @@ def test_build__saves_what_the_function_returns(
         assert saved.provenance.get(name, value) == value
 
 
-@pytest.mark.parametrize(
-    "options", [{"diameter": 2.5}, {"size": 12}, {"diameter": 2.5, "size": 900}]
-)
+@pytest.mark.parametrize("options", [{"size": 12}, {"diameter": 2.5, "size": 900}])
 def test_build__coverage(npz: Path, out: Path, capsys: Capture, options: dict[str, Any]) -> None:
     given = [f"--{name}={value}" for name, value in options.items()]
     assert call_main("build", npz, out, "--method", "coverage", "--labels", "y", *given) == 0
@@ -85,37 +75,6 @@ def test_build__auto_takes_what_is_advised(npz: Path, out: Path, capsys: Capture
     advised = daskcoreset.build(npz, method="auto", n_clusters=2, size=50, random_state=0)
     assert Coreset.from_zarr(out).equals(advised)
     assert facts_of(capsys.readouterr().out)["method"] == advised.provenance["method"]
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ("--method auto", "pass --clusters, or --labels."),
-        (
-            "--method auto --labels y",
-            "pass --method logistic for classes or --method least_squares",
-        ),
-        (
-            "--method auto --clusters 2 --dry-run",
-            "leave out --dry-run, and pass a number as --size",
-        ),
-        ("--method coverage", "neither --diameter nor --size is given; pass a diameter"),
-        ("--method coverage --diameter 1 --dry-run", "leave out --dry-run."),
-        (
-            "--method coverage --diameter 1 --sampling multinomial",
-            "--sampling multinomial has no use",
-        ),
-        ("--method coverage --diameter 1e-9 --size 5", "a larger --size, or --size alone, which"),
-        ("--method coverage --diameter -1", "--diameter must be positive and finite"),
-        ("--diameter 0.5", "--diameter 0.5 is for --method coverage; leave it out"),
-    ],
-)
-def test_build__methods_of_several_reads_say_what_they_need(
-    npz: Path, out: Path, capsys: Capture, given: str, said: str
-) -> None:
-    assert call_main("build", npz, out, *given.split()) == 1
-    assert said in error_line(capsys)
-    assert not out.exists()
 
 
 def test_build__takes_a_relative_path_and_keeps_it_absolute(
@@ -149,15 +108,6 @@ def test_build__prints_a_table_on_a_terminal(
     assert "\t" not in text
     assert str(out) in text
     assert "lightweight" in text
-
-
-def test_build__warns_in_one_line_when_nothing_is_reduced(
-    npz: Path, out: Path, capsys: Capture
-) -> None:
-    assert call_main("build", npz, out, "--size", ROWS) == 0
-    error = capsys.readouterr().err
-    assert error.startswith(f"warning: --size {ROWS} is not below")
-    assert error.count("\n") == 1
 
 
 def test_build__refuses_what_exists_before_it_reads(
@@ -195,41 +145,6 @@ def test_build__never_overwrites_anything_else(
     assert sorted(out.rglob("*")) == before
 
 
-@pytest.mark.parametrize("name", ["zarr.json", "folder"])
-def test_build_and_info__a_pipe_in_a_store_is_no_coreset(
-    npz: Path, out: Path, name: str, capsys: Capture
-) -> None:
-    """In threads that nobody waits for, should they wait for who writes into the pipe."""
-    coreset = Coreset(np.ones((1, 1)), np.ones(1), np.zeros(1, dtype=int))
-    if name == "folder":
-        os.mkfifo(out)
-    else:
-        coreset.to_zarr(out)
-        (out / "zarr.json").unlink()
-        os.mkfifo(out / "zarr.json")
-    for command in (["build", npz, out, "--size", 20, "--overwrite"], ["info", out]):
-        code: Future[int] = Future()
-
-        def run(code: Future[int] = code, command: list[Any] = command) -> None:
-            code.set_result(call_main(*command))
-
-        threading.Thread(target=run, daemon=True).start()
-        assert code.result(timeout=120) == 1
-        said = error_line(capsys)
-        assert said.startswith("error: ")
-        assert "Error: " not in said, "of another package"
-
-
-def test_build__a_header_without_an_end_is_no_coreset(
-    npz: Path, out: Path, capsys: Capture
-) -> None:
-    for text in ("[" * 100_000, '{"attributes": 1}', '{"attributes": {"daskcoreset": []}}'):
-        out.mkdir(exist_ok=True)
-        (out / "zarr.json").write_text(text)
-        assert call_main("build", npz, out, "--size", 20, "--overwrite") == 1
-        assert "is not a coreset, so it is never overwritten" in error_line(capsys)
-
-
 def test_build__ends_when_its_time_has_passed(npz: Path, out: Path, capsys: Capture) -> None:
     assert call_main("build", npz, out, "--size", 20, "--timeout", 1e-9) == 1
     assert "the 1e-09 seconds of --timeout have passed" in error_line(capsys)
@@ -258,13 +173,6 @@ def test_build__refuses_a_place_that_cannot_be_written(
     monkeypatch.setattr(os, "access", lambda _, mode: mode != os.W_OK)
     assert call_main("build", npz.parent / "missing", npz.parent / "out", "--size", 20) == 1
     assert "nothing can be written in" in error_line(capsys)
-
-
-def test_build__saves_to_a_url(npz: Path) -> None:
-    pytest.importorskip("fsspec")
-    url = "memory://test-cli/out.zarr"
-    assert call_main("build", npz, url, "--size", 20) == 0
-    assert len(Coreset.from_zarr(url)) == 20
 
 
 def test_build__shows_the_plan_of_a_dry_run(npz: Path, out: Path, capsys: Capture) -> None:
@@ -300,6 +208,7 @@ def test_build__starts_no_process_for_wrong_input(
     assert "'nope'" in error_line(capsys)
 
 
+@pytest.mark.nightly
 @pytest.mark.distributed
 def test_build__starts_the_processes_asked_for_and_ends_them(
     npz: Path, out: Path, monkeypatch: pytest.MonkeyPatch
@@ -351,85 +260,11 @@ def test_build__names_the_extra_for_a_cluster(
     assert 'pip install "daskcoreset[distributed]"' in error_line(capsys)
 
 
-@pytest.mark.distributed
-def test_working_on__starts_processes_outside_the_main_thread() -> None:
-    pytest.importorskip("distributed")
-    counts = []
-
-    def work() -> None:
-        with cluster_for(None, 1):
-            counts.append(len(active_client().nthreads()))
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join(timeout=600)
-    assert counts == [1]
-
-
-@pytest.mark.nightly
-@pytest.mark.distributed
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no process groups of this kind")
-def test_build__ends_processes_quietly_when_interrupted(tmp_path: Path, out: Path) -> None:
-    pytest.importorskip("distributed")
-    store = tmp_path / "many.zarr"
-    convert.write_store(np.random.default_rng(0).normal(size=(2_000, 4)), store)
-    # Workers that take a second a block cannot be done before they are interrupted.
-    slow = tmp_path / "slow.py"
-    slow.write_text(
-        "import time, zarr\n"
-        "def slowed(read):\n"
-        "    return lambda *given: time.sleep(1) or read(*given)\n"
-        "zarr.Array.__getitem__ = slowed(zarr.Array.__getitem__)\n"
-    )
-    arguments = ["build", store, out, "--size=9", "--chunks=10", "--workers=1", "--progress"]
-    # Children of a background job of a shell ignore interrupts, and their children do as well.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    with subprocess.Popen(
-        [sys.executable, "-m", "daskcoreset", *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-        env=os.environ | {"DASK_DISTRIBUTED__WORKER__PRELOAD": str(slow)},
-    ) as process:
-        signal.signal(signal.SIGINT, before)
-        assert process.stderr is not None
-        drawn = process.stderr.read(20)  # the bar: the work has begun
-        # Python loses an interrupt that comes while it collects garbage: press until it hears.
-        for _ in range(10):
-            # As a terminal does at Ctrl-C, to every process of the group.
-            os.killpg(process.pid, signal.SIGINT)
-            try:
-                printed, rest = process.communicate(timeout=30)
-            except subprocess.TimeoutExpired:
-                continue
-            break
-    drawn += rest
-    assert (process.returncode, printed) == (130, b"")
-    assert drawn.strip().startswith(b"daskcoreset: ")
-    assert drawn.endswith(b"\rerror: interrupted\n")
-    assert drawn.count(b"\n") == 1
-    assert not out.exists()
-
-
 @pytest.mark.parametrize("command", ["", "build", "store", "info", "rows", "explore", "demo"])
 def test_app__explains_every_command(command: str) -> None:
     result = CliRunner().invoke(commands.app, [*command.split(), "--help"])
     assert result.exit_code == 0
     assert "Usage:" in result.output
-
-
-@pytest.mark.parametrize("command", ["build", "tree create", "tree append"])
-def test_app__breaks_no_name_of_a_choice(command: str) -> None:
-    wide, narrow = (
-        CliRunner().invoke(commands.app, [*command.split(), "--help"], env={"COLUMNS": str(width)})
-        for width in (400, 80)
-    )
-    names = set(re.findall(r"[a-z]+_[a-z_]+", wide.output))
-    assert names == ({"lightweight_bregman", "least_squares", "strong_bregman"} & names)
-    assert len(names) == (0 if command == "tree append" else 3)
-    assert names <= set(re.findall(r"[a-z]+_[a-z_]+", narrow.output))
-    assert "…" not in narrow.output
-    assert "systematic|multino" not in narrow.output
 
 
 @pytest.mark.parametrize("name", ["digits", "cod_rna", "a9a"])
@@ -483,32 +318,6 @@ def test_info__says_what_the_store_holds(npz: Path, out: Path, capsys: Capture) 
     assert lines["seed"] == "3"
 
 
-def test_info__shows_the_constant_and_rows_of_cells(
-    npz: Path, out: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert call_main("build", npz, out, "--size", 50) == 0
-    capsys.readouterr()
-    assert call_main("info", out) == 0
-    lines = facts_of(capsys.readouterr().out)
-    assert (lines["constant"], lines["cell_rows"]) == ("0.0", "false")
-    method = daskcoreset.StrongKMeans(3, representatives="centroids")
-    X = np.random.default_rng(0).normal(size=(1000, 2))
-    coreset = daskcoreset.build(X, size=20, method=method, random_state=0)
-    coreset.to_zarr(out, overwrite=True)
-    assert call_main("info", out) == 0
-    lines = facts_of(capsys.readouterr().out)
-    assert (float(lines["constant"]), lines["cell_rows"]) == (coreset.constant, "true")
-    assert call_main("info", out, "--json") == 0
-    facts = json.loads(capsys.readouterr().out)
-    assert (facts["constant"], facts["cell_rows"]) == (coreset.constant, True)
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", "200")
-    assert call_main("info", out) == 0
-    text = re.sub(r"\x1b\[\d*m", "", capsys.readouterr().out)
-    assert re.search(rf"constant +\S +{re.escape(f'{coreset.constant:,.10g}')} ", text)
-    assert re.search(r"cell rows +\S +True ", text)
-
-
 def test_info__of_a_tree_or_portfolio_says_what_shows_it(
     tmp_path: Path, out: Path, capsys: Capture
 ) -> None:
@@ -547,63 +356,11 @@ def test_info__writes_letters_as_they_are(
     assert rb"gr\u00f6\u00dfe" in narrow.buffer.getvalue()
 
 
-def test_info__is_a_table_on_a_terminal(
-    npz: Path, out: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert call_main("build", npz, out, "--size", 50) == 0
-    capsys.readouterr()
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", "200")
-    assert call_main("info", out) == 0
-    text = capsys.readouterr().out
-    assert "total weight" in text
-    assert "none" in text
-
-
-def test_seeds__are_short_on_a_terminal_and_whole_elsewhere(
-    npz: Path, out: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seed = 10**38 + 7
-    assert call_main("build", npz, out, "--size", 50, "--seed", seed) == 0
-    assert facts_of(capsys.readouterr().out)["seed"] == str(seed)
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", "200")
-    assert call_main("info", out) == 0
-    text = capsys.readouterr().out
-    assert "100000…000007" in text
-    assert str(seed) not in text
-    assert call_main("info", out, "--json") == 0
-    assert json.loads(capsys.readouterr().out)["seed"] == seed
-
-
-def test_audit__is_its_table_on_a_terminal(
-    npz: Path, out: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert call_main("build", npz, out, "--size", 50, "--seed", 0, "--clusters", 2) == 0
-    capsys.readouterr()
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    assert call_main("audit", out, npz, "--seed", 0) == 0
-    report = Coreset.from_zarr(out).audit(npz, random_state=0)
-    assert capsys.readouterr().out == f"{report!r}\n"
-    assert call_main("audit", out, npz, "--seed", 0, "--json") == 0
-    assert json.loads(capsys.readouterr().out)["distortion"] == report.distortion
-
-
 def test_build__clusters_are_what_audits_judge_by(npz: Path, out: Path) -> None:
     assert call_main("build", npz, out, "--size", 50, "--seed", 0, "--clusters", 2) == 0
     expected = daskcoreset.build(npz, size=50, n_clusters=2, random_state=0)
     assert Coreset.from_zarr(out).equals(expected)
     assert Coreset.from_zarr(out).provenance["objective"]["n_clusters"] == 2
-
-
-@pytest.mark.parametrize("made", [False, True])
-def test_info__refuses_what_is_no_coreset(
-    out: Path, capsys: Capture, arrays: Mapping[str, Any], made: bool
-) -> None:
-    if made:
-        convert.write_store(arrays["X"], out)
-    assert call_main("info", out) == 1
-    assert str(out) in error_line(capsys)
 
 
 def test_build__saves_at_a_url(
@@ -636,38 +393,6 @@ def _parquet(folder: Path) -> Path:
 def test_build__reads_some_columns(tmp_path: Path, out: Path, options: list[str]) -> None:
     assert call_main("build", _parquet(tmp_path), out, "--size", 50, *options) == 0
     assert Coreset.from_zarr(out).provenance["columns"] == ("a", "c")
-
-
-def test_build__columns_and_labels_that_cannot_be_taken(
-    tmp_path: Path, npz: Path, out: Path, capsys: Capture
-) -> None:
-    data = _parquet(tmp_path)
-    for source, given, said in (
-        (data, "--columns a,d", "name some of these, those with a comma by --column."),
-        (data, "--method svm", "--labels is missing, and method 'svm' needs labels; name a column"),
-        (npz, "--method svm", "--labels is missing, and method 'svm' needs labels; name a column"),
-        (tmp_path / "X.npy", "--method svm", "needs labels; name a column or array of IN"),
-    ):
-        np.save(tmp_path / "X.npy", np.eye(5))
-        assert call_main("build", source, out, *given.split()) == 1
-        assert said in error_line(capsys)
-    named = ("--columns", "a,b", "--labels", "b", "--size", 20)
-    assert call_main("build", data, out, *named) == 0
-    assert capsys.readouterr().err == (
-        "warning: --columns has ['b'], which --labels or --weights names, too: it is read as that, "
-        "and is no feature. Leave it out of --columns.\n"
-    )
-
-
-def test_columns__with_a_comma_in_their_name(tmp_path: Path, out: Path, capsys: Capture) -> None:
-    pd = pytest.importorskip("pandas")
-    rows = np.random.default_rng(0).normal(size=(100, 2))
-    pd.DataFrame(rows, columns=["a,b", "c"]).to_parquet(tmp_path / "data.parquet")
-    assert call_main("build", tmp_path / "data.parquet", out, "--columns", "a,b") == 1
-    assert "those with a comma by --column." in error_line(capsys)
-    named = ("--column", "a,b", "--size", 20)
-    assert call_main("build", tmp_path / "data.parquet", out, *named) == 0
-    assert Coreset.from_zarr(out).provenance["columns"] == ("a,b",)
 
 
 def test_build__size_auto(npz: Path, out: Path, capsys: Capture) -> None:
@@ -752,6 +477,7 @@ def test_plot__writes_a_picture(npz: Path, out: Path, tmp_path: Path, capsys: Ca
     assert "choose another path" in error_line(capsys)
 
 
+@pytest.mark.nightly
 def test_explore__writes_the_page_of_the_coreset(
     npz: Path, out: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -790,52 +516,6 @@ def test_explore__writes_the_page_of_the_coreset(
     assert "No space left" in error_line(capsys)
     assert page.read_bytes() == text.encode()
     assert sorted(one.name for one in tmp_path.iterdir()) == ["data.npz", "out.zarr", "page.html"]
-
-
-def test_build__more_workers_than_any_machine_has(npz: Path, out: Path, capsys: Capture) -> None:
-    assert call_main("build", npz, out, "--size", 20, "--workers", 10**9) == 1
-    assert re.search(r"--workers is 1000000000, and this machine has \d+", error_line(capsys))
-    assert not out.exists()
-
-
-def test_messages__advise_flags_that_the_command_has(
-    out: Path, tmp_path: Path, capsys: Capture
-) -> None:
-    pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame({"a": np.arange(20.0), "b": [*range(19), np.nan]})
-    frame.to_parquet(tmp_path / "nan.parquet")
-    frame[["b"]].assign(c="text").to_parquet(tmp_path / "text.parquet")
-    assert call_main("build", tmp_path / "nan.parquet", out, "--column", "a", "--size", 5) == 0
-    picture, labels = tmp_path / "x.png", tmp_path / "x.csv"
-    texts, advised = tmp_path / "text.parquet", {}
-    calls: dict[str, tuple[Any, ...]] = {
-        "audit": (out, texts, "--clusters", 2),
-        "plot": (out, picture, texts),
-        "predict": (out, texts, labels, "--clusters", 2),
-    }
-    for command, arguments in calls.items():
-        capsys.readouterr()
-        assert call_main(command, *arguments) == 1
-        advised[command] = re.findall(r"--[a-z-]+", error_line(capsys))
-    assert advised == {
-        "audit": ["--labels", "--columns"], "plot": ["--columns"], "predict": ["--columns"],
-    }  # fmt: skip
-    assert call_main("plot", out, picture, tmp_path / "nan.parquet", "--column", "b") == 1
-    assert "--on-invalid" not in error_line(capsys)
-
-
-@pytest.mark.parametrize(
-    ("name", "remedy"), [("x.csv", "write it as Parquet first"), ("x.nc", "in Python alone")]
-)
-def test_build__other_formats_are_told_in_words_of_the_program(
-    out: Path, tmp_path: Path, capsys: Capture, name: str, remedy: str
-) -> None:
-    (tmp_path / name).write_text("a,b")
-    assert call_main("build", tmp_path / name, out) == 1
-    message = error_line(capsys)
-    assert remedy in message
-    assert "dask.dataframe" not in message
-    assert "xarray." not in message
 
 
 def test_rows__of_data_with_columns_of_the_same_names(out: Path, tmp_path: Path) -> None:
@@ -905,8 +585,7 @@ def _read_labels(path: Path) -> Any:
     return table["cluster"].to_numpy()
 
 
-@pytest.mark.parametrize("name", ["rows.parquet", "rows.csv", "rows.npy", "rows.zarr"])
-@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+@each(name=["rows.parquet", "rows.csv", "rows.npy", "rows.zarr"], metric=["euclidean", "cosine"])
 def test_predict__as_the_model(
     npz: Path, arrays: Mapping[str, Any], capsys: Capture, name: str, metric: Any
 ) -> None:
@@ -1001,23 +680,6 @@ def test_predict__writes_whole_or_not_at_all(
     assert {one.name for one in tmp_path.iterdir()} == {"data.npz", "out.zarr", name}
 
 
-def test_predict__holds_a_few_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Parquet table of many blocks is never asked for as a whole."""
-    lazy = da.arange(100, chunks=3, dtype=np.int32)
-    asked = []
-
-    def computed(some: Any) -> Any:
-        asked.append(some.numblocks[0])
-        return dask.compute(some)
-
-    monkeypatch.setattr(labels, "compute_all", computed)
-    monkeypatch.setattr(labels, "threads_of_a_worker", lambda **_: 2)
-    pieces = list(labels._pieces(labels._computed(lazy, False), 10))
-    assert max(asked) == 8
-    assert [len(piece) for piece in pieces] == [10] * 10
-    np.testing.assert_array_equal(np.concatenate(pieces), np.arange(100))
-
-
 @pytest.mark.parametrize("name", ["rows.parquet", "rows.npz"])
 def test_build__makes_no_store_that_is_called_a_file(
     npz: Path, tmp_path: Path, capsys: Capture, name: str
@@ -1025,42 +687,3 @@ def test_build__makes_no_store_that_is_called_a_file(
     assert call_main("build", npz, tmp_path / name, "--size", 50) == 2
     assert "`daskcoreset rows` writes" in error_line(capsys)
     assert not (tmp_path / name).exists()
-
-
-@pytest.mark.parametrize(
-    ("shell", "asked", "command", "option"),
-    [
-        ("bash", "COMP_WORDS", "tree\n", "--method\n"),
-        ("zsh", "_TYPER_COMPLETE_ARGS", '_arguments \'*: :(("tree":"', ':(("--method":"'),
-        ("fish", "_TYPER_COMPLETE_ARGS", "tree\tA tree of coresets", "--method\tConstr"),
-    ],
-)
-def test_completion__of_commands_and_options(
-    shell: str, asked: str, command: str, option: str
-) -> None:
-    def complete(words: str) -> str:
-        env = {"_DASKCORESET_COMPLETE": f"complete_{shell}", asked: f"daskcoreset {words}"}
-        env |= {"COMP_CWORD": str(len(words.split())), "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
-        return CliRunner().invoke(commands.app, prog_name="daskcoreset", env=env).stdout
-
-    assert command in complete("tr")
-    assert option in complete("build --meth")
-    assert "kmeans" in complete("build --method km")
-    assert "coverage" in complete("build --method cov")
-    env = {"_DASKCORESET_COMPLETE": f"source_{shell}"}
-    script = CliRunner().invoke(commands.app, prog_name="daskcoreset", env=env).stdout
-    assert f"_DASKCORESET_COMPLETE=complete_{shell}" in script
-    if program := shutil.which(shell):  # which reads it, if it is there
-        done = subprocess.run([program, "-n"], input=script, text=True, check=False)
-        assert done.returncode == 0
-
-
-def test_explore__of_an_unknown_home_is_a_folder_that_is_not_there(
-    npz: Path, out: Path, capsys: Capture
-) -> None:
-    assert call_main("build", npz, out, "--size", 50) == 0
-    capsys.readouterr()
-    assert call_main("explore", out, "~nobody-of-this-name/page.html") == 1
-    error = capsys.readouterr().err
-    assert "~nobody-of-this-name" in error
-    assert "RuntimeError" not in error

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -13,8 +12,8 @@ import zarr
 
 from daskcoreset import Coreset
 from daskcoreset.cli import convert
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
-from tests.tools.command_line import Capture, call_main, error_line, facts_of
+from daskcoreset.core.errors import StoreError
+from tests.tools.command_line import Capture, call_main, facts_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,13 +78,6 @@ def test_store__names_members_when_told_to(
     np.testing.assert_array_equal(group["sample_weight"][:], arrays["sample_weight"])
 
 
-def test_write_store__writes_chunks_of_good_size(out: Path) -> None:
-    convert.write_store(np.zeros((5_000_000, 2), np.float32), out, progress=False)
-    (chunk_rows, width) = zarr.open_array(out / "X", mode="r").chunks
-    assert width == 2
-    assert 8e6 < chunk_rows * width * 4 < 32e6
-
-
 class Watched:
     """Rows that are only made when they are read; some of them cannot be."""
 
@@ -101,13 +93,6 @@ class Watched:
         if rows.stop > self.broken:
             raise OSError("bad sector")
         return np.repeat(np.arange(rows.start, rows.stop, dtype=np.float64)[:, None], 2, axis=1)
-
-
-def test_write_store__reads_every_block_once(out: Path) -> None:
-    X = Watched()
-    convert.write_store(X, out, rows_per_chunk=300)
-    assert X.read == [(0, 300), (300, 600), (600, 900), (900, 1000)]
-    np.testing.assert_array_equal(zarr.open_array(out / "X", mode="r")[:, 1], np.arange(1000))
 
 
 def test_write_store__writes_sparse_rows_dense(out: Path, arrays: Mapping[str, Any]) -> None:
@@ -144,65 +129,3 @@ def test_write_store__keeps_labels_that_are_text(
     coreset = Coreset.from_zarr(out)
     assert coreset.labels is not None
     assert coreset.labels.tolist() == names[coreset.indices].tolist()
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "found"),
-    [
-        ({"store": "s3://bucket/x.zarr"}, InvalidInputError, "URL"),
-        ({"rows_per_chunk": 0}, InvalidInputError, "at least 1"),
-        ({"X": da.zeros((4, 2))}, InvalidTypeError, "Dask"),
-        ({"y": np.zeros(3)}, InvalidInputError, "3"),
-    ],
-)
-def test_write_store__refuses_wrong_arguments(
-    out: Path, options: dict[str, Any], error: type[Exception], found: str
-) -> None:
-    arguments: dict[str, Any] = {"X": np.zeros((4, 2)), "store": out} | options
-    with pytest.raises(error, match=found):
-        convert.write_store(**arguments)
-    assert not out.exists()
-
-
-def test_store__refuses_what_exists(npz: Path, out: Path, capsys: Capture) -> None:
-    out.touch()
-    assert call_main("store", npz, out) == 1
-    assert error_line(capsys) == f"error: {out} exists; remove it or choose another path"
-
-
-def test_find_members__passes_over_other_files_in_silence(tmp_path: Path) -> None:
-    zarr.create_group(tmp_path / "rows.zarr").create_array("X", data=np.zeros((3, 2)))
-    (tmp_path / "rows.zarr" / "notes.txt").write_text("not Zarr")
-    assert convert.find_members(tmp_path / "rows.zarr") == ("X",)
-
-
-def test_find_members__finds_none_in_what_has_no_names(tmp_path: Path) -> None:
-    zarr.create_array(tmp_path / "array.zarr", shape=(3,), dtype="f4")
-    (tmp_path / "damaged.npz").write_text("no archive")
-    (tmp_path / "damaged.zarr").mkdir()
-    (tmp_path / "damaged.zarr" / "zarr.json").write_text("{")
-    for name in ("array.zarr", "damaged.npz", "damaged.zarr", "missing.h5", "missing.npy"):
-        assert convert.find_members(tmp_path / name) == ()
-
-
-def test_store__writes_whole_chunks_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = np.arange(1000.0).reshape(500, 2)
-    source = zarr.create_array(tmp_path / "a.zarr", shape=(500, 2), chunks=(70, 2), dtype="f8")
-    source[:] = rows
-    written: list[tuple[int, int]] = []
-    create = convert._create
-
-    class Recorder:
-        def __init__(self, *arguments: Any) -> None:
-            self.array = create(*arguments)
-
-        def __setitem__(self, key: slice, value: Any) -> None:
-            written.append((key.start, key.stop))
-            self.array[key] = value
-
-    monkeypatch.setattr(convert, "_create", Recorder)
-    convert.write_store(source, tmp_path / "b.zarr", rows_per_chunk=150)
-    # Every write begins and ends where a chunk does.
-    assert all(start % 150 == 0 and (stop % 150 == 0 or stop == 500) for start, stop in written)
-    assert [stop for _, stop in written[:-1]] == [start for start, _ in written[1:]]
-    np.testing.assert_array_equal(zarr.open_array(tmp_path / "b.zarr" / "X")[:], rows)

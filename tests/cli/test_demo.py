@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,17 +12,11 @@ import zarr
 from sklearn.cluster import KMeans
 
 import daskcoreset
-from daskcoreset import Coreset, datasets
+from daskcoreset import datasets
 from daskcoreset.cli import demo
-from daskcoreset.cli.demo_picture import draw, found_of
-from daskcoreset.cli.demo_results import Cell, Comparison, Scale
-from daskcoreset.cli.demo_rows import LimitedRows, write_made
-from daskcoreset.core.errors import DataUnavailableError, MissingDependencyError, StoreError
+from daskcoreset.cli.demo_picture import found_of
 from daskcoreset.metrics.costs import kmeans_cost
 from tests.tools.command_line import Capture, call_main, error_line, run_main
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 @pytest.fixture
@@ -81,6 +74,7 @@ def test_run_demo__measures_what_it_says(
     assert "all rows" in capsys.readouterr().out
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("no_data")
 def test_run_demo__shows_what_the_product_is_for(tmp_path: Path, capsys: Capture) -> None:
     compared = demo.run_demo(quick=True, folder=str(tmp_path), progress=False)
@@ -102,74 +96,7 @@ def test_run_demo__shows_what_the_product_is_for(tmp_path: Path, capsys: Capture
     assert "too large" in out
 
 
-def test_limited_rows__are_never_more_in_memory_than_allowed(tmp_path: Path) -> None:
-    array = zarr.create_array(tmp_path / "rows", shape=(100, 2), chunks=(10, 2), dtype="f8")
-    rows = LimitedRows(array, 320)
-    first = rows[0:10, :]
-    second = rows[10:20]
-    with pytest.raises(MemoryError, match="may be in memory"):
-        rows[20:30]
-    del first, second
-    assert [len(rows[start : start + 10]) for start in range(0, 100, 10)] == [10] * 10
-    assert rows.most == 320
-
-
-def test_write_made__replaces_nothing(tmp_path: Path) -> None:
-    write_made(tmp_path / "made", 100, 4, 30)
-    stored: Any = zarr.open_group(tmp_path / "made", mode="r")["X"]
-    assert (stored.shape, stored.nchunks) == ((100, 10), 4)
-    with pytest.raises(StoreError, match="exists already"):
-        write_made(tmp_path / "made", 100, 4, 30)
-
-
-def test_draw__shows_errors_that_have_no_logarithm() -> None:
-    line, three = demo.CONTENDERS[0], np.ones(3)
-    errors = [np.array([0.1, 0.2, 0.3]), np.zeros(3)]
-    cells = [
-        Cell(size, line, error, three, three)
-        for size, error in zip((100, 200), errors, strict=True)
-    ]
-    scale = Scale((100, 200), 3, 8, 999)
-    centers = np.arange(8.0).reshape(2, 4)
-    rows = Coreset(np.ones((3, 4)), three, np.arange(3))
-    examples = {"uniform": (rows, centers), "kmeans": (rows, centers[:1])}
-    compared = Comparison("named", (999, 4), scale, 5.0, centers, 0.1, 1.0, cells, examples)
-    figure = draw(compared)
-    left, middle, axes = figure.axes
-    assert left.get_title() == "uniform: 2 of 2 clusters found"
-    assert middle.get_title() == "kmeans: 1 of 2 clusters found"
-    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
-    assert axes.get_xlabel() == "rows in the coreset"
-    assert "999 rows x 4 (named)" in figure.get_suptitle()
-    shown = axes.containers[0][0].get_ydata()
-    np.testing.assert_allclose(shown, [0.2, 1e-6])
-
-
-def test_load__knows_stored_and_bundled_sets(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arrays: Mapping[str, Any]
-) -> None:
-    for name in ("covtype", "other"):
-        np.savez(tmp_path / f"{name}.npz", X=arrays["X"])
-    monkeypatch.setenv("DASKCORESET_DATA", str(tmp_path))
-    assert demo._load("other").name == "other"
-    assert demo._load("iris").name == "iris"
-    with pytest.raises(DataUnavailableError, match="covtype, other"):
-        demo._load("nope")
-
-
-@pytest.mark.usefixtures("no_data")
-def test_load__says_what_there_is_without_a_folder() -> None:
-    with pytest.raises(DataUnavailableError, match=r"china.*DASKCORESET_DATA is not set"):
-        demo._load("cod_rna")
-
-
 def test_demo__refuses_a_set_that_is_too_small(tmp_path: Path, capsys: Capture) -> None:
     assert call_main("demo", "--data", "iris", "--folder", tmp_path / "new") == 1
     assert "'iris' has 150 rows" in error_line(capsys)
     assert not (tmp_path / "new").exists()
-
-
-def test_run_demo__names_the_extra_for_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingDependencyError, match=r"daskcoreset\[plot\]"):
-        demo.run_demo("iris")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import subprocess
 import sys
@@ -13,7 +12,6 @@ import numpy as np
 import pytest
 
 import daskcoreset
-from daskcoreset.cli.flags import in_flags
 from daskcoreset.cli.main import main
 from tests.tools.command_line import Capture, call_main, error_line, facts_of, run_main
 
@@ -95,19 +93,6 @@ def test_main__ends_quietly_when_nobody_reads(npz: Path, out: Path) -> None:
     assert (done.returncode, done.stderr) == (1, "")
 
 
-def test_main__ends_quietly_when_the_output_cannot_be_exchanged(
-    capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: Any) -> None:
-        raise BrokenPipeError
-
-    monkeypatch.setattr(sys.stdout, "flush", fail)
-    monkeypatch.setattr(os, "dup2", fail)
-    assert call_main("--version") == 1
-    monkeypatch.undo()
-    assert capsys.readouterr().err == ""
-
-
 def test_main__needs_no_streams(tmp_path: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", None)
     assert call_main("build", tmp_path / "missing", out, "--size", 5) == 1
@@ -144,70 +129,6 @@ def test_module__is_silent_in_a_pipe_and_says_errors_in_one_line(npz: Path, out:
     assert again.stderr == f"error: {out} exists; pass --overwrite or choose another path\n"
     wrong = run_main("build", npz)
     assert (wrong.returncode, wrong.stdout, wrong.stderr.count("\n")) == (2, "", 1)
-
-
-def test_module__does_nothing_when_a_worker_imports_it() -> None:
-    importlib.import_module("daskcoreset.__main__")
-
-
-@pytest.mark.parametrize(
-    ("said", "flags"),
-    [
-        (
-            "columns names some; leave columns out, and pass the columns of the array, X[:, 0].",
-            "--columns names some; leave --columns out.",
-        ),
-        ("n_clusters is needed; pass it, or pass solutions.", "--clusters is needed; pass it."),
-        ("pass n_clusters=10, or solutions.", "pass --clusters 10."),
-        (
-            "such as n_clusters=10, or solutions, or y to judge by models of the labels.",
-            "such as --clusters 10, or --labels to judge by models of the labels.",
-        ),
-        ("Input X contains NaN in column 0 at row 7.", "IN contains NaN in column 0 at row 7."),
-        (
-            "there is no leaf 'a'; pass one of those in tree.leaves, such as 'b'.",
-            "there is no leaf 'a'; pass one of those that `daskcoreset tree list` shows",
-        ),
-        ("nothing was reduced: X has 5 rows", "nothing was reduced: IN has 5 rows"),
-        (
-            'on_invalid="drop" of build, of estimators when they fit, of trees when they are made.',
-            "--on-invalid drop.",
-        ),
-        (
-            "name one of them as y, or choose others by columns=[...].",
-            "name one of them by --labels, or choose others by --columns.",
-        ),
-        ("X names no file or folder: 'a'", "IN names no file or folder: 'a'"),
-        ("pass another name, or call replace.", "pass another name."),
-        (
-            "CoresetTree.open opens a tree that is there, or choose another path",
-            "`daskcoreset tree append` takes it, or choose another path",
-        ),
-        (
-            "sample_weight is sparse; pass a dense vector, for example sample_weight.toarray().",
-            "--weights is sparse; name another array or column of IN.",
-        ),
-        (
-            "y must have 1 dimension, found shape (2, 3); pass a vector, for example y.ravel().",
-            "--labels must have 1 dimension, found shape (2, 3); name another array or column",
-        ),
-        (
-            "y is 'a', which is no file, and X has no columns or arrays by name; pass the array.",
-            "--labels is 'a', which is no file, and IN has no columns or arrays by name.",
-        ),
-        (
-            "X must have 2 dimensions; pass one row per sample, for example X.reshape(len(X), -1).",
-            "IN must have 2 dimensions; pass one row per sample.",
-        ),
-        (
-            "size='auto': too few. Pass a larger epsilon, or a size.",
-            "--size auto: too few. Pass a --size.",
-        ),
-        ("unless a size is given. Pass a smaller size", "unless --size is given. Pass a smaller"),
-    ],
-)
-def test_in_flags__messages_of_calls(said: str, flags: str) -> None:
-    assert in_flags(said).startswith(flags)
 
 
 def test_main__warnings_name_flags(tmp_path: Path, capsys: Capture) -> None:

@@ -100,22 +100,6 @@ def test_append__times_that_no_window_could_compare(
     assert before == {path: path.read_bytes() for path in tree.rglob("*") if path.is_file()}
 
 
-def test_append__takes_the_columns_of_the_leaves_before(tmp_path: Path, capsys: Capture) -> None:
-    pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["b", "a"])
-    frame.assign(day="monday")[["day", "a", "b"]].to_parquet(tmp_path / "t.parquet")
-    tree, table = tmp_path / "tree", tmp_path / "t.parquet"
-    assert call_main("tree", "create", tree, "--size", 50, "--seed", 0) == 0
-    capsys.readouterr()
-    assert call_main("tree", "append", tree, table) == 1
-    assert "'day'" in error_line(capsys)
-    assert call_main("tree", "append", tree, table, "--columns", "b,a", "--name", "one") == 0
-    assert call_main("tree", "append", tree, table, "--name", "two") == 0
-    coreset = CoresetTree.open(tree).coreset(["two"])
-    assert coreset.provenance["columns"] == ("b", "a")
-    assert {*coreset.points[:, 0]} <= {*frame["b"]}
-
-
 def test_append__takes_the_labels_and_weights_of_the_leaves_before(
     tmp_path: Path, capsys: Capture
 ) -> None:
@@ -163,13 +147,6 @@ def test_append__warns_where_weights_are_forgotten(
     # Where some leaves count rows, that is what was meant.
     assert call_main("tree", "append", tree, bare, "--name", "f") == 0
     assert not capsys.readouterr().err
-
-
-def test_tree__without_a_command_is_its_help(capsys: Capture) -> None:
-    assert call_main("tree") == 2
-    said = capsys.readouterr()
-    assert "window" in said.out
-    assert not said.err
 
 
 def test_tree__refusals(tree: Path, npz: Path, out: Path, capsys: Capture) -> None:
