@@ -13,25 +13,9 @@ import scipy.sparse as sp
 
 from tests.acceptance import face
 from tests.acceptance.tools import readings as read
+from tests.acceptance.tools.margins import three_classes, through_zero, two_classes
 
 es = face.estimators
-
-
-def two_classes(n: int = 90, d: int = 3, gap: float = 0.5, seed: int = 0) -> tuple[Any, Any]:
-    """Rows on both sides of a hyperplane that misses the origin."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d)) * 3.0
-    w = rng.normal(size=d)
-    w /= np.linalg.norm(w)
-    side = X @ w - 0.7
-    X += np.where(side > 0, gap, -gap)[:, np.newaxis] * w
-    return X, side > 0
-
-
-def through_zero(n: int = 90, d: int = 3, seed: int = 0) -> tuple[Any, Any]:
-    X, _ = two_classes(n, d, 0.0, seed)
-    X[np.abs(X[:, 0]) < 0.4, 0] = 0.6
-    return X, X[:, 0] > 0
 
 
 def decisions(model: Any, X: Any) -> Any:
@@ -229,13 +213,6 @@ def test_outliers__out_of_core_as_in_memory() -> None:
     lazy = es.OutlierMaxMarginClassifier(2, epsilon=0.01).fit(da.from_array(X, chunks=(300, 3)), y)
     assert lazy.margin_ == pytest.approx(whole.margin_, rel=0.02)
     assert sorted(lazy.outliers_.tolist()) == sorted(far.tolist())
-
-
-def three_classes(n: int = 60, k: int = 3, seed: int = 0) -> tuple[Any, Any]:
-    rng = np.random.default_rng(seed)
-    centers = np.array([[0.0, 6.0], [5.0, -3.0], [-5.0, -3.0], [9.0, 9.0]])[:k]
-    y = np.arange(n) % k
-    return centers[y] + rng.normal(size=(n, 2)), y
 
 
 @pytest.mark.parametrize("k", [2, 3, 4])
