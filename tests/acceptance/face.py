@@ -79,6 +79,7 @@ __all__ = [
     "StructuredProblem",
     "Uniform",
     "WeightedPoints",
+    "ask_labels",
     "block",
     "build",
     "build_many",
@@ -234,6 +235,11 @@ def block(points: Any, weights: Any = None, labels: Any = None) -> Any:
     """Return rows as sensitivities and objectives take them."""
     made: Any = objectives.__dict__["Block"]
     return made(points, np.ones(points.shape[0]) if weights is None else weights, labels)
+
+
+def ask_labels(X: Any, *, known: Any = None, sample_weight: Any = None, **options: Any) -> Any:
+    """Start active learning by questions and answers."""
+    return margin.ActiveMaxMargin(**options).start(X, known=known, sample_weight=sample_weight)
 
 
 def margins(model: Any) -> tuple[float, float]:
