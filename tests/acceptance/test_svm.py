@@ -8,33 +8,10 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
-from sklearn.svm import SVC
 
 from tests.acceptance import face
 from tests.acceptance.tools import readings as read
-
-
-def two_classes(n: int = 300, d: int = 2, seed: int = 0) -> tuple[Any, Any, Any]:
-    """Overlapping classes, one twice as heavy, and uneven weights."""
-    rng = np.random.default_rng(seed)
-    y = (np.arange(n) % 3 > 0).astype(np.int64)
-    X = rng.normal(size=(n, d)) * 1.5
-    X[:, 0] += np.where(y > 0, 1.0, -1.0)
-    return X + 4.0, y, rng.uniform(0.5, 2.0, size=n)
-
-
-def solved(X: Any, y: Any, u: Any, lam: float, *, tol: float = 1e-8) -> tuple[Any, float, float]:
-    """Return the optimum of F by scikit-learn: w, b and the cost."""
-    signs = np.where(y, 1.0, -1.0)
-    model = SVC(kernel="linear", C=lam, tol=tol).fit(X, signs, sample_weight=u)
-    w, b = model.coef_[0], float(model.intercept_[0])
-    return w, b, read.svm_cost(X, signs, u, w, b, lam=lam)
-
-
-def quiet(X: Any, y: Any, **options: Any) -> face.Coreset:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", face.CoresetWarning)
-        return face.build(X, y, random_state=0, **options)
+from tests.acceptance.tools.hinge import quiet, solved, sums_at, two_classes
 
 
 @pytest.mark.parametrize(("variant", "easy"), [("systematic", 2), ("paper", 3), ("calibrated", 2)])
@@ -137,10 +114,6 @@ def test_scores__without_intercept_are_about_the_origin() -> None:
     found = face.scores(method, face.block(X, u, y))[0]
     wanted = read.svm_scores(X, u, y, opt=start.fun, lam=0.1, easy=2)
     assert np.allclose(found, wanted, rtol=2e-3)
-
-
-def sums_at(X: Any, y: Any, u: Any, w: Any, b: float) -> float:
-    return read.svm_cost(X, np.where(y, 1.0, -1.0), u, w, b, lam=1.0)
 
 
 @pytest.mark.parametrize("passes", [1, 2])

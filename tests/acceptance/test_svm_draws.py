@@ -1,0 +1,381 @@
+"""Draws of coresets for support vector machines: pilots, order, calibration, choice and error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from tests.acceptance import face
+from tests.acceptance.tools import readings as read
+from tests.acceptance.tools.hinge import mixed, problems, quiet, solved, two_classes
+
+BOTH = ("class means", "class totals", "gradient")
+GRADIENT = ("class totals", "gradient")
+MEANS = ("class means", "class totals")
+NEITHER = ("class totals",)
+
+
+def three_classes(n: int = 400, d: int = 2, seed: int = 3) -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 3
+    X = 1.6 * rng.normal(size=(n, d))
+    X[:, :2] += np.array([[0.0, 3.0], [3.0, -1.0], [-2.0, -2.0]])[y][:, :d]
+    return X, y, rng.uniform(0.5, 1.5, size=n)
+
+
+def wanted(coreset: face.Coreset) -> tuple[str, ...]:
+    return tuple(sorted(coreset.provenance["calibration"]["wanted"]))
+
+
+def met(coreset: face.Coreset) -> tuple[str, ...]:
+    return tuple(sorted(coreset.provenance["calibration"]["met"]))
+
+
+# --- scores ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("lam", [1e-5, 0.02, 30.0])
+def test_scores__are_half_the_bound_and_half_the_pull(classes: int, lam: float) -> None:
+    X, y, u = two_classes() if classes == 2 else three_classes()
+    blocks = [face.block(X[at], u[at], y[at]) for at in (slice(0, 90), slice(90, len(X)))]
+    for intercept in (True, False) if lam < 1 else (True,):
+        bound, halves, _ = mixed(X, y, u, lam, intercept=intercept)
+        for variant, one in (("pilot_mix", halves), ("systematic", bound)):
+            method = face.SVM(lam=lam, variant=variant, n_clusters=1, intercept=intercept)
+            found = face.scores(method, *blocks)
+            assert np.allclose(np.concatenate(found) / one, 1.0, atol=0.02)
+            sums = face.total_scores(method, *blocks)
+            assert np.allclose(sums, [part.sum() for part in found], rtol=1e-7)
+            assert np.sum(sums) == pytest.approx(one.sum(), rel=1e-3)
+
+
+@pytest.mark.parametrize("unit", [2.0**-20, 2.0**20])
+@pytest.mark.parametrize("variant", ["auto", "pilot_mix", "calibrated", "systematic", "paper"])
+def test_build__does_not_depend_on_the_unit_of_weights(variant: Any, unit: float) -> None:
+    """Weights in another unit, with lambda in its inverse, are the same problem."""
+    for X, y, u in (two_classes(), three_classes()):
+        size = 120 if variant != "auto" else 40
+        first, second = (
+            quiet(X, y, sample_weight=u * by, size=size, method=face.SVM(lam / by, 2, variant))
+            for lam, by in ((0.5, 1.0), (0.5, unit))
+        )
+        assert np.array_equal(first.indices, second.indices)
+        assert np.allclose(first.weights, second.weights / unit, rtol=1e-7)
+        for name in ("total_sensitivity", "rough_cost", "cells"):
+            assert second.provenance[name] == pytest.approx(first.provenance[name], rel=1e-9)
+        found, other = (one.provenance.get("estimated_error") for one in (first, second))
+        if found is not None and other is not None:
+            assert found["error"] == pytest.approx(other["error"], abs=1e-7)
+            none = found["of_none"]["error"]
+            assert none == pytest.approx(other["of_none"]["error"], abs=1e-7)
+
+
+def test_scores__of_rows_that_cost_nothing_stay_numbers() -> None:
+    """A far gap and a large lambda: opt is a billionth of what all rows may cost."""
+    X, y, u = two_classes()
+    X[:, 1] += 1e5 * y
+    for lam in (1e3, 1e6):
+        found = face.scores(
+            face.SVM(lam=lam, variant="systematic", n_clusters=1), face.block(X, u, y)
+        )
+        one = read.svm_scores(X, u, y, opt=1e-9 * lam * u.sum(), lam=lam, easy=2)
+        assert np.allclose(found[0], one, rtol=1e-5)
+
+
+def test_scores__of_one_class_take_every_row_for_lost() -> None:
+    """In a leaf of a stream that holds one class only; one row lies at the mean."""
+    X, _, u = two_classes()
+    X[7] = 0.0
+    X[7] = read.mean_of(X, np.where(np.arange(300) == 7, 0.0, u))
+    y = np.ones(300, dtype=int)
+    for lam in (0.01, 2.0):
+        method = face.SVM(lam=lam, variant="systematic", n_clusters=1)
+        found = face.scores(method, face.block(X, u, y))[0]
+        one = read.svm_scores(X, u, y * 0, opt=lam * u.sum(), lam=lam, easy=2)
+        assert np.allclose(found, one, rtol=1e-6)
+
+
+# --- the pilot ---------------------------------------------------------------------------------
+
+
+def pilots(d: int, classes: int, rows: int, lam: float) -> list[Any]:
+    """Scores by two seeds, which hang on no seed but by the cost of the rough classifier."""
+    rng = np.random.default_rng(d)
+    y = np.repeat(np.arange(classes), [rows] + [rows if classes == 2 else 2] * (classes - 1))
+    X = rng.normal(size=(len(y), d)) + y[:, np.newaxis] % 7
+    u = rng.uniform(0.5, 2.0, size=len(y))
+    method = face.SVM(lam=lam, variant="systematic", n_clusters=1)
+    return [face.scores(method, face.block(X, u, y), seed=seed)[0] for seed in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("d", "classes", "rows", "lam"),
+    [(2, 2, 2048, 0.01), (1024, 2, 256, 1e-5), (4500, 2, 128, 1e-5), (20, 40, 163, 0.01)],
+)
+def test_pilot__holds_so_many_rows_of_a_class(d: int, classes: int, rows: int, lam: float) -> None:
+    """Its classifier hangs on no seed until there are more rows than that."""
+    first, second = pilots(d, classes, rows, lam)
+    assert np.allclose(first, second, rtol=1e-9)
+    first, second = pilots(d, classes, rows + 2, lam)
+    assert not np.allclose(first, second, rtol=1e-7)
+
+
+# --- order and probabilities -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("variant", ["systematic", "pilot_mix"])
+def test_draw__is_even_along_labels_and_margins(variant: Any, classes: int) -> None:
+    """Or labels and distances: as many rows up to every place as the probabilities sum to."""
+    X, y, u = two_classes(600) if classes == 2 else three_classes(600)
+    bound, halves, margins = mixed(X, y, u, 1.0)
+    means = np.stack([read.mean_of(X[y == one], u[y == one]) for one in range(classes)])
+    far = ((X - means[y]) ** 2).sum(axis=1)
+    own = margins[np.arange(600), y if classes == 3 else 0]
+    along, scores = (own, halves) if variant == "pilot_mix" else (far, bound)
+    order = np.lexsort((along, y))
+    p = read.inclusion(scores, 80)
+    for seed in range(3):
+        method = face.SVM(variant=variant, n_clusters=1)
+        c = quiet(X, y, sample_weight=u, size=80, method=method, random_state=seed)
+        taken = np.isin(np.arange(600), c.indices)
+        assert np.abs(np.cumsum(taken[order] - p[order])).max() < 1.9
+
+
+@pytest.mark.parametrize(
+    ("share", "size", "alone"),
+    [(0.4, 9, True), (0.4, 10, False), (0.1, 14, True), (0.1, 15, False)],
+)
+def test_draw__of_few_rows_is_by_the_bound_alone(share: float, size: int, alone: bool) -> None:
+    """Below 2.5 rows a column, and up to 4.5 with a rare class; weights are u / p, scaled."""
+    X, y, u = two_classes(300, 3)
+    u *= np.where(y, (1 - share) / u[y == 1].sum(), share / u[y == 0].sum()) * 300
+    bound, halves, _ = mixed(X, y, u, 1.0)
+    scores = bound if alone else halves
+    method, seen = face.SVM(n_clusters=1), 0
+    for seed in range(8):
+        if seen == 2:
+            break
+        c = quiet(X, y, sample_weight=u, size=size, method=method, random_state=seed)
+        if wanted(c) != NEITHER:
+            continue
+        seen += 1
+        for one in (0, 1):
+            at = c.indices[y[c.indices] == one]
+            parts = u[at] / scores[at]
+            weights = c.weights[y[c.indices] == one]
+            assert np.allclose(weights, parts * u[y == one].sum() / parts.sum(), rtol=0.03)
+    assert seen
+
+
+# --- calibration -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("size", "one"), [(72, BOTH), (71, GRADIENT), (24, GRADIENT), (23, NEITHER)]
+)
+def test_calibration__of_three_classes_needs_rows_for_each(size: int, one: Any) -> None:
+    X, y, u = three_classes(400, 1)
+    c = quiet(X, y, sample_weight=u, size=size, method=face.SVM(variant="pilot_mix"))
+    assert wanted(c) == one
+
+
+@pytest.mark.parametrize(
+    ("classes", "d", "size", "one"),
+    [
+        (2, 50, 612, BOTH),
+        (2, 264, 3180, GRADIENT),  # a step for both takes longer than may be
+        (10, 20, 840, GRADIENT),
+        (40, 19, 3200, NEITHER),  # so does one for the gradients of all problems
+    ],
+)
+def test_calibration__leaves_out_what_takes_too_long(
+    classes: int, d: int, size: int, one: Any
+) -> None:
+    rng = np.random.default_rng(0)
+    y = np.arange(size + 100) % classes
+    X = rng.normal(size=(len(y), d)) + (y[:, np.newaxis] == np.arange(d))
+    c = quiet(X, y, size=size, method=face.SVM(variant="pilot_mix", lam=1e-3))
+    assert wanted(c) == one
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_calibration__sums_are_those_of_all_rows(classes: int) -> None:
+    """Losses and slopes of the hinge, rounded by a tenth on either side, and class means."""
+    X, y, u = two_classes(1200, 2) if classes == 2 else three_classes(1200)
+    c = quiet(X, y, sample_weight=u, size=150, method=face.SVM(variant="pilot_mix"))
+    plain = quiet(X, y, sample_weight=u, size=150, method=face.SVM(variant="systematic"))
+    assert met(c) == BOTH
+    gaps: dict[str, list[float]] = {"met": [], "plain": []}
+    for own in problems(y):
+        w, b, _ = solved(X, own, u, 1.0)
+        signs = np.where(own, 1.0, -1.0)
+        slope = np.clip((1.1 - signs * (X @ w + b)) / 0.2, 0.0, 1.0)
+        loss = np.where(slope < 1, 0.1 * slope**2, 1 - signs * (X @ w + b))
+        terms = np.column_stack([loss, slope * signs, (slope * signs)[:, np.newaxis] * X])
+        spread = np.sqrt(u @ (terms - read.mean_of(terms, u)) ** 2 * u.mean() / 150 * 1200)
+        for name, one in (("met", c), ("plain", plain)):
+            gap = (one.weights @ terms[one.indices] - u @ terms) / spread
+            gaps[name].append(float(np.abs(gap).max()))
+    assert max(gaps["met"]) < 0.05
+    assert max(gaps["plain"]) > 2 * max(gaps["met"])
+    for one in range(classes):
+        own = y[c.indices] == one
+        assert np.allclose(c.weights[own] @ c.points[own], u[y == one] @ X[y == one], rtol=1e-5)
+        assert c.weights[own].sum() == pytest.approx(u[y == one].sum(), rel=1e-9)
+
+
+def test_calibration__gives_up_what_the_rows_drawn_cannot_meet() -> None:
+    """A column that no row of the draw has forbids the means, and few active rows the gradient."""
+    X, y, u = two_classes(1500, 3)
+    X[:, 0] *= 3.0
+    w, b, _ = solved(X, y, u, 1.0)
+    calm = np.flatnonzero(np.where(y, 1, -1) * (X @ w + b) > 3.0)
+    found = {}
+    for seed in range(6):
+        lonely = calm[np.random.default_rng(seed).integers(len(calm))]
+        rows = X.copy()
+        rows[:, 1] = 0.0
+        rows[lonely, 1] = 0.2
+        c = quiet(rows, y, sample_weight=u, size=60, method=face.SVM(variant="pilot_mix"))
+        found[lonely in c.indices] = met(c)
+        assert wanted(c) == BOTH
+    assert found[False] == GRADIENT
+    X, y, u = two_classes(1500, 3)
+    X[:, 0] += np.where(y, 4.0, -4.0)
+    X[np.random.default_rng(0).random(1500) < 0.02] *= 8.0
+    for size, some in ((65, {BOTH, MEANS}), (40, {GRADIENT, NEITHER})):
+        seen = set()
+        for seed in range(10):
+            method = face.SVM(variant="pilot_mix", lam=1e-3)
+            c = quiet(X, y, sample_weight=u, size=size, method=method, random_state=seed)
+            seen |= {met(c)}
+            for one in (0, 1):
+                own = y[c.indices] == one
+                assert c.weights[own].sum() == pytest.approx(u[y == one].sum(), rel=1e-9)
+                if "class means" in met(c):
+                    sums = c.weights[own] @ c.points[own]
+                    assert np.allclose(sums, u[y == one] @ X[y == one], rtol=1e-5)
+        assert seen >= some
+
+
+# --- the choice among draws --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("size", "modes", "some"),
+    [
+        (36, {BOTH, GRADIENT}, {BOTH, GRADIENT}),
+        (20, {BOTH, GRADIENT, MEANS, NEITHER}, {BOTH, GRADIENT}),
+        (7, {BOTH, GRADIENT, MEANS, NEITHER}, {GRADIENT, MEANS}),
+    ],
+)
+def test_auto__keeps_the_best_of_several_draws(size: int, modes: set[Any], some: set[Any]) -> None:
+    """Calibrations take turns as the best one, and the mean error is far below that of one draw."""
+    X, y, u = two_classes(400, 2)
+    *_, best = solved(X, y, u, 1.0)
+    errors: dict[str, list[float]] = {"auto": [], "pilot_mix": []}
+    seen = set()
+    for variant, seeds in (("auto", 20), ("pilot_mix", 10)):
+        for seed in range(seeds):
+            method = face.SVM(variant=variant)
+            c = quiet(X, y, sample_weight=u, size=size, method=method, random_state=seed)
+            w, b, _ = solved(c.points, y[c.indices], c.weights, 1.0, tol=1e-3)
+            cost = read.svm_cost(X, np.where(y, 1.0, -1.0), u, w, b, lam=1.0)
+            errors[variant].append(cost / best - 1)
+            seen |= {wanted(c)} if variant == "auto" else set()
+    assert some <= seen <= modes
+    assert np.mean(errors["auto"]) < 0.7 * np.mean(errors["pilot_mix"])
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("lam", [0.02, 3.0])
+def test_estimated_error__is_exact_for_every_problem(
+    classes: int, intercept: bool, lam: float
+) -> None:
+    """Costs of all problems are summed up, and divided by those without features, too."""
+    X, y, u = two_classes() if classes == 2 else three_classes(300)
+    method = face.SVM(lam=lam, intercept=intercept)
+    c = quiet(X, y, sample_weight=u, size=40, method=method)
+    on_data, on_coreset, none = 0.0, 0.0, 0.0
+    for own in problems(y):
+        options: Any = {"lam": lam, "intercept": intercept}
+        w, b, cost = solved(c.points, own[c.indices], c.weights, **options)
+        on_coreset += cost
+        on_data += read.svm_cost(X, np.where(own, 1.0, -1.0), u, w, b, lam=lam)
+        rest = 2 * min(u[own].sum(), u[~own].sum()) if intercept else u.sum()
+        none += lam * rest
+    found = c.provenance["estimated_error"]
+    assert found["error"] == pytest.approx(on_data / on_coreset - 1, abs=2e-3)
+    assert found["of_none"]["error"] == pytest.approx((on_data - on_coreset) / none, abs=1e-3)
+    assert found["exact"]
+
+
+# --- limits ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["svm"])
+def test_build__rows_without_a_length_are_named_whatever_their_weight(method: Any) -> None:
+    """By their numbers in the data, although missing rows before them are dropped."""
+    X, y, u = two_classes()
+    for missing, large in ((2, 7), (0, 1), (280, 290)):
+        rows, weights = X.copy(), u.copy()
+        rows[missing], rows[large], weights[large] = np.nan, 1e200, 0.0
+        options: dict[str, Any] = {"sample_weight": weights, "size": 20, "method": method}
+        with pytest.raises(face.errors.InvalidInputError, match=rf"\b{large}\b"):
+            face.build(rows, y, on_invalid="drop", chunks=100, **options)
+        rows[missing] = 0.0
+        with pytest.raises(face.errors.InvalidInputError, match=rf"\b{large}\b"):
+            face.build(rows, y, **options)
+        rows[large] = 1e10
+        assert large not in quiet(rows, y, **options).indices
+
+
+def test_build__weights_that_vanish_beside_the_penalty() -> None:
+    X, y, u = two_classes()
+    u /= u.sum()
+    for lam, total, right in (
+        (1.0, 1.1e-150, True), (1.0, 0.9e-150, False), (1.5, 0.8e-150, False),
+        (1e-3, 1.1e-147, True), (1e-3, 0.9e-147, False), (1e6, 0.9e-150, False),
+    ):  # fmt: skip
+        options = {"sample_weight": u * total, "size": 60, "method": face.SVM(lam=lam)}
+        if right:
+            assert quiet(X, y, **options).weights.sum() == pytest.approx(total)
+            continue
+        with pytest.raises(face.errors.InvalidInputError, match="vanish"):
+            quiet(X, y, **options)
+
+
+def test_build__columns_at_most() -> None:
+    y = np.arange(40) % 2
+    for d in (2**14, 2**14 + 1):
+        X = sp.csr_array((np.ones(40), (np.arange(40), np.arange(40))), shape=(40, d))
+        if d > 2**14:
+            with pytest.raises(face.CoresetError, match="16,384"):
+                quiet(X, y, size=20, method="svm")
+        else:
+            assert len(quiet(X, y, size=20, method=face.SVM(variant="systematic"))) == 20
+
+
+def test_svm__parameters_that_cannot_be_used() -> None:
+    for lam in (0.0, -1.0, np.inf, np.nan):
+        with pytest.raises(face.errors.InvalidInputError, match="lam"):
+            face.SVM(lam=lam)
+    for options in ({"lam": "1"}, {"n_clusters": 1.5}, {"intercept": "yes"}):
+        with pytest.raises(TypeError):
+            face.SVM(**options)  # type: ignore[arg-type]
+    for options in ({"n_clusters": 0}, {"variant": "other"}):
+        with pytest.raises(face.errors.InvalidInputError):
+            face.SVM(**options)  # type: ignore[arg-type]
+    assert face.SVM(lam=0.5, n_clusters=None, variant="paper").lam == 0.5
+    X, y, u = two_classes()
+    with pytest.raises(face.errors.InvalidInputError, match="one class"):
+        face.build(X, y * 0, method="svm", size=20)
+    weights = np.where(y, u, 0.0)
+    with pytest.raises(face.errors.InvalidInputError, match="one class"):
+        face.build(X, y, sample_weight=weights, method="svm", size=20)
