@@ -79,6 +79,8 @@ def wide(n_rows: int, n_features: int, n_classes: int = 2) -> tuple[Any, Any]:
         (E.MaxMarginClassifier(), 2, False),
         (E.MaxMarginClassifier(fit_intercept=False), 3, True),
         (E.OutlierMaxMarginClassifier(), 2, False),
+        (E.ActiveMaxMarginClassifier(), 2, False),
+        (E.ActiveMaxMarginClassifier(max_labels=5_000), 2, False),
     ],
 )
 def test_fit__refuses_many_rows_of_very_many_columns(
@@ -88,6 +90,24 @@ def test_fit__refuses_many_rows_of_very_many_columns(
     rows = da.from_array(X, chunks=(5_000, -1), asarray=False) if lazy else X
     with pytest.raises(face.CoresetError, match=r"X has 50,000 columns.*; pass 2,048 columns"):
         model.fit(rows, da.from_array(y, chunks=5_000) if lazy else y)
+
+
+def test_fit__asks_for_few_labels_of_very_many_columns() -> None:
+    X, y = wide(3_000, 50_000)
+    model = E.ActiveMaxMarginClassifier(max_labels=6, random_state=0).fit(X, y)
+    assert model.n_labels_ <= 6
+
+
+def test_time_limit__ends_the_calls_of_a_slow_kernel() -> None:
+    X, y = separable(5_000, 3)
+
+    def slow(rows: Any, others: Any) -> Any:
+        time.sleep(0.001)
+        return rows @ others.T
+
+    model = E.MaxMarginClassifier(kernel=slow)
+    with pytest.raises(face.errors.OutOfTimeError), face.time_limit(0.4):
+        model.fit(X, y)
 
 
 def test_fit__separates_few_rows_of_very_many_columns() -> None:

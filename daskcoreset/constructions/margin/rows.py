@@ -75,12 +75,18 @@ def select_rows(
     return SelectedRows(rows, within.astype(np.int64) + start, values)
 
 
-def refuse_wide(blocks: RowBlocks) -> None:
+def refuse_wide(blocks: RowBlocks, most: int | None = None) -> None:
     """Raise an error if rows are many and have too many columns to be separated by a hyperplane.
 
     Few rows may have any number of columns: the work is that of the fewer of both, cubed.
+
+    Parameters
+    ----------
+    blocks : RowBlocks
+    most : int or None, default=None
+        Rows that are separated at most; None for all.
     """
-    d, n_rows = blocks.schema.n_features, blocks.n_rows
+    d, n_rows = blocks.schema.n_features, blocks.n_rows if most is None else most
     if d <= _MAX_COLUMNS or (n_rows is not None and n_rows <= _MAX_COLUMNS):
         return
     raise InvalidInputError(

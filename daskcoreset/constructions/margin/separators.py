@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from daskcoreset.core.deadline import check_time
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense_rows, inner_products, squared_lengths
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
@@ -101,8 +102,12 @@ class Kernel:
             return np.ones(points.shape[0])
         if not callable(self.name):
             return self._of_products(squared_lengths(points))
-        rows = [points[i : i + 1] for i in range(points.shape[0])]
-        return np.array([float(self(row, row)[0, 0]) for row in rows])
+        values = np.empty(points.shape[0])
+        for i in range(len(values)):
+            check_time("a kernel was being called for every row", "pass a quicker kernel")
+            row = points[i : i + 1]
+            values[i] = self(row, row)[0, 0]
+        return values
 
     def _of_products(self, products: FloatArray) -> FloatArray:
         if self.name == "linear":

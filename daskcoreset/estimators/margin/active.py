@@ -14,6 +14,7 @@ from daskcoreset.constructions.margin.active import ActiveMaxMargin
 from daskcoreset.constructions.margin.active_run import ActiveRun, Oracle, OracleError
 from daskcoreset.constructions.margin.active_state import ActiveMargin
 from daskcoreset.constructions.margin.pool import Pool, open_pool
+from daskcoreset.constructions.margin.rows import refuse_wide
 from daskcoreset.constructions.margin.separators import InseparableError
 from daskcoreset.core.blocks import plain_labels
 from daskcoreset.core.errors import InvalidInputError, warn_user
@@ -183,12 +184,16 @@ class ActiveMaxMarginClassifier(AuditedMargin):
             If the oracle raises or answers what cannot be used, or the labels cannot be
             separated and `on_inseparable` is "raise". Its attribute `asking` holds all labels.
         InvalidInputError, ValueError, TypeError
-            If an argument cannot be used.
+            If an argument cannot be used; if y is given for many rows of more than 2,048
+            columns, and `max_labels` is not below their number.
         """
         self._validate_params()
         if oracle is not None and y is not None:
             raise InvalidInputError("both y and oracle are given; pass one of them.")
+        asked = oracle is not None  # about few rows, or it says so
         pool, classes, oracle = self._opened(X, y, oracle)
+        if not asked:
+            refuse_wide(pool.blocks, self.max_labels)
         run = self._method(classes).start_on(pool)
         self._keep(self._complete(run, oracle), classes, pool.n_rows)
         return self
