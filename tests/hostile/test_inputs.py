@@ -15,37 +15,22 @@ import pytest
 import scipy.sparse as sp
 
 from daskcoreset import (
-    BregmanLightweight,
-    Coreset,
     CoresetStream,
     CoresetTree,
     StrongKMeans,
     build,
 )
 from daskcoreset.core.errors import (
-    CoresetWarning,
     InvalidInputError,
 )
 from daskcoreset.estimators import (
     CoresetKMeans,
 )
-from daskcoreset.metrics.costs import distortion
-from daskcoreset.objectives import QuantizationError
-from daskcoreset.solvers.divergences import SquaredMahalanobis
 from daskcoreset.solvers.linear import solve_svm
-
-# --- values whose squares overflow --------------------------------------------------------
 
 ROWS = np.random.default_rng(0).normal(size=(600, 3))
 SIDES = (ROWS[:, 0] > 0).astype(np.int64)
 ROWS[:, 0] += 2 * SIDES
-OVERFLOW = r"^X is -?[0-9.]+e\+[0-9]+ in column \d at row \d+, and of values so large squared"
-
-
-def one_value(value: float, row: int = 477) -> Any:
-    rows = ROWS.copy()
-    rows[row, 1] = value
-    return rows
 
 
 def test_kmeans__large_values_of_float32_are_clustered_as_small_ones() -> None:
@@ -68,52 +53,6 @@ def test_kmeans__large_values_of_float32_are_clustered_as_small_ones() -> None:
         assert found.inertia_ == pytest.approx(float(plain.inertia_) * float(scale) ** 2, rel=0.3)
 
 
-def test_audit__rows_without_weight_that_overflow() -> None:
-    weight = np.ones(600)
-    weight[477] = 0.0
-    coreset = build(ROWS, size=50, sample_weight=weight, random_state=0)
-    far, near = (
-        coreset.audit(one_value(value), n_clusters=2, sample_weight=weight, random_state=0)
-        for value in (1e300, 0.0)
-    )
-    assert far.distortion == near.distortion
-    np.testing.assert_array_equal(far.differences, near.differences)
-
-
-@pytest.mark.parametrize("strategy", ["sampling", "tree"])
-def test_build__precision_that_makes_distances_overflow(strategy: Any) -> None:
-    method = BregmanLightweight(SquaredMahalanobis(1e290 * np.eye(3)))
-    with pytest.raises(InvalidInputError, match="squared distances overflow, or so small"):
-        build(ROWS * 1e20, size=50, method=method, strategy=strategy)
-
-
-# --- coresets of what is no number, and arguments of another kind -------------------------
-
-
-def test_coreset__large_values_are_kept_and_refused_where_costs_are_computed(
-    tmp_path: Path,
-) -> None:
-    """Stores of older versions may hold them: loading computes nothing."""
-    made = Coreset(ROWS[:50] * 1e200, np.full(50, 12.0), np.arange(50))
-    made.to_zarr(tmp_path / "c.zarr")
-    assert Coreset.from_zarr(tmp_path / "c.zarr").equals(made)
-    with pytest.raises(InvalidInputError, match=OVERFLOW.replace("X", "coreset.points")):
-        made.audit(ROWS, objective=QuantizationError(3))
-    for of_coreset in (lambda: distortion(made, ROWS, [ROWS[:2]]), lambda: made.cost(ROWS[:2])):
-        with pytest.raises(InvalidInputError, match=OVERFLOW.replace("X", "coreset.points")):
-            of_coreset()
-    for use in (
-        lambda: CoresetStream().partial_fit(made.points, None, made.weights),
-        lambda: build(made.points, size=10, sample_weight=made.weights),
-        lambda: CoresetKMeans(2).fit(made.points, sample_weight=made.weights),
-    ):
-        with pytest.raises(InvalidInputError, match=OVERFLOW):
-            use()
-
-
-# --- the number of clusters, wherever it is said ------------------------------------------
-
-
 def test_n_clusters__is_remembered_wherever_it_was_said(tmp_path: Path) -> None:
     wanted = {"name": "quantization error", "n_clusters": 4}
     model = CoresetKMeans(4, method="lightweight", size=100, random_state=0).fit(ROWS)
@@ -134,34 +73,10 @@ def test_n_clusters__is_remembered_wherever_it_was_said(tmp_path: Path) -> None:
         assert made.coreset().provenance["objective"] == wanted
 
 
-@pytest.mark.parametrize("strategy", ["sampling", "tree"])
-def test_build__values_too_small_are_not_called_large(strategy: Any) -> None:
-    rng = np.random.default_rng(0)
-    rows = np.zeros((300, 1))
-    rows[:150, 0] = 1e-153 * rng.normal(size=150)
-    weights = rng.choice([0.0, 1.0, 1e-9, 1e9], size=300)
-    with pytest.raises(InvalidInputError, match=r"or so small that quotients by them do; scale"):
-        build(
-            rows,
-            size=100,
-            method=StrongKMeans(60),
-            sample_weight=weights,
-            strategy=strategy,
-            random_state=0,
-        )
-
-
-# --- labels that are none, and more columns or clusters than can be done ------------------
-
-
 def test_build__a_million_clusters_are_refused_or_found() -> None:
     rows = da.zeros((2_000_000, 5), chunks=(1_000_000, 5))
     with pytest.raises(InvalidInputError, match=r"1,000,000 centers of 1,000,000 rows take 5e\+12"):
         build(rows, size=1_000_000, method=StrongKMeans(1_000_000), compute=False)
-    with pytest.warns(CoresetWarning, match="nothing was reduced"):
-        assert len(build(ROWS, method=StrongKMeans(1_000_000))) == 600
-    with pytest.raises(InvalidInputError, match="n_samples=600 should be >= n_clusters=1000000"):
-        CoresetKMeans(10**6).fit(ROWS)
     with pytest.raises(InvalidInputError, match="in every step of k-means 1,000,000 centers of"):
         CoresetKMeans(10**6).fit(np.zeros((1_000_000, 3), dtype=np.float32))
 
@@ -181,9 +96,6 @@ def test_solve_svm__of_more_columns_than_rows_is_the_same_solution() -> None:
         start = np.append(many.coef, many.intercept) if intercept else many.coef
         again = solve_svm(wide, signs, np.ones(30), intercept=intercept, start=start)
         assert again.cost <= many.cost * (1 + 1e-9)
-
-
-# --- the same rows, dense and sparse, float32 and float64 -----------------------------------
 
 
 def test_kmeans__clusters_far_apart_and_small_in_float32() -> None:
