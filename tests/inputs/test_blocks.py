@@ -8,25 +8,13 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
-import xarray as xr
 
 from daskcoreset import build
 from daskcoreset.inputs.blocks import row_blocks
 from tests.acceptance.tools.input_kinds import (
-    CHUNK,
     SIZE,
-    WEIGHT,
-    N,
-    S,
-    X,
-    Y,
-    dask_unknown,
-    npz_path,
-    parquet_file,
     stored,
-    table,
 )
 
 
@@ -77,32 +65,3 @@ def test_row_blocks__zarr_in_whole_chunks(
     assert row_blocks(made).sizes == sizes
     assert granularity * (sizes[0] // granularity or 1) >= sizes[0]
     assert row_blocks(made, chunks=700).sizes == (700, 300), "the user's word counts"
-
-
-def test_row_blocks__parquet_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pq.write_table(table(0, N), tmp_path / "a.parquet", row_group_size=30)
-    assert row_blocks(tmp_path / "a.parquet", "y").sizes == (N,)
-    monkeypatch.setattr("daskcoreset.inputs.blocks.TARGET_BYTES", 70 * 4 * 8)
-    assert row_blocks(tmp_path / "a.parquet", "y").sizes == (60, 60, 60, 20)
-    assert row_blocks(tmp_path / "a.parquet", "y", chunks=45).sizes == (45,) * 4 + (20,)
-
-
-def test_row_blocks__stored_bytes_and_names(tmp_path: Path) -> None:
-    blocks = row_blocks(X, Y, WEIGHT)
-    assert blocks.stored_bytes == X.nbytes + Y.nbytes + WEIGHT.nbytes
-    assert (blocks.name, blocks.are_views, blocks.n_blocks) == (None, True, 1)
-    assert row_blocks(S).stored_bytes == S.data.nbytes + S.indices.nbytes + S.indptr.nbytes
-    assert row_blocks(dask_unknown(tmp_path)[0]).stored_bytes is None
-    known = row_blocks(da.from_array(X, chunks=CHUNK), name_of(tmp_path))
-    assert known.stored_bytes == X.nbytes + Y.nbytes
-    assert known.name is None
-    assert "X.zarr" in str(row_blocks(stored(tmp_path, "X.zarr", X)).name)
-    assert row_blocks(parquet_file(tmp_path)[0]).name == str(tmp_path / "a.parquet")
-    assert row_blocks(npz_path(tmp_path)[0]).name == str(tmp_path / "data.npz")
-    assert row_blocks(npz_path(tmp_path)[0]).columns is None
-    assert row_blocks(xr.DataArray(X, name="depth")).name is None
-
-
-def name_of(folder: Path) -> Path:
-    np.save(folder / "labels.npy", Y)
-    return folder / "labels.npy"

@@ -55,13 +55,7 @@ def test_build__block_that_is_no_array(block: Any) -> None:
         build(da.concatenate(parts), size=5)
 
 
-def test_build__columns_of_one_name() -> None:
-    table = pa.table([pa.array([1.0, 2.0]), pa.array([1.0, 2.0])], names=["a", "a"])
-    with pytest.raises(errors.InvalidInputError, match="more than one column of the names"):
-        build(table, size=1)
-
-
-@pytest.mark.parametrize("paths", ["X.h5", "X.npy", "X.parquet", "X*.npy", ["X.npy", "X.npy"]])
+@pytest.mark.parametrize("paths", ["X.h5", "X.parquet", "X*.npy"])
 def test_build__file_that_a_worker_cannot_see(paths: Any, tmp_path: Path) -> None:
     rows = np.ones((100, 2))
     folder = tmp_path / "here"

@@ -13,8 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zarr
-from sklearn import config_context
-from sklearn.pipeline import make_pipeline
 
 from tests.acceptance.face import (
     Draw,
@@ -29,6 +27,7 @@ from tests.acceptance.face import (
 from tests.acceptance.face import (
     stream as make_stream,
 )
+from tests.pairs import each
 
 FRAME = pd.DataFrame(
     np.random.default_rng(0).normal(size=(300, 3)), columns=["a", "b", "c"]
@@ -60,8 +59,7 @@ def test_columns__are_chosen_and_keep_their_order(kind: str, tmp_path: Path) -> 
         build(open_rows(X, columns=["a", "z"]), "y")
 
 
-@pytest.mark.parametrize("kind", ["frame", "parquet", "npz", "array"])
-@pytest.mark.parametrize("draw", [Draw(), MergeReduce()], ids=["draw", "merge"])
+@each(kind=["frame", "parquet", "npz", "array"], draw=[Draw(), MergeReduce()])
 def test_labels__that_are_missing_have_a_way_to_be_named(
     kind: str, draw: Any, tmp_path: Path
 ) -> None:
@@ -80,23 +78,6 @@ def test_labels__that_are_missing_have_a_way_to_be_named(
         errors.InvalidInputError, match='by name the name of one, such as y="label"'
     ):
         estimators.CoresetSVC().fit(X)
-
-
-@pytest.mark.parametrize("suffix", ["parquet", "npz"])
-def test_names__of_what_holds_no_numbers_are_to_be_others(suffix: str, tmp_path: Path) -> None:
-    path = tmp_path / f"a.{suffix}"
-    if suffix == "parquet":
-        FRAME.to_parquet(path)
-    else:
-        np.savez(path, X=np.eye(300), t=FRAME.t.to_numpy(str))
-    options: dict[str, Any] = {"columns": ["a"]} if suffix == "parquet" else {}
-    with pytest.raises(
-        errors.InvalidTypeError, match=r"sample_weight .* name another column or"
-    ) as error:
-        build(open_rows(path, **options), sample_weight="t")
-    assert "astype" not in str(error.value)
-    with pytest.raises(errors.InvalidTypeError, match=r"sample_weight\.astype\('float32'\)\.$"):
-        build(np.eye(300), sample_weight=np.full(300, "x"))
 
 
 def test_columns__of_a_group_of_arrays(tmp_path: Path) -> None:
@@ -126,15 +107,6 @@ def test_estimator__with_columns_answers_in_memory_as_without() -> None:
     )
     assert isinstance(labels, pd.Series)
     np.testing.assert_array_equal(labels, plain.predict(FRAME[["b", "a"]]))
-
-
-def test_estimator__in_pipelines_with_routing() -> None:
-    with config_context(enable_metadata_routing=True):
-        model = estimators.CoresetKMeans(2, size=50, random_state=0)
-        model.set_fit_request(sample_weight=True, columns=False)
-        pipeline = make_pipeline(model)
-        pipeline.fit(FRAME[["a", "b"]], sample_weight=np.ones(len(FRAME)))
-        assert pipeline.predict(FRAME[["a", "b"]]).shape == (300,)
 
 
 def test_stream_and_tree__take_columns_and_batches(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Cells to rows and columns, and back."""
+"""Cells of lazy cubes as rows."""
 
 from __future__ import annotations
 
@@ -9,23 +9,6 @@ import xarray as xr
 
 from daskcoreset import build
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.inputs.cube_arrays import Plane, flattened, unflattened
-
-
-def test_flattened__is_a_view_where_cells_lie_as_rows() -> None:
-    cells = np.arange(24.0).reshape(2, 3, 4)
-    plane = Plane(("t", "x", "level"), ("t", "x"), ("level",))
-    assert np.shares_memory(flattened([plane], [cells], (2, 3), flat=False), cells)
-    turned = Plane(("level", "x", "t"), ("t", "x"), ("level",))
-    rows = flattened([turned], [cells.transpose(2, 1, 0)], (2, 3), flat=False)
-    np.testing.assert_array_equal(rows, cells.reshape(6, 4))
-
-
-def test_unflattened__has_the_cells_of_every_block() -> None:
-    blocks = da.from_array(np.arange(12), chunks=((4, 2, 4, 2),))
-    cells = unflattened(blocks, ((2, 2), (2, 1)))
-    assert cells.chunks == ((2, 2), (2, 1))
-    assert cells.compute().tolist() == [[0, 1, 4], [2, 3, 5], [6, 7, 10], [8, 9, 11]]
 
 
 def test_chunks__of_unknown_size_are_an_error() -> None:
@@ -35,7 +18,7 @@ def test_chunks__of_unknown_size_are_an_error() -> None:
         build(unknown, size=3, feature_dims="f")
 
 
-@pytest.mark.parametrize("cut", [(5,), (3, 2), (2, 3)])
+@pytest.mark.parametrize("cut", [(5,), (3, 2)])
 def test_dask_rows__of_variables_whose_features_are_cut_in_different_ways(
     cut: tuple[int, ...],
 ) -> None:

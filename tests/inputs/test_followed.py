@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 import zarr
 
-from daskcoreset import CoresetTree, Lightweight
-from daskcoreset.constructions.tree.reducer import SensitivityReducer
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.inputs.followed import FollowOptions, look, time_in_name
+from daskcoreset import CoresetTree
+from daskcoreset.inputs.followed import time_in_name
 from tests.acceptance.tools.view_histories import assert_alike
 
 pytestmark = pytest.mark.usefixtures("light_trees")
@@ -35,17 +33,6 @@ OPTIONS: dict[str, Any] = {"size": 20, "random_state": 0}
 )
 def test_time_in_name__finds_dates(name: str, time: str | None) -> None:
     assert time_in_name(name) == time
-
-
-def test_look__names_parts_by_where_they_stand(tmp_path: Path) -> None:
-    for name in ("b", "a10", "a9"):
-        np.save(tmp_path / f"{name}.npy", np.ones((5, 2)))
-    state = look(f"{tmp_path}/*.npy", FollowOptions())
-    assert [part.name for part in state.parts] == ["a9.npy", "a10.npy", "b.npy"]
-    single = look(tmp_path / "b.npy", FollowOptions())
-    assert [part.name for part in single.parts] == ["b.npy"]
-    with pytest.raises(InvalidTypeError, match="sample_weight is a list"):
-        FollowOptions(sample_weight=[1.0])  # type: ignore[arg-type] # what is refused
 
 
 def test_follow__a_parquet_folder_with_dates_and_labels(tmp_path: Path) -> None:
@@ -90,16 +77,3 @@ def test_follow__stores_by_other_ways_are_the_same_source(tmp_path: Path) -> Non
     )
     made[:] = 1.0
     assert len(view.refresh().read) == 4
-
-
-def test_follow__another_sampling_is_another_view(tmp_path: Path) -> None:
-    np.save(tmp_path / "x.npy", np.arange(40.0).reshape(20, 2))
-    source = [tmp_path / "x.npy"]
-    options: dict[str, Any] = {"size": 5, "random_state": 0}
-    CoresetTree.follow(source, tmp_path / "view", **options)
-    for method in ("lightweight", SensitivityReducer(Lightweight(), "multinomial")):
-        with pytest.raises(InvalidInputError, match=r"'multinomial', and .* with 'systematic'"):
-            CoresetTree.follow(source, tmp_path / "view", method, sampling="multinomial", **options)
-    again = CoresetTree.follow(source, tmp_path / "view", **options).last_refresh
-    assert again is not None
-    assert not again.read

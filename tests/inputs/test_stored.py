@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 import zarr
 
-import daskcoreset
 from daskcoreset.core.errors import StoreError
-from daskcoreset.inputs import stored as stored_module
 from daskcoreset.inputs.stored import StoredArray
 
 ROWS, CHUNK = 400, 100
@@ -37,10 +35,6 @@ def lose_chunk(path: Path) -> str:
     return str(files[1].relative_to(path))
 
 
-def array_of(path: Path) -> Any:
-    return zarr.open_array(path, mode="r")
-
-
 def test_stored_array__keys(tmp_path: Path) -> None:
     array = stored(tmp_path / "X.zarr", rows())
     checked = pickle.loads(pickle.dumps(StoredArray.of(array)))
@@ -60,19 +54,3 @@ def test_stored_array__keys(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="a chunk of"):
         checked.oindex[[1, 120], [0]]
     np.testing.assert_array_equal(checked[0:100], array[0:100])
-
-
-def test_stored_array__another_store_under_the_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    checked = StoredArray.of(stored(tmp_path / "X.zarr", rows()))
-    opened_before = array_of(tmp_path / "X.zarr")
-    monkeypatch.setattr(stored_module, "_seen", set())  # as in another process
-    zarr.open_array(tmp_path / "X.zarr").append(rows())
-    assert len(checked[0:200]) == 200  # rows that were added meanwhile change nothing
-    monkeypatch.setattr(stored_module, "_seen", set())
-    stored(tmp_path / "X.zarr", rows(), chunks=(50, 2), overwrite=True)
-    with pytest.raises(StoreError, match="holds another array on host"):
-        checked[0:100]
-    with pytest.raises(StoreError, match="holds another array on host"):
-        daskcoreset.build(opened_before, size=50)

@@ -11,7 +11,6 @@ import pytest
 import zarr
 
 from daskcoreset import build
-from daskcoreset.inputs import zarr_stores
 from daskcoreset.inputs.zarr_stores import decoder_of, with_fast_pipeline
 
 N, D, CHUNK = 200, 3, 50
@@ -46,14 +45,3 @@ def test_pipelines__give_the_same_bits(tmp_path: Path) -> None:
     assert plan.decoder == "zarrs"
     assert "decoded by zarrs" in str(plan)
     assert zarr.config.get("codec_pipeline.path").endswith("BatchedCodecPipeline")
-
-
-def test_pipelines__without_zarrs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    array = store_of(tmp_path / "a.zarr", **SHARDED)
-    monkeypatch.setattr(zarr_stores, "PIPELINES", (("no_such_package", "Pipeline"),))
-    assert with_fast_pipeline(array) is array
-    assert build(array, size=20, dry_run=True).decoder == "zarr"
-    # One of Zarr's own, made from the codecs as Zarr makes it.
-    own = ("zarr.core.codec_pipeline", "BatchedCodecPipeline")
-    monkeypatch.setattr(zarr_stores, "PIPELINES", (own,))
-    np.testing.assert_array_equal(with_fast_pipeline(array)[7:60], X[7:60])
