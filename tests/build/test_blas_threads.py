@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import subprocess
-import sys
-import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import dask.array as da
@@ -19,6 +14,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 import daskcoreset as dc
 from daskcoreset.estimators import CoresetBregman, CoresetLogisticRegression, CSVRGClassifier
+from tests.pairs import few
 
 WIDTH = 150
 """Columns for which LAPACK divides its work among threads."""
@@ -52,10 +48,8 @@ def of_fit(model: Any, attribute: str, *labels: Any) -> list[Any]:
 
 
 WORK: dict[str, Callable[[], list[Any]]] = {
-    "svm": lambda: of_build(dc.SVM(variant="paper")),
     "svm tree": lambda: of_build(dc.SVM(variant="paper"), strategy="tree"),
     "svm of many rows": of_long_rows,
-    "logistic": lambda: of_build(dc.Logistic()),
     "mahalanobis": lambda: of_build(dc.BregmanLightweight("mahalanobis"), labelled=False),
     "CSVRGClassifier": lambda: of_fit(
         CSVRGClassifier(max_points=200, max_iter=4, random_state=0), "dual_coef_", wide()[1]
@@ -63,6 +57,7 @@ WORK: dict[str, Callable[[], list[Any]]] = {
     "CoresetLogisticRegression": lambda: of_fit(
         CoresetLogisticRegression(size=400, random_state=0), "coef_", wide()[1]
     ),
+    "logistic": lambda: of_build(dc.Logistic()),
     "CoresetBregman": lambda: of_fit(
         CoresetBregman(3, divergence="mahalanobis", size=400, random_state=0), "cluster_centers_"
     ),
@@ -76,16 +71,9 @@ def digest(name: str) -> str:
     return found.hexdigest()
 
 
-def print_digests() -> None:
-    """Entry point of the processes of the last test."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        sys.stdout.write(" ".join(map(digest, WORK)))
-
-
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::daskcoreset.core.errors.CoresetWarning")
-@pytest.mark.parametrize("name", WORK)
+@few("name", WORK, 3)
 def test_bits__whatever_the_threads_of_blas_and_the_thread_that_calls(name: str) -> None:
     with threadpool_limits(1, "blas"):
         expected = digest(name)
@@ -98,23 +86,3 @@ def test_bits__whatever_the_threads_of_blas_and_the_thread_that_calls(name: str)
             assert pool.submit(digest, name).result() == expected
     finally:
         held.restore_original_limits()
-
-
-@pytest.mark.nightly
-def test_bits__in_processes_with_other_numbers_of_threads() -> None:
-    code = f"from {__name__} import print_digests; print_digests()"
-    unset = {name: value for name, value in os.environ.items() if "_NUM_THREADS" not in name}
-    found = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env=unset | chosen,
-            cwd=Path(__file__).parents[2],
-            capture_output=True,
-            check=True,
-            text=True,
-            timeout=600,
-        ).stdout
-        for chosen in ({}, {"OPENBLAS_NUM_THREADS": "1"})
-    }
-    assert len(found) == 1
-    assert len(found.pop().split()) == len(WORK)

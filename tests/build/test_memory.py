@@ -48,7 +48,7 @@ def read_status(field: str) -> int:
     return int(line.split()[1]) * 1024
 
 
-def print_peak(kind: str, path: str, n_blocks: int, passes: Passes, threads: int) -> None:
+def print_peak(kind: str, path: str, passes: Passes, threads: int) -> None:
     """Entry point of the measured processes: build once, print peak and prediction."""
     import dask
     import dask.array as da
@@ -58,12 +58,7 @@ def print_peak(kind: str, path: str, n_blocks: int, passes: Passes, threads: int
     def opened() -> Any:
         if kind == "zarr":
             return zarr.open_array(path, mode="r")
-        if kind == "from_zarr":
-            return da.from_zarr(path)
-        shape = (n_blocks * ROWS, D)
-        if kind == "columns":
-            return da.from_zarr(path, chunks=(ROWS, D // 2))
-        return da.random.default_rng(0).random(size=shape, chunks=(ROWS, D), dtype=np.float32)
+        return da.from_zarr(path, chunks=(ROWS, D // 2))
 
     def run(X: Any, rows: int) -> Any:
         return build(X, size=SIZE, passes=passes, chunks=rows, random_state=0)
@@ -81,16 +76,14 @@ def print_peak(kind: str, path: str, n_blocks: int, passes: Passes, threads: int
     sys.stdout.write(json.dumps([peak, plan.peak_bytes]))
 
 
-def measure(
-    jobs: list[tuple[str, Path, int, Passes]], threads: int = THREADS
-) -> list[tuple[int, int]]:
+def measure(jobs: list[tuple[str, Path, Passes]], threads: int = THREADS) -> list[tuple[int, int]]:
     """Peak and prediction of each job, in bytes; the processes run side by side."""
     # What malloc keeps of freed blocks depends on how threads take turns. Blocks that are mapped
     # go back to the kernel at once.
     env = os.environ | {"MALLOC_MMAP_THRESHOLD_": "65536"}
     started = []
-    for kind, path, n_blocks, passes in jobs:
-        call = f"print_peak({kind!r}, {str(path)!r}, {n_blocks}, {passes}, {threads})"
+    for kind, path, passes in jobs:
+        call = f"print_peak({kind!r}, {str(path)!r}, {passes}, {threads})"
         started.append(
             subprocess.Popen(
                 [sys.executable, "-c", f"from {__name__} import print_peak; {call}"],
@@ -123,12 +116,11 @@ def stores(real_disk: Path) -> Any:
     ("kind", "passes"),
     [
         ("zarr", 1),
-        *(pytest.param(kind, 2, marks=pytest.mark.nightly) for kind in ("zarr", "columns")),
-        *(pytest.param(kind, 2, marks=pytest.mark.nightly) for kind in ("from_zarr", "random")),
+        pytest.param("columns", 2, marks=pytest.mark.nightly),
     ],
 )
 def test_peak__is_flat_and_as_predicted(kind: str, passes: Passes, stores: dict[int, Path]) -> None:
-    jobs = [(kind, path, n_blocks, passes) for n_blocks, path in stores.items()]
+    jobs = [(kind, path, passes) for path in stores.values()]
     (few, predicted_few), (many, predicted) = measure(jobs)
     # Flat: four times the rows, and less than two blocks more of memory.
     assert many <= few + 2 * BLOCK
@@ -138,9 +130,3 @@ def test_peak__is_flat_and_as_predicted(kind: str, passes: Passes, stores: dict[
     assert predicted == predicted_few
     assert few <= predicted
     assert many <= predicted <= 5 * many
-
-
-def test_peak__of_one_thread_is_smaller(stores: dict[int, Path]) -> None:
-    ((one, predicted),) = measure([("zarr", stores[MANY], MANY, 1)], threads=1)
-    assert one <= 3 * BLOCK + 2 * BLOCK
-    assert one <= predicted <= 5 * one

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -13,8 +12,6 @@ import numpy as np
 import pytest
 
 from daskcoreset import datasets
-from daskcoreset.core import random as randomness
-from daskcoreset.datasets import lazy
 
 Arrays = tuple[da.Array, ...]
 Make = Callable[..., Arrays]
@@ -92,15 +89,6 @@ def test_blocks__are_what_the_array_announces(make: Make, dtype: str) -> None:
 
 
 @every_generator
-def test_bits__are_the_same_on_every_scheduler(make: Make) -> None:
-    arrays = make(chunks=100)
-    expected = dask.compute(*arrays, scheduler="synchronous")
-    found = dask.compute(*arrays, scheduler="threads", num_workers=2)
-    for one, other in zip(expected, found, strict=True):
-        assert one.tobytes() == other.tobytes()
-
-
-@every_generator
 def test_block__read_alone_equals_its_part_of_the_whole(make: Make) -> None:
     for array in make(chunks=100):
         whole = array.compute(scheduler="synchronous")
@@ -113,25 +101,6 @@ def test_random_state__changes_points_and_names(make: Make) -> None:
     one, other = make(random_state=1)[0], make(random_state=2)[0]
     assert one.name != other.name
     assert not np.array_equal(one.compute(), other.compute())
-
-
-def test_block_stream__differs_from_the_streams_of_a_build() -> None:
-    addresses = itertools.product(lazy.Part, range(3))
-    ours = {lazy.block_stream(0, part, block).integers(2**63) for part, block in addresses}
-    theirs = {
-        randomness.stream(0, stage, block).integers(2**63)
-        for stage, block in itertools.product(randomness.Stage, range(3))
-    }
-    assert len(ours) == 9
-    assert not ours & theirs
-
-
-def test_chunks__auto_means_about_16_mib() -> None:
-    points, _ = datasets.make_mixture(10**7, 20, random_state=0)
-    assert points.chunks[0][0] * 20 * 4 == pytest.approx(2**24, rel=1e-4)
-    single = np.dtype("float32")
-    assert lazy.rows_per_block("auto", n=10, d=10**8, dtype=single) == 1
-    assert lazy.rows_per_block("auto", n=10, d=1, dtype=single) == 10
 
 
 # Arguments

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import pickle
 from typing import TYPE_CHECKING, Any
 
@@ -57,13 +56,6 @@ def test_load__sparse(folder: Path) -> None:
     np.testing.assert_array_equal(dataset.X.toarray(), matrix.toarray())
     assert "float32 sparse" in repr(dataset)
     assert pickle.loads(pickle.dumps(dataset)).X.shape == (5, 4)
-
-
-def test_available__lists_the_folder(folder: Path) -> None:
-    for name in ("b", "a"):
-        np.savez(folder / f"{name}.npz", X=np.zeros((1, 1)))
-    (folder / "README.md").touch()
-    assert datasets.available() == ("a", "b")
 
 
 @pytest.mark.parametrize(
@@ -126,26 +118,3 @@ def test_load_bundled__tables(name: str, shape: tuple[int, int]) -> None:
     assert dataset.y.shape == shape[:1]
     assert dataset.columns is not None
     assert len(dataset.columns) == shape[1]
-
-
-@pytest.mark.parametrize("name", ["china", "flower"])
-def test_load_bundled__pictures(name: str) -> None:
-    dataset = datasets.load_bundled(name)
-    assert isinstance(dataset.X, np.ndarray)
-    assert (dataset.X.shape, dataset.X.dtype) == ((273_280, 3), np.float32)
-    assert dataset.X.min() >= 0
-    assert 200 < dataset.X.max() <= 255
-    assert math.prod(dataset.extras["shape"].tolist()) == 273_280
-    assert dataset.y is None
-
-
-def test_bundled__names_are_complete() -> None:
-    assert datasets.BUNDLED == (
-        "breast_cancer",
-        "china",
-        "diabetes",
-        "digits",
-        "flower",
-        "iris",
-        "wine",
-    )

@@ -44,11 +44,6 @@ def test_mixture__rows_scatter_normally_about_their_centre() -> None:
     assert set(y.compute()) == {0, 1}
 
 
-def test_mixture__blocks_do_not_repeat_each_other() -> None:
-    points = datasets.make_mixture(3_000, 2, chunks=1_000, random_state=0)[0].compute()
-    assert len(np.unique(points, axis=0)) == 3_000
-
-
 @pytest.mark.statistical
 def test_mixture__outliers_are_as_many_and_as_far_as_asked_for() -> None:
     X, y = datasets.make_mixture(
@@ -79,11 +74,6 @@ def test_mixture__offset_is_rounded_once() -> None:
     labels = datasets.make_mixture(1_000, 2, **options)[1].compute()
     noise = lazy.block_stream(0, lazy.Part.POINTS).standard_normal((1_000, 2), dtype=np.float32)
     assert np.abs(single - (noise + centers[labels])).max() <= 1 / 32
-
-
-def test_mixture__unshuffled_rows_are_sorted_by_cluster() -> None:
-    _, labels = datasets.make_mixture(1_000, 2, n_clusters=4, shuffle=False, chunks=300)
-    np.testing.assert_array_equal(labels.compute(), np.repeat([0, 1, 2, 3], 250))
 
 
 @pytest.mark.statistical
