@@ -11,6 +11,7 @@ import pytest
 
 from daskcoreset.build import build
 from daskcoreset.execution.lazy import Alone
+from tests.pairs import each
 
 N_BLOCKS = 100_000
 
@@ -49,8 +50,7 @@ BUILDS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", BUILDS)
-@pytest.mark.parametrize("kind", ["stored", "dask"])
+@each(kind=["stored", "dask"], name=list(BUILDS))
 def test_build__graph_of_a_hundred_thousand_blocks_is_small(kind: str, name: str) -> None:
     rows = 10 * N_BLOCKS
     parts: list[Any] = [Wide(rows, 4), Wide(rows), Wide(rows)]

@@ -217,13 +217,6 @@ print(len(daskcoreset.build(X, size=10, chunks=50)))
 """
 
 
-def test_build__is_silent_in_a_pipe() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=600, check=True
-    )
-    assert (done.stdout, done.stderr) == ("10\n", "")
-
-
 def test_build__shows_a_bar_on_a_terminal() -> None:
     # Which Windows does not have.
     fcntl, termios = pytest.importorskip("fcntl"), pytest.importorskip("termios")

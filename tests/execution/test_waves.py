@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,10 @@ import dask.array as da
 import numpy as np
 import pytest
 import zarr
-from dask.callbacks import Callback
 
 from daskcoreset.build import build
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.execution import progress, waves
-from daskcoreset.execution.engine import tree_reduce
-from daskcoreset.execution.lazy import leaf_layers
-from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.execution import waves
 from daskcoreset.testing import CountingArray
 
 ROWS, N_BLOCKS, WAVE = 12, 75, 20
@@ -53,11 +49,6 @@ KINDS: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.fixture
-def small_waves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waves, "GRAPH_BLOCKS", WAVE)
-
-
 def built(rows: Any, **options: Any) -> Any:
     settings: dict[str, Any] = {"size": 60, "chunks": ROWS, "random_state": 3, "split_every": 3}
     with warnings.catch_warnings():
@@ -80,71 +71,6 @@ def test_build__in_waves_has_the_bits_of_one_graph(
         whole = bits(built(rows(), **BUILDS[name]))
         monkeypatch.setattr(waves, "GRAPH_BLOCKS", WAVE)
         assert bits(built(rows(), **BUILDS[name])) == whole
-
-
-@pytest.mark.nightly
-def test_build__many_blocks_take_a_tenth_of_the_tasks() -> None:
-    n_blocks = waves.MANY_BLOCKS
-    lazy = tree_reduce(row_blocks(np.zeros((n_blocks, 1)), chunks=1), first_block, _first)
-    assert lazy.n_tasks <= n_blocks / 14
-    assert sum(leaf_layers(lazy).values()) == n_blocks
-    fewer = tree_reduce(row_blocks(np.zeros((n_blocks - 1, 1)), chunks=1), first_block, _first)
-    assert fewer.n_tasks >= n_blocks - 1
-
-
-def first_block(rows: Any, broadcast: None) -> int:
-    del broadcast
-    return int(rows.index)
-
-
-def _first(parts: Sequence[int]) -> int:
-    return min(parts)
-
-
-@pytest.mark.nightly
-@pytest.mark.usefixtures("small_waves")
-@pytest.mark.parametrize("kind", KINDS)
-def test_build__no_graph_holds_more_than_a_wave(kind: str) -> None:
-    sizes: list[int] = []
-    blocks = row_blocks(KINDS[kind](), chunks=ROWS)
-    of_input = sum(len(array.dask) for array in blocks.arrays.values()) // N_BLOCKS
-
-    def note(graph: Any) -> None:
-        sizes.append(len(graph))
-
-    with Callback(start=note), dask.config.set(scheduler="sync"):
-        built(KINDS[kind](), passes=2)
-    assert len(sizes) == 2 * -(-N_BLOCKS // 18)
-    # The blocks, half as many merges, two roots and what the input takes to make them.
-    assert max(sizes) <= 18 * (1.5 + 1 + of_input) + 10
-
-
-@pytest.mark.nightly
-@pytest.mark.usefixtures("small_waves")
-@pytest.mark.parametrize("many", [10, waves.MANY_BLOCKS])
-def test_progress__is_one_bar_for_all_waves(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waves, "MANY_BLOCKS", many)
-    bars: list[tuple[int, list[int]]] = []
-
-    class Bar:
-        def __init__(self, total: int, unit: str) -> None:
-            del unit
-            self.steps: list[int] = []
-            bars.append((total, self.steps))
-
-        def advance(self, steps: int) -> None:
-            self.steps.append(steps)
-
-        def show_compiling(self, begins: bool) -> None:
-            pass
-
-        def close(self) -> None:
-            pass
-
-    monkeypatch.setattr(progress, "_Bar", Bar)
-    built(X, passes=2, progress=True)
-    ((total, steps),) = bars
-    assert total == sum(steps) == 2 * N_BLOCKS
 
 
 class Deadly:

@@ -11,16 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
-from daskcoreset.core.errors import (
-    CoresetWarning,
-)
 from daskcoreset.solvers.bregman import HardClustering, bregman_hard, bregman_seeds, prepare
 from daskcoreset.solvers.bregman_soft import SoftClustering, bregman_soft
 from daskcoreset.solvers.divergences import (
     DIVERGENCES,
     ItakuraSaito,
     KullbackLeibler,
-    SquaredEuclidean,
     SquaredMahalanobis,
     resolve_divergence,
 )
@@ -132,16 +128,6 @@ def test_bregman_hard__gives_empty_clusters_the_worst_rows() -> None:
     assert found.cost == pytest.approx(1.0)
 
 
-@each_solver
-def test_solvers__warn_of_fewer_distinct_rows_than_clusters(solve: Solver) -> None:
-    rows = np.repeat([[1.0], [400.0]], 3, axis=0)
-
-    with pytest.warns(CoresetWarning, match="points has 2 distinct rows where n_clusters is 4"):
-        found = solve(rows, 4, divergence="kl", random_state=0)
-
-    assert set(found.centers.round(9).ravel()) == {1.0, 400.0}
-
-
 def test_bregman_hard__keeps_the_best_of_several_starts() -> None:
     rows, _ = mixture(200, 2, 12)
     one, ten = (bregman_hard(rows, 12, n_init=n, random_state=2) for n in (1, 10))
@@ -205,18 +191,3 @@ def test_bregman_seeds__beat_rows_taken_at_random() -> None:
         seeds = bregman_seeds(checked, 3, np.random.default_rng(seed))
         # One in a hundred is far away: rows taken at random would miss it.
         assert (seeds[:, 0] > 20).any()
-
-
-# --- input --------------------------------------------------------------------------------
-
-
-def test_prepare__shifts_only_where_the_divergence_allows() -> None:
-    rows, weights = mixture()
-    mean = np.average(rows, axis=0, weights=weights)
-
-    shifted = prepare(rows, 2, SquaredEuclidean(), weights)
-    np.testing.assert_allclose(shifted.origin, mean, rtol=1e-14)
-    np.testing.assert_allclose(shifted.points, rows - mean, rtol=0, atol=1e-12)
-    kept = prepare(rows, 2, ItakuraSaito(), weights)
-    np.testing.assert_array_equal(kept.origin, np.zeros(3))
-    np.testing.assert_array_equal(kept.points, rows)

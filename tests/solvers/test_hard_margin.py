@@ -165,22 +165,6 @@ def test_shortest_vector__gets_there_without_a_guess(monkeypatch: pytest.MonkeyP
     assert hard_margin(z).margin == pytest.approx(guessed, rel=1e-9)
 
 
-def test_shortest_vector__ends_where_no_progress_is_possible() -> None:
-    groups = np.zeros(30, dtype=np.int64)
-    for seed in range(10):
-        rng = np.random.default_rng(seed)
-        # Rows that differ by rounding alone, and a gap that is less than there can be.
-        z = np.repeat(rng.normal(size=(5, 4)) + 2, 6, axis=0) + 1e-15 * rng.normal(size=(30, 4))
-        found = min_norm_point(z, groups, tol=-1.0)
-        assert found.levels.sum() == pytest.approx(found.vector @ found.vector, rel=1e-12)
-
-
-def test_hard_margin__starts_from_rows_that_depend_on_each_other() -> None:
-    z = np.repeat(np.array([[2.0, 1, 0, 0, 0, 0], [1.0, -1, 0, 0, 0, 1]]), 2, axis=0)
-    found = hard_margin(z, start=np.ones(4))
-    assert found.margin == pytest.approx(hard_margin(z[::2]).margin, rel=1e-12)
-
-
 def test_hard_margin_bias__takes_no_step_where_rows_stand_at_zero() -> None:
     # A core set of binary rows, and where it was solved before: coefficients of zero that
     # are to stay zero.

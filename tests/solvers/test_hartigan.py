@@ -113,7 +113,7 @@ def rare_ones_together(counts: FloatArray, k: int) -> float:
 
 
 @pytest.mark.parametrize(("n", "d", "k"), [(2000, 20, 8), (20_000, 60, 30), (40_000, 100, 50)])
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, 1])
 def test_solve__uneven_categories_are_as_good_as_the_rare_ones_together(
     n: int, d: int, k: int, seed: int
 ) -> None:

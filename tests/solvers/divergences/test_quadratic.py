@@ -12,7 +12,6 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import dense
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.solvers.divergences import (
-    Divergence,
     KullbackLeibler,
     SquaredEuclidean,
     SquaredMahalanobis,
@@ -31,21 +30,6 @@ def test_divergence__of_an_ill_conditioned_precision() -> None:
     gaps = x[:, None] - np.array([[1.0, 1.0], [100.0, 100.0], [0.0, 1.0]])
     expected = (gaps @ basis) ** 2 @ np.array([1.0, 1e10])
     np.testing.assert_allclose(table, expected, rtol=1e-5)
-
-
-@pytest.mark.parametrize("divergence", ALL[:3], ids=["euclidean", "full", "diagonal"])
-def test_dominating__of_a_squared_distance_is_itself(divergence: Divergence) -> None:
-    assert divergence.dominating(-np.ones(3), np.ones(3)) == divergence
-    assert divergence.similarity([-1, 0, 1], [1, 1, 1]).tolist() == [1.0, 1.0, 1.0]
-
-
-def test_check_domain__of_squared_distances_is_all_finite_rows() -> None:
-    points = np.array([[-1.0, 0.0], [0.0, np.nan]])
-
-    assert SquaredEuclidean().check_domain(points) == 1
-    assert SquaredEuclidean().check_domain(points[:1]) == -1
-    assert SquaredEuclidean().find_invalid_row(points[:1]) is None
-    assert SquaredMahalanobis().check_domain(points) == 1
 
 
 @pytest.mark.parametrize(

@@ -30,11 +30,3 @@ def test_expected_score__of_rows_that_stand_for_themselves() -> None:
     found = expected_score(rows, weights, mixture, 30_020, reg_covar=1e-3)
     assert found == pytest.approx(score_samples(mixture, data).mean(), abs=0.1)
     assert found == expected_score(rows, weights, mixture, 30_020, reg_covar=1e-3)
-
-
-@pytest.mark.nightly
-def test_expected_score__of_few_rows() -> None:
-    rows = np.array([[0.0], [1.0], [5.0]])
-    mixture = fit_mixture(rows, n_components=2, reg_covar=0.1, random_state=0).mixture
-    found = expected_score(rows, np.full(3, 4.0), mixture, 12, reg_covar=0.1)
-    assert -np.inf < found < score_samples(mixture, rows).mean()

@@ -6,26 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pytest
-from sklearn.exceptions import ConvergenceWarning
 
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import FloatArray
-from daskcoreset.solvers.mixture import em
-from daskcoreset.solvers.mixture.em import fit_mixture
 from daskcoreset.solvers.mixture.model import Mixture, mixture_from_covariances
-from daskcoreset.solvers.mixture.search import Steps, best_starts, possible
-
-
-def survey(n: int, seed: int = 0) -> FloatArray:
-    """Five columns of answers, one of four each, and two skewed ones, of ten kinds of rows."""
-    rng = np.random.default_rng(0)
-    answers = rng.dirichlet(np.full(4, 0.4), size=(10, 5)).cumsum(axis=2)
-    sizes, means = rng.dirichlet(np.ones(10)), rng.normal(size=(10, 2))
-    rng = np.random.default_rng(seed)
-    kinds = rng.choice(10, n, p=sizes)
-    given = (rng.random((n, 5, 1)) > answers[kinds]).sum(axis=2)
-    return np.hstack([given, np.exp(means[kinds] + 0.5 * rng.normal(size=(n, 2)))])
+from daskcoreset.solvers.mixture.search import Steps, best_starts
 
 
 class Recorder:
@@ -106,36 +90,3 @@ def test_best_starts__keep_a_third_of_the_rows_apart_where_none_judge() -> None:
     # Of three rows of like weight one is apart.
     kept = np.searchsorted(np.sort(weights_of(X)), np.sort(recorder.weights[0]))
     np.testing.assert_array_equal(np.bincount(kept // 3, minlength=30), 2)
-
-
-def test_possible__leaves_out_what_fails() -> None:
-    def failing() -> int:
-        raise InvalidInputError("first")
-
-    def other() -> int:
-        raise InvalidInputError("second")
-
-    assert possible([failing, lambda: 1, other]) == [1]
-    with pytest.raises(InvalidInputError, match="first"):
-        possible([failing, other])
-    with pytest.raises(ZeroDivisionError):
-        possible([lambda: 1 // 0])
-
-
-@pytest.mark.parametrize("max_iter", [1, 3])
-def test_search__takes_no_more_iterations_at_once_than_allowed(
-    monkeypatch: pytest.MonkeyPatch, max_iter: int
-) -> None:
-    limits: list[int] = []
-    iterate = em._iterate
-
-    def recorded(*args: Any, **options: Any) -> Any:
-        limits.append(args[3])
-        return iterate(*args, **options)
-
-    monkeypatch.setattr(em, "_iterate", recorded)
-    options: dict[str, Any] = {"n_components": 4, "n_init": "auto", "random_state": 0}
-    with pytest.warns(ConvergenceWarning, match="did not converge"):
-        fit = fit_mixture(survey(400), max_iter=max_iter, tol=1e-9, **options)
-    assert set(limits) == {max_iter}
-    assert fit.n_iter == len(fit.lower_bounds) == max_iter
