@@ -159,29 +159,6 @@ def test_numbers_of_results__are_there_for_all_that_pages_name() -> None:
     assert named <= set(numbers)
 
 
-def test_numbers_of_results__of_a_system_that_drops_no_files_from_its_cache(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    where = str(ROOT / "docs" / "numbers_of_results.py")
-    benchmark = (ROOT / "benchmarks" / "one_read.py").read_text()
-    assert all(f'"{place}"' in benchmark for place in runpy.run_path(where)["_PLACES"])
-    plain = json.loads
-    without: Any = lambda text: _without_cold(plain(text))  # noqa: E731 - for one call
-    whole = runpy.run_path(where)["_one_read"]()
-    monkeypatch.setattr(json, "loads", without)
-    found = runpy.run_path(where)["_one_read"]()
-    assert "From the disk itself" in whole["one_read_cold"]
-    assert "was not measured" in found["one_read_cold"]
-    page = (ROOT / "docs" / "guide" / "portfolio.md").read_text()
-    named = set(re.findall(r"\{\{ (one_read_\w+) \}\}", page))
-    assert named <= found.keys() < whole.keys()
-
-
-def _without_cold(results: dict[str, Any]) -> dict[str, Any]:
-    ratios = results["ratios"]
-    return {**results, "ratios": {name: ratios[name] for name in ratios if ", not" not in name}}
-
-
 # --- numbers -----------------------------------------------------------------------------
 
 
@@ -210,14 +187,6 @@ def _prose(text: str) -> str:
     for pattern in _NOT_PROSE:
         text = re.sub(pattern, " ", text, flags=re.MULTILINE | re.DOTALL)
     return re.sub(r"\s+", " ", text)
-
-
-def test_prose__leaves_out_what_is_made_and_cited() -> None:
-    text = (
-        "In 2.5 s (Lu, 2023, Theorem 2), `k=3`, {{ a }} %:\n\n```python\n4\n```\n<!-- 5 -->\n6. x"
-        "\n    7\n`a` {{ b }} `c` to 8"
-    )
-    assert [found[0] for found in _FIGURE.finditer(_prose(text))] == ["2.5", "8"]
 
 
 def _by_hand() -> dict[str, list[str]]:

@@ -245,12 +245,6 @@ def test_import_of_all__needs_no_package_for_tests() -> None:
     assert printed_by(code)[-1] == "build"
 
 
-@pytest.mark.parametrize("name", ["coverage.cover", "divergences.positive", "margin.active"])
-def test_public_modules__import_no_file_a_second_time(name: str) -> None:
-    with pytest.raises(ModuleNotFoundError, match="is not a package"):
-        importlib.import_module(f"{PACKAGE}.{name}")
-
-
 def test_package__shows_its_public_names_alone() -> None:
     names = dir(daskcoreset)
     assert names == sorted(set(names))
@@ -287,11 +281,8 @@ def test_import__takes_neither_dask_nor_other_modules() -> None:
 @pytest.mark.parametrize(
     "statement",
     [
-        "from daskcoreset.build import build",
         "import daskcoreset.build",
         "import daskcoreset.estimators",
-        "import daskcoreset.metrics.advice",
-        "daskcoreset.build",
     ],
 )
 def test_build__is_the_function_whoever_imports_its_module(statement: str) -> None:

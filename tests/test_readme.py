@@ -44,19 +44,6 @@ def test_tables__are_made_from_the_results(readme: Callable[..., None]) -> None:
     readme("--check")
 
 
-def test_tables__differ_when_a_result_changes(readme: Callable[..., None], tmp_path: Path) -> None:
-    shutil.copytree(RESULTS, tmp_path / "results")
-    path = tmp_path / "results" / "quality.json"
-    data = json.loads(path.read_text())
-    data["results"][0]["cells"]["uniform|1000"]["errors"][0] += 1.0
-    path.write_text(json.dumps(data))
-    with pytest.raises(SystemExit, match=r"README\.md, quality\.md differ"):
-        readme("--check", "--results", tmp_path / "results")
-    shutil.copy(README, tmp_path)
-    readme("--results", tmp_path / "results", "--readme", tmp_path / "README.md")
-    readme("--check", "--results", tmp_path / "results", "--readme", tmp_path / "README.md")
-
-
 @pytest.mark.nightly
 @pytest.mark.slow
 def test_figures__are_drawn_from_the_results(
@@ -123,31 +110,6 @@ def test_results__agree_where_two_benchmarks_measure_the_same() -> None:
     assert compared
 
 
-@pytest.mark.parametrize("more", [False, True])
-@pytest.mark.parametrize("ratio", [False, True])
-@pytest.mark.usefixtures("readme")
-def test_by_task__shows_the_best_line_and_the_worst(ratio: bool, more: bool) -> None:
-    by_task: Any = importlib.import_module("by_task")
-    lines = [
-        by_task.Line("even", [2.0, 4.0], [3.0, 3.0]),
-        by_task.Line("half", [1.0], [2.0]),
-        by_task.Line("far", [190.0], [200.0]),
-        by_task.Line("twice", [5.0], [2.5]),
-    ]
-    task = by_task.Task(
-        "a task", "errors", "a peer", "rows", "quality", iter,
-        digits=1, ratio=ratio, more=more,
-    )  # fmt: skip
-    row = dict(zip(by_task.HEADS, task.row(lines), strict=True))
-    least, most = ("half", "twice") if ratio else ("far", "twice")
-    best, worst = (most, least) if more else (least, most)
-    assert row["best line"].startswith(f"{best}: ")
-    assert row["worst line"].startswith(f"{worst}: ")
-    assert row["lines behind"] == f"{2 if more else 1} of 4"
-    assert row["table"] == "[quality](benchmarks/results/quality.md)"
-    assert task.cell(lines[0]) == "even: 3.0 ± 12.7 against 3.0 ± 0.0"
-
-
 @pytest.mark.usefixtures("readme")
 def test_by_task__follows_the_results_and_leaves_out_no_loss(tmp_path: Path) -> None:
     by_task: Any = importlib.import_module("by_task")
@@ -166,14 +128,6 @@ def test_by_task__follows_the_results_and_leaves_out_no_loss(tmp_path: Path) -> 
         assert len(found) > 1
         worst = max(found, key=task.behind)
         assert task.cell(worst) in before
-
-
-@pytest.mark.usefixtures("readme")
-def test_reports__say_that_a_commit_is_in_no_history() -> None:
-    common: Any = importlib.import_module("common")
-    made = {"commit": common.SQUASHED[0], "date": "2026-01-01", "cpus": 2}
-    assert "in no history" in common.stamped({"stamp": made})
-    assert "in no history" not in common.stamped({"stamp": made | {"commit": "0" * 9}})
 
 
 def test_prose__repeats_no_figure_of_a_table() -> None:

@@ -13,7 +13,6 @@ import dask
 import numpy as np
 import pytest
 import xarray as xr
-from distributed import Client
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
@@ -24,7 +23,6 @@ from daskcoreset import Coreset, CoresetStream, CoresetTree, Portfolio, build
 from daskcoreset.core.errors import (
     CoresetWarning,
     InvalidInputError,
-    InvalidTypeError,
     StoreError,
 )
 from daskcoreset.estimators import (
@@ -132,16 +130,6 @@ def test_build__rows_have_their_numbers_and_coordinates(options: dict[str, Any])
     assert rows.feature.values.tolist() == ["t2m", "u10"]
 
 
-def test_build__covers_and_searches_have_numbers_too() -> None:
-    cube = weather().chunk(time=5, lat=3, lon=4)
-    for coreset in (
-        cube.coreset.build(method="coverage", diameter=4.0),
-        cube.coreset.build("auto", method="kmeans", n_clusters=2, random_state=0),
-    ):
-        np.testing.assert_array_equal(coreset.points, rows_of(cube)[coreset.indices])
-        assert set(coreset.coordinates) == set(DIMS)
-
-
 def test_coordinates__of_curved_grids_and_of_many_kinds(tmp_path: Path) -> None:
     cube = weather(masked=0.0).assign_coords(
         nav=(("lat", "lon"), np.arange(80.0).reshape(8, 10)),
@@ -224,19 +212,10 @@ def test_plan__one_task_a_block_and_the_cost_of_cut_features() -> None:
     assert xr.open_zarr(store, **opening).coreset.build(10, dry_run=True).tasks == 9 + 1
 
 
-def test_chunks__that_differ_between_variables() -> None:
-    cube = weather()
-    mixed = cube.assign(t2m=cube.t2m.chunk(time=5), u10=cube.u10.chunk(time=4, lat=3))
-    model = mixed.coreset.kmeans(3, n_init=1, random_state=0)
-    expected, labels = in_memory(cube)
-    np.testing.assert_array_equal(model.cluster_centers_, expected.cluster_centers_)
-    np.testing.assert_array_equal(model.predict(mixed), labels)
-
-
 # --- what is not there, and what is not as declared -----------------------------------------
 
 
-@pytest.mark.parametrize("chunks", [None, {}, {"time": 10}], ids=["lazy", "dask", "merged"])
+@pytest.mark.parametrize("chunks", [None, {"time": 10}], ids=["lazy", "merged"])
 def test_missing_chunks__are_errors_unless_they_are_to_be_filled(
     tmp_path: Path, chunks: Any
 ) -> None:
@@ -279,13 +258,6 @@ def test_blocks__that_are_not_as_declared_are_errors() -> None:
         short.assign(u10=weather().u10.astype("f8").chunk(time=4)).coreset.build(10)
     with pytest.raises(InvalidInputError, match="X has dtype float64 in block 0"):
         xr.Dataset({"t2m": (DIMS, wide)}).coreset.build(10)
-
-
-def test_blocks__whose_cells_are_masked_arrays() -> None:
-    ones = dask.array.arange(960, chunks=480).reshape(12, 8, 10)
-    masked = ones.map_blocks(lambda block: np.ma.masked_array(block, block % 2 == 0))
-    coreset = xr.DataArray(masked, dims=DIMS).coreset.build(100, random_state=0)
-    assert (coreset.indices % 2 == 1).all()
 
 
 # --- what models remember ------------------------------------------------------------------
@@ -452,14 +424,6 @@ def test_estimators__answer_with_maps() -> None:
     assert cube.coreset.fit(balanced, warm, weights="area").predict(cube).dims == DIMS
 
 
-def test_others__refuse_what_they_would_number_wrongly() -> None:
-    cube = weather()
-    with pytest.raises(InvalidInputError, match="a stream numbers rows as they come"):
-        CoresetStream(size=10).partial_fit(cube, sample_dims=DIMS)
-    with pytest.raises(InvalidInputError, match="sample_weight is called weights here"):
-        cube.coreset.build(10, sample_weight="area")
-
-
 _BANDS = xr.DataArray(np.random.default_rng(0).normal(size=(6, 5, 4, 3)), dims=[*"tyxb"])
 
 
@@ -497,47 +461,7 @@ def test_streams__say_how_the_rows_of_a_cube_are_passed(
     assert stream.partial_fit(rows).n_rows == n_rows
 
 
-def test_audit__of_a_cube() -> None:
-    cube = weather().chunk(time=5)
-    coreset = cube.coreset.build(200, random_state=0)
-    audit = coreset.audit(cube, n_clusters=2, random_state=0, sample_dims=DIMS)
-    assert audit.distortion < 0.5
-
-
-@pytest.mark.parametrize("class_weight", [None, "balanced"])
-def test_audit__of_a_model_knows_its_features(class_weight: Any) -> None:
-    cube = weather().chunk(time=5)
-    regions = cube.t2m.coreset.kmeans(2, feature_dims="time", size=10, random_state=0)
-    assert regions.audit(cube.t2m, random_state=0).n_rows == regions.coreset_.provenance["n"]
-    first = cube.t2m.isel(time=0)
-    warm = (first > first.mean()).astype(int)
-    model = CoresetLogisticRegression(size=10, class_weight=class_weight, random_state=0)
-    model = model.fit(cube.t2m, warm, feature_dims="time")
-    audits = [model.audit(cube.t2m, warm, random_state=0, **dims)
-              for dims in ({}, {"feature_dims": "time"})]  # fmt: skip
-    assert audits[0].distortion == audits[1].distortion
-
-
-def test_messages__say_what_to_do_with_what_a_user_holds(tmp_path: Path) -> None:
-    plain = xr.DataArray(np.ones((3, 4)), {"latitude": [1.0, 2.0, 3.0]}, ("latitude", "time"))
-    with pytest.raises(InvalidInputError, match=r'X\["latitude"\].attrs\["units"\] = "degrees_n'):
-        plain.coreset.kmeans(2, feature_dims="time", weights="area")
-    weather().to_zarr(tmp_path / "cube.zarr", consolidated=False)
-    with pytest.raises(InvalidInputError, match=r"a group of .*or a cube as xarray.open_zarr"):
-        build(tmp_path / "cube.zarr")
-
-
-def test_build__takes_no_bounds_of_times_for_the_rows_of_a_stored_cube(tmp_path: Path) -> None:
-    """They are the only array of two dimensions in many stores."""
-    cube = weather()
-    cube["time_bounds"] = (("time", "bounds"), np.zeros((cube.sizes["time"], 2)))
-    cube.to_zarr(tmp_path / "cube.zarr", consolidated=False)
-    with pytest.raises(InvalidInputError, match=r"a group of .*or a cube as xarray.open_zarr"):
-        build(tmp_path / "cube.zarr")
-
-
-@pytest.mark.parametrize("chunks", [None, {}], ids=["stored", "dask"])
-@pytest.mark.parametrize(("read", "written"), [(2, 3), (3, 2), (2, 2), (3, 3)])
+@pytest.mark.parametrize(("read", "written", "chunks"), [(2, 3, None), (3, 2, {}), (3, 3, None)])
 def test_predictions__are_written_in_any_format_of_zarr(
     tmp_path: Path, read: Any, written: Any, chunks: Any
 ) -> None:
@@ -557,40 +481,6 @@ def test_predictions__are_written_in_any_format_of_zarr(
 
 
 # --- workers -------------------------------------------------------------------------------
-
-
-@pytest.mark.distributed
-def test_bits__are_the_same_on_threads_and_two_workers(tmp_path: Path, cluster: Any) -> None:
-    encoding = {name: {"chunks": (5, 8, 4), "fill_value": np.nan} for name in ("t2m", "u10")}
-    path = tmp_path / "cube.zarr"
-    weather().to_zarr(path, encoding=encoding, consolidated=False, zarr_format=3)
-
-    def answers() -> list[Any]:
-        found: list[Any] = []
-        cuts: tuple[Any, ...] = (None, {})
-        for chunks in cuts:
-            # Without consolidated metadata Zarr lists the variables in any order.
-            cube = xr.open_zarr(path, chunks=chunks, consolidated=False)[["t2m", "u10"]]
-            found.append(cube.coreset.build(40, passes=2, weights="area", random_state=1))
-        model = cube.coreset.kmeans(2, size=80, n_init=1, random_state=0)
-        return [*found, model.coreset_, model.predict(cube).compute()]
-
-    alone = answers()
-    with Client(cluster):
-        for one, other in zip(alone, answers(), strict=True):
-            same = one.equals(other) if isinstance(one, Coreset) else one.identical(other)
-            assert same
-
-
-@pytest.mark.parametrize("estimator", ["k-means", None, KMeans(2), CoresetKMeans])
-def test_accessor__fits_estimators_of_this_library(estimator: Any) -> None:
-    with pytest.raises(InvalidTypeError, match=r"estimator is .*; pass one of"):
-        weather().coreset.fit(estimator)
-
-
-def test_accessor__says_what_it_does() -> None:
-    shown = repr(xr.Dataset({"a": ("x", [1.0, 2.0])}).coreset)
-    assert shown.startswith("coreset of a Dataset {'x': 2}: build(size), fit(estimator), kmeans(")
 
 
 def test_predict__of_a_single_cell_is_a_label() -> None:
@@ -616,18 +506,6 @@ def test_predict__of_a_single_cell_is_a_label() -> None:
     )
 
 
-def test_predict__of_a_single_cell_without_the_columns() -> None:
-    cube = weather(masked=0.0)
-    regions = cube.t2m.coreset.kmeans(3, feature_dims="time", random_state=0)
-    with pytest.raises(InvalidInputError, match=r"feature_dims has \['time'\], but .* \[\]"):
-        regions.predict(cube.t2m.isel(time=0, lat=0, lon=0))
-
-
-def test_kmeans__of_a_single_cell_is_an_error() -> None:
-    with pytest.raises(InvalidInputError, match="no rows; pass more than a single cell"):
-        weather().isel(time=0, lat=0, lon=0).coreset.kmeans(1)
-
-
 def test_predict__another_variable_than_was_fitted_warns() -> None:
     cube = weather(masked=0.0)
     regions = cube.t2m.coreset.kmeans(3, feature_dims="time", random_state=0)
@@ -642,14 +520,3 @@ def test_predict__another_variable_than_was_fitted_warns() -> None:
             model.predict(X)
     unnamed = cube.t2m.rename(None).coreset.kmeans(3, feature_dims="time", random_state=0)
     unnamed.predict(cube.u10)
-
-
-def test_predict__an_array_without_a_name_is_taken_for_the_variable() -> None:
-    cube = weather(masked=0.0)
-    named = cube.t2m.coreset.kmeans(3, random_state=0)
-    unnamed = cube.t2m.rename(None).coreset.kmeans(3, random_state=0)
-    labels = named.predict(cube.t2m)
-    for model, X in ((named, cube.t2m.rename(None)), (unnamed, cube.t2m)):
-        xr.testing.assert_equal(model.predict(X).compute(), labels.compute())
-    with pytest.raises(InvalidInputError, match=r"columns \['u10'\], .* fitted on \['t2m'\]"):
-        named.predict(cube.u10)
