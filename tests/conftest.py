@@ -59,25 +59,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before tests are selected by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the tests of clusters, and mark parametrisations as nightly.
+    """Begin with the tests of clusters.
 
     The first tests go to one process of pytest, which then is the only one to start a cluster.
-
-    Of the n parametrisations that ``nightly_beyond(n)`` keeps, the first is the first, and the
-    others follow at even distances.
     """
     items.sort(key=lambda item: not _on_a_cluster(item))
-    variants: dict[tuple[Any, str], list[pytest.Item]] = {}
-    for item in items:
-        if isinstance(item, pytest.Function) and item.get_closest_marker("nightly_beyond"):
-            variants.setdefault((item.parent, item.originalname), []).append(item)
-    for found in variants.values():
-        mark = found[0].get_closest_marker("nightly_beyond")
-        assert mark is not None
-        always = {i * len(found) // mark.args[0] for i in range(mark.args[0])}
-        for i, item in enumerate(found):
-            if i not in always:
-                item.add_marker("nightly")
 
 
 def _on_a_cluster(item: pytest.Item) -> bool:

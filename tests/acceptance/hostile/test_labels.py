@@ -30,7 +30,7 @@ from tests.acceptance.face import (
 from tests.acceptance.face import (
     stream as make_stream,
 )
-from tests.pairs import pairs
+from tests.pairs import each, pairs
 
 CALIBRATED: dict[str, Any] = {
     "logistic": Logistic(),
@@ -75,13 +75,10 @@ def assert_totals(coreset: Coreset, y: Any, u: Any | None = None) -> None:
         np.testing.assert_allclose(coreset.weights[mine].sum(), u[y == label].sum(), rtol=1e-9)
 
 
-# Totals, and rows of every class
-
-
-@pytest.mark.nightly_beyond(8)
 @pytest.mark.filterwarnings("ignore:a solution fitted on")
-@pytest.mark.parametrize("mode", ["two reads", "blocks", "independent", "tree", "stream", "merged"])
-@pytest.mark.parametrize("name", CALIBRATED)
+@each(
+    mode=["two reads", "blocks", "independent", "tree", "stream", "merged"], name=list(CALIBRATED)
+)
 def test_several_classes__exact_totals_in_every_mode(name: str, mode: str) -> None:
     X, y = several()
     u = np.random.default_rng(1).random(len(y)) + 0.5
@@ -114,15 +111,6 @@ def test_several_classes__exact_totals_in_every_mode(name: str, mode: str) -> No
     assert_totals(coreset, y, u)
 
 
-# Calibration makes nothing worse
-
-
-# Weights of classes
-
-
-# The labels of a coreset are those of y
-
-
 @pytest.mark.filterwarnings("ignore:a solution fitted:daskcoreset.errors.CoresetWarning")
 @pairs(
     names=[[1, 2], [7.0, 3.0], ["yes", "no"], [True, False]],
@@ -143,9 +131,6 @@ def test_coreset_of_a_classifier__has_the_labels_of_y(make: Any, names: Any, wei
             np.testing.assert_array_equal(np.unique(model.coreset_.labels), np.unique(y))
 
 
-# A leaf of a stored tree is a part of the data, which may be of one class
-
-
 @pytest.mark.parametrize("method", ["svm", "logistic"])
 def test_tree__leaves_of_one_class(method: Any, tmp_path: Path) -> None:
     X, y = rare(3000, 300)
@@ -164,12 +149,6 @@ def test_tree__leaves_of_one_class(method: Any, tmp_path: Path) -> None:
     assert few.weights[labels_of(few) == 1].sum() == pytest.approx(600.0, rel=1e-9)
 
 
-# Many classes: a problem for each, whose work is bounded
-
-
-# What is said of the error
-
-
 @pytest.mark.parametrize("draw", [Draw(), MergeReduce()], ids=["draw", "merge"])
 def test_svm__weights_that_vanish_are_blamed(draw: Any) -> None:
     X, y = rare(600, 60)
@@ -177,9 +156,6 @@ def test_svm__weights_that_vanish_are_blamed(draw: Any) -> None:
         errors.InvalidInputError, match=r"sample_weight sums to .*e-298.* scale the"
     ):
         build(X, y, size=50, method="svm", sample_weight=np.full(600, 1e-300), draw=draw)
-
-
-# --- classifiers that nearly cost the same, and means that are not wanted -------------------
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from tests.acceptance.face import Coreset, build, errors, estimators, open_rows,
 from tests.acceptance.tools.input_kinds import all_rows
 from tests.acceptance.tools.object_stores import KEY, SECRET, ObjectServer
 from tests.acceptance.tools.servers import FileServer
+from tests.pairs import few
 
 N, D, CHUNK = 240, 3, 60
 X = np.random.default_rng(1).normal(size=(N, D))
@@ -139,8 +140,7 @@ def test_urls__of_memory(paths: tuple[str, str], reference: Coreset) -> None:
     filesystem.rm(base, recursive=True)
 
 
-@pytest.mark.nightly_beyond(4)
-@pytest.mark.parametrize("paths", [*SINGLE, *SEVERAL, ("d.zarr", "y")])
+@few("paths", [("d.zarr", "y"), *SINGLE[:2], *SEVERAL, *SINGLE[2:]], 4)
 def test_urls__of_s3(
     paths: tuple[str, str], bucket: str, objects: ObjectServer, reference: Coreset
 ) -> None:

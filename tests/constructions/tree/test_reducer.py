@@ -27,6 +27,7 @@ from daskcoreset.sensitivities import (
     Uniform,
 )
 from daskcoreset.testing import assert_mean
+from tests.pairs import each
 
 UNBIASED: list[Sensitivity[Any]] = [
     Uniform(),
@@ -61,10 +62,8 @@ def costs(points: WeightedPoints) -> Any:
     return np.array([w.sum(), w @ near, w @ far, w @ (points.labels * np.abs(X[:, 0]))])
 
 
-@pytest.mark.nightly_beyond(5)
 @pytest.mark.statistical
-@pytest.mark.parametrize("sampling", SAMPLINGS)
-@pytest.mark.parametrize("construction", UNBIASED, ids=repr)
+@each(construction={repr(one): one for one in UNBIASED}, sampling=SAMPLINGS)
 def test_reduce__is_unbiased(construction: Sensitivity[Any], sampling: Sampling) -> None:
     """Weighted costs have the expectation of their input; fails by chance at 1e-6."""
     reducer, points = SensitivityReducer(construction, sampling), rows()
