@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -139,16 +138,6 @@ def name_of(key: Any) -> str:
 
 def is_leaf(key: Any) -> bool:
     return name_of(key).startswith("coreset-leaf-")
-
-
-def tree_tasks(n_leaves: int, split_every: int) -> int:
-    """Tasks of a tree that merges neighbours until at most `split_every` are left."""
-    tasks = 1
-    while n_leaves > split_every:
-        groups, alone = math.ceil(n_leaves / split_every), n_leaves % split_every == 1
-        tasks += groups - alone
-        n_leaves = groups
-    return tasks
 
 
 class Watcher(Callback):

@@ -137,21 +137,3 @@ def main(out: str, seed: str, count: str) -> None:
 
     mutate()
     fuzzing.report(out, sum(seen.values()), failures, calls=len(calls), pairs=len(pairs))
-
-
-def exhaust(out: str, first: str, step: str) -> None:
-    """Make every mutation, or every `step`-th of them."""
-    warnings.simplefilter("ignore")
-    calls = public_calls()
-    fuzzing.guard()
-    fuzzing.refuse_pickles()
-    every: list[Any] = [
-        (call, argument, value)
-        for call in calls
-        for argument in call.known
-        for value in VALUES
-        if (argument, value) not in ENDLESS | BY_USER
-    ]
-    chosen = every[int(first) :: int(step)]
-    problems = [problem_of(*mutation) for mutation in chosen]
-    fuzzing.report(out, len(chosen), [problem for problem in problems if problem])
