@@ -29,7 +29,7 @@ from tests.acceptance.face import (
 from tests.acceptance.face import (
     stream as make_stream,
 )
-from tests.pairs import pairs
+from tests.pairs import each
 
 # --- values whose squares overflow --------------------------------------------------------
 
@@ -84,7 +84,7 @@ def test_estimators__overflow_is_found_in_prediction_too() -> None:
     assert linear.predict(ROWS * 1e100).shape == (600,)
 
 
-@pairs(method=METHODS, draw=[Draw(), MergeReduce()])
+@each(method=METHODS, draw=[Draw(), MergeReduce()])
 def test_build__scale_below_the_bound_changes_no_draw(method: Any, draw: Any) -> None:
     """A power of two changes no digit: the largest that float32 holds, and far above it."""
     forms: list[Any] = [(np.float32, 2.0**120), (np.float64, 2.0**400)]
