@@ -9,18 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import dask
-import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
-import xarray as xr
-from dask.delayed import delayed
 from sklearn.base import clone
 from sklearn.cluster import KMeans
-from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.preprocessing import StandardScaler
+from sklearn.linear_model import LogisticRegression
 
 import daskcoreset
 from daskcoreset import SVM, Coreset, CoresetTree, StrongKMeans, build, estimators
@@ -32,84 +27,20 @@ from daskcoreset.estimators import (
     CoresetEstimator,
     CoresetGaussianMixture,
     CoresetKMeans,
-    CoresetLogisticRegression,
-    CoresetRidge,
     CoresetSVC,
     CSVRGClassifier,
     MaxMarginClassifier,
     ODMClassifier,
     OutlierMaxMarginClassifier,
     StructuredMaxMargin,
-    coreset_search,
 )
-from daskcoreset.estimators.base import is_in_memory, solver_seed
 from daskcoreset.solvers.kmeans import auto_starts
-from daskcoreset.testing import CountingArray
-from tests.acceptance.tools.stored_rows import X, zarr_of
-
-
-def test_is_held__knows_memory_from_the_rest(tmp_path: Path) -> None:
-    frame = pd.DataFrame(X)
-    np.save(tmp_path / "x.npy", X)
-    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
-    for part in (X, X.tolist(), frame, frame[0], sp.csr_array(X), None, 3.0):
-        assert is_in_memory(part)
-    for part in (
-        da.from_array(X),
-        zarr_of(tmp_path),
-        mapped,
-        str(tmp_path),
-        tmp_path,
-        xr.DataArray(X),
-        delayed(X),
-        CountingArray(X),
-    ):
-        assert not is_in_memory(part)
-        assert not is_in_memory(X, part)
-
-
-def test_solver_seed__depends_on_the_seed_alone() -> None:
-    assert solver_seed(7) == solver_seed(7)
-    assert len({solver_seed(seed) for seed in range(100)}) == 100
-    assert 0 <= solver_seed(2**128 - 1) < 2**32
 
 
 def test_auto__grows_with_the_clusters() -> None:
     assert default_size(1) == 10_000
     assert default_size(1000) == 100_000
     assert [auto_starts(k) for k in (1, 50, 51, 100, 10_000)] == [10, 10, 9, 5, 3]
-
-
-@pytest.mark.parametrize("lazy", [False, True])
-@pytest.mark.parametrize(
-    ("model", "advice"),
-    [
-        (CoresetLogisticRegression(size="auto", method="uniform"), 'method="svm" or "logistic"'),
-        (CoresetEstimator(LogisticRegression(), size="auto"), 'method="svm" or "logistic"'),
-        (CoresetRidge(size="auto", method="lightweight"), 'method="least_squares"'),
-        (CoresetEstimator(StandardScaler(), size="auto"), "a method with n_clusters"),
-    ],
-)
-def test_fit__of_an_automatic_size_names_methods_that_go_with_it(
-    model: Any, advice: str, lazy: bool
-) -> None:
-    data = da.from_array(X, chunks=(500, -1)) if lazy else X
-    y = (X[:, 0] > np.median(X[:, 0])).astype(int)
-    with pytest.raises(
-        InvalidInputError, match=f"of how many centers.*number of rows, or {advice}"
-    ):
-        model.fit(data, y)
-
-
-@pytest.mark.parametrize("lazy", [False, True])
-def test_fit__methods_that_an_estimator_cannot_use(lazy: bool) -> None:
-    rows: Any = np.random.default_rng(0).normal(size=(100, 2))
-    data = da.from_array(rows, chunks=(50, 2)) if lazy else rows
-    for model in (CoresetKMeans(3, method="svm"), CoresetEstimator(KMeans(3), method="logistic")):
-        with pytest.raises(InvalidInputError, match=rf"labels, which {type(model).__name__} does"):
-            model.fit(data)
-    with pytest.raises(InvalidInputError, match="needs n_clusters; pass an object, for example"):
-        CoresetLogisticRegression(method="kmeans").fit(rows, rows[:, 0] > 0)
 
 
 class _Counted:
@@ -187,25 +118,6 @@ def test_fit__on_a_member_uses_its_rows_and_weights() -> None:
     assert CoresetSVC(random_state=0).fit(portfolio).coreset_.equals(portfolio["svm"])
     mixture = CoresetGaussianMixture(2, random_state=0).fit(coreset)
     assert mixture.weights_.sum() == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize("model", [CoresetSVC(random_state=0), CoresetLogisticRegression()])
-def test_fit__of_classifiers_takes_the_labels_of_the_coreset(model: Any) -> None:
-    X, y, portfolio = make_portfolio()
-    model.fit(portfolio["svm"])
-    assert list(model.classes_) == ["no", "yes"]
-    assert model.score(X, y) > 0.9
-    assert model.score(portfolio["svm"]) > 0.9
-
-
-def test_fit__of_any_estimator_of_scikit_learn() -> None:
-    _, _, portfolio = make_portfolio()
-    coreset = portfolio["clusters"]
-    labelled = Coreset(
-        coreset.points, coreset.weights, coreset.indices, coreset.points @ np.array([1.0, 2.0, 0.0])
-    )
-    model = CoresetEstimator(Ridge(alpha=1e-9)).fit(labelled)
-    np.testing.assert_allclose(model.estimator_.coef_, [1.0, 2.0, 0.0], atol=1e-6)
 
 
 def test_fit__refuses_what_contradicts_the_coreset() -> None:
@@ -316,32 +228,6 @@ def test_names__of_columns_that_are_more_or_in_another_order_say_what_to_pass(
         model.predict(given[["a"]])
 
 
-def test_names__of_thousands_of_columns_are_told_where_they_differ() -> None:
-    names = [f"x{i}" for i in range(2_000)]
-    frame = pd.DataFrame(np.eye(20, 2_000), columns=names)
-    model = CoresetKMeans(2, random_state=0).fit(frame)
-    renamed = frame.rename(columns={"x1500": "other"})
-    with pytest.raises(InvalidInputError, match=r"'other'.*from position 1500.*'x1500'") as caught:
-        model.predict(dd.from_pandas(renamed, npartitions=2))
-    assert len(str(caught.value)) < 500
-
-
-@pytest.mark.parametrize("criterion", ["silhouette", "bic", "stability"])
-def test_search__on_rows_with_names_does_not_warn(criterion: Any) -> None:
-    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(500, 2)), columns=["a", "b"])
-    coreset = build(frame, size=50, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        found = coreset_search(
-            CoresetKMeans(n_init=1, random_state=0),
-            coreset,
-            parameters={"n_clusters": [2, 3]},
-            criterion=criterion,
-            random_state=0,
-        )
-    assert found.model.feature_names_in_.tolist() == ["a", "b"]
-
-
 def test_score__of_any_estimator_takes_a_coreset() -> None:
     _, _, portfolio = make_portfolio()
     coreset = portfolio["svm"]
@@ -369,16 +255,3 @@ def test_fit__on_a_tree_or_a_window(tmp_path: Path) -> None:
         assert model.score(given) == pytest.approx(-model.inertia_)
     with pytest.raises(InvalidInputError, match="leave out y and sample_weight"):
         CoresetKMeans(2).fit(tree, sample_weight=np.ones(200))
-
-
-def test_fit__of_classifiers_on_a_tree_with_labels(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    y = rng.choice(["no", "yes"], 2000)
-    X = rng.normal(size=(2000, 3)) + 2.0 * (y == "yes")[:, np.newaxis]
-    tree = CoresetTree.create(tmp_path / "t", "svm", 300, random_state=0)
-    tree.append(X[:1000], y[:1000])
-    tree.append(X[1000:], y[1000:])
-    for model in (CoresetSVC(random_state=0), CoresetLogisticRegression()):
-        model.fit(tree)
-        assert list(model.classes_) == ["no", "yes"]
-        assert model.score(X, y) > 0.9

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import pickle
-from pathlib import Path
 from typing import Any
 
 import dask
 import dask.array as da
 import numpy as np
-import pandas as pd
 import pytest
-import zarr
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import get_tags
 
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.estimators import CoresetBregman
-from daskcoreset.sensitivities import StrongBregman, Uniform
-from daskcoreset.solvers.bregman import bregman_hard
 from daskcoreset.solvers.divergences import SquaredMahalanobis
 from daskcoreset.testing import CountingScheduler
 from tests.pairs import each
@@ -74,27 +68,6 @@ def test_fit__squared_euclidean_is_kmeans() -> None:
     np.testing.assert_allclose(np.sort(found, axis=1), np.sort(distances, axis=1), rtol=1e-4)
 
 
-def test_fit__solver_on_the_rows_where_nothing_is_sampled() -> None:
-    init = X[[0, 700, 1900]]
-    model = small(size=len(X), init=init, n_init=1).fit(X, sample_weight=WEIGHTS)
-    expected = bregman_hard(X, 3, divergence="kl", sample_weight=WEIGHTS, init=init)
-    np.testing.assert_allclose(model.cluster_centers_, expected.centers, rtol=1e-9)
-    assert model.inertia_ == pytest.approx(expected.cost)
-    np.testing.assert_array_equal(model.labels_, expected.labels(X))
-
-
-@pytest.mark.parametrize(
-    "method",
-    ["strong_bregman", "lightweight_bregman", "uniform", StrongBregman(5, "kl"), Uniform()],
-)
-def test_fit__methods_by_name_and_as_objects(method: Any) -> None:
-    model = small(method=method).fit(LAZY)
-    name = method if isinstance(method, str) else method.name
-    assert model.coreset_.provenance["method"] == name
-    if "bregman" in name:  # which knows the divergence
-        assert model.coreset_.provenance["parameters"]["divergence"] == "kl"
-
-
 @pytest.mark.parametrize("data", [X, LAZY], ids=["memory", "dask"])
 @pytest.mark.parametrize("method", ["strong_bregman", "lightweight_bregman"])
 def test_fit__precision_of_all_rows(data: Any, method: str) -> None:
@@ -121,12 +94,6 @@ def test_soft__probabilities_and_weights() -> None:
 # --- out of core -------------------------------------------------------------------------
 
 
-def stored(folder: Path) -> Any:
-    array = zarr.create_array(folder / "x.zarr", shape=X.shape, chunks=(1500, 2), dtype=X.dtype)
-    array[:] = X
-    return array
-
-
 @pytest.mark.parametrize("soft", [False, True])
 def test_inertia__lazy_out_of_core(soft: bool) -> None:
     scheduler, bad = CountingScheduler(), X.copy()
@@ -147,26 +114,7 @@ def test_inertia__lazy_out_of_core(soft: bool) -> None:
     np.testing.assert_array_equal((fitted := small()).fit_predict(X), fitted.labels_)
 
 
-def test_set_output__frames_in_memory_only() -> None:
-    frame = pd.DataFrame(X, columns=["a", "b"])
-    model = small().set_output(transform="pandas").fit(frame)
-    assert list(model.transform(frame).columns) == [f"coresetbregman{j}" for j in range(3)]
-    with pytest.raises(InvalidInputError, match="out of core"):
-        model.transform(LAZY)
-
-
 # --- as an estimator, and bad input ------------------------------------------------------
-
-
-def test_tags__follow_the_domain() -> None:
-    tags = get_tags(small())
-    assert tags.input_tags.positive_only
-    assert not tags.input_tags.sparse
-    tags = get_tags(CoresetBregman())
-    assert not tags.input_tags.positive_only
-    assert tags.input_tags.sparse
-    assert not get_tags(CoresetBregman(soft=True)).input_tags.sparse
-    assert not get_tags(small(divergence="cosine")).input_tags.positive_only  # fit reports it
 
 
 @pytest.mark.parametrize("value", [0.0, -2.0])
@@ -196,25 +144,6 @@ def test_score__rows_without_weight_do_not_count() -> None:
     lazy, weights = da.from_array(bad, chunks=(1500, 2)), da.from_array(u, chunks=1500)
     assert model.score(lazy, sample_weight=weights) == pytest.approx(expected)
     assert small().fit(lazy, sample_weight=weights).coreset_.weights.min() > 0
-
-
-@pytest.mark.parametrize("data", [X, LAZY], ids=["memory", "dask"])
-def test_fit__unusable_arguments(data: Any) -> None:
-    with pytest.raises(InvalidInputError, match="size=2 is below n_clusters=3"):
-        small(size=2).fit(data)
-    with pytest.raises(InvalidInputError, match="'cosine' is unknown"):
-        small(divergence="cosine").fit(data)
-    with pytest.raises(ValueError, match="soft"):
-        small(soft="yes").fit(data)
-    with pytest.raises(InvalidInputError, match="init has shape"):
-        small(init=np.ones((3, 4))).fit(data)
-    with pytest.raises(ValueError, match="zero"):
-        small(divergence="mahalanobis").fit(data, sample_weight=np.zeros(len(X)))
-    singular = data[:, [0, 0]]
-    with pytest.raises(InvalidInputError, match="covariance is singular"):
-        small(divergence="mahalanobis").fit(singular)
-    with pytest.raises(InvalidInputError, match=r"n_samples=2 should be >= n_clusters=3"):
-        small().fit(data[:2])
 
 
 @pytest.mark.parametrize("soft", [False, True])

@@ -13,7 +13,7 @@ import zarr
 from sklearn.linear_model import LogisticRegression
 
 from daskcoreset import Coreset
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.estimators import (
     CoresetLogisticRegression,
@@ -35,15 +35,6 @@ def rare(n: int = 150_000, positives: int = 588, d: int = 6) -> tuple[FloatArray
 def labels_of(coreset: Coreset) -> AnyArray:
     assert coreset.labels is not None
     return coreset.labels
-
-
-# Totals, and rows of every class
-
-
-# Calibration makes nothing worse
-
-
-# Weights of classes
 
 
 def weighted_error(model: Any, X: FloatArray, y: AnyArray, seed: int) -> float:
@@ -116,26 +107,6 @@ def test_class_weight__streams_take_a_dict() -> None:
         CoresetSVC(class_weight="balanced").partial_fit(X, y)
 
 
-@pytest.mark.parametrize(
-    ("weight", "error", "message"),
-    [
-        ({0: "1"}, InvalidTypeError, "class_weight of 0 must be a number"),
-        ({0: True}, InvalidTypeError, "class_weight of 0 must be a number"),
-        ({0: -1.0}, InvalidInputError, "class_weight of 0 is -1.0"),
-        ({0: np.inf}, InvalidInputError, "class_weight of 0 is inf"),
-        ({"yes": 2.0}, InvalidInputError, "holds 'yes', which is no label of y"),
-    ],
-)
-def test_class_weight__bad_values(weight: Any, error: type[Exception], message: str) -> None:
-    X, y = rare(600, 60)
-    with pytest.raises(error, match=message):
-        CoresetSVC(class_weight=weight).fit(X, y)
-    if error is InvalidInputError and "yes" in weight:
-        missing = da.from_array(np.where(y == 1, 1.0, np.nan), chunks=600)
-        with pytest.raises(InvalidInputError, match="missing or not finite"):
-            CoresetSVC(class_weight="balanced").fit(da.from_array(X, chunks=(600, 6)), missing)
-
-
 @pytest.mark.parametrize("make", [CoresetSVC, CoresetLogisticRegression])
 def test_class_weight__that_leaves_one_class_is_named(make: Any) -> None:
     X, y = rare(600, 60)
@@ -145,15 +116,3 @@ def test_class_weight__that_leaves_one_class_is_named(make: Any) -> None:
             model = make(size=size, class_weight={"no": 0, "yes": 1})
             with pytest.raises(InvalidInputError, match=r"one class only, \['yes'\].*class_weight"):
                 model.fit(*rows)
-
-
-# The labels of a coreset are those of y
-
-
-# A leaf of a stored tree is a part of the data, which may be of one class
-
-
-# Many classes: a problem for each, whose work is bounded
-
-
-# What is said of the error

@@ -147,12 +147,6 @@ def test_fit__drop_asks_for_rows_as_given(form: str) -> None:
     assert model.score(X, CLASSES) > 0.9
 
 
-def test_fit__drop_several_classes_out_of_core() -> None:
-    rows, y = with_gaps(CLASSES + 2 * (X[:, 2] > 5.0) + (X[:, 0] + X[:, 1] > 3.0))
-    model = made("MaxMarginClassifier", on_invalid="drop")
-    assert len(fit(model, rows, y, "dask").classes_) > 2
-
-
 @pytest.mark.parametrize("form", ["memory", "dask"])
 def test_fit__drop_within_groups(form: str) -> None:
     rows, y = with_gaps(CLASSES)
@@ -233,36 +227,3 @@ def refused(call: Any, message: str) -> None:
     assert re.search(message, text), text
     assert not re.search(INTERNAL, text), text
     assert len(text) < 400
-
-
-@pairs(name=SOME, case=BAD_ROWS.keys(), form=["memory", "dask"])
-def test_fit__rows_that_cannot_be_used(name: str, case: str, form: str) -> None:
-    rows, message = BAD_ROWS[case]
-    y = target_of(name)
-    if y is not None and isinstance(rows, np.ndarray):
-        y = y[: len(rows)]
-    rows = in_form(rows, form) if isinstance(rows, np.ndarray) else rows
-    refused(lambda: made(name).fit(rows, in_form(y, form)), message)
-
-
-@pairs(name=SOME, case=BAD_WEIGHTS.keys(), form=["memory", "dask"])
-def test_fit__weights_that_cannot_be_used(name: str, case: str, form: str) -> None:
-    weights, message = BAD_WEIGHTS[case]
-    data = [in_form(part, form) for part in (X, target_of(name), weights)]
-    refused(lambda: made(name).fit(*data), message)
-
-
-@pairs(
-    name=[name for name in SOME if name not in UNLABELLED],
-    case=BAD_LABELS.keys(),
-    form=["memory", "dask"],
-)
-def test_fit__labels_that_cannot_be_used(name: str, case: str, form: str) -> None:
-    labels, message = BAD_LABELS[case]
-    refused(lambda: made(name).fit(in_form(X, form), in_form(labels, form)), message)
-
-
-@pytest.mark.parametrize("name", ["CoresetKMeans", "CoresetRidge", "CoresetSVC"])
-def test_fit__method_of_a_wrong_type(name: str) -> None:
-    message = "method must be a name .*got 3; the known names are .*'uniform'"
-    refused(lambda: made(name, method=3).fit(X, target_of(name)), message)

@@ -6,16 +6,11 @@ import pickle
 from pathlib import Path
 from typing import Any
 
-import dask
 import dask.array as da
-import dask.dataframe as dd
-import h5py
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-import xarray as xr
-import zarr
 from sklearn import config_context
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -53,35 +48,9 @@ def small(**options: Any) -> CoresetKMeans:
     )
 
 
-def stored(folder: Path) -> Any:
-    array = zarr.create_array(folder / "x.zarr", shape=X.shape, chunks=(1000, 3), dtype=X.dtype)
-    array[:] = X
-    return array
-
-
-def hdf5(folder: Path) -> Any:
-    with h5py.File(folder / "x.h5", "w") as file:
-        file["X"] = X
-    return folder / "x.h5"
-
-
 def npy(folder: Path) -> str:
     np.save(folder / "x.npy", X)
     return str(folder / "x.npy")
-
-
-OUT_OF_CORE: dict[str, Any] = {
-    "dask": lambda _: da.from_array(X, chunks=(1000, 3)),
-    "columns": lambda _: da.from_array(X, chunks=(1000, 2)),
-    "unknown": lambda _: da.from_array(X, chunks=(1000, 3))[da.ones(len(X), chunks=1000) > 0],
-    "frame": lambda _: dd.from_pandas(pd.DataFrame(X, columns=COLUMNS), npartitions=4),
-    "zarr": stored,
-    "zarr path": lambda folder: str(stored(folder).store_path.store.root),
-    "hdf5": hdf5,
-    "npy path": npy,
-    "xarray": lambda _: xr.DataArray(X),
-    "sparse": lambda _: da.from_array(X, chunks=(1000, 3)).map_blocks(sp.csr_array),
-}
 
 
 # --- what it finds -----------------------------------------------------------------------
@@ -114,16 +83,6 @@ def test_fit__uneven_categories_as_good_as_kmeans_on_everything(
     assert model.coreset_inertia_ == pytest.approx(float(cost), rel=0.02)
 
 
-def test_fit__max_iter_and_n_iter_are_those_of_the_twin() -> None:
-    for steps in (1, 3):
-        options: Any = {"n_init": 1, "max_iter": steps, "tol": 0.0, "random_state": 0}
-        # An array as `init`, for the seeds of the two differ.
-        twin = KMeans(40, init=X[:40], **options).fit(X.astype(np.float64))
-        model = CoresetKMeans(40, init=X[:40], size=len(X), **options).fit(X)
-        assert model.n_iter_ == twin.n_iter_ == steps
-        assert model.inertia_ == pytest.approx(twin.inertia_, rel=1e-6)
-
-
 @pytest.mark.parametrize("method", ["kmeans", "lightweight", "uniform", StrongKMeans(2)])
 def test_fit__methods_by_name_and_as_objects(method: Any) -> None:
     model = small(method=method, n_init=3).fit(X)
@@ -140,15 +99,6 @@ def test_fit__float32_far_from_the_origin() -> None:
     assert models[1].cluster_centers_.dtype == np.float64
 
 
-def test_fit__size_and_passes_reach_the_build() -> None:
-    auto = CoresetKMeans(2, random_state=0).fit(X)
-    assert len(auto.coreset_) == len(X)
-    assert auto.coreset_.provenance["size"] == 10_000
-    model = small(passes=2, sampling="multinomial", representatives="rows").fit(X)
-    assert model.coreset_.provenance["sampling"] == "multinomial"
-    assert model.coreset_.provenance["passes"] >= 2
-
-
 @pytest.mark.parametrize("copy_x", [True, False])
 def test_fit__rows_in_memory_are_never_written_to(copy_x: bool) -> None:
     X = np.random.default_rng(0).normal(1e6, 1.0, size=(500, 3))
@@ -157,21 +107,6 @@ def test_fit__rows_in_memory_are_never_written_to(copy_x: bool) -> None:
     np.testing.assert_array_equal(X, before)
     plain = CoresetKMeans(3, random_state=0).fit(X)
     np.testing.assert_array_equal(model.cluster_centers_, plain.cluster_centers_)
-
-
-def test_fit__initial_centers_and_several_starts_warn_as_the_twin() -> None:
-    for make in (KMeans, CoresetKMeans):
-        with pytest.warns(RuntimeWarning, match="performing only one init in KMeans instead of n"):
-            make(3, init=X[:3], n_init=4).fit(X)
-
-
-def test_fit__a_function_that_gives_wrong_centers_is_named() -> None:
-    def of_one_column(rows: Any, n_clusters: int, random_state: Any) -> Any:
-        del random_state
-        return rows[:n_clusters, :1]
-
-    with pytest.raises(InvalidInputError, match=r"initial centers .* number of features of the"):
-        small(init=of_one_column).fit(X)
 
 
 def test_fit__initial_centers_are_used() -> None:
@@ -184,24 +119,6 @@ def test_fit__initial_centers_are_used() -> None:
 
 
 # --- inputs ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", OUT_OF_CORE)
-def test_predict__lazy_out_of_core(kind: str, tmp_path: Path) -> None:
-    data = OUT_OF_CORE[kind](tmp_path)
-    model = small().fit(data)
-    assert model.n_features_in_ == 3
-    labels, distances = model.predict(data), model.transform(data)
-    assert isinstance(labels, dd.Series if kind == "frame" else da.Array)
-    assert isinstance(distances, da.Array)
-    assert labels.dtype == np.int32
-    assert distances.dtype == np.float32
-    memory = pd.DataFrame(X, columns=COLUMNS) if kind == "frame" else X
-    wanted = model.predict(memory)
-    assert isinstance(wanted, pd.Series if kind == "frame" else np.ndarray)
-    np.testing.assert_array_equal(np.asarray(labels), wanted)
-    np.testing.assert_allclose(distances.compute(), model.transform(memory), rtol=1e-4, atol=1e-4)
-    assert model.score(data) == pytest.approx(model.score(memory), rel=1e-6)
 
 
 def test_predict__memory_map_gives_an_array(tmp_path: Path) -> None:
@@ -231,23 +148,6 @@ def test_predict__known_and_unknown_weights() -> None:
     assert list(named.feature_names_in_) == COLUMNS
     np.testing.assert_array_equal(named.labels_, named.predict(frame[COLUMNS]))
     assert float(named.inertia_) == pytest.approx(-named.score(frame, sample_weight="w"))
-
-
-def test_fit__names_of_columns() -> None:
-    frame = pd.DataFrame(X, columns=COLUMNS)
-    lazy = dd.from_pandas(frame, npartitions=2)
-    for data in (frame, lazy):
-        model = small().fit(data)
-        assert list(model.feature_names_in_) == COLUMNS
-        assert list(model.coreset_.to_dataframe().columns[:3]) == COLUMNS
-        with pytest.raises(ValueError, match="feature names should match"):
-            model.predict(frame[["c", "b", "a"]])
-        with pytest.raises(ValueError, match="feature names should match"):
-            model.predict(lazy[["c", "b", "a"]])
-    model.fit(da.from_array(X, chunks=1000))
-    assert not hasattr(model, "feature_names_in_")
-    numbered = dd.from_pandas(pd.DataFrame(X), npartitions=2)
-    assert not hasattr(small().fit(numbered), "feature_names_in_")
 
 
 def test_transform__set_output_gives_frames_of_rows_in_memory() -> None:
@@ -294,19 +194,6 @@ def test_grid_search__and_pipeline() -> None:
     assert list(search.best_estimator_[-1:].get_feature_names_out()) == [
         f"coresetkmeans{i}" for i in range(K)
     ]
-
-
-def test_random_state__determines_the_result() -> None:
-    lazy = da.from_array(X, chunks=(1000, 3))
-    one, two = (small(n_init=1).fit(lazy) for _ in range(2))
-    np.testing.assert_array_equal(one.cluster_centers_, two.cluster_centers_)
-    with dask.config.set(scheduler="synchronous"):
-        three = small(n_init=1).fit(lazy)
-    np.testing.assert_array_equal(one.cluster_centers_, three.cluster_centers_)
-    other = small(random_state=1).fit(lazy)
-    assert not other.coreset_.equals(one.coreset_)
-    for state in (None, np.random.default_rng(0), np.random.RandomState(0)):
-        assert small(random_state=state).fit(lazy).n_iter_ >= 1
 
 
 @pytest.mark.distributed
@@ -373,21 +260,6 @@ def test_fit__drops_invalid_rows(size: Any) -> None:
         ).fit(bad)
 
 
-def test_labels__can_be_set_and_fit_is_verbose(capsys: pytest.CaptureFixture[str]) -> None:
-    model = small(verbose=1).fit(X)
-    assert "Iteration 0" in capsys.readouterr().out
-    model.labels_ = np.zeros(len(X))
-    assert not model.labels_.any()
-
-
-def test_fit__names_of_methods_take_the_number_of_clusters() -> None:
-    assert small(method="strong_bregman").fit(X).coreset_.provenance["method"] == "strong_bregman"
-
-
-def test_audit__of_what_was_fitted_on() -> None:
-    assert small().fit(X).audit(X, random_state=0).distortion < 0.5
-
-
 def test_fit__warns_once_of_a_column_that_decides_alone() -> None:
     wide = X / X.std(axis=0) * [1.0, 100.0, 1.0]
     with pytest.warns(CoresetWarning, match="column 1 holds more than 99.8 %") as caught:
@@ -399,12 +271,3 @@ def test_fit__warns_once_of_a_column_that_decides_alone() -> None:
     assert caught[0].filename == __file__
     small().fit(X / X.std(axis=0) * [1.0, 20.0, 1.0])
     small().fit(wide[:, 1:2])
-
-
-def test_algorithm__is_that_of_the_solver() -> None:
-    lloyd, elkan = (small(algorithm=name).fit(X) for name in ("lloyd", "elkan"))
-    np.testing.assert_allclose(
-        np.sort(elkan.cluster_centers_, 0), np.sort(lloyd.cluster_centers_, 0)
-    )
-    with pytest.raises(InvalidInputError, match="algorithm"):
-        small(algorithm="nobody").fit(X)

@@ -6,14 +6,10 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
 
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.estimators import (
-    CoresetBregman,
-    CoresetGaussianMixture,
     CoresetKMeans,
-    CoresetLogisticRegression,
 )
 
 FRAME = pd.DataFrame(
@@ -21,30 +17,6 @@ FRAME = pd.DataFrame(
     columns=["a", "b"],
     index=np.arange(100, 160),
 )
-MODELS = {
-    "kmeans": CoresetKMeans(2, random_state=0),
-    "mixture": CoresetGaussianMixture(2, random_state=0),
-    "bregman": CoresetBregman(2, random_state=0),
-    "logistic": CoresetLogisticRegression(random_state=0),
-}
-
-
-@pytest.mark.parametrize("kind", MODELS)
-@pytest.mark.parametrize("known", [True, False], ids=["divisions", "no divisions"])
-def test_predict__of_a_dask_frame_is_a_column_of_it(kind: str, known: bool) -> None:
-    frame = dd.from_pandas(FRAME, npartitions=6)
-    if not known:
-        frame = frame.clear_divisions()
-    labels = np.arange(60) % 2
-    model = clone(MODELS[kind]).fit(FRAME, labels)
-    predicted = model.predict(frame)
-    assert predicted.npartitions == frame.npartitions
-    assigned = frame.assign(c=predicted).compute()
-    assert assigned.index.equals(FRAME.index)
-    alone = model.predict(FRAME)
-    assert alone.index.equals(FRAME.index)
-    np.testing.assert_array_equal(assigned.c, alone)
-    assert alone.name == predicted.name
 
 
 def test_predict__of_a_dask_frame_names_the_bad_row() -> None:
@@ -53,11 +25,6 @@ def test_predict__of_a_dask_frame_names_the_bad_row() -> None:
     broken.loc[135, "b"] = np.nan
     with pytest.raises(InvalidInputError, match=r"column 1 \('b'\) at the index 135"):
         model.predict(dd.from_pandas(broken, npartitions=6)).compute()
-
-
-def test_predict__of_an_array_is_an_array() -> None:
-    model = CoresetKMeans(2, random_state=0).fit(FRAME.to_numpy())
-    assert isinstance(model.predict(FRAME.to_numpy()), np.ndarray)
 
 
 def test_predict__of_a_polars_frame_is_a_series_of_polars() -> None:

@@ -9,7 +9,6 @@ import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -39,11 +38,6 @@ def test_linear_svm__as_libsvm(C: float) -> None:
     costs = svm_cost(X[:400], Y[:400], [model, other], C, u)
     assert costs[0] <= costs[1] * (1 + 2e-5)
     assert (model.predict(X) == other.predict(X)).mean() > 0.995
-
-
-def test_linear_svm__score_before_it_is_fitted() -> None:
-    with pytest.raises(NotFittedError):
-        LinearSVM().score(X, Y)
 
 
 def test_coreset_svc__near_the_optimum() -> None:
@@ -105,14 +99,6 @@ def test_partial_fit__goes_on_after_fit_and_out_of_core() -> None:
     assert fresh.n_features_in_ == 4
 
 
-def test_fit__objects_keep_their_class() -> None:
-    labels = np.array(["no", 7], dtype=object)[(Y == "yes").astype(int)]
-    named = np.where(labels == 7, "7", labels).astype(object)
-    model = CoresetSVC(size=200, random_state=0).fit(X, named)
-    assert model.classes_.dtype == object
-    assert set(model.predict(X)) == {"no", "7"}
-
-
 # --- parameters and attributes of scikit-learn's own ----------------------------------------------
 
 
@@ -134,17 +120,6 @@ def test_attributes__of_the_solver(estimator: Any) -> None:
     model.densify()
     model.coef_, model.intercept_ = -model.coef_, -model.intercept_
     np.testing.assert_array_equal(model.predict(X), 1 - predicted)
-
-
-@pytest.mark.parametrize("estimator", [CoresetSVC, CoresetLogisticRegression])
-def test_fit__size_and_method_of_build(estimator: Any) -> None:
-    X, y = _two_classes()
-    auto = estimator(size="auto", random_state=0).fit(X, y)
-    assert 100 < len(auto.coreset_) < len(X)
-    with pytest.raises(InvalidInputError, match='size="auto"'):
-        auto.partial_fit(X, y)
-    uniform = estimator(size=300, method="uniform", random_state=0).fit(X, y)
-    assert uniform.coreset_.provenance["method"] == "uniform"
 
 
 @pytest.mark.parametrize("estimator", [CoresetSVC, CoresetLogisticRegression])
@@ -196,14 +171,3 @@ def test_logistic__without_penalty_and_warm() -> None:
     assert model.fit(X, y).n_iter_[0] <= 1
     model.fit(X[:, :1], y)
     assert model.coef_.shape == (1, 1)
-
-
-def test_linear_svm__class_weight_steps_and_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    X, y = _two_classes()
-    weighted = LinearSVM(class_weight="balanced", verbose=1).fit(X, y)
-    assert "steps" in capsys.readouterr().out
-    counts = np.bincount(y)
-    same = LinearSVM().fit(X, y, sample_weight=(len(y) / (2 * counts))[y])
-    np.testing.assert_allclose(weighted.coef_, same.coef_)
-    with pytest.warns(ConvergenceWarning, match="max_iter=2"):
-        CoresetSVC(max_iter=2, random_state=0).fit(X, y)

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import zarr
-from sklearn.base import BaseEstimator, clone, is_classifier, is_clusterer, is_regressor
+from sklearn.base import BaseEstimator, clone, is_clusterer, is_regressor
 from sklearn.cluster import DBSCAN, KMeans, MiniBatchKMeans
 from sklearn.datasets import make_classification
 from sklearn.decomposition import PCA
@@ -58,28 +58,6 @@ class Plain(BaseEstimator):  # type: ignore[misc] # scikit-learn has no annotati
 # --- kinds of estimators -----------------------------------------------------------------
 
 
-def test_classifier__in_memory_and_out_of_core() -> None:
-    full = LogisticRegression().fit(X, NAMES)
-    model = small(LogisticRegression()).fit(X, NAMES)
-    assert is_classifier(model)
-    assert list(model.classes_) == ["no", "yes"]
-    assert model.coreset_.labels is not None
-    assert set(model.coreset_.labels) == {"no", "yes"}
-    assert model.score(X, NAMES) > full.score(X, NAMES) - 0.02
-    lazy = lazily(X)
-    for method in ("predict", "predict_proba", "predict_log_proba", "decision_function"):
-        here, there = getattr(model, method)(X), getattr(model, method)(lazy)
-        assert isinstance(here, np.ndarray)
-        assert isinstance(there, da.Array)
-        assert there.dtype == here.dtype
-        assert there.chunks[0] == lazy.chunks[0]
-        computed = there.compute()
-        if method == "predict":
-            np.testing.assert_array_equal(computed, here)
-        else:
-            np.testing.assert_allclose(computed, here)
-
-
 @pytest.mark.parametrize("labels", [Y, NAMES, NAMES.astype(object), Y.astype(bool)])
 def test_classifier__score_out_of_core_is_that_in_memory(labels: Any) -> None:
     model = small(LogisticRegression()).fit(lazily(X), lazily(labels))
@@ -89,19 +67,6 @@ def test_classifier__score_out_of_core_is_that_in_memory(labels: Any) -> None:
         lazy = None if weights is None else lazily(weights)
         found = model.score(lazily(X), lazily(labels), sample_weight=lazy)
         assert found == pytest.approx(model.score(X, plain, sample_weight=weights))
-
-
-def test_classifier__score_of_labels_that_are_bytes() -> None:
-    labels = lazily(NAMES.astype(bytes))
-    model = small(LogisticRegression()).fit(lazily(X), labels)
-    assert list(model.classes_) == ["no", "yes"]
-    assert model.score(lazily(X), labels) == pytest.approx(model.score(X, NAMES))
-
-
-def test_classifier__keeps_the_labels_of_the_user() -> None:
-    mixed = np.array([1, "a"], dtype=object)[Y]
-    mixed[mixed == 1] = "1"
-    assert small(LogisticRegression()).fit(X, mixed).classes_.dtype == object
 
 
 def test_classifier__says_which_class_is_lost() -> None:
@@ -170,20 +135,6 @@ def test_clusterer__inertia_is_of_all_rows() -> None:
     assert len(lazy.labels_) == len(X)
 
 
-def test_clusterer__no_inertia_where_it_would_be_another() -> None:
-    class Doubled(KMeans):  # type: ignore[misc] # scikit-learn has no annotations
-        def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-            super().fit(X, y, sample_weight)
-            self.inertia_ *= 2
-            return self
-
-    for data in (X, lazily(X)):
-        model = small(Doubled(3, n_init=1)).fit(data)
-        assert not hasattr(model, "inertia_")
-        assert hasattr(model, "labels_")
-    assert not hasattr(small(Ridge()).fit(X, TARGET), "inertia_")
-
-
 def test_transformer__frames_and_names() -> None:
     frame = pd.DataFrame(X, columns=COLUMNS, index=np.arange(len(X)) + 7)
     model = small(StandardScaler()).set_output(transform="pandas")
@@ -208,13 +159,6 @@ def test_transformer__sparse_results_stay_sparse() -> None:
     found = blocks.compute()
     assert sp.issparse(found)
     assert abs(found - model.transform(X)).sum() == 0
-
-
-def test_outlier_detector__scores_of_rows() -> None:
-    model = small(IsolationForest(n_estimators=5)).fit(X)
-    found = model.score_samples(lazily(X))
-    np.testing.assert_allclose(found.compute(), model.score_samples(X))
-    assert set(np.unique(model.fit_predict(X))) <= {-1, 1}
 
 
 @pytest.mark.parametrize(
@@ -255,14 +199,6 @@ def test_fit__columns_of_frames_and_stores_by_name(tmp_path: Path) -> None:
 
 
 # --- what a user of scikit-learn does ----------------------------------------------------
-
-
-def test_grid_search__and_pipeline() -> None:
-    pipeline = make_pipeline(StandardScaler(), small(LogisticRegression()))
-    grid = {"coresetestimator__estimator__C": [1e-6, 1.0]}
-    search = GridSearchCV(pipeline, grid, cv=3).fit(X, Y)
-    assert search.best_params_ == {"coresetestimator__estimator__C": 1.0}
-    assert clone(search.best_estimator_).get_params()["coresetestimator__size"] == 500
 
 
 def test_random_state__seeds_what_is_inside() -> None:
@@ -315,12 +251,3 @@ def test_audit__of_a_model_that_is_not_linear_says_so() -> None:
         assert model.audit(X, n_clusters=2).distortion < 1  # asked for by name: no warning
     small(LogisticRegression(), method="logistic").fit(X, NAMES).audit(X, NAMES)
     small(KMeans(2)).fit(X).audit(X)
-
-
-def test_fit__clusters_of_the_inner_estimator() -> None:
-    X = np.random.default_rng(3).normal(size=(3000, 2))
-    model = CoresetEstimator(KMeans(3), size="auto", method="kmeans", random_state=0).fit(X)
-    assert len(model.coreset_) < len(X)
-    assert model.audit(X, random_state=0).distortion < 0.5
-    model.labels_ = np.zeros(3000)
-    assert not model.labels_.any()

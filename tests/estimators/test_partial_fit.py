@@ -96,13 +96,3 @@ def test_partial_fit__a_refusal_takes_nothing(make: Any) -> None:
         fresh.partial_fit(rows[:300], y[:300])
     fresh.partial_fit(rows[:600], y[:600])
     assert fresh.coreset_.total_weight == pytest.approx(600)
-
-
-@pytest.mark.parametrize("make", PARTIAL)
-@pytest.mark.parametrize(
-    "classes", [[0, 1, np.nan], [0.0, np.inf, 1.0], np.array([0, 1, None], dtype=object)]
-)
-def test_partial_fit__classes_that_are_none(make: Any, classes: Any) -> None:
-    rows, y = _three_classes()
-    with pytest.raises(InvalidInputError, match=r"classes holds .* which is no class"):
-        make().partial_fit(rows[:600], y[:600], classes=classes)

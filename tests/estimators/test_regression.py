@@ -6,9 +6,7 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
-import pandas as pd
 import pytest
-import scipy.sparse as sp
 from sklearn.linear_model import ElasticNet, LinearRegression, Ridge
 
 from daskcoreset import QuantileRegression, build
@@ -16,39 +14,11 @@ from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.estimators import CoresetElasticNet, CoresetQuantileRegressor, CoresetRidge
 from daskcoreset.objectives import PinballCost
-from daskcoreset.testing import CountingArray
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(6000, 4)) * [1.0, 10.0, 0.1, 1.0] + 100.0
 Y = X @ [1.0, -0.2, 5.0, 0.0] + RNG.standard_t(3, size=6000)
-U = RNG.random(6000) + 0.5
 LAZY = da.from_array(X, chunks=(1000, 4)), da.from_array(Y, chunks=1000)
-
-
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, da.from_array])
-def test_ridge__is_that_of_all_rows(form: Any, fit_intercept: bool) -> None:
-    model = CoresetRidge(50.0, size=300, fit_intercept=fit_intercept, random_state=0)
-    model.fit(form(X), Y, U)
-    other = Ridge(50.0, fit_intercept=fit_intercept).fit(X, Y, U)
-    assert model.exact_
-    assert len(model.coreset_) == 300
-    np.testing.assert_allclose(model.coef_, other.coef_, rtol=1e-6)
-    np.testing.assert_allclose(model.intercept_, other.intercept_, rtol=1e-6)
-    np.testing.assert_allclose(model.predict(X), other.predict(X), rtol=1e-6)
-    assert model.score(X, Y) == pytest.approx(other.score(X, Y))
-
-
-@pytest.mark.parametrize("l1_ratio", [0.5, 1.0])
-def test_elastic_net__is_that_of_all_rows(l1_ratio: float) -> None:
-    model = CoresetElasticNet(0.2, l1_ratio=l1_ratio, size=300, tol=1e-9, random_state=0)
-    model.fit(*LAZY)
-    other = ElasticNet(0.2, l1_ratio=l1_ratio, tol=1e-9).fit(X, Y)
-    assert model.exact_
-    np.testing.assert_allclose(model.coef_, other.coef_, atol=1e-6)
-    np.testing.assert_allclose(model.intercept_, other.intercept_, rtol=1e-6)
-    assert isinstance(model.predict(LAZY[0]), da.Array)
-    assert model.score(*LAZY) == pytest.approx(other.score(X, Y))
 
 
 @pytest.mark.parametrize("make", [CoresetRidge, CoresetElasticNet])
@@ -126,17 +96,6 @@ def test_hostile__offsets_constants_collinear_columns_and_wide_data(make: Any) -
     assert make(alpha=0.01).fit(few, np.full(300, 3.0)).predict(few) == pytest.approx(3.0)
 
 
-def test_predict__of_frames_is_a_series() -> None:
-    frame = pd.DataFrame(X[:500], columns=list("abcd"), index=np.arange(500) + 7)
-    model = CoresetRidge(size=100, random_state=0).fit(frame, Y[:500])
-    assert model.predict(frame).index[0] == 7
-    assert model.feature_names_in_.tolist() == list("abcd")
-    targets = np.column_stack([Y, Y])[:500]
-    both = CoresetRidge(size=100, random_state=0).fit(frame, targets)
-    assert both.feature_names_in_.tolist() == list("abcd")
-    assert both.predict(frame).shape == (500, 2)
-
-
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_ridge__positive_is_exact_by_moments(fit_intercept: bool) -> None:
     X, y = rows_of_several_scales()
@@ -157,54 +116,3 @@ def rows_of_several_scales() -> tuple[Any, Any]:
     rng = np.random.default_rng(5)
     X = rng.normal(size=(2000, 4)) * [1.0, 2.0, 0.5, 3.0] + 1.0
     return X, X @ np.array([1.0, -2.0, 0.5, 3.0]) + rng.normal(size=2000)
-
-
-def test_solver__and_what_belongs_to_it_are_handed_on() -> None:
-    X, y = rows_of_several_scales()
-    ridge = CoresetRidge(solver="lsqr", tol=1e-3, max_iter=7, exact=False, size=100, random_state=0)
-    handed = ridge.fit(X, y).estimator_
-    assert (handed.solver, handed.tol, handed.max_iter) == ("lsqr", 1e-3, 7)
-    net = CoresetElasticNet(0.1, selection="random", exact=False, size=100, random_state=0)
-    assert net.fit(X, y).estimator_.selection == "random"
-    quantile = CoresetQuantileRegressor(
-        alpha=0, solver="highs-ds", solver_options={"maxiter": 10**6}, size=100, random_state=0
-    ).fit(X, y)
-    assert quantile.estimator_.solver == "highs-ds"
-    assert quantile.estimator_.solver_options == {"maxiter": 10**6}
-
-
-def test_elastic_net__random_steps_have_a_seed_of_their_own() -> None:
-    X, y = rows_of_several_scales()
-    options: dict[str, Any] = {"selection": "random", "size": 100, "tol": 1e-2, "random_state": 0}
-    for exact in (True, False):
-        first, second = (
-            CoresetElasticNet(0.1, exact=exact, **options).fit(X, y).coef_ for _ in range(2)
-        )
-        assert first.tobytes() == second.tobytes()
-
-
-def test_elastic_net__warm_start_goes_on() -> None:
-    X, y = rows_of_several_scales()
-    model = CoresetElasticNet(
-        0.01, warm_start=True, exact=False, size=200, tol=1e-10, random_state=0
-    ).fit(X, y)
-    first = model.estimator_.n_iter_
-    assert model.fit(X, y).estimator_.n_iter_ < first
-    model.fit(X[:, :2], y)  # of other columns: from the start
-    assert model.coef_.shape == (2,)
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"solver": "svd", "positive": True}, "solver='svd' does not support positive"),
-        ({"solver": "lbfgs"}, "'lbfgs' solver can be used only when positive=True"),
-    ],
-)
-def test_ridge__solvers_that_refuse_are_refused_before_a_read(
-    options: dict[str, Any], said: str
-) -> None:
-    rows = CountingArray(np.ones((50, 2)))
-    with pytest.raises(InvalidInputError, match=said):
-        CoresetRidge(**options).fit(rows, np.ones(50))
-    assert not rows.reads.any()

@@ -12,9 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.estimators import CoresetLogisticRegression, CoresetSVC, LinearSVM, solving
-from daskcoreset.estimators.solving import logistic_penalty
-from daskcoreset.testing import CountingArray
+from daskcoreset.estimators import CoresetLogisticRegression, CoresetSVC, LinearSVM
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(400, 6))
@@ -123,11 +121,6 @@ def test_svc__all_classes_at_once() -> None:
     assert (np.asarray(drawn.predict(lazy)) == twin.predict(X)).mean() > 0.85
 
 
-def test_svc__what_liblinear_refuses() -> None:
-    with pytest.raises(InvalidInputError, match=r"penalty='l1'.*loss='hinge'"):
-        CoresetSVC(penalty="l1").fit(X, Y)
-
-
 def test_logistic_regression__a_solver_that_draws_has_a_seed() -> None:
     def coef(model: Any) -> Any:
         with pytest.warns(ConvergenceWarning):
@@ -144,43 +137,3 @@ def test_logistic_regression__a_solver_that_draws_has_a_seed() -> None:
     with pytest.warns(ConvergenceWarning):
         stream.partial_fit(X[:200], Y[:200]).partial_fit(X[200:], Y[200:])
     np.testing.assert_array_equal(stream.coef_, coef(made(0)))
-
-
-@pytest.mark.skipif(BEFORE_1_8, reason="the twin takes three classes")
-def test_logistic_regression__liblinear_of_three_classes_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="does not support multiclass"):
-        CoresetLogisticRegression(solver="liblinear").fit(X, np.arange(400) % 3)
-    rows, labels = CountingArray(X), da.from_array(np.arange(400) % 3, chunks=100)
-    with pytest.raises(InvalidInputError, match="does not support multiclass"):
-        CoresetLogisticRegression(solver="liblinear").fit(rows, labels)
-    assert not rows.reads.any()
-    model = CoresetLogisticRegression(solver="liblinear", size=100, random_state=0)
-    assert model.fit(rows, da.from_array(Y, chunks=100)).coef_.shape == (1, 6)
-
-
-@pytest.mark.parametrize(
-    ("l1_ratio", "C", "penalty"),
-    [
-        (0.0, 1.0, {"penalty": "l2"}),
-        (1, 1.0, {"penalty": "l1"}),
-        (0.5, 1.0, {"penalty": "elasticnet", "l1_ratio": 0.5}),
-        (0.0, np.inf, {"penalty": None, "C": 1.0}),
-    ],
-)
-def test_logistic_penalty__of_older_releases(
-    l1_ratio: float, C: float, penalty: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Older:
-        def get_params(self) -> dict[str, Any]:
-            return {"penalty": "l2", "l1_ratio": None}
-
-    monkeypatch.setattr(solving, "LogisticRegression", Older)
-    assert logistic_penalty(l1_ratio, C) == penalty
-
-
-def test_check_solver__parameters_of_a_pipeline_search() -> None:
-    model = CoresetLogisticRegression().set_params(solver="saga", l1_ratio=0.3)
-    assert model.get_params()["l1_ratio"] == 0.3
-    with pytest.raises(InvalidInputError, match="The 'solver' parameter of"):
-        model.set_params(solver="admm").fit(X, Y)
-    assert CoresetSVC(max_iter=1, verbose=1).get_params()["verbose"] == 1

@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-import pytest
 
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import draw_with_replacement
 from daskcoreset.estimators.kernel.kernels import Isotropic, KernelMap
-from daskcoreset.estimators.kernel.losses import LOSSES, MarginLoss, resolve_loss
+from daskcoreset.estimators.kernel.losses import LOSSES
 from daskcoreset.estimators.kernel.newton import solve_exact
 from daskcoreset.estimators.kernel.rows import ROOT, KernelProblem
 from daskcoreset.estimators.kernel.sgd import _ORDER, solve_avm
 from tests.tools.kernel_problems import U, X, Y, rows
-from tests.tools.plain_loops import use_plain_loops
 
-ODM = resolve_loss("odm", theta=0.3, mu=0.5)
-SMOOTH = [LOSSES["squared_hinge"], ODM]
-ALL = [*SMOOTH, LOSSES["hinge"]]
+if TYPE_CHECKING:
+    import pytest
+
 CORE = KernelMap(Isotropic("rbf", 5.0), X[:40])
-
-
-@pytest.mark.parametrize("loss", ALL, ids=lambda loss: loss.name)
-def test_averaged_steps__same_in_plain_numpy(
-    loss: MarginLoss, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = solve_avm(KernelProblem(rows(), CORE, loss, 10.0), n_steps=80, seed=5).beta
-    use_plain_loops(monkeypatch)
-    again = solve_avm(KernelProblem(rows(), CORE, loss, 10.0), n_steps=80, seed=5).beta
-    assert np.abs(found).max() > 0.01
-    np.testing.assert_allclose(again, found, atol=1e-10)
 
 
 def test_solve_avm__comes_near_and_counts_reads(monkeypatch: pytest.MonkeyPatch) -> None:

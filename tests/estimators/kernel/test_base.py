@@ -50,13 +50,6 @@ def test_fit__accurate_with_few_core_points(model: Any, y: AnyArray) -> None:
     assert model.trace_[-1]["reads"] >= model.trace_[0]["reads"]
 
 
-def test_decision_function__plain_sum_over_core_points() -> None:
-    model = clone(MODELS[0]).fit(ROWS, TWO_CLASSES)
-    squares = ((ROWS[:50, np.newaxis].astype(float) - model.core_points_) ** 2).sum(axis=2)
-    expected = np.exp(-5.0 * squares) @ model.dual_coef_[0]
-    assert np.allclose(model.decision_function(ROWS[:50]), expected)
-
-
 @pytest.mark.parametrize(
     "model",
     [

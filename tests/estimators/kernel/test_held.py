@@ -43,34 +43,6 @@ def test_solve__least_objective(
     assert rows.reads > 1
 
 
-@each(offset=[0.0, 1e6], loss=SMOOTH)
-def test_solve_exact__rows_in_memory_are_read_once(loss: MarginLoss, offset: float) -> None:
-    # Kernel values are held, and a read in float64 says that they are near the least objective.
-    points, labels, weights = problem(4_000, seed=1)
-    rows = TrainingRows.of_block(Block(points + offset, weights, labels), CLASSES)
-    core = KernelMap(Isotropic("rbf", 5.0), points[:40] + offset)
-    found = solve_exact(KernelProblem(rows, core, loss, 2000.0), beta=np.zeros((40, 1)))
-    assert found.converged
-    assert rows.reads == found.n_iter == 1
-    rows.whole = None
-    best = solve_exact(KernelProblem(rows, core, loss, 2000.0), beta=np.zeros((40, 1)), tol=1e-9)
-    assert rows.reads > 2
-    assert found.objectives[0] == pytest.approx(best.objectives[0], rel=1e-4)
-
-
-def test_solve_exact__more_values_than_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    points, labels, weights = problem(12_000, seed=1)
-    rows = TrainingRows.of_block(Block(points, weights, labels), CLASSES)
-    monkeypatch.setattr("daskcoreset.estimators.kernel.newton.HELD_NUMBERS", 40 * 2_500)
-    loss = LOSSES["odm"]
-    found = solve_exact(KernelProblem(rows, CORE, loss, 2000.0), beta=np.zeros((40, 1)), tol=1e-6)
-    assert found.converged
-    assert rows.reads > found.n_iter  # one drew those that were held
-    rows.whole = None
-    best = solve_exact(KernelProblem(rows, CORE, loss, 2000.0), beta=np.zeros((40, 1)), tol=1e-9)
-    assert found.objectives[0] == pytest.approx(best.objectives[0], rel=1e-5)
-
-
 def test_solve__equal_core_points_and_numbers_that_are_none() -> None:
     twice = KernelMap(Isotropic("rbf", 5.0), np.repeat(X[:20], 2, axis=0))
     loss, factor = LOSSES["squared_hinge"], 500.0 / U.sum()
@@ -82,9 +54,3 @@ def test_solve__equal_core_points_and_numbers_that_are_none() -> None:
     held = HeldRows.of(CORE, Block(X, np.full(300, np.inf), Y), CLASSES, loss, 1.0)
     with pytest.raises(InvalidInputError):
         held.solve(0, np.zeros(40), 1e-8)
-
-
-def test_factor__rounding_below_zero() -> None:
-    matrix = np.diag([1.0, -1e-14])
-    factor, _ = held_rows._factor(matrix)
-    assert np.isfinite(np.tril(factor)).all()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.estimators.kernel.kernels import (
     Isotropic,
@@ -53,51 +53,8 @@ def test_resolve_gamma__as_in_svc() -> None:
             resolve_gamma(bad, 4, 1.0)
 
 
-def linear(squares: FloatArray) -> FloatArray:
-    return np.asarray(1.0 + squares)
-
-
-def shifted(squares: FloatArray) -> FloatArray:
-    return np.asarray(0.5 * np.exp(-squares))
-
-
 def two(first: FloatArray, second: FloatArray) -> FloatArray:
     return first @ second.T
-
-
-def total(squares: FloatArray) -> float:
-    return float(squares.sum())
-
-
-@pytest.mark.parametrize(
-    ("kernel", "message"),
-    [
-        ("poly", "kernel='poly' is not known to be isotropic"),
-        ("linear", "kernel='linear' is not known to be isotropic"),
-        (linear, "is above 1"),
-        (shifted, "is 0.5 at distance zero"),
-        (two, "fails on an array of squared distances"),
-        (total, "returns shape"),
-    ],
-)
-def test_resolve_kernel__not_isotropic(kernel: Any, message: str) -> None:
-    with pytest.raises(InvalidInputError, match=message):
-        resolve_kernel(kernel, 1.0)
-
-
-def test_resolve_kernel__no_kernel_at_all() -> None:
-    with pytest.raises(InvalidTypeError, match="must be a name or callable"):
-        resolve_kernel(3, 1.0)
-
-
-def test_gram__without_the_memory_names_what_to_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_memory(*_: Any) -> None:
-        raise MemoryError
-
-    monkeypatch.setattr("scipy.spatial.distance.cdist", no_memory)
-    core = KernelMap(Isotropic("rbf"), np.zeros((2**15, 2)))
-    with pytest.raises(InvalidInputError, match=r"32,768 core points takes 8\.0 GiB.*diameter"):
-        core.gram()
 
 
 def test_span__equal_core_points_and_false_kernels() -> None:
@@ -122,16 +79,6 @@ def test_span__orthonormal(gamma: float, triangular: bool) -> None:
     beta = np.linspace(-1.0, 1.0, 30)[:, np.newaxis]
     norm = float(np.square(span.coordinates(beta)).sum())
     assert norm == pytest.approx((beta.T @ core.gram() @ beta).item(), rel=1e-6)
-
-
-def test_span__what_is_rounding_is_a_part_of_the_largest_eigenvalue() -> None:
-    class Told(KernelMap):
-        def gram(self) -> FloatArray:
-            return np.diag(self.points[:, 0])
-
-    Span.of(Told(Isotropic("rbf"), np.array([[100.0], [-5e-7]])))
-    with pytest.raises(InvalidInputError, match="not positive semi-definite"):
-        Span.of(Told(Isotropic("rbf"), np.array([[100.0], [-2e-6]])))
 
 
 @pytest.mark.parametrize("far", [0.0, 1e4, 1e30, 1e100])

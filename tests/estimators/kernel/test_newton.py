@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 import scipy.optimize
 
 from daskcoreset.constructions.class_summary import summarise_classes
 from daskcoreset.core.typing import FloatArray
-from daskcoreset.estimators.kernel import newton
 from daskcoreset.estimators.kernel import newton as newton_steps
 from daskcoreset.estimators.kernel.kernels import Isotropic, KernelMap, Span
 from daskcoreset.estimators.kernel.losses import LOSSES, MarginLoss, resolve_loss
 from daskcoreset.estimators.kernel.newton import solve_exact
-from daskcoreset.estimators.kernel.objective import ObjectiveTerms
 from daskcoreset.estimators.kernel.odm import solve_dual
 from daskcoreset.estimators.kernel.rows import KernelProblem, TrainingRows
 from daskcoreset.estimators.kernel.sgd import solve_csvrg
@@ -27,18 +23,6 @@ ODM = resolve_loss("odm", theta=0.3, mu=0.5)
 SMOOTH = [LOSSES["squared_hinge"], ODM]
 ALL = [*SMOOTH, LOSSES["hinge"]]
 CORE = KernelMap(Isotropic("rbf", 5.0), X[:40])
-
-
-def test_solve_exact__no_pilots_where_it_begins_with_coefficients(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def pilots(*_: Any, **__: Any) -> Any:
-        raise AssertionError
-
-    monkeypatch.setattr(newton.Newton, "pilots", pilots)
-    beta = np.full((40, 1), 1e-3)
-    found = solve_exact(KernelProblem(rows(), CORE, ODM, 10.0), beta=beta, tol=1e-2)
-    assert found.objectives[0] < 10.0
 
 
 @each(loss=SMOOTH, lam=[0.3, 30.0, 3000.0])
@@ -192,60 +176,3 @@ def test_solve_exact__one_against_the_rest_is_three_problems() -> None:
         alone = TrainingRows(blocks, np.array([-1, 1]), found.weight, found.n_rows)
         one = solve_exact(KernelProblem(alone, CORE, ODM, 50.0), beta=np.zeros((40, 1)), tol=1e-8)
         assert together.objectives[k] == pytest.approx(one.objectives[0], rel=1e-7)
-
-
-def test_solve_exact__stops_at_max_iter_and_keeps_the_best() -> None:
-    found = solve_exact(
-        KernelProblem(rows(), CORE, LOSSES["hinge"], 500.0),
-        beta=np.zeros((40, 1)),
-        tol=1e-9,
-        max_iter=7,
-    )
-    assert not found.converged
-    assert found.n_iter == 7
-    assert found.objectives[0] == pytest.approx(
-        objective(found.beta[:, 0], CORE, LOSSES["hinge"], 500.0)
-    )
-
-
-def newton_of_two(
-    loss: MarginLoss, tol: float = 1e-4
-) -> tuple[newton_steps.Newton, newton_steps.Iterate]:
-    """One problem with two coordinates, and factor one."""
-    data, span = rows(), Span(np.eye(2), np.eye(2))
-    of_rows = KernelProblem(data, CORE, loss, data.weight)
-    found = newton_steps.Newton(of_rows, span, tol, max_hessian_rows=10, seed=0)
-    return found, found.start(np.array([[1.0], [2.0]]), np.ones(1))[0]
-
-
-def test_newton__lower_bound_is_that_of_the_best_part_of_the_slopes() -> None:
-    for slopes in (-3.0, -0.2):
-        newton_, place = newton_of_two(LOSSES["hinge"], 1e-9)
-        gradient = np.array([-2.0, 1.0])  # of the losses alone
-        terms = ObjectiveTerms(
-            losses=np.array([[9.5]]), truth=np.array([7.0]), slopes=np.array([slopes]),
-            gradient=gradient[:, np.newaxis], hessian=np.array([[1.0, 0.0, 1.0]]),
-            bent=np.array([1]), table=np.empty((2, 0)),
-        )  # fmt: skip
-        newton_._renew(place, 9.5, terms, 0)
-        parts = np.linspace(0.0, 1.0, 10_001)
-        bounds = -parts * slopes - 0.5 * parts**2 * float(gradient @ gradient)
-        assert place.floor == pytest.approx(bounds.max(), rel=1e-6)
-
-
-def test_newton__a_decrease_of_just_the_rounding_ends_a_problem() -> None:
-    for slope, going_on in ((-newton_steps._ROUNDING, False), (-1e-3, True)):
-        newton_, place = newton_of_two(ODM)
-        place.before, place.slope = 1.0, slope
-        newton_._shorten(place, np.array([1.5, 1.2]), (1.0, 0.5))
-        assert place.unsolved is going_on
-
-
-def test_newton__solves_where_rounding_spoils_the_hessian() -> None:
-    # Eigenvalues of one at least, but for an error of rounding that made one of them negative.
-    basis = np.linalg.qr(np.random.default_rng(0).normal(size=(4, 4)))[0]
-    gradient = np.arange(4.0)
-    for values in ([1.0, 2.0, 1e9, 1e12], [-3.0, 2.0, 1e9, 1e12]):
-        expected = basis @ ((basis.T @ gradient) / np.maximum(values, 1.0))
-        found = newton_steps._solved(basis @ np.diag(values) @ basis.T, gradient)
-        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
-from daskcoreset.constructions.class_summary import summarise_classes
-from daskcoreset.core.blocks import Block
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.estimators.kernel.kernels import Isotropic, KernelMap
 from daskcoreset.estimators.kernel.losses import LOSSES, MarginLoss, resolve_loss
 from daskcoreset.estimators.kernel.objective import (
     ObjectiveQuery,
-    evaluate_block,
-    signs_of,
     whole_matrix,
 )
-from daskcoreset.estimators.kernel.rows import TrainingRows
-from daskcoreset.inputs.blocks import row_blocks
 from tests.tools.kernel_problems import U, X, Y, objective, rows
 
 ODM = resolve_loss("odm", theta=0.3, mu=0.5)
@@ -108,43 +101,3 @@ def test_ask__hessian_of_a_share_is_unbiased() -> None:
         traces.append(np.trace(whole_matrix(found[0])))
     error = np.std(traces) / np.sqrt(len(traces))
     assert abs(np.mean(traces) - np.trace(whole_matrix(full[0]))) < 6 * error
-
-
-def test_ask__every_problem_has_a_share_of_its_own() -> None:
-    labels = np.digitize(X[:, 0], [0.3, 0.7])
-    blocks = row_blocks(X, labels, U, chunks=100)
-    found = summarise_classes(blocks)
-    data = TrainingRows(blocks, found.classes, found.weight, found.n_rows)
-    beta, shares = np.zeros((40, 3)), np.array([1.0, 0.5, 0.1])
-    told = data.evaluate(ObjectiveQuery(CORE, ODM, found.classes, beta, hessian=shares))
-    whole = data.evaluate(ObjectiveQuery(CORE, ODM, found.classes, beta, hessian=np.ones(3)))
-    assert told.bent[0] == whole.bent[0] == len(X)
-    assert np.array_equal(told.hessian[0], whole.hessian[0])
-    # 6 standard deviations of a binomial number.
-    assert abs(told.bent[1] - 150) < 6 * np.sqrt(75)
-    assert abs(told.bent[2] - 30) < 6 * np.sqrt(27)
-
-
-def test_answer__sparse_rows_and_empty_blocks() -> None:
-    asked = ObjectiveQuery(
-        CORE, ODM, np.array([-1, 1]), np.ones((40, 1)), gradient="cells", hessian=ALL_ROWS
-    )
-    dense = evaluate_block(Block(X, U, Y), 0, asked)
-    sparse = evaluate_block(Block(sp.csr_array(X), U, Y), 0, asked)
-    assert np.allclose(dense.gradient, sparse.gradient)
-    empty = evaluate_block(Block(X[:0], U[:0], Y[:0]), 0, asked).merged(dense)
-    assert np.array_equal(empty.gradient, dense.gradient)
-
-
-def test_answer__labels_beyond_the_last_class_count_for_it() -> None:
-    asked = ObjectiveQuery(CORE, ODM, np.array([-1, 1]), np.zeros((40, 1)), table=True)
-    tables = [
-        evaluate_block(Block(X, U, np.where(Y == 1, last, Y)), 0, asked).table for last in (1, 7)
-    ]
-    np.testing.assert_array_equal(tables[1], tables[0])
-    assert tables[0].sum(axis=0).tolist() == pytest.approx([U[Y < 0].sum(), U[Y > 0].sum()])
-
-
-def test_signs_of__one_against_the_rest() -> None:
-    found = signs_of(np.array([3, 1, 2]), np.array([1, 2, 3]))
-    assert found.tolist() == [[-1, -1, 1], [1, -1, -1], [-1, 1, -1]]

@@ -9,10 +9,8 @@ import pytest
 import scipy.sparse as sp
 
 from daskcoreset.constructions.class_summary import summarise_classes
-from daskcoreset.core.blocks import Block
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.estimators.kernel.rows import (
-    PAST,
     quotas_of,
     sample_classes,
     sample_core_points,
@@ -21,7 +19,7 @@ from daskcoreset.estimators.kernel.rows import (
 )
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.testing import assert_mean
-from tests.tools.kernel_problems import U, X, Y, rows
+from tests.tools.kernel_problems import U, X, Y
 
 
 def test_split_evenly__up_to_the_limits() -> None:
@@ -91,12 +89,3 @@ def test_training_rows__sums_are_unbiased() -> None:
         drawn = training_rows(sample_classes(blocks, classes, quotas=quotas, seed=seed), quotas)
         sums.append(drawn.weights @ drawn.points)
     assert_mean(np.array(sums), X.sum(axis=0))
-
-
-def test_rows__draw_includes_the_past() -> None:
-    data = rows(n=100)
-    past = Block(X[:2], np.array([5.0, 7.0]), np.array([-1, 1])).all_rows()
-    data.past = past
-    data.block_weights = {**data.block_weights, PAST: 12.0}
-    assert len(data.draw(0, 0, None)) == 102
-    assert len(data.draw(0, 0, 50)) == 50

@@ -127,55 +127,6 @@ def test_solve_csvrg__converged_says_how_far_from_the_least_objective(
             assert found.objectives[0] <= (1 + tol) * exact.objectives[0]
 
 
-def test_solve_csvrg__few_steps_change_little_and_have_not_converged() -> None:
-    start = np.zeros((40, 1))
-    found = solve_csvrg(
-        KernelProblem(rows(), CORE, ODM, 400.0), beta=start, n_inner=1, eta=1e-9, tol=1e-4
-    )
-    exact = solve_exact(KernelProblem(rows(), CORE, ODM, 400.0), beta=start)
-    assert found.n_iter == 1  # an epoch that changes nothing ends it
-    assert found.objectives[0] > 1.19 * exact.objectives[0]
-    assert found.converged is False
-    everything = KernelMap(Isotropic("rbf", 5.0), X)
-    exactly = solve_csvrg(
-        KernelProblem(rows(), everything, ODM, 4.0), beta=np.zeros((len(X), 1)), tol=1e-6
-    )
-    assert exactly.converged is True
-
-
-def test_solve_csvrg__rows_by_quotas(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("daskcoreset.estimators.kernel.sgd.SAMPLE_NUMBERS", 40 * 100)
-    exact = solve_exact(KernelProblem(rows(), CORE, ODM, 20.0), beta=np.zeros((40, 1)))
-    for steps in (80, 3000):
-        data = rows()
-        found = solve_csvrg(
-            KernelProblem(data, CORE, ODM, 20.0),
-            beta=np.zeros((40, 1)),
-            n_epochs=40,
-            n_inner=steps,
-            tol=1e-9,
-        )
-        assert found.objectives[0] <= 1.1 * exact.objectives[0]
-        # Rows come in the read of the gradient, and the certificate takes one of its own.
-        assert data.reads == len(data.trace) + 1
-
-
-@pytest.mark.parametrize("stand_ins", STAND_INS)
-def test_solve_csvrg__iterates_stay_in_the_safe_ball(stand_ins: Any) -> None:
-    data = rows()
-    found = solve_csvrg(
-        KernelProblem(data, CORE, ODM, 20.0),
-        beta=np.zeros((40, 1)),
-        n_epochs=3,
-        eta=0.9,
-        n_inner=50,
-        tol=0.0,
-        stand_ins=stand_ins,
-    )
-    norm = np.sqrt(found.beta[:, 0] @ CORE.gram() @ found.beta[:, 0])
-    assert norm <= ODM.safe_radius(20.0) * (1 + 1e-9)
-
-
 def test_steps__numpy_as_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = []
     for compiled in (True, False):

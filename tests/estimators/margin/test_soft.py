@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskcoreset.estimators.margin.soft import draw_uniform, soft_margin, uniform_rows
+from daskcoreset.estimators.margin.soft import draw_uniform, soft_margin
 from daskcoreset.inputs.blocks import row_blocks
 
 
@@ -25,17 +25,6 @@ def test_soft_margin__is_at_its_least() -> None:
     assert w * spread + scaled.T @ pull == pytest.approx(np.zeros(4), abs=1e-7)
     assert pull.sum() == pytest.approx(0, abs=1e-7)
     assert soft_margin(X, y, u, 0.7, intercept=False)[1] == 0.0
-
-
-def test_uniform_rows__are_so_many_and_weigh_as_all() -> None:
-    X = np.arange(1000.0)[:, None]
-    blocks = row_blocks(X, np.arange(1000) % 2, np.r_[np.zeros(100), np.ones(900)], chunks=300)
-    points, labels, weights = uniform_rows(blocks, 50, 0)
-    assert len(points) == 50 == len(set(points[:, 0]))
-    assert points.min() >= 100
-    assert weights.sum() == pytest.approx(900)
-    assert (labels == points[:, 0] % 2).all()
-    assert len(uniform_rows(blocks, 5000, 0)[0]) == 900
 
 
 def test_draw_uniform__numbers_rows_of_the_whole_data() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from daskcoreset.constructions.margin.problems import MultiClassProblem, SequenceProblem
+from daskcoreset.constructions.margin.problems import SequenceProblem
 from daskcoreset.constructions.margin.separators import InseparableError
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.estimators.margin.structured import StructuredMaxMargin
@@ -25,14 +25,6 @@ def test_multiclass__digits_of_real_handwriting() -> None:
     lazy = da.from_array(X, chunks=(100, 64))
     assert (model.predict(lazy).compute() == model.predict(X)).all()
     assert model.score(lazy, da.from_array(y, chunks=100)) == 1.0
-
-
-def test_multiclass__two_classes_have_one_score() -> None:
-    X, y = classes_of(200, 2, 3, 0)
-    model = StructuredMaxMargin(fit_intercept=False).fit(X, np.array(["no", "yes"])[y])
-    assert model.coef_.shape == (1, 3)
-    assert ((model.decision_function(X) > 0) == (y == 1)).all()
-    assert isinstance(model.problem_, MultiClassProblem)
 
 
 def test_sequence__in_memory_and_out_of_core() -> None:
