@@ -86,7 +86,7 @@ class SensitivityContract(ABC):
     size = 40
     """Rows of the coresets of `data`."""
 
-    n_seeds = 120
+    n_seeds = 60
     """Coresets over which an estimator is averaged."""
 
     # The tests below are final: subclasses do not override them.

@@ -8,14 +8,12 @@ import numpy as np
 import pytest
 
 from daskcoreset.sensitivities import BregmanLightweight, Lightweight
-from daskcoreset.sensitivities.bregman import _roots, proposal_distance, statistics_of
 from daskcoreset.solvers.divergences import SquaredMahalanobis
-from daskcoreset.testing import assert_mean, cut_rows, draw
+from daskcoreset.testing import SensitivityContract, assert_mean, cut_rows, draw
 from tests.tools.bregman import (
     FULL,
     POSITIVE,
     WEIGHTS,
-    Light,
     OnPositive,
     Own,
     halves,
@@ -78,23 +76,6 @@ def test_lightweight_mahalanobis__blocks_too_small_for_a_precision() -> None:
     assert_mean(np.array(estimates), np.array([len(X), X[:, 0].sum()]))
 
 
-def test_proposal_distance__of_variances_where_there_are_too_few_rows() -> None:
-    X = np.array([[0.0, 1.0, 0.0], [2.0, 1.0, 8.0]])
-    spread = statistics_of(SquaredMahalanobis(), X, np.ones(2))
-    metric = proposal_distance(SquaredMahalanobis(), spread)
-
-    assert isinstance(metric, SquaredMahalanobis)
-    assert metric.precision is not None
-    assert metric.precision.tolist() == [1.0, 1.0, 1 / 16]
-    wide = statistics_of(SquaredMahalanobis(), X / 4, np.ones(2))
-    found: Any = proposal_distance(SquaredMahalanobis(), wide)
-    assert found.precision.tolist() == [16.0, 1.0, 1.0]
-
-
-def test_roots__a_sum_that_overflows_is_left_to_the_root() -> None:
-    assert np.isinf(_roots(np.array([[np.inf, 0.0], [0.0, 1.0]]))).all()
-
-
 def test_lightweight_own_divergence__with_a_full_matrix() -> None:
     own, fixed = BregmanLightweight(Own()), BregmanLightweight(SquaredMahalanobis(FULL))
     (_, found), (_, expected) = settled(own, *halves()), settled(fixed, *halves())
@@ -103,12 +84,12 @@ def test_lightweight_own_divergence__with_a_full_matrix() -> None:
         np.testing.assert_allclose(scores, fixed.scores(block, expected), rtol=1e-9)
 
 
-class TestLightweightEuclidean(Light):
+class TestLightweightEuclidean(SensitivityContract):
     def construction(self) -> BregmanLightweight:
         return BregmanLightweight()
 
 
 @pytest.mark.nightly  # the code of the Euclidean one, with another divergence
-class TestLightweightKullbackLeibler(Light):
+class TestLightweightKullbackLeibler(SensitivityContract):
     def construction(self) -> OnPositive:
         return OnPositive("kl")

@@ -14,12 +14,11 @@ from daskcoreset.solvers.divergences import (
     KullbackLeibler,
     SquaredMahalanobis,
 )
-from daskcoreset.testing import assert_mean, cut_rows, draw
+from daskcoreset.testing import SensitivityContract, assert_mean, cut_rows, draw
 from tests.tools.bregman import (
     FULL,
     POSITIVE,
     WEIGHTS,
-    Light,
     OnPositive,
     Own,
     halves,
@@ -77,15 +76,6 @@ def test_strong__rows_without_weight_have_no_say() -> None:
         assert 60 not in found.indices
 
 
-def test_strong__no_scores_without_cells() -> None:
-    block = Block(POSITIVE, np.zeros(len(POSITIVE)))
-    construction = StrongBregman(3, "kl")
-    nothing = construction.block_summary(block, None, np.random.default_rng(0))
-
-    assert len(nothing) == 0
-    assert not construction.scores(block, nothing).any()
-
-
 def test_strong__float32_far_from_the_origin() -> None:
     near = np.round(np.random.default_rng(0).normal(size=(60, 3)) * 8).astype(np.float32) / 8
     far = near + np.float32(2**17)
@@ -98,14 +88,7 @@ def test_strong__float32_far_from_the_origin() -> None:
         np.testing.assert_allclose(scores[0], scores[1], rtol=1e-6)
 
 
-def test_strong__long_blocks() -> None:
-    X = np.random.default_rng(0).lognormal(size=(40_000, 2)) + 0.1
-    found = daskcoreset.build(X, size=500, method=StrongBregman(5, "kl"), random_state=0)
-    assert found.weights.sum() == pytest.approx(40_000, rel=0.05)
-    assert found.provenance["rough_centers"] == 5
-
-
 @pytest.mark.nightly  # likewise
-class TestStrongKullbackLeibler(Light):
+class TestStrongKullbackLeibler(SensitivityContract):
     def construction(self) -> OnPositive:
         return OnPositive("kl", 3)

@@ -9,20 +9,17 @@ import numpy as np
 import pytest
 from sklearn.cluster import KMeans
 
-import daskcoreset
 from daskcoreset import MixtureCoreset, StrongKMeans, build, datasets
 from daskcoreset.core.blocks import Block
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError
-from daskcoreset.core.typing import AnyArray
+from daskcoreset.core.errors import CoresetWarning
 from daskcoreset.metrics.costs import distortion, kmeans_cost
 from daskcoreset.sensitivities import kmeans as rough
 from daskcoreset.sensitivities.kmeans import (
-    KMeansParallelState,
     accept_proposals,
     merge_seeds,
     propose,
 )
-from daskcoreset.solvers.kmeans import Clusters, approach, assign
+from daskcoreset.solvers.kmeans import Clusters, assign
 from daskcoreset.testing import CountingArray, SensitivityContract, assert_mean
 from tests.pairs import each
 
@@ -62,14 +59,6 @@ def test_scores__rough_solution_without_cost_leaves_the_cells() -> None:
     np.testing.assert_allclose(between, [[0.0], [0.0], [40 / 9]])
 
 
-def test_scores__three_terms_of_no_rows_or_no_cells() -> None:
-    nothing = Clusters(np.empty((0, 3)), np.empty(0), np.empty(0))
-
-    assert StrongKMeans(2).scores(Block(np.empty((0, 3)), np.empty(0)), table()).shape == (3, 0)
-    found = StrongKMeans(2).scores(Block(np.ones((5, 3)), np.zeros(5)), nothing)
-    assert found.tolist() == [[0.0] * 5] * 3
-
-
 def test_masses__exact_where_cells_nest() -> None:
     X = np.array([[0.0], [1.0], [10.0], [12.0]])
     construction, rng = StrongKMeans(2), np.random.default_rng(0)
@@ -97,27 +86,6 @@ def test_build__rough_solution_by_folds(rough: Any) -> None:
     assert distortion(coreset, X, coreset.points[:8].astype("f8")) < 0.5
 
 
-def test_build__rough_by_folds_needs_more_than_one_read() -> None:
-    with pytest.raises(InvalidInputError, match="passes=1, but 'kmeans' needs 6 folds"):
-        build(np.zeros((99, 2)), size=9, method=StrongKMeans(2, rough="kmeans||"))
-
-
-@pytest.mark.parametrize(("rough", "rows"), [("kmeans||", 6), ("kmeans++", 1)])
-def test_summarise__as_many_proposals_a_fold(rough: Any, rows: int) -> None:
-    construction = StrongKMeans(3, rough=rough)
-    rng = np.random.default_rng(0)
-    blocks = [Block(rng.normal(size=(40, 2)), np.ones(40)) for _ in range(2)]
-    first, second = (construction.block_summary(block, None, rng) for block in blocks)
-
-    for found in (first, second, construction.merge(first, second)):
-        assert isinstance(found, KMeansParallelState)
-        assert len(found.proposals) == len(found.keys) == rows
-    done = construction.finalize(first, rng)
-    assert isinstance(done, KMeansParallelState)
-    assert (len(done.centers), len(done.proposals), len(done.keys)) == (rows, 0, 0)
-    assert done.n_folds == 1
-
-
 @pytest.mark.statistical
 def test_propose__rows_in_proportion_to_squared_distance() -> None:
     """The best key falls on a row with probability u d^2 / sum; false-alarm rate 1e-6."""
@@ -134,15 +102,6 @@ def test_propose__rows_in_proportion_to_squared_distance() -> None:
     mass = u * X.ravel() ** 2
     assert not hits[:, mass == 0].any()
     assert_mean(hits[:, mass > 0], (mass / mass.sum())[mass > 0])
-
-
-def test_welterweight__fewer_centers_than_clusters() -> None:
-    X = datasets.make_imbalanced(5000, 3, n_clusters=20, random_state=0)[0].compute()
-
-    coreset = build(X, size=300, method=StrongKMeans(20, n_centers=4), random_state=0)
-
-    assert coreset.provenance["rough_centers"] == 4
-    assert coreset.provenance["parameters"]["n_centers"] == 4
 
 
 @pytest.fixture
@@ -164,32 +123,6 @@ def test_long_blocks__every_row_is_in_the_cell_of_its_nearest_seed() -> None:
     assert (len(seeds) - 1) % 18 == 0  # 0.6 k a round
     _, seeds, _ = rough._seeds_in_rounds(X, np.zeros(300), 3, np.random.default_rng(1))
     assert seeds.shape == (0, 2)
-
-
-@pytest.mark.usefixtures("short")
-@pytest.mark.parametrize(
-    ("dtype", "scale", "wanted"),
-    [
-        ("float32", 1.0, "float32"),
-        ("float32", 1e-25, "float64"),  # squares that float32 has no room for
-        ("float32", 1e18, "float64"),
-        ("float64", 1.0, "float64"),
-    ],
-)
-def test_long_blocks__distances_are_as_wide_as_they_must_be(
-    dtype: str, scale: float, wanted: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    X = (np.random.default_rng(0).normal(size=(300, 2)) * scale).astype(dtype)
-    seen = set()
-
-    def watched(points: Any, seeds: AnyArray, *rest: Any) -> None:
-        seen.add(seeds.dtype.name)
-        approach(points, seeds, *rest)
-
-    monkeypatch.setattr("daskcoreset.sensitivities.kmeans.approach", watched)
-    labels, seeds, _ = rough._seeds_in_rounds(X, np.ones(300), 3, np.random.default_rng(1))
-    assert seen == {wanted}
-    assert labels.tolist() == assign(X.astype(np.float64), seeds)[0].tolist()
 
 
 @pytest.mark.usefixtures("short")
@@ -242,10 +175,6 @@ def test_strong_kmeans__more_clusters_than_distinct_rows() -> None:
     np.testing.assert_allclose(coreset.weights[coreset.points[:, 0] == 0].sum(), 900, rtol=0.1)
 
 
-def test_strong_kmeans__is_public() -> None:
-    assert daskcoreset.StrongKMeans is StrongKMeans
-
-
 def test_build__size_below_the_number_of_clusters_is_warned_of() -> None:
     X = np.random.default_rng(0).normal(size=(100, 2))
 
@@ -282,14 +211,6 @@ def test_build__rows_without_weight_may_hold_anything(construction: Any, n: int)
     found = build(rows, method=construction, **options)
     np.testing.assert_array_equal(found.indices, expected.indices)
     np.testing.assert_array_equal(found.weights, expected.weights)
-
-
-def test_build__one_cluster() -> None:
-    X = np.random.default_rng(0).normal(size=(500, 2))
-
-    coreset = build(X, size=100, method=StrongKMeans(1), random_state=0)
-
-    assert distortion(coreset, X, X[:1]) < 0.5
 
 
 class TestStrongKMeans(SensitivityContract):

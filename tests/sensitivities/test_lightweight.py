@@ -66,12 +66,3 @@ def test_lightweight__rows_without_weight_may_hold_anything() -> None:
         scores = Lightweight().scores(block, Lightweight().block_summary(block, None, RNG))
 
     assert scores.tolist() == [[0.0, 0.25, 0.25], [0.0, 0.25, 0.25]]
-
-
-def test_row_scores__overflow_without_weight__zero() -> None:
-    """A distance that overflows counts nothing on a row without weight."""
-    X, weights = np.array([[0.0], [2.0], [1e200]]), np.array([1.0, 1.0, 0.0])
-    block, construction = Block(X, weights), Lightweight()
-    with np.errstate(over="ignore"):
-        found = construction.row_scores(block, moments_of(X, weights))
-    assert found.tolist() == [0.5, 0.5, 0.0]

@@ -51,18 +51,6 @@ def test_cost_over_none__nothing_where_models_are_better_or_penalised() -> None:
     assert judged(y, slice(80), lam=1e-5) is None
 
 
-def test_cost_over_none__nothing_by_candidates_too_few_to_say() -> None:
-    """Two heavy rows that are wrong are no evidence of the others."""
-    y = (SCORE > 0).astype(int)
-    block = Block(X, np.ones(3000), y)
-    none = without_model(labelled_scatter(block), intercept=True)
-    drawn = Block(X[:80], np.ones(80), y[:80])
-    heavy = np.zeros(3000)
-    heavy[:80], heavy[1000:1002] = 1.0, 1460.0
-    found = cost_over_none(drawn, np.full(80, 37.5), block, heavy, none, 1.0, intercept=True)
-    assert found is None
-
-
 def test_cost_over_none__of_all_rows_chance_has_no_part() -> None:
     """Few rows with most of the excess: enough where they are all the data, not for a sample."""
     y = np.zeros(3000, dtype=int)

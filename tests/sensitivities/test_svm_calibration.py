@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
 import pytest
 
 from daskcoreset import build
-from daskcoreset.constructions.sampling import final_draw as root
 from daskcoreset.core.blocks import Block
-from daskcoreset.sensitivities import SVM, svm_calibration
+from daskcoreset.sensitivities import SVM
 from daskcoreset.sensitivities.svm_calibration import (
     AT_ZERO,
-    SVMDesign,
-    calibrate,
-    modes_for,
     rake_to_pilot,
 )
 from daskcoreset.sensitivities.svm_pilot import WIDTH
@@ -28,47 +23,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:a solution fitted on the coreset"),  # which are tiny here
     pytest.mark.filterwarnings("ignore:how far a solution fitted"),
 ]
-
-
-def test_tries__more_of_many_rows_and_one_where_each_takes_long() -> None:
-    def tries(n_rows: int, size: int = 10, d: int = 2, **options: Any) -> int:
-        return SVM(**options).design.n_draws(
-            size, SimpleNamespace(coef=np.zeros((1, d)), n_rows=n_rows)
-        )
-
-    assert [tries(n) for n in (500, 5000, 17_999, 18_000, 40_000, 10**6)] == [4, 5, 16, 4, 10, 16]
-    assert tries(500, size=10**6) == 1
-    assert tries(500, size=1000, d=1000) == 1
-    assert tries(500, variant="calibrated") == 1
-    # Sixty million products: of 316 columns and of 317.
-    assert [tries(10**6, size=600, d=d) for d in (315, 316)] == [10, 1]
-
-
-def test_modes_for__all_ways_where_rows_are_few() -> None:
-    rough: Any = SimpleNamespace(origin=np.zeros(4), classes=[-1, 1], coef=np.zeros((1, 4)))
-    both, gradient, means, neither = (True, True), (False, True), (True, False), (False, False)
-
-    assert modes_for(60, rough) == (both, gradient)
-    assert modes_for(10**9, rough) == (gradient,)
-    # Of 3 * 5 sums for a row, two thousand million products.
-    assert [modes_for(n, rough)[0] for n in (8_888_888, 8_888_889)] == [both, gradient]
-    assert modes_for(59, rough) == modes_for(20, rough) == (gradient, both, means, neither)
-    assert modes_for(19, rough) == (neither, gradient, means, both)
-
-
-def test_calibrate__gradient_is_given_up_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    ladders: list[Any] = []
-    monkeypatch.setattr(
-        svm_calibration, "calibrate_classes", lambda *given, **_: ladders.append(given[-1])
-    )
-    X, y = two_classes(300)
-    block = Block(X, np.ones(300), y)
-    rough = settled(SVM(), block)
-    for means, gradient in [(True, True), (True, False), (False, True), (False, False)]:
-        calibrate(block, np.ones(300), rough, means=means, gradient=gradient)
-
-    one, other = ("gradient",), ("class means",)
-    assert ladders == [[one + other, one, other], [other], [one], []]
 
 
 def test_fitted__cost_of_the_classifier_that_is_fitted_on_all_rows() -> None:
@@ -124,30 +78,6 @@ def test_calibration__losses_and_slopes_are_those_of_all_blocks(
         scale = u @ np.abs(terms)
         kept = found.weights @ terms[found.indices]
         np.testing.assert_allclose(kept / scale, u @ terms / scale, atol=1e-6)
-
-
-def test_trial__candidates_stand_for_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of many rows each candidate counts for more than itself; there are 800 of 8,000."""
-    monkeypatch.setattr(root, "MIN_CANDIDATES", 0)
-    X, y = two_classes(8000)
-    u = np.random.default_rng(10).uniform(0.5, 2.0, 8000)
-    seen: list[Any] = []
-    original = SVMDesign.draw_loss
-
-    def noting(self: SVMDesign, *given: Any) -> float:
-        seen.append(given)
-        return original(self, *given)
-
-    monkeypatch.setattr(SVMDesign, "draw_loss", noting)
-    exact = [u.sum(), u @ np.maximum(1 - y * X[:, 0], 0.0), u @ X[:, 1] ** 2]
-    draw(cut_rows(X, [3000, 5000], u, y), SVM(), 200, passes=2)
-    assert len(seen) > 1
-    _, _, others, weights, _ = seen[0]
-    assert len(others) < 2000
-    points = others.points
-    sides = np.where(others.labels == 1, 1.0, -1.0)
-    losses = np.ones(len(others)), np.maximum(1 - sides * points[:, 0], 0.0), points[:, 1] ** 2
-    np.testing.assert_allclose([weights @ one for one in losses], exact, rtol=0.2)
 
 
 def test_rake_to_pilot__the_difference_of_two_classes_in_the_place_of_their_means() -> None:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
-
 import numpy as np
 import pytest
 
 from daskcoreset.core.blocks import Block
 from daskcoreset.sensitivities import SVM
-from daskcoreset.sensitivities.svm_pilot import _opt
 from daskcoreset.solvers.linear import solve_svm
 from tests.tools.two_classes import settled, two_classes
 
@@ -18,18 +14,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:a solution fitted on the coreset"),  # which are tiny here
     pytest.mark.filterwarnings("ignore:how far a solution fitted"),
 ]
-
-
-def test_opt__the_least_that_is_known_and_never_nothing() -> None:
-    def opt(bound: float, *costs: float, classes: int = 2) -> float:
-        rough: Any = SimpleNamespace(
-            weight=1000.0, bound=bound, cost=np.array(costs), classes=np.arange(classes)
-        )
-        return _opt(rough, 0.5)
-
-    assert (opt(5.0, 9.0, 7.0), opt(8.0, 9.0, 7.0)) == (5.0, 7.0)
-    assert opt(5.0, 0.0) == pytest.approx(5e-7)
-    assert opt(5.0, 0.0, classes=1) == 500.0
 
 
 def test_opt__near_the_optimum_and_below_it_where_the_pilot_holds_all() -> None:

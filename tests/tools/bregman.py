@@ -1,4 +1,4 @@
-"""Positive rows for Bregman coresets, divergences of one's own, and contracts."""
+"""Positive rows for Bregman coresets, and divergences of one's own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from daskcoreset.solvers.divergences import (
     SquaredEuclidean,
     SquaredMahalanobis,
 )
-from daskcoreset.testing import SensitivityContract
 
 RNG = np.random.default_rng(0)
 POSITIVE = RNG.lognormal(size=(60, 3)) + 0.1
@@ -138,7 +137,3 @@ class OnPositive(Sensitivity[Any]):
 
     def provenance(self, summary: Any) -> dict[str, Any]:
         return self.inner.provenance(summary)
-
-
-class Light(SensitivityContract):
-    n_seeds = 200
