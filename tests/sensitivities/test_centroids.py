@@ -21,6 +21,7 @@ from daskcoreset.objectives import (
     Distortion,
 )
 from daskcoreset.sensitivities.base import SamplingDesign
+from tests.pairs import few
 
 RNG = np.random.default_rng(0)
 
@@ -106,7 +107,7 @@ def test_audit__costs_have_the_constant(coreset: Coreset) -> None:
     assert coreset.audit(X, objective=Distortion(8), solutions=[q]).distortion < 1.0
 
 
-@pytest.mark.parametrize("divergence", ["euclidean", "kl"])
+@few("divergence", ["euclidean", "kl"], always=1)
 def test_cost__of_fixed_centers_is_unbiased(divergence: str) -> None:
     """Z-tests over 200 builds that draw all rows; each fails by chance once in 15,000."""
     rng = np.random.default_rng(7)
