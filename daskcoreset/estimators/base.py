@@ -522,6 +522,8 @@ def validate_rows(
     sparse = "csr" if tags.input_tags.sparse else False
     drops = fits and getattr(estimator, "on_invalid", None) == "drop"
     _check_rows(X)
+    if hasattr(X, "__dask_graph__") and hasattr(type(X), "columns"):
+        X = X.compute()  # scikit-learn finds no names of features in a frame of Dask
     X = without_index(without_mask(X))
     _check_exact(X)
     if target:

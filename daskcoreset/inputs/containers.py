@@ -104,10 +104,13 @@ def split_container(
 
 
 def _only_column(part: Any) -> Any:
-    """Return a data frame of one column as a series; anything else as it is."""
+    """Return a data frame or table of one column as that column; anything else as it is."""
     # The class is asked, for a Delayed object claims to have every attribute.
-    is_frame = hasattr(type(part), "columns") and hasattr(type(part), "iloc")
-    return part[part.columns[0]] if is_frame and len(part.columns) == 1 else part
+    kind, library = type(part), type(part).__module__.partition(".")[0]
+    is_table = hasattr(kind, "iloc") or library in {"polars", "pyarrow"}
+    if not (is_table and hasattr(kind, "columns")) or len(part.columns) != 1:
+        return part
+    return part.column(0) if library == "pyarrow" else part[part.columns[0]]
 
 
 def shown_location(path: Any) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -192,6 +194,26 @@ def test_estimators__of_a_dask_frame_of_one_column_as_y(name: str) -> None:
     assert score == pytest.approx(models[1].score(table[["a", "b"]], table.y))
     weighed = build(d[["a", "b"]], sample_weight=d[["b"]].abs(), size=50, method="uniform")
     assert weighed.provenance["total_weight"] == pytest.approx(table.b.abs().sum())
+
+
+@pytest.mark.parametrize("make", [pl.DataFrame, pa.table])
+def test_build__of_a_table_of_one_column_as_y(make: Callable[..., Any]) -> None:
+    X, y = rows(), np.arange(len(rows())) % 2
+    weights = 1.0 + y
+    found = build(X, make({"y": y}), sample_weight=make({"w": weights}), size=50, random_state=0)
+    assert found.equals(build(X, y, sample_weight=weights, size=50, random_state=0))
+    with pytest.raises(errors.CoresetError, match="y"):
+        build(X, make({"y": y, "z": y}), size=50)
+
+
+def test_solver_in_memory__warns_of_no_names_of_columns() -> None:
+    X = rows()
+    table, y = pd.DataFrame(X, columns=["a", "b"]), X[:, 0] > X[:, 0].mean()
+    lazy = dd.from_pandas(table, npartitions=3)
+    for fitted, asked in ((table, lazy), (lazy, table)):
+        model = estimators.LinearSVM().fit(fitted, y)
+        np.testing.assert_array_equal(model.predict(asked), model.predict(fitted))
+        assert model.score(asked, y) == model.score(fitted, y)
 
 
 @pytest.mark.parametrize("name", ["ridge", "elastic net", "svm", "kmeans"])
