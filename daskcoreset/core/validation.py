@@ -30,13 +30,17 @@ _MAX_NAMES, _FEW_NAMES = 50, 3
 
 
 def without_mask(array: Any) -> Any:
-    """Return an array of NumPy without its mask: what is masked is NaN.
+    """Return an array of NumPy, or a list of such rows, without masks: what is masked is NaN.
 
     Examples
     --------
     >>> without_mask(np.ma.masked_array([1, 2], [False, True]))
     array([ 1., nan])
     """
+    if isinstance(array, (list, tuple)) and any(
+        isinstance(row, np.ma.MaskedArray) for row in array
+    ):
+        array = np.ma.array(array)
     if not isinstance(array, np.ma.MaskedArray):
         return array
     plain: Any = array

@@ -152,12 +152,12 @@ def open_cube(
     variables = [_checked(array.variable, missing) for array in layout.variables.values()]
     stacks = {"X": _stacked(layout, variables)}
     remarks = [
-        packed_remark(array, f"the variable {one!r} of X")
+        packed_remark([array], f"the variable {one!r} of X")
         for one, array in layout.variables.items()
     ]
     for name, part in given.items():
         variable = _checked(variable_of(part, name, layout), missing)
-        remarks.append(packed_remark(variable, name))
+        remarks.append(packed_remark([variable], name))
         _check_dtype(variable.dtype, name)
         plane = Plane(tuple(variable.dims), layout.sample_dims, ())
         stacks[name] = Stacked([variable], [plane])

@@ -16,7 +16,7 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_us
 from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray
-from daskcoreset.core.validation import a_type, is_real
+from daskcoreset.core.validation import a_type, is_real, without_mask
 from daskcoreset.inputs.containers import Rows, shown_location, split_container
 from daskcoreset.inputs.dataframes import arrays_of_dask, frame_source
 from daskcoreset.inputs.expressions import as_tasks
@@ -126,11 +126,12 @@ def _open_all(X: Any, y: Any, sample_weight: Any, allow_empty: bool) -> OpenedDa
     with ExitStack() as stack:  # of files, which are closed once their arrays are sources
         members = split_container(X, y, sample_weight, stack, options)
         missing = options.missing_chunks
-        first = {
-            name: part.arrays[0] if isinstance(part, Rows) else part
+        remarks = tuple(
+            remark
             for name, part in members.parts.items()
-        }
-        remarks = tuple(filter(None, (packed_remark(part, name) for name, part in first.items())))
+            for remark in [packed_remark(part.arrays if isinstance(part, Rows) else [part], name)]
+            if remark is not None
+        )
         parts = {
             name: _opened_rows(part, missing)
             if isinstance(part, Rows)
@@ -171,7 +172,7 @@ def _opened(part: Any, name: str, missing_chunks: MissingChunks) -> Any:
         return _open_xarray(part, name, missing_chunks)
     if hasattr(part, "__dask_graph__"):
         return _open_dask_frame(part, name)
-    if isinstance(part, Hdf5Array) or (module == "h5py" and hasattr(part, "dtype")):
+    if isinstance(part, Hdf5Array) or (module == "h5py" and hasattr(part, "shape")):
         return hdf5_source(part, missing_chunks)
     if module == "zarr" and hasattr(part, "chunks"):
         return _open_zarr(part, missing_chunks)
@@ -210,7 +211,7 @@ def _is_foreign(part: Any) -> bool:
 
 def _as_array(part: Any, name: str) -> AnyArray:
     try:
-        return part if isinstance(part, np.ndarray) else np.asarray(part)
+        return part if isinstance(part, np.ndarray) else np.asarray(without_mask(part))
     except (TypeError, ValueError, RuntimeError) as error:
         raise InvalidInputError(
             f"{name} is {a_type(part)} that makes no array ({error}); pass rows of "

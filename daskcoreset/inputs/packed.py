@@ -3,33 +3,56 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
+from daskcoreset.core.errors import InvalidTypeError
 from daskcoreset.core.typing import FloatArray
+from daskcoreset.core.validation import shown
 from daskcoreset.inputs.hdf5 import Hdf5Array
 
 # Attributes of the conventions CF, with the values that change nothing.
 _NEUTRAL = {"scale_factor": 1.0, "add_offset": 0.0, "_FillValue": np.nan, "missing_value": np.nan}
 
 
-def packed_remark(part: Any, name: str) -> str | None:
-    """Return a warning about an array whose attributes say that its values are coded, or None.
+# Units of numbers that are dates, by the conventions CF.
+_DATES = re.compile(r"^\s*\w+ since ")
+
+
+def packed_remark(parts: Sequence[Any], name: str) -> str | None:
+    """Return a warning about the first array whose attributes say that its values are coded.
 
     Parameters
     ----------
-    part : array-like
+    parts : sequence of array-like
         Of Zarr, h5py or xarray; others have no such attributes.
     name : str
-        The argument that it was passed as.
+        The argument that they were passed as.
+
+    Returns
+    -------
+    str or None
+        None if the values of all are what is stored.
+
+    Raises
+    ------
+    InvalidTypeError
+        If labels are dates, which are stored as numbers.
     """
+    return next(filter(None, (_remark(part, name) for part in parts)), None)
+
+
+def _remark(part: Any, name: str) -> str | None:
     part = part.dataset if isinstance(part, Hdf5Array) else part
     is_known = type(part).__module__.partition(".")[0] in {"zarr", "h5py", "xarray"}
     if not is_known or getattr(getattr(part, "dtype", None), "kind", "O") not in "iuf":
         return None
+    if name == "y":
+        _refuse_dates(part)
     found = [
         f"{key}={value:.6g}"
         for key, values in _attributes(part)
@@ -42,6 +65,18 @@ def packed_remark(part: Any, name: str) -> str | None:
         f"{name} is stored with {' and '.join(found)}, and is read as it is stored; pass what "
         f"xarray.open_dataset opens, which decodes values and leaves out those that are missing."
     )
+
+
+def _refuse_dates(labels: Any) -> None:
+    units: Any = None
+    with suppress(Exception):  # of HDF5 attributes may be of any type
+        units = labels.attrs.get("units")
+    units = units.decode(errors="replace") if isinstance(units, bytes) else units
+    if isinstance(units, str) and _DATES.search(units):
+        raise InvalidTypeError(
+            f"y must hold numbers or text, found dates, stored as {shown(units)}; name another "
+            f"column or array, or convert it where it is stored."
+        )
 
 
 def _attributes(part: Any) -> Iterator[tuple[str, FloatArray]]:

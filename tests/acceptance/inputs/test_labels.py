@@ -9,6 +9,7 @@ from typing import Any
 
 import dask.array as da
 import dask.dataframe as dd
+import h5py
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -95,6 +96,35 @@ def test_build__a_coordinate_of_dates_as_labels() -> None:
     rows = open_rows(cube, sample_dims=["time"])
     with pytest.raises(errors.InvalidTypeError, match="must hold numbers or text, found"):
         build(rows, cube.time, method="uniform", size=5)
+
+
+@pytest.mark.parametrize("store", ["zarr 2", "zarr 3", "hdf5", "undecoded", "undecoded cube"])
+def test_build__stored_numbers_of_dates_as_labels(store: str, tmp_path: Path) -> None:
+    path = tmp_path / ("x.h5" if store == "hdf5" else "x.zarr")
+    if store == "hdf5":
+        with h5py.File(path, "w") as file:
+            file["X"], file["y"] = X, np.arange(40) % 2
+            file["y"].attrs["units"] = np.bytes_(b"days since 2020-01-01")
+    else:
+        data = xr.Dataset({"X": (("row", "x"), X), "y": ("row", DATES)})
+        data.to_zarr(path, zarr_format=2 if store == "zarr 2" else 3, consolidated=False)
+    source: Any = path
+    y: Any = "y"
+    if store.startswith("undecoded"):
+        stored = xr.open_zarr(path, decode_times=False, consolidated=False)
+        source, y = (X, stored.y) if store == "undecoded" else (stored[["X"]], stored.y)
+    rows = open_rows(source, sample_dims=["row"]) if store == "undecoded cube" else source
+    with pytest.raises(errors.InvalidTypeError, match="found dates, stored as 'days since 2020"):
+        build(rows, y, method="uniform", size=5)
+
+
+def test_build__units_that_are_no_dates(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["X"], file["y"], file["z"] = X, np.arange(40) % 2, np.arange(40) % 3
+        file["y"].attrs["units"] = "days"
+        file["z"].attrs["units"] = np.arange(3)
+    for y in ("y", "z"):
+        assert len(build(tmp_path / "x.h5", y, method="uniform", size=5)) == 5
 
 
 def test_build__dates_as_text() -> None:

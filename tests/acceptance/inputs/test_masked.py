@@ -42,6 +42,7 @@ class Variable:
 MISSING: dict[str, Any] = {
     "float": masked(X, 17, 1),
     "int": masked(np.arange(180).reshape(60, 3), 17, 1),
+    "list of rows": list(masked(X, 17, 1)),
     "dask": da.from_array(masked(X, 17, 1), chunks=(7, 3)),
     "variable": Variable(masked(X, 17, 1)),
     "variable of int16": Variable(masked(np.arange(180, dtype="i2").reshape(60, 3), 17, 1)),

@@ -138,6 +138,17 @@ def test_warning__names_labels_and_weights_that_are_coded(tmp_path: Path) -> Non
         build(tmp_path / "x.h5", sample_weight="w", size=9)
 
 
+def test_warning__names_the_first_of_several_files_that_is_coded(tmp_path: Path) -> None:
+    paths = [tmp_path / "0.h5", tmp_path / "1.h5"]
+    for path in paths:
+        with h5py.File(path, "w") as file:
+            file["X"] = VALUES
+    with h5py.File(paths[1], "a") as file:
+        file["X"].attrs["add_offset"] = 9.0
+    with pytest.warns(CoresetWarning, match=r"X is stored with add_offset=9"):
+        build(paths, size=9)
+
+
 # --- bounds --------------------------------------------------------------------------------
 
 
