@@ -78,12 +78,20 @@ def test_partial_fit__out_of_core_and_iterators(tmp_path: Path) -> None:
         made().partial_fit(iter([X]), y)
 
 
-def test_partial_fit__does_not_hold_or_change_what_it_was_given() -> None:
+@pytest.mark.parametrize("options", [{}, {"size": 4, "leaf_size": 12}])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_partial_fit__does_not_hold_or_change_what_it_was_given(
+    form: Any, options: dict[str, Any]
+) -> None:
+    """Neither in rows that wait, nor in small leaves, which may be kept as they are."""
     X, y, w = data(100)
-    stream = made().partial_fit(X, y, w)
-    X[:] = np.nan
+    rows, w = form(X), w + 1.0
+    expected = made(**options).partial_fit(rows.copy(), y, w.copy()).rows()
+    stream = made(**options).partial_fit(rows, y, w)
+    values = rows.data if sp.issparse(rows) else rows
+    values[:] = np.nan
     w[:] = 0
-    assert np.isfinite(stream.coreset().points).all()
+    assert stream.rows().equals(expected)
     assert stream.total_weight > 0
 
 

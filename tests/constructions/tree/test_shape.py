@@ -57,7 +57,7 @@ def test_respaced__only_where_leaves_are_few() -> None:
     assert respaced(dense) == dense
 
 
-@pytest.mark.parametrize("n_leaves", [17, 50, 100, 400])
+@pytest.mark.parametrize("n_leaves", [17, 100])
 def test_finer__gives_parts_of_about_as_many_leaves(n_leaves: int) -> None:
     rng = np.random.default_rng(n_leaves)
     for _ in range(10):

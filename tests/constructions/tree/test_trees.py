@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -46,70 +47,20 @@ def test_append__out_of_core_labels_and_dropped_rows(tmp_path: Path) -> None:
 def test_changes__bad_input_changes_nothing(tmp_path: Path) -> None:
     tree = made(tmp_path / "t", 3)
     before = tree.coreset()
-    bad = np.full((9, 2), np.nan)
-    wrong: Any = 7
-    for call, error, match in (
-        (
-            lambda: tree.append(day(1), name="day 1"),
-            errors.InvalidInputError,
-            "a leaf 'day 1' already",
-        ),
-        (lambda: tree.append(day(1), name=""), errors.InvalidInputError, "name is empty"),
-        (lambda: tree.append(day(1), name=wrong), errors.InvalidTypeError, "name is an int"),
-        (lambda: tree.append(day(1), time=[1]), errors.InvalidTypeError, "time is a list"),
-        (
-            lambda: tree.append(day(1), time=np.datetime64("NaT", "s")),
-            errors.InvalidInputError,
-            "time is NaT",
-        ),
-        (lambda: tree.append(day(1), time=float("nan")), errors.InvalidInputError, "time is nan"),
-        (
-            lambda: tree.append(day(1), time="monday"),
-            errors.InvalidInputError,
-            "'monday', which is no date",
-        ),
-        (
-            lambda: tree.append(day(1), time=np.inf),
-            errors.InvalidInputError,
-            "'inf', which is no date",
-        ),
-        (
-            lambda: tree.replace("day 1", day(1), time="now"),
-            errors.InvalidInputError,
-            "'now', which is no",
-        ),
-        (lambda: tree.append(np.ones((9, 3))), errors.InvalidInputError, "X has 3 features"),
-        (lambda: tree.append(day(1), np.ones(60)), errors.InvalidInputError, "y is given"),
-        (lambda: tree.append(bad), errors.InvalidInputError, "X contains NaN"),
-        (lambda: tree.append(np.empty((0, 3))), errors.InvalidInputError, "X has 3 features"),
-        (
-            lambda: tree.replace("day 9", day(1)),
-            errors.InvalidInputError,
-            "there is no leaf 'day 9'",
-        ),
-        (lambda: tree.delete("day 9"), errors.InvalidInputError, "there is no leaf 'day 9'"),
-        (lambda: tree.delete([]), errors.InvalidInputError, "leaves is empty"),
-        (lambda: tree.coreset(["day 1", "day 1"]), errors.InvalidInputError, "names 'day 1' twice"),
-        (
-            lambda: tree.coreset([wrong]),
-            errors.InvalidTypeError,
-            "leaves holds 7; pass names, .* as one number or a slice",
-        ),
-        (lambda: tree.coreset(slice("day 2", "day 1")), errors.InvalidInputError, "back to"),
-        (
-            lambda: tree.coreset(slice("day 0", None, 2)),
-            errors.InvalidInputError,
-            "slice with step",
-        ),
-        (
-            lambda: tree.locate(np.array([180])),
-            errors.InvalidInputError,
-            "the leaves have 180 rows",
-        ),
-        (lambda: made(tmp_path / "t"), errors.StoreError, "exists; CoresetTree.open"),
-        (lambda: made(tmp_path / "u", size=0), errors.InvalidInputError, "size must be at least 1"),
-    ):
-        with pytest.raises(error, match=match):
+    wrong: list[tuple[Callable[[], Any], str]] = [
+        (lambda: tree.append(day(1), name=""), "name is empty"),
+        (lambda: tree.append(day(1), time="monday"), "'monday', which is no date"),
+        (lambda: tree.replace("day 1", day(1), time="now"), "'now', which is no"),
+        (lambda: tree.append(day(1), np.ones(60)), "y is given"),
+        (lambda: tree.append(np.empty((0, 3))), "X has 3 features"),
+        (lambda: tree.replace("day 9", day(1)), "there is no leaf 'day 9'"),
+        (lambda: tree.delete([]), "leaves is empty"),
+        (lambda: tree.coreset(["day 1", "day 1"]), "names 'day 1' twice"),
+        (lambda: tree.coreset(slice("day 0", None, 2)), "slice with step"),
+        (lambda: tree.locate(np.array([180])), "the leaves have 180 rows"),
+    ]
+    for call, match in wrong:
+        with pytest.raises(errors.InvalidInputError, match=match):
             call()
     assert tree.version == 3
     assert WeightedPoints.equals(before, CoresetTree.open(tmp_path / "t").coreset())
