@@ -9,17 +9,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from daskcoreset.constructions.class_summary import _range, summarise_classes
+from daskcoreset.constructions.class_summary import summarise_classes
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.inputs.blocks import row_blocks
 from tests.tools.kernel_problems import U, X, Y
-
-
-def test_outline__range_of_sparse_columns() -> None:
-    wide = X[:50] @ [[1.0, 0.0, -1.0], [0.0, 2.0, 1.0]]
-    for found, dense in zip(_range(sp.csr_array(wide)), _range(wide), strict=True):
-        np.testing.assert_array_equal(found, dense)
-    np.testing.assert_array_equal(_range(wide), [wide.min(axis=0), wide.max(axis=0)])
 
 
 def test_outline__numbers_of_all_blocks() -> None:
@@ -36,7 +29,7 @@ def test_outline__numbers_of_all_blocks() -> None:
     assert np.array_equal(sparse.high, X.max(axis=0))
 
 
-@pytest.mark.parametrize("shape", [(10_000, 3), (4_097, 1), (50, 5_000), (1, 2)])
+@pytest.mark.parametrize("shape", [(4_097, 1), (50, 5_000)])
 def test_outline__ranges_of_narrow_and_wide_rows(shape: tuple[int, int]) -> None:
     points = np.random.default_rng(0).normal(size=shape)
     found = summarise_classes(row_blocks(points, np.zeros(len(points))))

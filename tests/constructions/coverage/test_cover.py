@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 import dask
@@ -22,7 +21,7 @@ from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.testing.tools import cut_rows
 from tests.acceptance.tools.strategies import chunks_of, dask_arrays, matrices
-from tests.pairs import each, pairs
+from tests.pairs import each
 from tests.tools.covers import check, distances, gonzalez, near_a_surface, one_pass
 from tests.tools.plain_loops import use_plain_loops
 
@@ -53,7 +52,7 @@ def test_cover__keeps_its_promise_on_any_input(
     check(found, points_as_read(held))
 
 
-@pairs(
+@each(
     kind=["surface", "binary", "duplicates", "one row", "wide"],
     chunks=[1000, 70],
     cells=CELLS,
@@ -133,8 +132,7 @@ def test_cover__through_a_tree_has_as_many_core_points_as_one_pass(
         check(found, X)
 
 
-@pytest.mark.parametrize("cells", CELLS)
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@each(cells=CELLS, strategy=STRATEGIES)
 def test_cover__in_plain_numpy_is_the_same(
     strategy: Any, cells: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,8 +212,7 @@ def test_cover__that_needs_too_many_says_what_to_try(strategy: Any, max_points: 
     assert len(cover(few(), 0.2, max_points=2 * needed, strategy=strategy)) == needed
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("numba", [True, False])
+@each(strategy=STRATEGIES, numba=[True, False])
 def test_cover__says_that_distances_overflow(
     strategy: Any, numba: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -231,23 +228,6 @@ def test_cover__says_that_distances_overflow(
 
 
 # --- as a coreset
-
-
-def test_build_cover__is_a_coreset_of_core_points() -> None:
-    X = near_a_surface(600).astype(np.float32)
-    y = np.arange(600) % 3
-    coreset = daskcoreset.build(X, y, diameter=0.4, chunks=150, method="coverage")
-    found = cover(row_blocks(X, y, chunks=150), 0.4)
-    np.testing.assert_array_equal(coreset.points, found.points)
-    assert coreset.labels is not None
-    np.testing.assert_array_equal(coreset.labels, y[coreset.indices])
-    assert coreset.total_weight == 600.0
-    record = coreset.provenance
-    assert (record["method"], record["diameter"], record["n"]) == ("coverage", 0.4, 600)
-    assert record["passes"] == found.reads
-    assert pickle.loads(pickle.dumps(coreset)).equals(coreset)
-    both = coreset.merge(coreset, offsets=[0, 600])
-    assert both.total_weight == 1200.0
 
 
 def arrays_of(coreset: Any) -> tuple[bytes, bytes]:

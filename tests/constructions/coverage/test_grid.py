@@ -12,10 +12,13 @@ from daskcoreset.constructions.coverage.metric import Metric, Sorted
 from daskcoreset.constructions.coverage.online import online
 
 
-@pytest.mark.parametrize("boxes", [False, True])
 @pytest.mark.parametrize(
-    ("d", "radius", "offset", "dtype"),
-    [(2, 0.05, 0.0, np.float64), (6, 0.5, 1e6, np.float32), (20, 0.8, -1e3, np.float64)],
+    ("boxes", "d", "radius", "offset", "dtype"),
+    [
+        (False, 2, 0.05, 0.0, np.float64),
+        (True, 6, 0.5, 1e6, np.float32),
+        (False, 20, 0.8, -1e3, np.float64),
+    ],
 )
 def test_open_cells__in_buckets_opens_the_same_cells(
     boxes: Any, d: int, radius: float, *, offset: float, dtype: Any, monkeypatch: pytest.MonkeyPatch

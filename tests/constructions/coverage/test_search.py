@@ -14,7 +14,7 @@ from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.testing.tools import CountingArray, cut_rows
 from tests.acceptance.tools.strategies import chunks_of
-from tests.pairs import pairs
+from tests.pairs import each
 from tests.tools.covers import check, distances, gonzalez, near_a_surface
 
 CELLS = ("euclidean", "chebyshev")
@@ -44,8 +44,7 @@ def test_cover__of_one_block_takes_the_farthest_rows(cells: Any) -> None:
     assert given_diameter.indices.tolist() == sorted(rows[:20])
 
 
-@pytest.mark.parametrize("cells", CELLS)
-@pytest.mark.parametrize("n_blocks", [5, 30])
+@each(cells=CELLS, n_blocks=[5, 30])
 def test_cover__takes_the_farthest_rows_of_many_blocks(cells: Any, n_blocks: int) -> None:
     X = near_a_surface(3000)
     X = X[np.argsort(X[:, 0])]  # blocks unlike one another
@@ -87,7 +86,7 @@ def test_cover__of_so_many_points_bounds_the_least_diameter(
     assert found.diameter <= 4.5 * least
 
 
-@pairs(chunks=[2000, 90], cells=CELLS, strategy=STRATEGIES)
+@each(chunks=[2000, 90], cells=CELLS, strategy=STRATEGIES)
 def test_cover__of_so_many_points_is_near_that_of_gonzalez(
     strategy: Any, cells: Any, chunks: int
 ) -> None:
@@ -104,8 +103,7 @@ def test_cover__of_so_many_points_is_near_that_of_gonzalez(
         assert found.reads <= 20
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("chunks", [100, 7])
+@each(strategy=STRATEGIES, chunks=[100, 7])
 def test_cover__of_more_points_than_distinct_rows(strategy: Any, chunks: int) -> None:
     X = np.repeat(np.arange(5.0), 20)[:, None] * [1.0, 2.0]
     found = cover(row_blocks(X, chunks=chunks), max_points=50, strategy=strategy)

@@ -15,7 +15,7 @@ from daskcoreset.constructions.margin.active_run import OracleError
 from daskcoreset.constructions.margin.labels import Phase
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.solvers.hard_margin import hard_margin, hard_margin_bias
-from tests.pairs import each, pairs
+from tests.pairs import each
 from tests.tools.active_pools import W, above, looked_up, separable
 
 
@@ -27,7 +27,7 @@ def circle(n: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     return np.stack([np.cos(angle), np.sin(angle)], axis=1), y
 
 
-@pairs(strategy=["pool", "stream"], batch=[1, 4], intercept=[True, False])
+@each(strategy=["pool", "stream"], batch=[1, 4], intercept=[True, False])
 def test_active__finds_nearly_the_largest_margin_with_few_labels(
     intercept: bool, batch: int, strategy: Any
 ) -> None:

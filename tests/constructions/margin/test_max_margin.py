@@ -7,16 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from daskcoreset.constructions.margin.core_set import MarginCoreset
-from daskcoreset.constructions.margin.max_margin import MaxMarginCoreset, build_margin
+from daskcoreset.constructions.margin.max_margin import MaxMarginCoreset
 from daskcoreset.constructions.margin.separators import Kernel, NotSeparableError
-from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.solvers.hard_margin import hard_margin, hard_margin_bias, hard_margin_gram
+from tests.pairs import each
 from tests.tools.margins import rows
 
 
@@ -34,21 +32,14 @@ def check_certificate(found: MarginCoreset, X: Any, y: FloatArray, largest: floa
     assert np.array_equal(found.core.labels, y[found.indices])  # type: ignore[arg-type]
 
 
-def test_run__normal_is_the_combination_that_the_dual_tells() -> None:
-    X, y = rows(1)
-    for intercept in (False, True):
-        found = MaxMarginCoreset(epsilon=0.01, intercept=intercept).run(X, y)
-        normal = (found.dual * found.signs) @ found.core.points
-        assert normal / np.linalg.norm(normal) == pytest.approx(found.w, rel=1e-9, abs=1e-12)
-        assert len(found.support) <= 4 + intercept
-
-
-@pytest.mark.parametrize(
-    ("kernel", "options"),
-    [("rbf", {"gamma": 0.5}), ("poly", {"degree": 2, "coef0": 1.0}), ("linear", {})],
-)
-@pytest.mark.parametrize("intercept", [False, True])
-def test_run__kernels(kernel: str, options: dict[str, Any], intercept: bool) -> None:
+@each(kernel=["rbf", "poly", "linear"], intercept=[False, True])
+def test_run__kernels(kernel: str, intercept: bool) -> None:
+    by_kernel: dict[str, dict[str, Any]] = {
+        "rbf": {"gamma": 0.5},
+        "poly": {"degree": 2, "coef0": 1.0},
+        "linear": {},
+    }
+    options = by_kernel[kernel]
     rng = np.random.default_rng(2)
     X = rng.normal(size=(250, 2))
     X = X[np.abs((X**2).sum(axis=1) - 1.5) > 0.3]
@@ -100,28 +91,6 @@ def test_run__many_violators_need_fewer_reads() -> None:
     assert len(one) < len(auto)
 
 
-@given(seed=st.integers(0, 2**32 - 1), intercept=st.booleans())
-@settings(deadline=None)
-def test_run__evidence_can_be_checked_by_hand(seed: int, intercept: bool) -> None:
-    rng = np.random.default_rng(seed)
-    X, y = rng.normal(size=(80, 3)), rng.choice([-1.0, 1.0], 80)
-    with pytest.raises(NotSeparableError, match="not separable by a hyperplane") as caught:
-        MaxMarginCoreset(intercept=intercept, chunks=20).run(X, y)
-    error = caught.value
-    assert error.coefficients.min() > 0
-    assert (error.labels == y[error.indices]).all()
-    total = (error.coefficients * y[error.indices]) @ X[error.indices]
-    assert np.linalg.norm(total) == pytest.approx(error.norm, abs=1e-12)
-    assert error.norm < 1e-8
-    for sign in (1, -1) if intercept else ():
-        assert error.coefficients[error.labels == sign].sum() == pytest.approx(1.0)
-    assert error.coefficients.sum() == pytest.approx(2.0 if intercept else 1.0)
-    assert error.duplicates is None
-    again = pickle.loads(pickle.dumps(error))
-    assert str(again) == str(error)
-    assert (again.indices == error.indices).all()
-
-
 @pytest.mark.parametrize("intercept", [True, False])
 def test_run__says_through_the_origin_where_there_is_no_intercept(intercept: bool) -> None:
     X, y = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]), np.array([1, 1, -1, -1])
@@ -139,6 +108,9 @@ def test_run__names_equal_rows_with_opposite_labels(kernel: str) -> None:
         with pytest.raises(NotSeparableError, match="opposite labels, 150 and 200,") as caught:
             MaxMarginCoreset(intercept=intercept, chunks=30, kernel=kernel).run(X, y)
         assert caught.value.duplicates == (150, 200)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert str(again) == str(caught.value)
+    assert (again.indices == caught.value.indices).all()
 
 
 def test_run__a_row_of_zeros_lies_on_every_hyperplane_through_the_origin() -> None:
@@ -157,23 +129,6 @@ def test_run__stops_with_a_warning_at_max_passes() -> None:
     assert len(found.trace) == 2
     largest = hard_margin(X * y[:, None]).margin
     assert found.core_margin >= largest >= found.margin
-
-
-def test_build_margin__is_a_coreset_with_the_certificate(tmp_path: Any) -> None:
-    X, y = rows(17)
-    coreset = build_margin(X, y, chunks=50, intercept=True)
-    coreset.to_zarr(tmp_path / "margin.zarr")
-    again = Coreset.from_zarr(tmp_path / "margin.zarr")
-    assert again.equals(coreset)
-    assert again.provenance["factor"] >= 0.9
-    assert np.array_equal(again.labels, y[again.indices])  # type: ignore[arg-type]
-    assert (again.weights == 1).all()
-    on_core = hard_margin_bias(again.points, again.labels)
-    assert on_core.w is not None
-    assert again.labels is not None
-    values = X @ on_core.w
-    strip = values[y > 0].min() - values[y < 0].max()
-    assert strip / 2 >= 0.9 * hard_margin_bias(X, y).margin
 
 
 def test_run__ends_where_double_precision_does() -> None:

@@ -11,13 +11,10 @@ from hypothesis import strategies as st
 from daskcoreset.constructions.margin.outlier_problems import (
     Draws,
     MarginQuery,
-    ProblemRows,
-    SharedProblems,
     find_smallest,
     leave_out,
 )
 from daskcoreset.inputs.blocks import row_blocks
-from tests.tools.margins import planted
 
 
 def test_draws__rows_are_in_subsets_independently() -> None:
@@ -61,14 +58,3 @@ def test_ask_smallest__is_a_sort_of_all_margins(seed: int, k: int, intercept: bo
             assert margin == pytest.approx(np.sort(products + y * b)[k])
             for other in rng.normal(size=20) * 3:
                 assert np.sort(products + y * other)[k] <= margin + 1e-12
-
-
-def test_ask__takes_one_margin_of_a_subset_and_k_more_of_all() -> None:
-    X, y, _, _ = planted(8, 40, 2, 1)
-    none = ProblemRows(np.empty((0, 2)), np.empty(0), np.empty(0, np.int64), np.empty((0, 3), bool))
-    blocks, classes = row_blocks(X, y, chunks=15), np.array([-1, 1])
-    shared = SharedProblems(blocks, classes, {0: 0, 1: 15, 2: 30}, 2, True, 0.1, none)
-    normals = np.eye(2)[[0, 1, 0]]
-    assert shared.measure(normals).indices.shape == (2, 3, 3)
-    assert shared.measure(normals, Draws(0, 0.5, (0, 1, 2))).indices.shape == (2, 1, 3)
-    assert shared.reads == 2

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from daskcoreset.constructions.margin.examples import _Piece, answers_of, merge_runs, survey
+from daskcoreset.constructions.margin.examples import answers_of, survey
 from daskcoreset.constructions.margin.problems import (
     MultiClassProblem,
     SequenceProblem,
@@ -30,7 +30,7 @@ def multiclass(X: Any, y: Any, chunks: int | None = None, **options: Any) -> Str
     return StructuredMaxMargin("multiclass", **{"on_inseparable": "raise", **options}).fit(X, y)
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 0.1, 0.02])
+@pytest.mark.parametrize("epsilon", [0.5, 0.05])
 def test_structured__core_set_is_within_its_bound(epsilon: float) -> None:
     X, y = classes_of(2000, 4, 5, 1)
     X = X.astype(np.float32)
@@ -57,17 +57,6 @@ def test_multiclass__core_triples_are_rows_of_the_data() -> None:
         own = problem.joint_features(x, y[[number]])
         assert np.allclose(z, own - problem.joint_features(x, rival))
         assert rival[0] != y[number]
-
-
-def test_multiclass__two_classes_are_the_binary_margin() -> None:
-    from daskcoreset.solvers.hard_margin import hard_margin
-
-    X, y = classes_of(60, 2, 3, 2)
-    model = multiclass(X, y, epsilon=1e-4, fit_intercept=False)
-    signs = np.where(y == 1, 1.0, -1.0)
-    # w_1 = -w_0 at the best, so that the margin is sqrt(2) times the one of w_1 - w_0.
-    binary = hard_margin(X * signs[:, None]).margin
-    assert np.isclose(model.margin_, np.sqrt(2) * binary, rtol=1e-3)
 
 
 def test_multiclass__what_cannot_be_separated_is_shown() -> None:
@@ -138,10 +127,3 @@ def test_inputs__sparse_float32_offset_and_unknown_chunks() -> None:
     lazy = multiclass(unknown[mask], da.from_array(y, chunks=90)[mask], epsilon=0.01)
     assert np.isclose(lazy.margin_, dense, rtol=0.02)
     assert set(lazy.result_.examples.tolist()) <= set(range(400))
-
-
-def test_merge_runs__a_range_without_rows_changes_nothing() -> None:
-    runs = (_Piece(1.0, np.zeros((2, 1)), np.zeros(2, np.int64), (0, 0)),)
-    assert merge_runs((), runs) == runs
-    assert merge_runs(runs, ()) == runs
-    assert merge_runs((), ()) == ()

@@ -6,15 +6,14 @@ from typing import Any
 
 import dask
 import numpy as np
-import pytest
 
 import daskcoreset
 from daskcoreset.core.typing import Sampling
 from daskcoreset.sensitivities import Lightweight, Sensitivity, Uniform
 from daskcoreset.testing import CountingArray, CountingScheduler
+from tests.pairs import each
 
 METHODS: list[Sensitivity[Any]] = [Lightweight(), Uniform()]
-methods = pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 
 
 def read_counts(n_rows: int, **options: Any) -> tuple[Any, Any, int]:
@@ -36,8 +35,7 @@ def read_counts(n_rows: int, **options: Any) -> tuple[Any, Any, int]:
     return blocks[:, 0], coreset, again
 
 
-@methods
-@pytest.mark.parametrize("sampling", ["systematic", "multinomial"])
+@each(method=METHODS, sampling=["systematic", "multinomial"])
 def test_build__two_passes_read_every_row_twice(
     method: Sensitivity[Any], sampling: Sampling
 ) -> None:
@@ -47,8 +45,7 @@ def test_build__two_passes_read_every_row_twice(
     assert again == 0
 
 
-@methods
-@pytest.mark.parametrize("sampling", ["systematic", "multinomial"])
+@each(method=METHODS, sampling=["systematic", "multinomial"])
 def test_build__one_pass_reads_every_row_once(method: Sensitivity[Any], sampling: Sampling) -> None:
     reads, coreset, again = read_counts(1000, size=50, passes=1, sampling=sampling, method=method)
 
