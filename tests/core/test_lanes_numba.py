@@ -8,15 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from daskcoreset.core import lanes_numba as lanes
 from daskcoreset.core import rowwise_numba
-from daskcoreset.core.jit_numba import IN_ORDER, jit
-from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.solvers.kmeans_numba import nearest_center
-
-# Parts of loops, which are compiled for loops alone, as loops of their own.
-lay_out = jit(IN_ORDER)(lanes.lay_out)
-gap_sums = jit(IN_ORDER)(rowwise_numba._gap_sums)
 
 
 @st.composite
@@ -72,31 +66,6 @@ def test_nearest_center__rows_that_are_no_numbers_stay_where_they_are() -> None:
 
 
 @pytest.mark.nightly
-@given(some_rows(), st.sampled_from(["whole", "ones", "apart"]), st.data())
-def test_sums_of_gaps__are_those_of_all_rows_and_columns(
-    points: AnyArray, kind: str, data: st.DataObject
-) -> None:
-    """Numbers of few digits have exact sums, in whatever order they are added."""
-    points = points.round().astype(points.dtype)
-    n, d = points.shape
-    start = data.draw(st.integers(0, n - 1))
-    stop = data.draw(st.integers(start + 1, n))
-    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
-    weights = np.ones(n) if kind == "ones" else np.asarray(rng.integers(4, size=n), np.float64)
-    if kind == "apart":  # not side by side
-        weights = np.repeat(weights, 2)[::2]
-    center, sums, squares = (np.full(d + lanes.COLUMNS - 1, np.nan) for _ in range(3))
-    center[:d] = rng.integers(-9, 9, size=d)
-    before = points.copy()
-    gap_sums(points, weights, start, stop, kind == "ones", center, sums, squares)
-
-    gaps = points[start:stop].astype(np.float64) - center[:d]
-    assert_array_equal(sums[:d], weights[start:stop] @ gaps)
-    assert_array_equal(squares[:d], weights[start:stop] @ gaps**2)
-    assert_array_equal(points, before)
-
-
-@pytest.mark.nightly
 @given(some_rows(), st.integers(0, 2**32 - 1))
 def test_column_moments__of_weights_of_one_have_the_bits_of_other_weights(
     points: AnyArray, seed: int
@@ -130,36 +99,6 @@ def test_squared_distances__of_a_row_are_the_same_wherever_it_stands(
         assert_array_equal(again, found[start:])
 
 
-@jit(IN_ORDER)
-def products_with(  # noqa: PLR0917 - numba takes arguments by position
-    points: AnyArray,
-    rows: IndexArray,
-    center: FloatArray,
-    vector: FloatArray,
-    out: FloatArray,
-    place: int,
-) -> None:
-    """Call what only compiled loops can call."""
-    a, b, c, e = rows
-    lanes.sum_products(points, (a, b, c, e), center, vector, out, place)
-
-
-@pytest.mark.nightly
-@given(some_rows(), st.integers(0, 2**32 - 1))
-def test_sum_products__of_any_rows_and_columns(points: AnyArray, seed: int) -> None:
-    """Numbers of few digits have exact sums; what lies beside them in `out` stays."""
-    points = np.ascontiguousarray(points.round(), np.float32)
-    rng = np.random.default_rng(seed)
-    (n, d), place = points.shape, int(rng.integers(3))
-    rows = rng.integers(n, size=lanes.AT_ONCE)
-    center, vector = rng.integers(-9, 9, size=(2, d)).astype(np.float64)
-    out = np.full(9, -77.0)
-    products_with(points, tuple(rows.tolist()), center, vector, out, place)
-    expected = np.full(9, -77.0)
-    expected[place : place + lanes.AT_ONCE] = (points[rows] - center) @ vector
-    assert_array_equal(out, expected)
-
-
 @pytest.mark.nightly
 @given(some_rows(), st.integers(0, 2**32 - 1))
 def test_column_moments__whatever_the_layout(points: AnyArray, seed: int) -> None:
@@ -178,38 +117,3 @@ def test_column_moments__whatever_the_layout(points: AnyArray, seed: int) -> Non
     for mean, m2 in found[1:]:
         assert_array_equal(mean, first_mean)
         assert_array_equal(m2, first_m2)
-
-
-@jit(IN_ORDER)
-def along_row(  # noqa: PLR0917 - numba takes arguments by position
-    source: AnyArray,
-    center: FloatArray,
-    beside: FloatArray,
-    factor: float,
-    target: FloatArray,
-    is_sum: bool,
-) -> None:
-    """Call what only compiled loops can call, for every row."""
-    for i in range(source.shape[0]):
-        if is_sum:
-            lanes.add_row(source, i, center, beside, factor, target, i)
-        else:
-            lanes.subtract_from_row(source, i, center, beside, factor, target, i)
-
-
-@pytest.mark.nightly
-@given(some_rows(), st.booleans(), st.integers(0, 2**32 - 1))
-def test_rows__less_a_center_and_added(points: AnyArray, is_sum: bool, seed: int) -> None:
-    """Numbers of few digits have exact products; what is beside a row stays as it is."""
-    rng = np.random.default_rng(seed)
-    points = points.round()
-    points = points if points.dtype.kind == "f" else points.astype(np.float64)
-    n, d = points.shape
-    (center, beside), target = (
-        np.round(9.0 * rng.normal(size=(2, d))), np.round(9.0 * rng.normal(size=(n, d + 3))),
-    )  # fmt: skip
-    before = target.copy()
-    along_row(points, center, beside, 3.0, target, is_sum)
-    expected = before[:, :d] + 3.0 * points if is_sum else 3.0 * (points - center - beside)
-    assert_array_equal(target[:, :d], expected)
-    assert_array_equal(target[:, d:], before[:, d:])

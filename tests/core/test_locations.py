@@ -85,16 +85,3 @@ def test_places__that_are_none_are_refused(place: Any, use: Any) -> None:
     assert isinstance(caught.value, (InvalidInputError, InvalidTypeError))
     assert "secret" not in str(caught.value)
     assert snapshot(Path.cwd()) == {}
-
-
-@pytest.mark.usefixtures("home")
-@each(
-    place=["s3://user:hunter2@bucket/s", "memory://s", "zip::s3://hunter2/s"],
-    use=dict(zip([*NAMES[:3], "open", "load"], WRITERS[:3] + READERS[:2], strict=True)),
-)
-def test_trees_and_streams__refuse_urls(place: str, use: Any) -> None:
-    told = r"is a URL \(\w+\) of no object store|a user, a password"
-    with pytest.raises(InvalidInputError, match=told) as caught:
-        use(place)
-    assert "hunter2" not in str(caught.value)
-    assert snapshot(Path.cwd()) == {}

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskcoreset.core.ordering import _MAX_ALIGNED, _widest_columns, spatial_order
+from daskcoreset.core.ordering import _MAX_ALIGNED, spatial_order
 from daskcoreset.core.typing import FloatArray
+from tests.pairs import each
 from tests.tools.plain_loops import bisection_order, use_plain_loops
 
 
@@ -18,8 +19,7 @@ def made_with(kind: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     return spatial_order
 
 
-@pytest.mark.parametrize("total", [2.5, 50.0, 90.0])
-@pytest.mark.parametrize("offset", [0.0, 1e6])
+@each(total=[2.5, 50.0, 90.0], offset=[0.0, 1e6])
 def test_spatial_order__same_in_plain_numpy(total: float, offset: float) -> None:
     for seed in range(5):
         rng = np.random.default_rng(seed)
@@ -83,8 +83,7 @@ def test_spatial_order__finds_rows_that_no_sample_has() -> None:
     assert spatial_order(np.ones((4000, 3)), mass).tolist() == [*range(4000)]
 
 
-@pytest.mark.parametrize("rows_of_a_draw", [4, 100])
-@pytest.mark.parametrize("tail", [1.0, 3.0])
+@each(rows_of_a_draw=[4, 100], tail=[1.0, 3.0])
 def test_spatial_order__cuts_are_between_draws(rows_of_a_draw: int, tail: float) -> None:
     # Of draws of many rows they are far from the means.
     n = 48 * rows_of_a_draw
@@ -110,12 +109,3 @@ def test_spatial_order__rows_of_one_draw_stay_as_they_are(
     # Cells of a whole draw each: four corners that differ in two columns.
     cells = order(corners(), np.full(256, 1 / 4)).reshape(64, 4)
     assert np.ptp(corners()[cells], axis=1).sum(axis=1).tolist() == [2.0] * 64
-
-
-def test_widest_columns__are_kept_in_their_order() -> None:
-    X = np.random.default_rng(0).normal(size=(20, 70)) * (1 + np.arange(70) % 7)
-    kept = _widest_columns(X, np.ones(20))
-    widest = np.sort(np.argsort(-X.var(axis=0))[:64])
-
-    np.testing.assert_array_equal(kept, X[:, widest])
-    np.testing.assert_array_equal(_widest_columns(X[:, :64], np.ones(20)), X[:, :64])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -60,13 +59,3 @@ def test_pickle__of_a_newer_version_says_who_wrote_it(
     )
     with pytest.raises(StoreError, match=message):
         pickle.loads(stored)
-
-
-def test_pickle_version__goes_up_with_the_fields() -> None:
-    """An older library cannot take a field that it does not know: raise the version then."""
-    names = "points weights indices labels provenance coordinates constant cell_rows"
-    assert [each.name for each in fields(Coreset)] == names.split()
-    assert Coreset._pickle_version == 1
-    names = "members provenance summary sample"
-    assert [each.name for each in fields(Portfolio)] == names.split()
-    assert Portfolio._pickle_version == 1

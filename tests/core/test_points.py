@@ -70,10 +70,6 @@ def test_weighted_points__convert_what_fits() -> None:
     assert repr(part) == "WeightedPoints(4 rows, 3 features, float32, total weight 6)"
 
 
-BROKEN = sp.csr_array(np.eye(4))
-BROKEN.indices[0] = 9
-
-
 @pytest.mark.parametrize("sparse", [False, True])
 def test_take__selects_by_position_mask_and_slice(sparse: bool) -> None:
     coreset = make_coreset(sparse=sparse, labels=TEXT)

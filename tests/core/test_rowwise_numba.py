@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -235,32 +234,6 @@ def test_systematic_walk__ends(
     inclusion: list[float], uniforms: list[float], rows: list[int]
 ) -> None:
     assert systematic_walk(np.array(inclusion), np.array(uniforms)).tolist() == rows
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        column_moments,
-        lambda X, u: squared_distances(X, u[:3]),
-        lambda X, _: first_nonfinite_row(np.where(X > 3.1, np.nan, X).astype(X.dtype)),
-        lambda _, u: systematic_walk(u, np.random.default_rng(1).random(len(u))),
-    ],
-    ids=["column_moments", "squared_distances", "first_nonfinite_row", "systematic_walk"],
-)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_loops__compiled_and_numpy_agree(
-    call: Callable[..., Any], dtype: type[np.floating[Any]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rng = np.random.default_rng(2)
-    points = rng.normal(size=(20_000, 3)).astype(dtype)
-    u = rng.random(20_000)
-    compiled = call(points, u)
-    use_plain_loops(monkeypatch)
-    fallback = call(points, u)
-
-    compiled, fallback = (out if isinstance(out, tuple) else (out,) for out in (compiled, fallback))
-    for one, other in zip(compiled, fallback, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)
 
 
 @both

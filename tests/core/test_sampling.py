@@ -21,8 +21,6 @@ from daskcoreset.core.sampling import (
     MAX_SPREAD,
     Calibrated,
     Target,
-    _Classes,
-    _spread,
     calibrate_classes,
     draw_with_replacement,
     inclusion_probabilities,
@@ -37,6 +35,7 @@ from daskcoreset.core.sampling import (
 )
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.testing import assert_mean, assert_multinomial
+from tests.pairs import each
 
 # Scores as blocks have them: sums and shares neither overflow nor underflow.
 MODERATE = st.one_of(st.sampled_from([0.0, 1.0, 0.1]), st.floats(1e-6, 1e6))
@@ -171,14 +170,14 @@ def pivotal_design(inclusion: list[Fraction]) -> dict[tuple[int, ...], Fraction]
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     "eighths",
-    [[3, 2, 7, 4], [4, 4, 4, 4, 4], [6, 6, 6, 6], [1, 1, 8, 5, 5, 2, 2], [7, 7, 7], [5, 8, 1, 3]],
+    [[3, 2, 7, 4], [6, 6, 6, 6], [1, 1, 8, 5, 5, 2, 2]],
 )
 def test_systematic__is_the_ordered_pivotal_method(eighths: list[int]) -> None:
     """Every sample as often as in Chauvet (2012). False-alarm rate: 1e-6 a case."""
     design = pivotal_design([Fraction(i, 8) for i in eighths])
     inclusion = np.array(eighths) / 8
     rng = np.random.default_rng(7)
-    n_draws = 20_000
+    n_draws = 8000
     counts = Counter(tuple(systematic(inclusion, rng).tolist()) for _ in range(n_draws))
 
     assert set(counts) <= set(design)
@@ -248,7 +247,7 @@ def test_systematic__exactly_as_many_rows_as_wanted(scores: FloatArray, data: An
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("period", [2, 3, 7, 10, 50, 64, 1000])
+@pytest.mark.parametrize("period", [2, 7, 64, 1000])
 def test_systematic__no_period_resonates(period: int) -> None:
     """Each value's count within six standard deviations of independent draws.
 
@@ -319,8 +318,7 @@ def test_strata__merge_is_associative_and_bounded() -> None:
         np.testing.assert_allclose(total, U[label == Y].sum())
 
 
-@pytest.mark.parametrize("sigma", [0.0, 1.0, 8.0])
-@pytest.mark.parametrize("size", [1, 20, 500])
+@each(sigma=[0.0, 1.0, 8.0], size=[1, 20, 500])
 def test_strata__are_the_rows_of_the_smallest_keys(size: int, sigma: float) -> None:
     """As a sort of all keys finds them, also where weights are so unlike that a guess is wrong."""
     rng = np.random.default_rng(size)
@@ -440,22 +438,6 @@ def test_rake__what_a_class_has_in_common_is_met_by_its_total() -> None:
     assert found is not None
     assert alone is not None
     np.testing.assert_allclose(found.weights, alone.weights, rtol=1e-9)
-
-
-def test_spread__of_weights_that_were_raised_or_lowered() -> None:
-    given = np.array([1.0, 2.0, 1.0])
-    assert _spread(np.array([3.0, 2.0, 1.0]), given) == 3.0
-    assert _spread(np.array([3.0, 0.5, 1.0]), given) == 4.0
-    assert _spread(np.array([3.0, 0.0, 1.0]), given) == np.inf
-
-
-def test_classes__how_far_to_go_is_half_of_the_room() -> None:
-    # Of two classes, of weights 2 and 1; the third has no row.
-    classes = _Classes(np.array([0, 0, 1, 1]), np.array([2.0, 1.0, 5.0]))
-    gaps = np.array([[-1.0], [3.0], [-2.0], [0.5]])
-    reach = {1.0: 1.0, 6.4: 1.0, 13.0: 0.25, -1.0: 1.0, -3.9: 1.0, -8.0: 0.25}
-    for wanted, share in reach.items():
-        assert classes.shares(gaps, np.array([wanted])).tolist() == [share]
 
 
 def test_calibrate_classes__fewer_targets_then_a_part_then_totals() -> None:

