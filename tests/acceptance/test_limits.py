@@ -36,6 +36,7 @@ def noisy(n_rows: int, n_features: int) -> tuple[Any, Any]:
         (E.MaxMarginClassifier(epsilon=1e-9), separable(1_500, 900, 3)),
         (E.OutlierMaxMarginClassifier(k=3, max_problems=10**6), separable(1_500, 900)),
         (E.MaxMarginClassifier(kernel="rbf", gamma=1.0), separable(3_000, 300)),
+        (E.ODMClassifier(), separable(8_000, 300)),
     ],
 )
 def test_time_limit__ends_a_fit_in_memory(model: Any, data: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.linalg
 
+from daskcoreset.core.deadline import check_time
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
 from daskcoreset.core.linalg import dense, one_thread, product
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
@@ -37,6 +38,9 @@ UNIT, _SINGLE = 2.0**-24, 1e-3
 
 # Squared norm of rows from which float32 is too narrow.
 _FAR = 1e30
+
+# Rows of a kernel matrix between two looks at the deadline.
+_GRAM_ROWS = 256
 
 _PROBE = np.array([0.0, 0.25, 1.0, 4.0, 100.0])
 
@@ -273,7 +277,11 @@ class KernelMap:
 
         points = self.points if self.scales is None else self.points * self.scales
         try:
-            distances = cdist(points, points, "sqeuclidean")
+            distances = np.empty((len(points), len(points)))
+            for start in range(0, len(points), _GRAM_ROWS):
+                check_time("a kernel between core points was being formed", "pass fewer rows")
+                part = slice(start, start + _GRAM_ROWS)
+                cdist(points[part], points, "sqeuclidean", out=distances[part])
         except MemoryError as error:
             count = len(points)
             raise InvalidInputError(
