@@ -22,7 +22,7 @@ from tests.acceptance.face import Coreset, build, errors, estimators, open_rows,
 from tests.acceptance.tools.input_kinds import all_rows
 from tests.acceptance.tools.object_stores import KEY, SECRET, ObjectServer
 from tests.acceptance.tools.servers import FileServer
-from tests.pairs import few
+from tests.pairs import each, few
 
 N, D, CHUNK = 240, 3, 60
 X = np.random.default_rng(1).normal(size=(N, D))
@@ -131,7 +131,7 @@ def test_paths__of_a_folder(paths: tuple[str, str], reference: Coreset, tmp_path
     check(str(tmp_path), paths, reference)
 
 
-@pytest.mark.parametrize("paths", SINGLE + SEVERAL)
+@few("paths", [*SINGLE[:2], *SEVERAL[::3], *SINGLE[2:], *SEVERAL[1:3], SEVERAL[4]], 4)
 def test_urls__of_memory(paths: tuple[str, str], reference: Coreset) -> None:
     base = f"memory://{uuid.uuid4().hex}"
     filesystem = fsspec.filesystem("memory")
@@ -219,8 +219,7 @@ def test_errors__of_what_is_not_there(
     assert SECRET not in str(caught.value)
 
 
-@pytest.mark.parametrize("status", [403, 404, 500])
-@pytest.mark.parametrize("name", ["x.npy", "d.npz", "d.h5", "d.parquet", "d.zarr"])
+@each(name=["x.npy", "d.npz", "d.h5", "d.parquet", "d.zarr"], status=[403, 404, 500])
 def test_errors__of_servers(name: str, status: int, files: FileServer) -> None:
     url = f"{files.url.replace('://', '://me:S3CRET@')}/{name}?sig=t0ken"
     files.failing[""] = status
