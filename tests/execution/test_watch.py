@@ -1,17 +1,15 @@
-"""The watch: what it says of a build that does not go on, and when."""
+"""The watch: what it says of a build that does not go on."""
 
 from __future__ import annotations
 
-import logging
 import pickle
 import re
-import time
 from typing import Any
 
 import dask
 import pytest
 
-from daskcoreset.execution.watch import Standing, Watch
+from daskcoreset.execution.watch import Standing
 
 
 def worker(**facts: Any) -> dict[str, Any]:
@@ -42,26 +40,3 @@ def test_standing__names_the_reason_and_what_to_do(workers: list[Any], said: str
     with dask.config.set({"distributed.scheduler.worker-ttl": "5 minutes"}):
         assert re.search(said, str(standing))
     assert pickle.loads(pickle.dumps(standing)) == standing
-
-
-@pytest.mark.nightly
-def test_watch__tells_ever_more_rarely_and_only_what_stands(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = [1000.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    watch = Watch()
-    caplog.set_level(logging.WARNING, "daskcoreset")
-    told: list[int] = []
-    for second in range(500):
-        now[0] += 1.0
-        watch.hear(Standing(STATES, (), (worker(),)))
-        watch.tell()
-        if len(caplog.records) > len(told):
-            told.append(second)
-    assert told == [61, 123, 247, 495]
-    assert caplog.messages[0].startswith("no task of the build has finished for 61 s: 5 of 10")
-    watch.hear(Standing({"memory": 10}, (), (worker(),)))
-    now[0] += 59.0
-    watch.tell()
-    assert len(caplog.records) == len(told)
