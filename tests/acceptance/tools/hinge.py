@@ -47,7 +47,7 @@ def mixed(X: Any, y: Any, u: Any, lam: float, *, intercept: bool = True) -> tupl
     unit = u @ (gaps**2).mean(axis=1) / u.sum()
     pull, margins, costs = np.zeros(len(X)), [], []
     for own in problems(y):
-        w, b, cost = solved(X, own, u, lam, intercept=intercept, tol=1e-5)
+        w, b, cost = solved(X, own, u, lam, intercept=intercept, tol=1e-4)
         margins.append(np.where(own, 1.0, -1.0) * (X @ w + b))
         pull += 1 / (1 + np.exp(2 * (margins[-1] - 1)))
         costs.append(cost)
