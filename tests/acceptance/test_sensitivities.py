@@ -1,0 +1,119 @@
+"""Scores of constructions, and their sums, are the formulas."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.acceptance import face
+from tests.acceptance.tools import readings as read
+
+
+def clusters(k: int = 3, n: int = 240) -> tuple[Any, Any, Any]:
+    """Far clusters of positive rows; the least entry of every column is the same."""
+    rng = np.random.default_rng(0)
+    cells = np.arange(n) % k
+    X = rng.uniform(0.6, 1.4, size=(n, 2)) + np.array([[0.0, 0.0], [90.0, 0.0], [0.0, 80.0]])[cells]
+    X[0] = 0.5
+    return X, cells, rng.uniform(0.5, 2.0, size=n) * np.array([1.0, 1.0, 0.1])[cells]
+
+
+def terms(d: Any, u: Any, cells: Any) -> Any:
+    """Weighted scores of Lucic, Bachem and Krause (2016), before they are normalised."""
+    k, masses = int(cells.max()) + 1, np.bincount(cells, u)
+    alpha, mean_cost = 16 * (math.log(k) + 2), u @ d / u.sum()
+    local = 2 * alpha * np.bincount(cells, u * d) / (masses * mean_cost)
+    return u * (alpha * d / mean_cost + (local + 4 * u.sum() / masses)[cells])
+
+
+@pytest.mark.parametrize("divergence", ["squared_euclidean", "kl", "itakura_saito", "mahalanobis"])
+def test_strong__scores_are_those_of_algorithm_2(divergence: str) -> None:
+    """Half of the draws are uniform where the distance only dominates the divergence."""
+    X, cells, u = clusters()
+    means = np.stack([read.mean_of(X[cells == i], u[cells == i]) for i in range(3)])
+    gaps = X - means[cells]
+    inverse = np.eye(2)
+    if divergence == "mahalanobis":
+        inverse = np.linalg.inv(read.scatter_of(X, u) / u.sum())
+    d = np.einsum("ij,jk,ik->i", gaps, inverse, gaps)
+    beta = 3 * 16 * (math.log(3) + 2) + 12 if divergence in ("kl", "itakura_saito") else 0.0
+    wanted = terms(d, u, cells) + u * beta
+    method = face.StrongBregman(3, divergence)
+    parts = [slice(0, 100), slice(100, 240)]
+    blocks = [face.block(X[at], u[at]) for at in parts]
+    found = face.scores(method, *blocks)
+    assert np.allclose(np.concatenate(found), wanted, rtol=1e-6)
+    sums = face.total_scores(method, *blocks)
+    assert np.allclose(sums, [part.sum() for part in found], rtol=1e-6)
+
+
+def test_strong__scores_of_k_means_are_those_of_algorithm_2() -> None:
+    X, cells, u = clusters()
+    means = np.stack([read.mean_of(X[cells == i], u[cells == i]) for i in range(3)])
+    wanted = terms(((X - means[cells]) ** 2).sum(axis=1), u, cells)
+    blocks = [face.block(X[at], u[at]) for at in (slice(0, 100), slice(100, 240))]
+    for method in (face.StrongKMeans(3), face.StrongKMeans(2, n_centers=3)):
+        found = face.scores(method, *blocks)
+        total = np.concatenate(found)
+        assert np.allclose(total / total.sum(), wanted / wanted.sum(), rtol=1e-6)
+        assert np.allclose(face.total_scores(method, *blocks), [s.sum() for s in found], rtol=1e-6)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_logistic__scores_of_one_read_and_their_sums(intercept: bool) -> None:
+    """All rows of a factorial design have the same leverage, so that the sums are exact."""
+    cube = np.array(list(itertools.product([-1.0, 1.0], repeat=3)))
+    X = np.tile(cube, (40, 1)) + (7.0 if intercept else 0.0)
+    y = np.arange(len(X)) // 8 % 2
+    n, columns = len(X), 3 + intercept
+    method = face.Logistic(reads=1, intercept=intercept)
+    blocks = [face.block(X[at], None, y[at]) for at in (slice(0, 80), slice(80, n))]
+    found = face.scores(method, *blocks)
+    one = math.sqrt(columns / n) + 1 / n
+    assert np.allclose(np.concatenate(found), one, rtol=1e-6)
+    assert np.allclose(face.total_scores(method, *blocks), [80 * one, (n - 80) * one], rtol=1e-6)
+
+
+def test_logistic__rows_ten_times_as_long_have_more_than_the_root() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 2))
+    X[::60] *= 40.0
+    y = (np.arange(600) % 2).astype(int)
+    u = np.full(600, 1.7)
+    gaps = X - read.mean_of(X, u)
+    leverage = 1 / u.sum() + read.leverages(gaps, u)
+    long = leverage / 10 * math.sqrt(u.sum() / 3)
+    wanted = u * (np.maximum(np.sqrt(leverage), long) + 1 / u.sum())
+    assert (long > np.sqrt(leverage)).any()
+    method = face.Logistic(reads=1)
+    found = face.scores(method, face.block(X, u, y))[0]
+    assert np.allclose(found, wanted, rtol=1e-4)
+    assert face.total_scores(method, face.block(X, u, y))[0] >= found.sum() * (1 - 1e-9)
+    two = np.concatenate(face.scores(face.Logistic(), face.block(X, u, y)))
+    assert two.sum() == pytest.approx(1.0, rel=1e-6)
+    sums = face.total_scores(face.Logistic(), face.block(X, u, y))
+    assert np.sum(sums) == pytest.approx(1.0, rel=1e-6)
+
+
+@pytest.mark.parametrize("method", ["lightweight", "uniform"])
+def test_scores__of_one_fold_and_their_sums(method: str) -> None:
+    """Also of rows without weight, however far off, and of blocks that have none."""
+    rng = np.random.default_rng(1)
+    X, u = rng.normal(size=(90, 3)) + 50.0, rng.uniform(0.1, 3.0, size=90)
+    u[::7] = 0.0
+    X[::7] = 1e150
+    u[60:75] = 0.0
+    parts = [slice(0, 60), slice(60, 75), slice(75, 90)]
+    blocks = [face.block(X[at], u[at]) for at in parts]
+    made = face.Lightweight() if method == "lightweight" else face.Uniform()
+    found = face.scores(made, *blocks)
+    kept = u > 0
+    q = (read.lightweight if method == "lightweight" else read.uniform)(X[kept], u[kept])
+    total = np.concatenate(found)
+    assert np.allclose(total[kept] / total.sum(), q, rtol=1e-7)
+    assert not total[~kept].any()
+    assert np.allclose(face.total_scores(made, *blocks), [s.sum() for s in found], rtol=1e-7)
