@@ -277,6 +277,18 @@ def test_sequences__bad_input_is_refused() -> None:
             es.StructuredMaxMargin(problem).fit(
                 lazy, da.from_array(labels, chunks=6), groups=of_rows
             )
+    own = es.StructuredMaxMargin(Chains())
+    with pytest.raises(face.CoresetError, match=r"at row 9, which is no class"):
+        own.fit(lazy, da.from_array(np.where(np.arange(len(y)) == 9, 0.5, y), chunks=6))
+    left = X.copy()
+    left[4, 0] = np.nan
+    dropped = es.StructuredMaxMargin(on_invalid="drop", epsilon=0.01)
+    rest = np.arange(len(X)) != 4
+    kept = es.StructuredMaxMargin(epsilon=0.01).fit(X[rest], y[rest])
+    for rows in (left, da.from_array(left, chunks=(6, 2))):
+        dropped.fit(rows, y)
+        assert dropped.margin_ == pytest.approx(kept.margin_, rel=0.011)
+        assert 4 not in dropped.result_.examples
     with pytest.raises(face.CoresetError, match="one class"):
         es.StructuredMaxMargin().fit(lazy, da.zeros(len(X), chunks=6))
     with pytest.raises(face.CoresetError, match="return a"):

@@ -82,6 +82,24 @@ def test_batch__each_pass_adds_rows_that_violate_the_margin_of_the_core_set(
     assert model.margin_ == best
 
 
+def test_batch__blocks_without_weight_count_for_nothing() -> None:
+    X, y = two_classes(160, 3, 0.5, 4)
+    X /= 100.0
+    u = np.where(np.arange(160) // 40 == 1, 0.0, 1.0)
+    u[::9] = 0.0
+    X[1], y = X[1] * 50.0, y.copy()
+    u[1], y[1], y[40:80] = 0.0, ~y[1], ~y[40:80]
+    used = u > 0
+    lazy = [da.from_array(X, chunks=(40, 3)), *(da.from_array(a, chunks=40) for a in (y, u))]
+    model = es.MaxMarginClassifier(0.01).fit(lazy[0], lazy[1], sample_weight=lazy[2])
+    assert used[model.core_indices_].all()
+    facts = model.coreset_.provenance
+    first = X[model.core_indices_[: facts["passes"][0]["size"]]].mean(axis=0)
+    assert facts["radius"] == pytest.approx(np.linalg.norm(X[used] - first, axis=1).max())
+    best = read.largest_margin(X[used], np.where(y[used], 1.0, -1.0), intercept=True)
+    assert 0.99 * best * (1 - 1e-6) <= model.margin_ <= best * (1 + 1e-6)
+
+
 FEW = {6: (11, 51), 12: (7, 50), 24: (6, 58), 48: (6, 103)}
 
 

@@ -1,0 +1,193 @@
+"""What few ask of trees and margins: drift, pictures, kernels, audits, strategies, stored runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+
+from tests.acceptance import face
+from tests.acceptance.test_merge_reduce import days, grown
+from tests.acceptance.tools import readings as read
+from tests.acceptance.tools.margins import three_classes, two_classes
+
+es = face.estimators
+
+
+@pytest.mark.usefixtures("light_trees")
+def test_drift__of_one_center_is_what_its_mean_would_save(tmp_path: Path) -> None:
+    """Nodes hold all rows, and the mean of four fifths of them is nearly that of all."""
+    rng = np.random.default_rng(0)
+    X, u = rng.normal((3.0, 0.0), size=(60, 2)), rng.uniform(0.5, 2.0, 60)
+    tree = face.create_tree(tmp_path / "t", size=40, random_state=0)
+    for i in range(3):
+        tree.append(X[20 * i : 20 * i + 20], None, u[20 * i : 20 * i + 20])
+    kept, mean = np.zeros((1, 2)), read.mean_of(X, u)
+    old, new = read.distances(X, kept)[:, 0], read.distances(X, mean[np.newaxis])[:, 0]
+
+    def error(losses: Any, ratio: float) -> float:
+        gaps = u * (losses - ratio * old)
+        return float(np.sqrt(60 / 59 * ((gaps - gaps.mean()) ** 2).sum()) / (u @ old))
+
+    drift = tree.drift(kept)
+    assert drift.kept_cost == pytest.approx(u @ old)
+    assert u @ new < drift.new_cost < 1.1 * (u @ new)
+    ratio = (u @ new) / (u @ old)
+    assert drift.saving == pytest.approx((2 - drift.new_cost / drift.kept_cost - ratio) / 2)
+    assert drift.high == pytest.approx(1 - ratio + 1.96 * error(new, ratio))
+    worse = drift.new_cost / drift.kept_cost
+    assert drift.low == pytest.approx(1 - worse - 1.96 * error(new, worse), rel=0.02)
+    assert f"{100 * drift.saving:.3g} % closer" in repr(drift)
+    two = tree.drift(kept, n_clusters=2)
+    assert two.new_cost < drift.new_cost
+    assert tree.drift(kept, leaves=[tree.leaves[0].name]).kept_cost == pytest.approx(
+        u[:20] @ old[:20]
+    )
+    assert tree.drift(n_clusters=1).saving < 0.1
+    assert tree.drift(np.zeros((2, 2))).new_cost == pytest.approx(two.new_cost, rel=0.1)
+    with pytest.raises(face.CoresetError, match="kept is missing"):
+        tree.drift()
+    with pytest.raises(face.CoresetError, match="too few"):
+        grown(tmp_path / "few", days(1, 9)).drift(kept)
+    with pytest.raises(face.CoresetError, match="kept is missing"):
+        grown(tmp_path / "one", days(1)).drift(n_clusters=2)
+    single = face.create_tree(tmp_path / "s", size=40, random_state=0)
+    single.append(np.ones((30, 2)))
+    none = single.drift(np.ones((1, 2)))
+    assert (none.saving, none.low, none.high, none.kept_cost) == (0.0, 0.0, 0.0, 0.0)
+
+
+@pytest.mark.usefixtures("light_trees")
+def test_plot__a_tree_shows_nodes_ages_rows_and_window(tmp_path: Path) -> None:
+    figure = pytest.importorskip("matplotlib.figure").Figure
+    tree = grown(tmp_path / "t", days(4))
+    tree.replace("d3", days(1, 30)[0])
+    ax = tree.plot(slice(0, 2), figure().add_subplot())
+    boxes, window = ax.collections
+    corners = sorted(path.vertices[:4].round(2).tolist() for path in boxes.get_paths())
+    assert len(corners) == 7
+    heights = sorted((box[0][0], box[1][0], box[0][1], box[2][1]) for box in corners)
+    assert heights[0] == pytest.approx((0.04, 0.96, 0.05, 0.95))
+    assert sorted(box[2] for box in heights) == pytest.approx([0.05] * 4 + [1.05] * 2 + [2.05])
+    assert all(box[0] == [box[3][0], box[1][1]] for box in corners)
+    assert [path.vertices[:3].round(2).tolist() for path in window.get_paths()] == [
+        [[0.04, 1.05], [1.96, 1.05], [1.96, 1.95]]
+    ]
+    # d0 was made in the first of five versions, its node with d1 in the second, d3 in the last.
+    ages = [float(text.get_text()) for text in ax.texts]
+    assert sorted(ages) == [0.0, 0.0, 0.0, 2.0, 3.0, 3.0, 4.0]
+    strong = [color[3] for color in boxes.get_facecolors()]
+    assert np.allclose(strong, 0.85 - 0.7 * np.array(ages) / 4)
+    assert ax.texts[0].get_position() == (0.5, 0.5)
+    assert [bar.get_height() for bar in ax.patches] == pytest.approx([-0.85] * 3 + [-0.5])
+    assert [tick.get_text() for tick in ax.get_xticklabels()][:1] == ["2026-03-01"]
+    assert ax.get_xticks().tolist() == [0.5, 1.5, 2.5, 3.5]
+    assert ax.get_yticks().tolist() == [-0.5, 0.5, 1.5, 2.5]
+    assert [tick.get_text() for tick in ax.get_yticklabels()][2:] == ["level 1", "level 2"]
+    assert (ax.get_xlim(), ax.get_ylim()) == ((0, 4), (-1.0, 3.05))
+    assert "hatched" in ax.get_title()
+    assert "hatched" not in tree.plot(ax=figure().add_subplot()).get_title()
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "sigmoid", "linear"])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_kernel__margin_is_that_of_a_hard_support_vector_machine(
+    kernel: str, intercept: bool
+) -> None:
+    from sklearn.metrics.pairwise import pairwise_kernels
+    from sklearn.svm import SVC
+
+    X, y = two_classes(60, 2, 0.8, 3)
+    own: dict[str, Any] = {"gamma": 0.05, "degree": 2, "coef0": 0.1}
+    model = es.MaxMarginClassifier(1e-3, kernel=kernel, fit_intercept=intercept, **own)
+    data = da.from_array(X, chunks=(20, 2)), da.from_array(y, chunks=20)
+    if kernel == "sigmoid":
+        with pytest.raises(face.CoresetError, match="positive semidefinite"):
+            model.fit(*data)
+        return
+    model.fit(*data)
+    used = {"rbf": ["gamma"], "linear": []}.get(kernel, [*own])
+    gram = pairwise_kernels(X, metric=kernel, **{name: own[name] for name in used})
+    if intercept:
+        solved = SVC(kernel="precomputed", C=1e9, tol=1e-6).fit(gram, y)
+        a = np.zeros(60)
+        a[solved.support_] = solved.dual_coef_[0]
+        best = 1 / np.sqrt(a @ gram @ a)
+        assert model.margin_ == pytest.approx(best, rel=2e-3)
+    signs = np.where(y, 1.0, -1.0)
+    values = model.decision_function(X)
+    assert (signs * values).min() == pytest.approx(model.margin_, rel=1e-6)
+    normal = np.zeros(60)
+    normal[model.core_indices_] = model.dual_coef_
+    normal /= np.sqrt(normal @ gram @ normal)
+    assert np.allclose(gram @ normal + model.intercept_, values)
+    if kernel != "linear":
+        assert model.coreset_.provenance["radius"] == pytest.approx(np.sqrt(np.diag(gram).max()))
+    three, labels = three_classes(45)
+    several = es.MaxMarginClassifier(0.01, kernel="rbf").fit(three, labels)
+    assert (several.predict(three) == labels).all()
+    assert len(several.core_) == 3
+
+
+def test_audit__of_margins_counts_rows_of_new_data() -> None:
+    X, y = two_classes(200, 3, 0.5, 1)
+    model = es.MaxMarginClassifier(0.05).fit(X[:100], y[:100])
+    Z = X.copy()
+    Z[150:] -= 0.6 * np.where(y[150:], 1, -1)[:, np.newaxis] * model.coef_
+    u = np.ones(200)
+    u[190:] = 0.0
+    distances = np.where(y, 1, -1) * model.decision_function(Z)
+    found = model.audit(da.from_array(Z, chunks=(60, 3)), y, sample_weight=u)
+    assert found.on_data == pytest.approx(distances[:190].min())
+    core = model.coreset_
+    assert found.on_coreset == pytest.approx(distances[core.indices].min())
+    assert found.largest == face.margins(model)[1]
+    assert found.n_wrong == (distances[:190] <= 0).sum() > 0
+    assert found.n_inside == (distances[:190] < 0.95 * found.largest).sum() > found.n_wrong
+    assert (found.n_rows, found.n_core, found.n_left_out) == (190, len(core), 0)
+    assert found.factor == found.on_data / found.largest
+    assert not found.holds
+    assert "below 0.95" in repr(found)
+    own = model.audit(X[:100], y[:100])
+    assert own.holds
+    assert "at least 0.95" in repr(own)
+    outlier = es.OutlierMaxMarginClassifier(2).fit(X[:100], y[:100])
+    left_out = outlier.audit(X[:100], y[:100])
+    assert left_out.n_left_out == 2
+    assert left_out.on_data == pytest.approx(outlier.margin_)
+
+
+@pytest.mark.usefixtures("quick_disk")
+@pytest.mark.parametrize("strategy", ["pool", "stream", "cover"])
+def test_labels__of_stored_runs_go_on(strategy: Any, tmp_path: Path) -> None:
+    X, y = two_classes(200, 2, 0.3, 7)
+    options: dict[str, Any] = {"strategy": strategy, "batch": 4, "random_state": 0, "error": 0.2}
+    lazy = da.from_array(X, chunks=(70, 2))
+    whole = face.margin.ActiveMaxMargin(lambda _, indices: y[indices], **options).run(lazy)
+    assert (whole.predict(X) != y).mean() <= 0.2
+    assert whole.n_labels < 60
+    assert whole.stopped == "verified"
+    path = tmp_path / "run.zarr"
+    run = face.margin.ActiveMaxMargin(**options).start(lazy, store=path)
+    for _ in range(4):
+        request = run.ask()
+        assert 0 < len(set(request.indices.tolist())) == len(request) <= 4
+        if strategy == "stream" and run.state.fit is not None:
+            gaps = np.abs(run.result().decision_function(X))
+            assert (gaps[request.indices] < 0.9 * run.result().margin).all()
+        run.tell(y[request.indices])
+        run = face.margin.ActiveMaxMargin.resume(path, lazy)
+    again = run.run(lambda _, indices: y[indices])
+    assert np.array_equal(again.indices, whole.indices)
+    assert np.array_equal(again.w, whole.w)
+    assert again.certificate == whole.certificate
+    assert len(again.trace) == len(whole.trace)
+    with pytest.raises(face.CoresetError, match="not the pool"):
+        face.margin.ActiveMaxMargin.resume(path, X[::-1])
+    slip = int(whole.indices[0])
+    run.correct({slip: y[slip]})
+    with pytest.raises(face.CoresetError, match="no label yet"):
+        run.correct({int(np.setdiff1d(np.arange(200), whole.indices)[0]): True})
