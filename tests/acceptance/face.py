@@ -96,6 +96,7 @@ __all__ = [
     "margin",
     "margins",
     "metrics",
+    "moments",
     "objectives",
     "open_rows",
     "plan",
@@ -185,6 +186,11 @@ def build_many(
         source, y, method=methods, size=sizes, **reading, **_drawing(draw), **options
     )
     return built
+
+
+def moments(X: Any, y: Any = None, **options: Any) -> Any:
+    """Return the exact moments of all rows, as a portfolio has them."""
+    return build_many(X, y, methods=["uniform"], sizes=50, summaries=["moments"], **options).summary
 
 
 def grow(X: Any, y: Any = None, *, draw: Draw = Draw(), **options: Any) -> Coreset:
