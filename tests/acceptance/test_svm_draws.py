@@ -100,6 +100,29 @@ def test_scores__of_one_class_take_every_row_for_lost() -> None:
         assert np.allclose(found, one, rtol=1e-6)
 
 
+def test_scores__of_blocks_of_one_class_or_of_no_weight() -> None:
+    X, y, u = two_classes()
+    order = np.argsort(y, kind="stable")
+    X, y, u = X[order], y[order], u[order]
+    *_, opt = solved(X, y, u, 0.1, tol=1e-5)
+    one = read.svm_scores(X, u, y, opt=opt, lam=0.1, easy=3)
+    blocks = [face.block(X[:5] * 9.0, np.zeros(5), np.full(5, 1))]
+    blocks += [
+        face.block(X[at], u[at], y[at]) for at in map(slice, (0, 40, 100, 170), (40, 100, 170, 300))
+    ]
+    method = face.SVM(lam=0.1, variant="paper", n_clusters=1)
+    first, *found = face.scores(method, *blocks)
+    assert not first.any()
+    assert np.allclose(np.concatenate(found), one, rtol=2e-3)
+    sums = face.total_scores(method, *blocks)
+    assert np.allclose(sums, [0.0, *(part.sum() for part in found)], rtol=1e-9)
+    c = quiet(X, y, sample_weight=u, size=30, chunks=40, method=face.SVM(variant="calibrated"))
+    assert c.provenance["passes"] == 2
+    draw = face.Draw(sampling="multinomial", passes=2)
+    c = quiet(X, y, sample_weight=u, size=30, method=method, draw=draw)
+    assert c.provenance["passes"] == 4  # scores are summed up before rows are drawn by them
+
+
 # --- the pilot ---------------------------------------------------------------------------------
 
 
