@@ -176,7 +176,8 @@ def test_write_group__splits_large_arrays_by_rows(
     array = np.arange(60.0).reshape(20, 3)
     store = tmp_path / "s"
     write_group(store, {"a": array}, {"a": ("r", "c")}, {}, kind="k", schema_version=1)
-    assert zarr.open_group(store)["a"].chunks == (4, 3)  # type: ignore[union-attr]
+    stored: Any = zarr.open_group(store)["a"]
+    assert stored.chunks == (4, 3)
     assert same(read_group(store, kind="k", schema_version=1)[0], {"a": array})
 
 
@@ -396,6 +397,7 @@ def kill_before_rename(store: Path, number: int) -> None:
     if child:
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
         return
+    paths: Any = Path
     rename, count = Path.rename, 0
 
     def counted(path: Path, target: Path) -> Path:
@@ -406,7 +408,7 @@ def kill_before_rename(store: Path, number: int) -> None:
         return rename(path, target)
 
     try:
-        Path.rename = counted  # type: ignore[method-assign]
+        paths.rename = counted
         write(store, "second", overwrite=True)
     finally:
         os._exit(1)
