@@ -11,6 +11,7 @@ import pytest
 
 from tests.acceptance import face
 from tests.acceptance.tools import readings as read
+from tests.acceptance.tools.hinge import quiet, two_classes
 
 
 def clusters(k: int = 3, n: int = 240) -> tuple[Any, Any, Any]:
@@ -117,3 +118,33 @@ def test_scores__of_one_fold_and_their_sums(method: str) -> None:
     assert np.allclose(total[kept] / total.sum(), q, rtol=1e-7)
     assert not total[~kept].any()
     assert np.allclose(face.total_scores(made, *blocks), [s.sum() for s in found], rtol=1e-7)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_logistic__meets_what_the_rows_drawn_can(classes: int) -> None:
+    """Where the means of two classes are too much, their difference takes their place."""
+    X, y, u = two_classes(800, 8)
+    y = y + (np.arange(800) % 4 > 2) * (classes - 2)
+    X[np.random.default_rng(0).random(800) < 0.03] *= 8.0
+    seen = set()
+    for seed in range(8):
+        size = 110 if classes == 2 else 330
+        c = quiet(X, y, sample_weight=u, size=size, method="logistic", random_state=seed)
+        facts = c.provenance["calibration"]
+        met, labels = set(facts["met"]), y[c.indices]
+        seen |= {tuple(sorted(met))}
+        assert set(facts["wanted"]) == {"class totals", "class means", "gradient"}
+        gaps = []
+        for one in np.unique(y):
+            own = labels == one
+            assert c.weights[own].sum() == pytest.approx(u[y == one].sum(), rel=1e-9)
+            gaps.append(c.weights[own] @ c.points[own] - u[y == one] @ X[y == one])
+        scale = np.abs(u @ X).max()
+        if "class means" in met:
+            assert np.abs(gaps).max() < 1e-5 * scale
+        if "gradient at zero" in met:
+            assert np.abs(gaps[1] - gaps[0]).max() < 1e-5 * scale
+            assert np.abs(gaps).max() > 1e-4 * scale
+    pulled = ("class totals", "gradient", "gradient at zero")
+    assert (pulled in seen) == (classes == 2)
+    assert ("class means", "class totals", "gradient") in seen
