@@ -1,0 +1,192 @@
+"""Draws from blocks of unlike shares, of unknown length, and of growing size."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+
+from tests.acceptance import face
+from tests.acceptance.tools import readings as read
+
+
+@pytest.mark.parametrize("shares", ["even", "few rows with most of the scores"])
+def test_rejection__follows_all_scores_and_seldom_reads_again(shares: str) -> None:
+    """Blocks whose own scores are unlike those of all data; counts of 80 seeds, by groups."""
+    rng = np.random.default_rng(0)
+    n = 400
+    heavy = 200 if shares == "even" else 20
+    X = rng.normal(size=(n, 2)) + 4.0
+    X[:, 0] += 3.0 * rng.exponential(size=n)
+    X[:heavy] *= -1.0 if shares == "even" else -40.0
+    u = rng.uniform(0.5, 2.0, size=n)
+    q = read.lightweight(X, u)
+    chunks = ((heavy, n - heavy), 2)
+    groups = 4 * (np.arange(n) < heavy) + np.digitize(q, np.quantile(q, [0.25, 0.5, 0.75]))
+    counts, again = np.zeros((80, 8)), []
+    for seed in range(80):
+        c = face.build(
+            da.from_array(X, chunks=chunks), sample_weight=da.from_array(u, chunks=(chunks[0],)),
+            size=40, draw=face.Draw(sampling="multinomial"), random_state=seed,
+        )  # fmt: skip
+        drawn = c.weights * (40 * q / u)[c.indices]
+        assert np.allclose(drawn, drawn.round(), atol=1e-6)
+        assert drawn.sum() == pytest.approx(40)
+        counts[seed] = np.bincount(groups[c.indices], drawn, minlength=8)
+        again.append(c.provenance["blocks_read_again"])
+    wanted = np.bincount(groups, 40 * q, minlength=8)
+    some = wanted > 0
+    assert np.abs(read.z_score(counts[:, some], wanted[some])).max() < 4.5
+    if shares == "even":
+        assert np.mean(again) < 0.2
+    else:
+        assert np.mean(again) == pytest.approx(1.0, abs=0.2)
+
+
+def of_unknown_length(X: Any, u: Any, chunks: Any) -> tuple[Any, Any]:
+    kept = da.from_array(np.ones(len(X), dtype=bool), chunks=(chunks,))
+    return (
+        da.from_array(X, chunks=(chunks, X.shape[1]))[kept],
+        da.from_array(u, chunks=(chunks,))[kept],
+    )
+
+
+@pytest.mark.parametrize("sampling", ["systematic", "multinomial"])
+def test_build__of_blocks_of_unknown_length(sampling: Any) -> None:
+    """All rows with their own weights if they are no more than `size`, and as many as it if not."""
+    rng = np.random.default_rng(0)
+    X, u = rng.normal(size=(900, 3)) * 5.0, rng.uniform(0.1, 3.0, size=900)
+    rows, weights = of_unknown_length(X, u, (500, 100, 300))
+    draw = face.Draw(sampling=sampling)
+    for size in (900, 10**9):
+        with pytest.warns(face.CoresetWarning):
+            c = face.build(rows, sample_weight=weights, size=size, draw=draw, random_state=0)
+        assert np.array_equal(c.indices, np.arange(900))
+        assert np.array_equal(c.weights, u)
+        assert np.array_equal(c.points, X)
+        assert c.provenance["complete"]
+    c = face.build(rows, sample_weight=weights, size=899, draw=draw, random_state=0)
+    assert not c.provenance["complete"]
+    c = face.build(rows, sample_weight=weights, size=80, draw=draw, random_state=0)
+    q = read.lightweight(X, u)
+    p = read.inclusion(q, 80) if sampling == "systematic" else 80 * q
+    counts = c.weights * (p / u)[c.indices]
+    assert np.allclose(counts, counts.round(), rtol=1e-6)
+    assert counts.sum() == pytest.approx(80)
+    assert np.array_equal(c.points, X[c.indices])
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+def test_build__of_one_giant_row_leaves_candidates_of_other_blocks(passes: Any) -> None:
+    """A row of nearly all the weight is certain, and all others share what is left of `size`."""
+    rng = np.random.default_rng(0)
+    X, u = rng.normal(size=(30_000, 2)), rng.uniform(0.5, 1.5, size=30_000)
+    u[5] = 1e9
+    c = face.build(
+        da.from_array(X, chunks=((10_000, 15_000, 5_000), 2)), sample_weight=u, size=3000,
+        method=face.Uniform(), draw=face.Draw(passes=passes), random_state=0,
+    )  # fmt: skip
+    assert len(c) == 3000
+    assert c.weights[c.indices == 5].tolist() == [1e9]
+    p = read.inclusion(u, 3000)
+    factors = (c.weights * (p / u)[c.indices])[c.indices != 5]
+    assert np.ptp(factors) < 1e-6
+    assert factors[0] == pytest.approx(1.0, abs=0.02)
+    found = np.histogram(c.indices, [0, 10_000, 25_000, 30_000])[0]
+    assert np.abs(found - [1000, 1500, 500]).max() < 60
+
+
+def test_build__normalised_of_all_rows_keeps_their_weights() -> None:
+    """To the bit, though the sum of blocks differs from that of all rows by rounding."""
+    rng = np.random.default_rng(0)
+    draw = face.Draw(normalize=True)
+    for n in range(60, 90):
+        X, u = rng.normal(size=(n, 2)), rng.uniform(0.1, 3.0, size=n) / 7.0
+        with pytest.warns(face.CoresetWarning):
+            c = face.build(X, sample_weight=u, size=n, draw=draw, chunks=17)
+        assert np.array_equal(c.weights, u)
+        part = face.build(X, sample_weight=u, size=n - 1, draw=draw, chunks=17, random_state=0)
+        assert part.weights.sum() == pytest.approx(u.sum(), rel=1e-12)
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_grow__is_the_union_of_two_builds_that_agree(normalize: bool) -> None:
+    """Rebuilt from the recorded seeds; each with half its weights, a row of both once."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(9000, 2)) + 8.0 * rng.integers(0, 3, size=(9000, 1))
+    u = rng.uniform(0.5, 2.0, size=9000)
+    options: dict[str, Any] = {"sample_weight": u, "draw": face.Draw(normalize=normalize)}
+    c = face.grow(X, n_clusters=3, epsilon=0.3, delta=0.2, random_state=4, **options)
+    rule = c.provenance["size_rule"]
+    assert (rule["rule"], rule["agreed"], rule["n_clusters"]) == ("auto", True, 3)
+    assert (rule["epsilon"], rule["delta"], rule["size"]) == (0.3, 0.2, 1000)
+    assert c.provenance["size"] == 2000
+    assert c.provenance["m"] == len(c)
+    wanted = np.zeros(9000)
+    assert len(set(rule["seeds"])) == 2
+    for seed in rule["seeds"]:
+        half = face.build(X, n_clusters=3, size=1000, random_state=seed, **options)
+        wanted[half.indices] += half.weights / 2
+    assert np.array_equal(c.indices, np.flatnonzero(wanted))
+    assert np.allclose(c.weights, wanted[c.indices], rtol=1e-12)
+    assert np.array_equal(c.points, X[c.indices])
+    (step,) = rule["steps"]
+    seedings = next(t for t in range(1, 99) if 0.8**t <= 0.2)
+    assert step["solutions"] == 2 + 1 + seedings
+    assert step["reads"] == 2 * half.provenance["passes"] + 1
+    assert 0.0 < step["disagreement"] <= 0.3
+    assert 0.0 < step["on_data"] <= 0.3
+
+
+def test_grow__doubles_up_to_half_the_rows() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5000, 3)) * np.exp(rng.normal(size=(5000, 1)))
+    with pytest.warns(face.CoresetWarning, match="epsilon"):
+        c = face.grow(X, n_clusters=4, epsilon=1e-4, delta=0.5, random_state=0)
+    rule = c.provenance["size_rule"]
+    assert not rule["agreed"]
+    assert [step["size"] for step in rule["steps"]] == [1000, 2000, 2500]
+    for step in rule["steps"]:
+        assert step["solutions"] >= 1
+        assert max(step["disagreement"], step.get("on_data", 0.0)) > 1e-4
+        assert "on_data" in step or step["disagreement"] > 1e-4
+    c = face.grow(X, n_clusters=60, epsilon=0.5, delta=0.5, random_state=0)
+    assert c.provenance["size_rule"]["steps"][0]["size"] == 20 * 60
+    equal = np.ones((3000, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", face.CoresetWarning)
+        c = face.grow(equal, n_clusters=2, epsilon=0.1, delta=0.1, random_state=0)
+    assert c.provenance["size_rule"]["agreed"]
+    assert math.isclose(c.weights.sum(), 3000.0, rel_tol=0.2)
+    with pytest.raises(face.errors.InvalidInputError, match="delta"):
+        face.grow(X, n_clusters=2, delta=1e-9)
+
+
+def test_centroids__stand_for_the_rows_that_were_drawn() -> None:
+    """Of many more rows than `size`; weights, and costs of any kind, are scaled alike."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30_000, 2)) + 10.0 * rng.integers(0, 4, size=(30_000, 1))
+    X[20_000:] *= 3.0
+    method = face.StrongKMeans(4, representatives="centroids")
+    rows = da.from_array(X, chunks=((20_000, 10_000), 2))
+    plain, scaled = (
+        face.build(rows, size=60, method=method, random_state=0, draw=face.Draw(normalize=one))
+        for one in (False, True)
+    )
+    assert len(plain) == 60
+    assert plain.provenance["drawn"] > 600
+    assert plain.provenance["blocks_read_again"] == 0
+    assert scaled.weights.sum() == pytest.approx(30_000, rel=1e-12)
+    factor = 30_000 / plain.weights.sum()
+    for centers in (X[:1], X[::1500], X[::100]):
+        with warnings.catch_warnings():  # that the last are more than centroids tell apart
+            warnings.simplefilter("ignore", face.CoresetWarning)
+            found = [c.cost(centers) for c in (plain, scaled)]
+        assert found[1] == pytest.approx(factor * found[0], rel=1e-9)
+        if len(centers) < 50:
+            cost = read.kmeans_cost(X, np.ones(30_000), centers)
+            assert found[0] == pytest.approx(cost, rel=0.25)
