@@ -185,6 +185,8 @@ def test_labels__of_stored_runs_go_on(strategy: Any, tmp_path: Path) -> None:
     assert np.array_equal(again.w, whole.w)
     assert again.certificate == whole.certificate
     assert len(again.trace) == len(whole.trace)
+    with pytest.raises(face.CoresetError, match="exists"):
+        face.margin.ActiveMaxMargin(**options).start(lazy, store=path)
     with pytest.raises(face.CoresetError, match="not the pool"):
         face.margin.ActiveMaxMargin.resume(path, X[::-1])
     slip = int(whole.indices[0])

@@ -67,6 +67,10 @@ def test_stream__thinned_leaves_hold_twice_the_rows_of_a_node() -> None:
         if sampling == "systematic":
             assert stream.n_held == 40 + 2 * 80 + 5
         assert stream.rows().total_weight == pytest.approx(2405, rel=1e-9)
+        copy = pickle.loads(pickle.dumps(stream))
+        assert copy.coreset().equals(stream.coreset())
+        copy.partial_fit(np.ones((400, 2)))
+        assert (copy.n_rows, stream.n_rows) == (2805, 2405)
         assert stream.coreset().total_weight == pytest.approx(2405, rel=1e-9)
         assert stream.coreset().provenance["sampling"] == sampling
 
