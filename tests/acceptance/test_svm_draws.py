@@ -148,6 +148,24 @@ def test_pilot__holds_so_many_rows_of_a_class(d: int, classes: int, rows: int, l
     assert not np.allclose(first, second, rtol=1e-7)
 
 
+def test_pilot__of_a_part_of_the_rows_bounds_the_cost_from_below() -> None:
+    """Scores rest on its dual solution, not on the cost of its classifier; 20,000 are kept."""
+    X, y, _ = two_classes(24_000, 25)
+    u = np.ones(len(X))
+    method = face.SVM(variant="systematic", n_clusters=1)
+    found = face.scores(method, face.block(X, u, y))[0]
+    masses = np.bincount(y).astype(float)
+    means = np.stack([X[y == one].mean(axis=0) for one in (0, 1)])
+    far = ((X - means[y]) ** 2).sum(axis=1)
+    alpha = ((len(X) - masses) / (2 * len(X) * masses))[y]
+    steep = (found - 1 / masses[y]) / 4.5 + 2 * alpha
+    opt = np.median(2 * far / (9 * (steep**2 - 4 * alpha**2)))
+    c = quiet(X, y, size=100, method=method, chunks=8000)
+    cost = c.provenance["rough_cost"][0]
+    assert 0.95 * cost < opt < 0.99 * cost
+    assert c.provenance["estimated_error"]["held_out"] == pytest.approx(19_900, rel=0.02)
+
+
 # --- order and probabilities -------------------------------------------------------------------
 
 
