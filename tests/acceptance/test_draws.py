@@ -9,6 +9,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from tests.acceptance import face
 from tests.acceptance.tools import readings as read
@@ -190,3 +191,44 @@ def test_centroids__stand_for_the_rows_that_were_drawn() -> None:
         if len(centers) < 50:
             cost = read.kmeans_cost(X, np.ones(30_000), centers)
             assert found[0] == pytest.approx(cost, rel=0.25)
+
+
+@pytest.mark.parametrize("weights", ["alike", "unlike"])
+def test_build__sums_err_less_than_of_independent_draws(weights: str) -> None:
+    """Neighbours are alike along the order of the draw: a third of the error for smooth sums."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 3)) * [1.0, 4.0, 0.2]
+    u = np.ones(4000) if weights == "alike" else rng.uniform(0.5, 2.0, size=4000)
+    sums = np.column_stack([np.ones(4000), X[:, :2], (X**2).sum(axis=1), np.maximum(X[:, 1], 0)])
+    q, total = read.lightweight(X, u), u @ sums
+    own, other = [], []
+    for seed in range(12):
+        c = face.build(X, sample_weight=u, size=150, random_state=seed)
+        own.append(np.abs(c.weights @ sums[c.indices] - total))
+        at = np.random.default_rng(seed).choice(4000, 150, p=q)
+        other.append(np.abs((u[at] / (150 * q[at])) @ sums[at] - total))
+    ratio = np.mean(own, axis=0) / np.mean(other, axis=0)
+    assert ratio.mean() < 0.35
+    assert ratio.max() < 0.6
+
+
+@pytest.mark.parametrize(("reads", "most"), [(1, 0.95), (2, 0.05)])
+def test_calibration__takes_most_of_the_error_near_the_best_model(reads: Any, most: float) -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(6000, 5))
+    y = (X[:, 0] + rng.logistic(size=6000) > 0.5).astype(int)
+    best = LogisticRegression(C=1e3).fit(X, y)
+
+    def costs(P: Any, labels: Any, w: Any) -> Any:
+        margins = np.where(labels == 1, 1.0, -1.0) * best.decision_function(P)
+        return [w @ np.log1p(np.exp(-scale * margins)) for scale in (0.8, 1.0, 1.2)]
+
+    exact, errors = np.array(costs(X, y, np.ones(6000))), []
+    for variant in ("systematic", "calibrated"):
+        method = face.Logistic(reads=reads, variant=variant)
+        found = []
+        for seed in range(8):
+            c = face.build(X, y, method=method, size=300, random_state=seed)
+            found.append(np.abs(costs(c.points, c.labels, c.weights) / exact - 1.0))
+        errors.append(np.mean(found))
+    assert errors[1] < most * errors[0]

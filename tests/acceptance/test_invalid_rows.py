@@ -120,3 +120,17 @@ def test_fit__names_the_row(name: str) -> None:
         getattr(face.estimators, name)().fit(X, y)
     with pytest.raises(face.CoresetError, match="412"):
         getattr(face.estimators, name)().fit(da.from_array(X, chunks=(200, 3)), y)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_build__names_row_and_column_of_dense_rows(dtype: Any) -> None:
+    """NaN, infinity and values whose squares overflow, in memory and in the third block."""
+    for value in (np.nan, -np.inf, *((-1e200,) if dtype is np.float64 else ())):
+        X = np.ones((3000, 5), dtype=dtype)
+        X[2471, 3] = value
+        X[2900, 0] = np.nan
+        for rows in (X, np.asfortranarray(X), da.from_array(X, chunks=(1000, 5))):
+            with pytest.raises(face.errors.InvalidInputError, match="column 3 at row 2471"):
+                face.build(rows, size=10)
+    c = face.build(X, size=10, on_invalid="drop", random_state=0) if dtype is np.float32 else None
+    assert c is None or c.provenance["n_dropped"] == 2
