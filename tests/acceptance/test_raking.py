@@ -228,3 +228,22 @@ def test_raking__of_many_columns_gives_up_means_for_the_difference_of_two_classe
             parts.append((w @ features - (X - middle)[y == one].sum(axis=0)) / scale)
         far.append(np.linalg.norm(parts))
     assert far[1] <= far[0] * (1 + 1e-5)
+
+
+@pytest.mark.parametrize("unit", [2.0**-700, 2.0**-60, 2.0**60, 2.0**700])
+def test_inclusion__is_the_same_in_any_unit_of_weight(unit: float) -> None:
+    """With rows that are certain, beside one that is nearly so, and rows of no weight."""
+    rng = np.random.default_rng(0)
+    X, u = rng.normal(size=(800, 2)), rng.uniform(0.5, 1.5, size=800)
+    u[[3, 500, 501]] = 4000.0, 90.0, 25.0
+    u[::9] = 0.0
+    for method in (face.Uniform(), face.Lightweight()):
+        plain, scaled = (
+            face.build(X, sample_weight=w, method=method, size=40, random_state=0)
+            for w in (u, u * unit)
+        )
+        assert np.array_equal(plain.indices, scaled.indices)
+        assert np.allclose(scaled.weights / unit, plain.weights, rtol=1e-9)
+        assert len(plain) == 40
+        assert plain.weights[plain.indices == 3].tolist() == [4000.0]
+        assert (u[plain.indices] > 0.0).all()
