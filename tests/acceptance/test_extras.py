@@ -28,7 +28,7 @@ def test_drift__of_one_center_is_what_its_mean_would_save(tmp_path: Path) -> Non
     kept, mean = np.zeros((1, 2)), read.mean_of(X, u)
     old, new = read.distances(X, kept)[:, 0], read.distances(X, mean[np.newaxis])[:, 0]
 
-    def error(losses: Any, ratio: float) -> float:
+    def error(losses: Any, ratio: Any) -> float:
         gaps = u * (losses - ratio * old)
         return float(np.sqrt(60 / 59 * ((gaps - gaps.mean()) ** 2).sum()) / (u @ old))
 
@@ -173,7 +173,7 @@ def test_labels__of_stored_runs_go_on(strategy: Any, tmp_path: Path) -> None:
     path = tmp_path / "run.zarr"
     run = face.margin.ActiveMaxMargin(**options).start(lazy, store=path)
     for _ in range(4):
-        request = run.ask()
+        request: Any = run.ask()
         assert 0 < len(set(request.indices.tolist())) == len(request) <= 4
         if strategy == "stream" and run.state.fit is not None:
             gaps = np.abs(run.result().decision_function(X))

@@ -113,7 +113,8 @@ def test_classes__soft_margin_is_that_with_a_slack_for_every_row(C: float) -> No
     hard = es.StructuredMaxMargin(fit_intercept=False, on_inseparable="raise")
     with pytest.raises(face.CoresetError, match="convex combination") as caught:
         hard.fit(X, y)
-    rows, parts = caught.value.indices, caught.value.coefficients
+    error: Any = caught.value
+    rows, parts = error.indices, error.coefficients
     assert parts.sum() == pytest.approx(1.0)
     assert {4, 20} & set(rows.tolist())
 

@@ -215,7 +215,8 @@ def test_labels__that_contradict_are_named_and_may_be_softened() -> None:
 
     with pytest.raises(face.CoresetError, match="contradict") as caught:
         answer_all()
-    rows, parts = caught.value.indices, caught.value.coefficients
+    error: Any = caught.value
+    rows, parts = error.indices, error.coefficients
     sums = [parts[y[rows] == sign] @ X[rows[y[rows] == sign]] for sign in (True, False)]
     assert np.allclose(*sums)
     assert [parts[y[rows] == sign].sum() for sign in (True, False)] == pytest.approx([1.0, 1.0])
@@ -234,7 +235,25 @@ def test_labels__that_contradict_are_named_and_may_be_softened() -> None:
     assert (model.predict(X) == y).mean() > 0.9
     with pytest.raises(face.CoresetError, match="contradict") as caught:
         es.ActiveMaxMarginClassifier(random_state=0, on_inseparable="raise").fit(X, y)
-    assert caught.value.asking.n_labels > 2
+    failed: Any = caught.value
+    assert failed.asking.n_labels > 2
+
+
+def test_labels__of_two_equal_heavy_rows_stall_a_verification() -> None:
+    """Twenty verifications in succession end at the same wrong row, and need no new label."""
+    X, y = two_classes(80, 2, 0.5, 3)
+    X[40], y[40] = X[7], ~y[7]
+    u = np.ones(80)
+    u[[7, 40]] = 1e9
+    result = face.ask_labels(
+        X, known=([int(y.argmax()), int((~y).argmax())], [True, False]), sample_weight=u, C=1.0,
+        random_state=0,
+    ).run(lambda _, indices: y[indices])  # fmt: skip
+    assert result.stopped == "stalled"
+    assert {7, 40} <= set(result.indices.tolist())
+    assert result.n_labels < 78
+    assert result.certificate.verifications >= 20
+    assert (result.certificate.verified, result.certificate.error) == (0, 1.0)
 
 
 def test_labels__budget_and_oracle_that_fails() -> None:
@@ -259,7 +278,8 @@ def test_labels__budget_and_oracle_that_fails() -> None:
     method = face.margin.ActiveMaxMargin(failing, random_state=2, max_labels=11)
     with pytest.raises(face.CoresetError, match=r"gone.*5 labels") as caught:
         method.run(X)
-    asking = caught.value.asking
+    failed: Any = caught.value
+    asking = failed.asking
     assert asking.n_labels == 5
     assert not asking.done
     whole = face.margin.ActiveMaxMargin(
