@@ -82,6 +82,22 @@ def test_batch__each_pass_adds_rows_that_violate_the_margin_of_the_core_set(
     assert model.margin_ == best
 
 
+@pytest.mark.parametrize(("epsilon", "seed"), [(0.3, 0), (0.5, 1), (0.5, 2)])
+def test_batch__a_separator_that_is_good_enough_by_now_needs_no_read(
+    epsilon: float, seed: int
+) -> None:
+    """Rows that joined the core set lower the bound of the largest margin."""
+    X, y = two_classes(240, 3, 0.3, seed)
+    model = es.MaxMarginClassifier(epsilon, violators=1)
+    model.fit(da.from_array(X, chunks=(80, 3)), da.from_array(y, chunks=80))
+    facts = model.coreset_.provenance
+    passes = facts["passes"]
+    assert passes[-1]["margin"] < (1 - epsilon) * passes[-1]["core_margin"]
+    assert facts["core_margin"] < passes[-1]["core_margin"]
+    assert model.margin_ >= (1 - epsilon) * facts["core_margin"]
+    assert facts["reads"] == 1 + len(passes)
+
+
 def test_batch__blocks_without_weight_count_for_nothing() -> None:
     X, y = two_classes(160, 3, 0.5, 4)
     X /= 100.0
