@@ -32,11 +32,11 @@ def test_weighted_points__bad_weights_are_named() -> None:
     with pytest.raises(face.CoresetError, match="weight"):
         rows.reweighted(np.array([1.0, -1.0, 0.0]))
     assert np.array_equal(rows.reweighted(np.array([4.0, 1.0, 0.0])).weights, [4.0, 1.0, 0.0])
-    assert np.array_equal(rows.take([2, 0]).indices, [2, 0])
+    assert np.array_equal(rows.take(np.array([2, 0])).indices, [2, 0])
 
 
 def test_coreset__pickles_and_compares_bits() -> None:
-    c = face.build(X, Y, size=20, random_state=0)
+    c: Any = face.build(X, Y, size=20, random_state=0)
     assert pickle.loads(pickle.dumps(c)).equals(c)
     other = face.build(X, Y, size=20, random_state=1)
     assert not other.equals(c)
@@ -52,7 +52,7 @@ def test_coreset__pickles_and_compares_bits() -> None:
 def test_merge__units_labels_coordinates_and_sparse_rows() -> None:
     parts = [face.build(X[:200], Y[:200], size=15, random_state=0),
              face.build(X[200:], Y[200:], size=25, random_state=0)]  # fmt: skip
-    both = parts[0].merge(parts[1], offsets=[0, 200])
+    both: Any = parts[0].merge(parts[1], offsets=[0, 200])
     assert len(both) == 40
     assert np.array_equal(both.points, X[both.indices])
     assert np.array_equal(both.labels, Y[both.indices])
@@ -62,7 +62,7 @@ def test_merge__units_labels_coordinates_and_sparse_rows() -> None:
         parts[0].merge(face.build(X[:, :2], size=5, random_state=0), offsets=[0, 200])
     thin = [face.build(sp.csr_array(np.round(X[at])), size=9, random_state=0)
             for at in (slice(200), slice(200, 400))]  # fmt: skip
-    merged = thin[0].merge(thin[1], offsets=[0, 200])
+    merged: Any = thin[0].merge(thin[1], offsets=[0, 200])
     assert sp.issparse(merged.points)
     assert np.array_equal(merged.points.toarray(), np.round(X[merged.indices]))
 
