@@ -9,7 +9,10 @@ import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import (  # type: ignore[import-untyped] # no annotations
+    threadpool_info,
+    threadpool_limits,
+)
 
 from tests.acceptance import face
 from tests.acceptance.tools import readings as read
@@ -128,10 +131,12 @@ def test_unit_length__divides_rows_by_their_lengths(form: Any) -> None:
     largest = np.abs(X).max(axis=1, keepdims=True)
     wanted = X / largest / np.linalg.norm(X / largest, axis=1, keepdims=True)
     c = face.build(face.open_rows(rows, unit_length=True), size=200, random_state=0)
-    found = c.points.toarray() if form is sp.csr_array else c.points
+    points: Any = c.points
+    found = points.toarray() if form is sp.csr_array else points
     assert np.allclose(found, wanted[c.indices], rtol=1e-6 if form is np.float32 else 1e-13)
     again = face.build(face.open_rows(c.points, unit_length=True), size=100, random_state=0)
-    same = again.points.toarray() if form is sp.csr_array else again.points
+    points = again.points
+    same = points.toarray() if form is sp.csr_array else points
     assert np.array_equal(same, found[again.indices])
 
 

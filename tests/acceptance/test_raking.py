@@ -90,6 +90,7 @@ def parts_of_the_way(c: face.Coreset, before: Any, after: Any, rows: Any) -> Any
 def check_nearest(c: face.Coreset, before: Any, after: Any, spread: float) -> None:
     """Of all weights with their sums, those nearest to the first are a tilt of each class."""
     factors = after / before
+    assert c.labels is not None
     for one in np.unique(c.labels):
         P = c.points[c.labels == one]
         gaps = (P - P.mean(axis=0)) / np.maximum(P.std(axis=0), 1e-9)
