@@ -166,6 +166,9 @@ def test_leaves__names_times_and_row_numbers(tmp_path: Path) -> None:
     ]
     assert (facts["n"], facts["total_weight"], facts["version"]) == (9, 9.0, 5)
     assert facts["levels"] == tree.depth == 2
+    assert tree.as_of(4).leaves.names == ["leaf-0", "x"]
+    with pytest.raises(face.CoresetError, match="oldest one there is 4"):
+        tree.as_of(3)
     kept = tree.replace("x", rows(6))
     assert (kept.time, kept.rows) == ("2026-01-03", 6)
     assert tree.replace("x", rows(6), time="2026-01-09").time == "2026-01-09"
@@ -336,6 +339,9 @@ def test_tree__labels_weights_sparse_rows_and_unit_length(tmp_path: Path) -> Non
     zero.data[zero.indptr[4] : zero.indptr[5]] = 0.0
     with pytest.raises(face.CoresetError, match="row 4"):
         tree.append(zero, np.full(9, "a"))
+    again = face.CoresetTree.open(tmp_path / "t")
+    again.append(X[:9] * 5.0, np.full(9, "a"), name="more")
+    assert np.allclose(sp.linalg.norm(again.coreset("more").points, axis=1), 1.0)
     stream = face.stream(size=12, random_state=0, metric="cosine", leaf_size=25)
     stream.partial_fit(X.toarray()[:40]).partial_fit(X.toarray()[40:])
     assert np.allclose(np.linalg.norm(stream.rows().points, axis=1), 1.0)
@@ -398,6 +404,12 @@ def test_stream__invalid_rows_are_named_and_nothing_is_taken() -> None:
         with pytest.raises(face.CoresetError, match=f"NaN in column 0 at row {at}"):
             stream.partial_fit(X)
         assert (stream.n_rows, stream.n_held) == (15, 15)
+    positive = face.stream(method=face.LightweightBregman("kl"), size=10, leaf_size=99)
+    positive.partial_fit(rows(15) + 1.0)
+    for n in (9, 5):
+        with pytest.raises(face.CoresetError, match="row 2"):
+            positive.partial_fit(rows(n) - 3.0 * (np.arange(n) == 2)[:, np.newaxis] + 0.5)
+        assert positive.n_rows == 15
     stream.partial_fit(iter([rows(5), (rows(6), None, np.full(6, 3.0)), (rows(2),)]))
     assert (stream.n_rows, stream.total_weight) == (28, 15 + 5 + 18 + 2)
     with pytest.raises(face.CoresetError, match="iterator"):
