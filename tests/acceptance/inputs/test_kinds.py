@@ -24,6 +24,7 @@ from tests.acceptance.face import (
     WeightedPoints,
     build,
     errors,
+    estimators,
     forecast,
     plan,
     testing,
@@ -266,3 +267,14 @@ def test_build__single_row_blocks_and_empty_ones() -> None:
     unknown = da.from_array(X, chunks=10)[da.from_array(keep, chunks=10)]
     found = build(unknown, size=10, random_state=1)
     np.testing.assert_array_equal(found.points, X[keep][found.indices])
+
+
+def test_build__rows_that_are_put_together_of_parts_of_one_array() -> None:
+    """Dask fuses no chain of tasks of which one serves two blocks."""
+    rows = da.from_array(X, chunks=(N // 8, D))
+    cut = N // 8 * 3
+    together = da.concatenate([rows[:cut], rows[cut:]])
+    found = build(together, size=SIZE, random_state=0, draw=Draw(passes=2))
+    assert found.equals(build(rows, size=SIZE, random_state=0, draw=Draw(passes=2)))
+    model = estimators.CoresetKMeans(3, size=SIZE, random_state=0).fit(together)
+    assert model.score(together) == pytest.approx(model.score(X))
