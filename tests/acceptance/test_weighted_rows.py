@@ -68,3 +68,18 @@ def test_build__block_that_gave_all_rows_of_weight_is_not_read_again(giant: floa
     factors = (c.weights * (p / np.maximum(u, 1e-9))[c.indices])[:-15]
     assert np.ptp(factors) < 1e-6
     assert factors[0] == pytest.approx(1.0, abs=0.02)
+
+
+def test_rejection__of_rows_by_weight_alone_reads_once() -> None:
+    """In whatever unit weights are: a block's own draw is that of all the data."""
+    rng = np.random.default_rng(0)
+    X, u = rng.normal(size=(400, 2)), rng.uniform(0.5, 2.0, size=400)
+    for unit in (1.0, 1e6):
+        c = face.build(
+            da.from_array(X, chunks=(200, 2)), sample_weight=u * unit, method=face.Uniform(),
+            size=40, draw=face.Draw(sampling="multinomial"), random_state=0,
+        )  # fmt: skip
+        assert c.provenance["blocks_read_again"] == 0
+        counts = c.weights * (40 / (u.sum() * unit))
+        assert np.allclose(counts, counts.round())
+        assert counts.sum() == pytest.approx(40)
