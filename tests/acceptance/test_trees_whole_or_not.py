@@ -68,13 +68,13 @@ def test_tree__is_whole_wherever_the_process_is_killed(kind: str, tmp_path: Path
     names = {"append": "d0 d1 d2 d3 new", "replace": "d0 d1 d2 d3", "delete": "d0 d1 d3"}[kind]
     step = 1
     while killed_at(step, lambda: change(face.CoresetTree.open(tmp_path / "tree"), kind, parts[4])):
-        step += 4
+        step += 6
         found = face.CoresetTree.open(tmp_path / "tree")
         found.verify()
         if found.version > version:
             break
         assert found.coreset().equals(before)
-    assert step > 4
+    assert step > 6
     found = face.CoresetTree.open(tmp_path / "tree")
     assert [leaf.name for leaf in found.leaves] == names.split()
     c = found.coreset()

@@ -26,7 +26,7 @@ SIZE = 1000
 CLEAR = Path("/proc/self/clear_refs")
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.nightly,
     pytest.mark.skipif(not CLEAR.exists(), reason="the peak of a process is read from /proc"),
 ]
 

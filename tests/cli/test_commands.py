@@ -240,6 +240,7 @@ def test_build__runs_on_a_cluster_that_is_there(npz: Path, out: Path, cluster: A
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.distributed
 def test_build__says_which_scheduler_does_not_answer(npz: Path, out: Path, capsys: Capture) -> None:
     pytest.importorskip("distributed")

@@ -16,6 +16,7 @@ import zarr
 from daskcoreset import datasets
 from daskcoreset.cli.commands import app
 from daskcoreset.sensitivities import CONSTRUCTIONS
+from tests.pairs import few
 from tests.tools.command_line import Capture, call_main
 
 if TYPE_CHECKING:
@@ -200,7 +201,7 @@ def test_flags__are_of_all_commands() -> None:
         pytest.param("most", marks=_MANY),
     ],
 )
-@pytest.mark.parametrize("command", _DATA)
+@few("command", list(_DATA), always=4)
 def test_flags__bad_values(program: _Program, command: str, kind: str) -> None:
     pytest.importorskip("distributed")
     usual = [*command.split(), *_DATA[command]]
@@ -223,9 +224,10 @@ def test_flags__bad_values(program: _Program, command: str, kind: str) -> None:
         pytest.param("most", marks=_MANY),
     ],
 )
-@pytest.mark.parametrize(("command", "place"), list(_arguments()))
-def test_arguments__bad_values(program: _Program, command: str, place: int, kind: str) -> None:
-    turn = list(_arguments()).index((command, place)) % 3
+@few("which", range(len(list(_arguments()))), always=8)
+def test_arguments__bad_values(program: _Program, which: int, kind: str) -> None:
+    command, place = list(_arguments())[which]
+    turn = which % 3
     chosen = {"three": _STORED[:3], "in turn": _STORED[3 + turn :: 3], "most": _STORED[3:]}
     for value in chosen[kind]:
         words = list(_DATA[command])

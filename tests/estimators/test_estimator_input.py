@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.acceptance.face import errors, estimators
-from tests.pairs import pairs
+from tests.pairs import few, pairs
 
 N, D, CHUNK = 240, 3, 40
 RNG = np.random.default_rng(0)
@@ -49,8 +49,14 @@ SETTINGS: dict[str, dict[str, Any]] = {**LABELLED, **NUMERIC, **UNLABELLED}
 IN_MEMORY_ONLY = {"LinearSVM", "ODMClassifier"}
 
 NAMES = sorted(SETTINGS)
-CASES = [(name, "memory") for name in NAMES]
-CASES += [(name, "dask") for name in NAMES if name not in IN_MEMORY_ONLY]
+CASES = [
+    (name, "memory" if name in IN_MEMORY_ONLY or i % 2 else "dask") for i, name in enumerate(NAMES)
+]
+CASES += [
+    (name, "memory" if form == "dask" else "dask")
+    for name, form in CASES
+    if form == "dask" or name not in IN_MEMORY_ONLY
+]
 
 
 def made(name: str, **more: Any) -> Any:
@@ -96,8 +102,9 @@ def test_fit__not_finite(case: tuple[str, str], value: float) -> None:
     assert ("on_invalid" in text) == ("on_invalid" in made(name).get_params())
 
 
-@pytest.mark.parametrize(("name", "form"), CASES)
-def test_predict__not_finite(name: str, form: str) -> None:
+@few("case", CASES, always=16)
+def test_predict__not_finite(case: tuple[str, str]) -> None:
+    name, form = case
     bad = X.copy()
     bad[83, 2] = np.nan
     model = fit(made(name), X, target_of(name), form)
@@ -114,8 +121,9 @@ def with_gaps(labels: Any) -> tuple[Any, Any]:
     return np.insert(X, places, np.nan, axis=0), gaps
 
 
-@pytest.mark.parametrize(("name", "form"), [case for case in CASES if case[0] != "LinearSVM"])
-def test_fit__drop(name: str, form: str) -> None:
+@few("case", [case for case in CASES if case[0] != "LinearSVM"], always=16)
+def test_fit__drop(case: tuple[str, str]) -> None:
+    name, form = case
     model = fit(made(name, on_invalid="drop"), *with_gaps(target_of(name)), form)
     if name in UNLABELLED:
         assert model.coreset_.provenance["n_dropped"] == 3

@@ -196,6 +196,7 @@ def test_grid_search__and_pipeline() -> None:
     ]
 
 
+@pytest.mark.nightly
 @pytest.mark.distributed
 def test_predict__on_a_cluster(cluster: Any) -> None:
     from distributed import Client

@@ -45,6 +45,7 @@ def build() -> Any:
     return daskcoreset.build(X, size=50, chunks=100, random_state=0)
 
 
+@pytest.mark.nightly
 @pytest.mark.distributed
 @pytest.mark.slow
 def test_build__worker_of_another_version_of_the_package(

@@ -13,6 +13,7 @@ from typing import Any
 import dask
 import dask.array as da
 import numpy as np
+import pytest
 
 from daskcoreset.build import build
 from daskcoreset.inputs.blocks import row_blocks
@@ -93,6 +94,7 @@ def printed_of_tasks() -> str:
     return printed.getvalue()
 
 
+@pytest.mark.nightly
 def test_build__of_expressions_is_that_of_tasks() -> None:
     assert printed_of_expressions() == printed_of_tasks()
 

@@ -12,6 +12,7 @@ import pytest
 from tests.acceptance import face
 from tests.acceptance.tools import readings as read
 from tests.acceptance.tools.hinge import quiet, two_classes
+from tests.pairs import few
 
 
 def clusters(k: int = 3, n: int = 240) -> tuple[Any, Any, Any]:
@@ -120,7 +121,7 @@ def test_scores__of_one_fold_and_their_sums(method: str) -> None:
     assert np.allclose(face.total_scores(made, *blocks), [s.sum() for s in found], rtol=1e-7)
 
 
-@pytest.mark.parametrize("classes", [2, 3])
+@few("classes", [3, 2], always=1)
 def test_logistic__meets_what_the_rows_drawn_can(classes: int) -> None:
     """Where the means of two classes are too much, their difference takes their place."""
     X, y, u = two_classes(800, 8)

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from tests.acceptance import face
 from tests.acceptance.tools import readings as read
 from tests.acceptance.tools.hinge import mixed, problems, quiet, solved, two_classes
+from tests.pairs import each
 
 BOTH = ("class means", "class totals", "gradient")
 GRADIENT = ("class totals", "gradient")
@@ -54,8 +55,10 @@ def test_scores__are_half_the_bound_and_half_the_pull(classes: int, lam: float) 
             assert np.sum(sums) == pytest.approx(one.sum(), rel=1e-3)
 
 
-@pytest.mark.parametrize("unit", [2.0**-20, 2.0**20])
-@pytest.mark.parametrize("variant", ["auto", "pilot_mix", "calibrated", "systematic", "paper"])
+@each(
+    unit=[2.0**-20, 2.0**20],
+    variant=["auto", "pilot_mix", "calibrated", "systematic", "paper"],
+)
 def test_build__does_not_depend_on_the_unit_of_weights(variant: Any, unit: float) -> None:
     """Weights in another unit, with lambda in its inverse, are the same problem."""
     for X, y, u in (two_classes(), three_classes()):

@@ -90,7 +90,7 @@ def test_history__of_thousands_of_random_steps(machine: type[History]) -> None:
 def test_history__every_fault(machine: type[History]) -> None:
     """Every fault at several places of a change, one after the other."""
     history = machine()
-    n_places = 8 if issubclass(machine, (RemoteTreeHistory, RemoteStreamHistory)) else 5
+    n_places = 6 if issubclass(machine, (RemoteTreeHistory, RemoteStreamHistory)) else 5
     try:
         history.begin()
         faults = [

@@ -33,6 +33,7 @@ from tests.acceptance.tools.object_stores import SECRET, Objects, ObjectServer
 from tests.acceptance.tools.places import THINGS, Folder, Place, Thing
 from tests.acceptance.tools.servers import FileServer
 from tests.acceptance.tools.trees import day, made, refuse_late_writers
+from tests.pairs import each
 
 KINDS = ["folder", "memory", pytest.param("server", marks=pytest.mark.nightly)]
 
@@ -303,7 +304,7 @@ def test_save__replaces_no_folder_that_holds_anything_else(tmp_path: Path) -> No
     path = tmp_path / "s"
     stream = make_stream(size=20, random_state=0, store=path).partial_fit(day(0))
     other = make_stream(size=20, random_state=1).partial_fit(day(1))
-    for folder in [path, *(each for each in path.iterdir() if each.is_dir())]:
+    for folder in [path, *(one for one in path.iterdir() if one.is_dir())]:
         (folder / "notes.txt").write_text("dear")
         with pytest.raises(errors.StoreError, match=r"also holds 'notes\.txt', so it is never"):
             other.save(path, overwrite=True)
@@ -322,10 +323,11 @@ def served(tmp_path: Path, request: pytest.FixtureRequest) -> Place:
     return make_place("server", tmp_path, request, "folder/days")
 
 
-@pytest.mark.parametrize("fault", ["503", "503 done", "cut", "cut done", "half"])
+@each(fault=["503", "503 done", "cut", "cut done", "half"], kind=["tree", "stream"])
 def test_changes__while_requests_fail(
-    fault: str, growing: Thing, served: Place, objects: ObjectServer, tmp_path: Path
+    fault: str, kind: str, served: Place, objects: ObjectServer, tmp_path: Path
 ) -> None:
+    growing = THINGS[kind]
     growing.make(served)
     peaceful = growing.make(Place(tmp_path / "t", Folder(tmp_path / "t")))
     size = len(growing.opened(served))
@@ -458,6 +460,7 @@ import numpy as np, obstore
 from tests.acceptance.face import CoresetStream, CoresetTree, create_tree, errors
 from tests.acceptance.face import stream as make_stream
 from tests.acceptance.tools.trees import day
+from tests.pairs import each
 url, options, n = json.loads({told!r})
 more = {{"storage_options": options}} if options else {{}}
 # Compiled loops are loaded here, once, and not by every process that is killed.
