@@ -252,3 +252,25 @@ def test_gamma__scale_and_auto_are_those_of_scikit_learn() -> None:
     variances = [X.var(), (u[:, None] * (X - mean) ** 2).sum() / (2 * u.sum())]
     assert any(math.isclose(scaled.gamma_, 1 / (2 * v), rel_tol=0.05) for v in variances)
     assert fitted("newton", "odm", gamma="auto").gamma_ == 0.5
+
+
+@pytest.mark.parametrize("gamma", [-1.0, 0.0, np.inf, "wide"])
+def test_gamma__that_is_no_positive_number(gamma: Any) -> None:
+    with pytest.raises(face.CoresetError, match="gamma"):
+        fitted("newton", "odm", gamma=gamma)
+    with pytest.raises(face.CoresetError, match="gamma"):
+        es.ODMClassifier(gamma=gamma).fit(*data()[:2])
+
+
+@pytest.mark.parametrize("solver", ["newton", "csvrg"])
+def test_trace__counts_reads_and_ends_at_the_objective(solver: str) -> None:
+    trace = fitted(solver, "odm").trace_
+    reads = [step["reads"] for step in trace]
+    assert reads[0] > 0
+    assert (np.diff(reads) > 0).all()
+    assert trace[-1]["objective"] <= trace[0]["objective"]
+
+
+def test_cover__of_a_diameter_bounds_no_other() -> None:
+    facts = face.build(data()[0], method=face.Coverage(diameter=0.3)).provenance
+    assert facts.get("least_diameter", 0.0) == 0.0
