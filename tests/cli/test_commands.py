@@ -14,15 +14,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import zarr
-from typer.testing import CliRunner
 
 import daskcoreset
-from daskcoreset import Coreset, datasets
-from daskcoreset.cli import commands, convert, labels
-from daskcoreset.estimators import CoresetKMeans
+from daskcoreset import Coreset
+from daskcoreset.cli import convert, labels
 from daskcoreset.execution.waiting import compute_all
 from tests.acceptance.tools.object_stores import SECRET, ObjectServer
-from tests.pairs import each
 from tests.tools.command_line import Capture, call_main, error_line, facts_of, run_main
 
 if TYPE_CHECKING:
@@ -30,43 +27,6 @@ if TYPE_CHECKING:
 
 
 ROWS = 600
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"method": "uniform", "passes": 2},
-        {"sampling": "multinomial"},
-        {"chunks": 100},
-        {"on_invalid": "drop"},
-    ],
-)
-def test_build__saves_what_the_function_returns(
-    npz: Path, out: Path, options: dict[str, Any]
-) -> None:
-    given = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
-    members = ["--labels", "y", "--weights", "sample_weight"]
-    assert call_main("build", npz, out, "--size", 50, "--seed", 3, *members, *given) == 0
-    expected = daskcoreset.build(
-        npz, "y", size=50, sample_weight="sample_weight", random_state=3, **options
-    )
-    saved = Coreset.from_zarr(out)
-    assert saved.equals(expected)
-    assert saved.labels is not None
-    for name, value in options.items():
-        assert saved.provenance.get(name, value) == value
-
-
-@pytest.mark.parametrize("options", [{"size": 12}, {"diameter": 2.5, "size": 900}])
-def test_build__coverage(npz: Path, out: Path, capsys: Capture, options: dict[str, Any]) -> None:
-    given = [f"--{name}={value}" for name, value in options.items()]
-    assert call_main("build", npz, out, "--method", "coverage", "--labels", "y", *given) == 0
-    facts = facts_of(capsys.readouterr().out)
-    cover = daskcoreset.build(npz, "y", method="coverage", **options)
-    assert Coreset.from_zarr(out).equals(cover)
-    assert (facts["method"], facts["rows"]) == ("coverage", str(len(cover)))
-    assert "seed" not in facts  # nothing is drawn
 
 
 def test_build__auto_takes_what_is_advised(npz: Path, out: Path, capsys: Capture) -> None:
@@ -108,24 +68,6 @@ def test_build__prints_a_table_on_a_terminal(
     assert "\t" not in text
     assert str(out) in text
     assert "lightweight" in text
-
-
-def test_build__refuses_what_exists_before_it_reads(
-    npz: Path, out: Path, tmp_path: Path, capsys: Capture
-) -> None:
-    assert call_main("build", npz, out, "--size", 50, "--seed", 0) == 0
-    before = Coreset.from_zarr(out)
-    capsys.readouterr()
-    # A missing input would be the first thing to be found.
-    assert call_main("build", tmp_path / "missing.npz", out, "--size", 20) == 1
-    assert error_line(capsys) == (f"error: {out} exists; pass --overwrite or choose another path")
-    assert Coreset.from_zarr(out).equals(before)
-
-
-def test_build__overwrites_a_coreset_when_told_to(npz: Path, out: Path) -> None:
-    for size in (50, 20):
-        assert call_main("build", npz, out, "--size", size, "--overwrite") == 0
-    assert len(Coreset.from_zarr(out)) == 20
 
 
 @pytest.mark.parametrize("kind", ["folder", "file", "store"])
@@ -173,15 +115,6 @@ def test_build__refuses_a_place_that_cannot_be_written(
     monkeypatch.setattr(os, "access", lambda _, mode: mode != os.W_OK)
     assert call_main("build", npz.parent / "missing", npz.parent / "out", "--size", 20) == 1
     assert "nothing can be written in" in error_line(capsys)
-
-
-def test_build__shows_the_plan_of_a_dry_run(npz: Path, out: Path, capsys: Capture) -> None:
-    assert (
-        call_main("build", npz, out, "--size", 20, "--passes", 2, "--chunks", 100, "--dry-run") == 0
-    )
-    facts = facts_of(capsys.readouterr().out)
-    assert (facts["reads"], facts["n_blocks"], facts["n_rows"]) == ("2", "6", str(ROWS))
-    assert not out.exists()
 
 
 @pytest.mark.distributed
@@ -261,64 +194,6 @@ def test_build__names_the_extra_for_a_cluster(
     assert 'pip install "daskcoreset[distributed]"' in error_line(capsys)
 
 
-@pytest.mark.parametrize("command", ["", "build", "store", "info", "rows", "explore", "demo"])
-def test_app__explains_every_command(command: str) -> None:
-    result = CliRunner().invoke(commands.app, [*command.split(), "--help"])
-    assert result.exit_code == 0
-    assert "Usage:" in result.output
-
-
-@pytest.mark.parametrize("name", ["digits", "cod_rna", "a9a"])
-def test_store_build_info__take_real_data_from_a_file_to_a_saved_coreset(
-    tmp_path: Path, out: Path, capsys: Capture, name: str
-) -> None:
-    if name in datasets.BUNDLED:
-        dataset = datasets.load_bundled(name)
-        path = tmp_path / f"{name}.npz"
-        np.savez(path, X=dataset.X, y=np.asarray(dataset.y))
-    elif name in datasets.available():
-        dataset = datasets.load(name)
-        path = Path(os.environ["DASKCORESET_DATA"]) / f"{name}.npz"
-    else:
-        pytest.skip(f"{name} is not in the folder that DASKCORESET_DATA names")
-    store = tmp_path / f"{name}.zarr"
-    assert call_main("store", path, store) == 0
-    assert call_main("build", store, out, "--size", 500, "--labels", "y", "--seed", 0) == 0
-    capsys.readouterr()
-    assert call_main("info", out, "--json") == 0
-    facts = json.loads(capsys.readouterr().out)
-    n, d = dataset.X.shape
-    assert (facts["rows"], facts["n"], facts["features"]) == (500, n, d)
-    assert facts["source"].rstrip("/X").endswith(f"{name}.zarr")
-    coreset = Coreset.from_zarr(out)
-    rows = dataset.X[coreset.indices]
-    dense = rows if isinstance(rows, np.ndarray) else rows.toarray()
-    np.testing.assert_array_equal(coreset.points, dense)
-    assert dataset.y is not None
-    np.testing.assert_array_equal(coreset.labels, dataset.y[coreset.indices])
-    assert facts["weight"] == pytest.approx(n, rel=0.2)
-
-
-def test_info__says_what_the_store_holds(npz: Path, out: Path, capsys: Capture) -> None:
-    assert (
-        call_main("build", npz, out, "--size", 50, "--seed", 3, "--weights", "sample_weight") == 0
-    )
-    capsys.readouterr()
-    assert call_main("info", out) == 0
-    lines = facts_of(capsys.readouterr().out)
-    assert call_main("info", "--json", out) == 0
-    facts = json.loads(capsys.readouterr().out)
-    coreset = Coreset.from_zarr(out)
-    assert facts["store"] == str(out)
-    assert (facts["rows"], facts["features"], facts["dtype"]) == (50, 3, "float32")
-    assert facts["labels"] is None
-    assert facts["weight"] == coreset.total_weight
-    assert facts["total_weight"] == coreset.provenance["total_weight"]
-    assert facts["versions"]["numpy"] == np.__version__
-    assert lines.keys() == facts.keys()
-    assert lines["seed"] == "3"
-
-
 def test_info__of_a_tree_or_portfolio_says_what_shows_it(
     tmp_path: Path, out: Path, capsys: Capture
 ) -> None:
@@ -357,13 +232,6 @@ def test_info__writes_letters_as_they_are(
     assert rb"gr\u00f6\u00dfe" in narrow.buffer.getvalue()
 
 
-def test_build__clusters_are_what_audits_judge_by(npz: Path, out: Path) -> None:
-    assert call_main("build", npz, out, "--size", 50, "--seed", 0, "--clusters", 2) == 0
-    expected = daskcoreset.build(npz, size=50, n_clusters=2, random_state=0)
-    assert Coreset.from_zarr(out).equals(expected)
-    assert Coreset.from_zarr(out).provenance["objective"]["n_clusters"] == 2
-
-
 def test_build__saves_at_a_url(
     npz: Path, objects: ObjectServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -382,20 +250,6 @@ def test_build__saves_at_a_url(
 # --- columns, sizes, audits, pictures and completion ----------------------------------------
 
 
-def _parquet(folder: Path) -> Path:
-    pd = pytest.importorskip("pandas")
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(ROWS, 3)), columns=list("abc"))
-    frame.to_parquet(folder / "data.parquet")
-    return folder / "data.parquet"
-
-
-@pytest.mark.parametrize("options", [["--columns", "a, c"], ["--column", "a", "--column", "c"]])
-def test_build__reads_some_columns(tmp_path: Path, out: Path, options: list[str]) -> None:
-    assert call_main("build", _parquet(tmp_path), out, "--size", 50, *options) == 0
-    assert Coreset.from_zarr(out).provenance["columns"] == ("a", "c")
-
-
 def test_build__size_auto(npz: Path, out: Path, capsys: Capture) -> None:
     assert call_main("build", npz, out, "--size", "auto", "--clusters", 2, "--seed", 0) == 0
     expected = daskcoreset.build(npz, size="auto", n_clusters=2, random_state=0)
@@ -406,18 +260,7 @@ def test_build__size_auto(npz: Path, out: Path, capsys: Capture) -> None:
         assert "--size" in error_line(capsys)
 
 
-def test_audit__as_the_function(npz: Path, out: Path, capsys: Capture) -> None:
-    assert call_main("build", npz, out, "--size", 100, "--seed", 0) == 0
-    capsys.readouterr()
-    assert call_main("audit", out, npz, "--clusters", 2, "--seed", 0, "--json") == 0
-    found = json.loads(capsys.readouterr().out)
-    expected = Coreset.from_zarr(out).audit(npz, n_clusters=2, random_state=0)
-    assert found["distortion"] == expected.distortion
-    assert found["mean"]["on data"] == expected.on_data[expected.names.index("mean")]
-    assert call_main("audit", out, npz, "--seed", 0, "--json") == 0
-    assert "mean, k=32" in json.loads(capsys.readouterr().out)
-
-
+@pytest.mark.nightly
 def test_commands__take_the_columns_and_members_that_a_store_was_built_from(
     out: Path, tmp_path: Path, arrays: Mapping[str, Any], npz: Path, capsys: Capture
 ) -> None:
@@ -459,23 +302,6 @@ def test_commands__take_the_columns_and_members_that_a_store_was_built_from(
     members = ("--labels", "y", "--weights", "sample_weight", "--overwrite")
     assert call_main("build", npz, out, *size, *members, "--method", "least_squares") == 0
     assert call_main("audit", out, npz) == 0
-
-
-def test_plot__writes_a_picture(npz: Path, out: Path, tmp_path: Path, capsys: Capture) -> None:
-    pytest.importorskip("matplotlib")
-    assert call_main("build", npz, out, "--size", 100) == 0
-    picture = tmp_path / "rows.png"
-    assert call_main("plot", out, picture, npz) == 0
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    capsys.readouterr()
-    assert call_main("plot", out, picture) == 1
-    assert "--overwrite" in error_line(capsys)
-    assert call_main("plot", out, picture, "--overwrite") == 0
-    capsys.readouterr()
-    assert call_main("plot", out, tmp_path / "rows.txt") == 2
-    assert ".png" in error_line(capsys)
-    assert call_main("plot", out, tmp_path / "none" / "rows.png") == 1
-    assert "choose another path" in error_line(capsys)
 
 
 @pytest.mark.nightly
@@ -530,33 +356,6 @@ def test_rows__of_data_with_columns_of_the_same_names(out: Path, tmp_path: Path)
     np.testing.assert_array_equal(found["weight__"], Coreset.from_zarr(out).weights)
 
 
-@pytest.mark.parametrize("kind", ["parquet", "csv"])
-def test_rows__are_those_of_the_data_frame(
-    npz: Path, out: Path, tmp_path: Path, capsys: Capture, kind: str
-) -> None:
-    pd = pytest.importorskip("pandas")
-    assert call_main("build", npz, out, "--size", 50, "--labels", "y") == 0
-    table = tmp_path / f"rows.{kind}"
-    assert call_main("rows", out, table) == 0
-    found = pd.read_parquet(table) if kind == "parquet" else pd.read_csv(table)
-    expected = Coreset.from_zarr(out).to_dataframe()
-    assert list(found) == list(expected)
-    np.testing.assert_allclose(found.to_numpy(), expected.to_numpy(), rtol=1e-6)
-    capsys.readouterr()
-    assert call_main("rows", out, table) == 1
-    assert "--overwrite" in error_line(capsys)
-    assert call_main("rows", out, table, "--overwrite") == 0
-    capsys.readouterr()
-    by_url = tmp_path / f"all rows.{kind}"
-    assert call_main("rows", out, by_url.as_uri()) == 0
-    assert by_url.is_file()
-    capsys.readouterr()
-    assert call_main("rows", out, tmp_path / "rows.txt") == 2
-    assert ".parquet or .csv" in error_line(capsys)
-    assert call_main("rows", out, tmp_path / "none" / f"rows.{kind}") == 1
-    assert "choose another path" in error_line(capsys)
-
-
 def test_rows__are_written_whole_or_not_at_all(
     npz: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -584,28 +383,6 @@ def _read_labels(path: Path) -> Any:
     table = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
     assert list(table) == ["cluster"]
     return table["cluster"].to_numpy()
-
-
-@each(name=["rows.parquet", "rows.csv", "rows.npy", "rows.zarr"], metric=["euclidean", "cosine"])
-def test_predict__as_the_model(
-    npz: Path, arrays: Mapping[str, Any], capsys: Capture, name: str, metric: Any
-) -> None:
-    out, target = npz.with_name("out.zarr"), npz.with_name(name)
-    assert call_main("build", npz, out, "--size", 90, "--seed", 0, "--metric", metric) == 0
-    capsys.readouterr()
-    words = ["predict", out, npz, target, "--clusters", 3, "--seed", 1, "--chunks", 50]
-    assert call_main(*words) == 0
-    facts = facts_of(capsys.readouterr().out)
-    assert (facts["rows"], facts["without_cluster"], facts["clusters"]) == ("600", "0", "3")
-    model = CoresetKMeans(3, metric=metric, random_state=1).fit(Coreset.from_zarr(out))
-    assert float(facts["cost on coreset"]) == model.coreset_inertia_
-    found = _read_labels(target)
-    np.testing.assert_array_equal(found, model.predict(arrays["X"]))
-    assert call_main(*words) == 1
-    assert "--overwrite" in error_line(capsys)
-    words[words.index("--clusters") + 1] = 2
-    assert call_main(*words, "--overwrite") == 0
-    assert _read_labels(target).max() == 1
 
 
 def test_predict__rows_without_values(

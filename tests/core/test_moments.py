@@ -17,7 +17,6 @@ from daskcoreset.core.blocks import Block
 from daskcoreset.core.moments import (
     Moments,
     box_of,
-    distances_to,
     merge_boxes,
     merge_moments,
     merge_scatters,
@@ -92,53 +91,6 @@ def test_moments_of__one_block_is_exact(blocks: list[Block]) -> None:
     assert_close(moments_of(points, u), points, u)
 
 
-@given(value=st.floats(-1e30, 1e30).map(float), weights=st.lists(st.floats(0.0, 1e6), min_size=4))
-def test_moments_of__constant_columns_give_exactly_zero(value: float, weights: list[float]) -> None:
-    u = np.array(weights)
-    points = np.full((len(u), 2), value)
-    for form in (np.asarray, sp.csr_array):
-        halves = [moments_of(form(points[:3]), u[:3]), moments_of(form(points[3:]), u[3:])]
-        for found in (moments_of(form(points), u), reduce(merge_moments, halves)):
-            assert found.m2.tolist() == [0.0, 0.0]
-            assert found.mean.tolist() == ([value] * 2 if u.any() else [0.0] * 2)
-
-
-def test_quantization_error_about__is_the_sum_of_distances() -> None:
-    rng = np.random.default_rng(0)
-    points, u = rng.normal(size=(50, 3)) + 1e6, rng.lognormal(size=50)
-    center = np.array([1e6, 1e6 + 2, 1e6 - 1])
-    found = moments_of(points, u).quantization_error_about(center)
-
-    exact = math.fsum((u * ((points - center) ** 2).sum(axis=1)).tolist())
-    assert found == pytest.approx(exact, rel=1e-9)
-
-
-@given(blocks=row_sets(), density=st.sampled_from([0.2, 0.9, 1.0]), seed=st.integers(0, 99))
-def test_distances_to__sparse_equals_dense(blocks: list[Block], density: float, seed: int) -> None:
-    points, _ = joined(blocks)
-    points[np.random.default_rng(seed).random(points.shape) >= density] = 0
-    center = points.mean(axis=0, dtype=np.float64)
-
-    exact = ((points.astype(np.float64) - center) ** 2).sum(axis=1)
-    # What the zeros of a row add is the rest of a sum over all columns.
-    with_zeros = (center * center)[(points == 0).any(axis=0)].sum()
-    for form in (np.asarray, sp.csr_array):
-        found = distances_to(form(points), center)
-        assert found.dtype == np.float64
-        np.testing.assert_allclose(found, exact, rtol=1e-12, atol=8 * EPS * with_zeros)
-
-
-@pytest.mark.parametrize("offset", [1e6, 1e8])
-def test_distances_to__sparse_with_an_offset(offset: float) -> None:
-    # Many widths: by chance, sums of squares in another order may agree, or be cut at zero.
-    for n_features in range(1, 60):
-        points = np.random.default_rng(n_features).normal(size=(40, n_features)) + offset
-        center = points.mean(axis=0)
-        exact = ((points - center) ** 2).sum(axis=1)
-        found = distances_to(sp.csr_array(points), center)
-        np.testing.assert_allclose(found, exact, rtol=1e-13)
-
-
 def test_box_of__holds_the_rows_that_count() -> None:
     points, weights = gamma(20, 3), np.arange(20.0)
     points[0] = 1e20  # without weight
@@ -146,12 +98,6 @@ def test_box_of__holds_the_rows_that_count() -> None:
         merged = merge_boxes(box_of(rows[:7], weights[:7]), box_of(rows[7:], weights[7:]))
         np.testing.assert_array_equal(merged.low, points[1:].min(axis=0))
         np.testing.assert_array_equal(merged.high, points[1:].max(axis=0))
-
-
-def test_box_of__counts_the_zeros_of_sparse_rows() -> None:
-    box = box_of(sp.csr_array(np.array([[0.0, 3.0], [2.0, 4.0]])), np.ones(2))
-
-    assert (box.low.tolist(), box.high.tolist()) == ([0.0, 3.0], [2.0, 4.0])
 
 
 @pytest.mark.parametrize("sparse", [False, True])

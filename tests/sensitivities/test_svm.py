@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from daskcoreset.core.errors import CoresetWarning
 from daskcoreset.sensitivities import SVM
 from daskcoreset.sensitivities.svm_pilot import lemma_2, row_terms
 from daskcoreset.solvers.linear import solve_svm
-from daskcoreset.testing import CountingArray, SensitivityContract
+from daskcoreset.testing import SensitivityContract
 from tests.tools.two_classes import settled, two_classes
 
 pytestmark = [
@@ -67,54 +67,11 @@ def test_lower_bound__all_scores_alike_and_no_row_above_one() -> None:
 # Reads and draws
 
 
-@pytest.mark.parametrize("variant", ["auto", "systematic"])
-def test_build__two_reads_then_the_draw(variant: Any) -> None:
-    X, y = two_classes()
-    both: tuple[tuple[Literal[1, 2], int], ...] = ((1, 2), (2, 3))
-    for passes, reads in both:
-        counting = CountingArray(X)
-        coreset = build(
-            counting,
-            y,
-            size=200,
-            method=SVM(variant=variant),
-            passes=passes,
-            chunks=700,
-            random_state=0,
-        )
-        assert (counting.reads == reads).all()
-        assert coreset.provenance["passes"] == reads
-        assert len(coreset) == 200
-        np.testing.assert_array_equal(coreset.points, X[coreset.indices])
-        np.testing.assert_array_equal(coreset.labels, y[coreset.indices])
-
-
 def test_build__sorted_by_class_reads_no_block_twice() -> None:
     X, y = two_classes(6000)
     order = np.argsort(y, kind="stable")
     coreset = build(X[order], y[order], size=300, method="svm", chunks=500, random_state=0)
     assert coreset.provenance["blocks_read_again"] == 0
-
-
-def test_default__better_than_uniform_and_than_algorithm_1() -> None:
-    X, y = two_classes(20_000, 6)
-    full = solve_svm(X, y.astype(float), np.ones(len(y)), tol=1e-7)
-
-    def mean_error(size: int, **options: Any) -> float:
-        errors = []
-        for seed in range(4):
-            coreset = build(X, y, size=size, random_state=seed, **options)
-            assert coreset.labels is not None
-            fit = solve_svm(coreset.points, coreset.labels.astype(float), coreset.weights)
-            hinge = np.maximum(1 - y * (X @ fit.coef + fit.intercept), 0)
-            errors.append((fit.coef @ fit.coef / 2 + hinge.sum()) / full.cost - 1)
-        return float(np.mean(errors))
-
-    paper: dict[str, Any] = {"sampling": "multinomial", "passes": 2}
-    assert mean_error(30, method="svm") < 0.5 * mean_error(30, method="uniform", **paper)
-    assert mean_error(1000, method="svm") < 0.25 * mean_error(
-        1000, method=SVM(variant="paper"), **paper
-    )
 
 
 @pytest.mark.nightly
@@ -169,13 +126,3 @@ def test_labels__more_classes_share_their_draws() -> None:
         )
         hinge = np.maximum(1 - sign * (X @ fit.coef + fit.intercept), 0).sum()
         assert fit.coef @ fit.coef / 2 + hinge < 1.05 * full.cost
-
-
-@pytest.mark.parametrize("intercept", [True, False])
-def test_separable__and_one_class_in_a_block(intercept: bool) -> None:
-    X = np.concatenate([np.full((300, 2), -5.0), np.full((300, 2), 5.0)])
-    X += np.random.default_rng(0).normal(size=X.shape)
-    y = np.repeat([0, 1], 300)
-    coreset = build(X, y, size=40, method=SVM(intercept=intercept), chunks=150, random_state=0)
-    assert np.isfinite(coreset.weights).all()
-    assert set(coreset.labels.tolist() if coreset.labels is not None else ()) == {0, 1}

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import LinearConstraint, linprog, minimize
-from sklearn.svm import SVC
+from scipy.optimize import linprog
 
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import FloatArray
@@ -87,40 +86,6 @@ def test_hard_margin__tells_what_is_not_separable(seed: int, n: int, d: int) -> 
         assert found.margin == 0.0
 
 
-def test_hard_margin__equals_slsqp() -> None:
-    rng = np.random.default_rng(5)
-    for d in (2, 4):
-        X, y = separable(rng, 30, d, 0.3)
-        z = X * y[:, None]
-        solved = minimize(
-            lambda w: w @ w,
-            np.asarray(hard_margin(z).w) * 2,
-            jac=lambda w: 2 * w,
-            constraints=LinearConstraint(z, lb=1.0),
-            method="SLSQP",
-            options={"ftol": 1e-14, "maxiter": 500},
-        )
-        assert hard_margin(z).margin == pytest.approx(1 / np.linalg.norm(solved.x), rel=1e-6)
-
-
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_hard_margin_bias_and_gram__equal_a_support_vector_machine(kernel: str) -> None:
-    rng = np.random.default_rng(6)
-    X, y = separable(rng, 60, 3, 0.5)
-    model = SVC(C=1e8, kernel=kernel, gamma=0.5, tol=1e-8).fit(X, y)
-    gram = X @ X.T
-    if kernel == "rbf":
-        gram = np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2))
-    coef = model.dual_coef_[0]
-    expected = 1 / np.sqrt(coef @ gram[np.ix_(model.support_, model.support_)] @ coef)
-    found = hard_margin_gram(gram * np.outer(y, y), y)
-    assert found.margin == pytest.approx(expected, rel=1e-5)
-    values = gram @ (found.dual * y) / (2 * found.length) + found.intercept
-    assert (y * values).min() == pytest.approx(found.margin, rel=1e-8)
-    if kernel == "linear":
-        assert hard_margin_bias(X, y).margin == pytest.approx(found.margin, rel=1e-9)
-
-
 @pytest.mark.parametrize("ratio", [1e2, 1e4, 1e6])
 def test_hard_margin__keeps_its_digits_for_small_margins(ratio: float) -> None:
     rng = np.random.default_rng(7)
@@ -133,17 +98,6 @@ def test_hard_margin__keeps_its_digits_for_small_margins(ratio: float) -> None:
     near = hard_margin(z)
     assert near.separable
     assert 1 - near.margin / near.length < 1e-8
-
-
-def test_hard_margin__takes_duplicates_and_more_columns_than_rows() -> None:
-    rng = np.random.default_rng(8)
-    X, y = separable(rng, 40, 200, 0.5)
-    z = X * y[:, None]
-    once, twice = hard_margin(z), hard_margin(np.repeat(z, 3, axis=0))
-    assert twice.margin == pytest.approx(once.margin, rel=1e-10)
-    gram = hard_margin_gram(z @ z.T)
-    assert gram.w is None
-    assert gram.margin == pytest.approx(once.margin, rel=1e-9)
 
 
 def test_shortest_vector__adds_hulls() -> None:

@@ -8,22 +8,10 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from daskcoreset.constructions.margin.outlier import OutlierMaxMargin, n_draws
+from daskcoreset.constructions.margin.outlier import OutlierMaxMargin
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.solvers.hard_margin import hard_margin
 from tests.tools.margins import margin_of, planted
-
-
-def test_n_draws__is_the_number_that_the_probability_needs() -> None:
-    for s, k, confidence in [(1, 1, 0.5), (3, 2, 0.99), (10, 4, 0.999)]:
-        draws, share, luck = n_draws(s, k, confidence)
-        assert luck == pytest.approx(share**s * (1 - share) ** k)
-        # No other share is luckier.
-        grid = np.linspace(0.01, 0.99, 99)
-        assert luck >= (grid**s * (1 - grid) ** k).max() * (1 - 1e-12)
-        assert (1 - luck) ** draws <= 1 - confidence < (1 - luck) ** (draws - 1) * (1 + 1e-9)
-    assert n_draws(5, 0, 0.9)[0] == 1
-    assert n_draws(3000, 3000, 0.9)[0] == 2**62
 
 
 @pytest.mark.statistical
@@ -50,21 +38,6 @@ def test_auto__goes_over_to_random_draws() -> None:
         OutlierMaxMargin(3, method="exact", **options).run(X, y)
     with pytest.warns(CoresetWarning, match="draws were made"):
         assert OutlierMaxMargin(3, **options).run(X, y).method == "random"
-
-
-@pytest.mark.parametrize("method", ["exact", "random"])
-def test_run__out_of_passes_promises_less(method: Any) -> None:
-    X, y, _, _ = planted(6, 400, 4, 1)
-    search = OutlierMaxMargin(
-        1, 0.01, False, method, max_passes=1, confidence=0.5, random_state=0, chunks=50
-    )
-    if method == "exact":
-        with pytest.raises(InvalidInputError, match="the exact search needs more"):
-            search.run(X, y)
-        return
-    with pytest.warns(CoresetWarning, match="0 of .* draws were made"):
-        found = search.run(X, y)
-    assert found.probability == 0.0
 
 
 def test_run__a_class_that_may_vanish() -> None:

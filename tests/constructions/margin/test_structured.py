@@ -14,12 +14,10 @@ from daskcoreset.constructions.margin.problems import (
     MultiClassProblem,
     SequenceProblem,
 )
-from daskcoreset.constructions.margin.separators import InseparableError
 from daskcoreset.constructions.margin.structured import structured_margin
-from daskcoreset.core.errors import CoresetWarning
 from daskcoreset.estimators import StructuredMaxMargin
 from daskcoreset.inputs.blocks import row_blocks
-from tests.tools.structured_problems import Ordinal, classes_of, planted
+from tests.tools.structured_problems import classes_of, planted
 
 
 def multiclass(X: Any, y: Any, chunks: int | None = None, **options: Any) -> StructuredMaxMargin:
@@ -46,32 +44,6 @@ def test_structured__core_set_is_within_its_bound(epsilon: float) -> None:
         assert np.isclose(found.dual @ found.differences @ found.w, found.margin)
 
 
-def test_multiclass__core_triples_are_rows_of_the_data() -> None:
-    X, y = classes_of(300, 3, 3, 0)
-    names = np.array(["ant", "bee", "cat"])[y]
-    model = multiclass(X, names, chunks=50, fit_intercept=False)
-    assert model.classes_.tolist() == ["ant", "bee", "cat"]
-    problem, core = model.problem_, model.result_
-    for number, rival, z in zip(core.examples, core.rivals, core.differences, strict=True):
-        x = X[number][None].astype(np.float64)
-        own = problem.joint_features(x, y[[number]])
-        assert np.allclose(z, own - problem.joint_features(x, rival))
-        assert rival[0] != y[number]
-
-
-def test_multiclass__what_cannot_be_separated_is_shown() -> None:
-    X = np.array([[0.0], [1.0], [2.0], [1.0], [5.0]])
-    y = ["a", "b", "a", "c", "c"]
-    with pytest.raises(InseparableError, match="cannot be separated") as caught:
-        multiclass(X, y, chunks=2)
-    assert np.isclose(caught.value.coefficients.sum(), 1.0)
-    assert set(caught.value.indices.tolist()) <= set(range(5))
-    with pytest.warns(CoresetWarning, match="Errors are allowed"):
-        soft = multiclass(X, y, chunks=2, on_inseparable="soft", C=1.0)
-    assert soft.result_.converged
-    assert soft.data_margin_ >= 0.9 * soft.margin_
-
-
 @pytest.mark.parametrize("hamming", [False, True])
 def test_sequence__recovers_a_planted_model(hamming: bool) -> None:
     X, y, groups, _ = planted(1200)
@@ -89,21 +61,6 @@ def test_sequence__recovers_a_planted_model(hamming: bool) -> None:
     got = problem.rivals(found.w, fresh, None, starts)[0]
     assert (got == expected).mean() > 0.97
     assert (answers_of(problem, found.w, new_X, new_groups.astype(float)) == new_y).all()
-
-
-def test_problem__two_functions_are_enough() -> None:
-    X, y = classes_of(200, 3, 3, 5)
-    found = structured_margin(row_blocks(X, y, chunks=40), Ordinal(3, 3), 0.01)
-    z = []
-    for x, label in zip(X, y, strict=True):
-        for other in set(range(3)) - {int(label)}:
-            joint = np.zeros((3, 3))
-            joint[label], joint[other] = x, -x
-            z.append(joint.ravel() / abs(other - label))
-    assert np.isclose((np.array(z) @ found.w).min(), found.data_margin)
-    assert found.factor >= 0.99
-    plain = structured_margin(row_blocks(X, y, chunks=40), MultiClassProblem(3, 3), 0.01)
-    assert plain.margin >= found.margin * (1 - 1e-9)  # differences there are as long or longer
 
 
 def test_inputs__sparse_float32_offset_and_unknown_chunks() -> None:

@@ -122,35 +122,6 @@ def test_follow__by_two_processes_ends_with_one_view(
     assert not loser.last_refresh.read
 
 
-# --- drift --------------------------------------------------------------------------------
-
-
-def test_drift__tells_a_solution_that_has_aged_from_one_that_has_not(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    centers = np.array([[0.0, 0.0], [9.0, 0.0]])
-
-    def day(shift: float) -> Any:
-        return centers[rng.integers(2, size=3000)] + [0.0, shift] + rng.normal(size=(3000, 2))
-
-    tree = CoresetTree.create(tmp_path / "t", "kmeans", 200, random_state=0, n_clusters=2)
-    for _ in range(4):
-        tree.append(day(0.0))
-    still = tree.drift(centers)
-    assert still.low <= 0.0 <= still.high
-    assert still.high < 0.05
-    tree.append(day(6.0))
-    moved = tree.drift(centers, leaves=-1)
-    everything = np.vstack([day(6.0) for _ in range(5)])
-    squares = np.square(everything[:, None] - centers).sum(axis=2).min(axis=1).mean()
-    truth = 1.0 - 2.0 / squares
-    assert moved.low <= truth <= moved.high
-    assert moved.high - moved.low < 0.2
-    assert "closer, between" in repr(moved)
-    assert tree.drift(leaves=-1).saving > 0.3  # against the version before
-    with pytest.raises(InvalidInputError, match="kept has"):
-        tree.drift(np.zeros((2, 5)))
-
-
 # --- bad input ----------------------------------------------------------------------------
 
 

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 import daskcoreset
-from daskcoreset.constructions.tree.reducer import Reducer, SensitivityReducer, resolve_reducer
+from daskcoreset.constructions.tree.reducer import Reducer, SensitivityReducer
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.points import WeightedPoints
-from daskcoreset.core.sampling import inclusion_probabilities
 from daskcoreset.core.typing import Sampling
 from daskcoreset.sensitivities import (
     BregmanLightweight,
@@ -78,44 +77,6 @@ def test_thin__is_unbiased(sampling: Sampling) -> None:
     assert max(map(len, parts)) == 40 or sampling == "multinomial"
     assert max(map(len, parts)) <= 40
     assert_mean(np.array([costs(part) for part in parts]), costs(points))
-
-
-@each(method=["svm", "logistic"], sampling=SAMPLINGS)
-def test_thin__keeps_the_totals_of_classes(method: str, sampling: Sampling) -> None:
-    points = rows(2000)
-    assert points.labels is not None
-    reducer = resolve_reducer(method, sampling)
-    thinned = reducer.thin(points, 50, np.random.default_rng(0))
-    assert thinned.labels is not None
-    assert len(thinned) < len(points)
-    for label in (0, 1):
-        found, total = (one.weights[one.labels == label].sum() for one in (thinned, points))
-        assert found == pytest.approx(total, rel=1e-9)
-
-
-def test_reduce__weights_are_u_over_pi() -> None:
-    """Against the formula: the row x of score s and weight u that is drawn weighs u / pi(x)."""
-    points = rows()
-    few = SensitivityReducer(Lightweight()).reduce(points, 50, np.random.default_rng(3))
-    X, u = np.asarray(points.points), points.weights
-    mean = u @ X / u.sum()
-    distance = ((X - mean) ** 2).sum(axis=1)
-    q = u / (2 * u.sum()) + u * distance / (2 * (u @ distance))
-    pi = inclusion_probabilities(q, 50)
-    key = {tuple(x): (w, p) for x, w, p in zip(X, u, pi, strict=True)}
-    expected = [key[tuple(x)][0] / key[tuple(x)][1] for x in np.asarray(few.points)]
-    np.testing.assert_allclose(few.weights, expected, rtol=1e-9)
-    assert len(few) == 50
-
-
-def test_reduce__zero_weights_go_first() -> None:
-    points = WeightedPoints(np.eye(6), np.array([0.0, 1, 0, 2, 0, 0]), np.arange(6))
-    few = SensitivityReducer(Lightweight()).reduce(points, 3, np.random.default_rng(0))
-    assert few.indices.tolist() == [1, 3]
-    assert few.weights.tolist() == [1.0, 2.0]
-    nothing = WeightedPoints(np.eye(6), np.zeros(6), np.arange(6))
-    assert not SensitivityReducer(Lightweight()).reduce(nothing, 3, np.random.default_rng(0))
-    assert SensitivityReducer(Lightweight()).describe(nothing, np.random.default_rng(0)) == {}
 
 
 @dataclass(frozen=True)

@@ -11,22 +11,6 @@ from daskcoreset.estimators.margin.soft import draw_uniform, soft_margin
 from daskcoreset.inputs.blocks import row_blocks
 
 
-def test_soft_margin__is_at_its_least() -> None:
-    rng = np.random.default_rng(6)
-    X, u = rng.normal(size=(200, 4)) * [1, 10, 0.1, 1] + 5, rng.uniform(0, 2, 200)
-    y = np.where(X[:, 0] + rng.normal(size=200) > 5, 1.0, -1.0)
-    w, b = soft_margin(X, y, u, 0.7, intercept=True)
-    share = u / u.sum()
-    spread = np.sqrt(share @ (X - share @ X) ** 2)
-    short = np.maximum(0, 1 - y * (X @ w + b))
-    # The gradient, in the scaled columns, by the formula.
-    pull = -2 * 0.7 * u * y * short
-    scaled = (X - share @ X) / spread
-    assert w * spread + scaled.T @ pull == pytest.approx(np.zeros(4), abs=1e-7)
-    assert pull.sum() == pytest.approx(0, abs=1e-7)
-    assert soft_margin(X, y, u, 0.7, intercept=False)[1] == 0.0
-
-
 def test_draw_uniform__numbers_rows_of_the_whole_data() -> None:
     X = np.arange(1000.0)[:, None]
     X[5] = np.nan

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
-
 import dask.array as da
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
 from daskcoreset.constructions.margin.problems import SequenceProblem
-from daskcoreset.constructions.margin.separators import InseparableError
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError
+from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.estimators.margin.structured import StructuredMaxMargin
-from tests.tools.structured_problems import Ordinal, classes_of, planted
+from tests.tools.structured_problems import planted
 
 
 def test_multiclass__digits_of_real_handwriting() -> None:
@@ -45,37 +42,3 @@ def test_sequence__in_memory_and_out_of_core() -> None:
         far.decision_function(X)
     with pytest.raises(InvalidInputError, match="needs them"):
         StructuredMaxMargin("sequence").fit(X, names)
-
-
-def test_problem__of_ones_own() -> None:
-    X, y = classes_of(200, 3, 3, 5)
-    made = StructuredMaxMargin(Ordinal, fit_intercept=False).fit(X, y * 10)
-    assert (made.predict(X) == y * 10).all()
-    as_it_is = StructuredMaxMargin(Ordinal(3, 3)).fit(X, y)
-    assert (as_it_is.predict(X) == y).all()
-    assert as_it_is.score(X, y) == 1.0
-    lazy = da.from_array(X, chunks=(60, 3))
-    assert as_it_is.score(lazy, da.from_array(y, chunks=60)) == 1.0
-    with pytest.raises(InvalidInputError, match="pass y alone"):
-        as_it_is.score(X, y, np.ones(len(y)))
-
-
-def test_inseparable__softens_or_raises() -> None:
-    X, y = classes_of(300, 3, 3, 0)
-    y = y.copy()
-    y[:6] = (y[:6] + 1) % 3
-    with pytest.raises(InseparableError):
-        StructuredMaxMargin(on_inseparable="raise").fit(X, y)
-    with pytest.warns(CoresetWarning, match="Errors are allowed"):
-        model = StructuredMaxMargin().fit(X, y)
-    assert model.score(X, y) > 0.9
-    assert model.data_margin_ >= 0.9 * model.margin_
-
-
-def test_max_passes__warns_what_is_reached() -> None:
-    X, y = classes_of(1000, 4, 5, 1)
-    lazy = da.from_array(X, chunks=(100, 5)), da.from_array(y, chunks=100)
-    with pytest.warns(CoresetWarning, match="stopped after 2 reads"):
-        model = StructuredMaxMargin(max_passes=2).fit(*lazy)
-    assert not model.result_.converged
-    assert math.isinf(model.result_.trace[0].margin)
