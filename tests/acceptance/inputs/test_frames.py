@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import dask
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -21,6 +22,13 @@ from tests.acceptance.tools.models import MODELS, rows, targets
 NULL = 25
 
 pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword")  # of Dask
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Leave no task behind an error, whose thread would put back the filters of warnings."""
+    with dask.config.set(scheduler="synchronous"):
+        yield
 
 
 @pytest.fixture
