@@ -108,7 +108,7 @@ def _does_work(nodes: Mapping[Key, Any], layers: Mapping[str, Any]) -> bool:
 def _copied_tasks(
     tasks: Mapping[Key, Any], keys: set[Key], waited_for: str, seed: str
 ) -> tuple[Any, bool]:
-    from dask._task_spec import Task, TaskRef
+    from dask._task_spec import Alias, Task, TaskRef
     from dask.base import clone_key
     from dask.highlevelgraph import MaterializedLayer
 
@@ -122,7 +122,10 @@ def _copied_tasks(
     for key, task in tasks.items():
         inputs = {need: renamed(need) for need in task.dependencies if need in keys}
         new = renamed(key)
-        copies[new] = task.substitute(inputs, key=new)
+        if isinstance(task, Alias):  # `substitute` renames none whose target keeps its name
+            copies[new] = Alias(new, inputs.get(task.target, task.target))
+        else:
+            copies[new] = task.substitute(inputs, key=new)
         if not inputs and isinstance(task, Task):
             waits = True
             copies[new] = Task(new, _after, copies[new], TaskRef(waited_for))

@@ -175,18 +175,11 @@ class Alone(Lazy[T]):
     @staticmethod
     def optimize(graph: Any, keys: Any, **_: Any) -> Any:
         """Fuse tasks as arrays do, without the aliases that this leaves."""
-        import dask
         from dask.array.core import Array
 
         from daskcoreset.execution.unfused import fusible
 
-        graph = fusible(graph)
-        try:
-            fused = Array.__dask_optimize__(graph, keys)
-        except ValueError:  # Dask takes a part that two blocks are cut from for a chain
-            with dask.config.set({"optimization.fuse.active": False}):
-                fused = Array.__dask_optimize__(graph, keys)
-        return _named_by_last_part(fused)
+        return _named_by_last_part(Array.__dask_optimize__(fusible(graph), keys))
 
 
 def _computes_on(client: Any, scheduler: Any, value: Any) -> bool:

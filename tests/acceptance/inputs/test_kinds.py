@@ -270,11 +270,14 @@ def test_build__single_row_blocks_and_empty_ones() -> None:
 
 
 def test_build__rows_that_are_put_together_of_parts_of_one_array() -> None:
-    """Dask fuses no chain of tasks of which one serves two blocks."""
+    """Tasks of concatenated arrays are aliases, which a second read renames."""
     rows = da.from_array(X, chunks=(N // 8, D))
     cut = N // 8 * 3
     together = da.concatenate([rows[:cut], rows[cut:]])
     found = build(together, size=SIZE, random_state=0, draw=Draw(passes=2))
     assert found.equals(build(rows, size=SIZE, random_state=0, draw=Draw(passes=2)))
+    lazy = plan(together, size=SIZE, random_state=0, draw=Draw(passes=2))
+    (beside, _) = dask.compute(lazy, together.sum())
+    assert found.equals(beside)
     model = estimators.CoresetKMeans(3, size=SIZE, random_state=0).fit(together)
     assert model.score(together) == pytest.approx(model.score(X))
