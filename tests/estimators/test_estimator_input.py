@@ -188,36 +188,6 @@ def test_fit__label_missing(name: str) -> None:
 # --- what no estimator can use -----------------------------------------------------------
 
 RAGGED: Any = [[1.0, 2.0], [3.0]]
-BAD_ROWS: dict[str, tuple[Any, str]] = {
-    "none": (None, "X is (a )?None.*pass an array"),
-    "number": (5, "X is (an int|5).*pass an array"),
-    "object": (object(), "X is an object; pass an array"),
-    "vector": (X[:, 0], r"X .*(1D|2 dimensions).*reshape\(-1, 1\)|X .*2 dimensions.*reshape"),
-    "cube": (X.reshape(-1, 2, 3), r"X .*(dim 3|2 dimensions).*X\.reshape\(len\(X\), -1\)"),
-    "empty": (X[:0], r"X .*(0 sample|no rows).*; pass (more rows|at least one)"),
-    "no columns": (X[:, :0], "X .*(0 feature|no columns).*; pass at least one"),
-    "text": (np.full((N, D), "a", dtype=object), "X .*(string|dtype object).*; (pass|convert)"),
-    "complex": (X + 1j, "X .*([Cc]omplex).*; (pass real numbers|convert)"),
-    "dates": (np.zeros((N, D), "M8[s]"), r"X must hold real numbers, .*datetime64.*; convert"),
-    "ragged": (RAGGED, "X .*inhomogeneous.*; pass rows of equal length"),
-    "large": (X * 1e200, r"X is \d.*e\+\d+ in column \d at row 0.*; scale the columns"),
-}
-BAD_WEIGHTS: dict[str, tuple[Any, str]] = {
-    "negative": (np.where(np.arange(N) == 7, -1.0, 1.0), "sample_weight is -1.0 at row 7; weights"),
-    "missing": (np.where(np.arange(N) == 7, np.nan, 1.0), "sample_weight is nan at row 7; weights"),
-    "short": (np.ones(N - 1), r"sample_weight .*119|sample_weight .*239.*; pass one"),
-    "table": (np.ones((N, 2)), r"sample_weight .*(2|1D).*; pass a vector"),
-    "zeros": (np.zeros(N), "sample_weight .*(zero).*; give (some|at least one) row"),
-}
-BAD_LABELS: dict[str, tuple[Any, str]] = {
-    "none": (None, "requires y to be passed, but the target y is None; pass"),
-    "short": (CLASSES[:-1], r"y .*239.*; pass one entry"),
-    "complex": (CLASSES + 1j, "y must hold numbers or text, found dtype complex128.*; convert"),
-    "missing": (
-        np.where(np.arange(N) == 7, np.nan, CLASSES),
-        "y is .* at row 7; (drop|leave|give)",
-    ),
-}
 
 # Of every kind one; the others share what checks their input, which `test_fit__not_finite` shows.
 SOME = ["CSVRGClassifier", "CoresetKMeans", "CoresetRidge", "CoresetSVC", "MaxMarginClassifier"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 
 from daskcoreset.core.typing import FloatArray, IndexArray
@@ -30,13 +28,6 @@ def margin_of(X: FloatArray, y: FloatArray, *, intercept: bool) -> float:
     if len(np.unique(y)) < 2:
         return -np.inf if intercept else hard_margin(X * y[:, None]).margin
     return (hard_margin_bias(X, y) if intercept else hard_margin(X * y[:, None])).margin
-
-
-def by_force(X: FloatArray, y: FloatArray, k: int, *, intercept: bool) -> float:
-    """The largest margin over every choice of k rows to leave out."""
-    every = np.arange(len(X))
-    left = (np.setdiff1d(every, out) for out in itertools.combinations(every, k))
-    return max(margin_of(X[keep], y[keep], intercept=intercept) for keep in left)
 
 
 def separable(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from daskcoreset.constructions.margin.problems import Rival, SequenceProblem, StructuredProblem
+from daskcoreset.constructions.margin.problems import SequenceProblem
 
 Array = np.ndarray[Any, Any]
 
@@ -35,30 +34,3 @@ def planted(n: int, seed: int = 0, gap: float = 0.05) -> tuple[Array, Array, Arr
     keep = np.flatnonzero(ahead)[:n]
     rows = np.concatenate([np.arange(starts[i], starts[i + 1]) for i in keep])
     return X[rows], y[rows], np.repeat(np.arange(len(keep)), lengths[keep]), w
-
-
-@dataclass(frozen=True)
-class Ordinal(StructuredProblem):
-    """A problem of two functions only: K levels, farther ones are more wrong."""
-
-    d: int
-    K: int
-
-    @property
-    def dimension(self) -> int:
-        return self.K * self.d
-
-    def joint_features(self, x: Array, y: Array) -> Array:
-        joint = np.zeros((self.K, self.d))
-        joint[y[0]] = x[0]
-        return joint.ravel()
-
-    def separation_oracle(self, w: Array, x: Array, y: Array | None) -> Rival:
-        scores = w.reshape(self.K, self.d) @ x[0]
-        if y is None:
-            return Rival(np.array([scores.argmax()]), 0.0)
-        losses = np.abs(np.arange(self.K) - y[0]).astype(float)
-        losses[y[0]] = np.nan
-        margins = (scores[y[0]] - scores) / losses
-        best = int(np.nanargmin(margins))
-        return Rival(np.array([best]), float(margins[best]), float(losses[best]))
