@@ -19,8 +19,8 @@ All is imported once. Every test is run once to see which functions it calls. Th
 fork in which one function gets the changed code, and those tests run that call the function, the
 fastest first, until one fails. A mutant that takes three times as long is dead, too. Messages,
 assertions and what is called at import are left out. What a test calls in another process or thread
-is not seen. A fork whose loop is changed compiles it, and the loops that call it. Those tests judge
-it that call a function which names such a loop.
+is not seen. A fork whose loop is changed compiles it, and the loops that call it. The tests that
+call a function with such a loop in it judge the mutant.
 """
 
 from __future__ import annotations

@@ -126,12 +126,11 @@ def _open_all(X: Any, y: Any, sample_weight: Any, allow_empty: bool) -> OpenedDa
     with ExitStack() as stack:  # of files, which are closed once their arrays are sources
         members = split_container(X, y, sample_weight, stack, options)
         missing = options.missing_chunks
-        remarks = tuple(
-            remark
+        arrays = {
+            name: part.arrays if isinstance(part, Rows) else [part]
             for name, part in members.parts.items()
-            for remark in [packed_remark(part.arrays if isinstance(part, Rows) else [part], name)]
-            if remark is not None
-        )
+        }
+        remarks = tuple(filter(None, (packed_remark(own, name) for name, own in arrays.items())))
         parts = {
             name: _opened_rows(part, missing)
             if isinstance(part, Rows)

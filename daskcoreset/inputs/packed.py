@@ -18,7 +18,6 @@ from daskcoreset.inputs.hdf5 import Hdf5Array
 # Attributes of the conventions CF, with the values that change nothing.
 _NEUTRAL = {"scale_factor": 1.0, "add_offset": 0.0, "_FillValue": np.nan, "missing_value": np.nan}
 
-
 # Units of numbers that are dates, by the conventions CF.
 _DATES = re.compile(r"^\s*\w+ since ")
 

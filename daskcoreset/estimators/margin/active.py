@@ -190,9 +190,9 @@ class ActiveMaxMarginClassifier(AuditedMargin):
         self._validate_params()
         if oracle is not None and y is not None:
             raise InvalidInputError("both y and oracle are given; pass one of them.")
-        asked = oracle is not None  # about few rows, or it says so
+        is_asked = oracle is not None  # an oracle labels few rows
         pool, classes, oracle = self._opened(X, y, oracle)
-        if not asked:
+        if not is_asked:
             refuse_wide(pool.blocks, self.max_labels)
         run = self._method(classes).start_on(pool)
         self._keep(self._complete(run, oracle), classes, pool.n_rows)
