@@ -126,11 +126,11 @@ def _open_all(X: Any, y: Any, sample_weight: Any, allow_empty: bool) -> OpenedDa
     with ExitStack() as stack:  # of files, which are closed once their arrays are sources
         members = split_container(X, y, sample_weight, stack, options)
         missing = options.missing_chunks
-        arrays = {
+        files = {
             name: part.arrays if isinstance(part, Rows) else [part]
             for name, part in members.parts.items()
         }
-        remarks = tuple(filter(None, (packed_remark(own, name) for name, own in arrays.items())))
+        remarks = tuple(filter(None, (packed_remark(own, name) for name, own in files.items())))
         parts = {
             name: _opened_rows(part, missing)
             if isinstance(part, Rows)
