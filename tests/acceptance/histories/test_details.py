@@ -192,7 +192,7 @@ WRONG_LEAVES: list[tuple[dict[str, Any], str]] = [
     ({"name": ""}, "empty"),
     ({"name": 3}, "name is"),
     ({"name": "d1"}, "'d1' already"),
-    ({"time": np.datetime64("NaT")}, "no time"),
+    ({"time": np.datetime64("NaT", "s")}, "no time"),
     ({"time": "monday"}, "no date and no number"),
     ({"time": True}, "time is"),
     ({"time": 7}, "times of one kind"),
