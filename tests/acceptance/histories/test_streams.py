@@ -182,6 +182,22 @@ def test_partial_fit__a_bad_batch_changes_nothing(batch: Any, match: str, tmp_pa
         assert stream.partial_fit(X[1000:], y[1000:], w[1000:]).coreset().equals(WHOLE)
 
 
+@pytest.mark.parametrize("n_rows", [20, 500])
+def test_partial_fit__arrays_of_other_numbers(n_rows: int) -> None:
+    X = data()[0].astype(float)
+    whole = X[:n_rows].round() + 0.0  # no zero has a sign
+    plain = made().partial_fit(X[:100]).partial_fit(whole)
+    for dtype in ("i4", ">i8", "f2", "f4"):
+        stream = made().partial_fit(X[:100]).partial_fit(whole.astype(dtype))
+        assert stream.rows().equals(plain.rows())
+    narrow = made().partial_fit(X[:100].astype("f4"))
+    for stream, dtype in ((narrow, "f8"), (plain, "c8"), (plain, "U9")):
+        before = stream.rows()
+        with pytest.raises(errors.CoresetError, match="X"):
+            stream.partial_fit(X[:n_rows].astype(dtype))
+        assert stream.rows().equals(before)
+
+
 def test_partial_fit__out_of_core_says_what_was_taken() -> None:
     X = data()[0].astype(float)
     X[1100, 0] = np.inf

@@ -177,8 +177,10 @@ def objects(*values: Any) -> Any:
 def test_coordinates__of_objects_come_back_as_they_were(labels: Any, tmp_path: Path) -> None:
     values = np.random.default_rng(0).normal(size=(40, 3))
     cells = xr.DataArray(values, {"x": labels}, ("x", "f"))
-    build(open_rows(cells, sample_dims="x"), size=9, random_state=0).to_zarr(tmp_path / "c")
+    made = build(open_rows(cells, sample_dims="x"), size=9, random_state=0)
+    made.to_zarr(tmp_path / "c")
     coreset = Coreset.from_zarr(tmp_path / "c")
+    assert coreset.equals(made)
     wanted = [labels[number] for number in coreset.indices]
     assert coreset.to_xarray().x.to_numpy().tolist() == wanted
     # Those of the columns, too, of a model that is fitted on a coreset from a store.
@@ -217,6 +219,18 @@ def test_names_of_results__give_way_to_those_of_the_input(taken: str) -> None:
     centers = model.centers_to_xarray().value
     assert centers.dims == ("cluster_" if taken == "features" else "cluster", columns)
     np.testing.assert_array_equal(centers, model.cluster_centers_)
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_predict__cells_that_are_masked_have_no_label(lazy: bool) -> None:
+    cube = weather()
+    land, X = np.isnan(cube.t2m.to_numpy()), rows_of(cube)
+    model = call(estimators.CoresetKMeans(2, random_state=0).fit, open_rows(cube, sample_dims=DIMS))
+    labels = model.predict(cube.chunk(time=5) if lazy else cube).to_numpy()
+    assert land.any()
+    assert (np.isnan(labels) == land).all()
+    frame = pd.DataFrame(X[~land.ravel()], columns=list(cube))
+    assert (labels[~land] == model.predict(frame)).all()
 
 
 def test_variables__with_feature_dims_and_without() -> None:

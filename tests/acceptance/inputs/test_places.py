@@ -17,6 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zarr
+from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper
+from fsspec.implementations.memory import MemoryFileSystem
+from zarr.storage import FsspecStore
 
 from tests.acceptance.face import Coreset, build, errors, estimators, open_rows, plan
 from tests.acceptance.tools.input_kinds import all_rows
@@ -180,6 +183,17 @@ def test_lists__of_files_that_differ(other: bytes, message: str, tmp_path: Path)
 def test_globs__that_match_nothing(tmp_path: Path) -> None:
     with pytest.raises(errors.InvalidInputError, match=r"X matches no file: .*\*.npy'; check"):
         build(str(tmp_path / "*.npy"))
+
+
+def test_from_zarr__what_a_file_system_raises_is_said_without_secrets() -> None:
+    class Refusing(MemoryFileSystem):  # type: ignore[misc] # no annotations
+        def cat_file(self, path: str, *_: Any, **__: Any) -> Any:
+            raise RuntimeError(f"https://me:S3CRET@host/{path} has moved")
+
+    store = FsspecStore(AsyncFileSystemWrapper(Refusing(), asynchronous=True), path="/c")
+    with pytest.raises(errors.StoreError, match="has moved") as caught:
+        Coreset.from_zarr(store)
+    assert_no_secret(*(str(error) for error in (caught.value, caught.value.__cause__)))
 
 
 def assert_no_secret(*texts: str) -> None:

@@ -109,6 +109,26 @@ def test_source_rows__that_lie_far_apart_are_not_read_with_what_is_between(files
     assert 2 < len(files.requests) < 12
 
 
+def test_source_rows__of_wide_arrays_leave_out_what_is_between() -> None:
+    class Counted:
+        shape, dtype, ndim, n = (1000, 3000), np.dtype("f8"), 2, 0
+
+        def __getitem__(self, index: Any) -> Any:
+            rows = np.arange(1000.0)[index]
+            self.n += len(rows)
+            return rows[:, np.newaxis] + np.zeros(3000)
+
+    weights = np.zeros(1000)
+    weights[[3, 4, 600, 998]] = 1.0
+    counted = Counted()
+    coreset = build(
+        np.arange(1000.0)[:, np.newaxis], sample_weight=weights, size=4, method="uniform",
+        random_state=0,
+    )  # fmt: skip
+    assert (source_rows(coreset, counted)[:, 0] == coreset.indices).all()
+    assert counted.n < 20
+
+
 def test_source_rows__of_other_arrays(coreset: Coreset) -> None:
     class Counted:
         shape, dtype, ndim, n = X.shape, X.dtype, 2, 0
