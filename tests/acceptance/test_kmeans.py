@@ -52,6 +52,13 @@ def test_papers__strong_before_lightweight_before_uniform() -> None:
     assert errors["lightweight"] < errors["uniform"]
 
 
+def test_model__does_not_depend_on_the_unit_of_length() -> None:
+    X, unit = imbalanced(12_000), 2.0**-40
+    plain, other = (es.CoresetKMeans(50, random_state=0).fit(rows) for rows in (X, X * unit))
+    assert np.allclose(other.cluster_centers_ / unit, plain.cluster_centers_)
+    assert len(other.coreset_) == len(plain.coreset_)
+
+
 @pytest.mark.parametrize("method", ["kmeans", "lightweight"])
 def test_definition__costs_are_within_epsilon(method: str) -> None:
     """|phi_X - phi_C| at most half of epsilon times phi_X and phi_X(mean), for 30 solutions."""

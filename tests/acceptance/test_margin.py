@@ -88,6 +88,8 @@ def test_batch__chunks_sparse_rows_and_labels_change_nothing() -> None:
     plain = es.MaxMarginClassifier(0.001).fit(X, names)
     lazy = es.MaxMarginClassifier(0.001).fit(da.from_array(X, chunks=(70, 4)), names)
     sparse = es.MaxMarginClassifier(0.001).fit(sp.csr_array(X), names)
+    radii = [model.coreset_.provenance["radius"] for model in (plain, sparse)]
+    assert radii[1] == pytest.approx(radii[0])
     for other in (lazy, sparse):
         assert other.margin_ == pytest.approx(plain.margin_, rel=1e-3)
     for other, rows in ((plain, X), (lazy, da.from_array(X, chunks=(50, 4))), (sparse, X)):

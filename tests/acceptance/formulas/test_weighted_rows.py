@@ -32,13 +32,14 @@ def test_weighted_points__names_the_first_weight_that_cannot_be_used() -> None:
     assert rows.weights.dtype == np.float64
 
 
-@pytest.mark.parametrize("n_flat", [0, 80])
-def test_order__is_by_the_columns_that_vary_most(n_flat: int) -> None:
+@pytest.mark.parametrize(("n_flat", "unit"), [(0, 1.0), (80, 1e4)])
+def test_order__is_by_the_columns_that_vary_most(n_flat: int, unit: float) -> None:
     """Among many columns of noise, and constant ones, two that hold nearly all of the spread."""
     rng = np.random.default_rng(0)
     X: Any = rng.normal(size=(3000, 200 + n_flat)) * 0.01
     X[:, :n_flat] = 1.0
     X[:, [-70, -1]] = 5.0 * rng.normal(size=(3000, 2))
+    X *= unit
     q, u = read.lightweight(X, np.ones(3000)), np.ones(3000)
     sums = np.column_stack([X[:, -70], X[:, -1], np.maximum(X[:, -1], 0.0)])
     own, other = [], []
@@ -83,3 +84,20 @@ def test_rejection__of_rows_by_weight_alone_reads_once() -> None:
         counts = c.weights * (40 / (u.sum() * unit))
         assert np.allclose(counts, counts.round())
         assert counts.sum() == pytest.approx(40)
+
+
+def test_rejection__does_not_depend_on_the_unit_of_scores() -> None:
+    """Scores of one's own, which add up to anything."""
+
+    class Seven(face.Uniform):
+        def scores(self, block: Any, summary: Any) -> Any:
+            return 7.0 * super().scores(block, summary)
+
+        def total_scores(self, local: Any, summary: Any) -> Any:
+            return 7.0 * super().total_scores(local, summary)
+
+    X = np.random.default_rng(0).normal(size=(400, 2))
+    rows, draw = da.from_array(X, chunks=(200, 2)), face.Draw(sampling="multinomial")
+    c = face.build(rows, method=Seven(), size=40, draw=draw, random_state=0)
+    assert c.provenance["blocks_read_again"] == 0
+    assert (c.weights * 40 / 400).sum() == pytest.approx(40)
