@@ -111,6 +111,27 @@ def test_store__rows_predict_and_audit(
     assert audit["distortion"] == pytest.approx(wanted.distortion)
 
 
+def test_build__a_path_from_here_is_kept_as_one_from_the_root(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    assert program("build", "../data.npz", "c.zarr", "--size", 40, "--seed", 0) == 0
+    c = face.Coreset.from_zarr("c.zarr")
+    assert str(data) in str(c.provenance["source"])
+    monkeypatch.chdir(tmp_path.parent)
+    assert np.array_equal(face.source_rows(c), c.points)
+
+
+def test_build__workers_of_a_scheduler_do_the_work(
+    data: Path, tmp_path: Path, cluster: Any
+) -> None:
+    words = ["build", data, tmp_path / "c.zarr", "--size", 40, "--seed", 0]
+    assert program(*words, "--scheduler", cluster.scheduler_address) == 0
+    c = face.Coreset.from_zarr(tmp_path / "c.zarr")
+    assert c.equals(face.build(data, size=40, random_state=0))
+
+
 def test_plot__writes_a_picture(data: Path, tmp_path: Path) -> None:
     out, picture = tmp_path / "c.zarr", tmp_path / "c.png"
     assert program("build", data, out, "--size", 40, "--seed", 0) == 0

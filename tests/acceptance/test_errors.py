@@ -148,6 +148,18 @@ def test_time_limit__ends_a_read() -> None:
     assert time.monotonic() - begun < 8
 
 
+def test_time_limit__lets_work_end_that_is_in_time() -> None:
+    """One of several builds, for a busy machine may have no time for the first."""
+    for attempt in range(20):
+        try:
+            with face.time_limit(0.9):
+                assert len(face.build(X, size=20)) == 20
+        except face.errors.OutOfTimeError:
+            assert attempt < 19
+        else:
+            break
+
+
 def test_errors__of_the_library_have_one_base() -> None:
     for name in ("InvalidInputError", "InvalidTypeError", "StoreError", "OutOfTimeError",
                  "DataUnavailableError", "MissingDependencyError"):  # fmt: skip

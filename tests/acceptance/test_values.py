@@ -104,6 +104,8 @@ def test_plan__tells_reads_bytes_and_memory(passes: Any) -> None:
     told = face.forecast(rows, size=30, draw=face.Draw(passes=passes))
     assert (told.reads, told.n_blocks, told.n_rows) == (passes, 20, 20_000)
     assert told.bytes_read == passes * 20_000 * 3 * 8
+    made = face.build(rows, size=30, draw=face.Draw(passes=passes), random_state=0)
+    assert made.provenance["passes"] == passes
     assert told.block_bytes == 1000 * 3 * 8
     assert told.block_bytes < told.peak_bytes
     text = str(told)
@@ -114,6 +116,23 @@ def test_plan__tells_reads_bytes_and_memory(passes: Any) -> None:
     told = face.forecast(face.open_rows(cut, feature_dims="level"), size=10)
     assert told.merged_chunks == 3
     assert "3 chunks" in str(told)
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+def test_build__progress_counts_every_block(passes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tqdm import auto
+
+    moved = [0]
+
+    class Counted(auto.tqdm):  # type: ignore[misc,unused-ignore] # of two classes
+        def update(self, n: Any = 1) -> Any:
+            moved[0] += n
+            return super().update(n)
+
+    monkeypatch.setattr(auto, "tqdm", Counted)
+    rows = da.from_array(X, chunks=(50, 3))
+    face.build(rows, size=30, draw=face.Draw(passes=passes), progress=True)
+    assert moved[0] == 8 * passes
 
 
 @few("chunks", [(70, 1), (400, 2), (33, 3)])
