@@ -63,6 +63,15 @@ def test_build__every_value_of_a_period_comes_back(period: int) -> None:
     assert np.abs(counts / (N / period) - 1).max() < 0.6
 
 
+def test_build__values_too_rare_to_be_seen_in_few_rows_have_their_share() -> None:
+    """One of 200 rows, which has the length of the others."""
+    for seed in range(6):
+        X = np.ones((8000, 1))
+        X[np.random.default_rng(seed).choice(8000, 40, replace=False)] = -1.0
+        c = face.build(X, method="uniform", size=2000, random_state=seed)
+        assert abs((c.points < 0).sum() - 10) <= 1
+
+
 def hidden(n: int) -> tuple[Any, Any]:
     """Twelve clusters of 30 rows near the mean of a wide one, in one long block."""
     rng = np.random.default_rng(3)

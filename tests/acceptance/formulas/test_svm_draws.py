@@ -308,6 +308,26 @@ def test_calibration__gives_up_what_the_rows_drawn_cannot_meet() -> None:
         assert seen >= some
 
 
+def test_calibration__to_the_gradient_takes_no_class_means_far_away() -> None:
+    """From where weights of one over the probability leave them, scaled to the class totals."""
+    X, y, u = two_classes(400, 3)
+    X[np.random.default_rng(0).random(400) < 0.02] *= 8.0
+    method = face.SVM(variant="pilot_mix", n_clusters=1)
+    p = read.inclusion(mixed(X, y, u, 1.0)[1], 24)
+    for seed in range(6):
+        c = quiet(X, y, sample_weight=u, size=24, method=method, random_state=seed)
+        before, gaps = (u / p)[c.indices], []
+        for one in (0, 1):
+            own = y[c.indices] == one
+            before[own] *= u[y == one].sum() / before[own].sum()
+            wanted_sums, points, plain = u[y == one] @ X[y == one], c.points[own], before[own]
+            spread = np.sqrt(plain**2 @ (points - read.mean_of(points, plain)) ** 2)
+            weights = (c.weights[own], plain)
+            gaps.append([np.linalg.norm((w @ points - wanted_sums) / spread) for w in weights])
+        after, at_first = np.linalg.norm(gaps, axis=0)
+        assert after <= 1.2 * at_first
+
+
 # --- the choice among draws --------------------------------------------------------------------
 
 
