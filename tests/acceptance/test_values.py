@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,18 @@ def test_build__progress_counts_every_block(passes: Any, monkeypatch: pytest.Mon
     rows = da.from_array(X, chunks=(50, 3))
     face.build(rows, size=30, draw=face.Draw(passes=passes), progress=True)
     assert moved[0] == 8 * passes
+
+
+def test_portfolio__of_moments_that_do_not_fit_is_not_read(tmp_path: Path) -> None:
+    members, known = face.build_many(X, methods=["uniform"], sizes=30), face.moments(X)
+    face.Portfolio(members, summary=known).to_zarr(tmp_path / "p")
+    found = face.Portfolio.from_zarr(tmp_path / "p").summary
+    assert found is not None
+    assert np.array_equal(found.covariance, known.covariance)
+    other = replace(known, scatter=np.eye(9))
+    face.Portfolio(members, summary=other).to_zarr(tmp_path / "p", overwrite=True)
+    with pytest.raises(face.errors.StoreError, match="consistent"):
+        face.Portfolio.from_zarr(tmp_path / "p")
 
 
 @few("chunks", [(70, 1), (400, 2), (33, 3)])
