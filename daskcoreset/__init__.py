@@ -10,7 +10,7 @@ X is an array, data frame or path, in memory, on disk or on a cluster; any solve
 which constructions there are; the help of every name below, and the guide, say more.
 
 Build and keep
-    `build`, `Coreset` (``to_zarr``, ``from_zarr``, ``merge``, ``audit``, ``plot``, ``explore``,
+    `build`, `Coreset` (``to_zarr``, ``from_zarr``, ``merge``, ``audit``, ``plot``,
     ``to_xarray``), `Portfolio`, `DataSummary`, `WeightedPoints`; lazily `Lazy`, `BuildPlan`;
     `time_limit`, `trusted_stores`
 Models, as in scikit-learn

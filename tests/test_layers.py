@@ -56,7 +56,6 @@ BETWEEN_CONSTRUCTIONS = {("tree", "sampling"), ("coverage", "tree"), ("portfolio
 EXCEPTIONS = {
     ("core.coreset", "metrics.audit"),
     ("core.coreset", "metrics.plot"),
-    ("core.coreset", "metrics.explore"),
     ("core.coreset", "inputs.picking"),
     ("core.portfolio", "metrics.plot"),
     ("build", "metrics.advice"),

@@ -425,34 +425,6 @@ def plot(
 
 
 @app.command()
-def explore(
-    path: Store,
-    out: Annotated[str, typer.Argument(metavar="OUT", help="Page: .html.")],
-    *,
-    clusters: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="K", help="Most clusters to choose from; 10 by default."),
-    ] = None,
-    seed: Seed = None,
-    column: Column = None,
-    columns: Columns = None,
-    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Heading of the page.")] = None,
-    overwrite: Overwrite = False,
-    storage_option: StorageOptions = None,
-) -> None:
-    """Make a page of the coreset STORE, complete in one file, on which one looks around."""
-    target = free_file(out, ".html", overwrite=overwrite)
-    coreset = Coreset.from_zarr(path, storage_options=mapping(storage_option))
-    wanted: Any = names_of(column, columns)
-    if wanted is not None and coreset.provenance.get("columns") is None:  # which are numbered
-        wanted = [int(name) if name.isdecimal() else name for name in wanted]
-    options: dict[str, Any] = {"max_clusters": clusters, "columns": wanted, "title": title or ""}
-    page = coreset.explore(**options, random_state=0 if seed is None else seed)
-    page.save(target)
-    show("page", {"page": out, "rows": len(coreset), "bytes": target.stat().st_size})
-
-
-@app.command()
 def demo(
     data: Annotated[
         str | None,

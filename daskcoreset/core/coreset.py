@@ -617,34 +617,6 @@ class Coreset(WeightedPoints):
         above = import_module("daskcoreset.metrics.plot")
         return above.plot_coreset(self, X, **options)  # type: ignore[no-any-return]
 
-    def explore(self, path: Any = None, **options: Any) -> Any:
-        """Make a page on which one looks around in this coreset, complete in one file.
-
-        One changes the number of clusters, the columns and the colour, sees clusters with error
-        bars, and goes from points to the rows of the data that they are. The page takes at
-        most two megabytes, whatever the size of the data, and asks for nothing from the network.
-
-        Parameters
-        ----------
-        path : path or None, default None
-            Where to write it; a notebook shows what is returned.
-        **options
-            As in `daskcoreset.plotting.explore`, which does the work: ``max_clusters``,
-            ``columns``, ``title``, ``random_state``.
-
-        Returns
-        -------
-        Exploration
-            Its `save` writes the page to a file.
-
-        Raises
-        ------
-        MissingDependencyError
-            bokeh is not installed; the extra is "explore".
-        """
-        above = import_module("daskcoreset.metrics.explore")
-        return above.explore(self, path, **options)
-
     def source_rows(self, positions: Any = None, X: Any = None, **options: Any) -> Any:
         """Return rows of the data that rows of this coreset are, read from where they lie.
 

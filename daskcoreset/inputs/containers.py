@@ -284,7 +284,7 @@ def _check_there(path: str, place: Place, name: str) -> None:
     `Path.exists` is not asked: since Python 3.14 it is false if access is denied.
     """
     try:
-        os.stat(path)
+        Path(path).stat()
     except (FileNotFoundError, NotADirectoryError):
         raise MissingPathError(
             f"{name} names no file or folder: {place.path!r}; check the path."

@@ -20,7 +20,6 @@ from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import check_flag, is_int, shown
 from daskcoreset.inputs.options import takes_reading
 from daskcoreset.metrics.costs import data_of
-from daskcoreset.metrics.explore import Exploration, explore
 from daskcoreset.metrics.plot_density import (
     MAX_COLUMNS,
     Frame,
@@ -42,8 +41,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "Exploration",
-    "explore",
     "plot_audit",
     "plot_coreset",
     "plot_coresets",

@@ -304,47 +304,6 @@ def test_commands__take_the_columns_and_members_that_a_store_was_built_from(
     assert call_main("audit", out, npz) == 0
 
 
-@pytest.mark.nightly
-def test_explore__writes_the_page_of_the_coreset(
-    npz: Path, out: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("bokeh")
-    assert call_main("build", npz, out, "--size", 100) == 0
-    page = tmp_path / "page.html"
-    asked = ("--clusters", 3, "--columns", "0,2", "--title", "days & nights")
-    assert call_main("explore", out, page, *asked) == 0
-    text = page.read_text(encoding="utf-8")
-    assert "days &amp; nights" in text
-    coreset = Coreset.from_zarr(out)
-    same = coreset.explore(max_clusters=3, columns=[0, 2], title="days & nights").html
-    assert abs(len(text) - len(same)) < 100  # bokeh gives elements names by chance
-    capsys.readouterr()
-    for target, code, words in (
-        (page, 1, "--overwrite"),
-        (tmp_path / "page.htm", 2, "end it with .html"),
-        (tmp_path / "none" / "page.html", 1, "choose another path"),
-    ):
-        assert call_main("explore", out, target) == code
-        assert words in error_line(capsys)
-    free = tmp_path / "free.html"
-    for flags, words in (
-        (("--columns", "0,7"), "columns 0 to 2"),
-        (("--clusters", 50), "--clusters is 50"),
-    ):
-        assert call_main("explore", out, free, *flags) == 1
-        assert words in error_line(capsys)
-
-    def fill(self: Path, *_: Any, **__: Any) -> None:
-        self.write_bytes(b"half a pa")
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "write_text", fill)
-    assert call_main("explore", out, page, "--overwrite") == 1
-    assert "No space left" in error_line(capsys)
-    assert page.read_bytes() == text.encode()
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["data.npz", "out.zarr", "page.html"]
-
-
 def test_rows__of_data_with_columns_of_the_same_names(out: Path, tmp_path: Path) -> None:
     pd = pytest.importorskip("pandas")
     names = ["weight", "weight_", "index"]

@@ -67,7 +67,6 @@ _DATA: dict[str, list[str]] = {
     "predict": ["{coreset}", "{data}", "{rows.csv}", "--clusters", "2"],
     "audit": ["{coreset}", "{data}", "--clusters", "2"],
     "plot": ["{coreset}", "{rows.png}", "{data}"],
-    "explore": ["{coreset}", "{rows.html}"],
     "tree create": ["{free}"],
     "tree append": ["{copy}", "{data}"],
     "tree delete": ["{copy}", "a"],

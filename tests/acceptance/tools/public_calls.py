@@ -381,7 +381,6 @@ def public_calls() -> list[PublicCall]:
         PublicCall(
             "plot_coresets", dc.plotting.plot_coresets, {"coresets": {"a": held}, "X": ROWS}
         ),
-        PublicCall("explore", dc.plotting.explore, {"coreset": held, "max_clusters": 2}),
         PublicCall(
             "plot_error", dc.plotting.plot_error, {"results": {"a": {10: [0.1, 0.2], 20: [0.1]}}}
         ),
