@@ -354,14 +354,12 @@ def build(
         For ``method="coverage"``, a delta-cover: every row lies within half of it of a core
         point, whose weight is that of the rows nearest to it. None finds the diameter for
         `size` core points. `daskcoreset.coverage.Coverage` has more options.
-    summaries : sequence of {"moments", "quantiles", "sample"}, or "all", default=()
+    summaries : sequence of {"moments", "sample"}, or "all", default=()
         What a `Portfolio` keeps of all rows beside its coresets, from the same reads: exact
         moments (count, mean, covariance, smallest, largest and missing values by column, with y
-        where it is numbers), which come with any of the three, for up to 1024 columns; quantiles
-        of every column by t-digests, for which a coreset is no better than a uniform sample
-        (needs crick, of the extra "quantiles"); and a uniform sample of 10,000 rows, drawn
-        independently of all members, from which `audit` and `plot` answer without a read.
-        Nothing by default, for quantiles take about as long as a coreset.
+        where it is numbers), which come with either, for up to 1024 columns; and a uniform sample
+        of 10,000 rows, drawn independently of all members, from which `audit` and `plot` answer
+        without a read.
     metric : {"euclidean", "cosine"}, default="euclidean"
         By "cosine" every row is divided by its length when its block is read, so that squared
         distances are twice the cosine distances; float16 stays float16 on disk and on its way. The

@@ -1,8 +1,8 @@
-"""Exact moments of all rows, and quantiles of their columns, as a read leaves them."""
+"""Exact moments of all rows, as a read leaves them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +11,11 @@ import numpy as np
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import flat_directions, ridge_coefficients, scatter_root
 from daskcoreset.core.moments import Scatter
-from daskcoreset.core.optional import import_optional
 from daskcoreset.core.tables import html_table, text_table
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
-from daskcoreset.core.validation import as_int, as_numbers, check_penalty, shown
+from daskcoreset.core.validation import as_int, check_penalty
 
 if TYPE_CHECKING:
-    import pandas as pd
     from sklearn.decomposition import PCA
     from sklearn.linear_model import ElasticNet, Ridge
 
@@ -31,14 +29,12 @@ _STORED = {
     "high": ("feature",),
     "missing": ("feature",),
     "scatter": ("variable", "other_variable"),
-    "centroids": ("centroid", "value_and_weight"),
-    "bounds": ("bound",),
 }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DataSummary:
-    r"""Moments of all rows, exact but for rounding, and quantiles of their columns.
+    r"""Moments of all rows, exact but for rounding.
 
     Attributes
     ----------
@@ -54,10 +50,6 @@ class DataSummary:
         :math:`\sum_i u_i (x_i - \mu)(x_i - \mu)^T`; with numbers as labels, y is the last column.
     y_mean : float or None
         Mean of the labels, where there is a number for every row.
-    centroids : ndarray of shape (t, 2), float64, or None
-        Values and weights of the t-digests of all columns, after one another.
-    bounds : ndarray of shape (d + 1,), int64, or None
-        Where those of each column begin and end.
     columns : tuple of str or None
 
     Examples
@@ -78,8 +70,6 @@ class DataSummary:
     missing: IndexArray
     scatter: FloatArray
     y_mean: float | None = None
-    centroids: FloatArray | None = None
-    bounds: IndexArray | None = None
     columns: tuple[str, ...] | None = None
 
     @property
@@ -108,75 +98,6 @@ class DataSummary:
     def _degrees(self) -> float:
         # n - 1 for weights of one, whatever their unit is.
         return self.weight * (1.0 - 1.0 / self.count) if self.count > 1 else np.nan
-
-    def quantile(self, q: Any) -> FloatArray:
-        """Quantiles of every column, of rows counted by weight.
-
-        Parameters
-        ----------
-        q : float or array-like of shape (k,)
-            Between 0 and 1; 0 and 1 give the exact smallest and largest value.
-
-        Returns
-        -------
-        ndarray of shape (d,) or (k, d), float64
-            From t-digests: the share of rows below a value is near q, and nearer at the ends
-            than in the middle; there is no bound.
-
-        Raises
-        ------
-        InvalidInputError
-            The build was not asked for quantiles, or q is not between 0 and 1.
-        """
-        if self.centroids is None or self.bounds is None:
-            raise InvalidInputError(
-                'the build has no quantiles; pass summaries=["quantiles"] to daskcoreset.build.'
-            )
-        at = as_numbers("q", q)
-        if at.ndim > 1 or not ((at >= 0) & (at <= 1)).all():
-            raise InvalidInputError(f"q is {shown(q)}; pass numbers between 0 and 1.")
-        found = np.empty((*at.shape, len(self.mean)))
-        for j, (start, stop) in enumerate(zip(self.bounds, self.bounds[1:], strict=False)):
-            values, weights = self.centroids[start:stop].T
-            # A centroid stands in the middle of its weight.
-            middles = (np.cumsum(weights) - weights / 2) / weights.sum()
-            places = np.concatenate([[0.0], middles, [1.0]])
-            known = np.concatenate([[self.low[j]], values, [self.high[j]]])
-            found[..., j] = np.interp(at, places, np.maximum.accumulate(known))
-        return found.clip(self.low, self.high)
-
-    def describe(self, percentiles: Sequence[float] = (0.25, 0.5, 0.75)) -> pd.DataFrame:
-        """Return the table of pandas' `describe`, and a last row with the missing values.
-
-        Parameters
-        ----------
-        percentiles : sequence of float, default=(0.25, 0.5, 0.75)
-            As in pandas, with its labels, but that the median is not added; not used where the
-            build was not asked for quantiles.
-
-        Raises
-        ------
-        MissingDependencyError
-            pandas is not installed; the extra is "dataframe".
-        """
-        pandas = import_optional(
-            "pandas", 'describe() needs pandas; pip install "daskcoreset[dataframe]" brings it.'
-        )
-        d = len(self.mean)
-        rows: dict[str, Any] = {
-            "count": np.full(d, float(self.count)),
-            "mean": self.mean,
-            "std": self.std,
-            "min": self.low,
-        }
-        if self.centroids is not None:
-            at = np.unique(as_numbers("percentiles", percentiles))
-            rows |= dict(zip(_percent_labels(pandas, at), self.quantile(at), strict=True))
-        rows |= {"max": self.high, "missing": self.missing.astype(np.float64)}
-        table: pd.DataFrame = pandas.DataFrame.from_dict(
-            rows, orient="index", columns=list(self._names)
-        )
-        return table
 
     def pca(self, n_components: int | None = None) -> PCA:
         """Return the exact principal components of all rows, as a fitted estimator.
@@ -439,11 +360,6 @@ class DataSummary:
         d = len(made.mean)
         wide = d + (made.y_mean is not None)
         shapes = {"mean": (d,), "low": (d,), "high": (d,), "missing": (d,), "scatter": (wide, wide)}
-        if made.centroids is not None:
-            last = len(made.centroids)
-            shapes |= {"bounds": (d + 1,), "centroids": (last, 2)}
-            if made.bounds is None or made.bounds[-1] != last or (np.diff(made.bounds) < 1).any():
-                raise InvalidInputError("bounds do not fit the centroids")
         if any(getattr(made, name).shape != shape for name, shape in shapes.items()):
             raise InvalidInputError("arrays of a summary have other shapes")
         if columns is not None and len(columns) != d:
@@ -452,13 +368,3 @@ class DataSummary:
 
 
 _HEADS = ("column", "mean", "std", "min", "max")
-
-
-def _percent_labels(pandas: Any, at: FloatArray) -> list[str]:
-    """Return what the table of pandas' `describe` calls sorted percentiles."""
-    if not len(at):
-        return []
-    labels = list(pandas.Series([0.0]).describe(percentiles=at.tolist()).index[4:-1])
-    if len(labels) > len(at):  # earlier versions add the median
-        del labels[int(np.searchsorted(at, 0.5))]
-    return labels

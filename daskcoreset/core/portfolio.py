@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from daskcoreset.core.contents import refuse_inconsistent
 from daskcoreset.core.coreset import Coreset, freeze, loaded_coreset, stored_coreset, thaw
@@ -18,9 +18,6 @@ from daskcoreset.core.storage import read_group, write_group
 from daskcoreset.core.tables import counted, html_table, short_seed, text_table
 from daskcoreset.core.validation import shown
 from daskcoreset.core.zarr_places import Location, location_name
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # Version of the layout of a stored portfolio; one higher whenever an older reader would fail.
 # The second has members with rows of cells; without any the first is written.
@@ -48,7 +45,7 @@ class Portfolio(Mapping[str, Coreset]):
     provenance : mapping of str to JSON, default empty
         What is known of the reads that the members share; each has a provenance of its own.
     summary : DataSummary or None, default=None
-        Exact moments of all rows, and quantiles, where the build was asked for them.
+        Exact moments of all rows, if the build was asked for them.
     sample : Coreset or None, default=None
         A uniform sample of all rows with weights, drawn independently of the members, where the
         build was asked for it.
@@ -162,31 +159,6 @@ class Portfolio(Mapping[str, Coreset]):
 
     def _repr_html_(self) -> str:
         return html_table(self._table(), heads=_HEADS, caption=self._title())
-
-    def describe(self, percentiles: Sequence[float] = (0.25, 0.5, 0.75)) -> pd.DataFrame:
-        """Return the table of pandas' `describe` for all rows: exact but for the percentiles.
-
-        Parameters
-        ----------
-        percentiles : sequence of float, default=(0.25, 0.5, 0.75)
-            As in `DataSummary.describe`, which says more.
-
-        Raises
-        ------
-        InvalidInputError
-            The build was not asked for moments.
-        MissingDependencyError
-            pandas is not installed; the extra is "dataframe".
-
-        Examples
-        --------
-        >>> import numpy as np, daskcoreset
-        >>> X = np.arange(30_000.0).reshape(-1, 2)
-        >>> portfolio = daskcoreset.build(X, method=["uniform"], summaries=["moments"])
-        >>> portfolio.describe().loc["mean"].tolist()
-        [14999.0, 15000.0]
-        """
-        return self.all_rows.describe(percentiles)
 
     def plot(self, X: Any = None, **options: Any) -> Any:
         """Draw the members beside each other, on the same axes and scale.

@@ -28,26 +28,6 @@ def make_summary(**options: Any) -> tuple[Any, Any, DataSummary]:
     return X, y, portfolio.summary
 
 
-def test_describe__is_the_table_of_pandas() -> None:
-    pandas = pytest.importorskip("pandas")
-    pytest.importorskip("crick")
-    frame = pandas.DataFrame(make_summary()[0], columns=list("abcd"))
-    portfolio = daskcoreset.build(frame, size=100, method=["uniform"], summaries=["quantiles"])
-    found, expected = portfolio.describe(), frame.describe()
-    assert list(found.index) == [*expected.index, "missing"]
-    assert list(found.columns) == list(expected.columns)
-    exact = ["count", "mean", "std", "min", "max"]
-    np.testing.assert_allclose(found.loc[exact], expected.loc[exact], rtol=1e-10)
-    spread = expected.loc["std"].to_numpy()
-    assert (
-        abs(found.loc[["25%", "50%", "75%"]] - expected.loc[["25%", "50%", "75%"]]) < 0.02 * spread
-    ).all(axis=None)
-    assert list(portfolio.describe([0.1]).index[4:5]) == ["10%"]
-    thirds = pandas.Series([0.0, 1.0]).describe(percentiles=[1 / 3, 0.5, 2 / 3])
-    assert list(portfolio.describe([2 / 3, 1 / 3, 0.5]).index) == [*thirds.index, "missing"]
-    assert list(portfolio.describe([1 / 3]).index[4:6]) == [thirds.index[4], "max"]
-
-
 def test_ridge__of_columns_that_say_the_same_has_a_solution() -> None:
     X = np.random.default_rng(0).normal(size=(500, 1)) @ [[1.0, 1.0]]
     portfolio = daskcoreset.build(X, X[:, 0], size=100, method=["uniform"], summaries=["moments"])
@@ -131,7 +111,6 @@ def test_pca__is_that_of_scikit_learn_on_all_rows(k: int | None) -> None:
         (lambda summary: summary.pca(5), "above the 4 columns"),
         (lambda summary: summary.ridge(-1.0), "alpha is -1.0"),
         (lambda summary: summary.ridge(np.inf), "alpha is inf"),
-        (lambda summary: summary.quantile(0.5), "no quantiles"),
         (
             lambda summary: DataSummary.from_stored(
                 {**summary.to_stored()[0], "low": np.ones(2)}, summary.to_stored()[1]

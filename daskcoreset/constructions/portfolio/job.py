@@ -146,7 +146,7 @@ def portfolio_job(  # noqa: PLR0917 - all of them are always given
     passes: int,
 ) -> PortfolioJob:
     """Return the job of several builds, and of what `summaries` of `daskcoreset.build` names."""
-    summary = SummaryJob(blocks, "quantiles" in beside) if beside else None
+    summary = SummaryJob(blocks) if beside else None
     sample = sample_job(blocks, seed, split_every, passes) if "sample" in beside else None
     return PortfolioJob(blocks, jobs, split_every, summary, sample)
 

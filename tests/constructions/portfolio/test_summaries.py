@@ -12,10 +12,7 @@ import zarr
 
 import daskcoreset
 from daskcoreset import Portfolio
-from daskcoreset.core.errors import MissingDependencyError
 from daskcoreset.testing import CountingArray
-
-pytest.importorskip("crick")
 
 ROWS, CHUNK, D = 24_000, 1500, 3
 METHODS: dict[str, Any] = {"means": "lightweight", "plain": "uniform"}
@@ -54,25 +51,6 @@ def test_build__knows_exact_moments_of_all_rows(weighted: bool) -> None:
     np.testing.assert_array_equal(summary.low, counted.min(axis=0))
     np.testing.assert_array_equal(summary.range, np.ptp(counted, axis=0))
     assert summary.missing.tolist() == [0, 0, 0]
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_quantile__is_closer_than_a_sample_could_be(weighted: bool) -> None:
-    X = make_rows()
-    u = np.random.default_rng(1).exponential(size=ROWS) if weighted else None
-    portfolio = built(X, sample_weight=u, chunks=CHUNK, summaries=["quantiles"])
-    assert portfolio.sample is None
-    shares = np.array([0.001, 0.01, 0.25, 0.5, 0.75, 0.99, 0.999])
-    found = portfolio.summary.quantile(shares)
-    weights = np.ones(ROWS) if u is None else u
-    for j in range(2):
-        order = np.argsort(X[:, j])
-        below = np.cumsum(weights[order]) / weights.sum()
-        ranks = np.interp(found[:, j], X[order, j], below)
-        np.testing.assert_allclose(ranks, shares, atol=0.003)
-        np.testing.assert_allclose(ranks[[0, -1]], shares[[0, -1]], atol=3e-4)
-    np.testing.assert_array_equal(portfolio.summary.quantile(0.0), X.min(axis=0))
-    np.testing.assert_array_equal(portfolio.summary.quantile(1.0), X.max(axis=0))
 
 
 @pytest.mark.nightly
@@ -123,14 +101,6 @@ def test_build__counts_missing_values_of_dropped_rows() -> None:
 
 
 @pytest.mark.nightly
-def test_build__without_crick_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "crick", None)
-    with pytest.raises(MissingDependencyError, match="quantiles"):
-        built(make_rows())
-    assert built(make_rows(), summaries=["moments"]).summary.centroids is None
-
-
-@pytest.mark.nightly
 def test_portfolio__saves_summaries_bit_for_bit() -> None:
     portfolio = built(make_rows(), np.arange(ROWS), chunks=CHUNK)
     store = zarr.storage.MemoryStore()
@@ -138,5 +108,3 @@ def test_portfolio__saves_summaries_bit_for_bit() -> None:
     loaded = Portfolio.from_zarr(store)
     assert loaded.equals(portfolio)
     assert not loaded.equals(built(make_rows(1), np.arange(ROWS), chunks=CHUNK))
-    found, expected = loaded.all_rows.quantile(0.3), portfolio.summary.quantile(0.3)
-    np.testing.assert_array_equal(found, expected)
