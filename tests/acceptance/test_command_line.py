@@ -123,15 +123,6 @@ def test_build__a_path_from_here_is_kept_as_one_from_the_root(
     assert np.array_equal(face.source_rows(c), c.points)
 
 
-def test_build__workers_of_a_scheduler_do_the_work(
-    data: Path, tmp_path: Path, cluster: Any
-) -> None:
-    words = ["build", data, tmp_path / "c.zarr", "--size", 40, "--seed", 0]
-    assert program(*words, "--scheduler", cluster.scheduler_address) == 0
-    c = face.Coreset.from_zarr(tmp_path / "c.zarr")
-    assert c.equals(face.build(data, size=40, random_state=0))
-
-
 def test_plot__writes_a_picture(data: Path, tmp_path: Path) -> None:
     out, picture = tmp_path / "c.zarr", tmp_path / "c.png"
     assert program("build", data, out, "--size", 40, "--seed", 0) == 0
@@ -179,6 +170,7 @@ def test_failures__are_one_line_and_leave_nothing(
         (("build", data, out, "--labels", "z", "--size", 5), 1, "z"),
         (("build", data, out, "--nonsense"), 2, "nonsense"),
         (("tree", "append", tmp_path / "no", data), 1, "no"),
+        (("build", data, out, "--size", 5, "--scheduler", "[1"), 1, "no scheduler answers"),
         (("info", data), 1, "data.npz"),
     ):
         assert program(*words) == code

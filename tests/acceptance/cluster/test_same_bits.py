@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import zarr
 
-from tests.acceptance.face import Coreset, Draw, build, errors, plan, testing
+from tests.acceptance.face import Coreset, Draw, build, errors, plan, program, testing
 from tests.pairs import few
 
 N_BLOCKS = 12
@@ -154,6 +154,14 @@ def test_bits__on_two_worker_processes(
             assert digest(defined(stores, mode).compute()) == expected[mode]
         (kept,) = dask.persist(defined(stores, MODES[-1]))
         assert digest(kept.compute()) == expected[MODES[-1]]
+
+
+@pytest.mark.distributed
+def test_bits__by_the_command_line(cluster: Any, stores: Path, tmp_path: Path) -> None:
+    words = [stores / "X-float32.zarr", tmp_path / "c", "--size", SIZE, "--seed", 7]
+    assert program("build", *words, "--scheduler", cluster.scheduler_address) == 0
+    here = build(stores / "X-float32.zarr", size=SIZE, random_state=7)
+    assert Coreset.from_zarr(tmp_path / "c").equals(here)
 
 
 @pytest.mark.nightly
