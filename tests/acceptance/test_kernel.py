@@ -270,7 +270,7 @@ def test_gamma__scale_and_auto_are_those_of_scikit_learn() -> None:
     assert fitted("newton", "odm", gamma="auto").gamma_ == 0.5
 
 
-@pytest.mark.parametrize("gamma", [-1.0, 0.0, np.inf, "wide"])
+@pytest.mark.parametrize("gamma", [-1.0, 0.0, np.inf, "wide", True])
 def test_gamma__that_is_no_positive_number(gamma: Any) -> None:
     with pytest.raises(face.CoresetError, match="gamma"):
         fitted("newton", "odm", gamma=gamma)
@@ -278,13 +278,34 @@ def test_gamma__that_is_no_positive_number(gamma: Any) -> None:
         es.ODMClassifier(gamma=gamma).fit(*data()[:2])
 
 
-@pytest.mark.parametrize("solver", ["newton", "csvrg"])
+@pytest.mark.parametrize("solver", ["newton", "csvrg", "avm"])
 def test_trace__counts_reads_and_ends_at_the_objective(solver: str) -> None:
     trace = fitted(solver, "odm").trace_
     reads = [step["reads"] for step in trace]
     assert reads[0] > 0
     assert (np.diff(reads) > 0).all()
     assert trace[-1]["objective"] <= trace[0]["objective"]
+
+
+def test_machine__diameter_is_that_of_the_cells() -> None:
+    """A cover keeps the one that was given, and points that were drawn have twice the radius."""
+    assert fitted("newton", "odm", "cover", diameter=0.2, max_points=None).diameter_ == 0.2
+    drawn = fitted("newton", "odm", max_points=40)
+    gaps = np.sqrt(read.distances(data()[0], drawn.core_points_))
+    assert drawn.diameter_ == pytest.approx(2 * gaps.min(axis=1).max())
+
+
+def test_machine__of_a_size_is_trained_on_so_many_rows() -> None:
+    """Half of them evenly over the classes, and half in proportion to weights."""
+    X, _, _ = data()
+    y, u = np.where(np.arange(300) % 5, "a", "b"), np.where(np.arange(300) % 5, 1.0, 1.5)
+    model = es.CoresetKernelClassifier(gamma=4.0, max_points=10, size=80, random_state=0)
+    kept = model.fit(X, y, sample_weight=u).coreset_
+    share = u[y == "b"].sum() / u.sum()
+    rare = 80 * (0.25 + share / 2)
+    assert np.count_nonzero(kept.labels == "b") == pytest.approx(rare, abs=1)
+    assert len(kept) == pytest.approx(80, abs=1)
+    assert kept.weights.sum() == pytest.approx(u.sum())
 
 
 def test_cover__of_a_diameter_bounds_no_other() -> None:
