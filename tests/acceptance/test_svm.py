@@ -344,6 +344,8 @@ def test_metrics__are_sums_over_rows_and_chunks() -> None:
         stack = face.metrics.svm_cost(*data, np.stack([w, 2 * w]), 0.3, sample_weight=weights)
         wanted = [read.svm_cost(X, signs, u, v, 0.0, lam=0.3) for v in (w, 2 * w)]
         assert np.allclose(stack, wanted)
+        options["sample_weight"] = u / (4 * u.sum())  # the unit of weights does not matter
+        assert face.metrics.accuracy(*data, w, **options) == pytest.approx(right)
 
 
 @pytest.mark.parametrize(("flips", "size"), [(12, 400), (0, 300)])

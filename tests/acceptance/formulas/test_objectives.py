@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,8 @@ def test_linear_cost__reads_models_and_labels() -> None:
     assert cost.labelled(positive, face.block(X, U, Y), "solution") is positive
     with pytest.raises(face.CoresetError, match="'yes'"):
         cost.labelled(solution, face.block(X, U, Y), "solution")
+    with pytest.raises(face.CoresetError, match="class 7"):
+        cost.labelled(replace(positive, positive=7), face.block(X, U, Y), "solution")
     with pytest.raises(face.CoresetError, match="one class"):
         cost.solve(face.block(X, U, np.ones(N, np.int64)), seeded())
 
