@@ -153,6 +153,23 @@ def test_class_weight__counts_once_in_partial_fit_and_merges() -> None:
         E.CoresetSVC(size=200).partial_fit(first.coreset_)
 
 
+@pytest.mark.parametrize("make", [E.CoresetSVC, E.CoresetLogisticRegression])
+def test_partial_fit__of_classes_one_after_another(make: Any) -> None:
+    """Rows of one class are enough at first, and more than `size` rows are never kept."""
+    X, y = _three_classes()
+    X[y == "few"] += 9.0
+    model = make(size=150, random_state=0)
+    for label in ("few", "most", "some"):
+        own = y == label
+        model.partial_fit(X[own], y[own], classes=["few", "most", "some"])
+        seen = np.isin(y, np.unique(model.coreset_.labels))
+        assert set(np.unique(model.predict(X[seen]))) <= set(y[seen])
+        assert label == "few" or len(model.coreset_) <= 150
+        assert model.coreset_.total_weight == pytest.approx(np.count_nonzero(seen))
+    assert model.score(X, y) > 0.6
+    assert model.classes_.tolist() == ["few", "most", "some"]
+
+
 def test_class_weight__of_labels_that_are_objects() -> None:
     da = pytest.importorskip("dask.array")
     X, y = _three_classes()

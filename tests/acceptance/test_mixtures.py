@@ -103,3 +103,78 @@ def test_fit__units_of_continuous_columns_do_not_matter(spread: float) -> None:
         4, size=1_000, reg_covar=1e-6 * spread**2, random_state=0
     ).fit(X * spread)
     assert adjusted_rand_score(labels, model.predict(X * spread)) > 0.9
+
+
+MEANS = np.array([[0.0, 0, 0, 0], [12, 0, 0, 0], [0, 12, 0, 0]])
+SPREADS = np.array([[1.0, 1, 1, 0.1], [2, 1, 0.5, 1], [1, 1, 1, 1]])
+
+
+def anisotropic(n: int = 20_000) -> tuple[Any, Any]:
+    """Return rows of three components, some of them thin, and weights."""
+    rng = np.random.default_rng(1)
+    labels = rng.integers(3, size=n)
+    X = MEANS[labels] + SPREADS[labels] * rng.normal(size=(n, 4))
+    return X, rng.uniform(0.5, 2.0, n)
+
+
+def components(X: Any, u: Any) -> Any:
+    """Sum up shares, deviations and their products over rows, for every component."""
+    z = (X[:, np.newaxis] - MEANS) / SPREADS
+    logs = -0.5 * np.square(z).sum(axis=2) - np.log(SPREADS).sum(axis=1)
+    shares = np.exp(logs - logs.max(axis=1, keepdims=True))
+    shares *= (u / shares.sum(axis=1))[:, np.newaxis]
+    products = np.einsum("nk,nki,nkj->kij", shares, z, z).ravel()
+    return np.concatenate(
+        [shares.sum(axis=0), np.einsum("nk,nki->ki", shares, z).ravel(), products]
+    )
+
+
+def test_mixture__weights_meet_the_likelihood_near_that_of_all_rows() -> None:
+    """The sums of EM are nearer to those of all rows than on a coreset for k-means."""
+    X, u = anisotropic()
+    exact = components(X, u)
+    gaps = [
+        np.linalg.norm(components(c.points, c.weights) - exact)
+        for method in (face.Mixture(3), face.StrongKMeans(3))
+        for c in (
+            face.build(X, sample_weight=u, size=300, method=method, random_state=seed)
+            for seed in range(4)
+        )
+    ]
+    assert sum(gaps[:4]) < 0.4 * sum(gaps[4:])
+
+
+@pytest.mark.parametrize("unit", [2.0**-20, 2.0**20])
+def test_mixture__does_not_depend_on_the_unit_of_weights(unit: float) -> None:
+    X, u = anisotropic()
+    here, there = (
+        face.build(X, sample_weight=v, size=300, method=face.Mixture(3), random_state=0)
+        for v in (u, u * unit)
+    )
+    assert np.array_equal(here.indices, there.indices)
+    assert np.allclose(here.weights * unit, there.weights)
+
+
+def test_mixture__keeps_rows_far_from_a_thin_component() -> None:
+    """They change its covariance much, and are near its mean in plain distances."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(3_000, 3)) * [10.0, 10.0, 0.1]
+    X[1_500:, 0] += 60.0
+    far = np.arange(0, 3_000, 375)
+    X[far, 2] = 1.5 * (-1.0) ** np.arange(8)
+    for seed in range(3):
+        drawn = face.build(X, size=300, method=face.Mixture(2), random_state=seed).indices
+        assert np.isin(far, drawn).sum() >= 6
+
+
+@pytest.mark.parametrize("unit", [1e-4, 1.0, 1e4])
+def test_precisions_init__must_be_symmetric_in_every_unit(unit: float) -> None:
+    X = rows_of("a grid", 400, 0.0)[0]
+    precisions = np.array([np.eye(2) * scale + 0.2 for scale in (0.7, 1.3)]) / unit**2
+    model = face.estimators.CoresetGaussianMixture(
+        2, precisions_init=precisions * (1.0 + 1e-7 * np.eye(2, k=1)), random_state=0
+    )
+    assert np.isfinite(model.fit(X * unit).means_).all()
+    model.precisions_init = precisions * (1.0 + 0.02 * np.eye(2, k=1))
+    with pytest.raises(face.CoresetError, match="symmetric"):
+        model.fit(X * unit)
