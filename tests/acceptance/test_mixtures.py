@@ -155,16 +155,21 @@ def test_mixture__does_not_depend_on_the_unit_of_weights(unit: float) -> None:
     assert np.allclose(here.weights * unit, there.weights)
 
 
-def test_mixture__keeps_rows_far_from_a_thin_component() -> None:
+@pytest.mark.parametrize(("k", "d", "n"), [(2, 3, 3_000), (8, 10, 12_000)])
+def test_mixture__keeps_rows_far_from_a_thin_component(k: int, d: int, n: int) -> None:
     """They change its covariance much, and are near its mean in plain distances."""
     rng = np.random.default_rng(1)
-    X = rng.normal(size=(3_000, 3)) * [10.0, 10.0, 0.1]
-    X[1_500:, 0] += 60.0
-    far = np.arange(0, 3_000, 375)
-    X[far, 2] = 1.5 * (-1.0) ** np.arange(8)
-    for seed in range(3):
-        drawn = face.build(X, size=300, method=face.Mixture(2), random_state=seed).indices
-        assert np.isin(far, drawn).sum() >= 6
+    labels = np.arange(n) * k // n
+    X = rng.normal(size=(n, d)) * np.append(np.full(d - 1, 10.0), 1.0)
+    X[:, :3] += 40.0 * np.array([labels % 2, labels // 2 % 2, labels // 4]).T
+    far = np.arange(0, n, n // 8)
+    X[far, -1] += 25.0
+    X = X @ np.linalg.qr(rng.normal(size=(d, d)))[0]
+    kept = [
+        np.isin(far, face.build(X, size=n // 10, method=face.Mixture(k), random_state=i).indices)
+        for i in range(4)
+    ]
+    assert np.mean(kept) > 0.4
 
 
 @pytest.mark.parametrize("unit", [1e-4, 1.0, 1e4])
