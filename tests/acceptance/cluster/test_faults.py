@@ -19,7 +19,6 @@ from tests.acceptance.face import build, errors, time_limit
 from tests.acceptance.tools.cluster_harness import (
     PATIENCE,
     Certificates,
-    Proxy,
     RealCluster,
     real_cluster,
     until,
@@ -43,7 +42,7 @@ KILLED = ("size=auto", "CoresetTree", "CoresetStream", "audit", "coverage", "Act
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
-    return Data.make(tmp_path_factory.mktemp("data"), greed=700 * 2**20)
+    return Data.make(tmp_path_factory.mktemp("data"))
 
 
 @pytest.fixture(scope="module")
@@ -75,14 +74,6 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
         yield cluster
 
 
-@pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
-    """Three workers of 512 MiB, each with a nanny."""
-    folder = tmp_path_factory.mktemp("small")
-    with real_cluster(folder, 3, nanny=True, memory="512MiB") as cluster:
-        yield cluster
-
-
 def limited_build(data: Data, seconds: float) -> None:
     with time_limit(seconds):
         build(data.X, size=60, chunks=BLOCK)
@@ -105,10 +96,11 @@ def test_tls__processes_are_apart_and_encrypted(encrypted: RealCluster) -> None:
     assert len(pids) == 4
 
 
+@few("name", ["two passes", *KILLED], 1)
 def test_killed_worker__same_bits(
-    encrypted: RealCluster, data: Data, local: Callable[[str], str]
+    name: str, encrypted: RealCluster, data: Data, local: Callable[[str], str]
 ) -> None:
-    assert kill_one("two passes", data, encrypted.client(1)) == local("two passes")
+    assert kill_one(name, data, encrypted.client(1)) == local(name)
 
 
 @few("name", ["CoresetSVC", "CoresetTree", "audit", "two passes", *ENTRY_POINTS], 4)
@@ -214,119 +206,3 @@ def test_no_worker__is_said_and_timed_out(bare: RealCluster, data: Data) -> None
     said = "with 0 workers; no worker has come: start some"
     with bare.lent(), pytest.raises(errors.OutOfTimeError, match=said):
         limited_build(data, 3.0)
-
-
-# --- the rest of the matrix --------------------------------------------------------------
-
-
-@pytest.mark.nightly
-def test_killed_worker__same_bits_at_entry_points_of_all_kinds(
-    small: RealCluster, data: Data, local: Callable[[str], str]
-) -> None:
-    client = small.client(3)
-    for name in KILLED:
-        client.wait_for_workers(2, timeout=PATIENCE)
-        assert kill_one(name, data, client) == local(name), name
-
-
-@pytest.mark.nightly
-def test_cut_network__of_the_client_and_of_a_worker_for_ten_seconds(
-    tmp_path: Path, data: Data, local: Callable[[str], str]
-) -> None:
-    with RealCluster(tmp_path) as cluster:
-        cluster.scheduler()
-        proxies = [Proxy(cluster.address) for _ in range(2)]
-        try:
-            cluster.worker("near")
-            far = cluster.worker("far", contact=proxies[0].address)
-            client = cluster.client(2, proxies[1].address)
-            with running("two passes", data, client) as (result, _):
-                here = data.gate.folder / str(far.process.pid)
-                until(here.exists, "the worker behind the proxy reads")
-                for proxy in proxies:
-                    proxy.cut()
-                data.gate.open()
-                time.sleep(10.0)  # how long they are cut
-                assert not result.done()
-                for proxy in proxies:
-                    proxy.mend()
-                assert result.result(PATIENCE) == local("two passes")
-            short = {"daskcoreset.scheduler-ttl": "3s"}
-            for name in ("size=auto", "CoresetStream"):  # cut for good
-                with dask.config.set(short), running(name, data, client) as (result, _):
-                    proxies[1].cut()
-                    with pytest.raises(errors.ClusterError, match="the scheduler is lost"):
-                        result.result(PATIENCE)
-                    proxies[1].mend()
-        finally:
-            for proxy in proxies:
-                proxy.close()
-
-
-@pytest.mark.nightly
-def test_silent_worker__others_do_its_work(
-    tmp_path: Path, data: Data, local: Callable[[str], str]
-) -> None:
-    settings = {"DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "8s"}
-    with real_cluster(tmp_path, 2, settings=settings) as cluster:
-        client = cluster.client(2)
-        with running("one read", data, client) as (result, pid):
-            os.kill(pid, signal.SIGSTOP)
-            data.gate.open()
-            assert result.result(PATIENCE) == local("one read")
-
-
-@pytest.mark.nightly
-def test_memory__a_worker_ended_by_its_nanny_once_and_again_and_again(
-    small: RealCluster, data: Data, local: Callable[[str], str]
-) -> None:
-    client = small.client(2)
-    data.gate.close("greed-once")
-    data.gate.open()
-    with client.as_current():
-        assert ENTRY_POINTS["one read"](data) == local("one read")
-    assert not (data.gate.folder / "greed-once").exists()
-    data.gate.close("greed")
-    data.gate.open()
-    with (
-        client.as_current(),
-        pytest.raises(errors.ClusterError, match="4 workers ended while they"),
-    ):
-        limited_build(data, PATIENCE)
-    (data.gate.folder / "greed").unlink()
-
-
-@pytest.mark.nightly
-def test_memory__paused_workers(bare: RealCluster, data: Data, local: Callable[[str], str]) -> None:
-    paused = {"DASK_DISTRIBUTED__WORKER__MEMORY__PAUSE": "0.01"}
-    with bare.lent() as client:
-        bare.worker("paused", memory="512MiB", settings=paused)
-        until(lambda: "paused" in client.run_on_scheduler(_statuses), "the worker pauses")
-        with pytest.raises(errors.OutOfTimeError, match="1 paused for want of memory"):
-            limited_build(data, 1.0)
-        bare.worker("running", memory="512MiB")
-        client.wait_for_workers(1, timeout=PATIENCE)
-        assert ENTRY_POINTS["one read"](data) == local("one read")
-
-
-def _statuses(dask_scheduler: Any) -> list[str]:
-    return [worker.status.name for worker in dask_scheduler.workers.values()]
-
-
-@pytest.mark.nightly
-def test_adaptive__from_none_to_three_and_back(
-    data: Data, local: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from distributed import Client
-    from distributed.deploy.subprocess import SubprocessCluster
-
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
-    with (
-        SubprocessCluster(worker_kwargs={"nthreads": 1}, dashboard_address=":0") as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
-        cluster.adapt(minimum=0, maximum=3, interval="200ms", wait_count=2)
-        assert not client.nthreads()
-        with client.as_current():
-            assert ENTRY_POINTS["one read"](data) == local("one read")
-        until(lambda: not client.nthreads(), "all workers leave")

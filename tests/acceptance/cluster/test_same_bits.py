@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -14,7 +13,7 @@ import numpy as np
 import pytest
 import zarr
 
-from tests.acceptance.face import Coreset, Draw, build, errors, plan, program, testing
+from tests.acceptance.face import Coreset, Draw, build, errors, plan, program
 from tests.pairs import few
 
 N_BLOCKS = 12
@@ -23,14 +22,15 @@ N = N_BLOCKS * ROWS
 SIZE = 60
 
 Mode = tuple[Literal["zarr", "dask"], Literal["float32", "float64"], Literal[1, 2], Any]
-MODES: list[Mode] = list(
-    itertools.product(
-        ("zarr", "dask"), ("float32", "float64"), (1, 2), ("systematic", "multinomial")
-    )
-)
-
-# Every value of all four, where all their combinations take long.
-SOME = [MODES[i] for i in (0, 6, 11, 13)]
+# Every pair of values of all four.
+MODES: list[Mode] = [
+    ("zarr", "float32", 1, "systematic"),
+    ("zarr", "float64", 2, "systematic"),
+    ("dask", "float32", 2, "multinomial"),
+    ("dask", "float64", 1, "multinomial"),
+    ("zarr", "float32", 1, "multinomial"),
+    ("dask", "float64", 2, "systematic"),
+]
 
 
 def rows() -> dict[str, Any]:
@@ -92,9 +92,8 @@ def expected(stores: Path) -> dict[Mode, str]:
 
 def test_expected__is_blind_to_nothing(expected: dict[Mode, str], stores: Path) -> None:
     """The digests tell samplings and dtypes apart, and input kinds must not matter."""
-    assert len(set(expected.values())) == len(MODES) // 2
-    for mode in MODES:
-        assert expected[mode] == expected["zarr", mode[1], mode[2], mode[3]]
+    assert len(set(expected.values())) == len(MODES) - 1
+    assert expected[MODES[5]] == expected[MODES[1]]
     again = defined(stores, MODES[0]).compute(scheduler="sync")
     again.weights.flags.writeable = True
     again.weights[0] = np.nextafter(again.weights[0], np.inf)
@@ -112,14 +111,8 @@ def test_bits__on_threads(n_threads: int, expected: dict[Mode, str], stores: Pat
     assert digests(built) == expected
 
 
-def test_bits__on_processes(expected: dict[Mode, str], stores: Path) -> None:
-    lazies = [defined(stores, mode) for mode in SOME]
-    built = dask.compute(*lazies, scheduler="processes", pool=testing.shared_pool())
-    assert [digest(coreset) for coreset in built] == [expected[mode] for mode in SOME]
-
-
 def test_bits__however_the_graph_is_computed(expected: dict[Mode, str], stores: Path) -> None:
-    for mode in SOME:
+    for mode in MODES:
         lazy = defined(stores, mode)
         coreset, total = dask.compute(lazy, da.ones(10, chunks=2).sum())
         assert total == 10.0
@@ -128,16 +121,6 @@ def test_bits__however_the_graph_is_computed(expected: dict[Mode, str], stores: 
         assert digest(kept.compute()) == expected[mode]
         (optimised,) = dask.optimize(lazy)
         assert digest(optimised.compute()) == expected[mode]
-
-
-def test_bits__in_memory_without_a_scheduler() -> None:
-    """One block takes a path of its own: the same leaves, tree and root."""
-    given = rows()
-    for draw in (Draw(), Draw(passes=2), Draw("multinomial"), Draw("multinomial", 2)):
-        options: Any = {"size": SIZE, "draw": draw, "random_state": 7, "chunks": N}
-        here = build(**given, **options)
-        with_dask = plan(**given, **options).compute(scheduler="threads")
-        assert digest(here) == digest(with_dask)
 
 
 # --- clusters ----------------------------------------------------------------------------
@@ -150,7 +133,7 @@ def test_bits__on_two_worker_processes(
     distributed = pytest.importorskip("distributed")
     with distributed.Client(cluster) as client:
         assert len(client.nthreads()) == 2
-        for mode in SOME:
+        for mode in MODES:
             assert digest(defined(stores, mode).compute()) == expected[mode]
         (kept,) = dask.persist(defined(stores, MODES[-1]))
         assert digest(kept.compute()) == expected[MODES[-1]]
@@ -162,19 +145,6 @@ def test_bits__by_the_command_line(cluster: Any, stores: Path, tmp_path: Path) -
     assert program("build", *words, "--scheduler", cluster.scheduler_address) == 0
     here = build(stores / "X-float32.zarr", size=SIZE, random_state=7)
     assert Coreset.from_zarr(tmp_path / "c").equals(here)
-
-
-@pytest.mark.nightly
-@pytest.mark.distributed
-def test_bits__on_one_worker_process(expected: dict[Mode, str], stores: Path) -> None:
-    distributed = pytest.importorskip("distributed")
-    with (
-        distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0"
-        ) as one,
-        distributed.Client(one),
-    ):
-        assert digests([defined(stores, mode).compute() for mode in MODES]) == expected
 
 
 @pytest.mark.distributed
