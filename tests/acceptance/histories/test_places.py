@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import io
-import json
 import os
 import pickle
 import threading
-import zipfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,7 +14,6 @@ import pytest
 from zarr.storage import FsspecStore, LocalStore, MemoryStore, ObjectStore
 
 from tests.acceptance.face import (
-    Coreset,
     CoresetStream,
     CoresetTree,
     WeightedPoints,
@@ -28,7 +24,6 @@ from tests.acceptance.face import (
 from tests.acceptance.face import (
     stream as make_stream,
 )
-from tests.acceptance.tools import killing
 from tests.acceptance.tools.object_stores import SECRET, Objects, ObjectServer
 from tests.acceptance.tools.places import THINGS, Folder, Place, Thing
 from tests.acceptance.tools.servers import FileServer
@@ -151,20 +146,6 @@ def test_changes__of_two_writers_at_once_one_wins(growing: Thing, place: Place) 
         growing.read(place)
 
 
-def test_stream__that_was_replaced_is_not_written_over(place: Place) -> None:
-    stream = make_stream(size=10, random_state=1, store=place.location, **place.storage)
-    stream.partial_fit(day(0))
-    other = make_stream(size=10, random_state=5).partial_fit(day(9))
-    with pytest.raises(errors.StoreError, match=r"exists; CoresetStream\.load goes on"):
-        other.save(place.location, **place.storage)
-    other.save(place.location, overwrite=True, **place.storage)
-    for _ in range(2):
-        CoresetStream.load(place.location, **place.storage).save()
-    with pytest.raises(errors.StoreError, match="another writer has changed it"):
-        stream.partial_fit(day(3))
-    assert CoresetStream.load(place.location, **place.storage).n_rows == 60
-
-
 def test_create__over_what_is_there(thing: Thing, place: Place) -> None:
     thing.make(place)
     before = place.snapshot()
@@ -186,13 +167,6 @@ def test_create__in_another_store(thing: Thing, inner: str, tmp_path: Path) -> N
         with pytest.raises(errors.StoreError, match=r"would lie in .*s, which is a c.* of dask"):
             other.make(Place(path, Folder(path)))
     thing.read(Place(tmp_path / "s", Folder(tmp_path / "s")))
-
-
-def test_open__where_nothing_is(place: Place) -> None:
-    for opened in (CoresetTree.open, CoresetStream.load, Coreset.from_zarr):
-        with pytest.raises(errors.StoreError):
-            opened(place.location, **place.storage)
-    assert not place.kept.names()
 
 
 def test_change__where_all_was_removed(growing: Thing, place: Place) -> None:
@@ -249,21 +223,6 @@ def test_open__what_was_before_is_not_taken_for_what_is(growing: Thing, place: P
             place.kept.write(name, now[name])
         else:
             place.kept.remove(name)
-
-
-def test_open__a_small_object_that_says_that_it_is_large() -> None:
-    place = Place(store := place_in_memory(), Objects(store.store))
-    made(place.location, 2)
-    bomb = io.BytesIO()
-    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("zarr.json", bytes(10**7))
-    for name in [name for name in place.kept.names() if name != "zarr.json"]:
-        content = place.kept.read(name)
-        place.kept.write(name, bomb.getvalue())
-        with suppress(errors.StoreError):
-            CoresetTree.open(place.location).verify()
-        place.kept.write(name, content)
-    CoresetTree.open(place.location).verify()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="links of POSIX systems")
@@ -367,15 +326,6 @@ def test_create__on_a_store_without_conditions(objects: ObjectServer, served: Pl
     assert not served.kept.names()
 
 
-def test_create__asks_for_few_folders(objects: ObjectServer, served: Place) -> None:
-    counted = []
-    for folder in ("", "/a/b", "/a/b/c/d/e/f/g"):
-        objects.counts()
-        made(f"{served.location}-{folder}/tree", **served.storage)
-        counted.append(sum(objects.counts().values()))
-    assert counted[1:] == [counted[0]] * 2
-
-
 def test_open__by_http_is_read_only(served: Place, files: FileServer) -> None:
     tree = made(served.location, 3, **served.storage)
     for name, content in served.snapshot().items():
@@ -452,80 +402,3 @@ def test_follow__whose_first_read_was_refused_may_be_told_better(
         tree.verify()
         assert len(tree.as_of(1)) == 1
         tree.as_of(1).verify()
-
-
-SCRIPT = """
-import json
-import numpy as np, obstore
-from tests.acceptance.face import CoresetStream, CoresetTree, create_tree, errors
-from tests.acceptance.face import stream as make_stream
-from tests.acceptance.tools.trees import day
-from tests.pairs import each
-url, options, n = json.loads({told!r})
-more = {{"storage_options": options}} if options else {{}}
-# Compiled loops are loaded here, once, and not by every process that is killed.
-make_stream(size=10).partial_fit(day(0)).coreset()
-
-def opened(call, place):
-    try:
-        return call(place, **more)
-    except errors.StoreError as error:
-        assert "nothing is there" in str(error) or "no such" in str(error).lower(), error
-
-def work(path):
-    place = url or path
-    tree = opened(CoresetTree.open, place)
-    if tree is None:
-        tree = create_tree(place, size=10, random_state=1, **more)
-    for number in range(tree.version, n):
-        tree.append(day(number), name=f"day {{number}}")
-    if "day 0" in tree:
-        tree.delete("day 0")
-    stream = opened(CoresetStream.load, place + "-stream")
-    if stream is None:
-        stream = make_stream(size=10, random_state=1, store=place + "-stream", **more)
-    for number in range(stream.n_rows // 60, n):
-        stream.partial_fit(day(number))
-
-def report(path):
-    place = url or path
-    tree = opened(CoresetTree.open, place)
-    if tree is None:
-        return [0, 0]
-    tree.verify()
-    stream = opened(CoresetStream.load, place + "-stream")
-    return [tree.version, 0 if stream is None else stream.n_rows]
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("kind", "timed", "step"),
-    [
-        ("folder", False, 61),
-        ("server", False, 5),
-        pytest.param("folder", True, 1, marks=pytest.mark.nightly),
-        pytest.param("server", True, 1, marks=pytest.mark.nightly),
-    ],
-)
-def test_changes__killed_anywhere(
-    kind: str, timed: bool, step: int, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    n = 4
-    place = make_place(kind, tmp_path, request, "store")
-    url = "" if kind == "folder" else place.location
-    script = SCRIPT.format(told=json.dumps([url, dict(place.options), n]))
-    found = killing.run(script, tmp_path, seed=2, timed=timed, step=step)
-    reports = found["reports"]
-    assert found["kills"] >= (1 if timed else 2)  # how often, decides the machine
-    assert reports == sorted(reports)
-    assert reports[-1] == [n + 1, 60 * n]
-    tree = CoresetTree.open(place.location, **place.storage)
-    peaceful = made(tmp_path / "peaceful", n)
-    peaceful.delete("day 0")
-    assert WeightedPoints.equals(tree.coreset(), peaceful.coreset())
-    stream = make_stream(size=10, random_state=1)
-    for number in range(n):
-        stream.partial_fit(day(number))
-    there = CoresetStream.load(f"{place.location}-stream", **place.storage)
-    assert WeightedPoints.equals(there.rows(), stream.rows())

@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import zarr
-from hypothesis import given, settings
 
 from tests.acceptance.face import (
     CoresetStream,
@@ -22,7 +21,6 @@ from tests.acceptance.face import (
 from tests.acceptance.face import (
     stream as make_stream,
 )
-from tests.acceptance.tools.strategies import chunks_of
 
 N = 1500
 
@@ -43,20 +41,6 @@ WHOLE = made().partial_fit(*data()).coreset()
 
 
 # --- the sequence of rows decides ----------------------------------------------------------
-
-
-@given(cuts=chunks_of(N, max_chunks=12, empty=False))
-@settings(max_examples=25)
-def test_partial_fit__the_cut_into_batches_changes_nothing(cuts: tuple[int, ...]) -> None:
-    X, y, w = data()
-    stream, start = made(), 0
-    for rows in cuts:
-        part = slice(start, start + rows)
-        stream.partial_fit(X[part], y[part], w[part])
-        start += rows
-        stream.coreset() if start % 3 == 0 and w[:start].any() else None  # changes nothing
-    assert stream.coreset().equals(WHOLE)
-    assert stream.n_rows == len(stream) == N
 
 
 def test_partial_fit__out_of_core_and_iterators(tmp_path: Path) -> None:
@@ -96,29 +80,6 @@ def test_partial_fit__does_not_hold_or_change_what_it_was_given(
 
 
 # --- what it promises ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("bad", [0, 29, 30, 119, 120, 389, 399])
-def test_partial_fit__a_bad_row_in_any_leaf_of_an_array_refuses_all_of_it(bad: int) -> None:
-    X = data()[0]
-    stream, other = made().partial_fit(X[:60]), made().partial_fit(X[:60])
-    batch = X[60:460].copy()
-    batch[bad, 1] = np.nan
-    with pytest.raises(errors.InvalidInputError, match=rf"at row {bad}\b"):
-        stream.partial_fit(batch)
-    assert stream.n_rows == 60
-    assert stream.rows().equals(other.rows())
-    for kept in (stream, other):
-        kept.partial_fit(X[60:460]).partial_fit(X[460:])
-    assert stream.rows().equals(other.rows())
-    assert stream.rows().equals(made().partial_fit(X).rows())
-
-
-def test_coreset__few_rows_come_back_as_they_are() -> None:
-    X, y, w = data(15)
-    c = made().partial_fit(X, y, w).coreset()
-    assert (c.weights == w).all()
-    assert c.indices.tolist() == list(range(15))
 
 
 def named(n: int = 40, columns: str = "abc") -> pd.DataFrame:
@@ -180,22 +141,6 @@ def test_partial_fit__a_bad_batch_changes_nothing(batch: Any, match: str, tmp_pa
             stream.partial_fit(*batch)
         assert stream.n_rows == 1000
         assert stream.partial_fit(X[1000:], y[1000:], w[1000:]).coreset().equals(WHOLE)
-
-
-@pytest.mark.parametrize("n_rows", [20, 500])
-def test_partial_fit__arrays_of_other_numbers(n_rows: int) -> None:
-    X = data()[0].astype(float)
-    whole = X[:n_rows].round() + 0.0  # no zero has a sign
-    plain = made().partial_fit(X[:100]).partial_fit(whole)
-    for dtype in ("i4", ">i8", "f2", "f4"):
-        stream = made().partial_fit(X[:100]).partial_fit(whole.astype(dtype))
-        assert stream.rows().equals(plain.rows())
-    narrow = made().partial_fit(X[:100].astype("f4"))
-    for stream, dtype in ((narrow, "f8"), (plain, "c8"), (plain, "U9")):
-        before = stream.rows()
-        with pytest.raises(errors.CoresetError, match="X"):
-            stream.partial_fit(X[:n_rows].astype(dtype))
-        assert stream.rows().equals(before)
 
 
 def test_partial_fit__out_of_core_says_what_was_taken() -> None:

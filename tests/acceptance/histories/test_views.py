@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import datetime as dt
 import shutil
 from pathlib import Path
 from typing import Any
@@ -114,54 +113,6 @@ def test_refresh__of_an_array_that_is_resized_in_the_middle_of_a_chunk(tmp_path:
 # --- versions and windows -----------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("light_trees")
-def test_windows__by_date_and_position(tmp_path: Path) -> None:
-    view = follow(make_days(tmp_path / "days"), tmp_path / "view", **OPTIONS)
-    day = dt.date(2026, 3, 2)
-    names = ["2026-03-02.npy", "2026-03-03.npy"]
-    for window in (
-        slice(day, dt.date(2026, 3, 3)),
-        slice("2026-03-02", "2026-03-03"),
-        slice(np.datetime64("2026-03-02"), dt.datetime(2026, 3, 3, 12, tzinfo=dt.UTC)),
-        slice(1, 3),
-        slice(-4, -2),
-        names,
-    ):
-        assert list(view[window].names) == names
-        assert view.coreset(window).equals(view[names].coreset())
-    assert len(view["2026-03":"2026-03"]) == 5  # all days of the month
-    assert view[day].names == (names[0],)
-    assert view[-1].names == ("2026-03-05.npy",)
-    assert view[::3].names == ("2026-03-01.npy", "2026-03-04.npy")
-    assert view[:day].names == ("2026-03-01.npy", names[0])
-    assert repr(view[-2:]) == "TreeWindow(2 of 5 leaves: '2026-03-04.npy' to '2026-03-05.npy')"
-    assert (len(view[-2:]), list(view)) == (2, view.leaves.names)
-    for wrong, message in (
-        (slice(dt.date(2027, 1, 1), None), "no leaf lies between"),
-        (slice(dt.date(2026, 3, 4), day), "back to"),
-        (slice(9, None), "holds none of the 5 leaves"),
-        (7, "there are 5"),
-        (slice(None, None, 0), "step is 0"),
-    ):
-        with pytest.raises(errors.InvalidInputError, match=message):
-            view[wrong]
-    np.save(tmp_path / "days" / "other.npy", rows(9))
-    view.refresh()
-    with pytest.raises(errors.InvalidInputError, match=r"leaf 'other.npy' has no time"):
-        view[day]
-
-
-def test_windows__of_a_tree_that_follows_nothing(tmp_path: Path) -> None:
-    tree = create_tree(tmp_path / "t", **OPTIONS)
-    assert tree.partial_fit(rows(50)).partial_fit(rows(50, 1)) is tree
-    tree.append(rows(50, 2), time=dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC), name="c")
-    assert tree[-1:].names == ("c",)
-    assert tree[-1:].coreset().provenance["n"] == 50
-    assert len(tree.as_of(2)) == 2
-    tree.delete(slice(0, 2))
-    assert tree[dt.date(2026, 1, 1)].names == ("c",)
-
-
 def test_empty_batches__are_ordinary(tmp_path: Path) -> None:
     tree = create_tree(tmp_path / "t", **OPTIONS)
     assert tree.append(np.empty((0, 2)), name="none").rows == 0
@@ -227,15 +178,6 @@ def test_refresh__bad_sources_leave_the_view_as_it_was(tmp_path: Path) -> None:
     array = make_array(tmp_path / "rows", 45)
     assert len(view.refresh(allow_shrink=True).removed) == 5
     assert_alike(view, follow(array, tmp_path / "fresh", **OPTIONS))
-
-
-def test_refresh__of_files_that_are_all_gone(tmp_path: Path) -> None:
-    source = make_days(tmp_path / "days", range(1, 3))
-    view = follow(source, tmp_path / "view", **OPTIONS)
-    shutil.rmtree(tmp_path / "days")
-    with pytest.raises(errors.InvalidInputError, match="look whether its disk is there"):
-        view.refresh()
-    assert view.refresh(allow_shrink=True).n_leaves == 0
 
 
 @pytest.mark.parametrize("pattern", ["*", "v*", "days/../*"])
