@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import pickle
-import shutil
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -16,105 +14,9 @@ import pytest
 import scipy.sparse as sp
 
 from tests.acceptance import face
-from tests.acceptance.test_merge_reduce import Recorder, days, grown, rows, shapes
+from tests.acceptance.test_merge_reduce import Recorder, days, grown, rows
 
 pytestmark = pytest.mark.usefixtures("light_trees")
-
-
-@pytest.fixture
-def calls() -> Any:
-    Recorder.calls.clear()
-    yield Recorder.calls
-    Recorder.calls.clear()
-
-
-def remote_place() -> Any:
-    obstore = pytest.importorskip("obstore")
-    from zarr.storage import ObjectStore
-
-    return ObjectStore(obstore.store.MemoryStore())
-
-
-# --- nodes ---------------------------------------------------------------------------------
-
-
-def test_stream__groups_of_four_and_eight_leaves_are_reduced_together(calls: Any) -> None:
-    """Four leaves alone, four thinned ones together, and then eight at a time."""
-    stream = face.stream(method=Recorder(), size=5, leaf_size=40, random_state=0)
-    held = {4: 10, 6: 10 + 20, 8: 10, 12: 10 + 40, 16: 10 + 10, 24: 10 + 20, 32: 10}
-    for leaves in range(1, 33):
-        stream.partial_fit(rows(40 * leaves)[40 * (leaves - 1) :])
-        if leaves in held:
-            assert stream.n_held == held[leaves]
-    expected = {
-        ("reduce", 40, 10): 4 + 2 + 1,  # leaves, two groups of four, and four of eight leaves
-        ("thin", 40, 10): 28,
-        ("reduce", 20, 10): 1,
-        ("reduce", 80, 10): 3,
-    }
-    assert Counter(shapes(calls)) == expected
-    assert stream.coreset().provenance["levels"] == 6
-    assert stream.coreset().provenance["leaf_size"] == 40
-
-
-def test_stream__thinned_leaves_hold_twice_the_rows_of_a_node() -> None:
-    for sampling in ("systematic", "multinomial"):
-        draw = face.MergeReduce(sampling=sampling)
-        stream = face.stream(
-            method=face.Uniform(), size=20, leaf_size=400, random_state=0, draw=draw
-        )
-        stream.partial_fit(np.random.default_rng(0).normal(size=(6 * 400 + 5, 2)))
-        if sampling == "systematic":
-            assert stream.n_held == 40 + 2 * 80 + 5
-        assert stream.rows().total_weight == pytest.approx(2405, rel=1e-9)
-        copy = pickle.loads(pickle.dumps(stream))
-        assert copy.coreset().equals(stream.coreset())
-        copy.partial_fit(np.ones((400, 2)))
-        assert (copy.n_rows, stream.n_rows) == (2805, 2405)
-        assert stream.coreset().total_weight == pytest.approx(2405, rel=1e-9)
-        assert stream.coreset().provenance["sampling"] == sampling
-
-
-@pytest.mark.parametrize(("window", "n_nodes"), [
-    (None, 1), (slice(0, 4), 1), (slice(1, 8), 3), (slice(1, 7), 4), (3, 1),
-    (["d0", "d2", "d3", "d7"], 3), (slice(None, None, 2), 4),
-], ids=str)  # fmt: skip
-def test_window__is_answered_from_the_fewest_nodes(
-    window: Any, n_nodes: int, calls: Any, tmp_path: Path
-) -> None:
-    tree = grown(tmp_path / "t", days(8), method=Recorder())
-    calls.clear()
-    tree.coreset(window)
-    assert shapes(calls) == [("finish", 20 * n_nodes, 10)]
-
-
-def test_view__is_answered_from_up_to_sixteen_nodes(calls: Any, tmp_path: Path) -> None:
-    for i, part in enumerate(days(17, 24)):
-        np.save(tmp_path / f"{i:02d}.npy", part)
-    view = face.follow(f"{tmp_path}/*.npy", tmp_path / "v", method=Recorder(), size=10)
-    assert 5 <= view.depth <= 7
-    calls.clear()
-    view.coreset()
-    assert shapes(calls) == [("finish", 16 * 20, 10)]
-    calls.clear()
-    view.coreset(slice(4, 7))
-    assert shapes(calls) == [("finish", 3 * 20, 10)]
-
-
-def test_build__provenance_says_how_blocks_were_merged() -> None:
-    X = da.from_array(rows(350), chunks=(50, 2))
-    for split, levels in ((2, 3), (3, 2), (16, 1)):
-        draw = face.MergeReduce(split_every=split, inner_size=12)
-        c = face.build(X, size=9, random_state=0, draw=draw)
-        facts = c.provenance
-        assert (facts["levels"], facts["n_blocks"], facts["split_every"]) == (levels, 7, split)
-        assert (facts["inner_size"], facts["passes"], facts["complete"]) == (12, 1, False)
-    with pytest.warns(face.CoresetWarning):
-        whole = face.build(rows(20), size=30, random_state=0, draw=face.MergeReduce())
-    assert whole.provenance["complete"]
-    assert np.array_equal(whole.points, rows(20))
-    with pytest.raises(face.CoresetError, match="positive weight"):
-        face.build(rows(20), size=3, sample_weight=np.zeros(20), draw=face.MergeReduce())
 
 
 # --- the table of leaves -------------------------------------------------------------------
@@ -177,64 +79,6 @@ def test_leaves__names_times_and_row_numbers(tmp_path: Path) -> None:
     assert tree.leaves["x"].time == "2026-01-09"
 
 
-def test_leaves__many_are_shortened_in_notebooks(tmp_path: Path) -> None:
-    for n in range(31):
-        np.save(tmp_path / f"{n:02d}.npy", rows(2))
-    tree = face.follow(f"{tmp_path}/*.npy", tmp_path / "v", size=2, random_state=0)
-    table = tree.leaves.to_html()
-    assert "1 more" in table
-    assert [name in table for name in ("14.npy", "15.npy", "16.npy")] == [True, False, True]
-    assert "more" not in tree.leaves[:30].to_html()
-    assert "15.npy" in tree.leaves[:30].to_html()
-
-
-WRONG_LEAVES: list[tuple[dict[str, Any], str]] = [
-    ({"name": ""}, "empty"),
-    ({"name": 3}, "name is"),
-    ({"name": "d1"}, "'d1' already"),
-    ({"time": np.datetime64("NaT", "s")}, "no time"),
-    ({"time": "monday"}, "no date and no number"),
-    ({"time": True}, "time is"),
-    ({"time": 7}, "times of one kind"),
-    ({"on_invalid": "ignore"}, "on_invalid"),
-]
-
-
-@pytest.mark.parametrize(("options", "match"), WRONG_LEAVES, ids=str)
-def test_append__what_a_leaf_cannot_be_called_is_refused(
-    options: dict[str, Any], match: str, tmp_path: Path
-) -> None:
-    tree = grown(tmp_path / "t", days(3))
-    with pytest.raises(face.CoresetError, match=match):
-        tree.append(days(1)[0], **options)
-    assert (len(tree), tree.version) == (3, 3)
-
-
-WRONG_WINDOWS: list[tuple[Any, str]] = [
-    (["d1", "d1"], "'d1' twice"),
-    ([], "empty"),
-    ([1], "positions as"),
-    (1.5, "names"),
-    ("d7", "such as 'd0', 'd1', 'd2'"),
-    (slice("d0", "d2", 2), "step 2"),
-    (slice("d2", "d0"), "back to"),
-    (slice(dt.date(2026, 3, 3), dt.date(2026, 3, 1)), "back to"),
-    (slice(0, "d2"), "leaf is 0"),
-    (slice("2026-04", None), "no leaf lies"),
-]
-
-
-@pytest.mark.parametrize(("window", "match"), WRONG_WINDOWS, ids=str)
-def test_window__that_names_no_leaves_says_why(window: Any, match: str, tmp_path: Path) -> None:
-    tree = grown(tmp_path / "t", days(3))
-    for use in (tree.coreset, tree.delete, tree.__getitem__):
-        with pytest.raises(face.CoresetError, match=match):
-            use(window)
-    assert len(tree) == 3
-    with pytest.raises(face.CoresetError, match="None"):
-        tree.delete(None)
-
-
 def test_window__times_of_days_and_months(tmp_path: Path) -> None:
     tree = face.create_tree(tmp_path / "t", size=5, random_state=0)
     times = ["2026-01-31T23:59", "2026-02-01", "2026-02-28T23:59:59+00:00",
@@ -282,44 +126,6 @@ def test_append__rows_out_of_core_keep_their_numbers_where_some_are_dropped(tmp_
 
 def frame(n: int, names: str = "ab") -> Any:
     return pd.DataFrame(rows(n), columns=list(names))
-
-
-WRONG_ROWS: list[tuple[Any, Any, str]] = [
-    (np.ones((5, 3)), np.zeros(5, int), "X has 3 features, .* have 2"),
-    (sp.csr_array(np.ones((5, 2))), np.zeros(5, int), "X is sparse"),
-    (frame(5, "ba"), np.zeros(5, int), "X has the columns"),
-    (frame(5), None, "y is missing"),
-    (frame(5), np.array(list("abcde")), "y holds text"),
-    (frame(5), np.linspace(0.5, 1, 5), "y holds floats"),
-]
-
-
-@pytest.mark.parametrize(("X", "y", "match"), WRONG_ROWS)
-def test_append__rows_of_another_schema_are_refused(
-    X: Any, y: Any, match: str, tmp_path: Path
-) -> None:
-    tree = face.create_tree(tmp_path / "t", size=5, random_state=0)
-    tree.append(frame(9), np.arange(9, dtype=np.int8) % 2, name="a")
-    tree.append(frame(9), np.arange(9) % 2, name="b")
-    with pytest.raises(face.CoresetError, match=match):
-        tree.append(X, y)
-    with pytest.raises(face.CoresetError, match=match):
-        tree.replace("a", X, y)
-    assert tree.version == 2
-    c: Any = tree.coreset()
-    assert c.labels.dtype == np.int64
-    assert tuple(c.provenance["columns"]) == ("a", "b")
-    narrow = face.create_tree(tmp_path / "n", size=5, random_state=0)
-    narrow.append(np.ones((3, 2), np.float32))
-    with pytest.raises(face.CoresetError, match="lose"):
-        narrow.append(np.ones((3, 2)))
-    wide = face.create_tree(tmp_path / "w", size=5, random_state=0)
-    wide.append(np.ones((3, 2)))
-    wide.append(np.ones((3, 2), np.float32))
-    assert wide.coreset().points.dtype == np.float64
-    with pytest.warns(face.CoresetWarning, match="had no names"):
-        wide.append(frame(3))
-    assert tuple(wide.coreset().provenance["columns"]) == ("a", "b")
 
 
 def test_tree__labels_weights_sparse_rows_and_unit_length(tmp_path: Path) -> None:
@@ -451,63 +257,6 @@ def test_open__needs_the_method_that_no_store_can_make(tmp_path: Path) -> None:
 VIEW: dict[str, Any] = {"size": 10, "random_state": 3, "on_invalid": "drop"}
 
 
-@pytest.mark.parametrize(("changed", "match"), [
-    ({"size": 11, "draw": face.MergeReduce(inner_size=20)}, "size is 11"),
-    ({"draw": face.MergeReduce(inner_size=25)}, "inner_size is 25"),
-    ({"random_state": 4}, "random_state is 4"),
-    ({"on_invalid": "raise"}, "on_invalid is 'raise'"),
-    ({"draw": face.MergeReduce(sampling="multinomial")}, "sampling"),
-    ({"metric": "cosine"}, "metric is 'cosine'"),
-    ({"method": "uniform"}, "method is 'uniform'"),
-    ({"detect": "content"}, "detect is 'content'"),
-    ({"keep": 0}, "keep"),
-], ids=str)  # fmt: skip
-def test_follow__again_with_other_settings_is_refused(
-    changed: dict[str, Any], match: str, tmp_path: Path
-) -> None:
-    np.save(tmp_path / "a.npy", rows(40))
-    source = f"{tmp_path}/*.npy"
-    view = face.follow(source, tmp_path / "v", **VIEW)
-    with pytest.raises(face.CoresetError, match=match):
-        face.follow(source, tmp_path / "v", **VIEW | changed)
-    again = face.follow(source, tmp_path / "v", **VIEW | {"random_state": None})
-    assert again.coreset().equals(view.coreset())
-    done: Any = again.last_refresh
-    assert not done
-    assert (done.n_leaves, done.rows) == (1, 0)
-    with pytest.raises(face.CoresetError, match="follows"):
-        again.append(rows(3))
-    with pytest.raises(face.CoresetError, match="follows"):
-        again.delete("a.npy")
-    with pytest.raises(face.CoresetError, match="opened as it is"):
-        face.CoresetTree.open(tmp_path / "v").refresh()
-    plain = grown(tmp_path / "t", days(1))
-    with pytest.raises(face.CoresetError, match="follows no source"):
-        plain.refresh()
-    with pytest.raises(face.CoresetError):
-        face.follow(source, tmp_path / "t", size=10, random_state=0)
-    with pytest.raises(face.CoresetError, match="allow_shrink"):
-        face.call(view.refresh, None, allow_shrink="yes")
-
-
-@pytest.mark.parametrize("remote", [False, True])
-def test_follow__a_view_that_never_had_a_leaf_takes_other_settings(
-    remote: bool, tmp_path: Path
-) -> None:
-    place = remote_place() if remote else tmp_path / "v"
-    source = f"{tmp_path}/*.npy"
-    with pytest.warns(face.CoresetWarning, match="no file"):
-        face.follow(source, place, size=5, random_state=0)
-    with pytest.warns(face.CoresetWarning, match="no file"):
-        face.follow(source, place, size=7, random_state=1)
-    np.save(tmp_path / "a.npy", rows(40))
-    view = face.follow(source, place, size=9, random_state=2)
-    assert len(view.coreset()) == 9
-    with pytest.raises(face.CoresetError, match="size is 5"):
-        face.follow(source, place, size=5, random_state=2)
-    view.verify()
-
-
 @pytest.mark.parametrize("keep", [None, 1, 3])
 def test_as_of__has_as_many_versions_as_are_kept(keep: int | None, tmp_path: Path) -> None:
     source = f"{tmp_path}/*.npy"
@@ -530,33 +279,3 @@ def test_as_of__has_as_many_versions_as_are_kept(keep: int | None, tmp_path: Pat
     for wrong in (0, 6, -1):
         with pytest.raises(face.CoresetError, match="version"):
             view.as_of(wrong)
-
-
-def test_open__a_root_that_was_put_back_is_refused(tmp_path: Path) -> None:
-    """Later versions are there, which an old root does not name."""
-    place = remote_place()
-    store = place.store
-    np.save(tmp_path / "a.npy", rows(30))
-    view = face.follow(f"{tmp_path}/*.npy", place, keep=None, **VIEW)
-    root = bytes(store.get("zarr.json").bytes())
-    for version in range(3):
-        np.save(tmp_path / f"b{version}.npy", rows(30))
-        view.refresh()
-    face.CoresetTree.open(place).verify()
-    store.put("zarr.json", root)
-    with pytest.raises(face.CoresetError, match="newest, and there are members of version"):
-        face.CoresetTree.open(place)
-
-
-def test_follow__a_view_inside_its_source_is_refused(tmp_path: Path) -> None:
-    frame(9).to_parquet(tmp_path / "part.parquet")
-    with pytest.raises(face.CoresetError, match="is inside source"):
-        face.follow(tmp_path, tmp_path / "view", **VIEW)
-    with pytest.raises(face.CoresetError, match="is inside source"):
-        face.follow([str(tmp_path)], tmp_path / "deep" / "view", **VIEW)
-    outside = tmp_path.parent / f"{tmp_path.name}-view"
-    view = face.follow(tmp_path, outside, y="b", **VIEW)
-    assert view.coreset().points.shape == (9, 1)
-    with pytest.raises(face.CoresetError, match="y is"):
-        face.follow(tmp_path, outside, **VIEW)
-    shutil.rmtree(outside)

@@ -171,6 +171,11 @@ def test_follow__refuses_what_it_cannot_follow(tmp_path: Path) -> None:
         ({"size": 21}, "size is 21, and the view at .* was made with 20"),
         ({"random_state": 1}, "random_state is 1"),
         ({"method": "uniform"}, "method is 'uniform'"),
+        ({"on_invalid": "drop"}, "on_invalid is 'drop'"),
+        ({"inner_size": 25}, "inner_size is 25"),
+        ({"sampling": "multinomial"}, "sampling"),
+        ({"metric": "cosine"}, "metric is 'cosine'"),
+        ({"keep": 0}, "keep"),
         ({"sample_weight": "w"}, "sample_weight is 'w', and .* follows"),
     ):
         with pytest.raises(InvalidInputError, match=message):

@@ -49,18 +49,28 @@ def test_changes__bad_input_changes_nothing(tmp_path: Path) -> None:
     before = tree.coreset()
     wrong: list[tuple[Callable[[], Any], str]] = [
         (lambda: tree.append(day(1), name=""), "name is empty"),
+        (lambda: tree.append(day(1), name="day 1"), "'day 1' already"),
         (lambda: tree.append(day(1), time="monday"), "'monday', which is no date"),
+        (lambda: tree.append(day(1), time=np.datetime64("NaT", "s")), "no time"),
+        (lambda: tree.append(day(1), on_invalid="ignore"), "on_invalid"),
         (lambda: tree.replace("day 1", day(1), time="now"), "'now', which is no"),
         (lambda: tree.append(day(1), np.ones(60)), "y is given"),
         (lambda: tree.append(np.empty((0, 3))), "X has 3 features"),
         (lambda: tree.replace("day 9", day(1)), "there is no leaf 'day 9'"),
         (lambda: tree.delete([]), "leaves is empty"),
+        (lambda: tree.delete(None), "None"),
+        (lambda: tree.delete("day 7"), "such as 'day 0', 'day 1', 'day 2'"),
         (lambda: tree.coreset(["day 1", "day 1"]), "names 'day 1' twice"),
         (lambda: tree.coreset(slice("day 0", None, 2)), "slice with step"),
+        (lambda: tree.coreset(slice("day 2", "day 0")), "back to"),
+        (lambda: tree.coreset(slice(0, "day 2")), "leaf is 0"),
+        (lambda: tree.coreset(slice("2026-04", None)), "day 0"),
+        (lambda: tree[[1]], "positions as"),
+        (lambda: tree[1.5], "names"),
         (lambda: tree.locate(np.array([180])), "the leaves have 180 rows"),
     ]
     for call, match in wrong:
-        with pytest.raises(errors.InvalidInputError, match=match):
+        with pytest.raises(errors.CoresetError, match=match):
             call()
     assert tree.version == 3
     assert WeightedPoints.equals(before, CoresetTree.open(tmp_path / "t").coreset())
