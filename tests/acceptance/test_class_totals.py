@@ -11,10 +11,19 @@ import pytest
 
 from tests.acceptance import face
 from tests.acceptance.tools import readings as read
+from tests.pairs import each
+
+METHODS: dict[str, Any] = {
+    "svm": face.SVM(),
+    "svm, pilot_mix": face.SVM(variant="pilot_mix"),
+    "svm, calibrated": face.SVM(variant="calibrated"),
+    "logistic": face.Logistic(),
+}
 
 DRAWS: dict[str, Any] = {
     "one read": face.Draw(),
     "two reads": face.Draw(passes=2),
+    "independent": face.Draw(sampling="multinomial", passes=2),
     "tree": face.MergeReduce(split_every=2),
 }
 
@@ -35,23 +44,44 @@ def quiet(*args: Any, **options: Any) -> face.Coreset:
         return face.build(*args, **options)
 
 
-@pytest.mark.parametrize("draw", DRAWS)
-@pytest.mark.parametrize("method", ["svm", "logistic"])
-def test_build__totals_are_those_of_the_data(method: str, draw: str) -> None:
-    X, y, u = rare()
-    names = np.array(["a", "b", "rare"])[y]
-    for seed in range(2):
-        c = quiet(
-            da.from_array(X, chunks=(6000, 3)), da.from_array(names, chunks=6000),
-            sample_weight=u, method=method, size=150, random_state=seed, draw=DRAWS[draw],
-        )  # fmt: skip
-        assert c.labels is not None
-        assert np.array_equal(c.labels, names[c.indices])
-        for one in ("a", "b", "rare"):
-            own = c.labels == one
-            assert own.sum() >= 2
-            total = u[names == one].sum()
-            assert c.weights[own].sum() == pytest.approx(total, rel=1e-9)
+def several(n: int = 8000) -> tuple[Any, Any, Any]:
+    """Six classes: of one row, of five rows, of nine in one place, and three large ones."""
+    rng = np.random.default_rng(6)
+    y = rng.choice(np.array(["ant", "bee", "horse"]), n, p=[0.9, 0.07, 0.03])
+    y[n // 2] = "one"
+    y[[7, 900, 2000, 6000, n - 1]] = "five"
+    y[n // 3 : n // 3 + 9] = "nine"
+    X = rng.standard_normal((n, 4)) + np.unique(y, return_inverse=True)[1][:, None] / 2
+    return X, y, rng.random(n) + 0.5
+
+
+@pytest.mark.filterwarnings("ignore:a solution fitted on")
+@each(mode=[*DRAWS, "stream", "merged"], method=METHODS)
+def test_build__totals_are_those_of_the_data(method: Any, mode: str) -> None:
+    X, y, u = several()
+    if mode == "independent":  # chance may leave out the others
+        common = np.isin(y, ["ant", "bee", "horse"])
+        X, y, u = X[common], y[common], u[common]
+    options: dict[str, Any] = {"size": 300, "method": method, "random_state": 0}
+    if mode == "stream":
+        stream = face.stream(leaf_size=3000, **options)
+        for start in range(0, len(y), 1300):
+            part = slice(start, start + 1300)
+            stream.partial_fit(X[part], y[part], u[part])
+        c = stream.coreset()
+    elif mode == "merged":
+        parts = (slice(0, 3500), slice(3500, None))
+        halves = [face.build(X[at], y[at], sample_weight=u[at], **options) for at in parts]
+        c = halves[0].merge(halves[1], offsets=[0, 3500])
+    else:
+        rows, labels = da.from_array(X, chunks=(1500, 4)), da.from_array(y, chunks=1500)
+        c = face.build(rows, labels, sample_weight=u, draw=DRAWS[mode], **options)
+    assert c.labels is not None
+    assert np.array_equal(c.labels, y[c.indices])
+    for one in np.unique(y):
+        own = c.labels == one
+        assert own.sum() >= min(2, (y == one).sum())
+        assert c.weights[own].sum() == pytest.approx(u[y == one].sum(), rel=1e-9)
 
 
 @pytest.mark.parametrize("size", [24, 100])

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.cluster import KMeans
 
 from tests.acceptance.face import (
     Draw,
@@ -25,6 +26,7 @@ from tests.acceptance.face import (
 from tests.acceptance.face import (
     stream as make_stream,
 )
+from tests.acceptance.tools import readings as read
 from tests.pairs import few
 
 N, K, SIZE = 120_000, 12, 600
@@ -37,48 +39,14 @@ def hidden() -> tuple[Any, Any]:
     return X.compute(), y.compute()
 
 
-def squares(X: Any, centers: Any) -> Any:
-    """Squared distances of rows to centers, by differences."""
-    out = np.empty((len(X), len(centers)))
-    for j, center in enumerate(centers):
-        gaps = X - center.astype(np.float64)
-        out[:, j] = np.einsum("ij,ij->i", gaps, gaps)
-    return out
-
-
 def cost(X: Any, centers: Any) -> float:
-    """Sum of squared distances to the nearest center."""
-    parts = np.array_split(np.arange(len(X)), 1 + len(X) // 8192)
-    return float(sum(squares(X[part], centers).min(axis=1).sum() for part in parts))
+    return read.kmeans_cost(X.astype(float), np.ones(len(X)), centers)
 
 
-def solution(coreset: Any, k: int, runs: int = 5) -> Any:
-    """Centers of the best of some runs of greedy k-means++ and Lloyd on a coreset.
-
-    scikit-learn expands squares and measures its tolerance by the variance of all rows: beside
-    a giant it tells no clusters apart.
-    """
-    X, weights = np.asarray(coreset.points, dtype=np.float64), coreset.weights
-    rng, best, least = np.random.default_rng(0), X[:k], np.inf
-    for _ in range(runs):
-        centers = X[rng.choice(len(X), 1, p=weights / weights.sum())]
-        near = squares(X, centers)[:, 0]
-        while len(centers) < k:
-            mass = weights * near
-            some = X[rng.choice(len(X), 2 + int(np.log(k)), p=mass / mass.sum())]
-            then = np.minimum(near[:, None], squares(X, some))
-            chosen = int((weights @ then).argmin())
-            centers, near = np.vstack([centers, some[chosen]]), then[:, chosen]
-        for _ in range(20):
-            labels = squares(X, centers).argmin(axis=1)
-            mass = np.bincount(labels, weights, minlength=k)[:, None]
-            moves = (X - centers[labels]) * weights[:, None]
-            shift = np.stack([np.bincount(labels, move, minlength=k) for move in moves.T], axis=1)
-            centers = centers + shift / np.where(mass > 0, mass, 1)
-        found = float((weights * squares(X, centers).min(axis=1)).sum())
-        if found < least:
-            best, least = centers, found
-    return np.asarray(best)
+def solution(coreset: Any) -> Any:
+    """Centers of the best of many runs, of which three in four end in worse solutions."""
+    model = KMeans(K, n_init=50, tol=0.0, random_state=0)
+    return model.fit(coreset.points, sample_weight=coreset.weights).cluster_centers_
 
 
 Made = Callable[[Any, int], Any]
@@ -132,8 +100,7 @@ def test_hidden_clusters__are_kept(mode: str, hidden: tuple[Any, Any]) -> None:
     whole = sum(len(np.unique(y[coreset.indices])) == K for coreset in found)
     assert whole == seeds
     assert {len(coreset) for coreset in found} == {SIZE} or "independent" in mode
-    # Of single runs three in four end in worse solutions of the coreset itself: not its fault.
-    assert cost(X, solution(found[0], K, runs=50)) < 1.05 * cost(X, planted)
+    assert cost(X, solution(found[0])) < 1.05 * cost(X, planted)
 
 
 @pytest.mark.parametrize("size", [SIZE, "auto"])
@@ -144,14 +111,3 @@ def test_hidden_clusters__by_the_estimator(size: Any, hidden: tuple[Any, Any]) -
     model = estimators.CoresetKMeans(K, size=size, n_init=10, random_state=0).fit(X)
 
     assert cost(X, model.cluster_centers_) < 1.05 * cost(X, planted)
-
-
-def test_long_block__is_read_again_when_it_is_short() -> None:
-    rng = np.random.default_rng(0)
-    X = np.zeros((200_000, 2))
-    X[-20_000:] = rng.normal(size=(20_000, 2)) * rng.lognormal(sigma=2, size=(20_000, 1))
-
-    coreset = build(X, size=8000, method=StrongKMeans(5), chunks=20_000, random_state=0)
-
-    assert coreset.provenance["blocks_read_again"] == 1
-    assert len(coreset) == 8000

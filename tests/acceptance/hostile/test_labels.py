@@ -16,12 +16,8 @@ import pandas as pd
 import pytest
 
 from tests.acceptance.face import (
-    SVM,
     Coreset,
     CoresetTree,
-    Draw,
-    Logistic,
-    MergeReduce,
     build,
     create_tree,
     errors,
@@ -30,14 +26,7 @@ from tests.acceptance.face import (
 from tests.acceptance.face import (
     stream as make_stream,
 )
-from tests.pairs import each, pairs
-
-CALIBRATED: dict[str, Any] = {
-    "logistic": Logistic(),
-    "svm": SVM(),
-    "svm, pilot_mix": SVM(variant="pilot_mix"),
-    "svm, calibrated": SVM(variant="calibrated"),
-}
+from tests.pairs import pairs
 
 
 @cache
@@ -51,64 +40,9 @@ def rare(n: int = 150_000, positives: int = 588, d: int = 6) -> tuple[Any, Any]:
     return X, y
 
 
-def several(n: int = 8000) -> tuple[Any, Any]:
-    """Six classes: of one row, of five rows, of nine in one place, and three large ones."""
-    rng = np.random.default_rng(6)
-    y = rng.choice(np.array(["ant", "bee", "horse"]), n, p=[0.9, 0.07, 0.03])
-    y[n // 2] = "one"
-    y[[7, 900, 2000, 6000, n - 1]] = "five"
-    y[n // 3 : n // 3 + 9] = "nine"
-    return rng.standard_normal((n, 4)) + np.unique(y, return_inverse=True)[1][:, None] / 2, y
-
-
 def labels_of(coreset: Coreset) -> Any:
     assert coreset.labels is not None
     return coreset.labels
-
-
-def assert_totals(coreset: Coreset, y: Any, u: Any | None = None) -> None:
-    u = np.ones(len(y)) if u is None else u
-    assert coreset.labels is not None
-    for label in np.unique(y):
-        mine = coreset.labels == label
-        assert mine.any(), f"class {label!r} has no row"
-        np.testing.assert_allclose(coreset.weights[mine].sum(), u[y == label].sum(), rtol=1e-9)
-
-
-@pytest.mark.filterwarnings("ignore:a solution fitted on")
-@each(
-    mode=["two reads", "blocks", "independent", "tree", "stream", "merged"], name=list(CALIBRATED)
-)
-def test_several_classes__exact_totals_in_every_mode(name: str, mode: str) -> None:
-    X, y = several()
-    u = np.random.default_rng(1).random(len(y)) + 0.5
-    method = CALIBRATED[name]
-    options: dict[str, Any] = {"size": 300, "method": method, "random_state": 0}
-    if mode == "two reads":
-        coreset = build(X, y, sample_weight=u, chunks=1500, **options, draw=Draw(passes=2))
-    elif mode == "blocks":
-        coreset = build(X, y, sample_weight=u, chunks=1500, **options)
-    elif mode == "independent":
-        common = np.isin(y, ["ant", "bee", "horse"])  # chance may leave out the others
-        X, y, u = X[common], y[common], u[common]
-        coreset = build(
-            X, y, sample_weight=u, **options, draw=Draw(sampling="multinomial", passes=2)
-        )
-    elif mode == "tree":
-        coreset = build(X, y, sample_weight=u, chunks=1500, **options, draw=MergeReduce())
-    elif mode == "stream":
-        stream = make_stream(method=method, size=300, leaf_size=3000, random_state=0)
-        for start in range(0, len(y), 1300):
-            part = slice(start, start + 1300)
-            stream.partial_fit(X[part], y[part], u[part])
-        coreset = stream.coreset()
-    else:
-        halves = [
-            build(X[part], y[part], sample_weight=u[part], **options)
-            for part in (slice(0, 3500), slice(3500, None))
-        ]
-        coreset = halves[0].merge(halves[1])
-    assert_totals(coreset, y, u)
 
 
 @pytest.mark.filterwarnings("ignore:a solution fitted:daskcoreset.errors.CoresetWarning")
@@ -147,15 +81,6 @@ def test_tree__leaves_of_one_class(method: Any, tmp_path: Path) -> None:
     tree.replace("1", X, y)
     few = tree.coreset(leaves=["1", "2"])
     assert few.weights[labels_of(few) == 1].sum() == pytest.approx(600.0, rel=1e-9)
-
-
-@pytest.mark.parametrize("draw", [Draw(), MergeReduce()], ids=["draw", "merge"])
-def test_svm__weights_that_vanish_are_blamed(draw: Any) -> None:
-    X, y = rare(600, 60)
-    with pytest.raises(
-        errors.InvalidInputError, match=r"sample_weight sums to .*e-298.* scale the"
-    ):
-        build(X, y, size=50, method="svm", sample_weight=np.full(600, 1e-300), draw=draw)
 
 
 @pytest.mark.parametrize(
