@@ -95,15 +95,12 @@ def _marked(case: Sequence[Any]) -> bool:
 
 def _kept(cases: Sequence[tuple[str, ...]], together: int) -> set[tuple[str, ...]]:
     """Choose combinations, the one with most new groups first, until each group is among them."""
-
-    def groups(case: tuple[str, ...]) -> Iterable[tuple[Any, ...]]:
-        return itertools.combinations(enumerate(case), together)
-
-    left = {group for case in cases for group in groups(case)}
+    groups = {case: set(itertools.combinations(enumerate(case), together)) for case in cases}
+    left = {group for case in cases for group in groups[case]}
     kept: set[tuple[str, ...]] = set()
     while left:
-        best = max(cases, key=lambda case: sum(group in left for group in groups(case)))
-        left.difference_update(groups(best))
+        best = max(cases, key=lambda case: len(groups[case] & left))
+        left -= groups[best]
         kept.add(best)
     return kept
 

@@ -41,10 +41,9 @@ from tests.acceptance.face import (
     stream as make_stream,
 )
 from tests.acceptance.tools.hostile import INSTANCES, Instance
+from tests.pairs import pairs
 
 SIZE = 100
-# Minutes of combinations of three of which each pair runs always.
-FULL = pytest.mark.nightly
 
 CONSTRUCTIONS: dict[str, Sensitivity[Any]] = {
     "uniform": Uniform(),
@@ -89,6 +88,8 @@ def built(instance: Instance, construction: Sensitivity[Any], mode: str, seed: i
         da.from_array(part, chunks=(instance.chunks, *part.shape[1:]), asarray=False)
         for part in (instance.X, instance.y, instance.weights)
     ]
+    if mode == "one read" and construction.n_folds > 1:  # which needs two
+        mode = "two reads"
     return build(
         parts[0], parts[1], sample_weight=parts[2], size=SIZE, method=construction,
         random_state=seed, draw=MODES[mode],
@@ -129,7 +130,7 @@ def bounds_of(name: str, method: str) -> tuple[objectives.Objective[Any], list[A
     if objective.n_parts is None:
         objective = objective.with_parts(3)
     solutions = judged(objective, block)
-    seeds = range(6 if construction.randomised else 1)
+    seeds = range(3 if construction.randomised else 1)
     p = np.min([shares_of(construction, block, seed) for seed in seeds], axis=0)
     terms = np.stack([block.weights * objective.losses(block, one) for one in solutions])
     costs = terms.sum(axis=1)
@@ -166,34 +167,9 @@ def check_classes(coreset: Coreset, instance: Instance, warned: list[str], mode:
         assert found == pytest.approx(total, rel=1e-9), mode
 
 
-def modes_of(method: str) -> list[str]:
-    """All that a construction has; of several folds one read is refused, as documented."""
-    return [mode for mode in MODES if mode != "one read" or CONSTRUCTIONS[method].n_folds == 1]
-
-
-def mode_in_turn(name: str, method: str) -> str:
-    """One of them, another one for the instance and for the construction that come next."""
-    modes = modes_of(method)
-    alike = [one for one in CONSTRUCTIONS if len(modes_of(one)) == len(modes)]
-    return modes[(list(INSTANCES).index(name) + alike.index(method)) % len(modes)]
-
-
-@pytest.mark.parametrize("kind", [INSTANCES, CONSTRUCTIONS], ids=["instance", "construction"])
-def test_mode_in_turn__covers_every_pair(kind: dict[str, Any]) -> None:
-    """Every instance runs in every mode, and every construction in every mode that it has."""
-    for one in kind:
-        pairs = itertools.product(INSTANCES, CONSTRUCTIONS)
-        met = {mode_in_turn(*pair) for pair in pairs if one in pair}
-        assert met == set(modes_of(one) if kind is CONSTRUCTIONS else MODES), one
-
-
 @pytest.mark.statistical
-@pytest.mark.parametrize(
-    "turns", [True, pytest.param(False, marks=FULL)], ids=["in turn", "every mode"]
-)
-@pytest.mark.parametrize("method", CONSTRUCTIONS)
-@pytest.mark.parametrize("name", INSTANCES)
-def test_corpus(name: str, method: str, turns: bool) -> None:
+@pairs(name=INSTANCES.keys(), method=CONSTRUCTIONS.keys(), mode=MODES.keys())
+def test_corpus(name: str, method: str, mode: str) -> None:
     """Errors of three solutions (two seeds in one read) below seven standard deviations.
 
     Trees draw again on every level, which at most doubles the deviation here. False-alarm rate:
@@ -201,20 +177,18 @@ def test_corpus(name: str, method: str, turns: bool) -> None:
     """
     instance, construction = instance_of(name), CONSTRUCTIONS[method]
     objective, solutions, costs, deviations = bounds_of(name, method)
-    for mode in [mode_in_turn(name, method)] if turns else modes_of(method):
-        several = mode in ("tree", "stream")  # which draw many times
-        for seed in range(2 if mode == "one read" else 1):
-            with warnings.catch_warnings(record=True) as caught, dask.config.set(scheduler="sync"):
-                warnings.simplefilter("always", errors.CoresetWarning)
-                coreset = built(instance, construction, mode, seed)
-            warned = [str(one.message) for one in caught]
-            check_rows(coreset, instance, [one for one in warned if "rows" in one], mode)
-            if method in ("logistic", "svm"):
-                check_classes(coreset, instance, warned, mode)
-            block = make_block(coreset.points, coreset.weights, coreset.labels)
-            found = np.array([objective.total(block, one) for one in solutions])
-            allowed = 7 * (2 if several else 1) * deviations + 1e-4 * costs
-            assert (np.abs(found - costs) <= allowed).all(), (
-                f"{mode}, seed {seed}: errors {(found - costs) / costs}, "
-                f"deviations {deviations / costs}"
-            )
+    several = mode in ("tree", "stream")  # which draw many times
+    for seed in range(2 if mode == "one read" else 1):
+        with warnings.catch_warnings(record=True) as caught, dask.config.set(scheduler="sync"):
+            warnings.simplefilter("always", errors.CoresetWarning)
+            coreset = built(instance, construction, mode, seed)
+        warned = [str(one.message) for one in caught]
+        check_rows(coreset, instance, [one for one in warned if "rows" in one], mode)
+        if method in ("logistic", "svm"):
+            check_classes(coreset, instance, warned, mode)
+        block = make_block(coreset.points, coreset.weights, coreset.labels)
+        found = np.array([objective.total(block, one) for one in solutions])
+        allowed = 7 * (2 if several else 1) * deviations + 1e-4 * costs
+        assert (np.abs(found - costs) <= allowed).all(), (
+            f"seed {seed}: errors {(found - costs) / costs}, deviations {deviations / costs}"
+        )
