@@ -27,7 +27,6 @@ from daskcoreset.core.errors import (
 )
 from daskcoreset.estimators import (
     ActiveMaxMarginClassifier,
-    CoresetBregman,
     CoresetEstimator,
     CoresetGaussianMixture,
     CoresetKMeans,
@@ -301,21 +300,21 @@ def test_predict__checks_coordinates_of_the_features() -> None:
         model.predict(levels.rename(level="plev"))
 
 
-def test_centers__have_units_and_coordinates() -> None:
-    cube = weather()
-    model = cube.coreset.kmeans(3, n_init=1, random_state=0)
-    centers = model.centers_to_xarray()
-    assert centers.t2m.attrs == {"units": "K"}
-    assert centers.sizes == {"cluster": 3}
-    np.testing.assert_array_equal(centers.to_array().T, model.cluster_centers_)
-    soft = cube.coreset.fit(CoresetBregman(2, soft=True, random_state=0))
-    np.testing.assert_array_equal(soft.centers_to_xarray().u10, soft.cluster_centers_[:, 1])
-    for cells in (soft.predict_proba(cube), soft.transform(cube)):
-        assert cells.dims == (*DIMS, "cluster")
-    rows = rows_of(cube)
-    model.fit(rows[np.isfinite(rows).all(axis=1)])
-    with pytest.raises(InvalidInputError, match="take cluster_centers_"):
-        model.centers_to_xarray()
+@pytest.mark.parametrize("taken", ["dims", "coords", "features"])
+def test_names_of_results__give_way_to_those_of_the_input(taken: str) -> None:
+    values = np.random.default_rng(0).normal(size=(9, 4))
+    rows, columns = {"dims": ("cluster", "f"), "coords": ("x", "f"), "features": ("x", "cluster")}[
+        taken
+    ]
+    labels = {"cluster": ("x", np.arange(9))} if taken == "coords" else {}
+    cells = xr.DataArray(values, labels, (rows, columns))
+    model = CoresetKMeans(3, random_state=0).fit(cells, sample_dims=rows)
+    distances = model.transform(cells)
+    assert distances.dims == (rows, "cluster" if taken == "features" else "cluster_")
+    assert model.predict(cells).dims == (rows,)
+    centers = model.centers_to_xarray().value
+    assert centers.dims == ("cluster_" if taken == "features" else "cluster", columns)
+    np.testing.assert_array_equal(centers, model.cluster_centers_)
 
 
 def test_portfolio__of_a_cube_makes_maps(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,43 +12,60 @@ import pytest
 import zarr
 
 from tests.acceptance import face
+from tests.pairs import pairs
 
 X = np.random.default_rng(0).normal(size=(600, 4)) + 5.0
 
 
-def written(folder: Path, *, shards: bool = False) -> Any:
-    kinds: dict[str, Any] = (
-        {"chunks": (50, 4), "shards": (200, 4)} if shards else {"chunks": (50, 4)}
-    )
-    return zarr.create_array(folder / "X.zarr", data=X, fill_value=0.0, **kinds)
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "chunks": {"chunks": (50, 4)},
+    "chunks of columns": {"chunks": (50, 2)},
+    "format 2": {"chunks": (50, 4), "zarr_format": 2},
+    "shards": {"chunks": (50, 4), "shards": (100, 4)},
+}
 
 
-def sources(folder: Path) -> dict[str, Any]:
-    array = zarr.open_array(folder / "X.zarr", mode="r")
-    return {
-        "path": str(folder / "X.zarr"),
-        "array": array,
-        "from_zarr": da.from_zarr(str(folder / "X.zarr")),
-        "from_zarr of chunks": da.from_zarr(str(folder / "X.zarr"), chunks=(150, 4)),
-    }
+def written(folder: Path, **layout: Any) -> Any:
+    options = {"fill_value": 0.0, **LAYOUTS["chunks"], **layout}
+    return zarr.create_array(folder / "X.zarr", data=X, **options)
 
 
-@pytest.mark.parametrize("kind", ["path", "array", "from_zarr", "from_zarr of chunks"])
-@pytest.mark.parametrize("draw", [face.Draw(), face.MergeReduce()], ids=str)
+def lose(folder: Path) -> str:
+    """Remove a file of chunks, and return its key."""
+    files = [file for file in folder.rglob("*") if file.is_file() and "zarr" not in file.name]
+    file = max(file for file in files if not file.name.startswith("."))
+    file.unlink()
+    return str(file.relative_to(folder))
+
+
+KINDS: dict[str, Callable[[str], Any]] = {
+    "path": str,
+    "array": lambda path: zarr.open_array(path, mode="r"),
+    "from_zarr": da.from_zarr,
+    "from_zarr of chunks": lambda path: da.from_zarr(path, chunks=(150, 4)) + 1.0,
+    "from_zarr inline": lambda path: da.from_zarr(zarr.open_array(path), inline_array=True)[10:],
+}
+
+
+@pairs(kind=KINDS, layout=LAYOUTS, draw=[face.Draw(), face.MergeReduce()])
 def test_build__a_lost_chunk_is_an_error_that_names_it(
-    kind: str, draw: Any, tmp_path: Path
+    kind: Callable[[str], Any], layout: dict[str, Any], draw: Any, tmp_path: Path
 ) -> None:
-    written(tmp_path)
-    (tmp_path / "X.zarr" / "c" / "7" / "0").unlink()
-    with pytest.raises(face.errors.StoreError, match="7"):
-        face.build(sources(tmp_path)[kind], size=20, draw=draw)
+    written(tmp_path, **layout)
+    path = str(tmp_path / "X.zarr")
+    assert len(face.build(kind(path), size=20, draw=draw)) == 20
+    key = lose(tmp_path / "X.zarr")
+    with pytest.raises(face.errors.StoreError, match=r"not stored.*missing_chunks") as caught:
+        face.build(kind(path), size=20, draw=draw)
+    assert repr(key) in str(caught.value)
+    assert "X.zarr" in str(caught.value)
 
 
 @pytest.mark.parametrize("kind", ["path", "from_zarr"])
 def test_build__an_inner_chunk_of_a_shard_is_missed(kind: str, tmp_path: Path) -> None:
     """A shard without one of its chunks, as a writer leaves that wrote three of four."""
-    written(tmp_path, shards=True)
-    whole = face.build(sources(tmp_path)[kind], size=20, random_state=0)
+    written(tmp_path, shards=(200, 4))
+    whole = face.build(KINDS[kind](str(tmp_path / "X.zarr")), size=20, random_state=0)
     assert len(whole) == 20
     other = zarr.create_array(
         tmp_path / "part.zarr", shape=X.shape, dtype=X.dtype, chunks=(50, 4), shards=(200, 4),
@@ -59,7 +77,7 @@ def test_build__an_inner_chunk_of_a_shard_is_missed(kind: str, tmp_path: Path) -
     shard = (tmp_path / "part.zarr" / "c" / "1" / "0").read_bytes()
     (tmp_path / "X.zarr" / "c" / "1" / "0").write_bytes(shard)
     with pytest.raises(face.CoresetError):
-        face.build(sources(tmp_path)[kind], size=20, random_state=0)
+        face.build(KINDS[kind](str(tmp_path / "X.zarr")), size=20, random_state=0)
 
 
 def test_build__missing_chunks_may_be_filled(tmp_path: Path) -> None:
@@ -84,35 +102,3 @@ def test_build__lost_labels_and_weights_are_errors(what: str, tmp_path: Path) ->
             str(tmp_path / "X.zarr"), str(tmp_path / "y.zarr"), method="logistic", size=30,
             sample_weight=str(tmp_path / "u.zarr"),
         )  # fmt: skip
-
-
-def test_build__lost_chunk_of_hdf5_by_path(tmp_path: Path) -> None:
-    h5py = pytest.importorskip("h5py")
-    with h5py.File(tmp_path / "x.h5", "w") as file:
-        data = file.create_dataset("X", shape=X.shape, chunks=(50, 4), dtype="f8")
-        data[:350] = X[:350]
-        data[400:] = X[400:]
-    with pytest.raises(face.errors.StoreError):
-        face.build(str(tmp_path / "x.h5"), size=20)
-
-
-def test_plan__of_a_file_that_changed_before_it_was_read(tmp_path: Path) -> None:
-    np.save(tmp_path / "x.npy", X)
-    lazy = face.plan(str(tmp_path / "x.npy"), size=20, random_state=0)
-    np.save(tmp_path / "x.npy", X[:580])
-    with pytest.raises(face.CoresetError):
-        lazy.compute()
-
-
-def test_models__raise_for_lost_chunks_too(tmp_path: Path) -> None:
-    written(tmp_path)
-    model = face.estimators.CoresetKMeans(3, size=30, random_state=0)
-    model.fit(str(tmp_path / "X.zarr"))
-    (tmp_path / "X.zarr" / "c" / "2" / "0").unlink()
-    rows = da.from_zarr(str(tmp_path / "X.zarr"))
-    with pytest.raises(face.errors.StoreError):
-        model.score(rows)
-    with pytest.raises(face.errors.StoreError):
-        face.estimators.MaxMarginClassifier().fit(rows, np.arange(600) % 2)
-    with pytest.raises(face.errors.StoreError):
-        face.metrics.kmeans_cost(rows, X[:3])

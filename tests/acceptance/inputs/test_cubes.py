@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import dask.array as da
@@ -13,6 +12,7 @@ import xarray as xr
 
 from tests.acceptance.face import Coreset, build, call, errors, estimators, open_rows
 from tests.acceptance.tools.cubes import DIMS, SHAPE, rows_of, weather
+from tests.acceptance.tools.models import MODELS, rows, targets
 
 LEVELS = xr.DataArray(
     np.random.default_rng(1).normal(size=(4, 3, 5)),
@@ -38,13 +38,6 @@ def test_dims__one_that_is_not_given_is_the_rest(sample_dims: Any, feature_dims:
     assert coreset.provenance["columns"] == ("500", "850", "1000")
     assert coreset.provenance["sample_dims"] == ("time", "x")
     assert coreset.to_xarray().x.dims == ("row",)
-
-
-def test_dims__order_is_that_of_the_numbers_of_rows() -> None:
-    coreset = build(open_rows(LEVELS, sample_dims=("x", "time")), size=7, random_state=0)
-    rows = LEVELS.transpose("x", "time", "level").to_numpy().reshape(-1, 3)
-    np.testing.assert_array_equal(coreset.points, rows[coreset.indices])
-    assert (np.diff(coreset.indices) > 0).all()
 
 
 def test_columns__name_variables() -> None:
@@ -130,12 +123,6 @@ def test_dims__whose_name_is_no_text() -> None:
     )
 
 
-def test_nothing_left__is_an_error() -> None:
-    cube = weather() * np.float32(np.nan)
-    with pytest.raises(errors.InvalidInputError, match="none of the 960 rows of X is finite"):
-        build(open_rows(cube, sample_dims=DIMS), size=3)
-
-
 def test_on_invalid__says_where_in_the_dimensions() -> None:
     cube = weather(masked=0.0).chunk(time=5, lat=3)
     values = cube.t2m.to_numpy()
@@ -163,35 +150,6 @@ def objects(*values: Any) -> Any:
     return array
 
 
-@pytest.mark.parametrize(
-    "labels",
-    [
-        objects(*("a", 1, 2.5, True) * 10),
-        np.arange(40) * 1j,
-        pd.period_range("2020-01", periods=40, freq="M"),
-        pd.interval_range(0, 40),
-        pd.date_range("2020-01-01", periods=40, tz="Europe/Brussels"),
-    ],
-    ids=["mixed", "complex", "months", "bins", "zones"],
-)
-def test_coordinates__of_objects_come_back_as_they_were(labels: Any, tmp_path: Path) -> None:
-    values = np.random.default_rng(0).normal(size=(40, 3))
-    cells = xr.DataArray(values, {"x": labels}, ("x", "f"))
-    made = build(open_rows(cells, sample_dims="x"), size=9, random_state=0)
-    made.to_zarr(tmp_path / "c")
-    coreset = Coreset.from_zarr(tmp_path / "c")
-    assert coreset.equals(made)
-    wanted = [labels[number] for number in coreset.indices]
-    assert coreset.to_xarray().x.to_numpy().tolist() == wanted
-    # Those of the columns, too, of a model that is fitted on a coreset from a store.
-    columns = cells.transpose("f", "x").isel(x=slice(4))
-    with pytest.warns(UserWarning, match="is not below"):
-        rows = build(open_rows(columns, sample_dims="f"), size=3, random_state=0)
-    rows.to_zarr(tmp_path / "columns")
-    model = estimators.CoresetKMeans(2, random_state=0).fit(Coreset.from_zarr(tmp_path / "columns"))
-    assert model.centers_to_xarray().x.to_numpy().tolist() == list(labels[:4])
-
-
 def test_coordinates__that_cannot_be_stored_are_text_and_the_warning_says_so() -> None:
     cells = xr.DataArray(np.eye(9), {"x": objects(*[Place() for _ in range(9)])}, ("x", "f"))
     with pytest.warns(
@@ -199,26 +157,6 @@ def test_coordinates__that_cannot_be_stored_are_text_and_the_warning_says_so() -
     ):
         coreset = build(open_rows(cells, sample_dims="x"), size=3, random_state=0)
     assert coreset.coordinates["x"].tolist() == ["here"] * 3
-
-
-@pytest.mark.parametrize("taken", ["dims", "coords", "features"])
-def test_names_of_results__give_way_to_those_of_the_input(taken: str) -> None:
-    values = np.random.default_rng(0).normal(size=(9, 4))
-    rows, columns = {"dims": ("cluster", "f"), "coords": ("x", "f"), "features": ("x", "cluster")}[
-        taken
-    ]
-    labels = {"cluster": ("x", np.arange(9))} if taken == "coords" else {}
-    cells = xr.DataArray(values, labels, (rows, columns))
-    model = call(
-        estimators.CoresetKMeans(3, random_state=0).fit,
-        open_rows(cells, sample_dims=rows),
-    )
-    distances = model.transform(cells)
-    assert distances.dims == (rows, "cluster" if taken == "features" else "cluster_")
-    assert model.predict(cells).dims == (rows,)
-    centers = model.centers_to_xarray().value
-    assert centers.dims == ("cluster_" if taken == "features" else "cluster", columns)
-    np.testing.assert_array_equal(centers, model.cluster_centers_)
 
 
 @pytest.mark.parametrize("lazy", [False, True])
@@ -267,3 +205,28 @@ def test_names__that_are_no_text() -> None:
         built(xr.Dataset({0: ("x", np.ones(2))}), sample_dims="x")
     with pytest.raises(errors.InvalidTypeError, match="X is a Variable"):
         built(xr.Variable("x", np.ones(2)), sample_dims="x")
+
+
+def two_dimensional(X: Any) -> Any:
+    return xr.Dataset({name: (("t", "u"), X[:, k].reshape(30, 10)) for k, name in enumerate("ab")})
+
+
+@pytest.mark.parametrize("name", ["ridge", "elastic net", "logistic", "any regressor", "kernel"])
+def test_estimators__take_y_of_two_dimensions_with_a_cube(name: str) -> None:
+    make, kind = MODELS[name]
+    X = rows()
+    cube, y = two_dimensional(X), targets(kind, X).reshape(30, 10)
+    labels = xr.DataArray(y, dims=("t", "u"))
+    known = make().fit(X, y.ravel()).score(X, y.ravel())
+    for given in (y, labels, labels.T.chunk({"t": 7})):
+        for data in (cube, cube.chunk({"t": 10}).to_dataarray("feature")):
+            model = make().fit(data, given, sample_dims=("t", "u"))
+            assert model.score(data, given, sample_dims=("t", "u")) == pytest.approx(known, abs=0.1)
+            assert model.predict(data, sample_dims=("t", "u")).shape == (30, 10)
+
+
+def test_ridge__refuses_several_targets_of_a_cube() -> None:
+    cube = two_dimensional(rows()).isel(u=0, drop=True)
+    model = estimators.CoresetRidge(size=20)
+    with pytest.raises(errors.CoresetError, match="y"):
+        model.fit(cube, np.ones((30, 2)), sample_dims="t")

@@ -49,11 +49,6 @@ def write_zip(path: Path) -> None:
     store.close()
 
 
-def test_build__what_reads_a_zipped_store(tmp_path: Path) -> None:
-    write_zip(tmp_path / "x.zarr.zip")
-    assert len(build(zarr.storage.ZipStore(tmp_path / "x.zarr.zip", mode="r"), size=2)) == 2
-
-
 def test_build__the_folder_of_an_icechunk_repository(tmp_path: Path) -> None:
     for part in ("snapshots", "manifests", "refs", "transactions", "chunks"):
         (tmp_path / part).mkdir()

@@ -214,16 +214,6 @@ def test_build__of_a_table_of_one_column_as_y(make: Callable[..., Any]) -> None:
         build(X, make({"y": y, "z": y}), size=50)
 
 
-def test_solver_in_memory__warns_of_no_names_of_columns() -> None:
-    X = rows()
-    table, y = pd.DataFrame(X, columns=["a", "b"]), X[:, 0] > X[:, 0].mean()
-    lazy = dd.from_pandas(table, npartitions=3)
-    for fitted, asked in ((table, lazy), (lazy, table)):
-        model = estimators.LinearSVM().fit(fitted, y)
-        np.testing.assert_array_equal(model.predict(asked), model.predict(fitted))
-        assert model.score(asked, y) == model.score(fitted, y)
-
-
 @pytest.mark.parametrize("name", ["ridge", "elastic net", "svm", "kmeans"])
 def test_estimators__warn_of_no_names_of_columns(name: str) -> None:
     make, kind = MODELS[name]

@@ -11,19 +11,14 @@ import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.acceptance.face import (
     Coreset,
     Draw,
     WeightedPoints,
     build,
-    errors,
     estimators,
     forecast,
     plan,
@@ -47,7 +42,6 @@ from tests.acceptance.tools.input_kinds import (
     parquet_file,
     zarr_sharded,
 )
-from tests.acceptance.tools.strategies import chunks_of
 
 
 def coreset_of(made: Made, passes: Any = 1, call: Callable[..., Any] = build) -> Any:
@@ -213,60 +207,7 @@ def test_build__labels_of_every_kind(labels: Any, expected: Any) -> None:
     np.testing.assert_array_equal(found, expected)
 
 
-def test_build__parquet_nulls_are_nan(tmp_path: Path) -> None:
-    columns = {
-        "int": pa.array([1, None, 3, 4]),
-        "flag": pa.array([True, False, None, True]),
-        "half": pa.array(np.array([1, 2, 3, 4], np.float16)),
-        "label": pa.array([1, 2, 3, None]),
-        "text": pa.array(["a", "b", "c", "d"]).dictionary_encode(),
-    }
-    pq.write_table(pa.table(columns), tmp_path / "a.parquet", row_group_size=2)
-    with pytest.raises(errors.InvalidTypeError, match="no real numbers: 'text'"):
-        build(tmp_path / "a.parquet", "label", size=2)
-    pq.write_table(pa.table(columns).drop_columns("text"), tmp_path / "b.parquet", row_group_size=2)
-    with pytest.warns(match="whole data set"):
-        found = build(tmp_path / "b.parquet", "label", size=4, on_invalid="drop")
-    np.testing.assert_array_equal(found.indices, [0, 3])
-    np.testing.assert_array_equal(found.points, [[1, 1, 1], [4, 1, 4]])
-    np.testing.assert_array_equal(found.labels, [1.0, np.nan])
-    with pytest.warns(match="whole data set"):
-        texts = build(tmp_path / "a.parquet", "text", size=4, on_invalid="drop", method="uniform")
-    assert texts.labels is not None
-    np.testing.assert_array_equal(texts.labels, ["a"])
-
-
 # --- blocks ------------------------------------------------------------------------------
-
-
-@given(data=st.data())
-def test_build__rows_in_any_chunks(data: st.DataObject) -> None:
-    rows = data.draw(chunks_of(N, max_chunks=8))
-    array = da.from_array(X, chunks=(rows, D))
-    with dask.config.set(scheduler="synchronous"):
-        found = build(
-            array,
-            Y,
-            size=SIZE,
-            random_state=3,
-            draw=Draw(passes=data.draw(st.sampled_from([1, 2]))),
-        )
-    assert len(found) == SIZE
-    np.testing.assert_array_equal(found.points, X[found.indices])
-    np.testing.assert_array_equal(found.labels, Y[found.indices])
-    assert found.total_weight == pytest.approx(N, rel=0.5)
-
-
-def test_build__single_row_blocks_and_empty_ones() -> None:
-    single = da.from_array(X[:30], chunks=((1, 0) * 30, D))
-    for passes in (1, 2):
-        found = build(single, size=10, random_state=1, draw=Draw(passes=passes))
-        assert len(found) == 10
-        np.testing.assert_array_equal(found.points, X[found.indices])
-    keep = (np.arange(N) // 10 % 2 == 1) & (X[:, 0] > 1e3)  # every other block is empty
-    unknown = da.from_array(X, chunks=10)[da.from_array(keep, chunks=10)]
-    found = build(unknown, size=10, random_state=1)
-    np.testing.assert_array_equal(found.points, X[keep][found.indices])
 
 
 def test_build__rows_that_are_put_together_of_parts_of_one_array() -> None:

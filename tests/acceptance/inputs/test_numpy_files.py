@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -35,42 +34,6 @@ def test_hdf5__damage_is_named(tmp_path: Path) -> None:
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
-@pytest.mark.parametrize("suffix", ["npy", "npz"])
-def test_npy__that_python_miscounts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
-) -> None:
-    path = tmp_path / f"a.{suffix}"
-    np.save(path, X) if suffix == "npy" else np.savez(path, X=X)
-    parse, calls = ast.literal_eval, iter(range(10**6))
-
-    def miscounts(text: str) -> Any:
-        if next(calls) % 2 == 0:  # every other header
-            message = "AST constructor recursion depth mismatch (before=66, after=62)"
-            raise SystemError(message)
-        return parse(text)
-
-    monkeypatch.setattr(ast, "literal_eval", miscounts)
-    built = build(path, size=10, chunks=100, random_state=0)
-    monkeypatch.undo()
-    assert next(calls) >= 2
-    np.testing.assert_array_equal(
-        built.points, build(path, size=10, chunks=100, random_state=0).points
-    )
-
-
-def test_npy__that_is_short(tmp_path: Path) -> None:
-    path = tmp_path / "a.npy"
-    np.save(path, X)
-    lazy = plan(path, size=10, chunks=100)
-    path.write_bytes(path.read_bytes()[:5000])
-    with pytest.raises(
-        errors.StoreError, match=rf"100 rows from byte \d+ of '{path}' cannot be read"
-    ):
-        lazy.compute()
-    with pytest.raises(errors.InvalidInputError, match=rf"as an array of numbers: '{path}'"):
-        build(path)
-
-
 @pytest.mark.parametrize("mapped", [True, False])
 @pytest.mark.parametrize(
     "other",
@@ -92,19 +55,6 @@ def test_npy__that_is_another_one_where_it_is_read(
     np.save(path, other)
     with pytest.raises(errors.StoreError, match=r"rows\.npy holds another array on host"):
         lazy.compute()
-
-
-def test_hdf5__arrays_in_folders(tmp_path: Path) -> None:
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        file["deep/rows"] = X
-        file["deep/labels"] = np.arange(400)
-    found = build(tmp_path / "a.h5", "deep/labels", size=20, random_state=0)
-    assert found.provenance["source"] == f"{tmp_path}/a.h5:/deep/rows"
-    np.testing.assert_array_equal(found.labels, found.indices)
-    with pytest.raises(
-        errors.InvalidInputError, match=r"y is 'z', but the group X has .*'deep/labels'"
-    ):
-        build(tmp_path / "a.h5", "z")
 
 
 VIEWS: dict[str, Callable[[Any], Any]] = {

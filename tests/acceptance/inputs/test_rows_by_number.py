@@ -6,12 +6,17 @@ import builtins
 from pathlib import Path
 from typing import Any
 
+import dask.array as da
 import h5py
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse as sp
+import xarray as xr
+import zarr
 
-from tests.acceptance.face import Coreset, build, source_rows
+from tests.acceptance.face import Coreset, build, errors, open_rows, source_rows
 
 X = np.random.default_rng(2).gamma(1.0, size=(20_000, 4)).astype(np.float32)
 
@@ -51,18 +56,6 @@ def test_source_rows__of_npy_files_are_mapped_once(
     assert 0 < opens.n < 10
     check(coreset, tmp_path / "counted.npy")
     check(coreset, np.load(tmp_path / "counted.npy", mmap_mode="r"))
-
-
-def test_source_rows__of_many_npy_files_are_mapped_once_each(
-    coreset: Coreset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for i in range(4):
-        np.save(tmp_path / f"counted-{i}.npy", X[5_000 * i : 5_000 * (i + 1)])
-    opens = Calls(builtins.open, "counted")
-    monkeypatch.setattr(builtins, "open", opens)
-    source_rows(coreset, tmp_path / "*.npy")
-    assert 0 < opens.n < 40
-    check(coreset, tmp_path / "*.npy")
 
 
 @pytest.mark.parametrize("chunks", [None, (300, 4), (1, 4)])
@@ -109,26 +102,6 @@ def test_source_rows__that_lie_far_apart_are_not_read_with_what_is_between(files
     assert 2 < len(files.requests) < 12
 
 
-def test_source_rows__of_wide_arrays_leave_out_what_is_between() -> None:
-    class Counted:
-        shape, dtype, ndim, n = (1000, 3000), np.dtype("f8"), 2, 0
-
-        def __getitem__(self, index: Any) -> Any:
-            rows = np.arange(1000.0)[index]
-            self.n += len(rows)
-            return rows[:, np.newaxis] + np.zeros(3000)
-
-    weights = np.zeros(1000)
-    weights[[3, 4, 600, 998]] = 1.0
-    counted = Counted()
-    coreset = build(
-        np.arange(1000.0)[:, np.newaxis], sample_weight=weights, size=4, method="uniform",
-        random_state=0,
-    )  # fmt: skip
-    assert (source_rows(coreset, counted)[:, 0] == coreset.indices).all()
-    assert counted.n < 20
-
-
 def test_source_rows__of_other_arrays(coreset: Coreset) -> None:
     class Counted:
         shape, dtype, ndim, n = X.shape, X.dtype, 2, 0
@@ -142,3 +115,69 @@ def test_source_rows__of_other_arrays(coreset: Coreset) -> None:
     assert counted.n < 30
     found = source_rows(coreset, sp.csr_array(X))
     np.testing.assert_array_equal(found.toarray(), X[coreset.indices])
+
+
+ROWS = np.arange(4000.0).reshape(1000, 4)
+
+
+def test_pick_rows__reads_one_chunk_of_a_store(tmp_path: Path) -> None:
+    zarr.create_array(tmp_path / "x", data=ROWS, chunks=(100, 4))
+    coreset = build(str(tmp_path / "x"), size=50, random_state=0)
+    for chunk in range(10):
+        if chunk != 3:  # whoever asks for another one finds nothing
+            (tmp_path / "x" / "c" / str(chunk) / "0").unlink()
+    inside = np.flatnonzero(coreset.indices // 100 == 3)
+    np.testing.assert_array_equal(coreset.source_rows(inside), coreset.points[inside])
+
+
+def test_source_rows__of_tables_have_all_columns(tmp_path: Path) -> None:
+    frame = pd.DataFrame(ROWS, columns=list("abcd")).assign(name=[f"n{i}" for i in range(1000)])
+    frame.to_parquet(tmp_path / "rows.parquet", row_group_size=100)
+    path = str(tmp_path / "rows.parquet")
+    coreset = build(open_rows(path, columns=["a", "c"]), size=20, random_state=0)
+    found = coreset.source_rows([2, 0])
+    assert list(found.columns) == ["a", "b", "c", "d", "name"]
+    assert found["name"].tolist() == [f"n{i}" for i in coreset.indices[[2, 0]]]
+    some = source_rows(coreset, open_rows(path, columns=["d"]), slice(3))
+    assert some["d"].tolist() == [4 * i + 3.0 for i in coreset.indices[:3]]
+    for same in (frame, pl.from_pandas(frame)):
+        assert coreset.source_rows(1, same)["name"].tolist() == [f"n{coreset.indices[1]}"]
+
+
+def test_source_rows__of_files_of_which_one_has_a_column_more(tmp_path: Path) -> None:
+    frame = pd.DataFrame(ROWS[:500], columns=list("abcd"))
+    frame.to_parquet(tmp_path / "1.parquet")
+    frame.assign(e=1.0, name="n").to_parquet(tmp_path / "2.parquet")
+    coreset = build(open_rows(tmp_path, columns=["a", "b"]), size=50, random_state=0)
+    found = coreset.source_rows()
+    late = coreset.indices >= 500
+    assert 0 < late.sum() < 50
+    assert list(found.columns) == ["a", "b", "c", "d", "e", "name"]
+    assert found["e"].dtype == np.float64
+    np.testing.assert_array_equal(found["e"].notna(), late)
+    assert found["name"].dropna().tolist() == ["n"] * late.sum()
+    rows = open_rows(tmp_path, columns=["e", "a"])
+    early = source_rows(coreset, rows, np.flatnonzero(~late))
+    assert list(early.columns) == ["e", "a"] and early["e"].isna().all()  # noqa: PT018
+    with pytest.raises(errors.InvalidInputError, match="nope"):
+        source_rows(coreset, open_rows(tmp_path, columns=["nope"]), 0)
+
+
+def test_source_rows__says_what_is_missing() -> None:
+    coreset = build(ROWS, size=20, random_state=0)
+    with pytest.raises(errors.InvalidInputError, match="does not remember where its data are"):
+        coreset.source_rows(0)
+    with pytest.raises(
+        errors.InvalidInputError, match="numbers of rows of the coreset, from 0 to 19"
+    ):
+        coreset.source_rows(20, ROWS)
+    with pytest.raises(errors.InvalidInputError, match="numbers of rows"):
+        coreset.source_rows("a", ROWS)
+    for short in (ROWS[:5], da.from_array(ROWS[:5]), pd.DataFrame(ROWS[:5])):
+        with pytest.raises(errors.InvalidInputError, match="X has 5 rows, and the coreset has row"):
+            coreset.source_rows(None, short)
+    with pytest.raises(errors.InvalidInputError, match="unknown chunk sizes"):
+        coreset.source_rows(0, da.from_array(ROWS)[da.from_array(ROWS)[:, 0] > 5])
+    with pytest.raises(errors.InvalidInputError, match=r"X\.sel"):
+        source_rows(coreset, open_rows(xr.DataArray(ROWS), sample_dims="dim_0"), 0)
+    assert len(coreset.source_rows([], ROWS)) == 0
