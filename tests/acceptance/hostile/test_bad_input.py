@@ -17,7 +17,6 @@ import h5py
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 import xarray as xr
@@ -127,13 +126,6 @@ def test_build__no_finite_row(form: Callable[[Any], Any], draw: Any, size: int) 
         )
 
 
-def test_build__bad_row_of_sparse() -> None:
-    bad = sp.lil_array((N, 50))
-    bad[33, 7] = np.nan
-    with pytest.raises(errors.InvalidInputError, match="X contains NaN in column 7 at row 33"):
-        build(bad.tocsc(), size=10, chunks=CHUNK)
-
-
 # --- shapes and types, before anything is read -------------------------------------------
 
 OBJECT = np.array([[1, "a"], [2, "b"]], dtype=object)
@@ -145,17 +137,13 @@ GOOD = np.ones((4, 2))
     [
         (np.ones(4), ValueError, r"X must have 2 dimensions, found shape \(4,\); .*reshape"),
         (np.ones((2, 2, 2)), ValueError, r"X must have 2 dimensions.*\(2, 2, 2\); .*reshape"),
-        (da.ones((2, 2, 2)), ValueError, r"X must have 2 dimensions"),
         (da.ones(5)[da.ones(5) > 0], ValueError, r"X must have 2 dimensions, found shape \(nan,\)"),
         (pd.Series([1.0, 2.0]), ValueError, "X must have 2 dimensions"),
         (xr.DataArray(np.ones((2, 2, 2))), ValueError, r"X has the dimensions .*sample_dims=\("),
         (np.float64(3), ValueError, r"X must have 2 dimensions, found shape \(\)"),
         (zarr.array(3.0), ValueError, r"X must have 2 dimensions, found shape \(\)"),
         (np.ones((0, 3)), ValueError, "X has no rows; pass at least one"),
-        (da.ones((0, 3)), ValueError, "X has no rows"),
-        (pd.DataFrame({"a": []}, dtype=float), ValueError, "X has no rows"),
         (np.ones((3, 0)), ValueError, "X has no columns; pass at least one"),
-        (da.ones((3, 0)), ValueError, "X has no columns"),
         (pd.DataFrame(index=[1, 2]), ValueError, "X has no columns"),
         (da.ones((4, 4))[:, da.ones(4) > 0], ValueError, "unknown number of columns; call"),
         (OBJECT, TypeError, "X must hold real numbers, found dtype object; .*astype"),
@@ -176,7 +164,6 @@ GOOD = np.ones((4, 2))
             r"hold no real numbers: 'b' \((str|object)\); drop",
         ),
         (pd.DataFrame({"a": [1], "t": pd.to_datetime(["2020"])}), TypeError, "numbers: 't'.*as y"),
-        (pd.DataFrame({"a": [1], "z": [1j]}), TypeError, "no real numbers: 'z'"),
         (dd.from_pandas(pd.DataFrame({"c": pd.Categorical(["u"])})), TypeError, "numbers: 'c'"),
         ([[1, 2], [3]], ValueError, "X is a list that makes no array.*equal length"),
         (xr.Dataset({"a": ("n", [1.0])}), TypeError, r'X is an xarray Dataset; .*X\["variable"\]'),
@@ -205,7 +192,6 @@ def test_build__x_that_cannot_be_used(
     ("beside", "error", "message"),
     [
         (np.ones(5), ValueError, "{} has 5 entries but X has 4 rows; pass one entry for every row"),
-        (da.ones(5), ValueError, "{} has 5 entries but X has 4 rows"),
         (pd.Series(np.ones(3)), ValueError, "{} has 3 entries but X has 4 rows"),
         (
             np.ones((4, 1)),
@@ -291,19 +277,6 @@ def test_build__all_weights_zero(form: Callable[[Any], Any], draw: Any, size: in
         build(form(X), sample_weight=form(np.zeros(N)), **options)
 
 
-@pairs(form=FORMS, draw=WAYS)
-def test_build__rows_of_weight_zero_never_come_back(form: Callable[[Any], Any], draw: Any) -> None:
-    weight = np.where(np.arange(N) < 50, 0.0, 1.0)
-    found = build(
-        form(X),
-        sample_weight=form(weight),
-        size=30,
-        random_state=0,
-        draw=draw,
-    )
-    assert found.indices.min() >= 50
-
-
 def test_build__weights_that_sum_to_infinity() -> None:
     # In one block, or only in all of them together.
     for weight in (1e307, 5e306):
@@ -339,13 +312,6 @@ def test_build__size_not_below_n_returns_everything(
 
 
 # --- paths and containers ----------------------------------------------------------------
-
-
-def test_build__path_of_nothing(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"X names no file or folder: .*nix.zarr.*check the path"):
-        build(tmp_path / "nix.zarr", size=1)
-    with pytest.raises(ValueError, match="y names no file or folder"):
-        build(X, tmp_path / "y.npy", size=1)
 
 
 @pytest.mark.parametrize(
@@ -388,18 +354,6 @@ def test_build__group_without_an_x(tmp_path: Path) -> None:
             build(group, "z", size=10)
 
 
-def test_build__path_of_labels_with_several_arrays(tmp_path: Path) -> None:
-    for path in containers(tmp_path, {"a": X[:, 0], "b": X[:, 1]})[2:]:
-        with pytest.raises(ValueError, match=r"y is a group of the arrays \['a', 'b'\]"):
-            build(X, path, size=10)
-    pq.write_table(pa.table({"a": X[:, 0], "b": X[:, 1]}), tmp_path / "a.parquet")
-    with pytest.raises(ValueError, match=r"y: .* has the columns \['a', 'b'\]; pass a file with"):
-        build(X, tmp_path / "a.parquet", size=10)
-    pq.write_table(pa.table({"a": np.arange(N)}), tmp_path / "b.parquet")
-    found = build(X, tmp_path / "b.parquet", size=10)
-    np.testing.assert_array_equal(found.labels, found.indices)
-
-
 def test_build__column_that_is_not_there(tmp_path: Path) -> None:
     frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1]})
     frame.to_parquet(tmp_path / "a.parquet")
@@ -435,35 +389,6 @@ def test_build__values_whose_squares_overflow(form: Callable[[Any], Any], draw: 
         build(form(np.sign(X) * 1.7e308), size=10, draw=draw)
     found = build(form((X * 1e30).astype(np.float32)), size=10, draw=draw)
     assert found.points.dtype == np.float32
-
-
-@pairs(form=FORMS, draw=WAYS)
-def test_build__duplicates_and_one_outlier(form: Callable[[Any], Any], draw: Any) -> None:
-    rows = np.zeros((N, D))
-    rows[57] = 100.0
-    found = build(form(rows), size=20, random_state=0, draw=draw)
-    assert 57 in found.indices
-    assert len(np.unique(found.indices)) == len(found)
-
-
-@pytest.mark.parametrize("passes", [1, 2])
-def test_build__offset_of_a_million_gives_right_weights(passes: Any) -> None:
-    rows = (np.random.default_rng(1).normal(size=(5000, 4)) + 1e6).astype(np.float32)
-    found = build(
-        known(rows).rechunk((1000, 4)),
-        size=500,
-        random_state=0,
-        draw=Draw(passes=passes, sampling="multinomial"),
-    )
-    wide = rows.astype(np.float64)
-    distance = ((wide - wide.mean(axis=0)) ** 2).sum(axis=1)
-    score = 0.5 / len(rows) + 0.5 * distance / distance.sum()
-    expected = 1 / (500 * score[found.indices])
-    times = found.weights / expected  # whole numbers: how often a row was drawn
-    np.testing.assert_allclose(times, times.round(), rtol=1e-8)
-    assert times.round().sum() == 500
-    assert found.points.dtype == np.float32
-    assert found.provenance["quantization_error"] == pytest.approx(distance.sum(), rel=1e-9)
 
 
 def test_build__stored_coreset_is_refused_for_its_weights_would_be_lost(tmp_path: Path) -> None:

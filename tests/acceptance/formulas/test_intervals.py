@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 import warnings
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse
-import scipy.special
-import scipy.stats
 from sklearn.linear_model import LogisticRegression
 
 from tests.acceptance.face import (
@@ -27,58 +20,7 @@ from tests.acceptance.face import (
     block as make_block,
 )
 
-HOSTILE = [
-    "one row, 99 % of the cost",
-    "heavy tails",
-    "clusters near the mean",
-    "loss on 1 row in 10,000",
-    "separable classes",
-    "0.4 % positives",
-]
-
-
-@pytest.fixture(scope="module")
-def benchmark_module() -> ModuleType:
-    """The benchmark of the intervals, whose instances are these."""
-    path = Path(__file__).parents[3] / "benchmarks" / "audit_coverage.py"
-    monkeypatch = pytest.MonkeyPatch()
-    monkeypatch.syspath_prepend(path.parent)  # benchmarks import what they share
-    spec = importlib.util.spec_from_file_location("audit_coverage", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look themselves up
-    spec.loader.exec_module(module)
-    monkeypatch.undo()
-    return module
-
-
 # --- intervals ---------------------------------------------------------------------------
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize("name", ["clusters", "divergence", *HOSTILE])
-@pytest.mark.nightly
-def test_interval__holds_as_often_as_promised(name: str, benchmark_module: ModuleType) -> None:
-    """Of 30 audits with 95 % so many hold, for every solution, that the promise is not refuted.
-
-    The probability of fewer is below 1e-6 for each of some five solutions: false-alarm rate
-    5e-6. The whole table is benchmarks/results/audit_coverage.md.
-    """
-    n_runs = 30
-    case = benchmark_module.CASES[name](10_000)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of solvers that stop, and of coresets that are small
-        found = benchmark_module.repeat(case, n_runs, 300, 400)
-    least = scipy.stats.binom.ppf(1e-6, n_runs, 0.95) / n_runs
-    for solution, runs in found.items():
-        covered, _, width = benchmark_module.summary(runs)
-        assert covered >= least, (solution, covered)
-        assert np.isfinite(width), solution
-        # An audited solution has its cost, whatever the sample holds.
-        if solution == "audited":
-            assert covered == 1.0
-            assert width == 0.0
 
 
 def rare_losses(n: int = 60_000) -> tuple[Any, Any]:
