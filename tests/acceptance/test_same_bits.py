@@ -90,7 +90,9 @@ def digest(c: face.Coreset) -> str:
     return hashlib.sha256(c.points.tobytes() + c.weights.tobytes()).hexdigest()
 
 
-def in_a_new_process(store: Path, names: list[str], **environment: str) -> list[str]:
+def test_build__in_a_new_process_that_compiles_its_loops(store: Path, tmp_path: Path) -> None:
+    """Hashes, addresses, the order of imports and what is cached have no part in it."""
+    names = ["lightweight", "least_squares"]
     script = f"""
 import warnings
 warnings.simplefilter("ignore")
@@ -99,57 +101,9 @@ from tests.acceptance.test_same_bits import built, digest
 for name in {names!r}:
     print(digest(built(Path({str(store)!r}), name)))
 """
+    environment = {"PYTHONHASHSEED": "7", "NUMBA_CACHE_DIR": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-c", script], check=True, capture_output=True, text=True,
         cwd=Path(__file__).parents[2], env=os.environ | environment,
     )  # fmt: skip
-    return done.stdout.split()
-
-
-def test_build__in_a_new_process(store: Path) -> None:
-    """Hashes, addresses and the order of imports have no part in it."""
-    names = ["kmeans", "logistic"]
-    wanted = [digest(built(store, name)) for name in names]
-    assert in_a_new_process(store, names, PYTHONHASHSEED="7") == wanted
-
-
-def test_build__with_loops_that_are_compiled_or_cached(store: Path, tmp_path: Path) -> None:
-    names = ["lightweight", "least_squares"]
-    compiled, cached = (
-        in_a_new_process(store, names, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2)
-    )
-    assert cached == compiled
-
-
-@pytest.mark.parametrize("name", ["lightweight", "svm"])
-def test_plan__computes_nothing_until_it_is_told(name: str, store: Path) -> None:
-    reads = []
-
-    def noted(block: Any) -> Any:
-        reads.append(len(block))
-        return block
-
-    X, y, options = planned(store, name)
-    X = X.map_blocks(noted, dtype=X.dtype, meta=np.empty((0, 3)))
-    lazy = face.plan(X, y, **options)
-    assert reads == []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", face.CoresetWarning)
-        (c,) = dask.compute(lazy, scheduler="synchronous")
-    assert sum(reads) == N * (2 if name == "svm" else 1)
-    assert c.equals(built(store, name))
-
-
-@pytest.mark.parametrize("name", ["CoresetKMeans", "CoresetLogisticRegression"])
-def test_models__have_the_same_bits_on_threads(name: str, store: Path) -> None:
-    X, y, _ = planned(store, "svm")
-    found = []
-    for threads in (1, 4):
-        with (
-            dask.config.set(scheduler="threads", num_workers=threads),
-            warnings.catch_warnings(),
-        ):
-            warnings.simplefilter("ignore")
-            model = getattr(face.estimators, name)(size=200, random_state=0).fit(X, y)
-        found.append(model.cluster_centers_ if name == "CoresetKMeans" else model.coef_)
-    assert found[0].tobytes() == found[1].tobytes()
+    assert done.stdout.split() == [digest(built(store, name)) for name in names]
