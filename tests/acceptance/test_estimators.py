@@ -64,26 +64,6 @@ def test_class_weight__counts_once_in_a_coreset_that_contains_it(
     np.testing.assert_allclose(plain.coef_, model.coef_, rtol=1e-6)
 
 
-class _Recorded(LogisticRegression):  # type: ignore[misc] # no annotations
-    shares: ClassVar[list[float]] = []
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        self.shares.append(float(sample_weight[y == "some"].sum() / sample_weight.sum()))
-        return super().fit(X, y, sample_weight)
-
-
-@pytest.mark.parametrize("given", ["coreset", "data"])
-def test_class_weight__counts_once_in_folds_of_a_coreset(given: str) -> None:
-    X, y = _three_classes()
-    model = E.CoresetSVC(size=200, class_weight=FACTORS, random_state=0, estimator=_Recorded())
-    drawn = model.fit(X, y).coreset_
-    once = drawn.weights[drawn.labels == "some"].sum() / drawn.weights.sum()
-    _Recorded.shares.clear()
-    searched = (drawn,) if given == "coreset" else (X, y)
-    E.coreset_search(model, *searched, parameters={"estimator__C": [0.1, 1.0]}, random_state=0)
-    np.testing.assert_allclose(_Recorded.shares, once, rtol=0.25)
-
-
 def test_class_weight__other_than_that_in_the_coreset_takes_its_place() -> None:
     X, y = _three_classes()
     totals = {label: float((y == label).sum()) for label in FACTORS}

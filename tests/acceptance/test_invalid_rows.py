@@ -58,16 +58,6 @@ def test_build__names_row_412(value: str, form: str, method: str, tmp_path: Path
     assert "drop" in str(caught.value)
 
 
-def test_build__lower_rows_of_later_blocks_are_not_named_first() -> None:
-    """In whatever order blocks are done: row 412 comes before 700."""
-    X, _ = data(np.nan)
-    for order in range(3):
-        blocks = [X[i * 300 : i * 300 + 300] for i in range(3)]
-        rows = da.concatenate([da.from_array(part, chunks=(300, 3)) for part in blocks])
-        with pytest.raises(face.errors.InvalidInputError, match="412"):
-            face.build(rows, size=20, random_state=order)
-
-
 @pytest.mark.parametrize("what", ["negative", "nan", "infinite", "all zero", "short"])
 def test_build__weights_that_cannot_be_used(what: str) -> None:
     X = data(0.0)[0]
@@ -85,15 +75,6 @@ def test_build__weights_that_cannot_be_used(what: str) -> None:
             face.build(rows, sample_weight=u, size=20)
 
 
-@pytest.mark.parametrize("kind", ["nan", "none"])
-def test_build__missing_labels_are_named(kind: str) -> None:
-    X, y = data(0.0)
-    labels: Any = y.astype(float) if kind == "nan" else np.array(["a", "b"], dtype=object)[y]
-    labels[[451, 800]] = np.nan if kind == "nan" else None
-    with pytest.raises(face.errors.InvalidInputError, match="451"):
-        face.build(X, labels, method="logistic", size=30)
-
-
 @pytest.mark.parametrize("divergence", ["kl", "itakura_saito"])
 def test_build__rows_outside_the_domain_are_named(divergence: str) -> None:
     X = np.abs(data(0.0)[0]) + 0.1
@@ -102,14 +83,6 @@ def test_build__rows_outside_the_domain_are_named(divergence: str) -> None:
     for method in (face.LightweightBregman(divergence), face.StrongBregman(3, divergence)):
         with pytest.raises(face.errors.InvalidInputError, match="240"):
             face.build(rows, method=method, size=20)
-
-
-def test_drop__leaves_out_and_counts_each() -> None:
-    X, _ = data(np.nan)
-    c = face.build(da.from_array(X, chunks=(200, 3)), on_invalid="drop", size=400)
-    assert not np.isin([412, 700], c.indices).any()
-    assert c.provenance["n_dropped"] == 2
-    assert c.weights.sum() == pytest.approx(898, rel=0.1)
 
 
 @pytest.mark.parametrize("name", ["CoresetKMeans", "CoresetSVC", "CoresetRidge",

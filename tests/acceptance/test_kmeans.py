@@ -132,13 +132,3 @@ def test_mixture__recovers_its_components() -> None:
     for one in model.covariances_:
         assert np.allclose(np.diag(one), [1.0, 0.25], rtol=0.3)
     assert (np.argsort(order)[model.predict(X)] == cells).mean() > 0.99
-
-
-def test_any_estimator__gets_weights_of_a_coreset() -> None:
-    X = imbalanced(3000, 4)
-    model = es.CoresetEstimator(KMeans(4, n_init=3, random_state=0), size=200, random_state=0)
-    model.fit(X)
-    c = face.build(X, size=200, random_state=0)
-    own = KMeans(4, n_init=3, random_state=0).fit(c.points, sample_weight=c.weights)
-    found, wanted = model.estimator_.cluster_centers_, own.cluster_centers_
-    assert np.allclose(np.sort(found, axis=0), np.sort(wanted, axis=0))

@@ -117,16 +117,3 @@ def test_fit__separates_few_rows_of_very_many_columns() -> None:
     assert model.separable_
     assert model.factor_ > 0.99
     assert model.score(X, y) == 1.0
-
-
-def test_fit__hundreds_of_columns_have_a_certificate() -> None:
-    rng = np.random.default_rng(2)
-    normal = rng.normal(size=700) / np.sqrt(700)
-    X = rng.normal(size=(1_600, 700))
-    y = X @ normal > 0.0
-    X += np.outer(np.where(y, 4.0, -4.0), normal)
-    model = E.MaxMarginClassifier(fit_intercept=False).fit(X, y)
-    signed = np.where(y, 1.0, -1.0) * model.decision_function(X)
-    assert model.factor_ > 0.99
-    assert signed.min() == pytest.approx(model.margin_, rel=1e-9)
-    assert model.margin_ >= 4.0 * np.linalg.norm(normal) * 0.99

@@ -97,20 +97,6 @@ def test_batch__chunks_sparse_rows_and_labels_change_nothing() -> None:
     assert plain.classes_.tolist() == ["no", "yes"]
 
 
-def test_batch__weightless_rows_do_not_count() -> None:
-    X, y = two_classes(80)
-    u = np.ones(80)
-    wrong = np.argsort(np.abs(X[:, 0]))[:5]
-    u[wrong] = 0.0
-    flipped = y.copy()
-    flipped[wrong] = ~flipped[wrong]
-    model = es.MaxMarginClassifier(0.001).fit(X, flipped, sample_weight=u)
-    kept = u > 0
-    best = read.largest_margin(X[kept], np.where(y[kept], 1.0, -1.0), intercept=True)
-    assert model.margin_ == pytest.approx(best, rel=2e-3)
-    assert not np.isin(model.coreset_.indices, wrong).any()
-
-
 @pytest.mark.parametrize("intercept", [True, False])
 def test_batch__inseparable_rows_are_proved_so(intercept: bool) -> None:
     """A convex combination of rows of either class meets, or is zero."""
@@ -127,29 +113,6 @@ def test_batch__inseparable_rows_are_proved_so(intercept: bool) -> None:
     assert (parts > 0).all()
     sums = [parts[signs > 0].sum(), parts[signs < 0].sum()] if intercept else [parts.sum()]
     assert np.allclose(sums, 1.0)
-
-
-def test_batch__soft_margin_is_the_minimum_of_squared_hinges_of_scaled_columns() -> None:
-    X, y = two_classes(200, 3, 0.0, 4)
-    X *= np.array([1.0, 20.0, 0.1])
-    y = y ^ (np.random.default_rng(0).random(200) < 0.1)
-    with pytest.warns(face.CoresetWarning):
-        model = es.MaxMarginClassifier(C=0.3).fit(X, y)
-    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
-    signs = np.where(y, 1.0, -1.0)
-
-    def cost(w: Any, b: float) -> float:
-        losses = np.maximum(0, 1 - signs * (scaled @ w + b)) ** 2
-        return float(w @ w / 2 + 0.3 * losses.sum())
-
-    w = model.coef_[0] * X.std(axis=0)
-    b = float(model.intercept_[0] + model.coef_[0] @ X.mean(axis=0))
-    at = cost(w, b)
-    for i in range(4):
-        for step in (1e-3, -1e-3):
-            move = np.eye(4)[i] * step
-            assert cost(w + move[:3], b + move[3]) > at - 1e-9
-    assert at < cost(0.9 * w, b)
 
 
 def with_outliers(k: int, seed: int = 0) -> tuple[Any, Any]:

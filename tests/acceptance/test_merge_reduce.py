@@ -105,21 +105,6 @@ def test_stream__batches_of_any_length_give_the_same_bits(batch: int) -> None:
     assert stream.total_weight == pytest.approx(u.sum())
 
 
-def test_stream__save_and_load_go_on_with_the_same_bits(tmp_path: Path) -> None:
-    X = np.random.default_rng(0).normal(size=(500, 2))
-    whole = face.stream(size=10, leaf_size=40, random_state=3)
-    saved = face.stream(size=10, leaf_size=40, random_state=3, store=tmp_path / "s", save_every=2)
-    for start in range(0, 500, 50):
-        whole.partial_fit(X[start : start + 50])
-        saved.partial_fit(X[start : start + 50])
-        loaded = face.CoresetStream.load(tmp_path / "s")
-        assert loaded.n_rows == (start + 50) // 100 * 100
-    assert loaded.coreset().equals(whole.coreset())
-    loaded.partial_fit(X[:50])
-    whole.partial_fit(X[:50])
-    assert loaded.coreset().equals(whole.coreset())
-
-
 @pytest.mark.parametrize("split_every", [2, 3, 16])
 def test_build__merges_neighbours_and_draws_once_at_the_root(calls: Any, split_every: int) -> None:
     X = da.from_array(rows(350), chunks=(50, 2))
@@ -226,14 +211,6 @@ def test_window__holds_its_leaves_and_no_others(
         assert len(tree[window]) == len(days_of)
 
 
-@pytest.mark.parametrize("window", [slice(3, 3), 7, -6, "d9", slice("d3", "d1"),
-                                    slice(dt.date(2027, 1, 1), None)], ids=str)  # fmt: skip
-def test_window__without_leaves_is_an_error(window: Any, tmp_path: Path) -> None:
-    tree = grown(tmp_path / "t", days(5))
-    with pytest.raises(face.CoresetError):
-        tree.coreset(window)
-
-
 def test_tree__facts_of_leaves(tmp_path: Path) -> None:
     tree = face.create_tree(tmp_path / "t", size=10, random_state=0, on_invalid="drop")
     X = days(1)[0]
@@ -252,31 +229,3 @@ def test_tree__facts_of_leaves(tmp_path: Path) -> None:
     with pytest.raises(face.CoresetError):
         tree.replace("b", X)
     assert tree.version == before
-
-
-def test_view__reads_what_changed_and_is_what_a_new_one_would_be(tmp_path: Path) -> None:
-    source = tmp_path / "source"
-    source.mkdir()
-    parts = days(9)
-    for i, part in enumerate(parts):
-        np.save(source / f"{i}.npy", part)
-    view = face.follow(f"{source}/*.npy", tmp_path / "v", size=10, random_state=0)
-    assert len(view) == 9
-    first = view.coreset()
-    assert view.refresh().read == ()
-    np.save(source / "4.npy", parts[4][:50] * 2)
-    np.save(source / "9.npy", parts[0])
-    (source / "2.npy").unlink()
-    change = view.refresh(allow_shrink=True)
-    assert len(change.read) == 2
-    assert change.rows == 110
-    assert (len(change.added), len(change.changed), len(change.removed)) == (1, 1, 1)
-    assert change.n_leaves == len(view) == 9
-    c = view.coreset()
-    names, numbers = view.locate(c.indices)
-    own = [
-        np.load(source / Path(str(name)).name)[i] for name, i in zip(names, numbers, strict=True)
-    ]
-    assert np.array_equal(c.points, np.array(own))
-    assert view.as_of(1).coreset().equals(first)
-    view.verify()

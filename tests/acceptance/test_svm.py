@@ -74,33 +74,6 @@ def test_scores__as_many_cells_as_the_logarithm_says() -> None:
     assert np.allclose(found, 1 / masses + 2 * alpha, rtol=1e-6)
 
 
-def test_scores__half_by_what_pulls_at_the_rough_classifier() -> None:
-    X, y, u = two_classes()
-    w, b, opt = solved(X, y, u, 1.0)
-    bound = read.svm_scores(X, u, y, opt=opt, lam=1.0, easy=2)
-    gaps = X - read.mean_of(X, u)
-    unit = np.sqrt(u @ (gaps**2).mean(axis=1) / u.sum())
-    margins = np.where(y, 1.0, -1.0) * (X @ w + b)
-    pull = 1 / (1 + np.exp((margins - 1) / 0.5))
-    activity = u * pull * np.sqrt((gaps**2).sum(axis=1) + unit**2)
-    wanted = bound / (2 * bound.sum()) + activity / (2 * activity.sum())
-    for variant in ("pilot_mix", "auto"):
-        method = face.SVM(variant=variant, n_clusters=1)
-        found = face.scores(method, face.block(X, u, y))[0]
-        assert np.allclose(found / wanted, 1.0, atol=0.02)
-        assert found.sum() == pytest.approx(1.0, rel=1e-6)
-
-
-def test_scores__of_three_classes_are_those_of_the_hardest_problem() -> None:
-    rng = np.random.default_rng(3)
-    y = np.arange(300) % 3
-    X = np.array([[0.0, 3.0], [3.0, -1.0], [-2.0, -2.0]])[y] + 1.6 * rng.normal(size=(300, 2))
-    u = rng.uniform(0.5, 1.5, size=300)
-    opt = min(solved(X, y == one, u, 1.0)[2] for one in range(3))
-    found = face.scores(face.SVM(variant="systematic", n_clusters=1), face.block(X, u, y))[0]
-    assert np.allclose(found, read.svm_scores(X, u, y, opt=opt, lam=1.0, easy=2), rtol=1e-3)
-
-
 def test_scores__without_intercept_are_about_the_origin() -> None:
     from scipy.optimize import minimize
 
@@ -175,21 +148,6 @@ def test_calibration__asks_for_what_rows_are_enough_for(size: int, wanted: set[s
     assert set(c.provenance["calibration"]["wanted"]) == wanted | {"class totals"}
 
 
-def test_scores__of_a_pilot_of_2048_rows_a_class_are_exact() -> None:
-    rng = np.random.default_rng(0)
-    y = np.arange(4096) % 2
-    X = rng.normal(size=(4096, 2)) + y[:, np.newaxis]
-    *_, opt = solved(X, y, np.ones(4096), 1.0, tol=1e-3)
-    wanted = read.svm_scores(X, np.ones(4096), y, opt=opt, lam=1.0, easy=2)
-    parts = [slice(0, 1700), slice(1700, 4096)]
-    blocks = [face.block(X[at], np.ones(at.stop - at.start), y[at]) for at in parts]
-    method = face.SVM(variant="systematic", n_clusters=1)
-    assert np.allclose(np.concatenate(face.scores(method, *blocks)), wanted, rtol=2e-4)
-    mixed = face.SVM(n_clusters=1)
-    sums = [one.sum() for one in face.scores(mixed, *blocks)]
-    assert np.allclose(face.total_scores(mixed, *blocks), sums, rtol=0.02)
-
-
 def test_estimated_error__interval_of_many_rows_holds_the_error() -> None:
     X, y, u = two_classes(60_000, 4, 2)
     rows, labels, weights = (da.from_array(part, chunks=20_000) for part in (X, y, u))
@@ -206,24 +164,6 @@ def test_estimated_error__interval_of_many_rows_holds_the_error() -> None:
     assert abs(error) < 0.03
     total = sum(np.abs(c.weights[y[c.indices] == one].sum() - u[y == one].sum()) for one in (0, 1))
     assert total < 1e-6
-
-
-def test_build__rare_class_is_kept_and_costs_are_near() -> None:
-    """40 of 30,000 rows are of one class, and heavier or lighter than others."""
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(30_000, 3))
-    y = np.zeros(30_000, dtype=int)
-    y[rng.choice(30_000, 40, replace=False)] = 1
-    X[y == 1] += 1.0
-    u = rng.uniform(0.5, 2.0, size=30_000)
-    for variant in ("auto", "systematic"):
-        c = quiet(X, y, sample_weight=u, size=300, method=face.SVM(variant=variant), chunks=7_000)
-        rare = y[c.indices] == 1
-        assert rare.sum() >= 18  # an eighth of the rows is spread over the classes
-        if variant == "auto":
-            assert c.weights[rare].sum() == pytest.approx(u[y == 1].sum())
-    w, b, on_coreset = solved(c.points, y[c.indices], c.weights, 1.0, tol=1e-2)
-    assert sums_at(X, y, u, w, b) < 2 * on_coreset
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["tree", "stream"])

@@ -14,26 +14,10 @@ import scipy.sparse as sp
 import xarray as xr
 
 from tests.acceptance import face
-from tests.pairs import few
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(400, 3))
 Y = np.where(X[:, 0] > 0, "b", "a")
-
-
-def test_weighted_points__bad_weights_are_named() -> None:
-    for bad, said in (([1.0, -2.0, 3.0], "1"), ([1.0, 2.0, np.nan], "2"), ([np.inf, 1, 1], "0")):
-        with pytest.raises(face.CoresetError, match=f"weights is .* at row {said};"):
-            face.WeightedPoints(X[:3], np.array(bad), np.arange(3))
-    with pytest.raises(face.CoresetError, match="weights"):
-        face.WeightedPoints(X[:3], np.ones(2), np.arange(3))
-    rows = face.WeightedPoints(X[:3], np.array([1, 0, 2]), np.arange(3))
-    assert rows.total_weight == 3.0
-    assert rows.weights.dtype == np.float64
-    with pytest.raises(face.CoresetError, match="weight"):
-        rows.reweighted(np.array([1.0, -1.0, 0.0]))
-    assert np.array_equal(rows.reweighted(np.array([4.0, 1.0, 0.0])).weights, [4.0, 1.0, 0.0])
-    assert np.array_equal(rows.take(np.array([2, 0])).indices, [2, 0])
 
 
 def test_coreset__pickles_and_compares_bits() -> None:
@@ -146,17 +130,6 @@ def test_portfolio__of_moments_that_do_not_fit_is_not_read(tmp_path: Path) -> No
     face.Portfolio(members, summary=other).to_zarr(tmp_path / "p", overwrite=True)
     with pytest.raises(face.errors.StoreError, match="consistent"):
         face.Portfolio.from_zarr(tmp_path / "p")
-
-
-@few("chunks", [(70, 1), (400, 2), (33, 3)])
-def test_build__columns_in_several_chunks(chunks: tuple[int, int]) -> None:
-    weights = np.linspace(1.0, 2.0, 400)
-    c = face.build(da.from_array(X, chunks=chunks), sample_weight=weights, size=30, random_state=0)
-    assert np.array_equal(c.points, X[c.indices])
-    same = face.build(
-        da.from_array(X, chunks=(chunks[0], 3)), sample_weight=weights, size=30, random_state=0
-    )
-    assert c.equals(same)
 
 
 def test_plan__of_a_cube_is_what_the_build_returns() -> None:
