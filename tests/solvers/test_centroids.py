@@ -43,30 +43,6 @@ def test_centroids__keep_weights_means_and_costs_of_one_center(kind: str, count:
         np.testing.assert_allclose(on_cells, on_rows, rtol=1e-7)
 
 
-def test_centroids__bound_costs_of_several_centers_from_above() -> None:
-    rows = _rows("five far")
-    weights = np.random.default_rng(2).uniform(0.5, 3.0, len(rows))
-    found = centroids(rows, weights, 80, np.random.default_rng(0))
-    inner = found.costs.sum()
-    for seed in range(5):
-        q = rows[np.random.default_rng(seed).choice(len(rows), 12)]
-        on_rows = weights @ nearest(rows, q)[1]
-        on_cells = found.weights @ nearest(found.points, q)[1] + inner
-        assert on_rows * (1 - 1e-9) <= on_cells
-        assert on_cells <= on_rows + 2 * np.sqrt(inner * on_rows) + 2 * inner
-
-
-def test_centroids__know_a_row_near_them() -> None:
-    rows = _rows("plain")
-    found = centroids(rows, np.ones(len(rows)), 100, np.random.default_rng(0))
-    assert (np.diff(found.rows) > 0).all()
-    for i in range(0, 100, 17):
-        cell = np.flatnonzero(found.labels == i)
-        gaps = ((rows[cell] - found.points[i]) ** 2).sum(axis=1)
-        assert found.rows[i] == cell[gaps.argmin()]
-        assert found.weights[i] == len(cell)
-
-
 @pytest.mark.parametrize("k", [5, 40])
 def test_centroids__for_clusters_cost_little_more_than_the_rows(k: int) -> None:
     """Without structure every boundary between clusters runs through cells of other parts."""

@@ -7,18 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from daskcoreset.core.typing import AnyArray, FloatArray
-from daskcoreset.solvers import kmeans as clusters
 from daskcoreset.solvers.kmeans import (
     assign,
     center_distances,
-    concatenate_clusters,
     lloyd_step,
-    merge_clusters,
     nearest,
     nearest_labels,
     rough_kmeans,
@@ -27,8 +22,6 @@ from daskcoreset.solvers.kmeans import (
 )
 from daskcoreset.solvers.kmeans_numba import kmeans_plus_plus
 from tests.acceptance.tools.stored_rows import X
-from tests.pairs import each
-from tests.tools.plain_loops import use_plain_loops
 
 
 def blobs(seed: int, n: int = 400, d: int = 3, dtype: str = "f8") -> tuple[AnyArray, FloatArray]:
@@ -43,13 +36,8 @@ def brute_distances(points: AnyArray, centers: FloatArray) -> FloatArray:
     return np.asarray((gaps**2).sum(axis=2))
 
 
-@pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_assign__nearest_of_all(
-    compiled: bool, dtype: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not compiled:
-        use_plain_loops(monkeypatch)
+def test_assign__nearest_of_all(dtype: str) -> None:
     points, _ = blobs(0, dtype=dtype)
     centers = np.random.default_rng(1).standard_normal((7, 3)) * 20
 
@@ -60,38 +48,7 @@ def test_assign__nearest_of_all(
     np.testing.assert_allclose(distances, every.min(axis=1), rtol=1e-12)
 
 
-@each(n_features=[1, 4, 7, 20], dtype=["f4", "f8"])
-def test_approach__bits_depend_on_row_and_center_alone(dtype: str, n_features: int) -> None:
-    """Whatever centers stand beside one, and wherever in a tile of rows the row lies."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, n_features)).astype(dtype)
-    centers = rng.normal(size=(11, n_features)).astype(dtype)
-
-    def found(rows: AnyArray, some: AnyArray) -> tuple[AnyArray, AnyArray]:
-        labels, distances = np.zeros(len(rows), dtype=np.int64), np.full(len(rows), np.inf)
-        clusters.approach(rows, some, 0, labels, distances)
-        return labels, distances
-
-    alone = np.stack([found(X, centers[[c]])[1] for c in range(len(centers))])
-
-    for k in range(1, 12):
-        labels, distances = found(X, centers[:k])
-        np.testing.assert_array_equal(labels, alone[:k].argmin(axis=0))
-        np.testing.assert_array_equal(distances, alone[:k].min(axis=0))
-    for start in (1, 2, 5, 129, 255):
-        np.testing.assert_array_equal(found(X[start:], centers)[1], alone.min(axis=0)[start:])
-    np.testing.assert_array_equal(found(X, centers[::-1])[1], alone.min(axis=0))
-    one_by_one = np.zeros(len(X), dtype=np.int64), np.full(len(X), np.inf)
-    for first, stop in ((0, 1), (1, 3), (3, 11)):
-        clusters.approach(X, centers[first:stop], first, *one_by_one)
-    np.testing.assert_array_equal(one_by_one[0], alone.argmin(axis=0))
-    np.testing.assert_array_equal(one_by_one[1], alone.min(axis=0))
-
-
-@pytest.mark.parametrize("compiled", [True, False])
-def test_cells__means_weights_and_costs(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not compiled:
-        use_plain_loops(monkeypatch)
+def test_cells__means_weights_and_costs() -> None:
     points, weights = blobs(2)
     centers = points[[0, 100, 200]]
 
@@ -104,16 +61,6 @@ def test_cells__means_weights_and_costs(compiled: bool, monkeypatch: pytest.Monk
         np.testing.assert_allclose(found.centers[i], mean, rtol=1e-12)
         np.testing.assert_allclose(found.weights[i], u.sum())
         np.testing.assert_allclose(found.costs[i], (u * ((x - mean) ** 2).sum(axis=1)).sum())
-
-
-def test_seed_cells__same_in_plain_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    points, weights = blobs(3)
-    compiled = seed_cells(points, weights, 6, np.random.default_rng(0)).clusters
-    use_plain_loops(monkeypatch)
-    plain = seed_cells(points, weights, 6, np.random.default_rng(0)).clusters
-
-    np.testing.assert_allclose(compiled.centers, plain.centers, rtol=1e-10)
-    np.testing.assert_allclose(compiled.costs, plain.costs, rtol=1e-10)
 
 
 @pytest.mark.statistical
@@ -138,12 +85,7 @@ def test_seed_cells__draws_by_squared_distance() -> None:
     assert statistic < chi2.isf(1e-6, able.sum() - 1)
 
 
-@pytest.mark.parametrize("compiled", [True, False])
-def test_seed_cells__fewer_distinct_rows_than_clusters(
-    compiled: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not compiled:
-        use_plain_loops(monkeypatch)
+def test_seed_cells__fewer_distinct_rows_than_clusters() -> None:
     points = np.repeat([[1.0, 2.0], [3.0, 4.0]], 10, axis=0)
 
     found = seed_cells(points, np.ones(20), 5, np.random.default_rng(0)).clusters
@@ -164,15 +106,6 @@ def test_seed_cells__rows_without_weight_are_never_seeds() -> None:
     assert found.weight == 3
 
 
-def test_seed_cells__large_offset() -> None:
-    points, weights = blobs(6)
-    near = seed_cells(points.astype("f4"), weights, 5, np.random.default_rng(0)).clusters
-    moved = (points.astype("f4").astype("f8") + 1e8).astype("f8")
-    far = seed_cells(moved, weights, 5, np.random.default_rng(0)).clusters
-
-    np.testing.assert_allclose(far.cost, near.cost, rtol=1e-5)
-
-
 def test_cluster__finds_separate_blobs() -> None:
     rng = np.random.default_rng(0)
     truth = np.array([[0.0, 0.0], [100.0, 0.0], [0.0, 100.0]])
@@ -183,23 +116,6 @@ def test_cluster__finds_separate_blobs() -> None:
     order = brute_distances(truth, found.centers).argmin(axis=1)
     np.testing.assert_allclose(found.centers[order], truth, atol=1)
     np.testing.assert_array_equal(found.weights, [50, 50, 50])
-
-
-@given(seed=st.integers(0, 2**32), n_blocks=st.integers(1, 5))
-def test_pool__cost_and_weight_add_up(seed: int, n_blocks: int) -> None:
-    points, weights = blobs(seed, n=60)
-    parts = np.array_split(np.arange(60), n_blocks)
-    rng = np.random.default_rng(seed)
-    tables = [seed_cells(points[p], weights[p], 4, rng).clusters for p in parts]
-    if not sum(len(table) for table in tables):
-        return
-
-    found = merge_clusters(concatenate_clusters(tables), 4, np.random.default_rng(seed))
-
-    np.testing.assert_allclose(found.weight, weights.sum())
-    # Rows that go with their local center: an upper bound of the cost with free choice.
-    free = (weights * brute_distances(points, found.centers).min(axis=1)).sum()
-    assert found.cost >= free * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("threads", [False, True])
@@ -233,33 +149,3 @@ def test_solve__float32_far_from_the_origin() -> None:
     np.testing.assert_allclose(
         np.sort(found[1], axis=0) - 1e6, np.sort(found[0], axis=0), rtol=1e-5
     )
-
-
-def test_solve__tol_is_relative_to_the_weighted_variance() -> None:
-    # Far rows of little weight widen a coreset, but must not end the search early.
-    rng = np.random.default_rng(0)
-    rows = np.r_[rng.normal(size=(500, 2)), rng.normal(size=(50, 2)) * 1e4]
-    weights = np.r_[np.ones(500), np.full(50, 1e-9)]
-    early = solve(rows, weights, 5, init="k-means++", **OPTIONS | {"tol": 1e-2})
-    alone = solve(rows[:500], weights[:500], 5, init="k-means++", **OPTIONS | {"tol": 1e-2})
-    assert early.n_iter > 1
-    assert alone.n_iter > 1
-
-
-@given(
-    n_rows=st.integers(1, 60),
-    n_features=st.integers(1, 4),
-    k=st.integers(1, 9),
-    seed=st.integers(0, 99),
-)
-def test_assign__distances_equal_brute_force_in_tiles(
-    n_rows: int, n_features: int, k: int, seed: int
-) -> None:
-    rng = np.random.default_rng(seed)
-    X, centers = rng.normal(size=(n_rows, n_features)), rng.normal(size=(k, n_features))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(clusters, "_TILE_NUMBERS", 16)
-        found = assign(sp.csr_array(X), centers)[1]
-
-    exact = ((X[:, np.newaxis] - centers) ** 2).sum(axis=2).min(axis=1)
-    np.testing.assert_allclose(found, exact, rtol=1e-12, atol=1e-13)

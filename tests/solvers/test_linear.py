@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.svm import SVC
 
 from daskcoreset.metrics import costs as metrics
-from daskcoreset.solvers.linear import round_hinge, solve_svm
+from daskcoreset.solvers.linear import solve_svm
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 3))
@@ -45,13 +45,3 @@ def test_solve_svm__without_intercept_one_class_and_units() -> None:
     assert wild.bound <= wild.cost <= wild.bound * (1 + 1e-4)
     wide = solve_svm(sp.csr_array(X[:5]), SIGNS[:5], U[:5])
     assert wide.cost <= U[:5].sum()
-
-
-@pytest.mark.parametrize("width", [1.0, 0.01])
-def test_round_hinge__a_quarter_of_the_width_above_the_hinge(width: float) -> None:
-    margins = np.linspace(-1, 3, 4001)
-    loss, slope = round_hinge(margins, width)
-    gap = loss - np.maximum(1 - margins, 0)
-    assert gap.min() >= -1e-12
-    assert gap.max() == pytest.approx(width / 4)
-    np.testing.assert_allclose(-np.gradient(loss, margins), slope, atol=2e-3 / width)
