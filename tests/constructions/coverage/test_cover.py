@@ -12,18 +12,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import daskcoreset
-from daskcoreset.constructions.coverage import Cover, Coverage, cover
+from daskcoreset.constructions.coverage import Coverage, cover
 from daskcoreset.constructions.coverage.cover import CoverReducer
-from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError
-from daskcoreset.core.points import WeightedPoints, concatenate
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.testing.tools import cut_rows
 from tests.acceptance.tools.strategies import chunks_of, dask_arrays, matrices
 from tests.pairs import each
-from tests.tools.covers import check, distances, gonzalez, near_a_surface, one_pass
-from tests.tools.plain_loops import use_plain_loops
+from tests.tools.covers import check, distances, near_a_surface
 
 CELLS = ("euclidean", "chebyshev")
 STRATEGIES = ("online", "farthest")
@@ -50,40 +47,6 @@ def test_cover__keeps_its_promise_on_any_input(
         )  # fmt: skip
     assert found.diameter == share * extent
     check(found, points_as_read(held))
-
-
-@each(
-    kind=["surface", "binary", "duplicates", "one row", "wide"],
-    chunks=[1000, 70],
-    cells=CELLS,
-    strategy=STRATEGIES,
-)
-def test_cover__beside_given_rows(strategy: Any, cells: Any, chunks: int, kind: str) -> None:
-    rng = np.random.default_rng(0)
-    X = {
-        "surface": near_a_surface(300),
-        "binary": (rng.random((300, 40)) < rng.random((300, 1)) ** 3).astype(np.float64),
-        "duplicates": np.repeat(near_a_surface(25), 12, axis=0),
-        "one row": np.ones((300, 2)),
-        "wide": rng.random((300, 500)),
-    }[kind]
-    first = np.sort(np.unique(X, axis=0, return_index=True)[1])
-    chosen = rng.permutation(first)[:20]
-    if kind == "one row":
-        chosen = first
-    given_rows = Block(X, np.ones(len(X))).take(chosen)
-    coverage = Coverage(max_points=40, cells=cells, strategy=strategy)
-    found = coverage.cover(row_blocks(X, chunks=chunks), given=given_rows)
-    check(found, X)
-    assert len(found) <= 40
-    assert set(chosen.tolist()) <= set(found.indices.tolist())
-    assert len(np.unique(found.points, axis=0)) == len(found)
-    if kind == "surface":
-        # Others stand where rows are far from those that are given.
-        assert found.radius < 0.9 * distances(X, X[chosen], cells).min(axis=1).max()
-    if kind in {"duplicates", "one row"}:
-        assert len(found) == len(first)
-        assert found.radius == 0.0
 
 
 def points_as_read(held: AnyArray) -> AnyArray:
@@ -116,41 +79,6 @@ def test_cover__of_weighted_duplicates_under_an_offset(
     found = cover(cut_rows(X, sizes, sample_weight=u), diameter, cells=cells, strategy=strategy)
     assert found.points.dtype == np.float32
     check(found, X, u)
-
-
-@each(cells=CELLS, n_blocks=[8, 40])
-def test_cover__through_a_tree_has_as_many_core_points_as_one_pass(
-    cells: Any, n_blocks: int
-) -> None:
-    X = near_a_surface(1500)
-    for diameter in (0.1, 0.2, 0.4):
-        found = cover(row_blocks(X, chunks=-(-len(X) // n_blocks)), diameter, cells=cells)
-        expected = len(one_pass(X, diameter, cells))
-        # Two nets of the same data; neither is the least.
-        assert 0.8 * expected <= len(found) <= 1.2 * expected + 3
-        assert found.reads <= 5
-        check(found, X)
-
-
-@each(cells=CELLS, strategy=STRATEGIES)
-def test_cover__in_plain_numpy_is_the_same(
-    strategy: Any, cells: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Quarters: every sum is exact, in whatever order it is taken.
-    X = np.random.default_rng(0).integers(0, 30, size=(400, 3)) / 4
-    options: list[dict[str, Any]] = [{"diameter": 4.0}, {"max_points": 12}]
-
-    def run() -> list[Cover]:
-        blocks = row_blocks(X, chunks=90)
-        with dask.config.set(scheduler="sync"):
-            return [cover(blocks, cells=cells, strategy=strategy, **option) for option in options]
-
-    compiled = run()
-    use_plain_loops(monkeypatch)
-    for one, other in zip(compiled, run(), strict=True):
-        assert one.indices.tolist() == other.indices.tolist()
-        assert one.weights.tolist() == other.weights.tolist()
-        assert one.diameter == other.diameter
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -212,12 +140,8 @@ def test_cover__that_needs_too_many_says_what_to_try(strategy: Any, max_points: 
     assert len(cover(few(), 0.2, max_points=2 * needed, strategy=strategy)) == needed
 
 
-@each(strategy=STRATEGIES, numba=[True, False])
-def test_cover__says_that_distances_overflow(
-    strategy: Any, numba: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not numba:
-        use_plain_loops(monkeypatch)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_cover__says_that_distances_overflow(strategy: Any) -> None:
     X = np.array([[1e200], [-1e200], [0.0]])
     with pytest.raises(InvalidInputError, match="of values so large squared distances overflow"):
         cover(row_blocks(X), 1.0, strategy=strategy)
@@ -262,38 +186,3 @@ def test_cover_reducer__in_the_tree_of_build() -> None:
     assert few.total_weight == 600.0
     assert len(few) < 400
     assert distances(X, np.asarray(few.points), "euclidean").min(axis=1).max() <= 0.4
-
-
-@pytest.mark.parametrize("cells", CELLS)
-def test_cover_reducer__keeps_its_promise_over_levels(cells: Any) -> None:
-    X = near_a_surface(800)
-    rng = np.random.default_rng(0)
-    u = rng.random(800)
-    reducer = CoverReducer(diameter=0.6, levels=3, cells=cells)
-    parts = [
-        WeightedPoints(
-            X[start : start + 100], u[start : start + 100], np.arange(start, start + 100)
-        )
-        for start in range(0, 800, 100)
-    ]
-    parts = [reducer.reduce(part, 800, rng) for part in parts]
-    pairs = [reducer.reduce(concatenate(parts[i : i + 4]), 800, rng) for i in (0, 4)]
-    root = reducer.reduce(concatenate(pairs), 800, rng)
-    assert len(root) < 400
-    np.testing.assert_allclose(root.total_weight, u.sum())
-    np.testing.assert_array_equal(root.points, X[root.indices])
-    assert distances(X, np.asarray(root.points), cells).min(axis=1).max() <= 0.3
-
-
-def test_cover_reducer__keeps_to_its_size() -> None:
-    X = near_a_surface(300)
-    rows, _ = gonzalez(X, 12, "euclidean")
-    whole = WeightedPoints(X, np.ones(300), np.arange(300))
-    few = CoverReducer().reduce(whole, 12, np.random.default_rng(0))
-    assert few.indices.tolist() == sorted(rows)
-    labels = distances(X, X[sorted(rows)], "euclidean").argmin(axis=1)
-    assert few.weights.tolist() == np.bincount(labels).tolist()
-    assert CoverReducer().reduce(few, 12, np.random.default_rng(0)) is few
-    with pytest.raises(InvalidInputError, match="levels must be at least 1"):
-        CoverReducer(levels=0)
-    assert CoverReducer(0.5).parameters() == {"diameter": 0.5, "levels": 4, "cells": "euclidean"}

@@ -13,7 +13,6 @@ import scipy.sparse as sp
 from daskcoreset.constructions.margin.active import ActiveMaxMargin
 from daskcoreset.constructions.margin.active_run import OracleError
 from daskcoreset.constructions.margin.labels import Phase
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.solvers.hard_margin import hard_margin, hard_margin_bias
 from tests.pairs import each
 from tests.tools.active_pools import W, above, looked_up, separable
@@ -75,32 +74,6 @@ def test_active__guarantee_holds_over_seeds() -> None:
         assert found.stopped == "verified"
         wrong += bool((found.predict(X) != y).mean() > 0.2)
     assert wrong <= 16
-
-
-def test_nightmare__a_small_error_needs_about_all_labels() -> None:
-    # Section 4.3: whoever has not asked for the negative does not know that it is there.
-    X, y = circle(100)
-    found = ActiveMaxMargin(looked_up(y), error=0.001, delta=0.001, random_state=0).run(X)
-    negative = int(np.flatnonzero(found.labels == -1)[0])
-    assert (found.predict(X) == y).all()
-    # Till then rows are labelled in random order; all of them if nothing but luck helps.
-    others = [
-        ActiveMaxMargin(looked_up(y), error=0.001, delta=0.001, random_state=seed).run(X)
-        for seed in range(8)
-    ]
-    spent = [run.n_labels_by_phase["seeding"] for run in others]
-    assert found.n_labels_by_phase["seeding"] == negative + 1
-    assert np.mean(spent) > 30
-
-
-def test_known__no_label_is_spent_on_a_rare_class() -> None:
-    X, y = circle(1000)
-    known = (np.flatnonzero(y == -1), [-1])
-    found = ActiveMaxMargin(looked_up(y), random_state=0).run(X, known=(known[0], known[1]))
-    assert found.n_labels_by_phase["seeding"] <= 1
-    assert found.n_labels == len(found.indices) - 1
-    with pytest.raises(InvalidInputError, match="X has 1000 rows"):
-        ActiveMaxMargin().start(X, known=([1000], [1]))
 
 
 @pytest.mark.nightly

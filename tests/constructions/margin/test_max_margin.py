@@ -10,7 +10,7 @@ import pytest
 from daskcoreset.constructions.margin.core_set import MarginCoreset
 from daskcoreset.constructions.margin.max_margin import MaxMarginCoreset
 from daskcoreset.constructions.margin.separators import NotSeparableError
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError
+from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.solvers.hard_margin import hard_margin_bias
 from tests.tools.margins import rows
@@ -67,14 +67,6 @@ def test_run__a_row_of_zeros_lies_on_every_hyperplane_through_the_origin() -> No
     with pytest.raises(NotSeparableError, match="zero at row 17"):
         MaxMarginCoreset(chunks=20).run(X, y)
     assert MaxMarginCoreset(chunks=20, intercept=True).run(X, y).converged
-
-
-def test_run__ends_where_double_precision_does() -> None:
-    X, y = rows(19, 300, 5, 1e-3)
-    with pytest.warns(CoresetWarning, match="too small for double precision"):
-        found = MaxMarginCoreset(epsilon=1e-18).run(X, y)
-    assert not found.converged
-    assert found.factor == pytest.approx(1.0, abs=1e-9)
 
 
 def test_run__a_class_that_is_rare_within_a_block() -> None:

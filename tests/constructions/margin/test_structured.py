@@ -28,22 +28,6 @@ def multiclass(X: Any, y: Any, chunks: int | None = None, **options: Any) -> Str
     return StructuredMaxMargin("multiclass", **{"on_inseparable": "raise", **options}).fit(X, y)
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 0.05])
-def test_structured__core_set_is_within_its_bound(epsilon: float) -> None:
-    X, y = classes_of(2000, 4, 5, 1)
-    X = X.astype(np.float32)
-    one = multiclass(X, y, epsilon=epsilon, per_block=1).result_
-    many = multiclass(X, y, chunks=200, epsilon=epsilon).result_
-    assert len(one.dual) <= one.size_bound(epsilon)
-    assert many.passes < one.passes
-    assert many.passes <= many.size_bound(epsilon)
-    for found in (one, many):
-        assert found.factor >= 1 - epsilon
-        margins = [step.margin for step in found.trace]
-        assert margins == sorted(margins, reverse=True)
-        assert np.isclose(found.dual @ found.differences @ found.w, found.margin)
-
-
 @pytest.mark.parametrize("hamming", [False, True])
 def test_sequence__recovers_a_planted_model(hamming: bool) -> None:
     X, y, groups, _ = planted(1200)

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import pickle
 import shutil
-import warnings
 from pathlib import Path
 from typing import Any
 
-import dask
-import dask.array as da
 import numpy as np
 import pytest
 import zarr
@@ -26,9 +23,6 @@ from daskcoreset import (
     Uniform,
 )
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError
-from daskcoreset.execution import waves
-from daskcoreset.testing import CountingArray
-from tests.pairs import few
 
 ROWS, CHUNK, D = 6000, 500, 4
 
@@ -48,90 +42,6 @@ def make_data(rows: int = ROWS, seed: int = 0) -> tuple[Any, Any]:
     y = np.sort(rng.choice(3, rows, p=(0.05, 0.25, 0.7)))
     X += y[:, np.newaxis]
     return X, y
-
-
-def own(X: Any, y: Any, name: str, **options: Any) -> Any:
-    return daskcoreset.build(X, y, method=METHODS[name], random_state=7, **options)
-
-
-@few("mode", ["memory", "chunks", "threads", "lazy", "two reads", "waves"], always=3)
-def test_build__gives_each_member_the_bits_of_its_own_build(
-    mode: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    X, y = make_data()
-    options: dict[str, Any] = {"size": 300, "split_every": 3}
-    if mode != "memory":
-        X, y = da.from_array(X, chunks=(CHUNK, D)), da.from_array(y, chunks=CHUNK)
-    if mode == "two reads":
-        options["passes"] = 2
-    if mode == "waves":
-        monkeypatch.setattr(waves, "GRAPH_BLOCKS", 4)
-    scheduler = "threads" if mode == "threads" else "synchronous"
-    with dask.config.set(scheduler=scheduler):
-        expected = {name: own(X, y, name, **options) for name in METHODS}
-        if mode == "lazy":
-            lazy = daskcoreset.build(X, y, method=METHODS, random_state=7, compute=False, **options)
-            (portfolio,) = dask.compute(lazy)
-        else:
-            portfolio = daskcoreset.build(X, y, method=METHODS, random_state=7, **options)
-    assert list(portfolio) == list(METHODS)
-    for name, coreset in expected.items():
-        assert portfolio[name].equals(coreset), name
-
-
-def delayed_array(rows: CountingArray, size: float) -> Any:
-    """The rows as a Dask array whose chunks have so many rows, or an unknown number."""
-    blocks = [dask.delayed(rows.__getitem__)(slice(i, i + CHUNK)) for i in range(0, ROWS, CHUNK)]
-    parts = [da.from_delayed(block, (size, D), rows.dtype) for block in blocks]
-    return da.concatenate(parts, allow_unknown_chunksizes=True)
-
-
-@pytest.mark.parametrize(
-    ("methods", "reads"),
-    [
-        (METHODS, 2),
-        ({name: METHODS[name] for name in ("clusters", "mixture", "plain")}, 1),
-    ],
-)
-def test_build__reads_as_often_as_the_member_that_needs_most(
-    methods: dict[str, Any], reads: int
-) -> None:
-    X, y = make_data()
-    rows = CountingArray(X)
-    counted = delayed_array(rows, CHUNK)
-    options: dict[str, Any] = {"size": 200, "random_state": 7}
-    plan = daskcoreset.build(counted, y, method=methods, dry_run=True, **options)
-    lazy = daskcoreset.build(counted, y, method=methods, compute=False, **options)
-    assert plan.reads == reads
-    assert not rows.reads.any()
-    with dask.config.set(scheduler="synchronous"):
-        portfolio = lazy.compute()
-    assert portfolio.provenance["passes"] == reads
-    extra = portfolio.provenance["blocks_read_again"]
-    assert rows.reads.min() == reads
-    assert rows.reads.max() <= reads + (extra > 0)
-
-
-def test_build__blocks_that_propose_all_their_rows_are_read_once() -> None:
-    X, _ = make_data()
-    rows = CountingArray(X)
-    X = delayed_array(rows, np.nan)
-    sizes = {"one": ROWS, "two": ROWS + 5, "three": 50}
-    methods = {"one": Lightweight(), "two": Uniform(), "three": Uniform()}
-    with dask.config.set(scheduler="synchronous"), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        portfolio = daskcoreset.build(X, size=sizes, method=methods, random_state=0)
-    # The sizes are above the number of rows, which only the first read tells.
-    assert {name: len(coreset) for name, coreset in portfolio.items()} == {
-        "one": ROWS,
-        "two": ROWS,
-        "three": 50,
-    }
-    assert set(rows.reads) == {1}
-    assert [str(warning.message).partition(":")[0] for warning in caught] == [
-        "member 'one'",
-        "member 'two'",
-    ]
 
 
 def test_build__sizes_by_name_leave_others_at_the_default() -> None:

@@ -31,28 +31,6 @@ def built(X: Any, y: Any = None, **options: Any) -> Any:
     return daskcoreset.build(X, y, **(shared | options))
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_build__knows_exact_moments_of_all_rows(weighted: bool) -> None:
-    X = make_rows()
-    u = np.random.default_rng(1).integers(0, 4, ROWS).astype(float) if weighted else np.ones(ROWS)
-    portfolio = built(
-        da.from_array(X, chunks=(CHUNK, D)), sample_weight=u if weighted else None, chunks=CHUNK
-    )
-    summary = portfolio.summary
-    counted, weights = X[u > 0], u[u > 0]
-    assert summary.count == len(counted)
-    assert summary.weight == weights.sum()
-    mean = np.average(counted, axis=0, weights=weights)
-    np.testing.assert_allclose(summary.mean, mean, rtol=1e-13, atol=1e-12)
-    gap = counted - mean
-    np.testing.assert_allclose(
-        summary.scatter, (gap * weights[:, None]).T @ gap, rtol=1e-9, atol=1e-4
-    )
-    np.testing.assert_array_equal(summary.low, counted.min(axis=0))
-    np.testing.assert_array_equal(summary.range, np.ptp(counted, axis=0))
-    assert summary.missing.tolist() == [0, 0, 0]
-
-
 @pytest.mark.nightly
 def test_build__reads_no_more_for_summaries_and_changes_no_member() -> None:
     rows = CountingArray(make_rows())

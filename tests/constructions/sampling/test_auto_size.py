@@ -15,7 +15,6 @@ from daskcoreset.constructions.sampling.auto_size import AutoSize
 from daskcoreset.core.coreset import thaw
 from daskcoreset.core.errors import CoresetWarning
 from daskcoreset.core.typing import FloatArray
-from daskcoreset.metrics.costs import kmeans_cost
 from daskcoreset.metrics.sizing import auto_size
 from daskcoreset.sensitivities import MixtureCoreset, Sensitivity, StrongBregman, StrongKMeans
 
@@ -53,37 +52,6 @@ def test_auto_size__doubles_until_agreement() -> None:
 
 
 @pytest.mark.usefixtures("small")
-def test_build__auto_is_right_on_solutions_it_has_not_seen() -> None:
-    X = mixture()
-    coreset = daskcoreset.build(
-        X, size="auto", method="kmeans", n_clusters=8, epsilon=0.05, random_state=1
-    )
-    for seed in range(5):
-        Q = X[np.random.default_rng(seed).integers(0, len(X), 8)]
-        cost = kmeans_cost(coreset.points, Q, coreset.weights)
-        assert cost == pytest.approx(kmeans_cost(X, Q), rel=0.1)
-
-
-@pytest.mark.usefixtures("small")
-def test_build__auto_unites_both_with_half_their_weights() -> None:
-    X, y = mixture(2000), np.arange(2000)
-    coreset = daskcoreset.build(X, y, size="auto", n_clusters=3, epsilon=0.2, random_state=5)
-    rule = coreset.provenance["size_rule"]
-    parts = [
-        daskcoreset.build(X, y, size=rule["size"], random_state=seed) for seed in rule["seeds"]
-    ]
-    expected = np.zeros(len(X))
-    for part in parts:
-        np.add.at(expected, part.indices, part.weights / 2)
-    np.testing.assert_allclose(coreset.weights, expected[coreset.indices])
-    assert np.count_nonzero(expected) == len(coreset)
-    assert (np.diff(coreset.indices) > 0).all()
-    assert (coreset.points == X[coreset.indices]).all()
-    assert coreset.labels is not None
-    assert (coreset.labels == coreset.indices).all()
-
-
-@pytest.mark.usefixtures("small")
 def test_build__auto_says_how_in_its_provenance() -> None:
     coreset = daskcoreset.build(
         mixture(), size="auto", method=StrongKMeans(4), epsilon=0.2, delta=0.3, random_state=7
@@ -95,14 +63,6 @@ def test_build__auto_says_how_in_its_provenance() -> None:
     assert set(rule["steps"][-1]) == {"size", "disagreement", "on_data", "solutions", "reads"}
     assert record["seed"] == 7
     assert record["m"] == len(coreset) <= record["size"] == 2 * rule["size"]
-
-
-def test_build__auto_gives_up_at_half_the_rows() -> None:
-    X = mixture(300)
-    with pytest.warns(CoresetWarning, match="two coresets of 150 rows still differ by .* union"):
-        coreset = daskcoreset.build(X, size="auto", n_clusters=20, epsilon=0.001, random_state=0)
-    assert coreset.provenance["size_rule"]["agreed"] is False
-    assert coreset.total_weight == pytest.approx(300, rel=0.2)
 
 
 def test_auto_size__a_cost_of_zero_on_one_side_only_is_told_as_infinite() -> None:

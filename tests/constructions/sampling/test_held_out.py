@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from daskcoreset.build import build_and_hold_out
-from daskcoreset.constructions.sampling.held_out import HeldOut, hold_out
-from daskcoreset.core.blocks import Block
+from daskcoreset.constructions.sampling.held_out import HeldOut
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.sensitivities import Lightweight, Sensitivity, Uniform
@@ -75,27 +74,3 @@ def test_hold_out__shares_no_row_with_the_coreset_and_counts_the_others() -> Non
     mean, error = kept.mean(of_coreset[:, 0], others[:, 0])
     assert mean == pytest.approx(rows[:, 0].mean(), abs=1e-12)
     assert error == 0.0
-
-
-def test_mean__infinite_values_have_an_infinite_error() -> None:
-    _, rows = held_out(Uniform(), 0)
-    assert rows is not None
-    of_coreset, of_rows = np.zeros(500), np.zeros(len(rows.weights))
-    of_rows[0] = -np.inf
-    assert rows.mean(of_coreset, of_rows) == (-np.inf, np.inf)
-
-
-def test_hold_out__nothing_of_independent_draws_or_where_all_rows_are_taken() -> None:
-    assert held_out(Uniform(), 0, sampling="multinomial")[1] is None
-    with pytest.warns(UserWarning, match="not below"):
-        _, rows = build_and_hold_out(row_blocks(X[:400]), 9, **PLAIN)
-    assert rows is None
-
-
-@pytest.mark.parametrize(("chosen", "weight"), [([0, 1, 2], 1.0), ([0, 1], 0.0)])
-def test_hold_out__nothing_where_no_other_candidate_has_a_weight(
-    chosen: list[int], weight: float
-) -> None:
-    rows = Block(np.eye(3), np.array([1.0, 1.0, weight]))
-    half, rng = np.full(3, 0.5), np.random.default_rng(0)
-    assert hold_out(rows, np.array(chosen), half, half, 6.0, 10, rng) is None

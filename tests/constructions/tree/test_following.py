@@ -9,7 +9,6 @@ import pytest
 import zarr
 
 from daskcoreset import CoresetTree
-from daskcoreset.constructions.tree import following, store
 from daskcoreset.core.errors import (
     InvalidInputError,
     InvalidTypeError,
@@ -80,52 +79,10 @@ def test_follow__with_larger_leaves_and_labels(tmp_path: Path) -> None:
         CoresetTree.follow(group, tmp_path / "view", **{**options, "chunks": 50})
 
 
-# --- bits ---------------------------------------------------------------------------------
-
-
-@pytest.mark.usefixtures("light_trees")
-def test_refresh__of_many_leaves_is_written_in_parts_that_a_failure_leaves(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(following, "BATCH_BYTES", 1)
-    source = make_days(tmp_path / "days", range(1, 9))
-    (tmp_path / "days" / "2026-03-05.npy").write_bytes(b"no array")
-    with pytest.raises(InvalidInputError, match=r"2026-03-05.npy: "):
-        CoresetTree.follow(source, tmp_path / "view", **OPTIONS)
-    assert len(CoresetTree.open(tmp_path / "view")) == 4
-    np.save(tmp_path / "days" / "2026-03-05.npy", rows(60, 5))
-    view = CoresetTree.follow(source, tmp_path / "view", **OPTIONS)
-    assert view.last_refresh is not None
-    assert len(view.last_refresh.read) == 4
-    assert_alike(view, CoresetTree.follow(source, tmp_path / "fresh", **OPTIONS))
-
-
-@each(turn=["_unmade", "write_version"], seed=[0, None])
-def test_follow__by_two_processes_ends_with_one_view(
-    turn: str, seed: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source, path = make_days(tmp_path / "days"), tmp_path / "view"
-    first: list[CoresetTree] = []
-    right = getattr(store, turn)
-
-    def second(*arguments: Any, **options: Any) -> Any:
-        # The other process comes between two steps of this one.
-        made = right(*arguments, **options) if turn == "_unmade" else None
-        monkeypatch.setattr(store, turn, right)
-        first.append(CoresetTree.follow(source, path, size=20, random_state=seed))
-        return made or right(*arguments, **options)
-
-    monkeypatch.setattr(store, turn, second)
-    loser = CoresetTree.follow(source, path, size=20, random_state=seed)
-    assert_alike(loser, first[0])
-    assert loser.last_refresh is not None
-    assert not loser.last_refresh.read
-
-
 # --- bad input ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("chunk", [5, 70])
+@few("chunk", [5, 70], always=1)
 def test_refresh__of_an_array_written_anew_in_other_chunks(tmp_path: Path, chunk: int) -> None:
     view = CoresetTree.follow(make_array(tmp_path / "rows", 100), tmp_path / "view", **OPTIONS)
     shutil.rmtree(tmp_path / "rows")
@@ -197,17 +154,6 @@ def test_follow__refuses_what_it_cannot_follow(tmp_path: Path) -> None:
     tree.append(rows(5))
     with pytest.raises(InvalidInputError, match="is a tree that follows no source"):
         CoresetTree.follow(source, tmp_path / "tree", **OPTIONS)
-
-
-@few("way", ["url", "link to the view", "link to the source"], always=2)
-def test_follow__into_the_store_by_another_name_is_refused(way: str, tmp_path: Path) -> None:
-    zarr.create_array(tmp_path / "X.zarr", data=rows(20))
-    (tmp_path / "link").symlink_to(tmp_path / "X.zarr")
-    sources = {"url": f"file://{tmp_path}/X.zarr", "link to the source": tmp_path / "link"}
-    path = tmp_path / ("link" if way == "link to the view" else "X.zarr") / "view"
-    with pytest.raises(InvalidInputError, match="is inside source"):
-        CoresetTree.follow(sources.get(way, tmp_path / "X.zarr"), path, **OPTIONS)
-    assert not path.exists()
 
 
 @each(dtypes=["f8 f4", "f4 f8", "i8 f8", "i8 i4", "? u1"], detect=["stat", "content"])

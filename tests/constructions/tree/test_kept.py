@@ -5,10 +5,8 @@ from __future__ import annotations
 import copy
 import os
 import pickle
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -17,11 +15,9 @@ import pytest
 from daskcoreset import CoresetStream, CoresetTree
 from daskcoreset.core.errors import StoreError
 from daskcoreset.core.typing import AnyArray
-from tests.tools.light_groups import light_groups
 
 OPTIONS: dict[str, Any] = {"method": "uniform", "sampling": "multinomial", "random_state": 1}
 ROWS = np.arange(400, dtype=float).reshape(-1, 2)
-PACKAGE = str(Path("daskcoreset", "constructions", "tree"))
 
 
 def batch(number: int) -> AnyArray:
@@ -34,58 +30,6 @@ def stream_in(path: Path) -> CoresetStream:
 
 def tree_in(path: Path) -> CoresetTree:
     return CoresetTree.create(path, **OPTIONS, size=3)
-
-
-def in_peace(n: int) -> CoresetStream:
-    stream = CoresetStream(**OPTIONS, size=3, leaf_size=20)
-    return stream.partial_fit(ROWS[: 8 * n])
-
-
-def fed_until(stream: CoresetStream, at: int) -> int:
-    """Feed a third batch, interrupted if the interpreter looks for signals the n-th time."""
-    passed = 0
-
-    def profile(frame: FrameType, event: str, _: Any) -> None:
-        nonlocal passed
-        if event in {"call", "c_return"} and PACKAGE in frame.f_code.co_filename:
-            passed += 1
-            if passed == at:
-                sys.setprofile(None)
-                raise KeyboardInterrupt
-
-    sys.setprofile(profile)
-    try:
-        stream.partial_fit(batch(2))
-    except KeyboardInterrupt:
-        return -1
-    finally:
-        sys.setprofile(None)
-    return passed
-
-
-# A file whose opening is interrupted is closed when it is collected.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_interrupt__wherever_the_interpreter_looks_for_signals(tmp_path: Path) -> None:
-    """Early interrupts leave a change that was not made, late ones one that was."""
-
-    def stream_of(name: str) -> CoresetStream:
-        return stream_in(tmp_path / name).partial_fit(batch(0)).partial_fit(batch(1))
-
-    had = []
-    with light_groups():
-        fed_until(stream_of("imports"), -1)
-        n_places = fed_until(stream_of("counted"), -1)
-        for at in range(1, n_places + 1, 7):
-            stream = stream_of(f"at {at}")
-            assert fed_until(stream, at) == -1
-            had.append(stream.n_rows // 8)
-            assert CoresetStream.load(tmp_path / f"at {at}").n_rows == stream.n_rows
-            for number in range(had[-1], 4):
-                stream.partial_fit(batch(number))
-            for one in (stream, CoresetStream.load(tmp_path / f"at {at}")):
-                assert one.coreset().equals(in_peace(4).coreset())
-    assert had == sorted(had)
-    assert {2, 3} == set(had)
 
 
 @pytest.mark.parametrize("make", [stream_in, tree_in])

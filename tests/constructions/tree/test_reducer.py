@@ -12,31 +12,9 @@ import daskcoreset
 from daskcoreset.constructions.tree.reducer import Reducer, SensitivityReducer
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.points import WeightedPoints
-from daskcoreset.core.typing import Sampling
 from daskcoreset.sensitivities import (
-    BregmanLightweight,
-    Lightweight,
-    MixtureCoreset,
-    Sensitivity,
-    StrongBregman,
-    StrongKMeans,
     Uniform,
 )
-from daskcoreset.testing import assert_mean
-from tests.pairs import each
-
-UNBIASED: list[Sensitivity[Any]] = [
-    Uniform(),
-    Lightweight(),
-    StrongKMeans(3),
-    StrongKMeans(3, rough="kmeans||"),
-    MixtureCoreset(3),
-    BregmanLightweight(),
-    StrongBregman(3),
-]
-
-
-SAMPLINGS: list[Sampling] = ["systematic", "multinomial"]
 
 
 def rows(n: int = 400, seed: int = 0) -> WeightedPoints:
@@ -56,27 +34,6 @@ def costs(points: WeightedPoints) -> Any:
     near = np.einsum("ij,ij->i", X, X)
     far = np.minimum(near, np.einsum("ij,ij->i", X - 15.0, X - 15.0))
     return np.array([w.sum(), w @ near, w @ far, w @ (points.labels * np.abs(X[:, 0]))])
-
-
-@pytest.mark.statistical
-@each(construction={repr(one): one for one in UNBIASED}, sampling=SAMPLINGS)
-def test_reduce__is_unbiased(construction: Sensitivity[Any], sampling: Sampling) -> None:
-    """Weighted costs have the expectation of their input; fails by chance at 1e-6."""
-    reducer, points = SensitivityReducer(construction, sampling), rows()
-    found = [costs(reducer.reduce(points, 50, np.random.default_rng(s))) for s in range(300)]
-    assert_mean(np.array(found), costs(points))
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize("sampling", SAMPLINGS)
-def test_thin__is_unbiased(sampling: Sampling) -> None:
-    """Twice as many rows, in the order in which they stand; fails by chance at 1e-6."""
-    reducer, points = SensitivityReducer(Lightweight(), sampling), rows()
-    parts = [reducer.thin(points, 20, np.random.default_rng(s)) for s in range(300)]
-
-    assert max(map(len, parts)) == 40 or sampling == "multinomial"
-    assert max(map(len, parts)) <= 40
-    assert_mean(np.array([costs(part) for part in parts]), costs(points))
 
 
 @dataclass(frozen=True)

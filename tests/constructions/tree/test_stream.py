@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from daskcoreset import CoresetStream
 from daskcoreset.core.errors import (
@@ -26,18 +25,6 @@ def data(n: int = N, seed: int = 0) -> tuple[Any, Any, Any]:
 def made(**options: Any) -> CoresetStream:
     given_options: dict[str, Any] = {"size": 20, "leaf_size": 90, "random_state": 3, **options}
     return CoresetStream(**given_options)
-
-
-# --- what it promises ----------------------------------------------------------------------
-
-
-def test_stream__sparse_and_wide_text() -> None:
-    X = sp.random_array((400, 6), density=0.3, rng=np.random.default_rng(0), format="csr")
-    y = np.array(["a", "a much longer word"], dtype=object)[np.arange(400) // 395]
-    one = made().partial_fit(X, y).coreset()
-    two = made().partial_fit(X[:50], y[:50]).partial_fit(X[50:], y[50:]).coreset()
-    assert sp.issparse(one.points)
-    assert one.equals(two)
 
 
 # --- bad input: nothing is lost, nothing counted ------------------------------------------

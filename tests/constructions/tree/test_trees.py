@@ -6,9 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import dask.array as da
 import numpy as np
-import pandas as pd
 import pytest
 
 from tests.acceptance.face import (
@@ -17,29 +15,6 @@ from tests.acceptance.face import (
     errors,
 )
 from tests.acceptance.tools.trees import day, made
-
-# --- questions -----------------------------------------------------------------------------
-
-
-def test_append__out_of_core_labels_and_dropped_rows(tmp_path: Path) -> None:
-    X = np.random.default_rng(0).normal(size=(3000, 2))
-    X[5] = np.nan
-    y = np.where(X[:, 0] > 0, "up", "down")
-    tree = made(tmp_path / "t", on_invalid="drop")
-    lazy = [da.from_array(part, chunks=(400, *part.shape[1:])) for part in (X, y)]
-    assert tree.append(*lazy).n_dropped == 1
-    tree.append(X[100:200], y[100:200])
-    c = tree.coreset()
-    assert c.provenance["n"] == 3099
-    every = np.concatenate([X, X[100:200]])
-    assert (c.points == every[c.indices]).all()
-    assert c.labels is not None
-    assert set(c.labels) == {"up", "down"}
-    frame = pd.DataFrame(X[:50], columns=["a", "b"]).fillna(0.0)
-    named = made(tmp_path / "named")
-    named.append(frame)
-    assert named.coreset(normalize=True).provenance["columns"] == ("a", "b")
-
 
 # --- bad input -----------------------------------------------------------------------------
 

@@ -25,18 +25,3 @@ def test_stream__weights_that_overflow_together_are_refused() -> None:
     stream.partial_fit(X, sample_weight=np.full(3, 4e307))
     with pytest.raises(InvalidInputError, match="adds up to inf"):
         stream.coreset()
-
-
-def test_stream__numbers_and_weights_of_rows_between_weighted_and_dropped_ones() -> None:
-    X = np.random.default_rng(0).normal(size=(120, 3))
-    X[[37, 38, 90]] = np.nan
-    weights = np.where(np.arange(120) // 10 == 6, 5.0, 1.0)
-    stream = CoresetStream(size=100, random_state=0, on_invalid="drop")
-    for start in range(0, 120, 10):
-        part = slice(start, start + 10)
-        stream.partial_fit(X[part], sample_weight=weights[part] if start == 60 else None)
-    kept = np.flatnonzero(np.isfinite(X[:, 0]))
-    rows = stream.rows()
-    assert rows.indices.tolist() == kept.tolist()
-    assert rows.weights.tolist() == weights[kept].tolist()
-    assert np.array_equal(rows.points, X[kept])
