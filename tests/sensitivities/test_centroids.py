@@ -2,7 +2,6 @@ import pickle
 from dataclasses import replace
 from typing import Any
 
-import dask.array as da
 import numpy as np
 import pytest
 import zarr
@@ -20,7 +19,6 @@ from daskcoreset.estimators import (
 from daskcoreset.objectives import (
     Distortion,
 )
-from daskcoreset.sensitivities.base import SamplingDesign
 from tests.pairs import few
 
 RNG = np.random.default_rng(0)
@@ -32,56 +30,9 @@ CENTROIDS: dict[str, Any] = {"representatives": "centroids"}
 STRONG = StrongKMeans(8, **CENTROIDS)
 
 
-class InThisOrder(StrongKMeans):
-    """Rows drawn in the order of those that centroids stand for."""
-
-    @property
-    def design(self) -> SamplingDesign[Any]:
-        """A design that has their order alone."""
-
-        class Order(SamplingDesign[Any]):
-            def order(self, rows: Block, summary: Any, inclusion: Any) -> Any:
-                return STRONG.design.order(rows, summary, inclusion)
-
-        return Order()
-
-
 @pytest.fixture(scope="module")
 def coreset() -> Coreset:
     return dc.build(X, size=200, method=STRONG, random_state=0)
-
-
-def test_build__gives_centroids_of_more_rows(coreset: Coreset) -> None:
-    assert 195 <= len(coreset) <= 200
-    assert coreset.of_centroids
-    assert "centroids" in repr(coreset)
-    assert coreset.provenance["drawn"] == 20_000
-    assert coreset.provenance["parameters"]["representatives"] == "centroids"
-    assert "representatives" not in StrongKMeans(8).parameters()
-    rows = dc.build(X, size=20_000, method=InThisOrder(8), random_state=0)
-    np.testing.assert_allclose(coreset.weights @ coreset.points, rows.weights @ rows.points)
-    q = np.ones((1, 3))
-    one, other = (
-        part.weights @ ((part.points - q) ** 2).sum(axis=1) + part.constant
-        for part in (coreset, rows)
-    )
-    np.testing.assert_allclose(one, other, rtol=1e-12)
-    assert coreset.weights[coreset.points[:, 0] > 400].sum() == pytest.approx(5.0)
-    near = np.linalg.norm(X[coreset.indices] - coreset.points, axis=1)
-    assert np.median(near) < 0.5
-
-
-@pytest.mark.parametrize("normalize", [False, True])
-def test_build__lazy_blocks_give_the_same(normalize: bool) -> None:
-    options: dict[str, Any] = {"size": 200, "method": STRONG, "random_state": 0}
-    blocks = da.from_array(X, chunks=(7000, 3))
-    one = dc.build(blocks, normalize=normalize, **options)
-    other = dc.build(blocks, normalize=normalize, compute=False, **options).compute()
-    assert one.equals(other)
-    if normalize:
-        assert one.total_weight == pytest.approx(len(X))
-        audit = one.audit(X, solutions={"mean": X.mean(axis=0)[None]})
-        assert abs(audit.differences[0]) < 0.02
 
 
 def by_the_formula(coreset: Coreset, q: Any) -> float:
@@ -201,11 +152,3 @@ def test_coreset_kmeans__costs_less_of_centroids() -> None:
             off = model.coreset_inertia_ / model.inertia_ - 1
             assert off > -0.02 if kind == "auto" else off < 0.0
     assert np.mean(costs["auto"]) < 0.96 * np.mean(costs["rows"])
-
-
-def test_coreset_kmeans__of_a_coreset_of_centroids(coreset: Coreset) -> None:
-    model = CoresetKMeans(8, random_state=0).fit(coreset)
-    assert model.inertia_ == pytest.approx(model.coreset_inertia_)
-    assert model.inertia_ > coreset.constant
-    true = dc.metrics.kmeans_cost(X, model.cluster_centers_)
-    assert -0.03 < model.inertia_ / true - 1 < 0.5
