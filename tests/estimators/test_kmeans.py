@@ -22,7 +22,6 @@ from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.metrics.costs import kmeans_cost
-from daskcoreset.sensitivities import StrongKMeans
 from tests.acceptance.tools.hostile import uneven_categories
 from tests.pairs import pairs
 
@@ -56,17 +55,6 @@ def npy(folder: Path) -> str:
 # --- what it finds -----------------------------------------------------------------------
 
 
-def test_fit__as_good_as_kmeans_on_everything() -> None:
-    full = KMeans(K, n_init=10, random_state=0).fit(X)
-    model = small(size=400).fit(X)
-    assert model.inertia_ == pytest.approx(kmeans_cost(X, model.cluster_centers_), rel=1e-6)
-    assert model.inertia_ < 1.05 * full.inertia_
-    assert model.coreset_inertia_ == pytest.approx(model.inertia_, rel=0.3)
-    assert len(model.coreset_) == 400
-    assert model.coreset_.provenance["method"] == "kmeans"
-    assert model.n_iter_ >= 1
-
-
 @pairs(lazy=[False, True], sparse=[False, True], representatives=["rows", "centroids"])
 def test_fit__uneven_categories_as_good_as_kmeans_on_everything(
     representatives: Any, sparse: bool, lazy: bool
@@ -81,14 +69,6 @@ def test_fit__uneven_categories_as_good_as_kmeans_on_everything(
     cost = kmeans_cost(rows, model.fit(made).cluster_centers_)
     assert cost <= 1.001 * full.inertia_
     assert model.coreset_inertia_ == pytest.approx(float(cost), rel=0.02)
-
-
-@pytest.mark.parametrize("method", ["kmeans", "lightweight", "uniform", StrongKMeans(2)])
-def test_fit__methods_by_name_and_as_objects(method: Any) -> None:
-    model = small(method=method, n_init=3).fit(X)
-    assert model.inertia_ < 1.2 * KMeans(K, n_init=10, random_state=0).fit(X).inertia_
-    expected = "kmeans" if isinstance(method, StrongKMeans) else method
-    assert model.coreset_.provenance["method"] == expected
 
 
 def test_fit__float32_far_from_the_origin() -> None:
@@ -194,18 +174,6 @@ def test_grid_search__and_pipeline() -> None:
     assert list(search.best_estimator_[-1:].get_feature_names_out()) == [
         f"coresetkmeans{i}" for i in range(K)
     ]
-
-
-@pytest.mark.nightly
-@pytest.mark.distributed
-def test_predict__on_a_cluster(cluster: Any) -> None:
-    from distributed import Client
-
-    lazy = da.from_array(X, chunks=(1000, 3))
-    model = small().fit(lazy)
-    with Client(cluster) as client:
-        labels = client.compute(model.predict(lazy)).result()
-    np.testing.assert_array_equal(labels, model.predict(X))
 
 
 # --- edges and bad input -----------------------------------------------------------------

@@ -18,7 +18,7 @@ from sklearn.cluster import DBSCAN, KMeans, MiniBatchKMeans
 from sklearn.datasets import make_classification
 from sklearn.decomposition import PCA
 from sklearn.ensemble import IsolationForest, RandomForestClassifier
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KernelDensity
@@ -28,7 +28,6 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.estimators import CoresetEstimator
-from daskcoreset.estimators.scoring import Agreement
 
 X, Y = make_classification(
     3000, 4, n_informative=3, n_redundant=0, n_clusters_per_class=1, random_state=0
@@ -90,18 +89,6 @@ def test_regressor__score_out_of_core_is_that_in_memory() -> None:
         assert model.score(X, TARGET, sample_weight=weights) == pytest.approx(here)
     with pytest.raises(InvalidInputError, match="sample_weight is zero"):
         model.score(lazily(X), lazily(TARGET), sample_weight=lazily(np.zeros(len(X))))
-
-
-def test_regressor__score_of_a_constant() -> None:
-    ones = np.ones(len(X))
-    model = small(LinearRegression()).fit(X, ones)
-    agreement = Agreement.of(ones, ones, ones)
-    assert agreement.spread == agreement.residual == 0
-    model.estimator_.coef_ = np.zeros(4)
-    model.estimator_.intercept_ = 1.0
-    assert model.score(lazily(X), lazily(ones)) == 1.0
-    model.estimator_.intercept_ = 2.0
-    assert model.score(lazily(X), lazily(ones)) == 0.0
 
 
 def test_clusterer__labels_and_fit_predict() -> None:

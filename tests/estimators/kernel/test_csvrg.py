@@ -17,19 +17,12 @@ from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
-from sklearn.svm import SVC
 
-from daskcoreset.constructions.class_summary import summarise_classes
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError
-from daskcoreset.core.random import resolve_seed
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.estimators import AVMClassifier, CSVRGClassifier, ODMClassifier
-from daskcoreset.estimators.kernel.losses import resolve_loss
-from daskcoreset.estimators.kernel.rows import quotas_of, sample_classes, training_rows
-from daskcoreset.inputs.blocks import row_blocks
-from daskcoreset.testing import CountingArray, shared_pool
 from tests.pairs import each, few, pairs
-from tests.tools.kernel_rows import CLASSES, ROWS, chunked, labelled
+from tests.tools.kernel_rows import CLASSES, ROWS
 
 # The certificate of "csvrg" is rarely below its tolerance, and fits say so.
 pytestmark = pytest.mark.filterwarnings(
@@ -72,17 +65,6 @@ def test_solvers__agree_where_every_row_is_a_core_point(loss: Any, kernel: str) 
         assert np.allclose(whole.decision_function(ROWS), exact.decision_function(ROWS), atol=1e-2)
 
 
-def test_fit__as_accurate_as_svc() -> None:
-    train, labels = labelled(1500, 1)
-    labels = np.where(labels == "in", "in", "out")
-    machine = SVC(C=1.0, gamma=5.0).fit(train, labels)
-    model = CSVRGClassifier("hinge", C=1.0, gamma=5.0, max_points=150, random_state=0)
-    assert (
-        model.fit(train, labels).score(ROWS, TWO_CLASSES) > machine.score(ROWS, TWO_CLASSES) - 0.01
-    )
-    assert model.lam_ == 1500.0
-
-
 def cauchy(squares: FloatArray) -> FloatArray:
     return np.asarray(1.0 / (1.0 + 5.0 * squares))
 
@@ -103,43 +85,6 @@ def test_fit__callable_kernel_and_a_search() -> None:
 # --- out of core ---------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-@pytest.mark.distributed
-@pytest.mark.nightly
-@pytest.mark.parametrize(
-    "model",
-    [
-        pytest.param(MODELS[1], id="csvrg"),
-        pytest.param(clone(MODELS[0]).set_params(size=400), id="drawn rows"),
-    ],
-)
-def test_fit__same_bits_on_processes_and_a_cluster(model: Any, cluster: Any) -> None:
-    from distributed import Client
-
-    expected = clone(model).fit(*chunked())
-    with dask.config.set(scheduler="processes", pool=shared_pool()):
-        found = clone(model).fit(*chunked())
-    assert found.dual_coef_.tobytes() == expected.dual_coef_.tobytes()
-    with Client(cluster):
-        found = clone(model).fit(*chunked())
-    assert found.dual_coef_.tobytes() == expected.dual_coef_.tobytes()
-
-
-@pytest.mark.parametrize("solver", ["exact", "csvrg"])
-def test_fit__a_read_for_every_entry_of_the_trace(solver: Any) -> None:
-    rows = CountingArray(ROWS)
-    model = CSVRGClassifier(lam=20.0, gamma=5.0, solver=solver, max_points=30, random_state=0)
-    model.fit(rows, TWO_CLASSES)
-    reads = model.trace_[-1]["reads"]
-    assert reads == len(model.trace_)
-    # One more tells classes and ranges, one draws the core points, and one certifies "csvrg".
-    certified = int(solver == "csvrg")
-    assert rows.reads.min() == rows.reads.max() == reads + 2 + certified
-    assert model.converged_ is True
-    assert model.gap_ is not None
-    assert model.gap_.min() >= 0
-
-
 def test_fit__float32_with_a_large_offset() -> None:
     shifted = (ROWS.astype(np.float64) * 1000).astype(np.float32)
     model = clone(MODELS[0]).set_params(gamma="scale")
@@ -149,32 +94,6 @@ def test_fit__float32_with_a_large_offset() -> None:
         far.score(shifted + np.float32(2**20), TWO_CLASSES)
         > near.score(shifted, TWO_CLASSES) - 0.01
     )
-
-
-# --- on drawn rows -------------------------------------------------------------------------
-
-
-def test_fit__size_is_a_fit_on_rows_that_stand_for_all() -> None:
-    model = clone(MODELS[0]).set_params(size=500).fit(*chunked(TWO_CLASSES))
-    blocks, seed = row_blocks(*chunked(TWO_CLASSES)), resolve_seed(0)
-    found = summarise_classes(blocks)
-    quotas = quotas_of(500, found.classes, found.class_weights)
-    strata = sample_classes(blocks, found.classes, points=40, quotas=quotas, seed=seed)
-    drawn = training_rows(strata, quotas)
-    assert len(drawn) == 500
-    loss = resolve_loss("odm", theta=0.4, mu=0.4)
-    z = np.where(drawn.labels == "out", 1, -1) * model.decision_function(drawn.points)
-    points = model.core_points_.astype(float)
-    gram = np.exp(-5.0 * ((points[:, np.newaxis] - points) ** 2).sum(axis=2))
-    beta = model.dual_coef_[0]
-    value = 0.5 * beta @ gram @ beta + model.lam_ / 3000 * (drawn.weights @ loss.value(z))
-    assert model.objective_ == pytest.approx(value)
-    gaps = np.sqrt(((drawn.points[:, np.newaxis] - points) ** 2).sum(axis=2)).min(axis=1)
-    assert model.diameter_ == pytest.approx(2 * gaps.max(), rel=1e-5)
-    whole = clone(MODELS[0]).fit(*chunked(TWO_CLASSES))
-    assert np.array_equal(whole.core_points_, model.core_points_)
-    assert whole.objective_ == pytest.approx(model.objective_, rel=0.3)
-    assert model.score(ROWS, TWO_CLASSES) > whole.score(ROWS, TWO_CLASSES) - 0.02
 
 
 # --- further rows --------------------------------------------------------------------------
@@ -192,32 +111,6 @@ def test_partial_fit__like_one_fit_of_all_rows() -> None:
     assert np.allclose(model.objective_, whole.objective_, rtol=0.25)
     gaps = np.sqrt(((ROWS[:, np.newaxis] - model.core_points_) ** 2).sum(axis=2)).min(axis=1)
     assert gaps.max() <= model.diameter_ / 2 * (1 + 1e-6)
-
-
-def sparse_rows(n: int = 6000) -> tuple[Any, Any]:
-    """Binary rows like those of w8a: few ones in most, very many in some, and a rare class."""
-    rng = np.random.default_rng(0)
-    X = (rng.random((n, 120)) < np.minimum(0.6, 0.02 * (1 + rng.pareto(1.2, (n, 1))))).astype(float)
-    y = rng.random(n) < 0.04
-    X[:, :4] = (rng.random((n, 4)) < 0.05) | (y[:, None] & (rng.random((n, 4)) < 0.9))
-    return X, y
-
-
-@few("strategy", ["online", "farthest"], always=1)
-def test_fit__covers_tell_a_rare_class(strategy: str) -> None:
-    X, y = sparse_rows()
-    options: dict[str, Any] = {
-        "lam": 2048.0, "gamma": 2.0**-4, "max_points": 100, "strategy": strategy, "tol": 1e-3,
-        "solver": "csvrg", "max_iter": 10, "n_inner": 20_000, "random_state": 0,
-    }  # fmt: skip
-    alone = CSVRGClassifier(drawn_share=0.0, **options).fit(X[:4000], y[:4000])
-    model = CSVRGClassifier(**options).fit(X[:4000], y[:4000])
-    assert alone.n_core_points_ <= model.n_core_points_ == 100
-    right, missed = (m.predict(X[4000:]) == y[4000:] for m in (model, alone))
-    larger = 1.0 - y[4000:].mean()
-    assert missed.mean() < larger + 0.01 < right.mean() - 0.01
-    assert model.diameter_ < 1.25 * alone.diameter_
-    assert cdist(X[:4000], model.core_points_).min(axis=1).max() <= model.diameter_ / 2
 
 
 @pairs(

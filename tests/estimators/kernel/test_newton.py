@@ -6,22 +6,16 @@ import numpy as np
 import pytest
 import scipy.optimize
 
-from daskcoreset.constructions.class_summary import summarise_classes
 from daskcoreset.core.typing import FloatArray
-from daskcoreset.estimators.kernel import newton as newton_steps
 from daskcoreset.estimators.kernel.kernels import Isotropic, KernelMap, Span
 from daskcoreset.estimators.kernel.losses import LOSSES, MarginLoss, resolve_loss
 from daskcoreset.estimators.kernel.newton import solve_exact
-from daskcoreset.estimators.kernel.odm import solve_dual
-from daskcoreset.estimators.kernel.rows import KernelProblem, TrainingRows
-from daskcoreset.estimators.kernel.sgd import solve_csvrg
-from daskcoreset.inputs.blocks import row_blocks
-from tests.pairs import each, pairs
-from tests.tools.kernel_problems import U, X, Y, objective, problem, rows
+from daskcoreset.estimators.kernel.rows import KernelProblem
+from tests.pairs import each
+from tests.tools.kernel_problems import U, X, Y, objective, rows
 
 ODM = resolve_loss("odm", theta=0.3, mu=0.5)
 SMOOTH = [LOSSES["squared_hinge"], ODM]
-ALL = [*SMOOTH, LOSSES["hinge"]]
 CORE = KernelMap(Isotropic("rbf", 5.0), X[:40])
 
 
@@ -104,75 +98,3 @@ def test_solve_exact__hinge_where_the_penalty_counts_for_little(lam: float) -> N
     assert found.converged
     assert found.objectives[0] >= lam * program.fun * (1 - 1e-9)
     assert found.objectives[0] <= (lam * program.fun + 0.5 * gamma @ gamma) * (1 + 1e-3)
-
-
-@pytest.mark.parametrize("loss", SMOOTH, ids=lambda loss: str(loss.name))
-def test_all_solvers__same_optimum_with_every_row_a_core_point(loss: MarginLoss) -> None:
-    """Cells of diameter zero: the reduced problem is the kernel machine itself."""
-    n, lam = 150, 20.0
-    core = KernelMap(Isotropic("rbf", 5.0), X[:n])
-    signs = Y[:n, np.newaxis].astype(float)
-    dual = solve_dual(core.gram(), signs, U[:n], loss, lam, tol=1e-9, max_iter=5000)
-    assert dual.converged
-    assert dual.gaps is not None
-    start = np.zeros((n, 1))
-    exact = solve_exact(KernelProblem(rows(40, n=n), core, loss, lam), beta=start, tol=1e-8)
-    noisy = solve_csvrg(
-        KernelProblem(rows(40, n=n), core, loss, lam), beta=start, n_epochs=40, tol=1e-8
-    )
-    assert exact.objectives[0] == pytest.approx(dual.objectives[0], rel=1e-6)
-    assert noisy.objectives[0] == pytest.approx(dual.objectives[0], rel=1e-4)
-    assert noisy.objectives[0] >= dual.objectives[0] - dual.gaps[0]
-
-
-@pairs(loss=SMOOTH, lam=[0.3, 30.0, 3000.0], tol=[1e-2, 1e-4])
-def test_solve_exact__stops_where_a_step_would_gain_little(
-    loss: MarginLoss, lam: float, tol: float
-) -> None:
-    start = np.zeros((40, 1))
-    best = solve_exact(KernelProblem(rows(), CORE, loss, lam), beta=start, tol=1e-12).objectives[0]
-    data = rows()
-    found = solve_exact(KernelProblem(data, CORE, loss, lam), beta=start, tol=tol)
-    assert found.converged
-    assert found.objectives[0] <= best * (1 + tol)
-    assert found.gaps is not None
-    assert found.objectives[0] - found.gaps[0] <= best * (1 + 1e-9)
-    before = [entry["objective"] for entry in data.trace][-2]
-    assert before > best * (1 + tol / 2)  # it was needed
-
-
-@pytest.mark.parametrize("loss", ALL, ids=lambda loss: str(loss.name))
-def test_solve_exact__pilots_and_hessian_of_a_share(loss: MarginLoss) -> None:
-    points, labels, weights = problem(40_000, seed=3)
-    blocks = row_blocks(points, labels, weights, chunks=9_000)
-    found = summarise_classes(blocks)
-    beta, bent, results = np.zeros((40, 1)), np.ones(1), []
-    for pilots, max_hessian_rows, seed in ((False, 20_000, 0), (True, 3_000, 0), (True, 3_000, 1)):
-        data = TrainingRows(blocks, found.classes, found.weight, found.n_rows, dict(found.weights))
-        whole = KernelProblem(data, CORE, loss, 3000.0)
-        solver = newton_steps.Newton(whole, Span.of(CORE), 1e-4, max_hessian_rows, seed)
-        start = solver.pilots(beta) if pilots else (beta, bent)
-        result, _ = solver.solve(*start)
-        assert result.converged
-        results.append((result.objectives[0], data))
-    (least, plain), *others = results
-    assert plain.reads == len(plain.trace)
-    for objective_, data in others:
-        assert objective_ == pytest.approx(least, rel=2e-4)
-        assert data.reads == len(data.trace) + 1  # one drew the pilots
-        assert data.trace[0]["objective"] < 1.05 * least < plain.trace[0]["objective"]
-        if not loss.linear:
-            assert data.reads < plain.reads
-
-
-def test_solve_exact__one_against_the_rest_is_three_problems() -> None:
-    labels = np.digitize(X[:, 0], [0.3, 0.7])
-    blocks = row_blocks(X, labels, U, chunks=100)
-    found = summarise_classes(blocks)
-    data = TrainingRows(blocks, found.classes, found.weight, found.n_rows)
-    together = solve_exact(KernelProblem(data, CORE, ODM, 50.0), beta=np.zeros((40, 3)), tol=1e-8)
-    for k in range(3):
-        blocks = row_blocks(X, np.where(labels == k, 1, -1), U, chunks=100)
-        alone = TrainingRows(blocks, np.array([-1, 1]), found.weight, found.n_rows)
-        one = solve_exact(KernelProblem(alone, CORE, ODM, 50.0), beta=np.zeros((40, 1)), tol=1e-8)
-        assert together.objectives[k] == pytest.approx(one.objectives[0], rel=1e-7)

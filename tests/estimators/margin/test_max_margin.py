@@ -12,49 +12,11 @@ from sklearn.svm import SVC, LinearSVC
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.estimators.margin.max_margin import MaxMarginClassifier, OutlierMaxMarginClassifier
-from tests.pairs import each
 from tests.tools.margins import separable
 
 
 def rows(seed: int = 0, n: int = 500) -> tuple[FloatArray, FloatArray]:
     return separable(np.random.default_rng(seed), n, 3, 0.3)
-
-
-@each(lazy=[False, True], kernel=["linear", "rbf"])
-def test_fit__several_classes(kernel: str, lazy: bool) -> None:
-    rng = np.random.default_rng(2)
-    y = rng.integers(0, 4, 400)
-    X = np.eye(4)[y] * 4 + rng.uniform(-0.6, 0.6, size=(400, 4))
-    given_X: Any = da.from_array(X, chunks=(100, -1)) if lazy else X
-    given_y: Any = da.from_array(y, chunks=100) if lazy else y
-    model = MaxMarginClassifier(kernel=kernel).fit(given_X, given_y)
-    assert model.score(given_X, given_y) == 1.0
-    assert model.factor_ >= 0.9
-    assert model.decision_function(X).shape == (400, 4)
-    assert hasattr(model, "coef_") == (kernel == "linear")
-    if kernel == "linear":
-        values = np.sort(X @ model.coef_.T + model.intercept_, axis=1)
-        assert (values[:, -1] - values[:, -2]).min() > 0
-
-
-def test_fit__kernel_separates_what_no_hyperplane_does() -> None:
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(300, 2))
-    X = X[np.abs((X**2).sum(axis=1) - 1.4) > 0.2]
-    y = ((X**2).sum(axis=1) > 1.4).astype(int)
-    model = MaxMarginClassifier(kernel="rbf").fit(X, y)
-    assert model.score(X, y) == 1.0
-    assert model.separable_
-    machine = SVC(C=1e8, gamma="scale", tol=1e-8).fit(X, y)
-    values = y * 2.0 - 1.0
-    by_svc = (values * machine.decision_function(X)).min()
-    # A support vector machine puts its margin at one; in lengths it is one over the norm.
-    gamma = 1 / (2 * X.var())
-    held = machine.support_vectors_
-    gram = np.exp(-gamma * ((held[:, None] - held) ** 2).sum(axis=2))
-    norm = np.sqrt(machine.dual_coef_[0] @ gram @ machine.dual_coef_[0])
-    assert by_svc == pytest.approx(1.0, abs=1e-3)
-    assert model.margin_ == pytest.approx(1 / norm, rel=1e-3)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
