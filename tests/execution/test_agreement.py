@@ -93,6 +93,7 @@ def test_build__worker_that_joins_between_definition_and_run(
         dask.compute(lazy)  # Dask's own call, which asks no worker before
 
 
+@pytest.mark.nightly
 @pytest.mark.distributed
 @pytest.mark.slow
 def test_check_workers__one_with_another_processor(cluster: RealCluster, client: Any) -> None:

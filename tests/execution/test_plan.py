@@ -122,6 +122,7 @@ def test_dry_run__threads_are_those_of_the_scheduler(
     assert plan.threads == threads
 
 
+@pytest.mark.nightly
 def test_dry_run__peak_grows_with_threads_and_blocks_not_with_rows() -> None:
     def peak(n_threads: int, rows: int, n: int = N) -> int:
         with dask.config.set(num_workers=n_threads):

@@ -13,7 +13,6 @@ from io import StringIO
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -71,17 +70,7 @@ def _build(seconds: float = 0.0, **options: Any) -> daskcoreset.Coreset:
     return coreset
 
 
-@pytest.mark.parametrize("passes", [1, 2])
-@pytest.mark.parametrize("scheduler", ["sync", "threads"])
-def test_showing__counts_every_block_of_every_pass(
-    bars: list[Recorder], passes: int, scheduler: str
-) -> None:
-    with dask.config.set(scheduler=scheduler):
-        _build(passes=passes, progress=True)
-    (bar,) = bars
-    assert (bar.done, bar.total, bar.closed) == (passes * BLOCKS, passes * BLOCKS, True)
-
-
+@pytest.mark.nightly
 @pytest.mark.distributed
 @pytest.mark.parametrize("passes", [1, 2])
 def test_showing__counts_blocks_of_a_cluster(
@@ -217,6 +206,7 @@ print(len(daskcoreset.build(X, size=10, chunks=50)))
 """
 
 
+@pytest.mark.nightly
 def test_build__shows_a_bar_on_a_terminal() -> None:
     # Which Windows does not have.
     fcntl, termios = pytest.importorskip("fcntl"), pytest.importorskip("termios")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import threading
 import time
@@ -14,7 +13,6 @@ import pytest
 
 from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.errors import OutOfTimeError
-from daskcoreset.execution import waiting
 from daskcoreset.execution.engine import apply
 from tests.acceptance.tools.cluster_harness import until
 
@@ -60,16 +58,6 @@ def test_compute__on_threads_beside_a_client(cluster: Any) -> None:
     with distributed.Client(cluster), time_limit(600.0):
         pid = apply(os.getpid).compute(scheduler="sync")
     assert pid == os.getpid()
-
-
-def test_explained__errors_of_the_cluster_and_no_others() -> None:
-    from distributed.comm.core import CommClosedError
-    from distributed.scheduler import NoWorkerError
-
-    assert "Start workers" in str(waiting._explained(NoWorkerError("x", 3.0)))
-    for error in (CommClosedError("gone"), asyncio.CancelledError()):
-        assert "has lost the build" in str(waiting._explained(error))
-    assert waiting._explained(ValueError("x")) is None
 
 
 def test_explained__closed_client(cluster: Any) -> None:
