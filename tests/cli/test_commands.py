@@ -13,36 +13,18 @@ import dask
 import numpy as np
 import pandas as pd
 import pytest
-import zarr
 
 import daskcoreset
 from daskcoreset import Coreset
-from daskcoreset.cli import convert, labels
-from daskcoreset.execution.waiting import compute_all
+from daskcoreset.cli import convert
 from tests.acceptance.tools.object_stores import SECRET, ObjectServer
-from tests.tools.command_line import Capture, call_main, error_line, facts_of, run_main
+from tests.tools.command_line import Capture, call_main, error_line, facts_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
 ROWS = 600
-
-
-def test_build__auto_takes_what_is_advised(npz: Path, out: Path, capsys: Capture) -> None:
-    given = ("--method", "auto", "--clusters", 2, "--size", 50, "--seed", 0)
-    assert call_main("build", npz, out, *given) == 0
-    advised = daskcoreset.build(npz, method="auto", n_clusters=2, size=50, random_state=0)
-    assert Coreset.from_zarr(out).equals(advised)
-    assert facts_of(capsys.readouterr().out)["method"] == advised.provenance["method"]
-
-
-def test_build__takes_a_relative_path_and_keeps_it_absolute(
-    npz: Path, out: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(npz.parent)
-    assert call_main("build", npz.name, out.name, "--size", 10) == 0
-    assert Coreset.from_zarr(out).provenance["source"] == str(npz)
 
 
 def test_build__prints_keys_and_values_in_a_pipe(npz: Path, out: Path, capsys: Capture) -> None:
@@ -99,13 +81,6 @@ def test_build__ends_when_its_time_has_passed(npz: Path, out: Path, capsys: Capt
     assert call_main("build", npz, out, "--size", 20, "--timeout", 600) == 0
 
 
-def test_build__fills_an_empty_folder_and_makes_parents(npz: Path, tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    for path in (tmp_path / "empty", tmp_path / "a" / "b" / "out.zarr"):
-        assert call_main("build", npz, path, "--size", 20) == 0
-        assert len(Coreset.from_zarr(path)) == 20
-
-
 def test_build__refuses_a_place_that_cannot_be_written(
     npz: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,19 +90,6 @@ def test_build__refuses_a_place_that_cannot_be_written(
     monkeypatch.setattr(os, "access", lambda _, mode: mode != os.W_OK)
     assert call_main("build", npz.parent / "missing", npz.parent / "out", "--size", 20) == 1
     assert "nothing can be written in" in error_line(capsys)
-
-
-@pytest.mark.distributed
-@pytest.mark.nightly
-def test_build__gives_the_same_bits_on_worker_processes(npz: Path, out: Path) -> None:
-    pytest.importorskip("distributed")
-    asked = ("--size", 50, "--seed", 0, "--chunks", 100)
-    done = run_main("build", npz, out, *asked, "--workers", 2)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert facts_of(done.stdout)["rows"] == "50"
-    assert Coreset.from_zarr(out).equals(
-        daskcoreset.build(npz, size=50, random_state=0, chunks=100)
-    )
 
 
 @pytest.mark.distributed
@@ -161,16 +123,6 @@ def test_build__starts_the_processes_asked_for_and_ends_them(
     assert cluster.status == distributed.Status.closed
     with pytest.raises(ValueError, match="No global client"):
         distributed.get_client()
-
-
-@pytest.mark.nightly
-@pytest.mark.distributed
-def test_build__runs_on_a_cluster_that_is_there(npz: Path, out: Path, cluster: Any) -> None:
-    asked = ("--size", 50, "--seed", 0, "--chunks", 100)
-    assert call_main("build", npz, out, *asked, "--scheduler", cluster.scheduler_address) == 0
-    assert Coreset.from_zarr(out).equals(
-        daskcoreset.build(npz, size=50, random_state=0, chunks=100)
-    )
 
 
 @pytest.mark.nightly
@@ -250,16 +202,6 @@ def test_build__saves_at_a_url(
 # --- columns, sizes, audits, pictures and completion ----------------------------------------
 
 
-def test_build__size_auto(npz: Path, out: Path, capsys: Capture) -> None:
-    assert call_main("build", npz, out, "--size", "auto", "--clusters", 2, "--seed", 0) == 0
-    expected = daskcoreset.build(npz, size="auto", n_clusters=2, random_state=0)
-    assert Coreset.from_zarr(out).equals(expected)
-    capsys.readouterr()
-    for size in ("0", "-1", "1.5", "many"):
-        assert call_main("build", npz, out, f"--size={size}") == 2
-        assert "--size" in error_line(capsys)
-
-
 @pytest.mark.nightly
 def test_commands__take_the_columns_and_members_that_a_store_was_built_from(
     out: Path, tmp_path: Path, arrays: Mapping[str, Any], npz: Path, capsys: Capture
@@ -315,35 +257,6 @@ def test_rows__of_data_with_columns_of_the_same_names(out: Path, tmp_path: Path)
     np.testing.assert_array_equal(found["weight__"], Coreset.from_zarr(out).weights)
 
 
-def test_rows__are_written_whole_or_not_at_all(
-    npz: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pd = pytest.importorskip("pandas")
-    assert call_main("build", npz, out, "--size", 50) == 0
-    table = tmp_path / "rows.csv"
-    table.write_text("what was there")
-
-    def full_disk(_: Any, path: Path, **__: Any) -> None:
-        path.write_text("half of a ta")
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(pd.DataFrame, "to_csv", full_disk)
-    assert call_main("rows", out, table, "--overwrite") == 1
-    assert table.read_text() == "what was there"
-    assert not list(tmp_path.glob(".rows*"))
-
-
-def _read_labels(path: Path) -> Any:
-    pd = pytest.importorskip("pandas")
-    if path.suffix == ".npy":
-        return np.load(path)
-    if path.suffix == ".zarr":
-        return zarr.open_array(path, mode="r")[:]
-    table = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
-    assert list(table) == ["cluster"]
-    return table["cluster"].to_numpy()
-
-
 def test_predict__rows_without_values(
     arrays: Mapping[str, Any], out: Path, tmp_path: Path, capsys: Capture
 ) -> None:
@@ -389,32 +302,6 @@ def test_predict__what_it_refuses(npz: Path, out: Path, tmp_path: Path, capsys: 
     assert "part of IN" in refused(*words)
     assert np.load(narrow).shape == (30, 2)
     assert not target.exists()
-
-
-@pytest.mark.parametrize("name", ["rows.parquet", "rows.csv", "rows.npy", "rows.zarr"])
-def test_predict__writes_whole_or_not_at_all(
-    npz: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    assert call_main("build", npz, out, "--size", 50) == 0
-    words = ["predict", out, npz, tmp_path / name, "--clusters", 2, "--chunks", 50]
-    assert call_main(*words) == 0
-    before = _read_labels(tmp_path / name)
-    computed = compute_all
-    calls = []
-
-    def full_disk(lazy: Any) -> Any:
-        calls.append(lazy)
-        if len(calls) == 2:
-            raise OSError(28, "No space left on device")
-        return computed(lazy)
-
-    monkeypatch.setattr(labels, "_ROWS", 7)
-    monkeypatch.setattr(labels, "threads_of_a_worker", lambda **_: 1)
-    monkeypatch.setattr(labels, "compute_all", full_disk)
-    assert call_main(*words, "--overwrite") == 1
-    assert len(calls) == 2
-    np.testing.assert_array_equal(_read_labels(tmp_path / name), before)
-    assert {one.name for one in tmp_path.iterdir()} == {"data.npz", "out.zarr", name}
 
 
 @pytest.mark.parametrize("name", ["rows.parquet", "rows.npz"])

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 import zarr
 
 from daskcoreset import Coreset
@@ -95,27 +94,10 @@ class Watched:
         return np.repeat(np.arange(rows.start, rows.stop, dtype=np.float64)[:, None], 2, axis=1)
 
 
-def test_write_store__writes_sparse_rows_dense(out: Path, arrays: Mapping[str, Any]) -> None:
-    sparse = sp.csr_array(np.where(arrays["X"] > 1, arrays["X"], 0))
-    convert.write_store(sparse, out, rows_per_chunk=250)
-    np.testing.assert_array_equal(zarr.open_array(out / "X", mode="r")[:], sparse.toarray())
-
-
 def test_write_store__leaves_nothing_of_a_failure(out: Path) -> None:
     with pytest.raises(StoreError, match="bad sector"):
         convert.write_store(Watched(broken=700), out, rows_per_chunk=300)
     assert list(out.parent.iterdir()) == []
-
-
-def test_write_store__refuses_what_appears_meanwhile(out: Path) -> None:
-    class Late(Watched):
-        def __getitem__(self, rows: slice) -> AnyArray:
-            (out / "mine").mkdir(parents=True, exist_ok=True)
-            return super().__getitem__(rows)
-
-    with pytest.raises(StoreError, match="exists"):
-        convert.write_store(Late(), out)
-    assert [path.name for path in out.parent.iterdir()] == [out.name]
 
 
 @pytest.mark.parametrize("kind", ["U", "O"])

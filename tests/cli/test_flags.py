@@ -200,7 +200,7 @@ def test_flags__are_of_all_commands() -> None:
         pytest.param("most", marks=_MANY),
     ],
 )
-@few("command", list(_DATA), always=4)
+@few("command", list(_DATA), always=2)
 def test_flags__bad_values(program: _Program, command: str, kind: str) -> None:
     pytest.importorskip("distributed")
     usual = [*command.split(), *_DATA[command]]
@@ -223,7 +223,7 @@ def test_flags__bad_values(program: _Program, command: str, kind: str) -> None:
         pytest.param("most", marks=_MANY),
     ],
 )
-@few("which", range(len(list(_arguments()))), always=8)
+@few("which", range(len(list(_arguments()))), always=4)
 def test_arguments__bad_values(program: _Program, which: int, kind: str) -> None:
     command, place = list(_arguments())[which]
     turn = which % 3

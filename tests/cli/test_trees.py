@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from daskcoreset import Coreset, CoresetTree
+from daskcoreset import CoresetTree
 from tests.tools.command_line import Capture, call_main, error_line, facts_of
 
 if TYPE_CHECKING:
@@ -28,32 +28,6 @@ def tree(tmp_path: Path, npz: Path) -> Path:
 def _leaves(capsys: Capture) -> list[str]:
     names: list[str] = json.loads(facts_of(capsys.readouterr().out)["leaves"])
     return names
-
-
-def test_tree__is_that_of_the_library(tree: Path, npz: Path, tmp_path: Path) -> None:
-    expected = CoresetTree.create(tmp_path / "same.zarr", size=50, random_state=0)
-    for name in ("a", "b", "c"):
-        expected.append(npz, None, "sample_weight", name=name, time="2026")
-    kept = CoresetTree.open(tree)
-    assert list(kept.leaves) == list(expected.leaves)
-    found, wanted = kept.coreset(), expected.coreset()
-    np.testing.assert_array_equal(found.points, wanted.points)
-    np.testing.assert_array_equal(found.weights, wanted.weights)
-
-
-def test_tree__window_delete_verify_list(tree: Path, out: Path, capsys: Capture) -> None:
-    capsys.readouterr()
-    assert call_main("tree", "window", tree, out, "--from", "b") == 0
-    assert _leaves(capsys) == ["b", "c"]
-    wanted = CoresetTree.open(tree).coreset(["b", "c"])
-    assert Coreset.from_zarr(out).equals(wanted)
-    assert call_main("tree", "window", tree, out, "--leaf", "a", "--leaf", "c", "--overwrite") == 0
-    assert _leaves(capsys) == ["a", "c"]
-    assert call_main("tree", "delete", tree, "a", "b") == 0
-    assert call_main("tree", "verify", tree) == 0
-    capsys.readouterr()
-    assert call_main("tree", "list", tree) == 0
-    assert capsys.readouterr().out.splitlines()[1].split()[:2] == ["c", "600"]
 
 
 def test_window__by_date_finds_leaves_wherever_they_stand(

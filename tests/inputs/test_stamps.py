@@ -20,6 +20,7 @@ OPTIONS: dict[str, Any] = {"size": 20, "random_state": 0}
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_follow__objects_by_their_entity_tags(tmp_path: Path) -> None:
     import fsspec
 
