@@ -66,15 +66,6 @@ def test_coordinates__are_those_of_the_rows_in_xarray() -> None:
     assert dataset["indices"].values.tolist() == [0, 1]
 
 
-def test_merge__unites_what_all_parts_have() -> None:
-    merged = make(COORDINATES).merge(make({"lat": np.ones(2), "name": np.zeros(2)}))
-    assert list(merged.coordinates) == ["lat"]
-    assert merged.coordinates["lat"].tolist() == [10.0, -20.0, 1.0, 1.0]
-    # Whether a name is missing depends on which rows were drawn.
-    named = make({"station": ["a", "b"]}).merge(make({"station": ["c", None]}))
-    assert named.coordinates["station"].tolist() == ["a", "b", "c", None]
-
-
 def test_coordinates__of_more_bits_than_are_stored(tmp_path: Path) -> None:
     coreset = make({"x": np.array([1, 2], np.longdouble), "z": np.array([1, 2], np.clongdouble)})
     coreset.to_zarr(tmp_path / "c")

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import pytest
 
 from daskcoreset.core.ordering import _MAX_ALIGNED, spatial_order
 from daskcoreset.core.typing import FloatArray
 from tests.pairs import each
-from tests.tools.plain_loops import bisection_order, use_plain_loops
-
-
-def made_with(kind: str, monkeypatch: pytest.MonkeyPatch) -> Any:
-    if kind == "numpy":
-        use_plain_loops(monkeypatch)
-    return spatial_order
+from tests.tools.orders import bisection_order
 
 
 @each(total=[2.5, 50.0, 90.0], offset=[0.0, 1e6])
@@ -33,39 +24,31 @@ def test_spatial_order__same_in_plain_numpy(total: float, offset: float) -> None
         assert found.tolist() == spatial_order(X, mass).tolist()
 
 
-@pytest.mark.parametrize("kind", ["compiled", "numpy"])
-def test_spatial_order__first_split_is_across_the_widest_column(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_spatial_order__first_split_is_across_the_widest_column() -> None:
     X = np.random.default_rng(0).normal(size=(100, 3)) * [1.0, 30.0, 1.0]
-    order = made_with(kind, monkeypatch)(X, np.full(100, 0.5))
+    order = spatial_order(X, np.full(100, 0.5))
     low = X[order, 1] <= X[:, 1].mean()
     sides = np.flatnonzero(np.diff(low))
 
     assert len(sides) < 5  # the axis is not quite that of the column
 
 
-@pytest.mark.parametrize("kind", ["compiled", "numpy"])
-def test_spatial_order__equal_rows_stay_together(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    order = made_with(kind, monkeypatch)
+def test_spatial_order__equal_rows_stay_together() -> None:
     values = np.random.default_rng(0).permutation(np.repeat(np.arange(7.0) ** 2 + 0.1, 5))
     mass = np.random.default_rng(1).random(35)
-    found = values[order(values[:, np.newaxis], mass)]
+    found = values[spatial_order(values[:, np.newaxis], mass)]
 
     assert (np.diff(found) != 0).sum() == 6
-    assert order(np.ones((4, 2)), np.ones(4)).tolist() == [0, 1, 2, 3]
-    assert order(np.ones((1, 2)), np.ones(1)).tolist() == [0]
-    assert order(np.ones((0, 2)), np.ones(0)).tolist() == []
+    assert spatial_order(np.ones((4, 2)), np.ones(4)).tolist() == [0, 1, 2, 3]
+    assert spatial_order(np.ones((1, 2)), np.ones(1)).tolist() == [0]
+    assert spatial_order(np.ones((0, 2)), np.ones(0)).tolist() == []
 
 
-@pytest.mark.parametrize("kind", ["compiled", "numpy"])
-def test_spatial_order__certain_rows_come_first(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spatial_order__certain_rows_come_first() -> None:
     X = np.arange(10.0)[:, np.newaxis]
     mass = np.full(10, 0.5)
     mass[[3, 8]] = 1.0
-    order = made_with(kind, monkeypatch)(X, mass)
+    order = spatial_order(X, mass)
 
     assert order[:2].tolist() == [3, 8]
     assert sorted(map(tuple, order[2:].reshape(4, 2).tolist())) == [(0, 1), (2, 4), (5, 6), (7, 9)]
@@ -99,13 +82,8 @@ def corners() -> FloatArray:
     return np.array(np.meshgrid(*[[0.0, 1.0]] * 8)).reshape(8, -1).T
 
 
-@pytest.mark.parametrize("kind", ["compiled", "numpy"])
-def test_spatial_order__rows_of_one_draw_stay_as_they_are(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    order = made_with(kind, monkeypatch)
-
-    assert order(corners(), np.full(256, 1 / 256)).tolist() == [*range(256)]
+def test_spatial_order__rows_of_one_draw_stay_as_they_are() -> None:
+    assert spatial_order(corners(), np.full(256, 1 / 256)).tolist() == [*range(256)]
     # Cells of a whole draw each: four corners that differ in two columns.
-    cells = order(corners(), np.full(256, 1 / 4)).reshape(64, 4)
+    cells = spatial_order(corners(), np.full(256, 1 / 4)).reshape(64, 4)
     assert np.ptp(corners()[cells], axis=1).sum(axis=1).tolist() == [2.0] * 64

@@ -59,17 +59,6 @@ def test_weighted_points__keep_sparse_input_untouched() -> None:
         assert (again.points != matrix).nnz == 0
 
 
-def test_weighted_points__convert_what_fits() -> None:
-    part = WeightedPoints(
-        rows().astype(">f4"), np.arange(4, dtype=np.float32), np.arange(4, dtype=np.uint16)
-    )
-    dtypes = [str(array.dtype) for array in (part.points, part.weights, part.indices)]
-    assert dtypes == ["float32", "float64", "int64"]
-    assert part.total_weight == 6.0
-    assert part.n_features == 3
-    assert repr(part) == "WeightedPoints(4 rows, 3 features, float32, total weight 6)"
-
-
 @pytest.mark.parametrize("sparse", [False, True])
 def test_take__selects_by_position_mask_and_slice(sparse: bool) -> None:
     coreset = make_coreset(sparse=sparse, labels=TEXT)
@@ -147,12 +136,3 @@ def test_canonical__weights_and_repeats_are_the_same(rows: AnyArray, data: Any) 
         ones = np.ones(len(repeated))
         other = deduplicate(make(signed[repeated]), ones, labels[repeated])
         assert [bits(part) for part in one] == [bits(part) for part in other]
-
-
-def test_canonical__adds_weights_in_an_order_of_their_own() -> None:
-    weights = np.array([1e16, 1.0, 1.0, 1.0, 1.0])
-    sums = {
-        float(deduplicate(np.zeros((5, 1)), weights[order])[1][0])
-        for order in (np.arange(5), np.arange(5)[::-1], np.array([1, 0, 2, 3, 4]))
-    }
-    assert sums == {1e16 + 4}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -13,47 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskcoreset.core.random import Stage, resolve_seed, stream
-
-ADDRESSES = list(itertools.product((0, 1, 2**127), Stage, (0, 1, 2, 99_999), (0, 1)))
-
-
-def numbers_of(address: tuple[int, Stage, int, int]) -> bytes:
-    return stream(*address).random(4).tobytes()
-
-
-def test_stage__values_are_part_of_the_promise() -> None:
-    # Another value would be another coreset for the same seed. New stages come after these.
-    promised = {
-        "CANDIDATES": 0,
-        "QUOTAS": 1,
-        "DRAWS": 2,
-        "ROOT": 3,
-        "TOP_UP": 4,
-        "SUMMARIES": 5,
-        "SETTLING": 7,
-    }
-    found = {name: stage.value for name, stage in Stage.__members__.items()}
-    assert found.items() >= promised.items()
-    # Two names for one value would draw the same numbers in two places.
-    assert len(set(found.values())) == len(found)
-
-
-def test_stream__is_the_documented_generator() -> None:
-    sequence = np.random.SeedSequence(7, spawn_key=(2, 5, 3))
-    expected = np.random.Generator(np.random.PCG64(sequence)).random(10)
-
-    assert (stream(7, Stage.DRAWS, 5, 3).random(10) == expected).all()
-
-
-def test_stream__independent_of_the_order_and_of_threads() -> None:
-    expected = [numbers_of(address) for address in ADDRESSES]
-
-    backwards = [numbers_of(address) for address in reversed(ADDRESSES)]
-    with ThreadPoolExecutor(4) as pool:
-        together = list(pool.map(numbers_of, ADDRESSES))
-
-    assert backwards[::-1] == expected
-    assert together == expected
 
 
 @pytest.mark.statistical

@@ -47,23 +47,6 @@ def test_split_quota__is_multinomial_over_blocks_and_components() -> None:
     assert_multinomial(np.reshape(counts, (4000, 8)), masses.ravel() / 10)
 
 
-@given(
-    masses=arrays(np.float64, st.tuples(st.integers(1, 30), st.integers(1, 3)), elements=MODERATE),
-    size=st.integers(0, 1000),
-)
-def test_split_quota__sums_to_the_size_and_spares_what_has_no_mass(
-    masses: FloatArray, size: int
-) -> None:
-    assume(masses.sum() > 0)
-    counts = split_quota(size, masses, np.random.default_rng(0))
-
-    assert counts.shape == masses.shape
-    assert counts.dtype == np.int64
-    assert counts.sum() == size
-    assert counts.min() >= 0
-    assert not counts[masses == 0].any()
-
-
 # --- draws with replacement --------------------------------------------------------------
 
 
@@ -197,21 +180,6 @@ def test_pivotal_design__never_above_independent_draws(inclusion: list[Fraction]
     assert np.linalg.eigvalsh(independent - pivotal).min() > -1e-9
 
 
-@pytest.mark.statistical
-def test_systematic__every_row_as_often_as_its_probability() -> None:
-    """A binomial test a row, at 1e-6 over their number; the draws are those of users."""
-    rng = np.random.default_rng(3)
-    inclusion = inclusion_probabilities(rng.pareto(1.0, size=50), 12)
-    counts = np.zeros(50, dtype=np.int64)
-    n_seeds = 4000
-    for seed in range(n_seeds):
-        counts[systematic(inclusion, np.random.default_rng(seed))] += 1
-
-    for count, probability in zip(counts.tolist(), inclusion, strict=True):
-        chance = scipy.stats.binomtest(count, n_seeds, min(1.0, probability)).pvalue
-        assert chance > 1e-6 / 50
-
-
 @given(
     inclusion=arrays(np.float64, st.integers(0, 60), elements=st.floats(0, 1)),
     seed=st.integers(0, 99),
@@ -238,20 +206,6 @@ def test_systematic__exactly_as_many_rows_as_wanted(scores: FloatArray, data: An
     rows = systematic(inclusion_probabilities(scores, size), np.random.default_rng(0))
 
     assert len(rows) == len(set(rows.tolist())) == size
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize("period", [2, 7, 64, 1000])
-def test_systematic__no_period_resonates(period: int) -> None:
-    """Each value's count within six standard deviations of independent draws.
-
-    False-alarm rate: below 1e-6 a period; one random start for all rows fails each of them.
-    """
-    n, size = 40_000, 4_000
-    rows = systematic(np.full(n, size / n), np.random.default_rng(1))
-    counts = np.bincount(rows % period, minlength=period)
-
-    assert np.abs(counts - size / period).max() <= 6 * np.sqrt(size / period)
 
 
 # --- duplicates --------------------------------------------------------------------------
@@ -330,25 +284,6 @@ def test_strata__are_the_rows_of_the_smallest_keys(size: int, sigma: float) -> N
         np.testing.assert_allclose(part.weight, weights[members].sum())
         np.testing.assert_array_equal(part.keys, keys[first])
         np.testing.assert_array_equal(part.rows.rows, members[first])
-
-
-@pytest.mark.parametrize("sizes", [(5, 20), (20, 5), (5, 5)])
-def test_strata__samples_of_the_same_block_are_those_of_blocks_of_their_own(
-    sizes: tuple[int, int],
-) -> None:
-    """Keys that were found before are used again where the generator is in the same state only."""
-    block = Block(X, U, Y)
-    for seed in (0, 1):
-        for size in sizes:
-            rng, other = stream(seed, Stage.SUMMARIES), stream(seed, Stage.SUMMARIES)
-            for _ in range(2):
-                found = sample_strata(block, size, rng)
-                alone = sample_strata(Block(X, U, Y), size, other)
-                assert found.keys() == alone.keys()
-                for label, part in found.items():
-                    np.testing.assert_array_equal(part.keys, alone[label].keys)
-                    np.testing.assert_array_equal(part.rows.rows, alone[label].rows.rows)
-            assert rng.random() == other.random()
 
 
 @pytest.mark.statistical

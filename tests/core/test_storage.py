@@ -2,38 +2,28 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 import re
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import hypothesis.extra.numpy as hnp
 import numpy as np
 import pytest
-import zarr
 from hypothesis import given
 from hypothesis import strategies as st
-from zarr.core.attributes import Attributes
-from zarr.storage import LocalStore, MemoryStore, ZipStore
+from zarr.storage import MemoryStore
 
-from daskcoreset.core import storage, stored_arrays
-from daskcoreset.core.contents import JSON, GroupContents
+from daskcoreset.core.contents import JSON
 from daskcoreset.core.errors import (
     CoresetError,
-    InvalidInputError,
     StoreError,
 )
 from daskcoreset.core.storage import read_group, write_group
 from daskcoreset.core.zarr_places import Location
-from tests.acceptance.tools.groups import a_home, names, snapshot
-from tests.pairs import each
+from tests.acceptance.tools.groups import names, snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from daskcoreset.core.typing import AnyArray
 
 
@@ -77,12 +67,6 @@ def same(arrays: Arrays, wanted: Arrays) -> bool:
         )
         for k in wanted
     )
-
-
-def assert_holds(store: Location, name: str = "first") -> None:
-    arrays, attributes = read(store)
-    assert same(arrays, ARRAYS)
-    assert attributes == {**ATTRIBUTES, "name": name}
 
 
 DTYPES = st.one_of(
@@ -150,45 +134,6 @@ def test_read_group__returns_unusual_arrays(array: AnyArray) -> None:
     assert same(found, {"a": array})
 
 
-def test_read_group__returns_native_byte_order() -> None:
-    store = MemoryStore()
-    write_group(
-        store, {"a": np.arange(3, dtype=">i4")}, {"a": ("row",)}, {}, kind="k", schema_version=1
-    )
-    assert same(
-        read_group(store, kind="k", schema_version=1)[0], {"a": np.arange(3, dtype=np.int32)}
-    )
-
-
-def test_contents__digest_tells_texts_apart() -> None:
-    first, second = (
-        GroupContents({"t": np.array(texts, np.dtypes.StringDType())}, {"t": ("row",)}, {}, "k", 1)
-        for texts in (["a", "bc"], ["ab", "c"])
-    )
-    assert first.header(complete=False) == second.header(complete=False)
-    assert first.header(complete=True) != second.header(complete=True)
-
-
-def test_write_group__splits_large_arrays_by_rows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stored_arrays, "_CHUNK_BYTES", 100)
-    array = np.arange(60.0).reshape(20, 3)
-    store = tmp_path / "s"
-    write_group(store, {"a": array}, {"a": ("r", "c")}, {}, kind="k", schema_version=1)
-    stored: Any = zarr.open_group(store)["a"]
-    assert stored.chunks == (4, 3)
-    assert same(read_group(store, kind="k", schema_version=1)[0], {"a": array})
-
-
-def test_write_group__drops_arrays_of_the_replaced_group(tmp_path: Path) -> None:
-    for store in (MemoryStore(), tmp_path / "s"):
-        write(store)
-        write_group(store, {}, {}, {"only": 1}, kind="demo", schema_version=3, overwrite=True)
-        assert read(store) == ({}, {"only": 1})
-        assert list(zarr.open_group(store, mode="r").members()) == []
-
-
 def test_write_group__writes_plain_zarr_3(tmp_path: Path) -> None:
     write(tmp_path / "s")
     found = {str(path.relative_to(tmp_path / "s")) for path in (tmp_path / "s").rglob("*.json")}
@@ -221,84 +166,6 @@ def test_write_group__refuses_what_would_not_come_back(
     assert snapshot(tmp_path) == {}
 
 
-def a_file(path: Path) -> None:
-    path.write_text("mine")
-
-
-def a_foreign_group(path: Path) -> None:
-    zarr.create_group(path, zarr_format=3).create_array("a", shape=(2,), dtype="f8")
-
-
-def an_old_group(path: Path) -> None:
-    zarr.create_group(path, zarr_format=2)
-
-
-def an_array(path: Path) -> None:
-    zarr.create_array(path, shape=(2,), dtype="f8")
-
-
-def another_kind(path: Path) -> None:
-    write(path, kind="tree")
-
-
-def ours_and_a_file(path: Path) -> None:
-    write(path)
-    (path / "notes.txt").write_text("mine")
-
-
-def ours_and_an_array(path: Path) -> None:
-    write(path)
-    zarr.open_group(path).create_array("mine", shape=(2,), dtype="f8")
-
-
-def a_forged_header(path: Path) -> None:
-    zarr.create_group(path, attributes={"daskcoreset": {"kind": "demo", "arrays": ["photos"]}})
-    a_home(path)
-
-
-@each(
-    occupy=[
-        a_file,
-        a_home,
-        a_foreign_group,
-        an_old_group,
-        an_array,
-        another_kind,
-        ours_and_a_file,
-        ours_and_an_array,
-        a_forged_header,
-    ],
-    overwrite=[False, True],
-)
-def test_write_group__never_replaces_the_work_of_others(
-    tmp_path: Path, occupy: Callable[[Path], None], overwrite: bool
-) -> None:
-    occupy(tmp_path / "s")
-    before = snapshot(tmp_path)
-    with pytest.raises(StoreError, match="choose another path"):
-        write(tmp_path / "s", overwrite=overwrite)
-    assert snapshot(tmp_path) == before
-
-
-def test_write_group__refuses_stores_that_cannot_be_written(tmp_path: Path) -> None:
-    for store in (
-        LocalStore(tmp_path / "s", read_only=True),
-        MemoryStore(read_only=True),
-        ZipStore(tmp_path / "s.zip", mode="w"),
-    ):
-        with pytest.raises(InvalidInputError, match="read-only or cannot delete"):
-            write(store)
-    assert snapshot(tmp_path) == {}
-
-
-def test_write_group__reports_a_full_or_forbidden_disk(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("mine")
-    problem = rf"^could not write {tmp_path}/file/s: {tmp_path}/file is no folder; .* another path$"
-    with pytest.raises(StoreError, match=problem):
-        write(tmp_path / "file" / "s")
-    assert (tmp_path / "file").read_text() == "mine"
-
-
 def test_groups__errors_of_other_file_systems() -> None:
     closed = "ftp://me:some-password@127.0.0.1:1/s"
     for url in (closed, f"simplecache::{closed}"):
@@ -308,143 +175,3 @@ def test_groups__errors_of_other_file_systems() -> None:
             assert "some-password" not in str(found.value)
     with pytest.raises(StoreError, match=r"could not be written .*; check the URL"):
         write("data:///s")
-
-
-@pytest.mark.parametrize("occupy", [a_file, a_home, an_old_group, a_foreign_group, an_array])
-def test_read_group__refuses_the_work_of_others(
-    tmp_path: Path, occupy: Callable[[Path], None]
-) -> None:
-    occupy(tmp_path / "s")
-    with pytest.raises(StoreError):
-        read(tmp_path / "s")
-
-
-class Interruption:
-    """Counts the steps of a write and raises at one of them."""
-
-    def __init__(self, at: int, error: BaseException) -> None:
-        self.at = at
-        self.error = error
-        self.steps = 0
-
-    def wrap(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        def step(*args: Any, **kwargs: Any) -> Any:
-            self.steps += 1
-            if self.steps == self.at:
-                raise self.error
-            return function(*args, **kwargs)
-
-        return step
-
-    def raised(self) -> bool:
-        return self.steps >= self.at
-
-
-STEPS: list[tuple[Any, str]] = [
-    (zarr, "create_group"),
-    (zarr.Group, "create_array"),
-    (zarr.Array, "__setitem__"),
-    (Attributes, "put"),
-    (os, "fsync"),
-    (Path, "rename"),
-    (shutil, "rmtree"),
-]
-
-
-def interrupted_writes(
-    store: Path, error: Callable[[], BaseException], *, overwrite: bool
-) -> Iterator[tuple[int, bool]]:
-    """Write again and again, interrupted one step later each time, until one succeeds."""
-    for at in range(1, 200):
-        interruption = Interruption(at, error())
-        failed = False
-        with pytest.MonkeyPatch.context() as patch:
-            for owner, name in STEPS:
-                patch.setattr(owner, name, interruption.wrap(getattr(owner, name)))
-            try:
-                write(store, "second", overwrite=overwrite)
-            except (StoreError, KeyboardInterrupt):
-                failed = True
-        yield at, failed
-        if not interruption.raised():
-            return
-    pytest.fail("the write never ended")
-
-
-def full_disk() -> OSError:
-    return OSError(errno.ENOSPC, "No space left on device")
-
-
-def test_write_group__keeps_the_old_store_when_interrupted(tmp_path: Path) -> None:
-    write(tmp_path / "s")
-    kept = 0
-    for at, failed in interrupted_writes(tmp_path / "s", full_disk, overwrite=True):
-        name = read(tmp_path / "s")[1]["name"]
-        assert_holds(tmp_path / "s", name)
-        assert failed or name == "second"
-        if failed and name == "first":
-            kept += 1
-            assert names(tmp_path) == {"s"}, at
-        else:
-            shutil.rmtree(tmp_path / "s")
-            write(tmp_path / "s")
-    assert kept > 15
-
-
-def kill_before_rename(store: Path, number: int) -> None:
-    """Overwrite a store in a child that ends hard before its n-th renaming."""
-    child = os.fork()
-    if child:
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
-        return
-    paths: Any = Path
-    rename, count = Path.rename, 0
-
-    def counted(path: Path, target: Path) -> Path:
-        nonlocal count
-        count += 1
-        if count == number:
-            os._exit(9)
-        return rename(path, target)
-
-    try:
-        paths.rename = counted
-        write(store, "second", overwrite=True)
-    finally:
-        os._exit(1)
-
-
-def test_read_group__finds_the_old_store_after_a_kill_between_renames(real_disk: Path) -> None:
-    folder = real_disk / "killed"
-    folder.mkdir()
-    write(folder / "s")
-    kill_before_rename(folder / "s", 2)
-    assert not (folder / "s").exists()
-    assert_holds(folder / "s")
-    (previous,) = folder.glob(".s.*-previous")
-    with pytest.raises(StoreError, match="interrupted overwrite left") as caught:
-        write(folder / "s", "second")
-    assert str(previous) in str(caught.value)
-    assert_holds(folder / "s")
-    write(folder / "s", "third", overwrite=True)
-    assert_holds(folder / "s", "third")
-    assert names(folder) == {"s"}
-
-
-@pytest.mark.parametrize("look", [1, 3])
-def test_read_group__waits_for_an_overwrite_that_ends_between_its_looks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, look: int
-) -> None:
-    write(tmp_path / "s")
-    (tmp_path / "s").rename(tmp_path / "new")
-    looks = []
-
-    def found_nothing(path: Path) -> Path | None:
-        looks.append(path)
-        if len(looks) == look:
-            (tmp_path / "new").rename(path)
-        return None
-
-    monkeypatch.setattr(storage, "find_previous", found_nothing)
-    assert_holds(tmp_path / "s")
-    assert len(looks) == look
