@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import hypothesis.extra.numpy as hnp
 import numpy as np
 import pytest
+import zarr
 from hypothesis import given
 from hypothesis import strategies as st
+from zarr.core.attributes import Attributes
 from zarr.storage import MemoryStore
 
 from daskcoreset.core.contents import JSON
@@ -21,9 +26,12 @@ from daskcoreset.core.errors import (
 )
 from daskcoreset.core.storage import read_group, write_group
 from daskcoreset.core.zarr_places import Location
-from tests.acceptance.tools.groups import names, snapshot
+from tests.acceptance.tools.groups import a_home, names, snapshot
+from tests.pairs import each
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from daskcoreset.core.typing import AnyArray
 
 
@@ -67,6 +75,12 @@ def same(arrays: Arrays, wanted: Arrays) -> bool:
         )
         for k in wanted
     )
+
+
+def assert_holds(store: Location, name: str = "first") -> None:
+    arrays, attributes = read(store)
+    assert same(arrays, ARRAYS)
+    assert attributes == {**ATTRIBUTES, "name": name}
 
 
 DTYPES = st.one_of(
@@ -166,6 +180,65 @@ def test_write_group__refuses_what_would_not_come_back(
     assert snapshot(tmp_path) == {}
 
 
+def a_file(path: Path) -> None:
+    path.write_text("mine")
+
+
+def a_foreign_group(path: Path) -> None:
+    zarr.create_group(path, zarr_format=3).create_array("a", shape=(2,), dtype="f8")
+
+
+def an_old_group(path: Path) -> None:
+    zarr.create_group(path, zarr_format=2)
+
+
+def an_array(path: Path) -> None:
+    zarr.create_array(path, shape=(2,), dtype="f8")
+
+
+def another_kind(path: Path) -> None:
+    write(path, kind="tree")
+
+
+def ours_and_a_file(path: Path) -> None:
+    write(path)
+    (path / "notes.txt").write_text("mine")
+
+
+def ours_and_an_array(path: Path) -> None:
+    write(path)
+    zarr.open_group(path).create_array("mine", shape=(2,), dtype="f8")
+
+
+def a_forged_header(path: Path) -> None:
+    zarr.create_group(path, attributes={"daskcoreset": {"kind": "demo", "arrays": ["photos"]}})
+    a_home(path)
+
+
+@each(
+    occupy=[
+        a_file,
+        a_home,
+        a_foreign_group,
+        an_old_group,
+        an_array,
+        another_kind,
+        ours_and_a_file,
+        ours_and_an_array,
+        a_forged_header,
+    ],
+    overwrite=[False, True],
+)
+def test_write_group__never_replaces_the_work_of_others(
+    tmp_path: Path, occupy: Callable[[Path], None], overwrite: bool
+) -> None:
+    occupy(tmp_path / "s")
+    before = snapshot(tmp_path)
+    with pytest.raises(StoreError, match="choose another path"):
+        write(tmp_path / "s", overwrite=overwrite)
+    assert snapshot(tmp_path) == before
+
+
 def test_groups__errors_of_other_file_systems() -> None:
     closed = "ftp://me:some-password@127.0.0.1:1/s"
     for url in (closed, f"simplecache::{closed}"):
@@ -175,3 +248,84 @@ def test_groups__errors_of_other_file_systems() -> None:
             assert "some-password" not in str(found.value)
     with pytest.raises(StoreError, match=r"could not be written .*; check the URL"):
         write("data:///s")
+
+
+@pytest.mark.parametrize("occupy", [a_file, a_home, an_old_group, a_foreign_group, an_array])
+def test_read_group__refuses_the_work_of_others(
+    tmp_path: Path, occupy: Callable[[Path], None]
+) -> None:
+    occupy(tmp_path / "s")
+    with pytest.raises(StoreError):
+        read(tmp_path / "s")
+
+
+class Interruption:
+    """Counts the steps of a write and raises at one of them."""
+
+    def __init__(self, at: int, error: BaseException) -> None:
+        self.at = at
+        self.error = error
+        self.steps = 0
+
+    def wrap(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def step(*args: Any, **kwargs: Any) -> Any:
+            self.steps += 1
+            if self.steps == self.at:
+                raise self.error
+            return function(*args, **kwargs)
+
+        return step
+
+    def raised(self) -> bool:
+        return self.steps >= self.at
+
+
+STEPS: list[tuple[Any, str]] = [
+    (zarr, "create_group"),
+    (zarr.Group, "create_array"),
+    (zarr.Array, "__setitem__"),
+    (Attributes, "put"),
+    (os, "fsync"),
+    (Path, "rename"),
+    (shutil, "rmtree"),
+]
+
+
+def interrupted_writes(
+    store: Path, error: Callable[[], BaseException], *, overwrite: bool
+) -> Iterator[tuple[int, bool]]:
+    """Write again and again, interrupted one step later each time, until one succeeds."""
+    for at in range(1, 200):
+        interruption = Interruption(at, error())
+        failed = False
+        with pytest.MonkeyPatch.context() as patch:
+            for owner, name in STEPS:
+                patch.setattr(owner, name, interruption.wrap(getattr(owner, name)))
+            try:
+                write(store, "second", overwrite=overwrite)
+            except (StoreError, KeyboardInterrupt):
+                failed = True
+        yield at, failed
+        if not interruption.raised():
+            return
+    pytest.fail("the write never ended")
+
+
+def full_disk() -> OSError:
+    return OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_write_group__keeps_the_old_store_when_interrupted(tmp_path: Path) -> None:
+    write(tmp_path / "s")
+    kept = 0
+    for at, failed in interrupted_writes(tmp_path / "s", full_disk, overwrite=True):
+        name = read(tmp_path / "s")[1]["name"]
+        assert_holds(tmp_path / "s", name)
+        assert failed or name == "second"
+        if failed and name == "first":
+            kept += 1
+            assert names(tmp_path) == {"s"}, at
+        else:
+            shutil.rmtree(tmp_path / "s")
+            write(tmp_path / "s")
+    assert kept > 15

@@ -156,6 +156,17 @@ def test_follow__refuses_what_it_cannot_follow(tmp_path: Path) -> None:
         CoresetTree.follow(source, tmp_path / "tree", **OPTIONS)
 
 
+@few("way", ["url", "link to the view", "link to the source"], always=2)
+def test_follow__into_the_store_by_another_name_is_refused(way: str, tmp_path: Path) -> None:
+    zarr.create_array(tmp_path / "X.zarr", data=rows(20))
+    (tmp_path / "link").symlink_to(tmp_path / "X.zarr")
+    sources = {"url": f"file://{tmp_path}/X.zarr", "link to the source": tmp_path / "link"}
+    path = tmp_path / ("link" if way == "link to the view" else "X.zarr") / "view"
+    with pytest.raises(InvalidInputError, match="is inside source"):
+        CoresetTree.follow(sources.get(way, tmp_path / "X.zarr"), path, **OPTIONS)
+    assert not path.exists()
+
+
 @each(dtypes=["f8 f4", "f4 f8", "i8 f8", "i8 i4", "? u1"], detect=["stat", "content"])
 def test_refresh__of_an_array_of_another_dtype_is_refused(
     dtypes: str, detect: Any, tmp_path: Path
