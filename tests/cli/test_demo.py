@@ -37,6 +37,7 @@ def test_demo__prints_a_table_and_saves_a_picture(tmp_path: Path) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("no_data")
 def test_run_demo__measures_what_it_says(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -102,7 +102,7 @@ def test_fit__not_finite(case: tuple[str, str], value: float) -> None:
     assert ("on_invalid" in text) == ("on_invalid" in made(name).get_params())
 
 
-@few("case", CASES, always=16)
+@few("case", CASES, always=8)
 def test_predict__not_finite(case: tuple[str, str]) -> None:
     name, form = case
     bad = X.copy()
@@ -121,7 +121,7 @@ def with_gaps(labels: Any) -> tuple[Any, Any]:
     return np.insert(X, places, np.nan, axis=0), gaps
 
 
-@few("case", [case for case in CASES if case[0] != "LinearSVM"], always=16)
+@few("case", [case for case in CASES if case[0] != "LinearSVM"], always=8)
 def test_fit__drop(case: tuple[str, str]) -> None:
     name, form = case
     model = fit(made(name, on_invalid="drop"), *with_gaps(target_of(name)), form)

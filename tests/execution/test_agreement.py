@@ -103,6 +103,7 @@ def test_check_workers__one_with_another_processor(cluster: RealCluster, client:
         check_workers(client, ask)
 
 
+@pytest.mark.nightly
 @pytest.mark.distributed
 @pytest.mark.slow
 def test_build__worker_without_the_package(

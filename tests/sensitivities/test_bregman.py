@@ -51,6 +51,7 @@ def test_lightweight_own_divergence__with_a_full_matrix() -> None:
         np.testing.assert_allclose(scores, fixed.scores(block, expected), rtol=1e-9)
 
 
+@pytest.mark.nightly  # its draws are those of Lightweight, whose contract runs always
 class TestLightweightEuclidean(SensitivityContract):
     def construction(self) -> BregmanLightweight:
         return BregmanLightweight()
