@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import dask.array as da
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -14,6 +15,7 @@ from tests.acceptance.face import (
     build,
     errors,
     grow,
+    metrics,
     objectives,
 )
 from tests.acceptance.face import (
@@ -21,6 +23,39 @@ from tests.acceptance.face import (
 )
 
 # --- intervals ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["lightweight", "kmeans"])
+def test_interval__of_centers_on_clusters_far_apart(method: str) -> None:
+    """Some rows are farther off than any cluster, and some blocks have no rows."""
+    rng = np.random.default_rng(5)
+    X = 30.0 * rng.normal(size=(20_000, 3)) + 1_000.0 * rng.integers(4, size=(20_000, 1))
+    X[:20] += 20_000.0
+    u = rng.uniform(0.5, 2.0, len(X))
+    coreset = build(X, sample_weight=u, size=300, method=method, n_clusters=4, random_state=0)
+    blocks = da.from_array(X, chunks=((6_000, 0, 14_000, 0), 3))
+    report = coreset.audit(blocks, sample_weight=u, n_clusters=4, random_state=0, sample_size=2_000)
+    for k in (1, 2, 8):
+        centers = X[rng.choice(len(X), k, replace=False)]
+        true = metrics.kmeans_cost(X, centers, sample_weight=u)
+        interval = report.interval(centers)
+        assert interval.low < true < interval.high
+        assert interval.high - interval.low < 0.2 * true
+    np.testing.assert_allclose(report.data_weight, u.sum())
+
+
+def test_interval__of_classes_far_apart() -> None:
+    """The upper end bounds what hardly any row of the sample shows: losses of a few rows."""
+    rng = np.random.default_rng(5)
+    y = rng.integers(2, size=20_000)
+    X = rng.normal(size=(20_000, 3)) + 6.0 * y[:, None]
+    coreset = build(X, y, size=300, method="svm", random_state=0)
+    report = coreset.audit(X, y, random_state=0, sample_size=1_000)
+    for w in ([3.0, 0.0, 1.0], [0.3, 0.3, 0.3]):
+        model = objectives.LinearClassifier(np.array(w), -3.0 * sum(w), 1)
+        true = report.objective.cost(make_block(X, None, y), model)
+        interval = report.interval(model)
+        assert interval.low < true < interval.high < 45 * true
 
 
 def rare_losses(n: int = 60_000) -> tuple[Any, Any]:
