@@ -103,14 +103,28 @@ def test_build__one_worker_without_the_mount(
         assert not (lacking / "X.zarr").exists()
 
 
-def test_tree__worker_without_the_mount_or_some_chunks(
+def test_tree_and_stream__worker_without_the_mount_or_some_chunks(
     cluster: RealCluster, here: Path, tmp_path: Path
 ) -> None:
+    """A stream reads a path itself, and arrays of Dask on workers."""
+
+    def fed(source: Any) -> CoresetStream:
+        stream = make_stream(size=50, leaf_size=400, random_state=0)
+        return stream.partial_fit(source)
+
     tree = create_tree(tmp_path / "tree", size=50)
     tree.append(X, name="first")
+    stream = make_stream(size=50, leaf_size=400, random_state=0, store=tmp_path / "stream")
     path, opened, lazy = sources(str(here / "X.zarr"))
+    expected = fed(path).coreset()
     with cluster.lent() as client:
         copy = cluster.joined(client).folder / "X.zarr"
+        for source in (path, opened):
+            np.testing.assert_array_equal(fed(source).coreset().points, expected.points)
+        with pytest.raises(errors.StoreError, match="cannot be read on host"):
+            stream.partial_fit(lazy)
+        assert stream.n_rows == 0
+        stream.partial_fit(X)
         for source in (path, opened, lazy):
             with pytest.raises(errors.StoreError, match="cannot be read on host"):
                 tree.append(source)
@@ -124,25 +138,5 @@ def test_tree__worker_without_the_mount_or_some_chunks(
     tree.verify()
     assert [leaf.rows for leaf in tree.leaves] == [len(X)]
     assert CoresetTree.open(tmp_path / "tree").version == tree.version
-
-
-def test_stream__reads_a_path_itself_and_arrays_on_workers(
-    cluster: RealCluster, here: Path, tmp_path: Path
-) -> None:
-    def fed(source: Any) -> CoresetStream:
-        stream = make_stream(size=50, leaf_size=400, random_state=0)
-        return stream.partial_fit(source)
-
-    path, opened, lazy = sources(str(here / "X.zarr"))
-    expected = fed(path).coreset()
-    with cluster.lent() as client:
-        cluster.joined(client)
-        for source in (path, opened):
-            np.testing.assert_array_equal(fed(source).coreset().points, expected.points)
-        stream = make_stream(size=50, leaf_size=400, random_state=0, store=tmp_path / "stream")
-        with pytest.raises(errors.StoreError, match="cannot be read on host"):
-            stream.partial_fit(lazy)
-        assert stream.n_rows == 0
-        stream.partial_fit(X)
     assert expected.points.min() > 0.5
     assert stream.coreset().points.min() > 0.5
