@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.constructions.margin.active_state import ActiveMargin
-
 W, B = np.array([1.0, -2.0, 0.5, 0.0]) / np.sqrt(5.25), 0.3
 
 
@@ -23,14 +21,3 @@ def above(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def looked_up(y: np.ndarray[Any, Any]) -> Any:
     return lambda rows, indices: y[indices]  # noqa: ARG005 - named by the protocol
-
-
-def same(first: ActiveMargin, second: ActiveMargin) -> bool:
-    return (
-        first.w.tobytes() == second.w.tobytes()
-        and first.b == second.b
-        and np.array_equal(first.indices, second.indices)
-        and np.array_equal(first.labels, second.labels)
-        and first.certificate == second.certificate
-        and first.n_labels_by_phase == second.n_labels_by_phase
-    )

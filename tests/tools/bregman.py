@@ -14,7 +14,6 @@ from daskcoreset.core.typing import FloatArray
 from daskcoreset.objectives import QuantizationError
 from daskcoreset.sensitivities import BregmanLightweight, Sensitivity, StrongBregman
 from daskcoreset.solvers.divergences import (
-    Divergence,
     ItakuraSaito,
     KullbackLeibler,
     SquaredEuclidean,
@@ -44,22 +43,6 @@ def halves(points: Any = POSITIVE, weights: Any = WEIGHTS) -> list[Block]:
 
 
 FULL = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, -0.3], [0.0, -0.3, 3.0]])
-
-
-def matrix_of(divergence: Divergence) -> FloatArray:
-    """A by the definitions, from all rows."""
-    low = POSITIVE.min(axis=0)
-    if isinstance(divergence, KullbackLeibler):
-        return np.diag(1 / (2 * low))
-    if isinstance(divergence, ItakuraSaito):
-        return np.diag(1 / (2 * low**2))
-    if isinstance(divergence, SquaredMahalanobis):
-        if divergence.precision is None:
-            cov = np.cov(POSITIVE.T, aweights=WEIGHTS, ddof=0)
-            return np.asarray(np.linalg.inv(cov))
-        p = np.asarray(divergence.precision)
-        return p if p.ndim == 2 else np.diag(p)
-    return np.eye(3)
 
 
 DIVERGENCES = [

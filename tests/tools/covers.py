@@ -34,15 +34,6 @@ def check(found: Cover, X: AnyArray, weights: AnyArray | None = None) -> None:
     assert found.n_rows == len(X)
 
 
-def one_pass(X: AnyArray, diameter: float, cells: str) -> list[int]:
-    """AVM's rule, row by row: Le et al. (2017)."""
-    core: list[int] = []
-    for i, row in enumerate(X):
-        if not core or distances(row[None], X[core], cells).min() > diameter / 2:
-            core.append(i)
-    return core
-
-
 def near_a_surface(n: int, d: int = 6, seed: int = 0) -> FloatArray:
     rng = np.random.default_rng(seed)
     X = np.tanh(rng.random((n, 3)) @ rng.normal(size=(3, d))) + 0.02 * rng.normal(size=(n, d))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from daskcoreset.core.typing import FloatArray, IndexArray
-from daskcoreset.solvers.hard_margin import hard_margin, hard_margin_bias
 
 
 def rows(seed: int, n: int = 400, d: int = 4, gap: float = 0.3) -> tuple[FloatArray, FloatArray]:
@@ -22,12 +21,6 @@ def planted(
     y = truth.copy()
     y[bad] *= -1
     return X, y, bad, truth
-
-
-def margin_of(X: FloatArray, y: FloatArray, *, intercept: bool) -> float:
-    if len(np.unique(y)) < 2:
-        return -np.inf if intercept else hard_margin(X * y[:, None]).margin
-    return (hard_margin_bias(X, y) if intercept else hard_margin(X * y[:, None])).margin
 
 
 def separable(
