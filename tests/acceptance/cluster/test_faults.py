@@ -15,7 +15,7 @@ from typing import Any
 import dask
 import pytest
 
-from tests.acceptance.face import build, errors, time_limit
+from tests.acceptance.face import errors, time_limit
 from tests.acceptance.tools.cluster_harness import (
     PATIENCE,
     Certificates,
@@ -23,7 +23,7 @@ from tests.acceptance.tools.cluster_harness import (
     real_cluster,
     until,
 )
-from tests.acceptance.tools.entry_points import BLOCK, ENTRY_POINTS, Data, running
+from tests.acceptance.tools.entry_points import ENTRY_POINTS, Data, running
 from tests.pairs import few
 
 pytest.importorskip("distributed")
@@ -65,18 +65,6 @@ def encrypted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]
     with real_cluster(folder, 2, nanny=True, memory="1GiB", tls=tls) as cluster:
         cluster.client(2)
         yield cluster
-
-
-@pytest.fixture(scope="module")
-def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
-    """A scheduler without workers."""
-    with real_cluster(tmp_path_factory.mktemp("bare"), 0) as cluster:
-        yield cluster
-
-
-def limited_build(data: Data, seconds: float) -> None:
-    with time_limit(seconds):
-        build(data.X, size=60, chunks=BLOCK)
 
 
 def kill_one(name: str, data: Data, client: Any) -> str:
@@ -200,9 +188,3 @@ def in_thread(client: Any, name: str, data: Data, timeout: float | None = None) 
 
     threading.Thread(target=run, daemon=True).start()
     return result
-
-
-def test_no_worker__is_said_and_timed_out(bare: RealCluster, data: Data) -> None:
-    said = "with 0 workers; no worker has come: start some"
-    with bare.lent(), pytest.raises(errors.OutOfTimeError, match=said):
-        limited_build(data, 3.0)

@@ -1,4 +1,4 @@
-"""Zarr stores that a worker of a cluster cannot see: real processes in folders of their own."""
+"""Workers that do not come, or do not see a Zarr store: real processes in folders of their own."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import dask.array as da
 import numpy as np
 import pytest
 import zarr
@@ -19,6 +20,7 @@ from tests.acceptance.face import (
     errors,
     estimators,
     open_rows,
+    time_limit,
 )
 from tests.acceptance.face import (
     stream as make_stream,
@@ -43,10 +45,14 @@ def write(path: Path) -> None:
 
 
 def sources(path: str) -> list[Any]:
-    import dask.array as da
-
     opened = zarr.open_array(path)
     return [path, opened, da.from_zarr(opened, inline_array=True)]
+
+
+def test_no_worker__is_said_and_timed_out(cluster: RealCluster) -> None:
+    said = "with 0 workers; no worker has come: start some"
+    with cluster.lent(), pytest.raises(errors.OutOfTimeError, match=said), time_limit(3.0):
+        build(da.from_array(X, chunks=(100, 2)), size=60)
 
 
 def test_build__relative_path_and_a_worker_in_another_folder(
