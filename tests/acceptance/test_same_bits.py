@@ -17,6 +17,7 @@ import pytest
 import zarr
 
 from tests.acceptance import face
+from tests.pairs import few
 
 N, CHUNK = 24_000, 2_000
 
@@ -90,9 +91,10 @@ def digest(c: face.Coreset) -> str:
     return hashlib.sha256(c.points.tobytes() + c.weights.tobytes()).hexdigest()
 
 
-def test_build__in_a_new_process_that_compiles_its_loops(store: Path, tmp_path: Path) -> None:
+@few("loops", ["cached", "compiled"], 1)
+def test_build__in_a_new_process(loops: str, store: Path, tmp_path: Path) -> None:
     """Hashes, addresses, the order of imports and what is cached have no part in it."""
-    names = ["lightweight"]
+    names = ["kmeans", "logistic", "least_squares"]
     script = f"""
 import warnings
 warnings.simplefilter("ignore")
@@ -101,7 +103,9 @@ from tests.acceptance.test_same_bits import built, digest
 for name in {names!r}:
     print(digest(built(Path({str(store)!r}), name)))
 """
-    environment = {"PYTHONHASHSEED": "7", "NUMBA_CACHE_DIR": str(tmp_path)}
+    environment = {"PYTHONHASHSEED": "7"}
+    if loops == "compiled":
+        environment["NUMBA_CACHE_DIR"] = str(tmp_path)
     done = subprocess.run(
         [sys.executable, "-c", script], check=True, capture_output=True, text=True,
         cwd=Path(__file__).parents[2], env=os.environ | environment,
