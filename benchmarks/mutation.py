@@ -30,6 +30,7 @@ import ast
 import cProfile
 import hashlib
 import importlib
+import itertools
 import json
 import os
 import resource
@@ -339,7 +340,7 @@ class Watch:
 
     def run(self, items: list[pytest.Item]) -> None:
         """Run tests up to the first that fails; all of them while calls are noted."""
-        for item, following in zip(items, [*items[1:], None], strict=True):
+        for item, following in itertools.zip_longest(items, items[1:]):
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if self.failed and not self.noting:
                 return
