@@ -58,7 +58,7 @@ def test_leaves__names_times_and_row_numbers(tmp_path: Path) -> None:
     assert numbers.tolist() == [0, 29, 0, 4, 0, 3]
     assert tree.locate(np.array([], dtype=np.int64))[0] == []
     wrong: Any
-    for wrong in ([39], [-1], [0.5], [[1]]):
+    for wrong in ([0, 39], [-1, 0], [0.5], [[1]]):
         with pytest.raises(face.CoresetError, match="indices"):
             tree.locate(wrong)
     facts = tree.coreset(["x", "leaf-3"]).provenance
