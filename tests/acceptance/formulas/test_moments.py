@@ -157,12 +157,12 @@ def test_build__of_half_numbers_keeps_every_value() -> None:
 
 
 def test_divergence__takes_bounds_from_rows_with_weight_alone() -> None:
-    """The least value of a column, over blocks: of rows without weight it does not count."""
+    """The ends of a column, over blocks: of rows without weight they do not count."""
     rng = np.random.default_rng(0)
     X = rng.uniform(0.5, 3.0, size=(900, 3))
     u = rng.uniform(0.5, 2.0, size=900)
-    u[:300], u[-1] = 0.0, 0.0
-    X[0], X[-1] = 1e-6, 1e-7
+    u[:300], u[-2:] = 0.0, 0.0
+    X[0], X[-1], X[-2] = 1e-6, 1e-7, 1e7
     rows = [da.from_array(X, chunks=(300, 3)), X, sp.csr_array(X)]
     kept = u > 0
     gaps = (X - read.mean_of(X, u)) ** 2 / (2 * X[kept].min(axis=0))
@@ -171,6 +171,8 @@ def test_divergence__takes_bounds_from_rows_with_weight_alone() -> None:
     for one in rows:
         c = face.build(one, sample_weight=u, method=face.LightweightBregman("kl"), size=60)
         assert np.allclose(c.weights, (u / p)[c.indices], rtol=1e-6)
+        similarity = (X[kept].min(axis=0) / X[kept].max(axis=0)).min()
+        assert c.provenance["similarity"] == pytest.approx(similarity, rel=1e-9)
 
 
 def test_threads__of_linear_algebra_are_as_before() -> None:

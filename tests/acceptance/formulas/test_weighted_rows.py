@@ -71,6 +71,18 @@ def test_build__block_that_gave_all_rows_of_weight_is_not_read_again(giant: floa
     assert factors[0] == pytest.approx(1.0, abs=0.02)
 
 
+def test_build__block_of_just_enough_candidates_is_not_read_again() -> None:
+    """Half of the weight, 200 of 20,000 candidates, and 200 of 400 rows."""
+    X, u = np.random.default_rng(0).normal(size=(40_000, 2)), np.ones(40_000)
+    u[:400] = 99.0
+    for more, again in ((0.0, 0), (1.0, 1)):
+        u[0] += more
+        rows = da.from_array(X, chunks=((400, 39_600), 2))
+        c = face.build(rows, sample_weight=u, size=400, method=face.Uniform(), random_state=0)
+        assert c.provenance["blocks_read_again"] == again
+        assert (c.indices < 400).sum() == pytest.approx(200, abs=10)
+
+
 def test_rejection__of_rows_by_weight_alone_reads_once() -> None:
     """In whatever unit weights are: a block's own draw is that of all the data."""
     rng = np.random.default_rng(0)
