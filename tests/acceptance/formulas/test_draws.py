@@ -101,6 +101,19 @@ def test_build__of_one_giant_row_leaves_candidates_of_other_blocks(passes: Any) 
     assert np.abs(found - [1000, 1500, 500]).max() < 60
 
 
+@pytest.mark.parametrize("passes", [1, 2])
+def test_build__of_many_rows_has_as_many_as_were_asked_for(passes: Any) -> None:
+    """More than the candidates that are enough for a small coreset."""
+    rng = np.random.default_rng(0)
+    X, u = rng.normal(size=(70_000, 1)), rng.uniform(0.5, 1.5, size=70_000)
+    c = face.build(
+        da.from_array(X, chunks=(30_000, 1)), sample_weight=u, size=21_000, method=face.Uniform(),
+        draw=face.Draw(passes=passes), random_state=0,
+    )  # fmt: skip
+    assert len(c) == 21_000
+    assert np.allclose(c.weights, (u / read.inclusion(u, 21_000))[c.indices], rtol=0.02)
+
+
 def test_build__normalised_of_all_rows_keeps_their_weights() -> None:
     """To the bit, though the sum of blocks differs from that of all rows by rounding."""
     rng = np.random.default_rng(0)

@@ -113,3 +113,17 @@ def test_rejection__does_not_depend_on_the_unit_of_scores() -> None:
     c = face.build(rows, method=Seven(), size=40, draw=draw, random_state=0)
     assert c.provenance["blocks_read_again"] == 0
     assert (c.weights * 40 / 400).sum() == pytest.approx(40)
+
+
+def test_scores__whose_sum_overflows_on_one_block_are_an_error() -> None:
+    class Infinite(face.Uniform):
+        def total_scores(self, local: Any, summary: Any) -> Any:
+            found = super().total_scores(local, summary)
+            return found * np.inf if found.sum() < 0.3 else found
+
+    X = da.from_array(np.random.default_rng(0).normal(size=(400, 2)), chunks=((300, 100), 2))
+    for sampling in ("systematic", "multinomial"):
+        for passes in (1, 2):
+            draw = face.Draw(sampling=sampling, passes=passes)
+            with pytest.raises(face.errors.InvalidInputError, match="overflow"):
+                face.build(X, method=Infinite(), size=40, draw=draw, random_state=0)
