@@ -103,6 +103,16 @@ def test_moments__of_a_light_row_far_away_leave_digits_of_the_others(
     assert facts["quantization_error"] == pytest.approx(np.trace(scatter), rel=1e-6, abs=0.0)
 
 
+def test_moments__of_rows_longer_than_a_tile() -> None:
+    """More columns than numbers are gone through at a time."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 9000)) + 50.0
+    for rows in (X, X.astype(np.float32)):
+        facts = face.build(rows, size=20, random_state=0).provenance
+        wanted = ((X - X.mean(axis=0)) ** 2).sum()
+        assert facts["quantization_error"] == pytest.approx(wanted, rel=1e-6)
+
+
 def test_ridge__of_columns_that_say_the_same_is_the_shortest_solution() -> None:
     """Columns of all units, some sums of others, one constant, and no penalty."""
     rng = np.random.default_rng(0)

@@ -84,9 +84,10 @@ def test_build__block_of_just_enough_candidates_is_not_read_again() -> None:
 
 
 def test_rejection__of_rows_by_weight_alone_reads_once() -> None:
-    """In whatever unit weights are: a block's own draw is that of all the data."""
+    """In whatever unit weights are: a block's own draw is that of all the data; one has none."""
     rng = np.random.default_rng(0)
-    X, u = rng.normal(size=(400, 2)), rng.uniform(0.5, 2.0, size=400)
+    X, u = rng.normal(size=(600, 2)), rng.uniform(0.5, 2.0, size=600)
+    u[200:400] = 0.0
     for unit in (1.0, 1e6):
         c = face.build(
             da.from_array(X, chunks=(200, 2)), sample_weight=u * unit, method=face.Uniform(),
