@@ -25,7 +25,7 @@ def data(n: int, d: int, masses: Any = (0.6, 0.3, 0.1), seed: int = 0) -> tuple[
     return X, y, rng.uniform(0.2, 3.0, size=n)
 
 
-def drawn(rows: Any, size: int, seed: int, reads: Any = 1, **draw: Any) -> tuple[Any, Any]:
+def both(rows: Any, size: int, seed: int, reads: Any = 1, **draw: Any) -> tuple[Any, Any]:
     """Return coresets of the same rows: weights as they were drawn, and calibrated ones."""
     (X, y, u), found = rows, []
     with warnings.catch_warnings():
@@ -37,9 +37,14 @@ def drawn(rows: Any, size: int, seed: int, reads: Any = 1, **draw: Any) -> tuple
                     X, y, sample_weight=u, method=method, size=size, random_state=seed, **draw
                 )
             )
-    plain, calibrated = found
+    assert "calibration" not in found[0].provenance
+    return found[0], found[1]
+
+
+def drawn(rows: Any, size: int, seed: int, reads: Any = 1, **draw: Any) -> tuple[Any, Any]:
+    """Return the same as `both`, of the same draw."""
+    plain, calibrated = both(rows, size, seed, reads, **draw)
     assert np.array_equal(plain.indices, calibrated.indices)
-    assert "calibration" not in plain.provenance
     return plain, calibrated
 
 
@@ -218,17 +223,37 @@ def test_raking__of_many_columns_gives_up_means_for_the_difference_of_two_classe
     gaps = [(w * signs) @ (raked.points - middle) - wanted for w in (before, raked.weights)]
     assert np.abs(gaps[1]).max() < 1e-4 * np.abs(gaps[0]).max()
     # All class means, in standard deviations, are no farther from those of the data than before.
-    far = []
-    for w in (before, raked.weights):
-        parts = []
-        for one in (0, 1):
-            own = raked.labels == one
-            features = (raked.points - middle) * own[:, np.newaxis]
-            centred = features - (before @ features) / before.sum()
-            scale = np.linalg.norm(before[:, np.newaxis] * centred, axis=0)
-            parts.append((w @ features - (X - middle)[y == one].sum(axis=0)) / scale)
-        far.append(np.linalg.norm(parts))
+    far = [distance_of_means(raked, w, before, (X, y)) for w in (before, raked.weights)]
     assert far[1] <= far[0] * (1 + 1e-5)
+
+
+def distance_of_means(c: face.Coreset, w: Any, before: Any, rows: Any) -> float:
+    """Distance of the sums of two classes from those of the data, in standard deviations."""
+    (X, y), gaps = rows, []
+    middle = X.mean(axis=0)
+    for one in (0, 1):
+        features = (c.points - middle) * (c.labels == one)[:, np.newaxis]
+        centred = features - (before @ features) / before.sum()
+        scale = np.linalg.norm(before[:, np.newaxis] * centred, axis=0)
+        gap = w @ features - (X - middle)[y == one].sum(axis=0)
+        gaps.append(gap[scale > 1e-9] / scale[scale > 1e-9])
+    return float(np.linalg.norm(gaps))
+
+
+def test_raking__to_gradients_moves_no_means_away() -> None:
+    """Of few rows, of which several draws are tried, and with a column that says nothing."""
+    for seed in (8, 36):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(3000, 10)) * np.exp(0.8 * rng.normal(size=(3000, 1)))
+        y = (X[:, 0] + 0.5 * rng.standard_cauchy(3000) > 1.0).astype(int)
+        X[:, -1] = 7.0
+        rows = (X, y, np.ones(3000))
+        plain, raked = both(rows, 120, seed, reads=2)
+        if not np.array_equal(plain.indices, raked.indices):
+            continue  # another draw was better
+        before = of_totals(plain.weights, raked.labels, rows[2], y)
+        far = [distance_of_means(raked, w, before, (X, y)) for w in (before, raked.weights)]
+        assert far[1] <= far[0] * (1 + 1e-5)
 
 
 @pytest.mark.parametrize("unit", [2.0**-700, 2.0**-60, 2.0**60, 2.0**700])
