@@ -81,6 +81,19 @@ def test_build__of_blocks_of_unknown_length(sampling: Any) -> None:
     assert np.array_equal(c.points, X[c.indices])
 
 
+def test_build__of_unknown_length_reads_again_what_is_not_there() -> None:
+    """All rows are taken, of which the long block gave a part."""
+    rng = np.random.default_rng(0)
+    X, u = rng.normal(size=(6000, 2)), rng.uniform(0.1, 3.0, size=6000)
+    rows, weights = of_unknown_length(X, u, (60,) * 5 + (5400,) + (60,) * 5)
+    with pytest.warns(face.CoresetWarning):
+        c = face.build(rows, sample_weight=weights, size=6000, random_state=0)
+    assert c.provenance["blocks_read_again"] == 1
+    assert np.array_equal(c.indices, np.arange(6000))
+    assert np.array_equal(c.weights, u)
+    assert np.array_equal(c.points, X)
+
+
 @pytest.mark.parametrize("passes", [1, 2])
 def test_build__of_one_giant_row_leaves_candidates_of_other_blocks(passes: Any) -> None:
     """A row of nearly all the weight is certain, and all others share what is left of `size`."""
@@ -125,6 +138,24 @@ def test_build__normalised_of_all_rows_keeps_their_weights() -> None:
         assert np.array_equal(c.weights, u)
         part = face.build(X, sample_weight=u, size=n - 1, draw=draw, chunks=17, random_state=0)
         assert part.weights.sum() == pytest.approx(u.sum(), rel=1e-12)
+
+
+@pytest.mark.parametrize("method", ["lightweight", "centroids"])
+def test_build__of_all_rows_is_complete_and_holds_no_view_of_them(method: Any) -> None:
+    if method == "centroids":
+        method = face.StrongKMeans(3, representatives="centroids")
+    rng = np.random.default_rng(0)
+    X, u = rng.normal(size=(60, 2)), rng.uniform(0.5, 2.0, size=60)
+    before = X.copy(), u.copy()
+    for size in (60, 10**6):
+        with pytest.warns(face.CoresetWarning):
+            c = face.build(X, sample_weight=u, size=size, method=method, random_state=0)
+        X *= 7.0
+        u *= 7.0
+        assert c.provenance["complete"]
+        assert np.array_equal(c.points, before[0])
+        assert np.array_equal(c.weights, before[1])
+        X[:], u[:] = before
 
 
 @pytest.mark.parametrize("normalize", [False, True])
