@@ -232,7 +232,7 @@ def distance_of_means(c: face.Coreset, w: Any, before: Any, rows: Any) -> float:
     (X, y), gaps = rows, []
     middle = X.mean(axis=0)
     for one in (0, 1):
-        features = (c.points - middle) * (c.labels == one)[:, np.newaxis]
+        features = (c.points - middle) * (np.asarray(c.labels) == one)[:, np.newaxis]
         centred = features - (before @ features) / before.sum()
         scale = np.linalg.norm(before[:, np.newaxis] * centred, axis=0)
         gap = w @ features - (X - middle)[y == one].sum(axis=0)
