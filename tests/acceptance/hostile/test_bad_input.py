@@ -23,11 +23,13 @@ import xarray as xr
 import zarr
 
 from tests.acceptance.face import (
+    CoresetWarning,
     Draw,
     MergeReduce,
     build,
     create_tree,
     errors,
+    estimators,
     plan,
 )
 from tests.pairs import pairs
@@ -389,6 +391,12 @@ def test_build__values_whose_squares_overflow(form: Callable[[Any], Any], draw: 
         build(form(np.sign(X) * 1.7e308), size=10, draw=draw)
     found = build(form((X * 1e30).astype(np.float32)), size=10, draw=draw)
     assert found.points.dtype == np.float32
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_kernels__warn_of_columns_of_other_scales(form: Callable[[Any], Any]) -> None:
+    with pytest.warns(CoresetWarning, match="features are not scaled"):
+        estimators.CoresetKernelClassifier(size=30).fit(form(abs(X) * [1, 1, 1e6]), X[:, 0] > 0)
 
 
 def test_build__stored_coreset_is_refused_for_its_weights_would_be_lost(tmp_path: Path) -> None:
