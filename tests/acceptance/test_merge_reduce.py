@@ -229,14 +229,3 @@ def test_tree__facts_of_leaves(tmp_path: Path) -> None:
     with pytest.raises(face.CoresetError):
         tree.replace("b", X)
     assert tree.version == before
-
-
-def test_stream__takes_arrays_of_other_numbers() -> None:
-    whole = np.random.default_rng(0).normal(size=(20, 3)).round() + 0.0  # no zero has a sign
-    made = [face.CoresetStream(size=9, leaf_size=30, random_state=0) for _ in range(3)]
-    for stream, dtype in zip(made, ("f8", ">i8", "f2"), strict=True):
-        stream.partial_fit(whole).partial_fit(whole.astype(dtype))
-        assert stream.rows().equals(made[0].rows())
-    with pytest.raises(face.CoresetError, match="X"):
-        made[0].partial_fit(whole.astype("c8"))
-    assert made[0].n_rows == 40

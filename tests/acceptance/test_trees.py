@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.acceptance.face import Coreset, CoresetTree
+from tests.acceptance.face import Coreset, CoresetError, CoresetTree, CoresetWarning
 
 OPTIONS: dict[str, Any] = {"size": 5, "random_state": 0}
 
@@ -111,3 +111,16 @@ def test_append__takes_a_date_of_an_array(tmp_path: Path) -> None:
     tree = CoresetTree.create(tmp_path / "tree", **OPTIONS)
     tree.append(np.ones((9, 2)), time=np.array("2026-03-01", "M8[D]"))
     assert tree.leaves[0].time == "2026-03-01"
+
+
+def test_follow__takes_other_settings_until_there_is_a_leaf(tmp_path: Path) -> None:
+    follow = partial(CoresetTree.follow, f"{tmp_path}/*.npy", tmp_path / "v", random_state=0)
+    for size in (8, 9):
+        with pytest.warns(CoresetWarning, match="npy"):
+            follow(size=size)
+    write_day(tmp_path / "a.npy", 0)
+    view = follow(size=9)
+    assert len(view.coreset()) == 9
+    with pytest.raises(CoresetError, match=r"size is 10, and the view .* made with 9"):
+        follow(size=10)
+    assert follow(size=9).coreset().equals(view.coreset())

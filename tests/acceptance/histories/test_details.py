@@ -279,19 +279,3 @@ def test_as_of__has_as_many_versions_as_are_kept(keep: int | None, tmp_path: Pat
     for wrong in (0, 6, -1):
         with pytest.raises(face.CoresetError, match="version"):
             view.as_of(wrong)
-
-
-def test_follow__takes_other_settings_until_there_is_a_leaf(tmp_path: Path) -> None:
-    """A view that never had one has nothing that was made with the first ones."""
-    source = f"{tmp_path}/*.npy"
-    for size in (8, 9):
-        with pytest.warns(face.CoresetWarning, match="npy"):
-            view = face.follow(source, tmp_path / "v", **VIEW | {"size": size})
-        assert len(view) == 0
-    np.save(tmp_path / "a.npy", rows(50))
-    view = face.follow(source, tmp_path / "v", **VIEW | {"size": 9})
-    assert len(view.coreset()) == 9
-    with pytest.raises(face.CoresetError, match=r"size is 10, and the view .* made with 9"):
-        face.follow(source, tmp_path / "v", **VIEW | {"size": 10})
-    again = face.follow(source, tmp_path / "v", **VIEW | {"size": 9})
-    assert again.coreset().equals(view.coreset())

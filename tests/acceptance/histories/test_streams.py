@@ -210,24 +210,3 @@ def test_store__keeps_every_batch_or_every_few(tmp_path: Path) -> None:
     with pytest.raises(errors.StoreError, match="another writer"):
         stream.partial_fit(X[:10], y[:10], w[:10])
     assert stream.n_rows == 710
-
-
-@pytest.mark.parametrize("n_batches", [1, 3])
-def test_stream__of_float32_refuses_more_digits(n_batches: int) -> None:
-    """Also if there is room for the rows; a stream of float64 takes both."""
-    X = np.random.default_rng(0).normal(size=(50, 2))
-    short = make_stream(size=50, leaf_size=200, random_state=0)
-    long = make_stream(size=50, leaf_size=200, random_state=0).partial_fit(X[:10])
-    for start in range(0, 10 * n_batches, 10):
-        short.partial_fit(X[start : start + 10].astype(np.float32))
-        long.partial_fit(X[start : start + 10].astype(np.float32))
-    with pytest.raises(errors.InvalidInputError, match="lose digits"):
-        short.partial_fit(X[:10])
-    assert short.n_rows == 10 * n_batches
-    long.partial_fit(X[:10])
-    assert long.n_rows == 10 * n_batches + 20
-    points: Any = long.coreset().points
-    assert points.dtype == np.float64
-    assert np.array_equal(points[:10], X[:10])
-    assert np.array_equal(points[-10:], X[:10])
-    assert np.array_equal(points[10:20], X[:10].astype(np.float32))
