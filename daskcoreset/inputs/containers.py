@@ -278,19 +278,6 @@ def _single(part: Any, name: str, paths: _Paths) -> Any:
     return _vector(opened, name) if is_path(part) or is_store(part) else opened
 
 
-def _check_there(path: str, place: Place, name: str) -> None:
-    """Raise an error if a local path names nothing.
-
-    `Path.exists` is not asked: since Python 3.14 it is false if access is denied.
-    """
-    try:
-        Path(path).stat()
-    except (FileNotFoundError, NotADirectoryError):
-        raise MissingPathError(
-            f"{name} names no file or folder: {place.path!r}; check the path."
-        ) from None
-
-
 def _exists(path: str) -> bool:
     """Whether a text is the path of something: no label and no name of a column is."""
     try:
@@ -427,8 +414,10 @@ class _Paths:
                     raise MissingPathError(
                         f"{name} matches no file: {place.name!r}; check the pattern."
                     )
-                if place.filesystem is None:
-                    _check_there(found[0].path, place, name)
+                if place.filesystem is None and not found[0].exists:
+                    raise MissingPathError(
+                        f"{name} names no file or folder: {place.path!r}; check the path."
+                    )
             places += found
         return places
 

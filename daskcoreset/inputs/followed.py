@@ -231,8 +231,11 @@ def _path_state(source: Any, options: FollowOptions) -> SourceState:
 
 
 def _place_state(place: Place, options: FollowOptions) -> SourceState:
-    if not place.exists:
-        raise MissingPathError(f"source names no file or folder: {place.name!r}; check the path.")
+    with clear_errors("source", place.url or place.path, "a file or store"):
+        if not place.exists:
+            raise MissingPathError(
+                f"source names no file or folder: {place.name!r}; check the path."
+            )
     if place.has("_delta_log"):
         return _table_state(place, options)
     if place.is_file:

@@ -81,7 +81,7 @@ class Place:
     @property
     def exists(self) -> bool:
         """Whether there is a file or folder."""
-        return self._asked(lambda files: files.exists(self.path), Path.exists)
+        return self._asked(lambda files: files.exists(self.path), _is_there)
 
     def has(self, member: str) -> bool:
         """Whether a folder has a file of this name."""
@@ -278,6 +278,18 @@ _OTHER_FILES = {
 
 # Folders in a repository of Icechunk.
 _ICECHUNK = ("snapshots", "manifests", "refs")
+
+
+def _is_there(path: Path) -> bool:
+    """Whether a path names something; an error if access to it is denied.
+
+    Since Python 3.14 `Path.exists` returns False then.
+    """
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def _is_folder(path: Path) -> bool:

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from obstore.store import MemoryStore
+from zarr.storage import ObjectStore
 
 from tests.acceptance.face import Coreset, CoresetStream, CoresetTree, build, call, estimators
 
@@ -106,12 +108,9 @@ def test_missing_path__of_a_pattern(pattern: str, tmp_path: Path) -> None:
 
 
 def test_missing_path__of_an_object_store() -> None:
-    obstore = pytest.importorskip("obstore")
-    from zarr.storage import ObjectStore
-
     for use in (CoresetTree.open, CoresetStream.load, Coreset.from_zarr):
         with pytest.raises(FileNotFoundError):
-            use(ObjectStore(obstore.store.MemoryStore()))
+            use(ObjectStore(MemoryStore()))
 
 
 # --- what may not be read ------------------------------------------------------------------
@@ -148,6 +147,8 @@ def test_build__of_a_file_that_may_not_be_read_says_so(
             build(source, size=9)
         assert "storage_options" not in str(caught.value)
         assert "AWS" not in str(caught.value)
+    with forbidden(path), pytest.raises(ValueError, match=r"source .* access is denied"):
+        CoresetTree.follow(path, ObjectStore(MemoryStore()), size=9)
 
 
 def test_build__of_rows_that_may_not_be_read_says_so() -> None:
