@@ -3,51 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import dask.array as da
 import numpy as np
 import pytest
 
 from tests.acceptance import face
-
-
-@dataclass(frozen=True)
-class Recorder(face.Reducer):
-    """Keep the first rows, with the weight of all, and note every call."""
-
-    calls: ClassVar[list[tuple[str, int, int, int, float]]] = []
-
-    def reduce(self, points: Any, size: int, rng: Any, step: str = "reduce") -> Any:
-        first = int(points.indices.min()) if len(points) else -1
-        self.calls.append((step, len(points), size, first, float(rng.random())))
-        if len(points) <= size:
-            return points
-        weights = points.weights[:size] * points.total_weight / points.weights[:size].sum()
-        return points.take(slice(0, size)).reweighted(weights)
-
-    def thin(self, points: Any, size: int, rng: Any) -> Any:
-        return self.reduce(points, size, rng, "thin")
-
-    def finish(self, points: Any, size: int, rng: Any) -> Any:
-        return self.reduce(points, size, rng, "finish")
-
-
-@pytest.fixture
-def calls() -> Any:
-    Recorder.calls.clear()
-    yield Recorder.calls
-    Recorder.calls.clear()
-
-
-def rows(n: int) -> Any:
-    return np.stack([np.arange(n, dtype=float), np.ones(n)], axis=1)
-
-
-def shapes(calls: Any) -> list[tuple[str, int, int]]:
-    return [call[:3] for call in calls]
+from tests.acceptance.tools.trees import Recorder, days, grown, rows, shapes
 
 
 def test_stream__levels_are_the_digits_of_the_number_of_leaves(calls: Any) -> None:
@@ -121,18 +85,6 @@ def test_build__merges_neighbours_and_draws_once_at_the_root(calls: Any, split_e
         assert last[0][1] == 70
     assert len(made) == 8 + {2: 5, 3: 2, 16: 0}[split_every]
     assert len({call[4] for call in calls}) == len(calls)
-
-
-def days(n: int, size: int = 60) -> list[Any]:
-    rng = np.random.default_rng(0)
-    return [rng.normal(size=(size, 2)) + day for day in range(n)]
-
-
-def grown(path: Path, parts: list[Any], **options: Any) -> Any:
-    tree = face.create_tree(path, **{"size": 10, "random_state": 0} | options)
-    for i, part in enumerate(parts):
-        tree.append(part, name=f"d{i}", time=dt.date(2026, 3, 1 + i))
-    return tree
 
 
 def test_tree__is_as_deep_as_a_logarithm_and_changes_as_few_nodes(

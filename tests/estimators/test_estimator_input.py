@@ -187,8 +187,6 @@ def test_fit__label_missing(name: str) -> None:
 
 # --- what no estimator can use -----------------------------------------------------------
 
-RAGGED: Any = [[1.0, 2.0], [3.0]]
-
 # Of every kind one; the others share what checks their input, which `test_fit__not_finite` shows.
 SOME = ["CSVRGClassifier", "CoresetKMeans", "CoresetRidge", "CoresetSVC", "MaxMarginClassifier"]
 

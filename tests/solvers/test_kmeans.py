@@ -21,7 +21,6 @@ from daskcoreset.solvers.kmeans import (
     solve,
 )
 from daskcoreset.solvers.kmeans_numba import kmeans_plus_plus
-from tests.acceptance.tools.stored_rows import X
 
 
 def blobs(seed: int, n: int = 400, d: int = 3, dtype: str = "f8") -> tuple[AnyArray, FloatArray]:
@@ -124,6 +123,7 @@ def test_nearest__agrees_with_plain_numpy(
     threads: bool, sparse: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("daskcoreset.solvers.kmeans._TILE_NUMBERS", 256)
+    X = np.random.default_rng(0).normal(size=(1000, 3))
     centers = X[:7].copy()
     rows: Any = sp.csr_array(X) if sparse else X
     wanted = ((X[:, None] - centers) ** 2).sum(axis=2)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from tests.acceptance import face
-from tests.acceptance.test_merge_reduce import days, grown
 from tests.acceptance.tools import readings as read
 from tests.acceptance.tools.margins import three_classes, two_classes
+from tests.acceptance.tools.trees import days, grown
 
 es = face.estimators
 

@@ -11,16 +11,9 @@ import numpy as np
 import pytest
 
 from tests.acceptance import face
-from tests.acceptance.test_merge_reduce import Recorder, days, grown, rows, shapes
+from tests.acceptance.tools.trees import Recorder, days, grown, rows, shapes
 
 pytestmark = pytest.mark.usefixtures("light_trees")
-
-
-@pytest.fixture
-def calls() -> Any:
-    Recorder.calls.clear()
-    yield Recorder.calls
-    Recorder.calls.clear()
 
 
 def test_stream__groups_of_four_and_eight_leaves_are_reduced_together(calls: Any) -> None:

@@ -14,7 +14,7 @@ import pytest
 import scipy.sparse as sp
 
 from tests.acceptance import face
-from tests.acceptance.test_merge_reduce import Recorder, days, grown, rows
+from tests.acceptance.tools.trees import Recorder, days, grown, rows
 
 pytestmark = pytest.mark.usefixtures("light_trees")
 

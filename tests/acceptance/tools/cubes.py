@@ -11,10 +11,18 @@ import pandas as pd
 import xarray as xr
 import zarr
 
-from tests.acceptance.tools.stored_rows import WrappedStore
-
 DIMS = ("time", "lat", "lon")
 SHAPE = (12, 8, 10)
+
+
+class WrappedStore(zarr.storage.WrapperStore[Any]):
+    """A store around another that can be opened for reading; those of zarr before 3.1.6 cannot."""
+
+    def _with_store(self, store: Any) -> Any:
+        return type(self)(store)
+
+    def with_read_only(self, read_only: bool = False) -> Any:
+        return self._with_store(self._store.with_read_only(read_only))
 
 
 class CountingStore(WrappedStore):
