@@ -693,6 +693,8 @@ class StreamHistory(History):
 class RemoteStreamHistory(Remote, StreamHistory):
     """A stream on an object store."""
 
+    lost = 0  # requests, or answers to them
+
     def remove(self) -> None:
         self.objects = ObjectStore(MemoryStore())
 
@@ -703,9 +705,14 @@ class RemoteStreamHistory(Remote, StreamHistory):
         """Where the connection is gone, nobody knows whether the last request was done."""
         return fault.kind != "full"
 
+    def attempt(self, work: Callable[[], Any], fault: Fault, rival: Callable[[], None]) -> str:
+        self.lost += fault.kind == "full"
+        return super().attempt(work, fault, rival)
+
     def swept(self) -> None:
         """The root, and the states of two versions.
 
         What a lost connection has left with one of them goes when it goes.
         """
         assert len({key.rpartition("/")[0] for key in self.keys()}) <= 3
+        assert len(self.keys()) <= 3 + self.lost
