@@ -51,7 +51,7 @@ MAY_IMPORT |= {name: {folder} for name, folder in HANDED_ON.items()}
 MAY_IMPORT[""] = set(MAY_IMPORT)  # daskcoreset/__init__.py, the public names
 
 BETWEEN_CONSTRUCTIONS = {("tree", "sampling"), ("coverage", "tree"), ("portfolio", "sampling")}
-"""Besides, all may import `class_summary`."""
+"""Besides, all may import `class_summary` and `draws`."""
 
 EXCEPTIONS = {
     ("core.coreset", "metrics.audit"),
@@ -127,7 +127,7 @@ def is_allowed(module: str, target: str) -> bool:
         return other in MAY_IMPORT.get(layer, ())
     if layer == "constructions" and target.count(".") and module.count("."):
         own, its = module.split(".")[1], target.split(".")[1]
-        return its in (own, "class_summary") or (own, its) in BETWEEN_CONSTRUCTIONS
+        return its in (own, "class_summary", "draws") or (own, its) in BETWEEN_CONSTRUCTIONS
     return True
 
 
