@@ -185,13 +185,6 @@ def _many(data: dict[str, Any]) -> Iterator[Line]:
                 yield Line(where, [one["cost"] / whole["cost"] - 1], [0.0])
 
 
-def _advisor(data: dict[str, Any]) -> Iterator[Line]:
-    for task, rows in data["results"].items():
-        for row in rows:
-            over = float(row[-4].split()[0])  # some are within chance, and say so
-            yield Line(f"{task}, {row[0].split(' (')[0]}", [over], [1.0])
-
-
 def _labels(data: dict[str, Any]) -> Iterator[Line]:
     for result in data["results"]:
         yield Line(result["set"], result["needed"]["cover"], result["needed"]["uncertainty"])
@@ -289,8 +282,6 @@ TASKS = (
          "embeddings", _embeddings),
     Task("thousands of clusters", ERROR, "faiss on all rows", "a coreset; 1 read",
          "embeddings", _many),
-    Task("advice", "error over the least", "the best construction", "a pilot; 1 read",
-         "advisor", _advisor, digits=2),
     Task("labels for 95 % of the accuracy", "labels", "uncertainty sampling", "a label a read",
          "active_cover", _labels, digits=0, ratio=True),
     Task("Bregman clustering", ERROR, "uniform rows", f"{EQUAL}; 1 read",

@@ -89,7 +89,7 @@ LEAVING = (
     "estimators/kernel/held", "estimators/kernel/metric", "estimators/kernel/probability",
     "estimators/search", "execution/agreement", "execution/room", "execution/unfused",
     "execution/watch", "execution/waves", "inputs/cube_weights", "inputs/graphs",
-    "inputs/travel", "metrics/advice", "metrics/plot_",
+    "inputs/travel", "metrics/plot_",
     "sensitivities/centroids", "sensitivities/quantile", "sensitivities/separable",
     "solvers/centroids", "solvers/hartigan", "solvers/kmeans_large",
     "solvers/mixture/cross_fit", "solvers/mixture/search", "solvers/quantile", "testing/",

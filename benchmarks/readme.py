@@ -18,7 +18,6 @@ from pathlib import Path
 
 import active_cover
 import active_margin
-import advisor
 import boosting
 import bregman
 import by_task
@@ -49,7 +48,7 @@ GUIDE = Path(__file__).parent.parent / "docs" / "guide"
 
 _WRITTEN = (
     quality, table1, svm_offline, svm_queries, svm_streaming, time_to_accuracy, scale, covers,
-    install_size, peers_kmeans, strong_blocks, tree, active_cover, active_margin, advisor, boosting,
+    install_size, peers_kmeans, strong_blocks, tree, active_cover, active_margin, boosting,
     bregman, conventions, embeddings, kernels, logistic, mixtures, regression, representatives,
     throughput,
 )  # fmt: skip

@@ -18,7 +18,7 @@ Models, as in scikit-learn
     CoresetSVC, CoresetRidge, CoresetElasticNet, CoresetQuantileRegressor, CoresetEstimator,
     CSVRGClassifier, MaxMarginClassifier, ActiveMaxMarginClassifier and others
 Which method, which size, and can it be trusted
-    `advise`, `Advice`, `audit`, `Audit`, `sizing`, `metrics`, `plotting`
+    `audit`, `Audit`, `sizing`, `metrics`, `plotting`
 Constructions, for ``build(X, method=...)``
     `Uniform`, `Lightweight`, `StrongKMeans`, `MixtureCoreset`, `BregmanLightweight`,
     `StrongBregman`, `SVM`, `Logistic`, `LeastSquares`, `QuantileRegression`, `Coverage`,
@@ -68,7 +68,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.trust import trusted_stores
     from daskcoreset.execution.lazy import Lazy
     from daskcoreset.execution.plan import BuildPlan
-    from daskcoreset.metrics.advice import Advice, advise
     from daskcoreset.metrics.audit import Audit, audit
     from daskcoreset.sensitivities import (
         SVM,
@@ -87,7 +86,6 @@ if TYPE_CHECKING:
 __all__ = [
     "SVM",
     "ActiveMaxMargin",
-    "Advice",
     "Audit",
     "BregmanLightweight",
     "BuildPlan",
@@ -115,7 +113,6 @@ __all__ = [
     "TreeWindow",
     "Uniform",
     "WeightedPoints",
-    "advise",
     "audit",
     "build",
     "coverage",
@@ -159,7 +156,6 @@ _HOMES = {
     "core.trust": ("trusted_stores",),
     "execution.lazy": ("Lazy",),
     "execution.plan": ("BuildPlan",),
-    "metrics.advice": ("Advice", "advise"),
     "metrics.audit": ("Audit", "audit"),
     "sensitivities": (
         "SVM",

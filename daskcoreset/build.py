@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, wraps
-from importlib import import_module
-from inspect import signature
 from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
 from daskcoreset.constructions.coverage.cover import (
@@ -28,7 +26,7 @@ from daskcoreset.constructions.tree.job import (
     check_inner_size,
 )
 from daskcoreset.constructions.tree.reducer import Reducer, resolve_reducer
-from daskcoreset.core.coreset import Coreset, thaw
+from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.deadline import check_timeout, time_limit
 from daskcoreset.core.errors import (
     InvalidInputError,
@@ -41,7 +39,6 @@ from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import Metric, Sampling
 from daskcoreset.core.validation import (
     check_choice,
-    check_count,
     check_flag,
     is_choice,
     is_int,
@@ -277,11 +274,7 @@ def build(
         A name, such as "lightweight", "uniform", "kmeans" (with `n_clusters`), "svm",
         "logistic" or "least_squares" (with `y`), or a construction with its parameters, such as
         ``StrongKMeans(10)`` or ``SVM(lam=0.1)``; with ``strategy="tree"`` also a
-        `daskcoreset.Reducer` of one's own. "coverage" draws nothing: see `diameter`. "auto" is
-        the one that `daskcoreset.advise` chooses, from one read more: for k-means with
-        `n_clusters`, of centroids where these err least, but of rows with `y` or by a tree; with
-        `y` for logistic regression, or for least squares where labels are floats; with
-        ``sampling="multinomial"`` in the two reads that most constructions need for that. A
+        `daskcoreset.Reducer` of one's own. "coverage" draws nothing: see `diameter`. A
         mapping of names to methods, or a list of methods with different names of their own, builds
         a `Portfolio`: a coreset by each, the same bits that a build of its own would give with this
         seed, from as many reads as the method that needs most. All other options hold for each of
@@ -447,11 +440,8 @@ def build(
     ----------
     Bachem, Lucic and Krause (2018), Algorithm 1 and section 4.2.
     """
-    arguments = dict(locals())
     flags = {"normalize": normalize, "compute": compute, "dry_run": dry_run}
     _check_flags(epsilon, delta, progress, **flags)
-    if is_choice(method, ("auto",)):
-        return _advised(arguments)
     _check_strategy(strategy, inner_size)
     check_choice("metric", metric, "euclidean", "cosine")
     _check_place(y, size)
@@ -568,66 +558,6 @@ def build_and_hold_out(
     return coreset, found[0].held_out
 
 
-def _advised(options: dict[str, Any]) -> Coreset:
-    """Build by the construction that `daskcoreset.advise` chooses."""
-    X, y, size, n_clusters = (options.pop(name) for name in ("X", "y", "size", "n_clusters"))
-    del options["method"]
-    computes = options.pop("compute") and not options.pop("dry_run")
-    if not computes or isinstance(size, str | Mapping):
-        raise InvalidInputError(
-            'method="auto" reads a pilot to choose, for a number of rows; leave out compute=False '
-            "and dry_run=True, and pass an int as size or none, or take the method of "
-            "daskcoreset.advise."
-        )
-    if size is not None:
-        check_count("size", size)
-    if y is not None and n_clusters is None:
-        kind = getattr(getattr(y, "dtype", None), "kind", None)
-        if kind is None and (isinstance(y, str) or not isinstance(y, Sequence)):
-            raise InvalidInputError(
-                f'method="auto" cannot tell from y={shown(y)} whether it is classes or numbers; '
-                f'pass method="logistic" for classes or method="least_squares" for numbers, or the '
-                f"method of daskcoreset.advise, which has task."
-            )
-        floats = kind == "f" or (kind is None and any(isinstance(one, float) for one in y))
-        task = "regression" if floats else "classification"
-    elif n_clusters is None:
-        raise InvalidInputError(
-            'method="auto" needs to know what the coreset is for; pass n_clusters, or y.'
-        )
-    else:
-        task = "clustering"
-    by_tree, draws = options["strategy"] == "tree", (options["sampling"], options["passes"])
-    # Before the pilot is read.
-    _check_strategy(options["strategy"], options["inner_size"])
-    if by_tree:
-        _check_tree(size, *draws)
-    else:
-        _check_sampling(resolve_method("uniform"), *draws)
-    seed = resolve_seed(options.pop("random_state"))
-    # By name: a layer above, which chooses by building.
-    above = import_module("daskcoreset.metrics.advice")
-    known = signature(above.advise).parameters.keys() - {"epsilon", "confidence"}
-    shared = {name: value for name, value in options.items() if name in known}
-    # Centroids have no labels, and are no rows that the nodes of a tree could reduce.
-    only_rows = y is not None or by_tree
-    shared["representatives"] = "rows" if only_rows else "auto"
-    advice = above.advise(
-        X, y, task=task, n_clusters=n_clusters, budget=size, random_state=seed, **shared
-    )
-    options |= advice.options
-    if advice.n_clusters is not None:
-        options["n_clusters"] = advice.n_clusters
-    chosen = construction_for(advice.method, advice.n_clusters)
-    if not by_tree and _is_unbounded(chosen, *draws):
-        options["passes"] = 2
-    coreset: Coreset = build(
-        X, y, method=advice.method, size=advice.size, random_state=seed, **options
-    )
-    record = thaw(coreset.provenance)
-    return replace(coreset, provenance={**record, "advice": advice.record()})
-
-
 def _members(method: Any) -> dict[str, Any] | None:
     """Return the methods of a portfolio by name; None for one method."""
     if not isinstance(method, Mapping | list | tuple):
@@ -659,11 +589,6 @@ def _members(method: Any) -> dict[str, Any] | None:
 
 def _check_shares(name: str, method: Any) -> None:
     """Refuse a member that shares no read."""
-    if is_choice(method, ("auto",)):
-        raise InvalidInputError(
-            f'member {name!r}: method="auto" compares constructions by reads of its own, and '
-            f"shares none; build it by itself, or pass the method that daskcoreset.advise names."
-        )
     if isinstance(method, Coverage) or is_choice(method, ("coverage",)):
         raise InvalidInputError(
             f'member {name!r}: method="coverage" decides after each read whether to go on, '

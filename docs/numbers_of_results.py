@@ -275,26 +275,6 @@ def _search() -> dict[str, str]:
     }
 
 
-def _advisor() -> dict[str, str]:
-    """How often an interval held, and how good the advice was where k-means was asked for."""
-    text = (RESULTS / "advisor.md").read_text()
-    held = re.findall(r"interval holds (\d+) of (\d+) builds", text)
-    part, _, of_rows = text.partition("## Clustering")[2].partition("## Rows")
-    found = {
-        "advisor_held": f"{sum(int(one) for one, _ in held)}",
-        "advisor_builds": f"{sum(int(all_) for _, all_ in held)}",
-        "advisor_repeats": _cells(part)[2][-2].split(" of ")[1],
-    }
-    heads, _, *rows = (row for row in _cells(part) if len(row) > 2)
-    chosen = [row[heads.index("advice")] for row in rows]
-    found["advisor_centroids"] = f"{sum(name.startswith('centroids') for name in chosen)}"
-    for name, lines in (("advisor", part), ("advisor_rows", of_rows)):
-        best, sets = re.findall(r"least mean error on (\d+) of (\d+) sets", lines)[0]
-        chance = re.search(r"and on (\d+) more within chance", lines)
-        found |= {f"{name}_best": best, f"{name}_chance": chance[1] if chance else "0"}
-    return found | {"advisor_sets": sets}
-
-
 def _active_cover() -> dict[str, str]:
     """Labels that covers take, beside those of uncertainty sampling; counts of the sets named."""
     text = (RESULTS / "active_cover.md").read_text()
@@ -512,7 +492,7 @@ def _trees() -> dict[str, str]:
 
 _PARTS = (
     _one_read, _refresh, _representatives, _other_queries, _of_cells, _boosting, _cube, _embeddings,
-    _mixtures, _bregman, _search, _advisor, _active_cover, _kernels, _logistic, _svm_losses,
+    _mixtures, _bregman, _search, _active_cover, _kernels, _logistic, _svm_losses,
     _costs_of_builds, _covers, _kernel_rows, _trees,
 )  # fmt: skip
 

@@ -58,10 +58,8 @@ EXCEPTIONS = {
     ("core.coreset", "metrics.plot"),
     ("core.coreset", "inputs.picking"),
     ("core.portfolio", "metrics.plot"),
-    ("build", "metrics.advice"),
 }
-"""Methods of `Coreset` and `Portfolio`, two lines each, and ``method="auto"`` of `build` import
-these by name when called."""
+"""Methods of `Coreset` and `Portfolio`, two lines each, import these by name when called."""
 
 WITHOUT_DASK = ("core", "solvers", "objectives", "sensitivities")
 DASK = ("dask", "distributed")

@@ -70,7 +70,7 @@ from daskcoreset.sensitivities import CONSTRUCTIONS
 _HEADER_BYTES = 2**24
 
 # Methods of `build` that decide after a read what to do next, so that nothing can be lazy.
-_BY_SEVERAL_READS = ("auto", "coverage")
+_BY_SEVERAL_READS = ("coverage",)
 
 # What the program makes as Zarr stores and may replace, in words.
 _KINDS = {"coreset": "a coreset", KIND: "an array of labels"}
@@ -120,7 +120,7 @@ def build(
         choice(
             *CONSTRUCTIONS,
             *_BY_SEVERAL_READS,
-            text="Construction; auto compares some by a pilot, coverage takes core points.",
+            text="Construction; coverage takes core points.",
         ),
     ] = "lightweight",
     clusters: Clusters = None,

@@ -68,7 +68,6 @@ _ADVICE = (
     (r"\bconvert y\b", "convert them"),
     (r"\bleave out compute=False and dry_run=True\b", "leave out --dry-run"),
     (r", and pass an int as size or none\b", ", and pass a number as --size or leave it out"),
-    (r", or (?:take|pass)? ?the method of daskcoreset\.advise\b[^.]*", ""),
 )
 
 # Arguments as they stand in messages, and what is typed.

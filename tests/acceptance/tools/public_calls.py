@@ -257,8 +257,6 @@ def public_calls() -> list[PublicCall]:
                 "random_state": 0,
             },
         ),
-        PublicCall("build, advised", dc.build, {**built, "size": 20, "method": "auto"}),
-        PublicCall("advise", dc.advise, {**built, "n_clusters": 2, "budget": 20}),
         PublicCall("audit", dc.audit, {"coreset": held, **built, "n_clusters": 2}),
         PublicCall("WeightedPoints", dc.WeightedPoints, points),
         PublicCall("Coreset", dc.Coreset, points),
