@@ -83,7 +83,7 @@ LEAVING = (
     "constructions/coverage/early_look", "constructions/coverage/grid",
     "constructions/margin/audit", "constructions/margin/batches", "constructions/margin/plot",
     "constructions/portfolio/summaries", "constructions/sampling/held_out",
-    "constructions/tree/drift", "constructions/tree/plot", "core/lanes_numba",
+    "core/lanes_numba",
     "core/halves_numba", "core/packing", "core/pickles", "core/plain_files",
     "core/stored_arrays", "core/trust", "datasets/instances", "datasets/loaders",
     "estimators/kernel/held", "estimators/kernel/metric", "estimators/kernel/probability",

@@ -1,8 +1,8 @@
 """Views that stay fresh: bytes read after an append, histories with kills, and the error of a view.
 
-Four parts, each of which can be left out:
+Three parts, each of which can be left out:
 
-- ``bytes``: a Zarr array, a folder of Parquet files, a branch of Icechunk and a Delta table of 100
+- ``bytes``: a Zarr array, a folder of Parquet files, and a branch of Icechunk of 100
   parts grow by one per cent; what a refresh reads, counted by a store that wraps the array, or by
   the sizes of the files that are opened.
 - ``histories``: random appends, overwrites, insertions and deletions, with kills at any call that
@@ -10,8 +10,6 @@ Four parts, each of which can be left out:
 - ``error``: root mean square of the relative error of the costs of twelve solutions, of a view of
   50 leaves that came in five steps, against a direct build of the same size. A few dozen seeds do
   not tell 0.7 from 1.7: the cost of a random solution hangs on a few rows, and so does its error.
-- ``drift``: how often the interval of ``drift`` holds what k-means of all rows saves, of centers
-  that were fitted to the first third of them.
 
     DASKCORESET_DATA=... PYTHONPATH=. python benchmarks/refresh.py
     PYTHONPATH=. python benchmarks/refresh.py --parts bytes
@@ -48,9 +46,6 @@ from tests.tools.light_groups import light_groups
 
 SETS = ("cod_rna", "skin", "ijcnn1", "htru2", "magic04", "covtype")
 N_LEAVES = 50
-
-# Sets whose rows are few enough for k-means of all of them.
-DRIFTING = ("htru2", "magic04", "cod_rna")
 
 
 # --- bytes ---------------------------------------------------------------------------------
@@ -122,25 +117,6 @@ def parquet_bytes(folder: Path, view: Path) -> tuple[int, int]:
     return sum(Path(file).stat().st_size for file in set(files)), stored
 
 
-def delta_bytes(folder: Path, view: Path) -> tuple[int, int]:
-    """Return the same of a Delta table."""
-    import deltalake
-    import pyarrow as pa
-
-    def write(i: int) -> None:
-        columns = {f"c{j}": column for j, column in enumerate(rows_of(1000 + i).T)}
-        deltalake.write_deltalake(str(folder), pa.table(columns), mode="append")
-
-    for i in range(100):
-        write(i)
-    tree = CoresetTree.follow(folder, view, size=200, random_state=0)
-    write(100)
-    with opened_files() as files:
-        tree.refresh()
-    stored = sum(file.stat().st_size for file in folder.glob("*.parquet"))
-    return sum(Path(file).stat().st_size for file in set(files)), stored
-
-
 def icechunk_bytes(folder: Path, view: Path) -> tuple[int, int]:
     """Return the same, in rows once decoded, of a branch of Icechunk."""
     import icechunk
@@ -167,7 +143,6 @@ def bytes_table(home: Path) -> str:
     kinds = {
         "Zarr array": zarr_bytes,
         "Parquet folder": parquet_bytes,
-        "Delta table": delta_bytes,
         "Icechunk branch, rows once decoded": icechunk_bytes,
     }
     rows = []
@@ -268,50 +243,10 @@ def error_table(sets: Sequence[str], size: int, k: int, seeds: int, home: Path) 
     return "\n".join(["## Error", "", text, "", *common.table(heads, rows)])
 
 
-# --- drift ---------------------------------------------------------------------------------
-
-
-def drift_row(name: str, method: str, k: int, seeds: int, home: Path) -> list[object]:
-    """Return how often the interval holds the truth, and the means of its ends and of the truth."""
-    X = np.ascontiguousarray(np.asarray(load(name).X)[:20_000], dtype=float)
-    old = X[: len(X) // 3]
-    # Of all rows the best of three runs stands for the best there is.
-    best = min(KMeans(k, n_init=1, random_state=100 + i).fit(X).inertia_ for i in range(3))
-    found = []
-    for seed in range(seeds):
-        kept = KMeans(k, n_init=1, random_state=seed).fit(old).cluster_centers_
-        truth = 1.0 - best / np.asarray(kmeans_cost(X, [kept]))[0]
-        with light_groups(), tempfile.TemporaryDirectory(dir=home) as folder:
-            tree = CoresetTree.create(
-                Path(folder) / "tree", method, 500, random_state=seed, n_clusters=k
-            )
-            for part in np.array_split(X, 6):
-                tree.append(part)
-            drift = tree.drift(kept)
-        found.append((drift.low, truth, drift.high))
-    hits = sum(low <= truth <= high for low, truth, high in found)
-    means = [f"{100 * mean:.1f}" for mean in np.mean(found, axis=0)]
-    return [name, method, f"{hits} of {seeds}", *means]
-
-
-def drift_table(sets: Sequence[str], k: int, seeds: int, home: Path) -> str:
-    """Return how often intervals of drift hold the truth."""
-    rows = [
-        common.printed(drift_row(name, method, k, seeds, home))
-        for name in sets
-        for method in ("lightweight", "kmeans")
-    ]
-    text = (
-        f"Size 500, k = {k}, 20,000 rows in six leaves; savings in per cent, means over the seeds."
-    )
-    heads = ["data", "method", "in the interval", "lower end", "saving", "upper end"]
-    return "\n".join(["## Drift", "", text, "", *common.table(heads, rows)])
-
-
 def main() -> None:
     """Run the parts."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("--parts", nargs="+", default=["bytes", "histories", "error", "drift"])
+    parser.add_argument("--parts", nargs="+", default=["bytes", "histories", "error"])
     parser.add_argument("--histories", type=int, default=100)
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--sets", nargs="+", default=SETS)
@@ -329,7 +264,6 @@ def main() -> None:
             "bytes": lambda: bytes_table(home),
             "histories": lambda: histories(home, args.histories),
             "error": lambda: error_table(args.sets, args.size, args.clusters, args.seeds, home),
-            "drift": lambda: drift_table(DRIFTING, args.clusters, args.seeds // 5, home),
         }
         for name, make in makers.items():
             if name in args.parts:

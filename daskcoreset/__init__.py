@@ -24,7 +24,7 @@ Constructions, for ``build(X, method=...)``
     `StrongBregman`, `SVM`, `Logistic`, `LeastSquares`, `QuantileRegression`, `Coverage`,
     `MaxMarginCoreset`, `ActiveMaxMargin`, `OutlierMaxMargin`, `coverage`, `margin`, `divergences`
 Streams and stored trees
-    `CoresetStream`, `CoresetTree`, `TreeWindow`, `Refresh`, `Drift`
+    `CoresetStream`, `CoresetTree`, `TreeWindow`, `Refresh`
 For constructions of one's own
     `Sensitivity`, `Reducer`, `SensitivityReducer`, `objectives`, `testing`
 Else
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from daskcoreset.build import build
     from daskcoreset.constructions.coverage.cover import Coverage
     from daskcoreset.constructions.margin import ActiveMaxMargin, MaxMarginCoreset, OutlierMaxMargin
-    from daskcoreset.constructions.tree.drift import Drift
     from daskcoreset.constructions.tree.following import Refresh
     from daskcoreset.constructions.tree.reducer import Reducer, SensitivityReducer
     from daskcoreset.constructions.tree.store import CoresetTree
@@ -94,7 +93,6 @@ __all__ = [
     "CoresetTree",
     "Coverage",
     "DataSummary",
-    "Drift",
     "Lazy",
     "LeastSquares",
     "Lightweight",
@@ -142,7 +140,6 @@ _HOMES = {
     "build": ("build",),
     "constructions.coverage.cover": ("Coverage",),
     "constructions.margin": ("ActiveMaxMargin", "MaxMarginCoreset", "OutlierMaxMargin"),
-    "constructions.tree.drift": ("Drift",),
     "constructions.tree.following": ("Refresh",),
     "constructions.tree.reducer": ("Reducer", "SensitivityReducer"),
     "constructions.tree.store": ("CoresetTree",),

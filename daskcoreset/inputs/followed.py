@@ -1,6 +1,6 @@
 """What a source that changes consists of: parts with names, and stamps that tell when they change.
 
-A part is a row block of a Zarr array, or a file of a folder, a glob, a list or a Delta table. Its
+A part is a row block of a Zarr array, or a file of a folder, a glob or a list. Its
 name says where it stands in the source, and nothing of when it came; its stamp changes whenever
 its rows may have. Looking at a source reads no rows.
 """
@@ -31,9 +31,6 @@ from daskcoreset.inputs.sources import Source, import_reader
 from daskcoreset.inputs.stamps import Detect, chunk_stamper, digest_of, stamps_of_files
 from daskcoreset.inputs.versioned import (
     Commit,
-    delta_files,
-    delta_name,
-    is_delta,
     is_repository,
     opened_commit,
 )
@@ -71,13 +68,13 @@ class SourceState:
     Attributes
     ----------
     kind : str
-        "array", "files" or "table".
+        "array" or "files".
     name : str
         What it is told from other sources by, without secrets.
     parts : tuple of SourcePart
         In the order of the rows.
     mark : str or None
-        Snapshot of Icechunk, or version of a Delta table.
+        Snapshot of Icechunk.
     dtypes : mapping of str to str
         Of the arrays that all parts are cut from; none of files, each of which has its own.
     n_rows : int or None
@@ -152,7 +149,7 @@ class FollowOptions:
 
 
 def detect_of(stamp: str) -> str | None:
-    """Return by what means a stamp was made; None for one that is the same by all, of Delta.
+    """Return by what means a stamp was made; None for any other text.
 
     Examples
     --------
@@ -172,8 +169,8 @@ def look(
 
     Parameters
     ----------
-    source : path, URL, glob, list of paths, Zarr array, group or store, Icechunk repository,
-        DeltaTable, or a function that returns one of these
+    source : path, URL, glob, list of paths, Zarr array, group or store, Icechunk repository, or a
+        function that returns one of these
     options : FollowOptions
     mark : str, optional
         Of the state that was seen last.
@@ -192,8 +189,6 @@ def look(
     if is_repository(source):
         commit = opened_commit(source, options.branch, mark)
         return _array_state(commit.store, options, commit, stamps or {})
-    if is_delta(source):
-        return _table_state(source, options)
     if is_path(source):
         return _path_state(source, options)
     if is_store(source) or hasattr(source, "store_path"):
@@ -205,8 +200,7 @@ def look(
         )
     raise InvalidTypeError(
         f"source is {a_type(source)}; pass a path, URL, glob or list of paths, a Zarr "
-        f"array, group or store, an Icechunk repository, a DeltaTable, or a function that returns "
-        f"one of these."
+        f"array, group or store, an Icechunk repository, or a function that returns one of these."
     )
 
 
@@ -236,8 +230,6 @@ def _place_state(place: Place, options: FollowOptions) -> SourceState:
             raise MissingPathError(
                 f"source names no file or folder: {place.name!r}; check the path."
             )
-    if place.has("_delta_log"):
-        return _table_state(place, options)
     if place.is_file:
         parent = place.at(str(PurePosixPath(place.path).parent))
         return _file_state(place.name, [place], parent, options)
@@ -335,20 +327,6 @@ def time_in_name(name: str) -> str | None:
         time = dt.time(int(hour), int(minute), int(second or 0))
         return dt.datetime.combine(date, time).isoformat()
     return None
-
-
-def _table_state(source: Any, options: FollowOptions) -> SourceState:
-    base, files, version = delta_files(source, options.reading.storage_options)
-    parts = tuple(
-        SourcePart(
-            file.name,
-            file.stamp,
-            partial(_opened_file, file.place, base, options),
-            time_in_name(file.name),
-        )
-        for file in files
-    )
-    return SourceState("table", delta_name(base), parts, version)
 
 
 # --- Zarr arrays -------------------------------------------------------------------------

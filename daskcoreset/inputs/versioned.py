@@ -1,4 +1,4 @@
-"""Sources that know their own versions: branches of Icechunk, and Delta tables."""
+"""Branches of Icechunk, which know their own versions."""
 
 from __future__ import annotations
 
@@ -6,13 +6,9 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
-from urllib.parse import unquote
 
-from daskcoreset.core.errors import InvalidInputError, StoreError
-from daskcoreset.core.optional import import_optional
-from daskcoreset.inputs.places import Place, clear_errors, said
-
-# --- Icechunk ----------------------------------------------------------------------------
+from daskcoreset.core.errors import StoreError
+from daskcoreset.inputs.places import clear_errors, said
 
 
 def is_repository(source: Any) -> bool:
@@ -111,83 +107,3 @@ def _changes(repository: Any, since: str, snapshot: str) -> Any:
             f"another repository, or the snapshot has expired; follow the source from another path."
         ) from None
     return None
-
-
-# --- Delta -------------------------------------------------------------------------------
-
-
-class DeltaFile(NamedTuple):
-    """A file of a Delta table, which is never written again."""
-
-    name: str
-    stamp: str
-    place: Place
-
-
-def is_delta(source: Any) -> bool:
-    """Whether a source is a Delta table that is open."""
-    deltalake = sys.modules.get("deltalake")
-    return deltalake is not None and isinstance(source, deltalake.DeltaTable)
-
-
-def delta_name(base: Place) -> str:
-    """Return what a table is told from others by."""
-    return base.name.rstrip("/")
-
-
-def delta_files(
-    source: Any, storage_options: Mapping[str, Any] | None
-) -> tuple[Place, list[DeltaFile], str]:
-    """Return the folder of a Delta table, its files in the newest version, and the version.
-
-    Parameters
-    ----------
-    source : deltalake.DeltaTable or Place
-        A table that is open, at whatever version, names the table and says how it is reached.
-    storage_options : mapping, optional
-        For a URL, as deltalake has them where it is a `Place`.
-
-    Raises
-    ------
-    InvalidInputError
-        The table has deleted rows in files that are kept, or other features that are not read.
-    MissingDependencyError
-        deltalake is not installed.
-    """
-    remedy = 'source is a Delta table; pip install "daskcoreset[delta]" brings what reads it.'
-    deltalake = import_optional("deltalake", remedy)
-    import pyarrow as pa
-    from dask.utils import natural_sort_key
-
-    if isinstance(source, Place):
-        url = source.url or source.path
-        options = (
-            None if storage_options is None else {k: str(v) for k, v in storage_options.items()}
-        )
-        with clear_errors("source", url, "a Delta table"):
-            table = deltalake.DeltaTable(url, storage_options=options)
-        base = source
-    else:
-        url, options = str(source.table_uri), getattr(source, "_storage_options", None)
-        if "://" not in url:  # a quoted path, by deltalake 1.0
-            url = unquote(url)
-        with clear_errors("source", url, "a Delta table"):
-            # One of our own: the table of the user stays at its version.
-            table = deltalake.DeltaTable(url, storage_options=options)
-            base = Place.of(url, storage_options)
-    features = set(table.protocol().reader_features or ())
-    if unread := sorted(features & {"deletionVectors", "columnMapping"}):
-        raise InvalidInputError(
-            f"source is a Delta table with {unread}, which its files alone do not show; write it "
-            f"without, or follow a copy of its rows."
-        )
-    actions = pa.table(table.get_add_actions(flatten=True)).to_pydict()
-    root = base.path.rstrip("/")
-    files = [
-        DeltaFile(path, f"size={size} time={time}", base.at(f"{root}/{unquote(path)}"))
-        for path, size, time in zip(
-            actions["path"], actions["size_bytes"], actions["modification_time"], strict=True
-        )
-    ]
-    files.sort(key=lambda file: natural_sort_key(file.name))
-    return base, files, str(table.version())

@@ -75,34 +75,3 @@ def test_icechunk__of_rows_that_were_cut_off_in_between(tmp_path: Path) -> None:
     edit(made, lambda group: group["X"].resize((60, 2)))
     assert view.refresh().read == ("block-4", "block-5")
     assert_alike(view, CoresetTree.follow(made, tmp_path / "fresh", **options))
-
-
-def test_delta__reads_the_files_that_the_log_adds(tmp_path: Path) -> None:
-    deltalake = pytest.importorskip("deltalake")
-    pa = pytest.importorskip("pyarrow")
-    rng, path = np.random.default_rng(0), str(tmp_path / "table")
-
-    def put(day: str, n: int) -> None:
-        columns = {"a": rng.normal(size=n), "b": rng.normal(size=n), "day": [day] * n}
-        table = pa.table({**columns, "t": rng.integers(2, size=n)})
-        deltalake.write_deltalake(path, table, mode="append", partition_by=["day"])
-
-    put("2026-01-01", 60)
-    put("2026-01-02", 40)
-    options = {**OPTIONS, "y": "t", "columns": ["a", "b"]}
-    view = CoresetTree.follow(path, tmp_path / "view", **options)
-    assert [leaf.time for leaf in view.leaves] == ["2026-01-01", "2026-01-02"]
-    put("2026-01-02", 30)
-    assert view.refresh().rows == 30
-    deltalake.DeltaTable(path).delete("day = '2026-01-01'")  # the file is still there
-    done = view.refresh()
-    assert (len(done.removed), done.rows) == (1, 0)
-    deltalake.DeltaTable(path).optimize.compact()
-    assert view.refresh().rows == 70
-    table = deltalake.DeltaTable(path)
-    again = CoresetTree.follow(table, tmp_path / "view", **options)
-    assert again.last_refresh is not None
-    assert not again.last_refresh.read
-    put("2026-01-03", 20)
-    assert again.refresh().rows == 20
-    assert_alike(again, CoresetTree.follow(path, tmp_path / "fresh", **options))

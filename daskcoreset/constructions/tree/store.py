@@ -8,13 +8,12 @@ from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias, Unpack
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, Unpack
 
 from daskcoreset.constructions.tree import persistence
-from daskcoreset.constructions.tree.answers import coreset_of, parts_of
+from daskcoreset.constructions.tree.answers import coreset_of
 from daskcoreset.constructions.tree.chain import Head, OvertakenError
 from daskcoreset.constructions.tree.changes import Needed, write_version
-from daskcoreset.constructions.tree.drift import Drift, drift_of, solution_of
 from daskcoreset.constructions.tree.following import Plan, Refresh, Refreshing
 from daskcoreset.constructions.tree.job import Settings
 from daskcoreset.constructions.tree.kept import Kept
@@ -22,10 +21,8 @@ from daskcoreset.constructions.tree.leaf_table import ROW_BITS, Leaf, LeafTable
 from daskcoreset.constructions.tree.leaves import read_leaf
 from daskcoreset.constructions.tree.manifest import Manifest
 from daskcoreset.constructions.tree.places import Layout, Members, NewPlace, Place
-from daskcoreset.constructions.tree.plot import plot_tree
 from daskcoreset.constructions.tree.reducer import Reducer
 from daskcoreset.constructions.tree.remote import place_at
-from daskcoreset.constructions.tree.shape import cover
 from daskcoreset.constructions.tree.unmade import UnmadePlace
 from daskcoreset.constructions.tree.view import SourceView
 from daskcoreset.constructions.tree.windows import TreeWindow, no_leaves
@@ -38,15 +35,12 @@ from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.tables import counted, short_seed
 from daskcoreset.core.typing import IndexArray, Metric, Sampling
-from daskcoreset.core.validation import as_int, check_choice, check_count, check_flag
+from daskcoreset.core.validation import as_int, check_choice, check_flag
 from daskcoreset.core.zarr_places import Location
 from daskcoreset.execution.progress import count_reads
 from daskcoreset.inputs.followed import FollowOptions
 from daskcoreset.inputs.options import ReadKeywords, ReadOptions, takes_reading
 from daskcoreset.sensitivities import Sensitivity
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # Leaves by name, by position, or by date.
 Window: TypeAlias = "str | Sequence[str] | slice | int | dt.date | None"
@@ -339,13 +333,10 @@ class CoresetTree:
         Parameters
         ----------
         source : path, URL, glob, list of paths, Zarr array, group or store, Icechunk repository,
-            DeltaTable, or function
-            A Zarr array, or a folder of Parquet files, a glob, or a list of files; the newest
-            snapshot of a branch of Icechunk; the newest version of a Delta table, which may be
-            given by its path. A function is called whenever the source is looked at, and returns
-            one of these. A `DeltaTable` says which table is meant, whatever version it was
-            opened at, and is left at that version; an older one alone is no source that changes,
-            and `build` takes its ``to_pyarrow_table()``.
+            or function
+            A Zarr array, a folder of Parquet files, a glob, a list of files, or the newest
+            snapshot of a branch of Icechunk. A function is called whenever the source is looked
+            at, and returns one of these.
         path : path, URL or zarr.storage.ObjectStore
             Of the view; made where nothing is there. Not inside the store or folder that is
             followed, with which it would be lost.
@@ -539,57 +530,6 @@ class CoresetTree:
         """
         version = as_int("version", version, remedy="pass one of those that were made")
         return type(self)(self._settings, self._manifest.as_of(version))
-
-    def drift(
-        self, kept: Any = None, *, leaves: Window = None, n_clusters: int | None = None
-    ) -> Drift:
-        """Return how much better a new solution would be than one that is kept.
-
-        Both are judged on rows of the tree that the new one was not fitted to, see
-        `daskcoreset.constructions.tree.drift`; no row of the source is read.
-
-        Parameters
-        ----------
-        kept : object, optional
-            A solution as `Coreset.audit` takes it, such as cluster centers, or a fitted model with
-            ``cluster_centers_``. None takes one for the version before this one.
-        leaves : str, sequence of str, slice, int, date or None, default=None
-            The window that it is judged on, as in `coreset`.
-        n_clusters : int, optional
-            Centers of the new solution; by default as many as `kept` has, or what the construction
-            is for.
-
-        Returns
-        -------
-        Drift
-
-        Raises
-        ------
-        InvalidInputError, InvalidTypeError
-            If there is no earlier version and nothing was passed, or the solution does not fit.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> import numpy as np
-        >>> tree = CoresetTree.create(Path(tempfile.mkdtemp()) / "t", size=200, random_state=0)
-        >>> rng = np.random.default_rng(0)
-        >>> leaf = tree.append(rng.normal(size=(2000, 2)))
-        >>> leaf = tree.append(rng.normal(5.0, 1.0, size=(2000, 2)))
-        >>> tree.drift(np.zeros((1, 2)))
-        Drift(recomputing brings rows ... % closer, between ... % and ... %)
-        """
-        if n_clusters is not None:
-            check_count("n_clusters", n_clusters)
-        if kept is None:
-            if self.version < 2:
-                raise InvalidInputError(
-                    "kept is missing, and there is no version before this one; pass a solution."
-                )
-            before = self.as_of(self.version - 1)
-            kept = solution_of(self._settings, before.coreset(), n_clusters)
-        parts = parts_of(self._manifest, self.leaves.select(leaves))
-        return drift_of(self._settings, self._manifest.read_node, parts, kept, n_clusters)
 
     def __getitem__(self, window: Window) -> TreeWindow:
         """Return a window of leaves, which estimators take in place of X."""
@@ -864,37 +804,6 @@ class CoresetTree:
             If there is no such row.
         """
         return self.leaves.locate(indices)
-
-    def plot(self, leaves: Window = None, ax: Axes | None = None) -> Axes:
-        """Draw the leaves with their rows, the nodes above them, and how old each node is.
-
-        A change makes only the nodes above a leaf anew: the others keep their age. No node is
-        read.
-
-        Parameters
-        ----------
-        leaves : str, int, date, sequence or slice of these, or None, default=None
-            A window, as in `coreset`: the nodes that answer for it are hatched.
-        ax : matplotlib.axes.Axes or None, default=None
-            Where to draw; None draws into a new figure of pyplot.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-
-        Raises
-        ------
-        InvalidInputError
-            If there are no leaves, or none of such a name.
-        MissingDependencyError
-            matplotlib is not installed; the extra is "plot".
-        """
-        manifest = self._manifest
-        if manifest.top is None:
-            raise no_leaves()
-        window = () if leaves is None else cover(manifest.top, self.leaves.select(leaves))
-        ages = {name: self.version - made_in for name, (made_in, _) in manifest.nodes.items()}
-        return plot_tree(manifest.top, self.leaves, ages, window, ax)
 
     def verify(self) -> None:
         """Read every node, and check its digest and the chain of versions.

@@ -1,4 +1,4 @@
-"""What few ask of trees and margins: drift, pictures, kernels, audits, strategies, stored runs."""
+"""What few ask of margins: kernels, audits, strategies, stored runs."""
 
 from __future__ import annotations
 
@@ -10,86 +10,9 @@ import numpy as np
 import pytest
 
 from tests.acceptance import face
-from tests.acceptance.tools import readings as read
 from tests.acceptance.tools.margins import three_classes, two_classes
-from tests.acceptance.tools.trees import days, grown
 
 es = face.estimators
-
-
-@pytest.mark.usefixtures("light_trees")
-def test_drift__of_one_center_is_what_its_mean_would_save(tmp_path: Path) -> None:
-    """Nodes hold all rows, and the mean of four fifths of them is nearly that of all."""
-    rng = np.random.default_rng(0)
-    X, u = rng.normal((3.0, 0.0), size=(60, 2)), rng.uniform(0.5, 2.0, 60)
-    tree = face.create_tree(tmp_path / "t", size=40, random_state=0)
-    for i in range(3):
-        tree.append(X[20 * i : 20 * i + 20], None, u[20 * i : 20 * i + 20])
-    kept, mean = np.zeros((1, 2)), read.mean_of(X, u)
-    old, new = read.distances(X, kept)[:, 0], read.distances(X, mean[np.newaxis])[:, 0]
-
-    def error(losses: Any, ratio: Any) -> float:
-        gaps = u * (losses - ratio * old)
-        return float(np.sqrt(60 / 59 * ((gaps - gaps.mean()) ** 2).sum()) / (u @ old))
-
-    drift = tree.drift(kept)
-    assert drift.kept_cost == pytest.approx(u @ old)
-    assert u @ new < drift.new_cost < 1.1 * (u @ new)
-    ratio = (u @ new) / (u @ old)
-    assert drift.saving == pytest.approx((2 - drift.new_cost / drift.kept_cost - ratio) / 2)
-    assert drift.high == pytest.approx(1 - ratio + 1.96 * error(new, ratio))
-    worse = drift.new_cost / drift.kept_cost
-    assert drift.low == pytest.approx(1 - worse - 1.96 * error(new, worse), rel=0.02)
-    assert f"{100 * drift.saving:.3g} % closer" in repr(drift)
-    two = tree.drift(kept, n_clusters=2)
-    assert two.new_cost < drift.new_cost
-    assert tree.drift(kept, leaves=[tree.leaves[0].name]).kept_cost == pytest.approx(
-        u[:20] @ old[:20]
-    )
-    assert tree.drift(n_clusters=1).saving < 0.1
-    assert tree.drift(np.zeros((2, 2))).new_cost == pytest.approx(two.new_cost, rel=0.1)
-    with pytest.raises(face.CoresetError, match="kept is missing"):
-        tree.drift()
-    with pytest.raises(face.CoresetError, match="too few"):
-        grown(tmp_path / "few", days(1, 9)).drift(kept)
-    with pytest.raises(face.CoresetError, match="kept is missing"):
-        grown(tmp_path / "one", days(1)).drift(n_clusters=2)
-    single = face.create_tree(tmp_path / "s", size=40, random_state=0)
-    single.append(np.ones((30, 2)))
-    none = single.drift(np.ones((1, 2)))
-    assert (none.saving, none.low, none.high, none.kept_cost) == (0.0, 0.0, 0.0, 0.0)
-
-
-@pytest.mark.usefixtures("light_trees")
-def test_plot__a_tree_shows_nodes_ages_rows_and_window(tmp_path: Path) -> None:
-    figure = pytest.importorskip("matplotlib.figure").Figure
-    tree = grown(tmp_path / "t", days(4))
-    tree.replace("d3", days(1, 30)[0])
-    ax = tree.plot(slice(0, 2), figure().add_subplot())
-    boxes, window = ax.collections
-    corners = sorted(path.vertices[:4].round(2).tolist() for path in boxes.get_paths())
-    assert len(corners) == 7
-    heights = sorted((box[0][0], box[1][0], box[0][1], box[2][1]) for box in corners)
-    assert heights[0] == pytest.approx((0.04, 0.96, 0.05, 0.95))
-    assert sorted(box[2] for box in heights) == pytest.approx([0.05] * 4 + [1.05] * 2 + [2.05])
-    assert all(box[0] == [box[3][0], box[1][1]] for box in corners)
-    assert [path.vertices[:3].round(2).tolist() for path in window.get_paths()] == [
-        [[0.04, 1.05], [1.96, 1.05], [1.96, 1.95]]
-    ]
-    # d0 was made in the first of five versions, its node with d1 in the second, d3 in the last.
-    ages = [float(text.get_text()) for text in ax.texts]
-    assert sorted(ages) == [0.0, 0.0, 0.0, 2.0, 3.0, 3.0, 4.0]
-    strong = [color[3] for color in boxes.get_facecolors()]
-    assert np.allclose(strong, 0.85 - 0.7 * np.array(ages) / 4)
-    assert ax.texts[0].get_position() == (0.5, 0.5)
-    assert [bar.get_height() for bar in ax.patches] == pytest.approx([-0.85] * 3 + [-0.5])
-    assert [tick.get_text() for tick in ax.get_xticklabels()][:1] == ["2026-03-01"]
-    assert ax.get_xticks().tolist() == [0.5, 1.5, 2.5, 3.5]
-    assert ax.get_yticks().tolist() == [-0.5, 0.5, 1.5, 2.5]
-    assert [tick.get_text() for tick in ax.get_yticklabels()][2:] == ["level 1", "level 2"]
-    assert (ax.get_xlim(), ax.get_ylim()) == ((0, 4), (-1.0, 3.05))
-    assert "hatched" in ax.get_title()
-    assert "hatched" not in tree.plot(ax=figure().add_subplot()).get_title()
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "poly", "sigmoid", "linear"])

@@ -307,7 +307,6 @@ def public_calls() -> list[PublicCall]:
                     "delete": {"leaf": "a"},
                     "coreset": {"leaves": "a"},
                     "as_of": {"version": 1},
-                    "drift": {"kept": ROWS[:2], "leaves": "a"},
                     "partial_fit": {"X": ROWS},
                     "locate": {"indices": np.arange(3)},
                 }
