@@ -87,7 +87,7 @@ LEAVING = (
     "core/halves_numba", "core/packing", "core/pickles", "core/plain_files",
     "core/stored_arrays", "core/trust", "datasets/instances", "datasets/loaders",
     "estimators/kernel/held", "estimators/kernel/metric", "estimators/kernel/probability",
-    "estimators/search", "execution/agreement", "execution/room", "execution/unfused",
+    "execution/agreement", "execution/room", "execution/unfused",
     "execution/watch", "execution/waves", "inputs/cube_weights", "inputs/graphs",
     "inputs/travel", "metrics/plot_",
     "sensitivities/centroids", "sensitivities/quantile", "sensitivities/separable",

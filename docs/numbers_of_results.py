@@ -265,16 +265,6 @@ def _bregman() -> dict[str, str]:
     }
 
 
-def _search() -> dict[str, str]:
-    """Gain that a kernel SVM loses by the choice of C on few rows, in %."""
-    title = (RESULTS / "search.md").read_text().splitlines()[0]
-    kinds = {"as_all": "uniform sample as all rows", "weights": "uniform sample with weights"}
-    return {"search_rows": f"{_number(title):,.0f}"} | {
-        f"search_{short}": f"{_cell('search', 'mean regret, %', 'C of a kernel SVM', kind):.1f}"
-        for short, kind in kinds.items()
-    }
-
-
 def _active_cover() -> dict[str, str]:
     """Labels that covers take, beside those of uncertainty sampling; counts of the sets named."""
     text = (RESULTS / "active_cover.md").read_text()
@@ -492,7 +482,7 @@ def _trees() -> dict[str, str]:
 
 _PARTS = (
     _one_read, _refresh, _representatives, _other_queries, _of_cells, _boosting, _cube, _embeddings,
-    _mixtures, _bregman, _search, _active_cover, _kernels, _logistic, _svm_losses,
+    _mixtures, _bregman, _active_cover, _kernels, _logistic, _svm_losses,
     _costs_of_builds, _covers, _kernel_rows, _trees,
 )  # fmt: skip
 

@@ -36,7 +36,6 @@ from daskcoreset.estimators import (
     MaxMarginClassifier,
     OutlierMaxMarginClassifier,
     StructuredMaxMargin,
-    coreset_search,
 )
 from daskcoreset.testing.tools import CountingScheduler
 from tests.acceptance.tools.cubes import DIMS, SHAPE, rows_of, stored, weather
@@ -335,14 +334,6 @@ def test_portfolio__of_a_cube_makes_maps(tmp_path: Path) -> None:
     labelled = build(cube, labels.fillna(0).astype(int), size=200, sample_dims=DIMS, random_state=0)
     machine = CSVRGClassifier(max_points=20, random_state=0).fit(labelled)
     assert machine.predict(cube).dims == DIMS
-    found = coreset_search(
-        CoresetKMeans(size=200, random_state=0),
-        cube,
-        parameters={"n_clusters": [2, 3]},
-        sample_dims=DIMS,
-        random_state=0,
-    )
-    assert found.model.predict(cube).dims == DIMS
 
 
 @pytest.mark.parametrize(

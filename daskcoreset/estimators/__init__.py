@@ -21,7 +21,6 @@ from daskcoreset.estimators.regression import (
     CoresetQuantileRegressor,
     CoresetRidge,
 )
-from daskcoreset.estimators.search import SearchResult, coreset_search
 
 __all__ = [
     "AVMClassifier",
@@ -40,7 +39,5 @@ __all__ = [
     "MaxMarginClassifier",
     "ODMClassifier",
     "OutlierMaxMarginClassifier",
-    "SearchResult",
     "StructuredMaxMargin",
-    "coreset_search",
 ]

@@ -86,7 +86,7 @@ def fit(model: Any, rows: Any, y: Any, form: str) -> Any:
 
 def test_names__all_estimators() -> None:
     public = {name for name, each in vars(estimators).items() if isinstance(each, type)}
-    assert set(NAMES) == public - {"CoresetEstimator", "SearchResult"}
+    assert set(NAMES) == public - {"CoresetEstimator"}
 
 
 @pairs(case=CASES, value=[np.nan, np.inf, -np.inf])

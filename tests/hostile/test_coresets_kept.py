@@ -48,8 +48,8 @@ ESTIMATORS: dict[str, tuple[Callable[[], Any], Any, bool]] = {
     "StructuredMaxMargin": (estimators.StructuredMaxMargin, CLASSES, True),
 }
 
-# Fitted in memory on weighted rows; searches are functions.
-NO_ROWS = {"LinearSVM", "SearchResult", "coreset_search"}
+# Fitted in memory on weighted rows.
+NO_ROWS = {"LinearSVM"}
 
 # Those whose rows keep a margin or a solution: their weights do not add up to that of the data.
 OF_MARGIN = {

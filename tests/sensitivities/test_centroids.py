@@ -14,7 +14,6 @@ from daskcoreset.estimators import (
     CoresetBregman,
     CoresetGaussianMixture,
     CoresetKMeans,
-    coreset_search,
 )
 from daskcoreset.objectives import (
     Distortion,
@@ -134,8 +133,6 @@ def test_wrong_uses__are_refused(coreset: Coreset) -> None:
     for model in (CoresetGaussianMixture(2), CoresetBregman(2, soft=True)):
         with pytest.raises(InvalidInputError, match="lost the spread"):
             model.fit(coreset)
-    with pytest.raises(InvalidInputError, match="lost the spread"):
-        coreset_search(CoresetKMeans(), coreset, parameters={"n_clusters": [2, 3]})
     with pytest.raises(InvalidInputError, match="gives rows only"):
         CoresetKMeans(2, method="uniform", representatives="centroids").fit(X)
 

@@ -247,16 +247,6 @@ def public_calls() -> list[PublicCall]:
             dc.build,
             {**built, "size": 9, "method": ["uniform"], "summaries": "all"},
         ),
-        PublicCall(
-            "coreset_search",
-            dc.estimators.coreset_search,
-            {
-                "estimator": dc.estimators.CoresetKMeans(n_init=1, random_state=0),
-                "X": held,
-                "parameters": {"n_clusters": [2, 3]},
-                "random_state": 0,
-            },
-        ),
         PublicCall("audit", dc.audit, {"coreset": held, **built, "n_clusters": 2}),
         PublicCall("WeightedPoints", dc.WeightedPoints, points),
         PublicCall("Coreset", dc.Coreset, points),
