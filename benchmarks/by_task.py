@@ -137,15 +137,6 @@ def _logistic(data: dict[str, Any]) -> Iterator[Line]:
             yield Line(f"{result['set']}, {result['size']:,}, {family}", ours, uniform)
 
 
-def _regression(data: dict[str, Any]) -> Iterator[Line]:
-    for result in data["results"]:
-        for model in {key.split("|")[0]: None for key in result["errors"]}:
-            ours, *others = (
-                result["errors"][f"{model}|{way}"] for way in ("calibrated", "leverage", "uniform")
-            )
-            yield Line(f"{result['set']}, {model}", ours, min(others, key=np.mean))
-
-
 def _mixtures(peer: str) -> Callable[[dict[str, Any]], Iterator[Line]]:
     """Return lines against uniform rows of three kinds, or against all rows."""
 
@@ -266,8 +257,6 @@ TASKS = (
          "svm_offline", _svm),
     Task("logistic regression", ERROR, "uniform rows", f"{EQUAL}; 2 reads, 1 of the peer",
          "logistic", _logistic),
-    Task("quantile regression", ERROR, "uniform rows, or leverage scores if better",
-         "2,000 rows; 2 reads, 1 of the peer", "regression", _regression),
     Task("Gaussian mixtures", "log-likelihood, nats a row", "uniform rows, chosen by others",
          f"{EQUAL}; 1 read", "mixtures", _mixtures("uniform"), digits=2, more=True),
     Task("Gaussian mixtures", "log-likelihood, nats a row", "uniform rows alone",

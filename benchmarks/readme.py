@@ -31,7 +31,6 @@ import logistic
 import mixtures
 import peers_kmeans
 import quality
-import regression
 import representatives
 import scale
 import strong_blocks
@@ -49,7 +48,7 @@ GUIDE = Path(__file__).parent.parent / "docs" / "guide"
 _WRITTEN = (
     quality, table1, svm_offline, svm_queries, svm_streaming, time_to_accuracy, scale, covers,
     install_size, peers_kmeans, strong_blocks, tree, active_cover, active_margin, boosting,
-    bregman, conventions, embeddings, kernels, logistic, mixtures, regression, representatives,
+    bregman, conventions, embeddings, kernels, logistic, mixtures, representatives,
     throughput,
 )  # fmt: skip
 

@@ -15,13 +15,13 @@ Build and keep
     `time_limit`, `trusted_stores`
 Models, as in scikit-learn
     `estimators`: CoresetKMeans, CoresetGaussianMixture, CoresetBregman, CoresetLogisticRegression,
-    CoresetSVC, CoresetRidge, CoresetElasticNet, CoresetQuantileRegressor, CoresetEstimator,
+    CoresetSVC, CoresetRidge, CoresetElasticNet, CoresetEstimator,
     CSVRGClassifier, MaxMarginClassifier, ActiveMaxMarginClassifier and others
 Which method, which size, and can it be trusted
     `audit`, `Audit`, `sizing`, `metrics`, `plotting`
 Constructions, for ``build(X, method=...)``
     `Uniform`, `Lightweight`, `StrongKMeans`, `MixtureCoreset`, `BregmanLightweight`,
-    `StrongBregman`, `SVM`, `Logistic`, `LeastSquares`, `QuantileRegression`, `Coverage`,
+    `StrongBregman`, `SVM`, `Logistic`, `LeastSquares`, `Coverage`,
     `MaxMarginCoreset`, `ActiveMaxMargin`, `OutlierMaxMargin`, `coverage`, `margin`, `divergences`
 Streams and stored trees
     `CoresetStream`, `CoresetTree`, `TreeWindow`, `Refresh`
@@ -75,7 +75,6 @@ if TYPE_CHECKING:
         Lightweight,
         Logistic,
         MixtureCoreset,
-        QuantileRegression,
         Sensitivity,
         StrongBregman,
         StrongKMeans,
@@ -101,7 +100,6 @@ __all__ = [
     "MixtureCoreset",
     "OutlierMaxMargin",
     "Portfolio",
-    "QuantileRegression",
     "Reducer",
     "Refresh",
     "Sensitivity",
@@ -161,7 +159,6 @@ _HOMES = {
         "Lightweight",
         "Logistic",
         "MixtureCoreset",
-        "QuantileRegression",
         "Sensitivity",
         "StrongBregman",
         "StrongKMeans",

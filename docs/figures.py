@@ -114,7 +114,7 @@ def choose(theme: Theme) -> Figure:
         ("", "curved boundary", "CSVRGClassifier"),
         ("", "largest margin", "MaxMarginClassifier"),
         ("", "labels are dear", "ActiveMaxMarginClassifier"),
-        ("a number", "linear", "CoresetRidge, CoresetQuantileRegressor"),
+        ("a number", "linear", "CoresetRidge, CoresetElasticNet"),
         ("something else", "", 'CoresetEstimator, beside method="uniform"'),
     )  # fmt: skip
     figure, ax = _canvas(9.4, 5.0)

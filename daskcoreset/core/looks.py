@@ -66,7 +66,6 @@ LOOKS: dict[str, Look] = {
     "svm, tree": Look(GREEN, "P", ":"),
     "logistic": Look(OLIVE, "p", "-"),
     "least_squares": Look(OLIVE, "X", "--"),
-    "quantile": Look(OLIVE, "v", "-."),
     "mixture": Look(YELLOW, "h", "-"),
     "coverage": Look(SKY, "<", "-"),
     "lightweight_bregman": Look(BLUE, ">", "-"),

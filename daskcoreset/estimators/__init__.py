@@ -18,7 +18,6 @@ from daskcoreset.estimators.meta import CoresetEstimator
 from daskcoreset.estimators.mixture import CoresetGaussianMixture
 from daskcoreset.estimators.regression import (
     CoresetElasticNet,
-    CoresetQuantileRegressor,
     CoresetRidge,
 )
 
@@ -32,7 +31,6 @@ __all__ = [
     "CoresetGaussianMixture",
     "CoresetKMeans",
     "CoresetLogisticRegression",
-    "CoresetQuantileRegressor",
     "CoresetRidge",
     "CoresetSVC",
     "LinearSVM",

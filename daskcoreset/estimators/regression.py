@@ -1,4 +1,4 @@
-"""Linear regression on coresets, and from exact moments: ridge, elastic net, quantiles."""
+"""Linear regression on coresets, and from exact moments: ridge, elastic net."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias, Unpack, get_args
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import RegressorMixin
-from sklearn.linear_model import ElasticNet, QuantileRegressor, Ridge
+from sklearn.linear_model import ElasticNet, Ridge
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -43,7 +43,7 @@ from daskcoreset.estimators.solving import check_solver, handed_on, solve_with, 
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.options import ReadKeywords, ReadOptions, takes_reading
 from daskcoreset.objectives import Objective
-from daskcoreset.sensitivities import LeastSquares, QuantileRegression, Sensitivity
+from daskcoreset.sensitivities import LeastSquares, Sensitivity
 
 RidgeSolver: TypeAlias = Literal[
     "auto", "svd", "cholesky", "lsqr", "sparse_cg", "sag", "saga", "lbfgs"
@@ -641,113 +641,3 @@ class CoresetElasticNet(_SeveralTargets):
 
     def _exact_solver(self, summary: DataSummary) -> ElasticNet:
         return summary.elastic_net(float(self.alpha), **self._options)
-
-
-class CoresetQuantileRegressor(LinearCoresetRegressor):
-    r"""Linear quantile regression of data of any size.
-
-    Builds a coreset for the pinball loss, and minimises, over the rows of the coreset,
-    :math:`\frac{1}{W} \sum_i u_i \rho(y_i - \langle x_i, w \rangle - b) + \alpha |w|_1`, with
-    :math:`\rho(r) = \max(q r, (q - 1) r)` and W the total weight.
-
-    Parameters
-    ----------
-    quantile : float, default=0.5
-        q, between 0 and 1; the median by default.
-    alpha : float, default=1.0
-        As in scikit-learn; zero for no penalty.
-    size : int or "auto", default=2000
-        Rows of the coreset, of which a linear program is solved. "auto" grows it until two agree,
-        as in `daskcoreset.build`.
-    estimator : estimator object or None, default=None
-        What solves on the coreset: any linear regressor of scikit-learn whose ``fit`` takes
-        ``sample_weight``, with its own parameters. None takes ``QuantileRegressor``.
-    fit_intercept : bool, default=True
-    solver : str, default="highs"
-        Of ``QuantileRegressor``: a method of ``scipy.optimize.linprog``.
-    solver_options : dict or None, default=None
-        What that takes, such as its limit of steps.
-    method : str or Sensitivity, default="quantile"
-        Construction of the coreset, as in `daskcoreset.build`. The default is made for this loss
-        and this `quantile`, in two reads.
-    sampling : {"systematic", "multinomial"}, default="systematic"
-        As in `daskcoreset.build`; "multinomial" needs ``passes=2``.
-    passes : {1, 2}, default=1
-        As in `daskcoreset.build`: with 1 the data are read twice in all.
-    random_state : int, Generator, RandomState or None, default=None
-    on_invalid : {"raise", "drop"} or None, default=None
-        What becomes of rows with NaN or infinity in `fit`: an error, or they are left out, as in
-        `daskcoreset.build`, also for None.
-    timeout : float or None, default=None
-        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
-        `daskcoreset.build`.
-
-    Attributes
-    ----------
-    exact_ : bool
-        False: the solution is that of the coreset.
-    estimator_ : estimator object
-        The solver, fitted on the coreset.
-    coreset_ : Coreset
-        With y as its labels.
-    coef_ : ndarray of shape (d,), float64
-    intercept_ : float
-    n_iter_ : int
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (d,), object
-        Where the columns of X have names.
-
-    Examples
-    --------
-    >>> import dask.array as da
-    >>> rng = da.random.default_rng(0)
-    >>> X = rng.normal(size=(50_000, 2), chunks=(25_000, 2))
-    >>> y = X @ np.array([1.0, -2.0]) + rng.exponential(size=50_000, chunks=25_000)
-    >>> model = CoresetQuantileRegressor(quantile=0.9, alpha=0, random_state=0).fit(X, y)
-    >>> round(float(model.intercept_), 1)  # the logarithm of ten
-    2.3
-    """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_CONSTRAINTS,
-        "quantile": [Interval(Real, 0.0, 1.0, closed="neither")],
-        "solver": [StrOptions({"highs", "highs-ds", "highs-ipm"})],
-        "solver_options": [dict, None],
-    }
-
-    def __init__(
-        self,
-        *,
-        quantile: float = 0.5,
-        alpha: float = 1.0,
-        size: int | Literal["auto"] = 2000,
-        estimator: Any = None,
-        fit_intercept: bool = True,
-        solver: Literal["highs", "highs-ds", "highs-ipm"] = "highs",
-        solver_options: dict[str, Any] | None = None,
-        method: str | Sensitivity[Any] = "quantile",
-        sampling: Literal["systematic", "multinomial"] = "systematic",
-        passes: Literal[1, 2] = 1,
-        random_state: RandomState = None,
-        on_invalid: Literal["raise", "drop"] | None = None,
-        timeout: float | None = None,
-    ) -> None:
-        self.quantile = quantile
-        self.alpha = alpha
-        self.size = size
-        self.estimator = estimator
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.solver_options = solver_options
-        self.method = method
-        self.sampling = sampling
-        self.passes = passes
-        self.random_state = random_state
-        self.on_invalid = on_invalid
-        self.timeout = timeout
-
-    def _own_method(self) -> QuantileRegression:
-        return QuantileRegression(float(self.quantile), bool(self.fit_intercept))
-
-    def _default_solver(self) -> QuantileRegressor:
-        return QuantileRegressor(**handed_on(self, QuantileRegressor))

@@ -15,7 +15,7 @@ from daskcoreset.objectives.base import Objective
 from daskcoreset.objectives.clustering import Distortion, QuantizationError
 from daskcoreset.objectives.linear import LinearClassifier, LinearCost
 from daskcoreset.objectives.mixture import MixtureCost
-from daskcoreset.objectives.regression import LeastSquaresCost, LinearPredictor, PinballCost
+from daskcoreset.objectives.regression import LeastSquaresCost, LinearPredictor
 from daskcoreset.solvers.divergences import SquaredEuclidean, resolve_divergence
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "LinearPredictor",
     "MixtureCost",
     "Objective",
-    "PinballCost",
     "QuantizationError",
     "cost_on",
     "objective_for",
@@ -45,7 +44,6 @@ OBJECTIVES: dict[str, type[Objective[Any]]] = {
         LeastSquaresCost,
         LinearCost,
         MixtureCost,
-        PinballCost,
         QuantizationError,
     )
 }

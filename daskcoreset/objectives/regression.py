@@ -1,4 +1,4 @@
-"""The costs of linear regression."""
+"""The cost of linear regression."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense_rows, inner_products, one_thread
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.objectives.base import Objective
-from daskcoreset.solvers.quantile import solve_quantile
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +37,20 @@ class LinearPredictor:
 
 
 @dataclass(frozen=True)
-class RegressionCost(Objective[LinearPredictor]):
-    """Base of the costs of linear regression."""
+class LeastSquaresCost(Objective[LinearPredictor]):
+    r"""The cost :math:`\sum_x u(x) (y(x) - \langle x, w \rangle - b)^2 + \alpha |w|^2`.
+
+    Parameters
+    ----------
+    intercept : bool, default=True
+        Whether the solutions that are made here have an intercept.
+    alpha : float, default=0.0
+    """
+
+    intercept: bool = True
+    alpha: float = 0.0
+
+    name: ClassVar[str] = "least squares"
 
     def find_invalid_row(self, block: Block) -> InvalidRow | None:
         """Return the first row without a number as its label."""
@@ -81,23 +92,6 @@ class RegressionCost(Objective[LinearPredictor]):
             )
         return predictor
 
-
-@dataclass(frozen=True)
-class LeastSquaresCost(RegressionCost):
-    r"""The cost :math:`\sum_x u(x) (y(x) - \langle x, w \rangle - b)^2 + \alpha |w|^2`.
-
-    Parameters
-    ----------
-    intercept : bool, default=True
-        Whether the solutions that are made here have an intercept.
-    alpha : float, default=0.0
-    """
-
-    intercept: bool = True
-    alpha: float = 0.0
-
-    name: ClassVar[str] = "least squares"
-
     def constant(self, solution: LinearPredictor) -> float:
         """Return the penalty."""
         return self.alpha * float(solution.coef @ solution.coef)
@@ -124,40 +118,6 @@ class LeastSquaresCost(RegressionCost):
         solution: Any = np.linalg.lstsq(scaled, targets, rcond=None)
         coef: FloatArray = solution[0]
         return LinearPredictor(coef, shift - float(coef @ center))
-
-
-@dataclass(frozen=True)
-class PinballCost(RegressionCost):
-    r"""The cost :math:`\sum_x u(x) \rho(y(x) - \langle x, w \rangle - b)` of quantile regression.
-
-    With :math:`\rho(r) = \max(q r, (q - 1) r)`: half the absolute error for the median.
-
-    Parameters
-    ----------
-    quantile : float, default=0.5
-        q, between 0 and 1.
-    intercept : bool, default=True
-        Whether the solutions that are made here have an intercept.
-    """
-
-    quantile: float = 0.5
-    intercept: bool = True
-
-    name: ClassVar[str] = "pinball loss"
-
-    def losses(self, block: Block, solution: LinearPredictor) -> FloatArray:
-        """Pinball losses of the rows."""
-        residuals = residuals_of(block, solution)
-        return np.maximum(self.quantile * residuals, (self.quantile - 1.0) * residuals)
-
-    def solve(self, block: Block, rng: np.random.Generator) -> LinearPredictor:
-        """Return a solution that is near the best one."""
-        del rng
-        rows = dense_rows(block.points).astype(np.float64)
-        coef, shift = solve_quantile(
-            rows, targets_of(block), block.weights, self.quantile, intercept=self.intercept
-        )
-        return LinearPredictor(coef, shift)
 
 
 def residuals_of(block: Block, solution: LinearPredictor) -> FloatArray:

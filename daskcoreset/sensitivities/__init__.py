@@ -15,7 +15,6 @@ from daskcoreset.sensitivities.least_squares import LeastSquares
 from daskcoreset.sensitivities.lightweight import Lightweight
 from daskcoreset.sensitivities.logistic import Logistic
 from daskcoreset.sensitivities.mixture import MixtureCoreset
-from daskcoreset.sensitivities.quantile import QuantileRegression
 from daskcoreset.sensitivities.svm import SVM
 from daskcoreset.sensitivities.uniform import Uniform
 
@@ -27,7 +26,6 @@ __all__ = [
     "Lightweight",
     "Logistic",
     "MixtureCoreset",
-    "QuantileRegression",
     "SamplingDesign",
     "Sensitivity",
     "StrongBregman",
@@ -45,7 +43,6 @@ CONSTRUCTIONS: dict[str, type[Sensitivity[Any]]] = {
     Lightweight.name: Lightweight,
     Logistic.name: Logistic,
     MixtureCoreset.name: MixtureCoreset,
-    QuantileRegression.name: QuantileRegression,
     StrongBregman.name: StrongBregman,
     StrongKMeans.name: StrongKMeans,
     SVM.name: SVM,

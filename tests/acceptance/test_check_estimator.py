@@ -48,7 +48,6 @@ OTHERS = [
     estimators.CoresetEstimator(Ridge()),
     estimators.CoresetGaussianMixture(),
     estimators.CoresetLogisticRegression(),
-    estimators.CoresetQuantileRegressor(alpha=0.01),
     estimators.CSVRGClassifier(max_points=40, solver="csvrg", max_iter=30, n_inner=3000, tol=1e-2),
     estimators.LinearSVM(),
     estimators.ODMClassifier(),

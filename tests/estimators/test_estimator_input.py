@@ -34,7 +34,6 @@ LABELLED: dict[str, dict[str, Any]] = {
 }
 NUMERIC: dict[str, dict[str, Any]] = {
     "CoresetElasticNet": {},
-    "CoresetQuantileRegressor": {},
     "CoresetRidge": {},
 }
 UNLABELLED: dict[str, dict[str, Any]] = {

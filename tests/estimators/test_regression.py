@@ -1,4 +1,4 @@
-"""Linear regressors on coresets: exact from moments, quantiles, bad and hostile data."""
+"""Linear regressors on coresets: exact from moments, bad and hostile data."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 from sklearn.linear_model import ElasticNet, LinearRegression, Ridge
 
-from daskcoreset import QuantileRegression, build
-from daskcoreset.core.blocks import Block
+from daskcoreset import build
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.estimators import CoresetElasticNet, CoresetQuantileRegressor, CoresetRidge
-from daskcoreset.objectives import PinballCost
+from daskcoreset.estimators import CoresetElasticNet, CoresetRidge
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(6000, 4)) * [1.0, 10.0, 0.1, 1.0] + 100.0
@@ -53,32 +51,8 @@ def test_ridge__on_the_coreset_is_as_good() -> None:
     assert not CoresetRidge(0.0, size="auto", random_state=0).fit(*LAZY).exact_
 
 
-@pytest.mark.parametrize("quantile", [0.5, 0.9])
-def test_quantile__loss_near_that_of_all_rows(quantile: float) -> None:
-    cost = PinballCost(quantile)
-
-    def loss(model: Any) -> float:
-        residuals = Y - model.predict(X)
-        return float(np.maximum(quantile * residuals, (quantile - 1) * residuals).sum())
-
-    block = Block(X, np.ones(6000), Y)
-    full = cost.cost(block, cost.solve(block, RNG))
-    models = [
-        CoresetQuantileRegressor(
-            quantile=quantile, alpha=0, size=400, method=method, random_state=0
-        )
-        for method in ("quantile", "uniform")
-    ]
-    losses = [loss(model.fit(*LAZY)) / full - 1 for model in models]
-    assert losses[0] < 0.005
-    assert losses[0] < losses[1]
-    assert models[0].score(*LAZY) == pytest.approx(models[0].score(X, Y))
-    assert models[0].audit(X, Y, random_state=0).objective == cost
-    assert models[0].coreset_.provenance["method"] == QuantileRegression.name
-
-
 @pytest.mark.filterwarnings("ignore:Objective did not converge")  # nor does scikit-learn's own
-@pytest.mark.parametrize("make", [CoresetRidge, CoresetElasticNet, CoresetQuantileRegressor])
+@pytest.mark.parametrize("make", [CoresetRidge, CoresetElasticNet])
 def test_hostile__offsets_constants_collinear_columns_and_wide_data(make: Any) -> None:
     few = X[:300]
     for rows, y in [

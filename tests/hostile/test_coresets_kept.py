@@ -39,7 +39,6 @@ ESTIMATORS: dict[str, tuple[Callable[[], Any], Any, bool]] = {
     "CoresetGaussianMixture": (estimators.CoresetGaussianMixture, None, True),
     "CoresetKMeans": (estimators.CoresetKMeans, None, True),
     "CoresetLogisticRegression": (estimators.CoresetLogisticRegression, CLASSES, True),
-    "CoresetQuantileRegressor": (estimators.CoresetQuantileRegressor, NUMBERS, True),
     "CoresetRidge": (estimators.CoresetRidge, NUMBERS, True),
     "CoresetSVC": (estimators.CoresetSVC, CLASSES, True),
     "MaxMarginClassifier": (estimators.MaxMarginClassifier, CLASSES, True),

@@ -32,7 +32,6 @@ from daskcoreset.estimators import (
     CoresetEstimator,
     CoresetGaussianMixture,
     CoresetLogisticRegression,
-    CoresetQuantileRegressor,
     CoresetRidge,
     CoresetSVC,
     MaxMarginClassifier,
@@ -46,7 +45,6 @@ from daskcoreset.objectives import (
     LinearCost,
     MixtureCost,
     Objective,
-    PinballCost,
     QuantizationError,
 )
 from daskcoreset.sensitivities import (
@@ -440,7 +438,6 @@ def test_audit__of_labels(labels: Any, objective: Any) -> None:
         (CoresetSVC(), LinearCost("hinge")),
         (CoresetLogisticRegression(C=2.0), LinearCost("logistic", 2.0)),
         (CoresetRidge(), LeastSquaresCost()),
-        (CoresetQuantileRegressor(), PinballCost()),
         (CoresetEstimator(LogisticRegression()), LinearCost("logistic")),
         (CoresetEstimator(LinearRegression()), LeastSquaresCost()),
     ],

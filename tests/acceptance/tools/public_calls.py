@@ -80,7 +80,6 @@ def _estimators() -> list[PublicCall]:
         "CoresetSVC": {"size": 20},
         "CoresetRidge": {"size": 20},
         "CoresetElasticNet": {"size": 20},
-        "CoresetQuantileRegressor": {"size": 20},
         "CSVRGClassifier": {"max_iter": 3},
         "ODMClassifier": {"max_iter": 5},
     }
@@ -253,7 +252,6 @@ def public_calls() -> list[PublicCall]:
         PublicCall("SVM", _with(dc.SVM, of), {"n_clusters": 2}),
         PublicCall("Logistic", _with(dc.Logistic, of), {}),
         PublicCall("LeastSquares", _with(dc.LeastSquares, of), {}),
-        PublicCall("QuantileRegression", _with(dc.QuantileRegression, of), {}),
         PublicCall("StrongKMeans", _with(dc.StrongKMeans, of), {"n_clusters": 2}),
         PublicCall("StrongBregman", _with(dc.StrongBregman, of_rows), {"n_clusters": 2}),
         PublicCall("BregmanLightweight", _with(dc.BregmanLightweight, of_rows), {}),
@@ -393,7 +391,6 @@ def public_calls() -> list[PublicCall]:
                 "LeastSquaresCost",
                 "LinearCost",
                 "MixtureCost",
-                "PinballCost",
                 "QuantizationError",
             )
         ),
