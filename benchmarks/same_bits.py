@@ -144,7 +144,6 @@ def others(X: Any, y: Any, apart: Any) -> Iterator[tuple[str, Callable[[], str]]
 
     import daskcoreset as dc
     from daskcoreset import estimators as es
-    from daskcoreset import metrics
 
     targets = X @ np.arange(1.0, 5.0) + np.random.default_rng(1).normal(size=len(X))
     seeded: dict[str, Any] = {"size": 300, "random_state": 0}
@@ -201,7 +200,6 @@ def others(X: Any, y: Any, apart: Any) -> Iterator[tuple[str, Callable[[], str]]
     yield "audit", audited
     yield "view", followed
     yield "lazy", lambda: of_coreset(dc.build(X, chunks=2000, compute=False, **seeded).compute())
-    yield "svm_sensitivity", lambda: digest(metrics.svm_sensitivity(X, y))
 
 
 def run() -> None:

@@ -31,7 +31,7 @@ from daskcoreset.core.errors import DataUnavailableError, InvalidInputError, Mis
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.datasets import Dataset
 from daskcoreset.execution.progress import count_reads
-from daskcoreset.metrics.costs import kmeans_cost, relative_error
+from daskcoreset.metrics.costs import kmeans_cost
 
 # The set that is made on the spot: each of its clusters is half as common as the one before,
 # farther out, and costs as much, so that what misses one is wrong by the cost of many. They are so
@@ -201,7 +201,7 @@ def _compare(
     if held is not None:
         typer.echo(f"        at most {held.most / 1e6:.0f} MB of rows were in memory")
     best = float(costs.min())
-    errors = relative_error(costs[len(costs) - len(found) * len(seeds) :], best)
+    errors = costs[len(costs) - len(found) * len(seeds) :] / best - 1
     errors = errors.reshape(len(found), len(seeds))
     return Comparison(
         name,

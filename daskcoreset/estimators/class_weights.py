@@ -22,7 +22,6 @@ from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.core.validation import is_number
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
-from daskcoreset.metrics.costs import merge_sums
 
 # Labels and factors that weights contain, as a provenance has them.
 Factors: TypeAlias = "Iterable[tuple[Any, float]]"
@@ -197,7 +196,9 @@ def weigh_blocks(
         return blocks
     sums: dict[Any, float] = {}
     if class_weight == "balanced":
-        sums = map_reduce(_labels_alone(blocks, y, sample_weight), _sums_by_label, merge_sums).value
+        sums = map_reduce(
+            _labels_alone(blocks, y, sample_weight), _sums_by_label, _merge_sums
+        ).value
     factors = _factors(class_weight, sums)
     return replace(blocks, schema=replace(blocks.schema, class_weight=tuple(factors)))
 
@@ -214,7 +215,7 @@ def count_classes(blocks: RowBlocks, y: Any, sample_weight: Any) -> int | None:
     labels = _labels_alone(blocks, y, sample_weight)
     if labels is blocks:
         return None
-    return len(map_reduce(labels, _sums_by_label, merge_sums).value)
+    return len(map_reduce(labels, _sums_by_label, _merge_sums).value)
 
 
 def _labels_alone(blocks: RowBlocks, y: Any, sample_weight: Any) -> RowBlocks:
@@ -255,6 +256,11 @@ def _factors(class_weight: Any, sums: Mapping[Any, float]) -> list[tuple[Any, fl
         (label.item() if isinstance(label, np.generic) else label, float(factor))
         for label, factor in class_weight.items()
     ]
+
+
+def _merge_sums(first: dict[Any, Any], second: dict[Any, Any]) -> dict[Any, Any]:
+    """Add up sums over the rows of every label, some of which are in one part only."""
+    return {label: first.get(label, 0.0) + second.get(label, 0.0) for label in {**first, **second}}
 
 
 def _sums_by_label(

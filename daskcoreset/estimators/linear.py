@@ -871,10 +871,6 @@ class CoresetSVC(LinearCoresetModel):
     feature_names_in_ : ndarray of shape (d,), object
         Where the columns of X have names.
 
-    See Also
-    --------
-    daskcoreset.metrics.svm_cost : The objective over all data.
-
     Notes
     -----
     A coreset is one for the features as they are, and so is the penalty: scale them first

@@ -2,26 +2,6 @@
 
 from __future__ import annotations
 
-from daskcoreset.metrics.costs import (
-    SVMReport,
-    accuracy,
-    distortion,
-    hinge_loss,
-    kmeans_cost,
-    relative_error,
-    svm_cost,
-    svm_report,
-    svm_sensitivity,
-)
+from daskcoreset.metrics.costs import kmeans_cost
 
-__all__ = [
-    "SVMReport",
-    "accuracy",
-    "distortion",
-    "hinge_loss",
-    "kmeans_cost",
-    "relative_error",
-    "svm_cost",
-    "svm_report",
-    "svm_sensitivity",
-]
+__all__ = ["kmeans_cost"]

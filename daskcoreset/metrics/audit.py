@@ -166,7 +166,7 @@ class Audit:
 
     @property
     def distortion(self) -> float:
-        r"""As `metrics.distortion`: :math:`\max(\phi_C / \phi_X, \phi_X / \phi_C) - 1`."""
+        r"""Largest :math:`\max(\phi_C / \phi_X, \phi_X / \phi_C) - 1` of the solutions."""
         largest = np.maximum(self.on_coreset, self.on_data)
         smallest = np.minimum(self.on_coreset, self.on_data)
         return float(_quotient(largest - smallest, smallest).max())

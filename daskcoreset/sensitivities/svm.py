@@ -141,8 +141,7 @@ class SVM(Sensitivity[Any]):
     pilot's optimum is at most the data's on average, so that :math:`\mathrm{opt} = \min(b,
     F(\tilde w))` stands for the paper's :math:`F(\tilde w) - \xi`; where the pilot holds all
     rows it is a bound for certain. The bound t is reported as ``total_sensitivity`` in the
-    provenance, of the cells as the pilot has them; `daskcoreset.metrics.svm_sensitivity`
-    takes another read for the very sum.
+    provenance, of the cells as the pilot has them.
 
     Features are taken as they are: scale them first where their units differ.
 

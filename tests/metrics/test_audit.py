@@ -38,7 +38,7 @@ from daskcoreset.estimators import (
     OutlierMaxMarginClassifier,
 )
 from daskcoreset.metrics.audit import audit
-from daskcoreset.metrics.costs import distortion, kmeans_cost
+from daskcoreset.metrics.costs import kmeans_cost
 from daskcoreset.objectives import (
     Distortion,
     LeastSquaresCost,
@@ -82,7 +82,8 @@ def test_audit__costs_are_exact_on_both_sides() -> None:
     np.testing.assert_allclose(
         found.on_coreset, kmeans_cost(CORESET.points, list(found.solutions), CORESET.weights)
     )
-    assert found.distortion == pytest.approx(distortion(CORESET, X, list(found.solutions)))
+    ratios = found.on_coreset / found.on_data
+    assert found.distortion == pytest.approx(np.maximum(ratios, 1 / ratios).max() - 1)
     assert found.data_weight == len(X) == found.n_rows
     assert found.coreset_weight == pytest.approx(CORESET.weights.sum())
     gaps = found.on_coreset / found.on_data - 1

@@ -10,7 +10,7 @@ import pytest
 from daskcoreset import MixtureCoreset, StrongKMeans, build, datasets
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import CoresetWarning
-from daskcoreset.metrics.costs import distortion, kmeans_cost
+from daskcoreset.metrics.costs import kmeans_cost
 from daskcoreset.sensitivities import kmeans as rough
 from daskcoreset.solvers.kmeans import Clusters
 from daskcoreset.testing import CountingArray, SensitivityContract
@@ -46,7 +46,7 @@ def test_build__rough_solution_by_folds(rough: Any) -> None:
     assert (counting.reads == reads).all()
     full = kmeans_cost(X, X[np.random.default_rng(0).choice(6000, 8, replace=False)])
     assert coreset.provenance["rough_cost"] < full
-    assert distortion(coreset, X, coreset.points[:8].astype("f8")) < 0.5
+    assert coreset.audit(X, solutions=coreset.points[:8].astype("f8")).distortion < 0.5
 
 
 @pytest.fixture

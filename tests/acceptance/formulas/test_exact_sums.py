@@ -143,17 +143,12 @@ def test_kmeans_cost__is_exact(form: str) -> None:
     assert float(plain) == pytest.approx(read.kmeans_cost(X, np.ones(5000), centers[1]), rel=1e-6)
 
 
-def test_coreset_cost__and_errors_are_the_formula() -> None:
+def test_coreset_cost__is_the_formula() -> None:
     X, u = data(600)
     c = face.build(X, sample_weight=u, size=90, random_state=0)
     centers = X[3:7]
     on_coreset = read.kmeans_cost(c.points, c.weights, centers)
     assert c.cost(centers) == pytest.approx(on_coreset)
-    on_data = read.kmeans_cost(X, u, centers)
-    found = face.metrics.distortion(c, X, [centers], sample_weight=u)
-    ratio = on_coreset / on_data
-    assert found == pytest.approx(max(ratio, 1 / ratio) - 1, rel=1e-6)
-    assert face.metrics.relative_error(1.1, 1.0) == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize("name", ["squared_euclidean", "kl", "itakura_saito", "mahalanobis"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -136,9 +135,6 @@ def test_scores__cells_are_the_clusters_of_a_class() -> None:
     method = face.SVM(lam=0.5, variant="systematic", n_clusters=2)
     found = face.scores(method, face.block(X, u, y))[0]
     assert np.allclose(found, read.svm_scores(X, u, cells, opt=opt, lam=0.5, easy=2), rtol=2e-3)
-    sums = face.metrics.svm_sensitivity(X, y, lam=0.5, sample_weight=u, n_clusters=2)
-    wanted = read.svm_scores(X, u, cells, opt=opt, lam=0.5, easy=2)
-    assert sums == pytest.approx(np.minimum(wanted, 1).sum(), rel=2e-3)
 
 
 def test_scores__as_many_cells_as_the_logarithm_says() -> None:
@@ -167,30 +163,6 @@ def test_scores__without_intercept_are_about_the_origin() -> None:
     found = face.scores(method, face.block(X, u, y))[0]
     wanted = read.svm_scores(X, u, y, opt=start.fun, lam=0.1, easy=2)
     assert np.allclose(found, wanted, rtol=2e-3)
-
-
-def test_metrics__are_sums_over_rows_and_chunks() -> None:
-    X, y, u = two_classes(200)
-    w, b = np.array([0.7, -0.2]), -2.0
-    signs = np.where(y, 1.0, -1.0)
-    hinge = float(u @ np.maximum(1 - signs * (X @ w + b), 0) / u.sum())
-    right = u[signs * (X @ w + b) > 0].sum() / u.sum()
-    rows, labels, weights = da.from_array(X, chunks=(60, 2)), da.from_array(y, chunks=60), u
-    for data in ((X, y), (rows, labels)):
-        options = {"intercept": b, "sample_weight": weights}
-        assert face.metrics.hinge_loss(*data, w, **options) == pytest.approx(hinge)
-        assert face.metrics.accuracy(*data, w, **options) == pytest.approx(right)
-        cost = face.metrics.svm_cost(*data, w, 0.3, **options)
-        assert cost == pytest.approx(w @ w / 2 + 0.3 * u.sum() * hinge)
-        report = face.metrics.svm_report(*data, w, 0.3, **options)
-        assert report.cost == pytest.approx(cost)
-        assert report.hinge_loss == pytest.approx(hinge)
-        assert report.accuracy == pytest.approx(right)
-        stack = face.metrics.svm_cost(*data, np.stack([w, 2 * w]), 0.3, sample_weight=weights)
-        wanted = [read.svm_cost(X, signs, u, v, 0.0, lam=0.3) for v in (w, 2 * w)]
-        assert np.allclose(stack, wanted)
-        options["sample_weight"] = u / (4 * u.sum())  # the unit of weights does not matter
-        assert face.metrics.accuracy(*data, w, **options) == pytest.approx(right)
 
 
 # --- the pilot ---------------------------------------------------------------------------------

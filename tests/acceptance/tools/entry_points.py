@@ -27,7 +27,6 @@ from tests.acceptance.face import (
     create_tree,
     estimators,
     grow,
-    metrics,
     plan,
     time_limit,
 )
@@ -149,10 +148,6 @@ def _audit(data: Data) -> str:
     return bits(coreset.audit(data.X, n_clusters=2, random_state=0, chunks=BLOCK).distortion)
 
 
-def _sensitivity(data: Data) -> str:
-    return bits(metrics.svm_sensitivity(data.dask_X, data.y))
-
-
 def _margin(data: Data) -> str:
     return bits(dc.MaxMarginCoreset(intercept=True, chunks=BLOCK).run(data.X, data.y).w)
 
@@ -220,7 +215,6 @@ OTHERS: dict[str, Entry] = {
     "CoresetTree": _tree,
     "CoresetStream": _stream,
     "audit": _audit,
-    "svm_sensitivity": _sensitivity,
     "MaxMarginCoreset": _margin,
     "OutlierMaxMargin": _outlier,
     "ActiveMaxMargin": _active,

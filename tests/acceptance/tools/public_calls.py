@@ -211,7 +211,6 @@ def public_calls() -> list[PublicCall]:
     held = _coreset()
     built: dict[str, Any] = {"X": ROWS, "y": SIDES, "random_state": 0}
     points = {"points": ROWS, "weights": WEIGHTS, "indices": np.arange(N)}
-    line: dict[str, Any] = {"X": ROWS, "y": SIDES, "w": np.ones(3), "intercept": 0.5}
 
     def computed(result: Any) -> Any:
         return [part[:2].compute() for part in result] if isinstance(result, tuple) else result
@@ -345,18 +344,7 @@ def public_calls() -> list[PublicCall]:
             dc.margin.plot_gap,
             {"place": [1, 2], "core_margin": [2.0, 1.0], "margin": [0.5, 0.9]},
         ),
-        PublicCall("accuracy", dc.metrics.accuracy, line),
-        PublicCall("hinge_loss", dc.metrics.hinge_loss, line),
-        PublicCall("svm_cost", dc.metrics.svm_cost, line),
-        PublicCall("svm_report", dc.metrics.svm_report, line),
-        PublicCall("svm_sensitivity", dc.metrics.svm_sensitivity, {"X": ROWS, "y": SIDES}),
         PublicCall("kmeans_cost", dc.metrics.kmeans_cost, {"X": ROWS, "centers": ROWS[:2]}),
-        PublicCall(
-            "distortion",
-            dc.metrics.distortion,
-            {"coreset": held, "X": ROWS, "solutions": [ROWS[:2]]},
-        ),
-        PublicCall("relative_error", dc.metrics.relative_error, {"cost": 1.0, "reference": 2.0}),
         PublicCall(
             "plot_audit",
             dc.plotting.plot_audit,
