@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from daskcoreset.core.trust import trusted_stores
     from daskcoreset.execution.lazy import Lazy
     from daskcoreset.execution.plan import BuildPlan
+    from daskcoreset.inputs.options import Rows, open_rows
     from daskcoreset.metrics.audit import Audit, audit
     from daskcoreset.sensitivities import (
         SVM,
@@ -102,6 +103,7 @@ __all__ = [
     "Portfolio",
     "Reducer",
     "Refresh",
+    "Rows",
     "Sensitivity",
     "SensitivityReducer",
     "StrongBregman",
@@ -119,6 +121,7 @@ __all__ = [
     "margin",
     "metrics",
     "objectives",
+    "open_rows",
     "plotting",
     "sizing",
     "time_limit",
@@ -137,6 +140,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "build": ("build",),
     "constructions.coverage.cover": ("Coverage",),
+    "inputs.options": ("Rows", "open_rows"),
     "constructions.margin": ("ActiveMaxMargin", "MaxMarginCoreset", "OutlierMaxMargin"),
     "constructions.tree.following": ("Refresh",),
     "constructions.tree.reducer": ("Reducer", "SensitivityReducer"),

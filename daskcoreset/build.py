@@ -27,7 +27,6 @@ from daskcoreset.constructions.tree.job import (
 )
 from daskcoreset.constructions.tree.reducer import Reducer, resolve_reducer
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.deadline import check_timeout, time_limit
 from daskcoreset.core.errors import (
     InvalidInputError,
     InvalidTypeError,
@@ -54,7 +53,7 @@ from daskcoreset.execution.waves import MANY_BLOCKS, waves_of
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.cube_opening import placed
 from daskcoreset.inputs.cubes import Cube
-from daskcoreset.inputs.options import MissingChunks, ReadOptions, reading
+from daskcoreset.inputs.options import DEFAULTS, MissingChunks, ReadOptions, Rows
 from daskcoreset.sensitivities import Sensitivity, construction_for, resolve_method
 
 _SAMPLINGS = ("systematic", "multinomial")
@@ -99,7 +98,6 @@ class _Shared(TypedDict, total=False):
     missing_chunks: MissingChunks
     sample_dims: str | Sequence[str] | None
     feature_dims: str | Sequence[str] | None
-    timeout: float | None
 
 
 class _Options(_Shared, total=False):
@@ -231,7 +229,6 @@ def build(
     missing_chunks: MissingChunks = "raise",
     sample_dims: str | Sequence[str] | None = None,
     feature_dims: str | Sequence[str] | None = None,
-    timeout: float | None = None,
 ) -> Coreset | Portfolio | Lazy[Any] | BuildPlan:
     r"""Build a coreset: a small weighted subset that stands for all rows.
 
@@ -387,15 +384,6 @@ def build(
         Where one is None, it is all dimensions that the other does not name. Variables of a Dataset
         are columns, too. Blocks are read as they lie, in the chunks of the dimensions, and
         flattened in the task; rows have their numbers in C order of `sample_dims`.
-    timeout : float or None, default=None
-        Seconds that the build may take, the opening of `X`, `y` and `sample_weight` included; None
-        waits as long as it goes on. It ends in time, and what waits is cancelled. Blocks that are
-        being read are read to their end, by a worker or by threads that are left behind, for no
-        thread can be ended: a program waits at its own end for one whose server does not answer,
-        until the file system gives up. With ``compute=False`` pass it to `compute`, and bound the
-        opening by `daskcoreset.time_limit`.
-        Where nothing is finished for a minute on a cluster, the logger "daskcoreset" says where
-        the build stands, whatever the timeout.
 
     Returns
     -------
@@ -410,7 +398,8 @@ def build(
         to do, and of several methods which member it is about. Both derive from the builtin
         ValueError and TypeError.
     OutOfTimeError
-        When `timeout` has passed; it is a TimeoutError. The message says where the build stood.
+        When a `time_limit` has passed; it is a TimeoutError. The message says where the build
+        stood.
     ClusterError
         When a cluster has lost the build: its scheduler ended or no longer answers, or workers
         end again and again while they run one task. Of a worker that is lost, others do the work.
@@ -446,7 +435,6 @@ def build(
     check_choice("metric", metric, "euclidean", "cosine")
     _check_place(y, size)
     options = ReadOptions(storage_options, columns, missing_chunks, sample_dims, feature_dims)
-    _check_waiting(timeout, waits=compute and not dry_run)
     # All arguments are checked before the data are opened, which may take long for remote stores.
     rule, coverage = None, None
     defined: dict[str, partial[SamplingJob] | partial[TreeJob]] = {}
@@ -487,27 +475,26 @@ def build(
                     rule=(epsilon, delta),
                     computes=compute and not dry_run,
                 )
-    with time_limit(timeout):
-        X = reading(X, options, (y, sample_weight))
-        blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid).by(metric)
-        if coverage is not None:
-            cover = build_cover(coverage, blocks, split_every=split_every, progress=progress)
-            return placed(cover, blocks.cube)
-        jobs: dict[str, _Job] = {}
-        for name, define in defined.items():
-            with about_member(name or None):
-                jobs[name] = define(
-                    blocks=blocks, split_every=int(split_every), normalize=bool(normalize)
-                )
-        if methods is not None:
-            seed = resolve_seed(random_state)
-            shared = portfolio_job(blocks, jobs, int(split_every), beside, seed, passes)
-            return _run(shared, compute=compute, dry_run=dry_run, progress=progress)
-        (job,) = jobs.values()
-        # A search reads the data several times, and decides after each read whether to go on.
-        if rule is not None and isinstance(job, SamplingJob):
-            return placed(auto_size(job, rule, progress=progress), blocks.cube)
-        return _run(job, compute=compute, dry_run=dry_run, progress=progress)
+    X = X if options == DEFAULTS else Rows(X, options)
+    blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid).by(metric)
+    if coverage is not None:
+        cover = build_cover(coverage, blocks, split_every=split_every, progress=progress)
+        return placed(cover, blocks.cube)
+    jobs: dict[str, _Job] = {}
+    for name, define in defined.items():
+        with about_member(name or None):
+            jobs[name] = define(
+                blocks=blocks, split_every=int(split_every), normalize=bool(normalize)
+            )
+    if methods is not None:
+        seed = resolve_seed(random_state)
+        shared = portfolio_job(blocks, jobs, int(split_every), beside, seed, passes)
+        return _run(shared, compute=compute, dry_run=dry_run, progress=progress)
+    (job,) = jobs.values()
+    # A search reads the data several times, and decides after each read whether to go on.
+    if rule is not None and isinstance(job, SamplingJob):
+        return placed(auto_size(job, rule, progress=progress), blocks.cube)
+    return _run(job, compute=compute, dry_run=dry_run, progress=progress)
 
 
 def build_and_hold_out(
@@ -729,16 +716,6 @@ def _check_flags(epsilon: Any, delta: Any, progress: Any, **flags: Any) -> None:
         check_flag(name, value)
     if progress is not None:
         check_flag("progress", progress)
-
-
-def _check_waiting(timeout: Any, *, waits: bool) -> None:
-    """Check the timeout, and that there is something to wait for."""
-    if check_timeout(timeout) is not None and not waits:
-        raise InvalidInputError(
-            f"timeout={timeout!r}, but nothing is computed now; leave it out, or pass it to the "
-            f"compute() of what compute=False returns. What is opened now, "
-            f"daskcoreset.time_limit bounds."
-        )
 
 
 def _construction(

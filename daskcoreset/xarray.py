@@ -18,7 +18,6 @@ Cells are rows, and variables columns; results come back with dimensions, coordi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from inspect import signature
 from typing import Any, TypeAlias
 
 import xarray as xr
@@ -27,7 +26,8 @@ from daskcoreset.build import build
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.validation import shown
 from daskcoreset.estimators import CoresetKMeans
-from daskcoreset.inputs.options import MissingChunks
+from daskcoreset.estimators.base import CoresetModel
+from daskcoreset.inputs.options import MissingChunks, open_rows
 
 __all__ = ["CoresetAccessor"]
 
@@ -87,7 +87,10 @@ class CoresetAccessor:
         """
         dims = _dims(sample_dims, feature_dims)
         return build(
-            self._data, size=size, sample_weight=_weights(weights, options), **dims, **options
+            open_rows(self._data, **dims),
+            size=size,
+            sample_weight=_weights(weights, options),
+            **options,
         )
 
     def fit(
@@ -125,22 +128,14 @@ class CoresetAccessor:
         InvalidTypeError
             The estimator is none of this library, or is a class.
         """
-        fit = getattr(estimator, "fit", None)
-        if (
-            isinstance(estimator, type)
-            or fit is None
-            or "sample_dims" not in signature(fit).parameters
-        ):
+        if not isinstance(estimator, CoresetModel):
             raise InvalidTypeError(
                 f"estimator is {shown(estimator)}; pass one of daskcoreset.estimators, such as "
                 f"CoresetKMeans(8), or CoresetEstimator(...) around another one that takes weights."
             )
-        options = {
-            "columns": columns,
-            "missing_chunks": missing_chunks,
-            **_dims(sample_dims, feature_dims),
-        }
-        return estimator.fit(self._data, y, sample_weight=weights, **options)
+        dims = _dims(sample_dims, feature_dims)
+        rows = open_rows(self._data, columns=columns, missing_chunks=missing_chunks, **dims)
+        return estimator.fit(rows, y, sample_weight=weights)
 
     def kmeans(
         self,

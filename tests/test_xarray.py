@@ -19,7 +19,7 @@ from sklearn.cluster import KMeans
 from sklearn.linear_model import LogisticRegression
 
 import daskcoreset.xarray
-from daskcoreset import Coreset, CoresetStream, CoresetTree, Portfolio, build
+from daskcoreset import Coreset, CoresetStream, CoresetTree, Portfolio, build, open_rows
 from daskcoreset.core.errors import (
     CoresetWarning,
     InvalidInputError,
@@ -221,7 +221,7 @@ def test_missing_chunks__are_errors_unless_they_are_to_be_filled(
     encoding = {name: {"chunks": (5, 8, 4), "fill_value": np.nan} for name in ("t2m", "u10")}
     cube = abs(weather(masked=0.0))
     cube.to_zarr(path, encoding=encoding, consolidated=False, zarr_format=3)
-    model = CoresetKMeans(2, random_state=0).fit(cube, sample_dims=DIMS)
+    model = CoresetKMeans(2, random_state=0).fit(open_rows(cube, sample_dims=DIMS))
     (path / "u10" / "c" / "1" / "0" / "2").unlink()
     lost = xr.open_zarr(path, chunks=chunks, consolidated=False)
     works: list[Callable[[], Any]] = [
@@ -236,7 +236,7 @@ def test_missing_chunks__are_errors_unless_they_are_to_be_filled(
             work()
     filled = lost.coreset.build(10, missing_chunks="fill")
     assert filled.provenance["n_dropped"] == 5 * 8 * 2
-    predicted = model.predict(lost, missing_chunks="fill")
+    predicted = model.predict(open_rows(lost, missing_chunks="fill"))
     shutil.rmtree(path)
     with pytest.raises(StoreError, match="cannot be read on host"):
         predicted.compute()
@@ -307,7 +307,7 @@ def test_names_of_results__give_way_to_those_of_the_input(taken: str) -> None:
     ]
     labels = {"cluster": ("x", np.arange(9))} if taken == "coords" else {}
     cells = xr.DataArray(values, labels, (rows, columns))
-    model = CoresetKMeans(3, random_state=0).fit(cells, sample_dims=rows)
+    model = CoresetKMeans(3, random_state=0).fit(open_rows(cells, sample_dims=rows))
     distances = model.transform(cells)
     assert distances.dims == (rows, "cluster" if taken == "features" else "cluster_")
     assert model.predict(cells).dims == (rows,)
@@ -325,9 +325,13 @@ def test_portfolio__of_a_cube_makes_maps(tmp_path: Path) -> None:
     model = CoresetKMeans(3, random_state=0).fit(coreset)
     labels = model.predict(cube)
     asked = CoresetKMeans(3, random_state=0).fit(coreset.points, sample_weight=coreset.weights)
-    assert labels.identical(asked.predict(cube[model.feature_names_in_.tolist()], sample_dims=DIMS))
+    assert labels.identical(
+        asked.predict(open_rows(cube[model.feature_names_in_.tolist()], sample_dims=DIMS))
+    )
     assert model.predict(cube[list(cube)[::-1]]).identical(labels)  # by name, in any order
-    direct = CoresetKMeans(3, random_state=0).fit(cube, sample_dims=DIMS).centers_to_xarray()
+    direct = (
+        CoresetKMeans(3, random_state=0).fit(open_rows(cube, sample_dims=DIMS)).centers_to_xarray()
+    )
     centers = model.centers_to_xarray()
     assert centers.sizes == direct.sizes
     assert all(centers[name].attrs == direct[name].attrs for name in direct)

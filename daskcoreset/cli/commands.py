@@ -62,7 +62,8 @@ from daskcoreset.core.tables import counted
 from daskcoreset.core.validation import unused_name
 from daskcoreset.execution.cluster import cluster_for
 from daskcoreset.execution.progress import show_progress
-from daskcoreset.inputs.options import ReadOptions, reading
+from daskcoreset.inputs.options import ReadOptions
+from daskcoreset.inputs.options import Rows as OpenedRows
 from daskcoreset.metrics.costs import data_of
 from daskcoreset.sensitivities import CONSTRUCTIONS
 
@@ -183,7 +184,7 @@ def build(
     source = absolute(source)
     if dry_run:
         with cluster_for(scheduler, workers):  # its workers decide how much memory is taken
-            plan = daskcoreset.build(source, labels, dry_run=True, timeout=timeout, **options)
+            plan = daskcoreset.build(source, labels, dry_run=True, **options)
             show("plan", asdict(plan))
         return
     start = time.perf_counter()
@@ -228,7 +229,7 @@ def store(
     start = time.perf_counter()
     missing: Any = missing_chunks
     options = ReadOptions(mapping(storage_option), names_of(column, columns), missing)
-    X = reading(source, options, (labels, weights))
+    X = OpenedRows(source, options)
     members = find_members(X)
     y = labels or ("y" if "y" in members else None)
     sample_weight = weights or ("sample_weight" if "sample_weight" in members else None)
@@ -328,7 +329,7 @@ def predict(
         coreset = Coreset.from_zarr(path, storage_options=for_url(path, told))
         k = _clusters_for(coreset, clusters)
         # Opened before the clusters are sought, for this is where wrong input shows.
-        data = reading(absolute(source), as_built(coreset.provenance, source, read)[0])
+        data = OpenedRows(absolute(source), as_built(coreset.provenance, source, read)[0])
         blocks = data_of(coreset, data, None, None, chunks=chunks or "auto", on_invalid=rule)
         model = CoresetKMeans(k, metric=coreset.metric, random_state=seed).fit(coreset)
         made = write_labels(
@@ -372,9 +373,8 @@ def audit(
         coreset = Coreset.from_zarr(path, storage_options=for_url(path, told))
         read, keys = as_built(coreset.provenance, source, read, y=labels, sample_weight=weights)
         found = coreset.audit(
-            absolute(source),
+            OpenedRows(absolute(source), read),
             **keys,
-            **read.keywords,
             n_clusters=clusters,
             random_state=seed,
             on_invalid=on_invalid,
@@ -410,12 +410,12 @@ def plot(
     told = mapping(storage_option)
     coreset = Coreset.from_zarr(path, storage_options=for_url(path, told))
     options: dict[str, Any] = {}
+    X = None
     if source is not None:
         read = read_options(source, told, names_of(column, columns), missing_chunks)
-        read, keys = as_built(coreset.provenance, source, read, sample_weight=weights)
-        options = {**read.keywords, **keys}
-        source = absolute(source)
-    drawing: Any = coreset.plot(source, **options).figure
+        read, options = as_built(coreset.provenance, source, read, sample_weight=weights)
+        X = OpenedRows(absolute(source), read)
+    drawing: Any = coreset.plot(X, **options).figure
     try:
         with new_file(target) as scratch:
             drawing.savefig(scratch, dpi=150)

@@ -19,7 +19,8 @@ from daskcoreset.core.errors import StoreError
 from daskcoreset.core.locations import is_file_url, path_of_file_url
 from daskcoreset.core.tables import kind_of_values, short_seed
 from daskcoreset.inputs.containers import member_names
-from daskcoreset.inputs.options import Reading, ReadOptions
+from daskcoreset.inputs.options import ReadOptions
+from daskcoreset.inputs.options import Rows as OpenedRows
 from daskcoreset.inputs.places import from_root
 
 # Letters of values that the table of options shows beside a flag; it breaks longer ones anywhere.
@@ -152,7 +153,7 @@ def as_built(
     open_keys = [name for name, key in keys.items() if key is None and name in known]
     if columns is None and not open_keys:
         return options, keys
-    names = member_names(Reading(source, options))
+    names = member_names(OpenedRows(source, options))
     if columns is not None and {*columns} <= {*names.columns}:
         options = replace(options, columns=list(columns))
     there = {*names.columns, *names.arrays}

@@ -23,7 +23,6 @@ from daskcoreset.cli.parameters import (
     Progress,
     Seed,
     StorageOptions,
-    Timeout,
     Weights,
     absolute,
     as_built,
@@ -39,6 +38,7 @@ from daskcoreset.constructions.tree.store import CoresetTree
 from daskcoreset.constructions.tree.windows import read_date
 from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.core.secrets import without_secrets
+from daskcoreset.inputs.options import Rows
 from daskcoreset.sensitivities import CONSTRUCTIONS
 
 trees = typer.Typer(
@@ -104,7 +104,6 @@ def append(
     storage_option: StorageOptions = None,
     missing_chunks: MissingChunks = "raise",
     on_invalid: LeafOnInvalid = None,
-    timeout: Timeout = None,
     progress: Progress = None,
 ) -> None:
     """Add the rows of IN as a leaf after the others.
@@ -122,15 +121,13 @@ def append(
         read, keys = as_built(known, source, read, **keys)
     forgotten = keys["sample_weight"] is None and _is_weighted(kept)
     leaf = kept.append(
-        absolute(source),
+        Rows(absolute(source), read),
         keys["y"],
         keys["sample_weight"],
         name=name,
         time=time,
         on_invalid=on_invalid,  # type: ignore[arg-type] # one of the choices
         progress=progress,
-        timeout=timeout,
-        **read.keywords,
     )
     if forgotten:
         warn_user(

@@ -573,8 +573,7 @@ class Coreset(WeightedPoints):
         **options
             As in `daskcoreset.audit`, which does the work: ``solutions``, ``n_clusters``,
             ``objective``, ``sample_weight``, ``sample_size``, ``random_state``, ``confidence``,
-            ``chunks``, ``on_invalid``, ``progress``, ``storage_options``, ``columns``,
-            ``missing_chunks``, ``timeout``.
+            ``chunks``, ``on_invalid``, ``progress``.
 
         Returns
         -------
@@ -602,8 +601,7 @@ class Coreset(WeightedPoints):
             The data that it is of.
         **options
             As in `daskcoreset.plotting.plot_coreset`, which does the work: ``ax``,
-            ``sample_weight``, ``bins``, ``legend``, ``on_invalid``, ``storage_options``,
-            ``columns``, ``missing_chunks``, and what the marks take.
+            ``sample_weight``, ``bins``, ``legend``, ``on_invalid``, and what the marks take.
 
         Returns
         -------
@@ -617,7 +615,7 @@ class Coreset(WeightedPoints):
         above = import_module("daskcoreset.metrics.plot")
         return above.plot_coreset(self, X, **options)  # type: ignore[no-any-return]
 
-    def source_rows(self, positions: Any = None, X: Any = None, **options: Any) -> Any:
+    def source_rows(self, positions: Any = None, X: Any = None) -> Any:
         """Return rows of the data that rows of this coreset are, read from where they lie.
 
         Parameters
@@ -626,8 +624,6 @@ class Coreset(WeightedPoints):
             Rows of the coreset, from 0; None for all.
         X : array-like of shape (n, d), or path, optional
             The data that it is of; None takes the path that the provenance remembers.
-        **options
-            As in `daskcoreset.build`: ``storage_options``, ``columns``, ``missing_chunks``.
 
         Returns
         -------
@@ -661,7 +657,7 @@ class Coreset(WeightedPoints):
                 "the coreset does not remember where its data are stored; pass them as X."
             )
         above = import_module("daskcoreset.inputs.picking")
-        return above.pick_rows(source, np.atleast_1d(numbers), **options)
+        return above.pick_rows(source, np.atleast_1d(numbers))
 
     def to_zarr(
         self,

@@ -28,7 +28,7 @@ class Deadline:
     Attributes
     ----------
     seconds : float
-        The `timeout` that was asked for.
+        The time limit that was asked for.
     at : float
         By the clock `time.monotonic`.
     """
@@ -44,8 +44,8 @@ class Deadline:
     def error(self, standing: str, remedy: str = "give the work more workers") -> OutOfTimeError:
         """Return the error that says where the work stood, and what to do but wait longer."""
         return OutOfTimeError(
-            f"timeout={self.seconds:g} seconds have passed; {standing}. What had not begun was "
-            f"cancelled. Pass a larger timeout, or {remedy}."
+            f"the time limit of {self.seconds:g} seconds has passed; {standing}. What had not "
+            f"begun was cancelled. Pass more seconds to time_limit, or {remedy}."
         )
 
 
@@ -55,7 +55,7 @@ _DEADLINE: ContextVar[Deadline | None] = ContextVar("daskcoreset-deadline", defa
 
 
 @contextmanager
-def time_limit(timeout: float | None) -> Iterator[None]:
+def time_limit(seconds: float | None) -> Iterator[None]:
     """Let all that the body waits for end after so many seconds in all.
 
     Bounded are builds and all other computations, the opening of paths, URLs and stores, and reads
@@ -66,14 +66,14 @@ def time_limit(timeout: float | None) -> Iterator[None]:
 
     Parameters
     ----------
-    timeout : float or None
+    seconds : float or None
         None sets no limit; of several around one another the earliest counts. A thread that the
         body starts has it only in a copy of the context (`contextvars.copy_context`).
 
     Raises
     ------
     InvalidInputError, InvalidTypeError
-        If `timeout` is no positive number.
+        If `seconds` is no positive number.
     OutOfTimeError
         By what the body calls, when the time has passed. A write is then whole or not made, and
         reads that wait for a server are left to end by themselves, in threads of their own.
@@ -86,10 +86,10 @@ def time_limit(timeout: float | None) -> Iterator[None]:
     >>> deadline() is None
     True
     """
-    if timeout is None:
+    if seconds is None:
         yield
         return
-    seconds = float(check_timeout(timeout))
+    seconds = float(_checked_seconds(seconds))
     # Clocks and locks take no more than some centuries.
     new, outer = Deadline(seconds, time.monotonic() + min(seconds, _LONGEST)), deadline()
     token = _DEADLINE.set(new if outer is None or new.at < outer.at else outer)
@@ -99,25 +99,17 @@ def time_limit(timeout: float | None) -> Iterator[None]:
         _DEADLINE.reset(token)
 
 
-def check_timeout(timeout: Any) -> Any:
-    """Check that a timeout is None or a positive number, and return it.
-
-    Examples
-    --------
-    >>> check_timeout(None), check_timeout(0.5)
-    (None, 0.5)
-    """
-    if timeout is None:
-        return None
-    if not is_number(timeout):
+def _checked_seconds(seconds: Any) -> Any:
+    """Check that a time limit is a positive number, and return it."""
+    if not is_number(seconds):
         raise InvalidTypeError(
-            f"timeout must be a number of seconds or None, got {timeout!r}; pass a float."
+            f"seconds must be a number or None, got {seconds!r}; pass a number of seconds."
         )
-    if not 0.0 < timeout < math.inf:
+    if not 0.0 < seconds < math.inf:
         raise InvalidInputError(
-            f"timeout must be positive and finite, got {timeout!r}; pass seconds, or None for none."
+            f"seconds must be positive and finite, got {seconds!r}; pass a number of seconds."
         )
-    return timeout
+    return seconds
 
 
 def deadline() -> Deadline | None:

@@ -81,7 +81,7 @@ class ClusterError(CoresetError, RuntimeError):
 
 
 class OutOfTimeError(CoresetError, TimeoutError):
-    """A call was not done within its `timeout`."""
+    """A call was not done within its time limit."""
 
 
 class CoresetWarning(UserWarning):

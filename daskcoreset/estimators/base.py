@@ -14,7 +14,7 @@ from functools import partial, wraps
 from inspect import isfunction
 from numbers import Integral
 from types import NoneType
-from typing import Any, ClassVar, Literal, Self, TypeAlias, Unpack
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 from scipy.sparse import issparse
@@ -47,7 +47,6 @@ from daskcoreset.core.blocks import (
     no_weight_error,
 )
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.errors import (
     CoresetError,
     CoresetWarning,
@@ -76,7 +75,8 @@ from daskcoreset.inputs.blocks import RowBlocks, row_blocks, selection_of
 from daskcoreset.inputs.cubes import Cube, dataset_of, is_xarray
 from daskcoreset.inputs.dataframes import check_exact, frame_source, without_index
 from daskcoreset.inputs.known_columns import known_blocks
-from daskcoreset.inputs.options import ReadKeywords, ReadOptions, is_path, takes_reading
+from daskcoreset.inputs.options import ReadOptions, is_path, select_features
+from daskcoreset.inputs.options import Rows as OpenedRows
 from daskcoreset.inputs.parquet import check_exact_table, with_vectors
 from daskcoreset.objectives import Objective, QuantizationError
 from daskcoreset.sensitivities import Sensitivity, resolve_method, takes_parts
@@ -236,38 +236,43 @@ def _apply_to_block(function: Callable[[Points], Any], nothing: Any, block: Bloc
 _READING = ("fit", "partial_fit", "predict", "score")
 
 
-def _within_timeout(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a method end at the `timeout` of its estimator."""
+def _on_rows_or_coreset(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a method take a coreset in place of X, and rows that say how they are read."""
 
     @wraps(method)
-    def limited(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with time_limit(self.timeout):
-            given = args[0] if args else kwargs.get("X")
-            X = given
-            fits = method.__name__ in {"fit", "partial_fit"}
-            if self._no_coreset is None or not fits:
-                X = coreset_for(self, given)
-            elif isinstance(given, (Coreset, Portfolio, CoresetTree, TreeWindow)):
-                raise InvalidInputError(
-                    f"X is {a_type(given)}, and {type(self).__name__} {self._no_coreset}"
-                )
-            if not isinstance(X, Coreset):
-                return method(self, *args, **kwargs)
-            check_metric(self, X)
-            kwargs = rows_of_coreset(method.__name__, X, args[1:], kwargs)
-            required = method.__name__ != "predict" and get_tags(self).target_tags.required
-            if required and X.labels is None:
-                raise InvalidInputError(
-                    f"X is a coreset without labels, and {type(self).__name__} requires y; build "
-                    f"it with y."
-                )
-            token = _GIVEN.set((self, X))
-            try:
-                return method(self, **kwargs)
-            finally:
-                _GIVEN.reset(token)
+    def resolved(self: Any, *args: Any, **kwargs: Any) -> Any:
+        given = args[0] if args else kwargs.get("X")
+        beside = [*args[1:], *(kwargs.get(name) for name in ("y", "sample_weight", "groups"))]
+        if isinstance(given, OpenedRows):
+            given = select_features(given, beside)
+            args, kwargs = (given, *args[1:]), {**kwargs}
+            if "X" in kwargs:
+                args, kwargs["X"] = args[1:], given
+        X = given
+        fits = method.__name__ in {"fit", "partial_fit"}
+        if self._no_coreset is None or not fits:
+            X = coreset_for(self, given)
+        elif isinstance(given, (Coreset, Portfolio, CoresetTree, TreeWindow)):
+            raise InvalidInputError(
+                f"X is {a_type(given)}, and {type(self).__name__} {self._no_coreset}"
+            )
+        if not isinstance(X, Coreset):
+            return method(self, *args, **kwargs)
+        check_metric(self, X)
+        kwargs = rows_of_coreset(method.__name__, X, args[1:], kwargs)
+        required = method.__name__ != "predict" and get_tags(self).target_tags.required
+        if required and X.labels is None:
+            raise InvalidInputError(
+                f"X is a coreset without labels, and {type(self).__name__} requires y; build "
+                f"it with y."
+            )
+        token = _GIVEN.set((self, X))
+        try:
+            return method(self, **kwargs)
+        finally:
+            _GIVEN.reset(token)
 
-    return limited
+    return resolved
 
 
 # A model and the coreset that its method was given in place of X, while that runs.
@@ -688,7 +693,6 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
     sampling: Any
     passes: Any
     on_invalid: Any = None
-    timeout: float | None = None
     # Why `fit` takes no coreset in place of X, and what to do; None where it does.
     _no_coreset: ClassVar[str | None] = None
 
@@ -702,7 +706,7 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
         # As scikit-learn does for `set_output`: no subclass can forget it.
         for name in _READING:
             if isfunction(method := vars(cls).get(name)):
-                setattr(cls, name, _within_timeout(method))
+                setattr(cls, name, _on_rows_or_coreset(method))
         super().__init_subclass__(**kwargs)
 
     # Of the xarray object with dimensions that the model was fitted on.
@@ -855,11 +859,12 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
         """
         check_is_fitted(self)
         check_is_fitted(self, "coreset_")
-        known = {"on_invalid": self.on_invalid, "timeout": self.timeout}
+        known: dict[str, Any] = {"on_invalid": self.on_invalid}
         if not {"n_clusters", "objective"} & options.keys():
             known["objective"] = self._judged_by()
-        X = X if {"sample_dims", "feature_dims"} & options.keys() else self._as_fitted(X)
-        return self.coreset_.audit(X, y, **{"sample_weight": sample_weight, **known, **options})
+        return self.coreset_.audit(
+            self._as_fitted(X), y, **{"sample_weight": sample_weight, **known, **options}
+        )
 
     def _judged_by(self) -> Objective[Any] | None:
         """Return the cost that audits compare; None for that of the construction."""
@@ -1062,10 +1067,7 @@ class UnlabelledModel(CoresetModel):
     def _evaluate(self, rows: Rows, given: tuple[Any, Any]) -> None:
         """Set the attributes that need all rows, or what was given: X and weights."""
 
-    @takes_reading
-    def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
-    ) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Build the coreset, and solve on it.
 
         Parameters
@@ -1080,8 +1082,6 @@ class UnlabelledModel(CoresetModel):
             Ignored.
         sample_weight : array-like of shape (n,), or str, optional
             Weights of the rows; a string where `daskcoreset.build` takes names.
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Literal, Unpack
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
@@ -34,7 +34,6 @@ from daskcoreset.estimators.kmeans import CLUSTERING_CONSTRAINTS, ClusteringMode
 from daskcoreset.estimators.scoring import weighted_sum
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks
-from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.objectives import Distortion, check_centroids, cost_on
 from daskcoreset.sensitivities import BregmanLightweight, Sensitivity, StrongBregman
 from daskcoreset.solvers.bregman import HardClustering, bregman_hard
@@ -129,9 +128,6 @@ class CoresetBregman(ClusteringModel):
     on_invalid : {"raise", "drop"} or None, default=None
         What becomes of rows with NaN or infinity in `fit`: an error, or they are left out, as in
         `daskcoreset.build`, also for None; their labels in `labels_` are -1 where X is in memory.
-    timeout : float or None, default=None
-        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
-        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -219,7 +215,6 @@ class CoresetBregman(ClusteringModel):
         compute_inertia: bool = False,
         random_state: RandomState = None,
         on_invalid: Literal["raise", "drop"] | None = None,
-        timeout: float | None = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.divergence = divergence
@@ -235,7 +230,6 @@ class CoresetBregman(ClusteringModel):
         self.compute_inertia = compute_inertia
         self.random_state = random_state
         self.on_invalid = on_invalid
-        self.timeout = timeout
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -332,15 +326,12 @@ class CoresetBregman(ClusteringModel):
         in_memory = partial(checked, named=True)
         return self._apply(X, checked, dtype, in_memory=in_memory, **answer)
 
-    @takes_reading
-    def predict(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
+    def predict(self, X: Any) -> Any:
         """Return the number of the nearest center of every row, or of its likeliest component.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -358,15 +349,12 @@ class CoresetBregman(ClusteringModel):
         return self._apply_in_domain(X, labels, np.int32, predicts=True, called=called)
 
     @available_where(_if_hard)
-    @takes_reading
-    def predict_proba(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
+    def predict_proba(self, X: Any) -> Any:
         """Probability of every component for every row, with ``soft=True``.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -377,15 +365,12 @@ class CoresetBregman(ClusteringModel):
         shares = partial(apply_method, self._solution, "responsibilities")
         return self._apply_in_domain(X, shares, called=("probability", "cluster"))
 
-    @takes_reading
-    def transform(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
+    def transform(self, X: Any) -> Any:
         """Divergences of every row to all centers.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -19,7 +19,6 @@ from daskcoreset.constructions.margin.audit import audit_margin
 from daskcoreset.constructions.margin.max_margin import margin_rows
 from daskcoreset.constructions.margin.separators import Separator
 from daskcoreset.core.blocks import Block, find_missing_label, finite_rows, plain_labels
-from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import inner_products
 from daskcoreset.core.points import WeightedPoints
@@ -32,7 +31,6 @@ from daskcoreset.estimators.base import (
     refuse_as,
 )
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
-from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
 
 class DecisionFunction(ABC):
@@ -159,15 +157,12 @@ class DecisionModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore
         self.coef_, self.intercept_ = coef, intercept
         self._decision = LinearDecision(coef, intercept, self.classes_)
 
-    @takes_reading
-    def decision_function(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
+    def decision_function(self, X: Any) -> Any:
         """Value of the model for every row.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -180,15 +175,12 @@ class DecisionModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore
         called, columns = ("decision", "class"), self._decision.columns
         return self._apply(X, decide, np.float64, columns, called=called, classes=self.classes_)
 
-    @takes_reading
-    def predict(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
+    def predict(self, X: Any) -> Any:
         """Class of every row.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -199,10 +191,7 @@ class DecisionModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore
         predict = partial(apply_method, self._decision, "predict")
         return self._apply(X, predict, self.classes_.dtype, predicts=True)
 
-    @takes_reading
-    def score(
-        self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
-    ) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Share of the rows whose class is predicted, in one read.
 
         Parameters
@@ -211,8 +200,6 @@ class DecisionModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore
         y : array-like of shape (n,), or str
             The truth.
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -262,7 +249,6 @@ class AuditedMargin(DecisionModel):
         """Rows that need not keep the margin."""
         return 0
 
-    @takes_reading
     def audit(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
         """Compare the margin on `coreset_` with that on all rows, in one read.
 
@@ -276,10 +262,8 @@ class AuditedMargin(DecisionModel):
         y : array-like of shape (n,), or str
         sample_weight : array-like of shape (n,), or str, optional
             Rows of weight zero are left out.
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
         **options
-            ``on_invalid``, ``progress``, ``timeout`` and ``random_state`` of `daskcoreset.audit`,
+            ``on_invalid``, ``progress`` and ``random_state`` of `daskcoreset.audit`,
             though nothing is random. With ``objective``, or ``solutions``, all of them: costs are
             compared then, and rows of weight one stand for all rows in no sum of costs. All of
             them, too, where losses are compared.
@@ -313,7 +297,7 @@ class AuditedMargin(DecisionModel):
         of_costs = {"objective", "solutions", "n_clusters"} & options.keys()
         if of_costs or self._judged_by() is not None:
             return super().audit(X, y, sample_weight, **options)
-        unknown = options.keys() - {"on_invalid", "progress", "random_state", "timeout"}
+        unknown = options.keys() - {"on_invalid", "progress", "random_state"}
         if unknown:
             raise InvalidTypeError(
                 f"{min(unknown)} says how costs are compared, and no cost is: leave it out, or "
@@ -325,18 +309,17 @@ class AuditedMargin(DecisionModel):
             )
         core, record = self.coreset_, self.coreset_.provenance
         on_invalid = options.get("on_invalid", self.on_invalid)
-        with time_limit(options.get("timeout", self.timeout)):
-            given = self._known_blocks(X, y, sample_weight, on_invalid=on_invalid)
-            blocks = self._checked(given)
-            return audit_margin(
-                blocks,
-                Block(core.points, core.weights, core.labels),
-                self._decision.margins,
-                largest=float(record.get("core_margin", np.nan)),
-                epsilon=float(self.epsilon),
-                n_left_out=self._n_left_out(),
-                progress=options.get("progress", False),
-            )
+        given = self._known_blocks(X, y, sample_weight, on_invalid=on_invalid)
+        blocks = self._checked(given)
+        return audit_margin(
+            blocks,
+            Block(core.points, core.weights, core.labels),
+            self._decision.margins,
+            largest=float(record.get("core_margin", np.nan)),
+            epsilon=float(self.epsilon),
+            n_left_out=self._n_left_out(),
+            progress=options.get("progress", False),
+        )
 
 
 class MarginModel(AuditedMargin):

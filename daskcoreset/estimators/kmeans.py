@@ -7,7 +7,7 @@ from abc import abstractmethod
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Unpack
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
@@ -42,7 +42,6 @@ from daskcoreset.estimators.base import (
 from daskcoreset.estimators.labelled import is_frame, series_in_memory
 from daskcoreset.estimators.row_attributes import RowAttributes
 from daskcoreset.inputs.blocks import RowBlocks
-from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.metrics.costs import kmeans_cost
 from daskcoreset.objectives import QuantizationError, check_centroids, cost_on
 from daskcoreset.sensitivities import Sensitivity
@@ -159,10 +158,7 @@ class ClusteringModel(
         elif self.compute_inertia:
             self._inertia = self._cost(rows)
 
-    @takes_reading
-    def fit_predict(
-        self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
-    ) -> Any:
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit, and return the cluster of every row; lazily where X is out of core."""
         self.fit(X, y, sample_weight)
         if self._labels is None:
@@ -170,14 +166,10 @@ class ClusteringModel(
         return series_in_memory(X, self._labels, "cluster") if is_frame(X) else self._labels
 
     @abstractmethod
-    @takes_reading
-    def predict(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
+    def predict(self, X: Any) -> Any:
         """Return the cluster of every row."""
 
-    @takes_reading
-    def score(
-        self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
-    ) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the weighted cost of all rows, as `inertia_` defines it.
 
         Parameters
@@ -187,8 +179,6 @@ class ClusteringModel(
         y : object
             Ignored.
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -308,9 +298,6 @@ class CoresetKMeans(SparseInput, ClusteringModel):
     on_invalid : {"raise", "drop"} or None, default=None
         What becomes of rows with NaN or infinity in `fit`: an error, or they are left out, as in
         `daskcoreset.build`, also for None; their labels in `labels_` are -1 where X is in memory.
-    timeout : float or None, default=None
-        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
-        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -412,7 +399,6 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         compute_inertia: bool = False,
         random_state: RandomState = None,
         on_invalid: Literal["raise", "drop"] | None = None,
-        timeout: float | None = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.size = size
@@ -432,7 +418,6 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         self.compute_inertia = compute_inertia
         self.random_state = random_state
         self.on_invalid = on_invalid
-        self.timeout = timeout
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -573,15 +558,12 @@ class CoresetKMeans(SparseInput, ClusteringModel):
     def _cost(self, blocks: RowBlocks) -> float:
         return float(kmeans_cost(blocks, self.cluster_centers_))
 
-    @takes_reading
-    def predict(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
+    def predict(self, X: Any) -> Any:
         """Return the number of the nearest center of every row.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -601,15 +583,12 @@ class CoresetKMeans(SparseInput, ClusteringModel):
             called=("cluster", "output"),
         )
 
-    @takes_reading
-    def transform(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
+    def transform(self, X: Any) -> Any:
         """Distances of every row to all centers.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self, TypeAlias, Unpack, get_args
+from typing import Any, ClassVar, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -60,7 +60,6 @@ from daskcoreset.estimators.solving import (
     solver_of,
 )
 from daskcoreset.inputs.blocks import RowBlocks
-from daskcoreset.inputs.options import ReadKeywords, ReadOptions, reading, takes_reading
 from daskcoreset.objectives import Objective
 from daskcoreset.sensitivities import SVM, Logistic, Sensitivity
 from daskcoreset.sensitivities.svm_calibration import Variant
@@ -121,10 +120,7 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
     def _default_solver(self) -> Any:
         """Return the default solver."""
 
-    @takes_reading
-    def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
-    ) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Build the coreset, and solve on it.
 
         Parameters
@@ -139,8 +135,6 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
             Labels. A string where `daskcoreset.build` takes names.
         sample_weight : array-like of shape (n,), or str, optional
             Weights of the rows.
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -186,14 +180,12 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
         self._stream, self._announced = None, None
         return self._solve(coreset, classes)
 
-    @takes_reading
     def partial_fit(
         self,
         X: Any,
         y: Any,
         classes: Any = None,
         sample_weight: Any = None,
-        **_reading: Unpack[ReadKeywords],
     ) -> Self:
         """Take further rows into the coreset, and solve again.
 
@@ -210,8 +202,6 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
             predicted. Without it, classes are those seen so far, at least two: a new one may come
             at any time, also after `fit`, which `CSVRGClassifier` refuses.
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -343,22 +333,18 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
     def audit(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
         """Compare costs on `coreset_` with those on all rows, in one read; see `CoresetModel`."""
         if self.class_weight is not None:  # the weights of the coreset contain it
-            X = reading(X, ReadOptions(**_reading_of(options)), (y, sample_weight))
             X = self._as_fitted(X)
             on_invalid = options.pop("on_invalid", self.on_invalid)
             X = weigh_blocks(self.class_weight, X, y, sample_weight, on_invalid=on_invalid)
             y = sample_weight = None
         return super().audit(X, y, sample_weight, **options)
 
-    @takes_reading
-    def predict(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
+    def predict(self, X: Any) -> Any:
         """Class of every row.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -367,15 +353,12 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
         """
         return self._delegate(X, "predict")
 
-    @takes_reading
-    def decision_function(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
+    def decision_function(self, X: Any) -> Any:
         """Signed distance from the boundary, times the length of w.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -384,10 +367,7 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
         """
         return self._delegate(X, "decision_function", "decision", by_class=True)
 
-    @takes_reading
-    def score(
-        self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
-    ) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Accuracy over all rows, in one read.
 
         Parameters
@@ -395,8 +375,6 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
         X : array-like of shape (n, d), or path
         y : array-like of shape (n,), or str
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -404,12 +382,6 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
         """
         check_is_fitted(self, "estimator_")
         return self._accuracy(self.estimator_, X, y, sample_weight)
-
-
-def _reading_of(options: dict[str, Any]) -> dict[str, Any]:
-    """Take the options of reading out of others."""
-    names = ReadKeywords.__annotations__
-    return {name: options.pop(name) for name in names if name in options}
 
 
 def _fits(earlier: Any, solver: Any, points: Points, labels: AnyArray) -> bool:
@@ -655,9 +627,6 @@ class CoresetLogisticRegression(LinearCoresetModel):
     on_invalid : {"raise", "drop"} or None, default=None
         What becomes of rows with NaN or infinity in `fit`: an error, or they are left out, as in
         `daskcoreset.build`, also for None.
-    timeout : float or None, default=None
-        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
-        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -723,7 +692,6 @@ class CoresetLogisticRegression(LinearCoresetModel):
         passes: Literal[1, 2] = 1,
         random_state: RandomState = None,
         on_invalid: Literal["raise", "drop"] | None = None,
-        timeout: float | None = None,
     ) -> None:
         self.C = C
         self.size = size
@@ -743,7 +711,6 @@ class CoresetLogisticRegression(LinearCoresetModel):
         self.passes = passes
         self.random_state = random_state
         self.on_invalid = on_invalid
-        self.timeout = timeout
 
     def _own_method(self) -> Logistic:
         # Without a penalty the pilot has that of C = 1, which is little.
@@ -755,15 +722,12 @@ class CoresetLogisticRegression(LinearCoresetModel):
         options = handed_on(self, LogisticRegression)
         return LogisticRegression(**{**options, "l1_ratio": None, **penalty})
 
-    @takes_reading
-    def predict_proba(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
+    def predict_proba(self, X: Any) -> Any:
         """Probability of every class, for every row.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -772,15 +736,12 @@ class CoresetLogisticRegression(LinearCoresetModel):
         """
         return self._delegate(X, "predict_proba", "probability", by_class=True)
 
-    @takes_reading
-    def predict_log_proba(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
+    def predict_log_proba(self, X: Any) -> Any:
         """Logarithm of the probability of every class, for every row.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -852,9 +813,6 @@ class CoresetSVC(LinearCoresetModel):
     on_invalid : {"raise", "drop"} or None, default=None
         What becomes of rows with NaN or infinity in `fit`: an error, or they are left out, as in
         `daskcoreset.build`, also for None.
-    timeout : float or None, default=None
-        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
-        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -927,7 +885,6 @@ class CoresetSVC(LinearCoresetModel):
         passes: Literal[1, 2] = 1,
         random_state: RandomState = None,
         on_invalid: Literal["raise", "drop"] | None = None,
-        timeout: float | None = None,
     ) -> None:
         self.C = C
         self.size = size
@@ -949,7 +906,6 @@ class CoresetSVC(LinearCoresetModel):
         self.passes = passes
         self.random_state = random_state
         self.on_invalid = on_invalid
-        self.timeout = timeout
 
     def _own_method(self) -> SVM:
         return SVM(float(self.C), self.n_clusters, self.variant, bool(self.fit_intercept))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Literal, Self, TypeVar, Unpack
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from sklearn.base import clone, is_classifier, is_clusterer, is_regressor
@@ -46,7 +46,6 @@ from daskcoreset.estimators.labelled import is_frame, series_in_memory
 from daskcoreset.estimators.row_attributes import RowAttributes
 from daskcoreset.estimators.scoring import accuracy, r_squared
 from daskcoreset.inputs.blocks import row_blocks
-from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.objectives import (
     LeastSquaresCost,
     LinearCost,
@@ -114,9 +113,6 @@ class CoresetEstimator(RowAttributes):
     on_invalid : {"raise", "drop"} or None, default=None
         What becomes of rows with NaN or infinity in `fit`: an error, or they are left out, as in
         `daskcoreset.build`, also for None; their labels in `labels_` are -1 where X is in memory.
-    timeout : float or None, default=None
-        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
-        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -186,7 +182,6 @@ class CoresetEstimator(RowAttributes):
         passes: Literal[1, 2] = 1,
         random_state: RandomState = None,
         on_invalid: Literal["raise", "drop"] | None = None,
-        timeout: float | None = None,
     ) -> None:
         self.estimator = estimator
         self.size = size
@@ -195,7 +190,6 @@ class CoresetEstimator(RowAttributes):
         self.passes = passes
         self.random_state = random_state
         self.on_invalid = on_invalid
-        self.timeout = timeout
 
     def __sklearn_tags__(self) -> Any:
         tags, inner = super().__sklearn_tags__(), deepcopy(get_tags(self.estimator))
@@ -215,10 +209,7 @@ class CoresetEstimator(RowAttributes):
             return None
         return LinearCost("logistic") if is_classifier(self) else LeastSquaresCost()
 
-    @takes_reading
-    def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
-    ) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Build the coreset, and fit a clone of `estimator` on it.
 
         Parameters
@@ -230,8 +221,6 @@ class CoresetEstimator(RowAttributes):
             `daskcoreset.build` takes names.
         sample_weight : array-like of shape (n,), or str, optional
             Weights of the rows.
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -378,15 +367,12 @@ class CoresetEstimator(RowAttributes):
         return np.shape(getattr(self.estimator_, "coef_", ()))[-1:] == (self.n_features_in_,)
 
     @_where_inner_has("predict")
-    @takes_reading
-    def predict(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
+    def predict(self, X: Any) -> Any:
         """Predict for every row, as `estimator` does.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -396,15 +382,12 @@ class CoresetEstimator(RowAttributes):
         return self._delegate(X, "predict")
 
     @_where_inner_has("predict_proba")
-    @takes_reading
-    def predict_proba(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
+    def predict_proba(self, X: Any) -> Any:
         """Probability of every class, for every row.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -414,15 +397,12 @@ class CoresetEstimator(RowAttributes):
         return self._delegate(X, "predict_proba", "probability", by_class=True)
 
     @_where_inner_has("predict_log_proba")
-    @takes_reading
-    def predict_log_proba(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
+    def predict_log_proba(self, X: Any) -> Any:
         """Logarithm of the probability of every class, for every row.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -432,15 +412,12 @@ class CoresetEstimator(RowAttributes):
         return self._delegate(X, "predict_log_proba", "log_probability", by_class=True)
 
     @_where_inner_has("decision_function")
-    @takes_reading
-    def decision_function(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
+    def decision_function(self, X: Any) -> Any:
         """Signed distance of every row from the decision boundary.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -450,15 +427,12 @@ class CoresetEstimator(RowAttributes):
         return self._delegate(X, "decision_function")
 
     @_where_inner_has("score_samples")
-    @takes_reading
-    def score_samples(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
+    def score_samples(self, X: Any) -> Any:
         """Score of every row, such as its log-likelihood.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -468,15 +442,12 @@ class CoresetEstimator(RowAttributes):
         return self._delegate(X, "score_samples")
 
     @_where_inner_has("transform")
-    @takes_reading
-    def transform(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
+    def transform(self, X: Any) -> Any:
         """Every row as `estimator` transforms it.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -493,18 +464,12 @@ class CoresetEstimator(RowAttributes):
         return result
 
     @_where_inner_has("transform")
-    @takes_reading
-    def fit_transform(
-        self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
-    ) -> Any:
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit, and transform the same rows; lazily where X is out of core."""
         return self.fit(X, y, sample_weight).transform(X)
 
     @_where_inner_has("fit_predict", "predict")
-    @takes_reading
-    def fit_predict(
-        self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
-    ) -> Any:
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit, and predict for the same rows; lazily where X is out of core."""
         self.fit(X, y, sample_weight)
         if self._labels is None:
@@ -512,10 +477,7 @@ class CoresetEstimator(RowAttributes):
         return series_in_memory(X, self._labels, "prediction") if is_frame(X) else self._labels
 
     @_where_inner_has("score")
-    @takes_reading
-    def score(
-        self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
-    ) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Score of the predictions for all rows, in one read.
 
         Parameters
@@ -524,8 +486,6 @@ class CoresetEstimator(RowAttributes):
         y : array-like of shape (n,), or str, optional
             The truth, of a classifier or regressor.
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------

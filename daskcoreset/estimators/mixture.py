@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Unpack, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from sklearn.base import DensityMixin
@@ -33,7 +33,6 @@ from daskcoreset.estimators.base import (
 )
 from daskcoreset.estimators.scoring import weighted_sum
 from daskcoreset.inputs.blocks import RowBlocks
-from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.objectives import MixtureCost
 from daskcoreset.sensitivities import MixtureCoreset, Sensitivity
 from daskcoreset.solvers.mixture.cross_fit import expected_score
@@ -123,9 +122,6 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
     on_invalid : {"raise", "drop"} or None, default=None
         What becomes of rows with NaN or infinity in `fit`: an error, or they are left out, as in
         `daskcoreset.build`, also for None.
-    timeout : float or None, default=None
-        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
-        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -241,7 +237,6 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         passes: Literal[1, 2] = 1,
         random_state: RandomState = None,
         on_invalid: Literal["raise", "drop"] | None = None,
-        timeout: float | None = None,
     ) -> None:
         self.n_components = n_components
         self.covariance_type = covariance_type
@@ -261,7 +256,6 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         self.passes = passes
         self.random_state = random_state
         self.on_invalid = on_invalid
-        self.timeout = timeout
 
     def _construction(self, rows: Rows) -> tuple[Sensitivity[Any], int, int]:
         k = self.n_components
@@ -370,15 +364,12 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         """Standard error of `lower_bound_`."""
         return self._score_and_error[1]
 
-    @takes_reading
-    def predict(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
+    def predict(self, X: Any) -> Any:
         """Return the number of the most probable component of every row.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -388,22 +379,16 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         assigned = partial(assign, self._fitted)
         return self._apply(X, assigned, np.int64, predicts=True, called=("component", "output"))
 
-    @takes_reading
-    def fit_predict(
-        self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
-    ) -> Any:
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit, and return the component of every row; lazily where X is out of core."""
         return self.fit(X, y, sample_weight).predict(X)
 
-    @takes_reading
-    def predict_proba(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
+    def predict_proba(self, X: Any) -> Any:
         """Probability of every component, for every row.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -414,15 +399,12 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         called = ("probability", "component")
         return self._apply(X, shares, np.float64, len(self._fitted.weights), called=called)
 
-    @takes_reading
-    def score_samples(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
+    def score_samples(self, X: Any) -> Any:
         """Log-density of every row.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -458,10 +440,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         """
         return self._rows_to_xarray("means_", "component")
 
-    @takes_reading
-    def score(
-        self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
-    ) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Weighted mean log-density of all rows; one read where X is out of core.
 
         Parameters
@@ -470,8 +449,6 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         y : object
             Ignored.
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -481,8 +458,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         weight, total = self._likelihood(X, sample_weight)
         return total / weight
 
-    @takes_reading
-    def bic(self, X: Any, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]) -> float:
+    def bic(self, X: Any, sample_weight: Any = None) -> float:
         """Bayesian information criterion over all rows; one read where X is out of core.
 
         Parameters
@@ -490,8 +466,6 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         X : array-like of shape (n, d), or path
         sample_weight : array-like of shape (n,), or str, optional
             The total weight stands where the number of rows stands without weights.
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -501,16 +475,13 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         weight, total = self._likelihood(X, sample_weight)
         return float(-2.0 * total + self._fitted.n_parameters * np.log(weight))
 
-    @takes_reading
-    def aic(self, X: Any, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]) -> float:
+    def aic(self, X: Any, sample_weight: Any = None) -> float:
         """Akaike's information criterion over all rows; one read where X is out of core.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self, TypeAlias, Unpack, get_args
+from typing import Any, ClassVar, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -41,7 +41,7 @@ from daskcoreset.estimators.meta import of_inner
 from daskcoreset.estimators.scoring import r_squared
 from daskcoreset.estimators.solving import check_solver, handed_on, solve_with, solver_of
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
-from daskcoreset.inputs.options import ReadKeywords, ReadOptions, takes_reading
+from daskcoreset.inputs.options import ReadOptions
 from daskcoreset.objectives import Objective
 from daskcoreset.sensitivities import LeastSquares, Sensitivity
 
@@ -104,10 +104,7 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type
     def _judged_by(self) -> Objective[Any] | None:
         return self._own_method().objective if is_for_any_k(self.coreset_) else None
 
-    @takes_reading
-    def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
-    ) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Build the coreset, and solve.
 
         Parameters
@@ -121,8 +118,6 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type
             beside one.
         sample_weight : array-like of shape (n,), or str, optional
             Weights of the rows.
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -249,15 +244,12 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type
         steps = self.estimator_.n_iter_
         return 1 if steps is None else steps
 
-    @takes_reading
-    def predict(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
+    def predict(self, X: Any) -> Any:
         """Predict the target of every row.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -270,10 +262,7 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type
         columns = len(self.intercept_) if several else None
         return self._apply(X, function, np.float64, columns, predicts=not several)
 
-    @takes_reading
-    def score(
-        self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
-    ) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Coefficient of determination over all rows, in one read.
 
         Parameters
@@ -282,8 +271,6 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type
         y : array-like of shape (n,), or str
             The truth; several targets in memory alone.
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -401,9 +388,6 @@ class CoresetRidge(_SeveralTargets):
     on_invalid : {"raise", "drop"} or None, default=None
         What becomes of rows with NaN or infinity in `fit`: an error, or they are left out, as in
         `daskcoreset.build`, also for None.
-    timeout : float or None, default=None
-        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
-        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -465,7 +449,6 @@ class CoresetRidge(_SeveralTargets):
         passes: Literal[1, 2] = 1,
         random_state: RandomState = None,
         on_invalid: Literal["raise", "drop"] | None = None,
-        timeout: float | None = None,
     ) -> None:
         self.alpha = alpha
         self.size = size
@@ -481,7 +464,6 @@ class CoresetRidge(_SeveralTargets):
         self.passes = passes
         self.random_state = random_state
         self.on_invalid = on_invalid
-        self.timeout = timeout
 
     def _own_method(self) -> LeastSquares:
         return LeastSquares(bool(self.fit_intercept), float(self.alpha))
@@ -542,9 +524,6 @@ class CoresetElasticNet(_SeveralTargets):
     on_invalid : {"raise", "drop"} or None, default=None
         What becomes of rows with NaN or infinity in `fit`: an error, or they are left out, as in
         `daskcoreset.build`, also for None.
-    timeout : float or None, default=None
-        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
-        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -601,7 +580,6 @@ class CoresetElasticNet(_SeveralTargets):
         passes: Literal[1, 2] = 1,
         random_state: RandomState = None,
         on_invalid: Literal["raise", "drop"] | None = None,
-        timeout: float | None = None,
     ) -> None:
         self.alpha = alpha
         self.l1_ratio = l1_ratio
@@ -619,7 +597,6 @@ class CoresetElasticNet(_SeveralTargets):
         self.passes = passes
         self.random_state = random_state
         self.on_invalid = on_invalid
-        self.timeout = timeout
 
     def _own_method(self) -> LeastSquares:
         return LeastSquares(bool(self.fit_intercept))

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
-from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.tables import counted, html_table
 from daskcoreset.execution.agreement import in_worker
 from daskcoreset.execution.waiting import compute_all
@@ -97,27 +96,25 @@ class Lazy(Generic[T]):
         after = finish if before is None else partial(_one_after_other, before, finish)
         return Lazy(self._graph, self._key, after)
 
-    def compute(self, *, timeout: float | None = None, **options: Any) -> T:
+    def compute(self, **options: Any) -> T:
         """Compute the value on the active client or on threads, or as `options` define.
 
         Parameters
         ----------
-        timeout : float or None, default=None
-            Seconds that it may take, see `daskcoreset.build`.
         **options
             As ``dask.compute`` takes them, for example ``scheduler="processes"``.
 
         Raises
         ------
         OutOfTimeError
-            If `timeout` has passed.
+            If a time limit has passed.
         ClusterError
             If a cluster has lost the work.
         """
         import dask
 
         value: Any
-        with time_limit(timeout), _free_worker(), dask.config.set(_choice_of_scheduler(options)):
+        with _free_worker(), dask.config.set(_choice_of_scheduler(options)):
             (value,) = compute_all(self._alone(options.get("scheduler")), **options)
             # Here, and under the same choice: what it warns about must reach the caller, and
             # blocks that it reads again must not wait for the worker that it would occupy.

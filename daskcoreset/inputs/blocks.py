@@ -25,7 +25,7 @@ from daskcoreset.inputs.cubes import Cube
 from daskcoreset.inputs.dataframes import is_arrow_table
 from daskcoreset.inputs.declared import with_declared_shapes
 from daskcoreset.inputs.opening import OpenedData, open_all
-from daskcoreset.inputs.options import ReadOptions
+from daskcoreset.inputs.options import ReadOptions, select_features
 from daskcoreset.inputs.sources import Loader, Source, array_source, even_cut
 from daskcoreset.inputs.travel import bytes_to_send
 
@@ -315,10 +315,12 @@ def row_blocks(
     _check_options(chunks, on_invalid)
     if isinstance(X, RowBlocks):  # opened before, for a reason of the library's own
         return X
+    X = select_features(X, (y, sample_weight))
     data, options = ReadOptions.of(X)
     if options.has_dims:
         _refuse_chunks(chunks)
-        return _cube_blocks(data, y, sample_weight, options, on_invalid or "drop")
+        cube = _cube_blocks(data, y, sample_weight, options, on_invalid or "drop")
+        return cube.by("cosine" if options.unit_length else "euclidean")
     on_invalid = on_invalid or "raise"
     opened = open_all(X, y, sample_weight, allow_empty=allow_empty)
     if allow_empty and opened.X.shape[0] == 0:
@@ -329,6 +331,7 @@ def row_blocks(
         on_invalid,
         text_labels=opened.text_labels,
         columns=opened.columns,
+        metric="cosine" if options.unit_length else "euclidean",
     )
     sizes = _block_sizes(opened, schema, None if chunks == "auto" else int(chunks))
     arrays = _rechunked(opened.arrays, sizes)

@@ -21,7 +21,7 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_us
 from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.core.validation import unused_name
 from daskcoreset.inputs.dataframes import check_numeric
-from daskcoreset.inputs.options import Reading, ReadOptions, check_columns
+from daskcoreset.inputs.options import ReadOptions, Rows, check_columns
 
 # The variable of a DataArray without a name.
 UNNAMED = "value"
@@ -237,7 +237,7 @@ class Cube:
             same = set(self.dims) == present.keys() - set(self.feature_dims)
             samples = self.dims if same else None
             options = replace(options, sample_dims=samples, feature_dims=self.feature_dims)
-        return Reading(data, options)
+        return Rows(data, options)
 
     def _named(self, data: Any) -> Any:
         """Return an array with the name of the only feature, where one of them has none."""

@@ -24,7 +24,7 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, Missing
 from daskcoreset.core.validation import a_type, as_int, check_choice, is_choice
 from daskcoreset.inputs.containers import is_web_store, split_container
 from daskcoreset.inputs.opening import open_all
-from daskcoreset.inputs.options import Reading, ReadOptions, is_path
+from daskcoreset.inputs.options import ReadOptions, Rows, is_path
 from daskcoreset.inputs.parquet import SUFFIXES, ParquetFiles, data_files, parquet_files
 from daskcoreset.inputs.places import Place, clear_errors, is_glob
 from daskcoreset.inputs.sources import Source, import_reader
@@ -145,7 +145,7 @@ class FollowOptions:
 
     def opened(self, X: Any) -> tuple[Any, Any, Any]:
         """Return the arguments of `row_blocks`."""
-        return Reading(X, self.reading), self.y, self.sample_weight
+        return Rows(X, self.reading), self.y, self.sample_weight
 
 
 def detect_of(stamp: str) -> str | None:
@@ -366,7 +366,7 @@ def _array_state(
     if len(X.shape) == 2 and X.shape[0] == 0:
         return SourceState("array", name, (), snapshot, dtypes, 0)
     missing = ReadOptions(missing_chunks=options.reading.missing_chunks)
-    opened = open_all(Reading(X, missing), arrays.get("y"), arrays.get("sample_weight"))
+    opened = open_all(Rows(X, missing), arrays.get("y"), arrays.get("sample_weight"))
     rows = _block_rows(opened.X, options.chunks)
     n_rows = int(X.shape[0])
     blocks = [(start, min(start + rows, n_rows)) for start in range(0, n_rows, rows)]

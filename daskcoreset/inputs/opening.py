@@ -89,7 +89,7 @@ def open_all(X: Any, y: Any, sample_weight: Any, *, allow_empty: bool = False) -
     Parameters
     ----------
     X, y, sample_weight
-        As in `daskcoreset.build`; the latter two may be None. X may be a `Reading`.
+        As in `daskcoreset.build`; the latter two may be None. X may be `Rows`.
     allow_empty : bool, default=False
         Whether there may be no rows.
 

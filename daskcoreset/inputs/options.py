@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-import inspect
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import wraps
-from typing import Any, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar
+from typing import Any, Literal, TypeAlias
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
-from daskcoreset.core.validation import check_choice, check_options, shown
+from daskcoreset.core.validation import a_type, check_choice, check_flag, check_options, shown
 
 MissingChunks: TypeAlias = Literal["raise", "fill"]
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-class ReadKeywords(TypedDict, total=False):
-    """Keywords of every call that opens data; `daskcoreset.build` describes them."""
-
-    storage_options: Mapping[str, Any] | None
-    columns: Sequence[str] | None
-    missing_chunks: MissingChunks
-    sample_dims: str | Sequence[str] | None
-    feature_dims: str | Sequence[str] | None
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How X, y and sample_weight are opened; the fields are those of `ReadKeywords`.
+    """How X, y and sample_weight are opened.
 
     Attributes
     ----------
@@ -42,6 +27,8 @@ class ReadOptions:
         What a chunk of a Zarr array is that is not stored: an error, or the fill value.
     sample_dims, feature_dims : tuple of str, or None
         Dimensions of an xarray object whose cells are rows, and those whose cells are columns.
+    unit_length : bool
+        Whether every row is divided by its length.
     """
 
     storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
@@ -49,26 +36,22 @@ class ReadOptions:
     missing_chunks: MissingChunks = "raise"
     sample_dims: str | Sequence[str] | None = None
     feature_dims: str | Sequence[str] | None = None
+    unit_length: bool = False
 
     @property
     def has_dims(self) -> bool:
         """Whether X is asked for as an array of several dimensions."""
         return self.sample_dims is not None or self.feature_dims is not None
 
-    @property
-    def keywords(self) -> dict[str, Any]:
-        """The options as keywords of a public call, without those that ask for nothing."""
-        told = {option.name: getattr(self, option.name) for option in fields(self)}
-        return {name: value for name, value in told.items() if value != getattr(DEFAULTS, name)}
-
     @classmethod
     def of(cls, X: Any) -> tuple[Any, ReadOptions]:
         """Return what was passed as X, and how it is to be opened."""
-        return (X.data, X.options) if isinstance(X, Reading) else (X, DEFAULTS)
+        return (X.source, X.options) if isinstance(X, Rows) else (X, DEFAULTS)
 
     def __post_init__(self) -> None:
         check_choice("missing_chunks", self.missing_chunks, "raise", "fill")
         check_options(self.storage_options)
+        check_flag("unit_length", self.unit_length)
         for name in ("sample_dims", "feature_dims"):
             object.__setattr__(self, name, _checked_dims(name, getattr(self, name)))
         columns = self.columns
@@ -107,42 +90,119 @@ DEFAULTS = ReadOptions()
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
-    """What was passed as X, and how it is to be opened: goes wherever X goes."""
+class Rows:
+    """Rows and how they are read, which `open_rows` returns; goes wherever X goes.
 
-    data: Any
+    Attributes
+    ----------
+    source : object
+        What was passed to `open_rows`.
+    options : ReadOptions
+        How it is read.
+    """
+
+    source: Any
     options: ReadOptions
 
+    def __repr__(self) -> str:
+        told = {one.name: getattr(self.options, one.name) for one in fields(ReadOptions)}
+        asked = [
+            f"{name}={value!r}"
+            for name, value in told.items()
+            if value != getattr(DEFAULTS, name) and name != "storage_options"
+        ]
+        what = shown(self.source) if is_path(self.source) else a_type(self.source)
+        return f"Rows({', '.join([what, *asked])})"
 
-def reading(X: Any, options: ReadOptions, beside: Sequence[Any] = ()) -> Any:
-    """Return X as it is to be opened: itself where nothing is asked for.
+
+def open_rows(
+    source: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    missing_chunks: MissingChunks = "raise",
+    sample_dims: str | Sequence[str] | None = None,
+    feature_dims: str | Sequence[str] | None = None,
+    unit_length: bool = False,
+) -> Rows:
+    """Say how rows are read. The result is accepted by every call that takes X.
+
+    Parameters
+    ----------
+    source : array-like of shape (n, d), path, URL, glob, or list of paths
+        Anything that `build` takes as X. Nothing is read.
+    columns : sequence of str, optional
+        Features to read, in this order, of a data frame, a table, Parquet files, or the variables
+        of a Dataset. Default: all columns. Columns that `y` or `sample_weight` name are never
+        features.
+    storage_options : mapping of str to object, optional
+        Options of the file system of a URL, as in fsspec: ``{"anon": True}``. They are handed to
+        the workers, and never stored or printed.
+    missing_chunks : {"raise", "fill"}, default="raise"
+        How to treat chunks that a Zarr array does not store: raise a `StoreError` that names the
+        chunk, or fill them with the fill value of the array.
+    sample_dims, feature_dims : str or sequence of str, optional
+        Dimensions of an xarray object: each cell of `sample_dims` is a row, each cell of
+        `feature_dims` a column. If one is None, it has all dimensions that the other leaves.
+    unit_length : bool, default=False
+        Divide every row by its length, so that squared distances are twice the cosine distances.
+
+    Returns
+    -------
+    Rows
+        Pass it as X. `y` and `sample_weight` may then name columns or arrays of `source`.
+
+    Raises
+    ------
+    InvalidInputError, InvalidTypeError
+        If an option has a wrong value or type.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, daskcoreset
+    >>> frame = pd.DataFrame(np.arange(12.0).reshape(4, 3), columns=["a", "b", "label"])
+    >>> rows = daskcoreset.open_rows(frame, columns=["a", "b"])
+    >>> daskcoreset.build(rows, "label", size=2, random_state=0).points.shape
+    (2, 2)
+    """
+    options = ReadOptions(
+        storage_options, columns, missing_chunks, sample_dims, feature_dims, unit_length
+    )
+    if isinstance(source, Rows):
+        raise InvalidTypeError("source is Rows already; pass all options to one call of open_rows.")
+    return Rows(source, options)
+
+
+def select_features(X: Any, beside: Sequence[Any] = ()) -> Any:
+    """Return X with its columns selected, if it is a data frame or an iterator of batches.
 
     Parameters
     ----------
     X : object
         As in `daskcoreset.build`, or an iterator of batches.
-    options : ReadOptions
     beside : sequence of object
         y and sample_weight: where they are strings, they name columns that are kept.
 
     Returns
     -------
     object
-        A data frame with the columns asked for, or a `Reading`.
+        A data frame with the columns asked for, or X.
     """
-    if options == DEFAULTS:
+    if not isinstance(X, Rows):
         return X
-    if isinstance(X, Iterator):
-        return _batches(X, options)
+    data, options = X.source, X.options
+    if isinstance(data, Iterator):
+        return _batches(data, options)
     if both := [name for name in options.columns or () if name in _names(beside)]:
         warn_user(
             f"columns has {both}, which y, sample_weight or groups names, too: it is read as that, "
             f"and is no feature. Leave it out of columns."
         )
-    is_frame = hasattr(type(X), "columns") and type(X).__name__ != "LazyFrame"
-    if is_frame and options.storage_options is None and not options.has_dims:
-        return select_columns(X, options.columns, beside)
-    return Reading(X, options)
+    is_frame = hasattr(type(data), "columns") and type(data).__name__ != "LazyFrame"
+    if not is_frame or options.storage_options is not None or options.has_dims:
+        return X
+    frame = select_columns(data, options.columns, beside)
+    return Rows(frame, replace(options, columns=None)) if options.unit_length else frame
 
 
 def _names(beside: Sequence[Any]) -> list[str]:
@@ -152,15 +212,15 @@ def _names(beside: Sequence[Any]) -> list[str]:
 def _batches(batches: Iterator[Any], options: ReadOptions) -> Iterator[Any]:
     for batch in batches:
         X, *beside = batch if isinstance(batch, tuple) else (batch,)
-        yield (reading(X, options, beside), *beside)
+        yield (select_features(Rows(X, options), beside), *beside)
 
 
 def with_columns(X: Any, columns: Iterable[str] | None) -> Any:
     """Return X with these columns alone, where it has names and none were asked for."""
-    data, options = (X.data, X.options) if isinstance(X, Reading) else (X, DEFAULTS)
+    data, options = ReadOptions.of(X)
     if columns is None or options.columns is not None:
         return X
-    return reading(data, replace(options, columns=tuple(columns)))
+    return select_features(Rows(data, replace(options, columns=tuple(columns))))
 
 
 def select_columns(frame: Any, columns: Sequence[str] | None, beside: Sequence[Any]) -> Any:
@@ -200,50 +260,3 @@ def is_path(part: Any) -> bool:
     if isinstance(part, (list, tuple)):
         return bool(part) and all(isinstance(one, (str, os.PathLike)) for one in part)
     return isinstance(part, (str, os.PathLike))
-
-
-def takes_reading(door: Callable[P, R]) -> Callable[P, R]:
-    """Give a public call with the argument X the keywords of `ReadOptions`.
-
-    The call declares ``**_reading: Unpack[ReadKeywords]``, for type checkers. It gets none of them:
-    X arrives as a `Reading`. Its signature shows the keywords one by one.
-    """
-    signature = inspect.signature(door)
-    names = [option.name for option in fields(ReadOptions)]
-    parameters = [one for one in signature.parameters.values() if one.name != "_reading"]
-    known = signature.replace(parameters=parameters)
-    by_place = [one for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
-    n_required = sum(one.default is one.empty for one in by_place)
-    places = ", ".join(one.name for one in by_place if one.name != "self")
-
-    @wraps(door)
-    def opened(*args: P.args, **keywords: P.kwargs) -> R:
-        if not keywords and n_required <= len(args) <= len(by_place):
-            return door(*args, **keywords)
-        options: dict[str, Any] = {name: keywords.pop(name) for name in names if name in keywords}
-        try:
-            bound = known.bind(*args, **keywords)
-        except TypeError as error:
-            advice = f"; pass all but {places} by name" if len(args) > len(by_place) else ""
-            raise TypeError(f"{door.__qualname__}() {error}{advice}") from None
-        if not options:
-            return door(*args, **keywords)
-        arguments = bound.arguments
-        beside = [arguments.get(name) for name in ("y", "sample_weight", "groups")]
-        arguments["X"] = reading(arguments.get("X"), ReadOptions(**options), beside)
-        return door(*bound.args, **bound.kwargs)
-
-    kinds = ReadKeywords.__annotations__
-    shown = [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=getattr(DEFAULTS, name),
-            annotation=kinds[name].__forward_arg__,
-        )
-        for name in names
-    ]
-    rest = [one for one in parameters if one.kind is one.VAR_KEYWORD]
-    parameters = [one for one in parameters if one not in rest]
-    opened.__signature__ = signature.replace(parameters=[*parameters, *shown, *rest])  # type: ignore[attr-defined] # what inspect looks for
-    return opened

@@ -13,12 +13,11 @@ from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.inputs.containers import opened_container
 from daskcoreset.inputs.opening import open_all
-from daskcoreset.inputs.options import ReadOptions, check_columns, takes_reading
+from daskcoreset.inputs.options import ReadOptions, check_columns
 from daskcoreset.inputs.parquet import ArrowTable
 from daskcoreset.inputs.sources import Source
 
 
-@takes_reading
 def pick_rows(X: Any, indices: IndexArray) -> Any:
     """Return rows of X by their numbers, in this order.
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 
 from daskcoreset.core.blocks import MAX_CLASSES, Block, labels_of
 from daskcoreset.core.coreset import CLASS_WEIGHT, Coreset
-from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.errors import (
     InvalidInputError,
     InvalidTypeError,
@@ -23,7 +22,6 @@ from daskcoreset.core.tables import counted, html_table, text_table
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import as_float, as_int, check_flag
 from daskcoreset.inputs.blocks import RowBlocks
-from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.metrics.costs import check_usable, data_of
 from daskcoreset.metrics.plot_errors import plot_audit
 from daskcoreset.metrics.poisson_sample import (
@@ -305,7 +303,7 @@ class Audit:
 _HEAD = ("solution", "on coreset", "on all data", "difference")
 
 
-class _Options(ReadKeywords, total=False):
+class _Options(TypedDict, total=False):
     """Options of `audit`."""
 
     solutions: Any
@@ -318,7 +316,6 @@ class _Options(ReadKeywords, total=False):
     chunks: int | Literal["auto"]
     on_invalid: Literal["raise", "drop"] | None
     progress: bool | None
-    timeout: float | None
 
 
 @overload
@@ -331,7 +328,6 @@ def audit(
 ) -> dict[str, Audit]: ...
 
 
-@takes_reading
 def audit(
     coreset: Coreset | Portfolio,
     X: Any = None,
@@ -347,8 +343,6 @@ def audit(
     chunks: int | Literal["auto"] = "auto",
     on_invalid: Literal["raise", "drop"] | None = None,
     progress: bool | None = None,
-    timeout: float | None = None,
-    **_reading: Unpack[ReadKeywords],
 ) -> Audit | dict[str, Audit]:
     """Compare costs on a coreset with those on all data, in one read.
 
@@ -398,10 +392,6 @@ def audit(
         so, and raises otherwise.
     progress : bool or None, default=None
         As in `build`.
-    storage_options, columns, missing_chunks, sample_dims, feature_dims
-        As in `daskcoreset.build`.
-    timeout : float or None, default=None
-        As in `build`.
 
     Returns
     -------
@@ -449,7 +439,6 @@ def audit(
             "chunks": chunks,
             "on_invalid": on_invalid,
             "progress": progress,
-            "timeout": timeout,
         }
         return _audits(coreset, coreset if X is None else X, y, options)
     _check_kinds(coreset, X, objective)
@@ -475,11 +464,10 @@ def audit(
         raise InvalidInputError(
             f"y is missing, and the {objective.name} is about labels; pass those of X."
         )
-    with time_limit(timeout):
-        blocks = data_of(coreset, X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
-        blocks = _weighed(blocks, coreset, portfolio)
-        design = _design(rows, objective, candidates, size, seed)
-        sample = sample_costs(blocks, design, progress=progress)
+    blocks = data_of(coreset, X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
+    blocks = _weighed(blocks, coreset, portfolio)
+    design = _design(rows, objective, candidates, size, seed)
+    sample = sample_costs(blocks, design, progress=progress)
     n_rows, errors, of_sample = sample.n_rows, None, None
     if portfolio is not None:
         drawn = portfolio.sample_of_all

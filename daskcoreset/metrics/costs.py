@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from operator import add
-from typing import Any, Literal, Unpack
+from typing import Any, Literal
 
 import numpy as np
 
@@ -26,19 +26,16 @@ from daskcoreset.core.validation import (
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.known_columns import known_blocks
-from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.objectives import QuantizationError
 from daskcoreset.objectives.clustering import as_centers
 
 
-@takes_reading
 def kmeans_cost(
     X: Any,
     centers: Any,
     sample_weight: Any = None,
     *,
     metric: Metric = "euclidean",
-    **_reading: Unpack[ReadKeywords],
 ) -> Any:
     r"""Quantization error :math:`\phi_X(Q) = \sum_x u(x) \min_{q \in Q} |x - q|^2`.
 
@@ -53,8 +50,6 @@ def kmeans_cost(
     metric : {"euclidean", "cosine"}, default="euclidean"
         By "cosine" rows are divided by their lengths, as in `daskcoreset.build`; centers are
         taken as they are.
-    storage_options, columns, missing_chunks, sample_dims, feature_dims
-        As in `daskcoreset.build`.
 
     Returns
     -------

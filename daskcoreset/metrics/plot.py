@@ -18,7 +18,6 @@ from daskcoreset.core.portfolio import Portfolio
 from daskcoreset.core.tables import brief, counted, percent
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import check_flag, is_int, shown
-from daskcoreset.inputs.options import takes_reading
 from daskcoreset.metrics.costs import data_of
 from daskcoreset.metrics.plot_density import (
     MAX_COLUMNS,
@@ -63,7 +62,6 @@ _LETTER = 0.55
 _PANELS = 3
 
 
-@takes_reading
 def plot_coreset(
     coreset: Coreset,
     X: Any = None,
@@ -99,8 +97,6 @@ def plot_coreset(
         nine heaviest, and one for all others.
     on_invalid : {"raise", "drop"} or None, default=None
         As in `daskcoreset.audit`.
-    storage_options, columns, missing_chunks, sample_dims, feature_dims
-        As in `daskcoreset.build`.
     **style
         For ``Axes.scatter``, over what is chosen here: ``alpha``, ``cmap``, ``color``, ...
 
@@ -140,7 +136,6 @@ def plot_coreset(
     return ax
 
 
-@takes_reading
 def plot_coresets(
     coresets: Mapping[str, Coreset],
     X: Any = None,
@@ -164,8 +159,6 @@ def plot_coresets(
         One for each coreset; None draws into a new figure of pyplot.
     legend : bool, default=True
         Whether to explain sizes, and the colours of labels, in the first panel.
-    storage_options, columns, missing_chunks, sample_dims, feature_dims
-        As in `daskcoreset.build`.
     **style
         As in `plot_coreset`.
 

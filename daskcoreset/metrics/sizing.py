@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, Unpack
+from typing import Any, Literal
 
 from daskcoreset.build import build
 from daskcoreset.core.coreset import Coreset
@@ -13,7 +13,6 @@ from daskcoreset.core.random import RandomState
 from daskcoreset.core.tables import html_table
 from daskcoreset.core.typing import Sampling
 from daskcoreset.core.validation import as_float, as_int, is_choice
-from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.sensitivities import Sensitivity
 
 __all__ = ["SizeSearch", "SizeStep", "auto_size", "theory_size"]
@@ -181,7 +180,6 @@ class SizeSearch:
         return html_table(self._cells(), ("size", "disagreement", "solutions", "reads"), caption)
 
 
-@takes_reading
 def auto_size(
     X: Any,
     y: Any = None,
@@ -197,7 +195,6 @@ def auto_size(
     chunks: int | Literal["auto"] = "auto",
     on_invalid: Literal["raise", "drop"] | None = None,
     progress: bool | None = None,
-    **_reading: Unpack[ReadKeywords],
 ) -> SizeSearch:
     r"""Double the size of a coreset until an independent one of the same size agrees.
 
@@ -231,8 +228,6 @@ def auto_size(
         :math:`\delta` of all k-means++ seedings would show a larger difference. This is
         said of the two coresets at hand, on one step, and is not the delta of the theorems,
         which hold for all solutions.
-    storage_options, columns, missing_chunks, sample_dims, feature_dims
-        As in `daskcoreset.build`.
 
     Returns
     -------

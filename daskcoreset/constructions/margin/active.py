@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Unpack
+from typing import Any, Literal
 
 import numpy as np
 
@@ -31,7 +31,6 @@ from daskcoreset.core.validation import (
     shown,
 )
 from daskcoreset.core.zarr_places import Location
-from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
 
 @dataclass(frozen=True)
@@ -160,7 +159,6 @@ class ActiveMaxMargin:
                     f"pass both."
                 )
 
-    @takes_reading
     def start(
         self,
         X: Any,
@@ -170,7 +168,6 @@ class ActiveMaxMargin:
         store: Location | None = None,
         chunks: int | Literal["auto"] = "auto",
         on_invalid: Literal["raise", "drop"] = "raise",
-        **_reading: Unpack[ReadKeywords],
     ) -> ActiveRun:
         """Open a pool, ready to ask.
 
@@ -187,8 +184,6 @@ class ActiveMaxMargin:
             Where every question and answer is kept, before `tell` returns. A run that is there
             already is never overwritten: `resume` it.
         chunks, on_invalid
-            As in `daskcoreset.build`.
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -232,7 +227,6 @@ class ActiveMaxMargin:
         return ActiveRun(state, pool)
 
     @staticmethod
-    @takes_reading
     def resume(
         store: Location,
         X: Any,
@@ -240,7 +234,6 @@ class ActiveMaxMargin:
         sample_weight: Any = None,
         chunks: int | Literal["auto"] = "auto",
         on_invalid: Literal["raise", "drop"] = "raise",
-        **_reading: Unpack[ReadKeywords],
     ) -> ActiveRun:
         """Continue a saved run, with all its labels.
 
@@ -250,8 +243,6 @@ class ActiveMaxMargin:
             As given to `start`, or to `ActiveRun.save`; it is kept there further.
         X, sample_weight, chunks, on_invalid
             As given to `start`.
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import add
-from typing import Any, Literal, Unpack
+from typing import Any, Literal
 
 import numpy as np
 
@@ -42,7 +42,6 @@ from daskcoreset.core.validation import check_count, check_flag, check_share, is
 from daskcoreset.execution.engine import BlockResults, map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.cubes import refuse_cube
-from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.objectives import MARGIN
 
 
@@ -343,10 +342,7 @@ class MaxMarginCoreset:
         check_flag("drop", self.drop)
         check_count("max_passes", self.max_passes)
 
-    @takes_reading
-    def run(
-        self, X: Any, y: Any, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
-    ) -> MarginCoreset:
+    def run(self, X: Any, y: Any, sample_weight: Any = None) -> MarginCoreset:
         """Build the core set.
 
         Parameters
@@ -357,8 +353,6 @@ class MaxMarginCoreset:
             Two labels of any kind, or more with `positive`.
         sample_weight : array-like of shape (n,), or str, optional
             Rows of weight zero are left out.
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, Unpack
+from typing import Any, Literal
 
 import numpy as np
 
@@ -32,7 +32,6 @@ from daskcoreset.core.validation import check_count, check_flag, check_share, is
 from daskcoreset.execution.engine import BlockResults
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.cubes import refuse_cube
-from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
 
 class InseparableRestError(InvalidInputError):
@@ -434,10 +433,7 @@ class OutlierMaxMargin:
         if not is_choice(self.method, METHODS):
             raise InvalidInputError(f"method is {self.method!r}; pass one of {', '.join(METHODS)}.")
 
-    @takes_reading
-    def run(
-        self, X: Any, y: Any, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
-    ) -> OutlierMargin:
+    def run(self, X: Any, y: Any, sample_weight: Any = None) -> OutlierMargin:
         """Find the separator.
 
         Parameters
@@ -448,8 +444,6 @@ class OutlierMaxMargin:
             Two labels of any kind; the greater one is on the positive side.
         sample_weight : array-like of shape (n,), or str, optional
             Rows of weight zero are left out, and do not count among the k.
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------

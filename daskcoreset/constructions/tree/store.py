@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, Unpack
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 from daskcoreset.constructions.tree import persistence
 from daskcoreset.constructions.tree.answers import coreset_of
@@ -27,7 +27,6 @@ from daskcoreset.constructions.tree.unmade import UnmadePlace
 from daskcoreset.constructions.tree.view import SourceView
 from daskcoreset.constructions.tree.windows import TreeWindow, no_leaves
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.inside import refuse_inside
 from daskcoreset.core.pickles import pickled
@@ -39,7 +38,7 @@ from daskcoreset.core.validation import as_int, check_choice, check_flag
 from daskcoreset.core.zarr_places import Location
 from daskcoreset.execution.progress import count_reads
 from daskcoreset.inputs.followed import FollowOptions
-from daskcoreset.inputs.options import ReadKeywords, ReadOptions, takes_reading
+from daskcoreset.inputs.options import ReadOptions
 from daskcoreset.sensitivities import Sensitivity
 
 # Leaves by name, by position, or by date.
@@ -322,7 +321,6 @@ class CoresetTree:
         source_options: Mapping[str, Any] | None = None,
         storage_options: Mapping[str, Any] | None = None,
         progress: bool | None = False,
-        timeout: float | None = None,
     ) -> CoresetTree:
         """Open the view of a source that changes, or make it, and bring it up to date.
 
@@ -360,11 +358,9 @@ class CoresetTree:
             Versions of the view that `as_of` can go back to; None keeps all.
         allow_shrink : bool, default=False
             As in `refresh`.
-        columns, missing_chunks
-            As in `daskcoreset.build`.
         source_options : mapping, optional
             ``storage_options`` of the source, where that is a URL.
-        progress, timeout
+        progress
             As in `daskcoreset.build`.
 
         Returns
@@ -409,21 +405,20 @@ class CoresetTree:
             method, size, inner_size, n_clusters, random_state, sampling, on_invalid, metric
         )
         place = place_at("path", path, _LAYOUT, storage_options)
-        with time_limit(timeout):
-            for turn in range(_N_TURNS):
-                if place.is_free():
-                    refuse_inside(path, storage_options)
-                    view.refuse_among_data(place)
-                    tree = cls(wanted, _unmade(place, wanted), view)
-                else:
-                    args = (place, view, wanted, method, random_state)
-                    tree = cls._reopened(*args, may_replace=not turn)
-                try:
-                    tree.refresh(allow_shrink=allow_shrink, progress=progress)
-                    break
-                except OvertakenError:  # what the other one has read is there now
-                    if turn + 1 == _N_TURNS:
-                        raise
+        for turn in range(_N_TURNS):
+            if place.is_free():
+                refuse_inside(path, storage_options)
+                view.refuse_among_data(place)
+                tree = cls(wanted, _unmade(place, wanted), view)
+            else:
+                args = (place, view, wanted, method, random_state)
+                tree = cls._reopened(*args, may_replace=not turn)
+            try:
+                tree.refresh(allow_shrink=allow_shrink, progress=progress)
+                break
+            except OvertakenError:  # what the other one has read is there now
+                if turn + 1 == _N_TURNS:
+                    raise
         if not len(tree):
             view.warn_of_no_match()
         return tree
@@ -456,7 +451,6 @@ class CoresetTree:
         *,
         allow_shrink: bool = False,
         progress: bool | None = False,
-        timeout: float | None = None,
     ) -> Refresh:
         """Bring a view up to date with its source: read only what is new or changed.
 
@@ -472,7 +466,7 @@ class CoresetTree:
         allow_shrink : bool, default=False
             Whether a Zarr array may end before a leaf of the view, and whether all files may be
             gone. Single files that are gone are deleted leaves, without more words.
-        progress, timeout
+        progress
             As in `daskcoreset.build`.
 
         Returns
@@ -496,19 +490,18 @@ class CoresetTree:
             raise InvalidInputError(
                 f"the tree {what}; CoresetTree.follow(source, path) opens a view."
             )
-        with time_limit(timeout):
-            manifest.check_current()
-            if source is not None:
-                view = replace(view, source=source)
-            state, record = view.look(manifest)
-            plan = Plan.of(manifest, state, record, allow_shrink=allow_shrink)
-            if plan.is_done(manifest):
-                done = Refresh(self.version, n_leaves=len(self.leaves))
-            else:
-                commit = partial(self._commit, view=view)
-                work = Refreshing(self._settings, manifest, plan, commit)
-                with count_reads(progress, len(plan.to_read), unit="leaf") as advance:
-                    done = work.run(advance, view.n_threads)
+        manifest.check_current()
+        if source is not None:
+            view = replace(view, source=source)
+        state, record = view.look(manifest)
+        plan = Plan.of(manifest, state, record, allow_shrink=allow_shrink)
+        if plan.is_done(manifest):
+            done = Refresh(self.version, n_leaves=len(self.leaves))
+        else:
+            commit = partial(self._commit, view=view)
+            work = Refreshing(self._settings, manifest, plan, commit)
+            with count_reads(progress, len(plan.to_read), unit="leaf") as advance:
+                done = work.run(advance, view.n_threads)
         self._kept.value = self._kept.value._replace(view=view)
         self.last_refresh = done
         return done
@@ -545,7 +538,6 @@ class CoresetTree:
 
     # --- changes -------------------------------------------------------------------------
 
-    @takes_reading
     def append(
         self,
         X: Any,
@@ -556,8 +548,6 @@ class CoresetTree:
         time: Any = None,
         on_invalid: Literal["raise", "drop"] | None = None,
         progress: bool | None = False,
-        timeout: float | None = None,
-        **_reading: Unpack[ReadKeywords],
     ) -> Leaf:
         """Add a leaf after the others.
 
@@ -576,10 +566,6 @@ class CoresetTree:
             coresets.
         progress : bool or None, default=False
             As in `daskcoreset.build`.
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
-        timeout : float or None, default=None
-            As in `daskcoreset.build`; the tree is as it was where it has passed.
 
         Returns
         -------
@@ -595,24 +581,19 @@ class CoresetTree:
             If another process has changed the tree, or the disk refused.
         """
         leaf = self._manifest.next_leaf(name, time)
-        with time_limit(timeout):
-            return self._put(leaf, (X, y, sample_weight), progress, on_invalid)
+        return self._put(leaf, (X, y, sample_weight), progress, on_invalid)
 
-    @takes_reading
     def partial_fit(
         self,
         X: Any,
         y: Any = None,
         sample_weight: Any = None,
-        *,
-        timeout: float | None = None,
-        **_reading: Unpack[ReadKeywords],
     ) -> CoresetTree:
         """Add a batch as a leaf with a name of its own, as a `CoresetStream` takes it.
 
         Parameters
         ----------
-        X, y, sample_weight, timeout, storage_options, columns, missing_chunks
+        X, y, sample_weight
             As in `append`.
 
         Returns
@@ -625,10 +606,9 @@ class CoresetTree:
         InvalidInputError, InvalidTypeError, StoreError
             As in `append`.
         """
-        self.append(X, y, sample_weight, timeout=timeout)
+        self.append(X, y, sample_weight)
         return self
 
-    @takes_reading
     def replace(
         self,
         leaf: str,
@@ -639,8 +619,6 @@ class CoresetTree:
         time: Any = None,
         on_invalid: Literal["raise", "drop"] | None = None,
         progress: bool | None = False,
-        timeout: float | None = None,
-        **_reading: Unpack[ReadKeywords],
     ) -> Leaf:
         """Put other rows in the place of a leaf's.
 
@@ -648,12 +626,10 @@ class CoresetTree:
         ----------
         leaf : str
             Its name, which it keeps.
-        X, y, sample_weight, on_invalid, progress, timeout
+        X, y, sample_weight, on_invalid, progress
             As in `append`.
         time : str, date, datetime or number, optional
             The new time; None keeps the old one.
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -665,10 +641,9 @@ class CoresetTree:
             As in `append`; also if there is no such leaf.
         """
         old = self.leaves[self.leaves.position(leaf)]
-        with time_limit(timeout):
-            return self._put(
-                old.revised(time, self.leaves), (X, y, sample_weight), progress, on_invalid
-            )
+        return self._put(
+            old.revised(time, self.leaves), (X, y, sample_weight), progress, on_invalid
+        )
 
     def _put(
         self,

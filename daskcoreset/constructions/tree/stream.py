@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, pairwise
 from operator import itemgetter
-from typing import Any, ClassVar, Literal, NamedTuple, Unpack
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -47,7 +47,7 @@ from daskcoreset.core.blocks import (
     validate_block,
 )
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.deadline import check_time, time_limit
+from daskcoreset.core.deadline import check_time
 from daskcoreset.core.errors import InvalidInputError, StoreError
 from daskcoreset.core.inside import refuse_inside
 from daskcoreset.core.linalg import one_thread
@@ -60,7 +60,6 @@ from daskcoreset.core.zarr_places import Location
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.inputs.cubes import refuse_cube
-from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.sensitivities import Sensitivity
 
 _LAYOUT = Layout("coreset-stream", "states", flat=True)
@@ -485,15 +484,11 @@ class CoresetStream:
         """Levels that hold a coreset, the highest first."""
         return self._state.levels
 
-    @takes_reading
     def partial_fit(
         self,
         X: Any,
         y: Any = None,
         sample_weight: Any = None,
-        *,
-        timeout: float | None = None,
-        **_reading: Unpack[ReadKeywords],
     ) -> CoresetStream:
         """Take further rows.
 
@@ -508,10 +503,6 @@ class CoresetStream:
             Labels: for all rows of the stream or for none.
         sample_weight : array-like of shape (n,), or str, optional
             Input weights; ones by default.
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
-        timeout : float or None, default=None
-            As in `daskcoreset.build`; blocks before were taken where it has passed, as below.
 
         Returns
         -------
@@ -529,10 +520,9 @@ class CoresetStream:
             was saved, such as Ctrl-C, `n_rows` says whether it was taken: where the store does not
             read, this is the error of `n_rows`, and of what changes the stream.
         """
-        if y is None and sample_weight is None and timeout is None and self._take_more(X):
+        if y is None and sample_weight is None and self._take_more(X):
             return self
-        with time_limit(timeout):
-            self._take(X, y, sample_weight)
+        self._take(X, y, sample_weight)
         return self
 
     def _take(self, X: Any, y: Any, sample_weight: Any) -> None:

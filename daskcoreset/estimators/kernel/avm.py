@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, ClassVar, Literal, Self, Unpack
+from typing import Any, ClassVar, Literal, Self
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -13,7 +13,6 @@ from daskcoreset.estimators.kernel.base import CORE_POINT_CONSTRAINTS, CorePoint
 from daskcoreset.estimators.kernel.kernels import Profile
 from daskcoreset.estimators.kernel.rows import KernelProblem, Solution
 from daskcoreset.estimators.kernel.sgd import solve_avm
-from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
 # Steps of ``n_steps="auto"`` at least.
 _MIN_STEPS = 10_000
@@ -38,9 +37,6 @@ class AVMClassifier(CorePointModel):
         As in `CSVRGClassifier`.
     on_invalid : {"raise", "drop"} or None, default=None
         What becomes of rows with NaN or infinity when `fit` reads them, as in `daskcoreset.build`.
-    timeout : float or None, default=None
-        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
-        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -107,7 +103,6 @@ class AVMClassifier(CorePointModel):
         progress: bool | None = False,
         random_state: RandomState = None,
         on_invalid: Literal["raise", "drop"] | None = None,
-        timeout: float | None = None,
     ) -> None:
         self.loss = loss
         self.kernel = kernel
@@ -125,12 +120,8 @@ class AVMClassifier(CorePointModel):
         self.progress = progress
         self.random_state = random_state
         self.on_invalid = on_invalid
-        self.timeout = timeout
 
-    @takes_reading
-    def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
-    ) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Cover the rows, and train.
 
         Parameters
@@ -139,8 +130,6 @@ class AVMClassifier(CorePointModel):
             Any input of `daskcoreset.build`.
         y : array-like of shape (n,), or str
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------

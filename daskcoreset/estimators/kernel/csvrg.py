@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self, Unpack
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -28,7 +28,6 @@ from daskcoreset.estimators.kernel.probability import (
 from daskcoreset.estimators.kernel.rows import KernelProblem, LabelledBlocks, Solution
 from daskcoreset.estimators.kernel.sgd import solve_csvrg
 from daskcoreset.estimators.margin.soft import uniform_rows
-from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
 # Numbers in the Hessians of all problems, 1 GiB, up to which "auto" is "exact".
 _MAX_HESSIAN_NUMBERS = 2**27
@@ -142,9 +141,6 @@ class CSVRGClassifier(CorePointModel):
         With an int, the same data, chunks and versions give the same result.
     on_invalid : {"raise", "drop"} or None, default=None
         What becomes of rows with NaN or infinity when `fit` reads them, as in `daskcoreset.build`.
-    timeout : float or None, default=None
-        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
-        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -273,7 +269,6 @@ class CSVRGClassifier(CorePointModel):
         progress: bool | None = False,
         random_state: RandomState = None,
         on_invalid: Literal["raise", "drop"] | None = None,
-        timeout: float | None = None,
     ) -> None:
         self.loss = loss
         self.kernel = kernel
@@ -302,12 +297,8 @@ class CSVRGClassifier(CorePointModel):
         self.progress = progress
         self.random_state = random_state
         self.on_invalid = on_invalid
-        self.timeout = timeout
 
-    @takes_reading
-    def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
-    ) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Cover the rows, and train.
 
         Parameters
@@ -317,8 +308,6 @@ class CSVRGClassifier(CorePointModel):
         y : array-like of shape (n,), or str
             Labels; a string where `daskcoreset.build` takes names.
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -336,14 +325,12 @@ class CSVRGClassifier(CorePointModel):
         warm = self.warm_start and hasattr(self, "_table")
         return self._fit(X, y, sample_weight, warm=warm)
 
-    @takes_reading
     def partial_fit(
         self,
         X: Any,
         y: Any = None,
         classes: Any = None,
         sample_weight: Any = None,
-        **_reading: Unpack[ReadKeywords],
     ) -> Self:
         """Train on further rows.
 
@@ -359,8 +346,6 @@ class CSVRGClassifier(CorePointModel):
         classes : array-like of shape (n_classes,), optional
             All classes there will be; needed in the first call where its rows lack some.
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -382,8 +367,7 @@ class CSVRGClassifier(CorePointModel):
         return self._fit(X, y, sample_weight, classes=classes, resume=hasattr(self, "_table"))
 
     @available_where(_without_probability)
-    @takes_reading
-    def predict_proba(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
+    def predict_proba(self, X: Any) -> Any:
         """Probability of every class, for every row, with ``probability=True``.
 
         The likeliest class is mostly, but not always, the one that `predict` gives.
@@ -391,8 +375,6 @@ class CSVRGClassifier(CorePointModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
-            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -410,7 +392,7 @@ class CSVRGClassifier(CorePointModel):
         rows, labels, weights = uniform_rows(data.blocks, CALIBRATION_ROWS, seed)
         codes, values = np.searchsorted(data.classes, labels), None
         if data.summary.n_rows <= CALIBRATION_ROWS and len(np.unique(codes)) == len(data.classes):
-            quiet = {"probability": False, "progress": False, "verbose": False, "timeout": None}
+            quiet = {"probability": False, "progress": False, "verbose": False}
             model = clone(self).set_params(**quiet, random_state=seed)
             values = held_out_values(model, rows, codes, weights)
         if values is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self, Unpack
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -40,7 +40,6 @@ from daskcoreset.estimators.kernel.losses import MarginLoss, resolve_lambda, res
 from daskcoreset.estimators.kernel.objective import signs_of
 from daskcoreset.estimators.kernel.rows import Solution
 from daskcoreset.inputs.blocks import row_blocks
-from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.objectives import MARGIN
 
 
@@ -152,9 +151,6 @@ class ODMClassifier(KernelModel):
         Of the order of the rows.
     on_invalid : {"raise", "drop"} or None, default=None
         What becomes of rows with NaN or infinity when `fit` reads them, as in `daskcoreset.build`.
-    timeout : float or None, default=None
-        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
-        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -217,7 +213,6 @@ class ODMClassifier(KernelModel):
         max_iter: int = 2000,
         random_state: RandomState = None,
         on_invalid: Literal["raise", "drop"] | None = None,
-        timeout: float | None = None,
     ) -> None:
         self.kernel = kernel
         self.gamma = gamma
@@ -229,12 +224,8 @@ class ODMClassifier(KernelModel):
         self.max_iter = max_iter
         self.random_state = random_state
         self.on_invalid = on_invalid
-        self.timeout = timeout
 
-    @takes_reading
-    def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
-    ) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Train on all rows.
 
         Parameters
@@ -243,8 +234,6 @@ class ODMClassifier(KernelModel):
             In memory.
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,), optional
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self, Unpack
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -23,7 +23,6 @@ from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.estimators.base import refuse_as
 from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, AuditedMargin
-from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
 
 class ActiveMaxMarginClassifier(AuditedMargin):
@@ -55,9 +54,6 @@ class ActiveMaxMarginClassifier(AuditedMargin):
         Determines the random rows.
     on_invalid : {"raise", "drop"} or None, default=None
         What becomes of rows with NaN or infinity when `fit` reads them, as in `daskcoreset.build`.
-    timeout : float or None, default=None
-        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
-        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -131,7 +127,6 @@ class ActiveMaxMarginClassifier(AuditedMargin):
         C: float = 1.0,
         random_state: RandomState = None,
         on_invalid: Literal["raise", "drop"] | None = None,
-        timeout: float | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.error = error
@@ -144,21 +139,18 @@ class ActiveMaxMarginClassifier(AuditedMargin):
         self.C = C
         self.random_state = random_state
         self.on_invalid = on_invalid
-        self.timeout = timeout
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
 
-    @takes_reading
     def fit(
         self,
         X: Any,
         y: Any = None,
         *,
         oracle: Oracle | None = None,
-        **_reading: Unpack[ReadKeywords],
     ) -> Self:
         """Ask for labels until the separator passes.
 
@@ -170,8 +162,6 @@ class ActiveMaxMarginClassifier(AuditedMargin):
             Labels, of which only those needed are looked at; `n_labels_` counts them.
         oracle : callable, optional
             In place of y: ``oracle(rows)`` or ``oracle(rows, indices=...)`` gives labels.
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self, Unpack
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -33,7 +33,6 @@ from daskcoreset.estimators.margin.hard import HardMarginModel
 from daskcoreset.estimators.margin.soft import soft_separators
 from daskcoreset.execution.engine import BlockResults
 from daskcoreset.inputs.blocks import HUGE_BYTES, RowBlocks
-from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
 # The epsilon of data in one block of memory, where reading costs nothing.
 _EXACT = 1e-9
@@ -79,9 +78,6 @@ class MaxMarginClassifier(HardMarginModel):
         largest margin is found without chance.
     on_invalid : {"raise", "drop"} or None, default=None
         What becomes of rows with NaN or infinity when `fit` reads them, as in `daskcoreset.build`.
-    timeout : float or None, default=None
-        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
-        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -175,7 +171,6 @@ class MaxMarginClassifier(HardMarginModel):
         verbose: bool | int = False,
         random_state: RandomState = None,
         on_invalid: Literal["raise", "drop"] | None = None,
-        timeout: float | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.fit_intercept = fit_intercept
@@ -190,12 +185,8 @@ class MaxMarginClassifier(HardMarginModel):
         self.verbose = verbose
         self.random_state = random_state
         self.on_invalid = on_invalid
-        self.timeout = timeout
 
-    @takes_reading
-    def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
-    ) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the separator.
 
         Parameters
@@ -206,8 +197,6 @@ class MaxMarginClassifier(HardMarginModel):
             Labels; a string where `daskcoreset.build` takes names.
         sample_weight : array-like of shape (n,), or str, optional
             Rows of weight zero are left out.
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -343,9 +332,6 @@ class OutlierMaxMarginClassifier(HardMarginModel):
         many.
     on_invalid : {"raise", "drop"} or None, default=None
         What becomes of rows with NaN or infinity when `fit` reads them, as in `daskcoreset.build`.
-    timeout : float or None, default=None
-        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
-        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -426,7 +412,6 @@ class OutlierMaxMarginClassifier(HardMarginModel):
         C: float = 1.0,
         random_state: RandomState = None,
         on_invalid: Literal["raise", "drop"] | None = None,
-        timeout: float | None = None,
     ) -> None:
         self.k = k
         self.epsilon = epsilon
@@ -439,15 +424,13 @@ class OutlierMaxMarginClassifier(HardMarginModel):
         self.C = C
         self.random_state = random_state
         self.on_invalid = on_invalid
-        self.timeout = timeout
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
 
-    @takes_reading
-    def fit(self, X: Any, y: Any = None, **_reading: Unpack[ReadKeywords]) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Find the separator.
 
         Parameters
@@ -456,8 +439,6 @@ class OutlierMaxMarginClassifier(HardMarginModel):
             Any input of `daskcoreset.build`.
         y : array-like of shape (n,), or str
             Two labels; a string where `daskcoreset.build` takes names.
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from numbers import Integral
-from typing import Any, ClassVar, Literal, Self, Unpack
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -35,7 +35,6 @@ from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, AuditedMargin
 from daskcoreset.execution.engine import map_rows
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.cubes import refuse_cube
-from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
 # ``problem(n_features, n_classes)``.
 Maker = Callable[[int, int], StructuredProblem]
@@ -66,9 +65,6 @@ class StructuredMaxMargin(AuditedMargin):
         Reads of the data at most; None for as many as the certificate takes.
     on_invalid : {"raise", "drop"} or None, default=None
         What becomes of rows with NaN or infinity when `fit` reads them, as in `daskcoreset.build`.
-    timeout : float or None, default=None
-        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
-        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -137,7 +133,6 @@ class StructuredMaxMargin(AuditedMargin):
         per_block: int = 10,
         max_passes: int | None = None,
         on_invalid: Literal["raise", "drop"] | None = None,
-        timeout: float | None = None,
     ) -> None:
         self.problem = problem
         self.epsilon = epsilon
@@ -147,12 +142,8 @@ class StructuredMaxMargin(AuditedMargin):
         self.per_block = per_block
         self.max_passes = max_passes
         self.on_invalid = on_invalid
-        self.timeout = timeout
 
-    @takes_reading
-    def fit(
-        self, X: Any, y: Any = None, *, groups: Any = None, **_reading: Unpack[ReadKeywords]
-    ) -> Self:
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
         """Find the separator.
 
         Parameters
@@ -163,8 +154,6 @@ class StructuredMaxMargin(AuditedMargin):
             The label of every row.
         groups : array-like of shape (n,), or str, optional
             Neighbouring rows of one value are one example; without it every row is.
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -278,8 +267,7 @@ class StructuredMaxMargin(AuditedMargin):
                 f"epsilon={self.epsilon} wants {1 - self.epsilon:.3g}; raise max_passes."
             )
 
-    @takes_reading
-    def predict(self, X: Any, *, groups: Any = None, **_reading: Unpack[ReadKeywords]) -> Any:
+    def predict(self, X: Any, *, groups: Any = None) -> Any:
         """Predict the label of every row.
 
         Parameters
@@ -287,8 +275,6 @@ class StructuredMaxMargin(AuditedMargin):
         X : array-like of shape (n, d), or path
         groups : array-like of shape (n,), or str, optional
             As in `fit`. Out of core, no boundary of blocks may cut an example.
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -320,7 +306,6 @@ class StructuredMaxMargin(AuditedMargin):
             check_whole(blocks)
         return map_rows(blocks, predict, dtype=self.classes_.dtype)
 
-    @takes_reading
     def score(
         self,
         X: Any,
@@ -328,7 +313,6 @@ class StructuredMaxMargin(AuditedMargin):
         sample_weight: Any = None,
         *,
         groups: Any = None,
-        **_reading: Unpack[ReadKeywords],
     ) -> float:
         """Share of the rows whose label is predicted; one read where X is out of core.
 
@@ -340,8 +324,6 @@ class StructuredMaxMargin(AuditedMargin):
             Not together with groups.
         groups : array-like of shape (n,), or str, optional
             As in `fit`; blocks may cut examples.
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -364,15 +346,12 @@ class StructuredMaxMargin(AuditedMargin):
     def _values(self) -> AnyArray | None:
         return None if isinstance(self.problem, StructuredProblem) else self.classes_
 
-    @takes_reading
-    def decision_function(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
+    def decision_function(self, X: Any) -> Any:
         """Score of every class, for "multiclass".
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks, sample_dims, feature_dims
-            As in `daskcoreset.build`.
 
         Returns
         -------
