@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import runpy
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import reduce
 from types import SimpleNamespace
@@ -27,6 +27,7 @@ from daskcoreset import (
     Logistic,
     Portfolio,
     Reducer,
+    Rows,
     Sensitivity,
     StrongBregman,
     StrongKMeans,
@@ -38,6 +39,7 @@ from daskcoreset import (
     margin,
     metrics,
     objectives,
+    open_rows,
     plotting,
     testing,
     time_limit,
@@ -132,14 +134,6 @@ class MergeReduce:
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Rows, and how they are read."""
-
-    source: Any
-    reading: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
 class Coverage:
     """Core points such that every row is near one of them."""
 
@@ -147,44 +141,32 @@ class Coverage:
     size: int | None = None
 
 
-def open_rows(source: Any, **reading: Any) -> Rows:
-    """Return rows that are read with these options."""
-    return Rows(source, reading)
-
-
 def call(method: Callable[..., T], X: Any, *args: Any, **options: Any) -> T:
-    """Call a method of an estimator, tree or coreset that takes rows, which may be `Rows`."""
-    source, reading = _opened(X)
-    return method(source, *args, **reading, **options)
+    """Call a method of an estimator, tree or coreset that takes rows."""
+    return method(X, *args, **options)
 
 
 def source_rows(coreset: Coreset, X: Any = None, positions: Any = None) -> Any:
     """Return rows of the data that rows of a coreset are."""
-    source, reading = _opened(X)
-    return coreset.source_rows(positions, source, **reading)
+    return coreset.source_rows(positions, X)
 
 
 def build(X: Any, y: Any = None, *, draw: Draw | MergeReduce = Draw(), **options: Any) -> Coreset:
     """Build a coreset."""
-    source, reading = _opened(X)
-    built: Coreset = dc.build(source, y, **reading, **_drawing(draw), **_method(options))
+    built: Coreset = dc.build(X, y, **_drawing(draw), **_method(options))
     return built
 
 
 def plan(X: Any, y: Any = None, *, draw: Draw | MergeReduce = Draw(), **options: Any) -> Any:
     """Return a Dask collection of a coreset."""
-    source, reading = _opened(X)
-    return dc.build(source, y, compute=False, **reading, **_drawing(draw), **_method(options))
+    return dc.build(X, y, compute=False, **_drawing(draw), **_method(options))
 
 
 def build_many(
     X: Any, y: Any = None, *, methods: Any, sizes: Any = None, draw: Draw = Draw(), **options: Any
 ) -> Portfolio:
     """Build a coreset by each method."""
-    source, reading = _opened(X)
-    built: Portfolio = dc.build(
-        source, y, method=methods, size=sizes, **reading, **_drawing(draw), **options
-    )
+    built: Portfolio = dc.build(X, y, method=methods, size=sizes, **_drawing(draw), **options)
     return built
 
 
@@ -200,8 +182,7 @@ def grow(X: Any, y: Any = None, *, draw: Draw = Draw(), **options: Any) -> Cores
 
 def forecast(X: Any, y: Any = None, *, draw: Draw | MergeReduce = Draw(), **options: Any) -> Any:
     """Return what a plan says of its reads, bytes and memory."""
-    source, reading = _opened(X)
-    return dc.build(source, y, dry_run=True, **reading, **_drawing(draw), **_method(options))
+    return dc.build(X, y, dry_run=True, **_drawing(draw), **_method(options))
 
 
 def stream(*, draw: MergeReduce = MergeReduce(), **options: Any) -> CoresetStream:
@@ -218,9 +199,11 @@ def follow(
     source: Any, path: Any, *, draw: MergeReduce = MergeReduce(), **options: Any
 ) -> CoresetTree:
     """Create a view of a source, or bring it up to date."""
-    source, reading = _opened(source)
-    if "storage_options" in reading:
-        reading["source_options"] = reading.pop("storage_options")
+    reading: dict[str, Any] = {}
+    if isinstance(source, Rows):
+        given, source = source.options, source.source
+        reading = {"columns": given.columns, "missing_chunks": given.missing_chunks}
+        reading["source_options"] = given.storage_options
     return CoresetTree.follow(source, path, **reading, **_merging(draw), **_method(options))
 
 
@@ -304,15 +287,6 @@ estimators: Any = SimpleNamespace(
     CoresetKernelClassifier=_kernel_classifier,
     **{name: getattr(dc.estimators, name) for name in dc.estimators.__all__},
 )
-
-
-def _opened(X: Any) -> tuple[Any, dict[str, Any]]:
-    if not isinstance(X, Rows):
-        return X, {}
-    reading = dict(X.reading)
-    if reading.pop("unit_length", False):
-        reading["metric"] = "cosine"
-    return X.source, reading
 
 
 def _drawing(draw: Draw | MergeReduce) -> dict[str, Any]:

@@ -64,11 +64,10 @@ URL: Any = f"s3://me:{MARK}@host/x?token={MARK}"  # of a wrong type for most arg
     [
         lambda: build(np.ones((9, 2)), size=3, chunks=URL),
         lambda: build(np.ones((9, 2)), size=3, columns=URL),
-        lambda: build(np.ones((9, 2)), size=3, timeout=URL),
         lambda: datasets.make_mixture(n=URL, d=2, n_clusters=3),
         lambda: CoresetTree.open(URL),
     ],
-    ids=["number", "names", "seconds", "count", "place"],
+    ids=["number", "names", "count", "place"],
 )
 def test_errors__show_no_secret_whatever_the_argument(call: Callable[[], Any]) -> None:
     with pytest.raises(CoresetError) as caught:

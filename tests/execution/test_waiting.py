@@ -46,8 +46,8 @@ def test_compute__leaves_no_thread_and_no_unread_error(
     with distributed.Client(cluster) as client:
         apply(abs, 1).compute()
         before = set(threading.enumerate())
-        with pytest.raises(OutOfTimeError):
-            apply(wait, 1.0).compute(timeout=0.2)
+        with pytest.raises(OutOfTimeError), time_limit(0.2):
+            apply(wait, 1.0).compute()
         until(lambda: not client.futures, "results are let go")
         assert not [one for one in set(threading.enumerate()) - before if not one.daemon]
         assert apply(abs, -1).compute() == 1

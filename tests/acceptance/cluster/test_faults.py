@@ -99,7 +99,7 @@ def test_timeout__ends_every_call_and_leaves_nothing(
     before = _threads_of_ours()
     with running(name, data, client, timeout=0.1) as (result, _):
         with pytest.raises(
-            errors.OutOfTimeError, match=r"timeout=0.1 seconds have passed; .+"
+            errors.OutOfTimeError, match=r"time limit of 0.1 seconds has passed; .+"
         ) as caught:
             result.result(PATIENCE)
         until(lambda: not tasks_of(client), "tasks are forgotten")
