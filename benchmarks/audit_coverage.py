@@ -98,7 +98,7 @@ def mixture(n: int) -> Case:
         np.array([[0.0, 0], [6, 0], [0, 30]])[which]
         + rng.normal(size=(n, 2)) * np.array([1.0, 0.3, 3.0])[which][:, None]
     )
-    build = {"method": daskcoreset.sensitivities.MixtureCoreset(3)}
+    build = {"method": daskcoreset.sensitivities.Mixture(3)}
     found = {
         "fitted to all": GaussianMixture(3, random_state=0).fit(X[::10]),
         "one Gaussian": GaussianMixture(1).fit(X[::10]),

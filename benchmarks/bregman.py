@@ -1,6 +1,6 @@
 """Hard and soft clustering by Kullback-Leibler on counts and by Itakura-Saito on spectra.
 
-Centers found on a coreset of `StrongBregman`, on one of `BregmanLightweight` and on as many uniform
+Centers found on a coreset of `StrongBregman`, on one of `LightweightBregman` and on as many uniform
 rows, by the same solver, are judged on all rows: the excess of the divergence over the best known
 centers, and, for mixtures, of the negative log likelihood a row. Beside them stand the solver on
 all rows, and k-means of scikit-learn on all rows transformed (square roots of counts, logarithms
@@ -24,7 +24,7 @@ from sklearn.datasets import load_digits
 import daskcoreset
 from daskcoreset.core.looks import look_of
 from daskcoreset.datasets import load
-from daskcoreset.sensitivities import BregmanLightweight, StrongBregman, Uniform
+from daskcoreset.sensitivities import LightweightBregman, StrongBregman, Uniform
 from daskcoreset.solvers.bregman import bregman_hard
 from daskcoreset.solvers.bregman_soft import bregman_soft
 
@@ -104,7 +104,7 @@ def construction(method: str, divergence: str) -> Any:
     """Return a construction by its short name."""
     if method == "strong":
         return StrongBregman(K, divergence)
-    return BregmanLightweight(divergence) if method == "lightweight" else Uniform()
+    return LightweightBregman(divergence) if method == "lightweight" else Uniform()
 
 
 def transformed(X: np.ndarray, divergence: str, seed: int) -> np.ndarray:

@@ -17,8 +17,8 @@ from daskcoreset.solvers.linear import solve_svm as _solve_svm
 
 SVM, Logistic, StrongKMeans = dc.SVM, dc.Logistic, dc.StrongKMeans
 Uniform, Lightweight, LeastSquares = dc.Uniform, dc.Lightweight, dc.LeastSquares
-Mixture, StrongBregman = dc.MixtureCoreset, dc.StrongBregman
-LightweightBregman = dc.BregmanLightweight
+Mixture, StrongBregman = dc.Mixture, dc.StrongBregman
+LightweightBregman = dc.LightweightBregman
 load = dc.datasets.load
 CoresetKMeans = estimators.CoresetKMeans
 CoresetGaussianMixture = estimators.CoresetGaussianMixture

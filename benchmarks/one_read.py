@@ -35,7 +35,7 @@ NAME = "one_read"
 D, CHUNK, SIZE, SEED = 20, 50_000, 5_000, 0
 METHODS: dict[str, Any] = {
     "clusters": daskcoreset.StrongKMeans(100),
-    "mixture": daskcoreset.MixtureCoreset(10),
+    "mixture": daskcoreset.Mixture(10),
     "svm": daskcoreset.SVM(),
     "churn": daskcoreset.Logistic(),
     "plain": daskcoreset.Uniform(),

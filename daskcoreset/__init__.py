@@ -20,9 +20,9 @@ Models, as in scikit-learn
 Which method, which size, and can it be trusted
     `audit`, `Audit`, `sizing`, `metrics`, `plotting`
 Constructions, for ``build(X, method=...)``
-    `Uniform`, `Lightweight`, `StrongKMeans`, `MixtureCoreset`, `BregmanLightweight`,
+    `Uniform`, `Lightweight`, `StrongKMeans`, `Mixture`, `LightweightBregman`,
     `StrongBregman`, `SVM`, `Logistic`, `LeastSquares`, `Coverage`,
-    `MaxMarginCoreset`, `ActiveMaxMargin`, `OutlierMaxMargin`, `coverage`, `margin`, `divergences`
+    `MaxMarginCoreset`, `ActiveMaxMargin`, `OutlierMaxMargin`, `coverage`, `margin`
 Streams and stored trees
     `CoresetStream`, `CoresetTree`, `TreeWindow`, `Refresh`
 For constructions of one's own
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from daskcoreset import (
         coverage,
         datasets,
-        divergences,
         errors,
         estimators,
         margin,
@@ -71,11 +70,11 @@ if TYPE_CHECKING:
     from daskcoreset.metrics.audit import Audit, audit
     from daskcoreset.sensitivities import (
         SVM,
-        BregmanLightweight,
         LeastSquares,
         Lightweight,
+        LightweightBregman,
         Logistic,
-        MixtureCoreset,
+        Mixture,
         Sensitivity,
         StrongBregman,
         StrongKMeans,
@@ -86,7 +85,6 @@ __all__ = [
     "SVM",
     "ActiveMaxMargin",
     "Audit",
-    "BregmanLightweight",
     "BuildPlan",
     "Coreset",
     "CoresetStream",
@@ -96,9 +94,10 @@ __all__ = [
     "Lazy",
     "LeastSquares",
     "Lightweight",
+    "LightweightBregman",
     "Logistic",
     "MaxMarginCoreset",
-    "MixtureCoreset",
+    "Mixture",
     "OutlierMaxMargin",
     "Portfolio",
     "Reducer",
@@ -115,7 +114,6 @@ __all__ = [
     "build",
     "coverage",
     "datasets",
-    "divergences",
     "errors",
     "estimators",
     "margin",
@@ -158,11 +156,11 @@ _HOMES = {
     "metrics.audit": ("Audit", "audit"),
     "sensitivities": (
         "SVM",
-        "BregmanLightweight",
+        "LightweightBregman",
         "LeastSquares",
         "Lightweight",
         "Logistic",
-        "MixtureCoreset",
+        "Mixture",
         "Sensitivity",
         "StrongBregman",
         "StrongKMeans",

@@ -40,7 +40,6 @@ MAY_IMPORT["cli"] = MAY_IMPORT["estimators"] | {"estimators", "datasets", ""}
 MAY_IMPORT["__main__"] = {"cli"}
 HANDED_ON = {
     "coverage": "constructions",
-    "divergences": "solvers",
     "errors": "core",
     "margin": "constructions",
     "plotting": "metrics",
@@ -210,7 +209,7 @@ def private_of_dask(names: list[str]) -> list[str]:
 
 
 PUBLIC = (
-    "coverage", "datasets", "divergences", "errors", "estimators", "margin", "metrics",
+    "coverage", "datasets", "errors", "estimators", "margin", "metrics",
     "objectives", "plotting", "sizing", "testing",
 )  # fmt: skip
 

@@ -35,7 +35,7 @@ from daskcoreset.estimators.scoring import weighted_sum
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.objectives import Distortion, check_centroids, cost_on
-from daskcoreset.sensitivities import BregmanLightweight, Sensitivity, StrongBregman
+from daskcoreset.sensitivities import LightweightBregman, Sensitivity, StrongBregman
 from daskcoreset.solvers.bregman import HardClustering, bregman_hard
 from daskcoreset.solvers.bregman_soft import SoftClustering, bregman_soft
 from daskcoreset.solvers.divergences import (
@@ -261,8 +261,8 @@ class CoresetBregman(ClusteringModel):
         self._divergence = _with_precision(divergence, rows)
         if self.method == StrongBregman.name:
             method: Sensitivity[Any] = StrongBregman(self.n_clusters, self._divergence)
-        elif self.method == BregmanLightweight.name:
-            method = BregmanLightweight(self._divergence)
+        elif self.method == LightweightBregman.name:
+            method = LightweightBregman(self._divergence)
         else:
             method = resolve_for(self.method, self.n_clusters)
         return method, size, self.n_clusters

@@ -34,13 +34,13 @@ from daskcoreset.estimators.base import (
 from daskcoreset.estimators.scoring import weighted_sum
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.objectives import MixtureCost
-from daskcoreset.sensitivities import MixtureCoreset, Sensitivity
+from daskcoreset.sensitivities import Mixture, Sensitivity
 from daskcoreset.solvers.mixture.cross_fit import expected_score
 from daskcoreset.solvers.mixture.em import MixtureFit, fit_mixture
 from daskcoreset.solvers.mixture.init import InitParams, check_initial
 from daskcoreset.solvers.mixture.model import (
     CovarianceType,
-    Mixture,
+    MixtureModel,
     assign,
     count_parameters,
     log_likelihood,
@@ -83,7 +83,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         Rows of the coreset; "auto" is ten for every free parameter of the model, and 10,000
         at least (see `auto_mixture_size`).
     method : str or Sensitivity, default="mixture"
-        Construction of the coreset. "mixture" is ``MixtureCoreset(n_components)``.
+        Construction of the coreset. "mixture" is ``Mixture(n_components)``.
     tol : float, default=1e-3
         EM stops when the weighted mean log-likelihood changes by less.
     reg_covar : float, default=1e-6
@@ -272,7 +272,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         if size == "auto":
             size = auto_mixture_size(k, self.covariance_type, d)
         check_size(size, k, "component")
-        return resolve_for(self.method, k, MixtureCoreset(k)), size, k
+        return resolve_for(self.method, k, Mixture(k)), size, k
 
     def _built(self, blocks: RowBlocks, **options: Any) -> Coreset:
         """Build the coreset, and keep candidates that it did not take until the fit is done."""
@@ -340,7 +340,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
             )
 
     @property
-    def _fitted(self) -> Mixture:
+    def _fitted(self) -> MixtureModel:
         check_is_fitted(self, "_mixture")
         return self._mixture
 

@@ -359,7 +359,7 @@ def audit(
         Labels, where the cost is about labels.
     solutions : array-like of shape (k, d), sequence or mapping of such, or None, default=None
         Solutions to compare; the keys of a mapping name them. Centers, or fitted estimators that
-        have them; for mixtures, fitted estimators or `Mixture` objects, for classifiers fitted
+        have them; for mixtures, fitted estimators or `MixtureModel` objects, for classifiers fitted
         estimators of two classes. By default
         those where a coreset is most likely to be wrong, and some where it is not: a solution
         fitted to the coreset, some fitted to little of it, and some at random.

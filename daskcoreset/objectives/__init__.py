@@ -16,6 +16,7 @@ from daskcoreset.objectives.clustering import Distortion, QuantizationError
 from daskcoreset.objectives.linear import LinearClassifier, LinearCost
 from daskcoreset.objectives.mixture import MixtureCost
 from daskcoreset.objectives.regression import LeastSquaresCost, LinearPredictor
+from daskcoreset.solvers import divergences
 from daskcoreset.solvers.divergences import SquaredEuclidean, resolve_divergence
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "Objective",
     "QuantizationError",
     "cost_on",
+    "divergences",
     "objective_for",
     "recorded",
 ]

@@ -167,7 +167,7 @@ class Distortion(DivergenceParameter, _OfCenters):
     n_clusters : int or None, default=None
         Centers of the solutions that are made here; None where that is unknown.
     divergence : str or Divergence, default="squared_euclidean"
-        As in `daskcoreset.sensitivities.BregmanLightweight`. A precision that is left open is
+        As in `daskcoreset.sensitivities.LightweightBregman`. A precision that is left open is
         estimated from the coreset by `fitted`.
 
     References

@@ -16,7 +16,7 @@ from daskcoreset.core.typing import FloatArray
 from daskcoreset.objectives.base import Objective, check_parts, require_parts
 from daskcoreset.objectives.cells import Bracket, Cells, bracket_below
 from daskcoreset.solvers.mixture.model import (
-    Mixture,
+    MixtureModel,
     as_covariance_type,
     log_normalizer,
     mixture_from_covariances,
@@ -29,7 +29,7 @@ _FLOOR = 1e-3
 
 
 @dataclass(frozen=True)
-class MixtureCost(Objective[Mixture]):
+class MixtureCost(Objective[MixtureModel]):
     r"""The part of the negative log-likelihood of a mixture that depends on the rows.
 
     .. math::
@@ -67,16 +67,16 @@ class MixtureCost(Objective[Mixture]):
         """Return the same cost for mixtures of so many components."""
         return replace(self, n_components=n_parts)
 
-    def losses(self, block: Block, solution: Mixture) -> FloatArray:
+    def losses(self, block: Block, solution: MixtureModel) -> FloatArray:
         """Term of every row."""
         return np.maximum(log_normalizer(solution) - score_samples(solution, block.points), 0.0)
 
-    def negative_log_likelihood(self, block: Block, solution: Mixture) -> float:
+    def negative_log_likelihood(self, block: Block, solution: MixtureModel) -> float:
         """Return that of weighted rows, which tells mixtures apart: every cost has its own Z."""
         return -float(score_samples(solution, block.points) @ block.weights)
 
     def brackets(
-        self, cells: Cells, solution: Mixture, others: Sequence[Mixture]
+        self, cells: Cells, solution: MixtureModel, others: Sequence[MixtureModel]
     ) -> Iterator[tuple[Bracket, int | None]]:
         r"""Yield the bound by one component, :math:`a_j + |L_j (x - \mu_j)|^2 / 2`.
 
@@ -91,15 +91,17 @@ class MixtureCost(Objective[Mixture]):
         high = bounds[:, np.arange(len(best)), best]
         yield bracket_below(high), None
 
-    def solve(self, block: Block, rng: np.random.Generator) -> Mixture:
+    def solve(self, block: Block, rng: np.random.Generator) -> MixtureModel:
         """Mixture by EM from k-means."""
         return self._fit(block, rng, 50)
 
-    def seed(self, block: Block, rng: np.random.Generator) -> Mixture:
+    def seed(self, block: Block, rng: np.random.Generator) -> MixtureModel:
         """Mixture by one step of EM from k-means++ seeds."""
         return self._fit(block, rng, 2, init_params="k-means++")
 
-    def candidates(self, block: Block, rng: np.random.Generator) -> Iterator[tuple[str, Mixture]]:
+    def candidates(
+        self, block: Block, rng: np.random.Generator
+    ) -> Iterator[tuple[str, MixtureModel]]:
         """Yield a fitted mixture, four that are fitted a little, and one component."""
         yield "EM", self.solve(block, rng)
         for i in range(1, 3):
@@ -108,15 +110,15 @@ class MixtureCost(Objective[Mixture]):
             yield f"random rows {i}", self._fit(block, rng, 2, init_params="random_from_data")
         yield "one component", self.poor(block)
 
-    def poor(self, block: Block) -> Mixture:
+    def poor(self, block: Block) -> MixtureModel:
         """One component, the mean and the covariance of all rows."""
         # Nothing is random about it: every row belongs to it.
         rng = np.random.default_rng(0)
         return self.with_parts(1).seed(block, rng)
 
-    def read(self, solution: Any, n_features: int, name: str) -> Mixture:
-        """Return a `Mixture`, or that of a fitted estimator."""
-        mixture = solution if isinstance(solution, Mixture) else _mixture_of(solution, name)
+    def read(self, solution: Any, n_features: int, name: str) -> MixtureModel:
+        """Return a `MixtureModel`, or that of a fitted estimator."""
+        mixture = solution if isinstance(solution, MixtureModel) else _mixture_of(solution, name)
         if mixture.means.shape[1] != n_features:
             raise InvalidInputError(
                 f"{name} is a mixture in {mixture.means.shape[1]} dimensions; pass one in the "
@@ -130,7 +132,7 @@ class MixtureCost(Objective[Mixture]):
         rng: np.random.Generator,
         steps: int,
         **options: Any,
-    ) -> Mixture:
+    ) -> MixtureModel:
         from sklearn.exceptions import ConvergenceWarning
 
         from daskcoreset.solvers.mixture.em import fit_mixture
@@ -155,7 +157,7 @@ class MixtureCost(Objective[Mixture]):
 
 
 def _by_component(
-    mixture: Mixture, centers: FloatArray
+    mixture: MixtureModel, centers: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Constants, distances of `centers` (k, components), and norms of the factors."""
     factors = mixture.precisions_cholesky
@@ -177,7 +179,7 @@ def _by_component(
     return np.array(constants), np.stack(gaps, axis=1), np.array(norms)
 
 
-def _mixture_of(estimator: Any, name: str) -> Mixture:
+def _mixture_of(estimator: Any, name: str) -> MixtureModel:
     """Return the parameters of a fitted estimator."""
     kind = getattr(estimator, "covariance_type", None)
     names = ("weights_", "means_", "covariances_")
@@ -185,7 +187,7 @@ def _mixture_of(estimator: Any, name: str) -> Mixture:
     if kind is None or any(part is None for part in parts):
         raise InvalidTypeError(
             f"{name} must be a fitted mixture such as CoresetGaussianMixture, got "
-            f"{type(estimator).__name__}; fit one, or pass a Mixture."
+            f"{type(estimator).__name__}; fit one, or pass a MixtureModel."
         )
     weights, means, covariances = (np.asarray(part, dtype=np.float64) for part in parts)
     return mixture_from_covariances(as_covariance_type(kind), weights, means, covariances)

@@ -8,24 +8,24 @@ from typing import Any
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.validation import a_type, is_choice, shown
 from daskcoreset.sensitivities.base import SamplingDesign, Sensitivity
-from daskcoreset.sensitivities.bregman import BregmanLightweight
+from daskcoreset.sensitivities.bregman import LightweightBregman
 from daskcoreset.sensitivities.bregman_strong import StrongBregman
 from daskcoreset.sensitivities.kmeans import StrongKMeans
 from daskcoreset.sensitivities.least_squares import LeastSquares
 from daskcoreset.sensitivities.lightweight import Lightweight
 from daskcoreset.sensitivities.logistic import Logistic
-from daskcoreset.sensitivities.mixture import MixtureCoreset
+from daskcoreset.sensitivities.mixture import Mixture
 from daskcoreset.sensitivities.svm import SVM
 from daskcoreset.sensitivities.uniform import Uniform
 
 __all__ = [
     "CONSTRUCTIONS",
     "SVM",
-    "BregmanLightweight",
     "LeastSquares",
     "Lightweight",
+    "LightweightBregman",
     "Logistic",
-    "MixtureCoreset",
+    "Mixture",
     "SamplingDesign",
     "Sensitivity",
     "StrongBregman",
@@ -38,11 +38,11 @@ __all__ = [
 
 # Constructions by the names that ``build(method=...)`` takes.
 CONSTRUCTIONS: dict[str, type[Sensitivity[Any]]] = {
-    BregmanLightweight.name: BregmanLightweight,
+    LightweightBregman.name: LightweightBregman,
     LeastSquares.name: LeastSquares,
     Lightweight.name: Lightweight,
     Logistic.name: Logistic,
-    MixtureCoreset.name: MixtureCoreset,
+    Mixture.name: Mixture,
     StrongBregman.name: StrongBregman,
     StrongKMeans.name: StrongKMeans,
     SVM.name: SVM,

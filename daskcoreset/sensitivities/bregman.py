@@ -157,7 +157,7 @@ def _roots(matrix: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class BregmanLightweight(Representable, DivergenceParameter, Sensitivity[BregmanStatistics]):
+class LightweightBregman(Representable, DivergenceParameter, Sensitivity[BregmanStatistics]):
     r"""Lightweight coresets for hard and soft clustering by a Bregman divergence.
 
     For a divergence with :math:`\mu\, d_A \le d_\phi \le d_A`, the squared Mahalanobis
@@ -180,8 +180,8 @@ class BregmanLightweight(Representable, DivergenceParameter, Sensitivity[Bregman
     Parameters
     ----------
     divergence : str or Divergence, default="squared_euclidean"
-        A name in `daskcoreset.divergences.DIVERGENCES`, or a divergence. For "mahalanobis"
-        the precision is the inverse of the covariance of all rows.
+        A name in `daskcoreset.objectives.divergences.DIVERGENCES`, or a divergence. For
+        "mahalanobis" the precision is the inverse of the covariance of all rows.
     representatives : {"rows", "centroids"}, default="rows"
         As in `StrongKMeans`, with the divergence in the place of squared distances: whatever it
         is, the best center of a cell is its mean.
@@ -196,7 +196,7 @@ class BregmanLightweight(Representable, DivergenceParameter, Sensitivity[Bregman
     --------
     >>> import numpy as np, daskcoreset
     >>> X = np.vstack([np.ones((99, 2)), [[1.0, 100.0]]])
-    >>> coreset = daskcoreset.build(X, size=20, method=BregmanLightweight("kl"), random_state=0)
+    >>> coreset = daskcoreset.build(X, size=20, method=LightweightBregman("kl"), random_state=0)
     >>> 99 in coreset.indices  # the outlier holds nearly half of the scores
     True
 

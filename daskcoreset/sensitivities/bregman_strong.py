@@ -130,7 +130,7 @@ class StrongBregman(Representable, DivergenceParameter, Sensitivity[RoughBregman
     n_clusters : int
         k, the number of clusters that will be looked for.
     divergence : str or Divergence, default="squared_euclidean"
-        A name in `daskcoreset.divergences.DIVERGENCES`, or a divergence.
+        A name in `daskcoreset.objectives.divergences.DIVERGENCES`, or a divergence.
     n_centers : int or None, default=None
         Centers of the rough solution; None takes `n_clusters`. See `StrongKMeans`.
     representatives : {"rows", "centroids"}, default="rows"

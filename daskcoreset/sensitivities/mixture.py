@@ -56,7 +56,7 @@ def _ridge_moves(own: FloatArray, room: FloatArray, short: FloatArray, ridge: fl
 
 @dataclass(frozen=True)
 class MixtureDesign(SamplingDesign[RoughSummary]):
-    """The draw of `MixtureCoreset`: half by the bounds, half by leverages in a pilot mixture."""
+    """The draw of `Mixture`: half by the bounds, half by leverages in a pilot mixture."""
 
     # What the last pilot was fitted to, and it: scores and weights of one draw ask for the same.
     _last: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
@@ -167,7 +167,7 @@ class MixtureDesign(SamplingDesign[RoughSummary]):
 
 
 @dataclass(frozen=True)
-class MixtureCoreset(RoughKMeans):
+class Mixture(RoughKMeans):
     r"""Coresets for mixtures of k Gaussians.
 
     The likelihood of a row under a Gaussian whose covariance has eigenvalues within fixed
@@ -220,7 +220,7 @@ class MixtureCoreset(RoughKMeans):
     --------
     >>> import numpy as np, daskcoreset
     >>> X = np.repeat(np.eye(3), [900, 99, 1], axis=0)
-    >>> coreset = daskcoreset.build(X, size=60, method=MixtureCoreset(3), random_state=0)
+    >>> coreset = daskcoreset.build(X, size=60, method=Mixture(3), random_state=0)
     >>> 999 in coreset.indices  # a component of one row is never missed
     True
 

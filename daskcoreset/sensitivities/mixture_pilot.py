@@ -12,7 +12,7 @@ from daskcoreset.core.linalg import dense, dense_rows, rows_at
 from daskcoreset.core.moments import moments_of
 from daskcoreset.core.typing import FloatArray, IndexArray
 from daskcoreset.solvers.kmeans import Clusters, assign
-from daskcoreset.solvers.mixture.model import CovarianceType, Mixture, posterior, whitened
+from daskcoreset.solvers.mixture.model import CovarianceType, MixtureModel, posterior, whitened
 from daskcoreset.solvers.mixture.steps import expectation, maximisation, moments_of_components
 
 # Candidates that the pilot is fitted to: gains are the same with all 20,000 of them.
@@ -43,12 +43,12 @@ _PILOT_REGULARISATION = 1e-3
 _LARGEST_GAP = 1e50
 
 
-def leverages(mixture: Mixture, tile: FloatArray) -> FloatArray:
+def leverages(mixture: MixtureModel, tile: FloatArray) -> FloatArray:
     r"""Squared lengths of the derivatives of the log-density, in the information of the mixture.
 
     Parameters
     ----------
-    mixture : Mixture
+    mixture : MixtureModel
         Of the type "full" or "diag".
     tile : ndarray of shape (n, d), float64
 
@@ -103,12 +103,12 @@ def count_derivatives(kind: CovarianceType, n_components: int, n_features: int) 
     return n_components * (1 + d + (d * (d + 1) // 2 if kind == "full" else d))
 
 
-def derivatives(mixture: Mixture, tile: FloatArray) -> FloatArray:
+def derivatives(mixture: MixtureModel, tile: FloatArray) -> FloatArray:
     r"""Return derivatives of the log-density of rows, in units in which the information is one.
 
     Parameters
     ----------
-    mixture : Mixture
+    mixture : MixtureModel
         Of the type "full" or "diag".
     tile : ndarray of shape (n, d), float64
 
@@ -149,12 +149,12 @@ class StandardisedPilot(NamedTuple):
 
     Attributes
     ----------
-    mixture : Mixture
+    mixture : MixtureModel
     mean, scale : ndarray of shape (d,), float64
         Of the columns.
     """
 
-    mixture: Mixture
+    mixture: MixtureModel
     mean: FloatArray
     scale: FloatArray
 
@@ -214,7 +214,7 @@ def _pilot(
     labels: IndexArray,
     kind: CovarianceType,
     n_steps: int,
-) -> Mixture:
+) -> MixtureModel:
     """Fit a mixture roughly, from the clusters in which rows lie."""
     _, codes = np.unique(labels, return_inverse=True)
     shares = np.zeros((codes.max() + 1, len(points)))

@@ -260,8 +260,8 @@ def bregman_hard(
     n_clusters : int
         k.
     divergence : str or Divergence, default="squared_euclidean"
-        A name in `daskcoreset.divergences.DIVERGENCES`, or a divergence. For "mahalanobis"
-        the precision is the inverse of the covariance of these rows.
+        A name in `daskcoreset.objectives.divergences.DIVERGENCES`, or a divergence. For
+        "mahalanobis" the precision is the inverse of the covariance of these rows.
     sample_weight : array-like of shape (n,), optional
         Weights u; ones by default.
     init : array-like of shape (k, d), optional

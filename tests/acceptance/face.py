@@ -24,7 +24,9 @@ from daskcoreset import (
     CoresetTree,
     LeastSquares,
     Lightweight,
+    LightweightBregman,
     Logistic,
+    Mixture,
     Portfolio,
     Reducer,
     Rows,
@@ -34,7 +36,6 @@ from daskcoreset import (
     Uniform,
     WeightedPoints,
     datasets,
-    divergences,
     errors,
     margin,
     metrics,
@@ -44,8 +45,6 @@ from daskcoreset import (
     testing,
     time_limit,
 )
-from daskcoreset import BregmanLightweight as LightweightBregman
-from daskcoreset import MixtureCoreset as Mixture
 from daskcoreset.errors import CoresetError, CoresetWarning
 from daskcoreset.margin import NotSeparableError, StructuredProblem
 from daskcoreset.objectives import Objective
@@ -54,6 +53,8 @@ T = TypeVar("T")
 
 library: Any = dc
 """Everything that is public, for tests of the arguments of every call."""
+
+divergences = objectives.divergences
 
 __all__ = [
     "SVM",

@@ -50,7 +50,7 @@ def of_fit(model: Any, attribute: str, *labels: Any) -> list[Any]:
 WORK: dict[str, Callable[[], list[Any]]] = {
     "svm tree": lambda: of_build(dc.SVM(variant="paper"), strategy="tree"),
     "svm of many rows": of_long_rows,
-    "mahalanobis": lambda: of_build(dc.BregmanLightweight("mahalanobis"), labelled=False),
+    "mahalanobis": lambda: of_build(dc.LightweightBregman("mahalanobis"), labelled=False),
     "CSVRGClassifier": lambda: of_fit(
         CSVRGClassifier(max_points=200, max_iter=4, random_state=0), "dual_coef_", wide()[1]
     ),

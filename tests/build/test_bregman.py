@@ -13,7 +13,7 @@ import daskcoreset
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.sensitivities import (
-    BregmanLightweight,
+    LightweightBregman,
     Sensitivity,
     StrongBregman,
 )
@@ -33,7 +33,7 @@ def poisson(n: int = 20_000) -> FloatArray:
     return np.asarray(rng.poisson(rates[component]) + 0.5)
 
 
-@pytest.mark.parametrize("method", [BregmanLightweight("kl"), StrongBregman(4, "kl")])
+@pytest.mark.parametrize("method", [LightweightBregman("kl"), StrongBregman(4, "kl")])
 def test_quality__hard_and_soft_clustering_of_a_poisson_mixture(method: Any) -> None:
     X = poisson()
     lazy = da.from_array(X, chunks=(5000, 2))
@@ -56,15 +56,15 @@ def test_build__sparse_zeros_are_outside_the_domain() -> None:
     X = sp.csr_array(np.where(POSITIVE < 0.2, 0.0, POSITIVE))
     row = int((POSITIVE < 0.2).any(axis=1).argmax())
     with pytest.raises(InvalidInputError, match=f"is 0.0 in column . at row {row}"):
-        daskcoreset.build(X, size=10, method=BregmanLightweight("kl"))
+        daskcoreset.build(X, size=10, method=LightweightBregman("kl"))
     full = daskcoreset.build(
-        sp.csr_array(POSITIVE), size=10, method=BregmanLightweight("kl"), random_state=0
+        sp.csr_array(POSITIVE), size=10, method=LightweightBregman("kl"), random_state=0
     )
     assert full.n_features == 3
 
 
 @pytest.mark.parametrize(
-    "method", [BregmanLightweight("mahalanobis"), StrongBregman(2, "mahalanobis")]
+    "method", [LightweightBregman("mahalanobis"), StrongBregman(2, "mahalanobis")]
 )
 def test_build__singular_covariance(method: Sensitivity[Any]) -> None:
     X = np.column_stack([POSITIVE, POSITIVE[:, 0]])

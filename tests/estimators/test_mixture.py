@@ -15,7 +15,7 @@ from daskcoreset import build
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.estimators import CoresetGaussianMixture
-from daskcoreset.sensitivities import MixtureCoreset
+from daskcoreset.sensitivities import Mixture
 from daskcoreset.testing import CountingScheduler
 
 TYPES = ("full", "tied", "diag", "spherical")
@@ -177,7 +177,7 @@ def test_lower_bound__same_bits_and_no_read_for_it() -> None:
     assert scheduler.calls == 1
     with dask.config.set(scheduler="synchronous"):
         assert model.fit(rows).lower_bound_ == first
-    built = build(rows, size=300, method=MixtureCoreset(3), random_state=0, normalize=True)
+    built = build(rows, size=300, method=Mixture(3), random_state=0, normalize=True)
     assert model.coreset_.equals(built)
 
 

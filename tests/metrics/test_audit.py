@@ -48,9 +48,9 @@ from daskcoreset.objectives import (
     QuantizationError,
 )
 from daskcoreset.sensitivities import (
-    BregmanLightweight,
     Lightweight,
-    MixtureCoreset,
+    LightweightBregman,
+    Mixture,
     Sensitivity,
     StrongBregman,
 )
@@ -187,7 +187,7 @@ def positive_rows(n: int = 3000) -> FloatArray:
 def test_audit__of_a_bregman_coreset_compares_divergences(name: str) -> None:
     rows = positive_rows()
     constructions: dict[str, Sensitivity[Any]] = {
-        "lightweight_bregman": BregmanLightweight("kl"),
+        "lightweight_bregman": LightweightBregman("kl"),
         "strong_bregman": StrongBregman(2, "kl"),
     }
     construction = constructions[name]
@@ -220,7 +220,7 @@ def test_audit__of_a_bregman_coreset_names_a_row_outside_the_domain() -> None:
 def test_audit__of_a_mixture_coreset_compares_its_part_of_the_likelihood() -> None:
     rng = np.random.default_rng(0)
     rows = np.concatenate([rng.normal(size=(3000, 2)), rng.normal(9.0, 0.3, size=(300, 2))])
-    coreset = daskcoreset.build(rows, size=400, method=MixtureCoreset(2), random_state=0)
+    coreset = daskcoreset.build(rows, size=400, method=Mixture(2), random_state=0)
     fitted = GaussianMixture(2, random_state=0).fit(rows[::3])
     found = coreset.audit(rows, solutions={"scikit-learn": fitted}, random_state=0)
     assert found.names == ("scikit-learn",)

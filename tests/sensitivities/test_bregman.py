@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskcoreset.sensitivities import BregmanLightweight, Lightweight
+from daskcoreset.sensitivities import Lightweight, LightweightBregman
 from daskcoreset.solvers.divergences import SquaredMahalanobis
 from daskcoreset.testing import SensitivityContract, assert_mean, cut_rows, draw
 from tests.tools.bregman import (
@@ -25,7 +25,7 @@ def test_lightweight_squared_euclidean__is_lightweight_to_the_bit() -> None:
     blocks = cut_rows(X, [200, 0, 300])
     for sampling, passes in (("systematic", 1), ("multinomial", 1), ("multinomial", 2)):
         options: Any = {"sampling": sampling, "passes": passes, "seed": 3}
-        found = draw(blocks, BregmanLightweight(), 50, **options)
+        found = draw(blocks, LightweightBregman(), 50, **options)
         expected = draw(blocks, Lightweight(), 50, **options)
         np.testing.assert_array_equal(found.indices, expected.indices)
         np.testing.assert_array_equal(found.weights, expected.weights)
@@ -38,13 +38,13 @@ def test_lightweight_mahalanobis__blocks_too_small_for_a_precision() -> None:
     estimates = [
         [one.weights.sum(), one.weights @ one.rows.points[:, 0]]
         for seed in range(300)
-        for one in [draw(blocks, BregmanLightweight("mahalanobis"), 20, seed=seed)]
+        for one in [draw(blocks, LightweightBregman("mahalanobis"), 20, seed=seed)]
     ]
     assert_mean(np.array(estimates), np.array([len(X), X[:, 0].sum()]))
 
 
 def test_lightweight_own_divergence__with_a_full_matrix() -> None:
-    own, fixed = BregmanLightweight(Own()), BregmanLightweight(SquaredMahalanobis(FULL))
+    own, fixed = LightweightBregman(Own()), LightweightBregman(SquaredMahalanobis(FULL))
     (_, found), (_, expected) = settled(own, *halves()), settled(fixed, *halves())
     for block in halves():  # the factor of the whole matrix cancels
         scores = own.scores(block, found)
@@ -53,8 +53,8 @@ def test_lightweight_own_divergence__with_a_full_matrix() -> None:
 
 @pytest.mark.nightly  # its draws are those of Lightweight, whose contract runs always
 class TestLightweightEuclidean(SensitivityContract):
-    def construction(self) -> BregmanLightweight:
-        return BregmanLightweight()
+    def construction(self) -> LightweightBregman:
+        return LightweightBregman()
 
 
 @pytest.mark.nightly  # the code of the Euclidean one, with another divergence

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from daskcoreset.core.blocks import Block
-from daskcoreset.sensitivities import BregmanLightweight, StrongBregman
+from daskcoreset.sensitivities import LightweightBregman, StrongBregman
 from daskcoreset.testing import SensitivityContract, cut_rows, draw
 from tests.tools.bregman import (
     POSITIVE,
@@ -32,7 +32,7 @@ def test_strong_scores__large_entries_leave_half_of_the_draws_to_all_rows(diverg
 def test_strong__rows_without_weight_have_no_say() -> None:
     X = np.concatenate([POSITIVE, [[-1.0, 0.0, 1e300]]])  # outside the domain, and no matter
     blocks = cut_rows(X, [30, 30, 1], np.append(WEIGHTS, 0.0))
-    for construction in (StrongBregman(3, "kl"), BregmanLightweight("kl")):
+    for construction in (StrongBregman(3, "kl"), LightweightBregman("kl")):
         found = draw(blocks, construction, 20)
         assert np.isfinite(found.weights).all()
         assert 60 not in found.indices

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskcoreset import MixtureCoreset, StrongKMeans, build, datasets
+from daskcoreset import Mixture, StrongKMeans, build, datasets
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import CoresetWarning
 from daskcoreset.metrics.costs import kmeans_cost
@@ -86,7 +86,7 @@ def test_build__all_weight_on_one_row(method: Any) -> None:
     np.testing.assert_allclose(coreset.weights, [7.0])
 
 
-@each(construction=[StrongKMeans(5), MixtureCoreset(3)], n=[2_000, 20_000])
+@each(construction=[StrongKMeans(5), Mixture(3)], n=[2_000, 20_000])
 def test_build__rows_without_weight_may_hold_anything(construction: Any, n: int) -> None:
     """Squares of 1e200 overflow: such rows made every later seed the last row of a block."""
     rng = np.random.default_rng(0)

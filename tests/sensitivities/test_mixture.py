@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import daskcoreset
-from daskcoreset import MixtureCoreset, StrongKMeans
+from daskcoreset import Mixture, StrongKMeans
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.sampling import inclusion_probabilities, systematic
 from daskcoreset.core.typing import AnyArray, FloatArray
@@ -18,7 +18,7 @@ from daskcoreset.sensitivities.mixture import MixtureDesign
 from daskcoreset.solvers.kmeans import Clusters
 from daskcoreset.solvers.mixture.em import fit_mixture
 from daskcoreset.solvers.mixture.model import (
-    Mixture,
+    MixtureModel,
     mixture_from_covariances,
     responsibilities,
     score_samples,
@@ -29,21 +29,21 @@ from tests.tools.bregman import POSITIVE, WEIGHTS, settled
 
 def test_scores__of_strong_kmeans() -> None:
     block = Block(POSITIVE, WEIGHTS)
-    found, expected = MixtureCoreset(4), StrongKMeans(4)
+    found, expected = Mixture(4), StrongKMeans(4)
     for_mixture = found.scores(block, settled(found, block)[1])
     np.testing.assert_array_equal(for_mixture, expected.scores(block, settled(expected, block)[1]))
     assert found.provenance(settled(found, block)[1])["rough_centers"] == 4
 
 
 class TestMixture(SensitivityContract):
-    def construction(self) -> MixtureCoreset:
-        return MixtureCoreset(3)
+    def construction(self) -> Mixture:
+        return Mixture(3)
 
 
 # --- leverages ------------------------------------------------------------------------------
 
 
-def some_mixture(kind: Any, seed: int = 0) -> Mixture:
+def some_mixture(kind: Any, seed: int = 0) -> MixtureModel:
     rng = np.random.default_rng(seed)
     k, d = 3, 2
     roots = rng.normal(size=(k, d, d))
@@ -54,7 +54,7 @@ def some_mixture(kind: Any, seed: int = 0) -> Mixture:
     )
 
 
-def derivatives(mixture: Mixture, rows: FloatArray) -> list[list[FloatArray]]:
+def derivatives(mixture: MixtureModel, rows: FloatArray) -> list[list[FloatArray]]:
     """Derivatives of the log-density of rows by weights, means, covariances; by differences."""
     step = 1e-5
     found = []
@@ -121,7 +121,7 @@ def test_leverages__far_out_and_without_weight_are_finite() -> None:
 
 
 def clusters_of(points: AnyArray, weights: FloatArray, k: int) -> Clusters:
-    found = MixtureCoreset(k)
+    found = Mixture(k)
     return settled(found, Block(points, weights))[1]  # type: ignore[no-any-return]
 
 
@@ -139,7 +139,7 @@ def final(points: Any, k: int = 6, *, first: Any = None) -> tuple[FloatArray, Fl
     n = points.shape[0]
     weights = np.random.default_rng(3).uniform(0.5, 2.0, n)
     first = np.full(n, 0.5) if first is None else first
-    construction, rows = MixtureCoreset(k), Block(points, weights)
+    construction, rows = Mixture(k), Block(points, weights)
     summary = clusters_of(points, weights, k)
     scores = construction.row_scores(rows, summary)
     mixed = construction.design.final_scores(rows, first, scores, summary, 100)
@@ -170,7 +170,7 @@ def test_final_scores__neither_offsets_nor_units_nor_zeros_stored_matter() -> No
     moved = Clusters(
         (summary.centers + 1e4) * np.array([1e-3, 1.0, 1e3]), summary.weights, summary.costs
     )
-    design, first, scores = MixtureCoreset(6).design, np.ones(4000), np.ones(4000)
+    design, first, scores = Mixture(6).design, np.ones(4000), np.ones(4000)
     expected = design.final_scores(Block(points, weights), first, scores, summary, 100)
     assert expected.std() > 0.1 * expected.mean()
     stored = Block(sp.csr_array(points), weights)
@@ -216,7 +216,7 @@ def drawn(points: Any, size: int, k: int = 6) -> dict[str, Any]:
     n = points.shape[0]
     rows = Block(points, np.random.default_rng(3).uniform(0.5, 2.0, n))
     summary = clusters_of(points, rows.weights, k)
-    construction, first = MixtureCoreset(k), np.full(n, 0.5)
+    construction, first = Mixture(k), np.full(n, 0.5)
     scores = construction.row_scores(rows, summary)
     scores = construction.design.final_scores(rows, first, scores, summary, size)
     second = inclusion_probabilities(scores / first, size)
@@ -288,7 +288,7 @@ def test_build__weights_add_up_to_those_of_all_rows(options: dict[str, Any]) -> 
         uneven(30_000),
         sample_weight=weights,
         size=200,
-        method=MixtureCoreset(4),
+        method=Mixture(4),
         random_state=0,
         **options,
     )
@@ -299,7 +299,7 @@ def test_build__rows_that_are_certain_keep_their_weight() -> None:
     rng = np.random.default_rng(0)
     giants = 1e4 * rng.normal(size=(5, 3))
     X = np.vstack([rng.normal(size=(20_000, 3)), giants])
-    coreset = daskcoreset.build(X, size=500, method=MixtureCoreset(4), random_state=0)
+    coreset = daskcoreset.build(X, size=500, method=Mixture(4), random_state=0)
     certain = coreset.weights[coreset.indices >= 20_000]
     np.testing.assert_array_equal(certain, np.ones(5))
     assert coreset.weights.sum() == pytest.approx(20_005, rel=1e-12)

@@ -12,7 +12,7 @@ from daskcoreset.core.blocks import Block, InvalidRow
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.objectives import QuantizationError
-from daskcoreset.sensitivities import BregmanLightweight, Sensitivity, StrongBregman
+from daskcoreset.sensitivities import LightweightBregman, Sensitivity, StrongBregman
 from daskcoreset.solvers.divergences import (
     ItakuraSaito,
     KullbackLeibler,
@@ -77,12 +77,12 @@ class OnPositive(Sensitivity[Any]):
     n_clusters: int | None = None
 
     name: ClassVar[str] = "on_positive"
-    citation: ClassVar[str] = BregmanLightweight.citation
+    citation: ClassVar[str] = LightweightBregman.citation
 
     @property
     def inner(self) -> Sensitivity[Any]:
         if self.n_clusters is None:
-            return BregmanLightweight(self.divergence)
+            return LightweightBregman(self.divergence)
         return StrongBregman(self.n_clusters, self.divergence)
 
     @property

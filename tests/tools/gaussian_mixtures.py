@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.mixture import GaussianMixture
 
 from daskcoreset.core.typing import FloatArray
-from daskcoreset.solvers.mixture.model import CovarianceType, Mixture, mixture_from_precisions
+from daskcoreset.solvers.mixture.model import CovarianceType, MixtureModel, mixture_from_precisions
 
 
 def blobs(seed: int = 0, n: int = 400, d: int = 3, k: int = 4, spread: float = 3.0) -> FloatArray:
@@ -30,7 +30,7 @@ def precisions_of(kind: CovarianceType, k: int, d: int, seed: int = 0) -> FloatA
     return np.array(choices[kind])
 
 
-def mixture_of(kind: CovarianceType, k: int = 3, d: int = 2) -> Mixture:
+def mixture_of(kind: CovarianceType, k: int = 3, d: int = 2) -> MixtureModel:
     rng = np.random.default_rng(5)
     weights = np.arange(1.0, k + 1) / (k * (k + 1) / 2)
     return mixture_from_precisions(
@@ -38,7 +38,7 @@ def mixture_of(kind: CovarianceType, k: int = 3, d: int = 2) -> Mixture:
     )
 
 
-def dense_covariances(mixture: Mixture) -> FloatArray:
+def dense_covariances(mixture: MixtureModel) -> FloatArray:
     k, d = mixture.means.shape
     covariances = mixture.covariances
     if mixture.covariance_type == "spherical":
@@ -48,7 +48,7 @@ def dense_covariances(mixture: Mixture) -> FloatArray:
     return np.broadcast_to(covariances, (k, d, d))
 
 
-def assert_same_mixture(a: Mixture, b: Any, tolerance: float) -> None:
+def assert_same_mixture(a: MixtureModel, b: Any, tolerance: float) -> None:
     underscore = "_" if isinstance(b, GaussianMixture) else ""
     for name in ("weights", "means", "covariances", "precisions_cholesky", "precisions"):
         expected = getattr(b, name + underscore)

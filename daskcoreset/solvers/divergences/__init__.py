@@ -22,10 +22,6 @@ __all__ = [
     "KullbackLeibler",
     "SquaredEuclidean",
     "SquaredMahalanobis",
-    "as_divergence",
-    "divergence_parameters",
-    "domain_problem",
-    "resolve_divergence",
 ]
 
 # Divergences by the names that a ``divergence`` argument takes.

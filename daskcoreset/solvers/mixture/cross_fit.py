@@ -10,14 +10,14 @@ import numpy as np
 from daskcoreset.core.linalg import dense
 from daskcoreset.core.typing import FloatArray, Points
 from daskcoreset.solvers.mixture.em import MixtureFit, fit_mixture
-from daskcoreset.solvers.mixture.model import Mixture, score_samples
+from daskcoreset.solvers.mixture.model import MixtureModel, score_samples
 
 # Of five the refits have a fifth less to learn from, and the estimate is lower by up to 0.1 nats.
 _FOLDS = 10
 
 
 def expected_score(
-    points: Points, weights: FloatArray, mixture: Mixture, n_rows: int, **options: Any
+    points: Points, weights: FloatArray, mixture: MixtureModel, n_rows: int, **options: Any
 ) -> float:
     r"""Estimate the mean log-density of all rows under a mixture fitted on a coreset of them.
 
@@ -34,7 +34,7 @@ def expected_score(
         Distinct rows.
     weights : ndarray of shape (m,), float64
         Positive.
-    mixture : Mixture
+    mixture : MixtureModel
         Fitted on them.
     n_rows : int
         Rows that they stand for; all count as of equal weight.

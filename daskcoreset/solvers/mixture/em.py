@@ -31,7 +31,7 @@ from daskcoreset.solvers.mixture.init import (
 )
 from daskcoreset.solvers.mixture.model import (
     CovarianceType,
-    Mixture,
+    MixtureModel,
     as_covariance_type,
     count_spikes,
 )
@@ -51,7 +51,7 @@ class MixtureFit:
 
     Attributes
     ----------
-    mixture : Mixture
+    mixture : MixtureModel
         Parameters after the last M step of the best start.
     converged : bool
         Whether the last change of the bound was below `tol`.
@@ -64,7 +64,7 @@ class MixtureFit:
         The same at every iteration of the best start.
     """
 
-    mixture: Mixture
+    mixture: MixtureModel
     converged: bool
     n_iter: int
     lower_bound: float
@@ -204,16 +204,20 @@ def fit_mixture(
             rng=rng,
         )
 
-        def starting(rows: FloatArray, weights: FloatArray, init: InitParams | None) -> Mixture:
+        def starting(
+            rows: FloatArray, weights: FloatArray, init: InitParams | None
+        ) -> MixtureModel:
             return begin(rows, weights, init_params=init or init_params)
 
-        def iterated(rows: FloatArray, weights: FloatArray, one: Mixture, n_steps: int) -> Mixture:
+        def iterated(
+            rows: FloatArray, weights: FloatArray, one: MixtureModel, n_steps: int
+        ) -> MixtureModel:
             begun, limit = fit_before_steps(one), min(n_steps, max_iter)
             # Components of few rows come near by less than tol in a step.
             few = {"tol": 0.1 * tol, "reg_covar": reg_covar}
             return _iterate(rows, weights, begun, limit, **few).mixture
 
-        def rank(value: Judge) -> Callable[[Mixture], tuple[int, float]]:
+        def rank(value: Judge) -> Callable[[MixtureModel], tuple[int, float]]:
             """Sort by the components that are spikes, and only then by a likelihood."""
             return lambda one: (-count_spikes(one, reg_covar), value(one))
 
@@ -244,7 +248,7 @@ def fit_mixture(
     return replace(best, mixture=_moved(best.mixture, center))
 
 
-def fit_before_steps(mixture: Mixture) -> MixtureFit:
+def fit_before_steps(mixture: MixtureModel) -> MixtureFit:
     """Return the fit before the first iteration."""
     return MixtureFit(mixture, False, 0, -np.inf, np.zeros(0))
 
@@ -344,7 +348,7 @@ def _check_distinct(points: FloatArray, n_components: int) -> None:
         )
 
 
-def _check_warm(mixture: Mixture, kind: CovarianceType, k: int, d: int) -> Mixture:
+def _check_warm(mixture: MixtureModel, kind: CovarianceType, k: int, d: int) -> MixtureModel:
     if mixture.covariance_type != kind or mixture.means.shape != (k, d):
         raise InvalidInputError(
             f"warm_start has {len(mixture.means)} components of type "
@@ -359,5 +363,5 @@ def _about(center: FloatArray, by: Judge | None) -> Judge | None:
     return None if by is None else lambda mixture: by(_moved(mixture, center))
 
 
-def _moved(mixture: Mixture, by: FloatArray) -> Mixture:
+def _moved(mixture: MixtureModel, by: FloatArray) -> MixtureModel:
     return replace(mixture, means=mixture.means + by)

@@ -20,7 +20,7 @@ from daskcoreset.core.typing import FloatArray, IndexArray
 from daskcoreset.core.validation import as_numbers
 from daskcoreset.solvers.mixture.model import (
     CovarianceType,
-    Mixture,
+    MixtureModel,
     covariance_shape,
     mixture_from_precisions,
     tiles,
@@ -104,7 +104,7 @@ def start_mixture(
     initial: InitialParameters,
     reg_covar: float,
     rng: np.random.RandomState,
-) -> Mixture:
+) -> MixtureModel:
     """Parameters that EM starts from.
 
     Parameters
@@ -128,7 +128,7 @@ def start_mixture(
 
     Returns
     -------
-    Mixture
+    MixtureModel
 
     Raises
     ------

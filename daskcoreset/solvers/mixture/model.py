@@ -30,7 +30,7 @@ CovarianceType: TypeAlias = Literal["full", "tied", "diag", "spherical"]
 
 
 @dataclass(frozen=True, eq=False)
-class Mixture:
+class MixtureModel:
     r"""Parameters of :math:`p(x) = \sum_k \pi_k \mathcal N(x; \mu_k, \Sigma_k)`.
 
     Make one with `mixture_from_covariances` or `mixture_from_precisions`, which check the
@@ -87,7 +87,7 @@ def count_parameters(covariance_type: CovarianceType, n_components: int, n_featu
     return free[covariance_type] + k * d + k - 1
 
 
-def count_spikes(mixture: Mixture, reg_covar: float) -> int:
+def count_spikes(mixture: MixtureModel, reg_covar: float) -> int:
     """Count the components whose least variance in any direction is next to `reg_covar`.
 
     Examples
@@ -128,7 +128,7 @@ def covariance_shape(kind: CovarianceType, k: int, d: int) -> tuple[int, ...]:
 
 def mixture_from_covariances(
     covariance_type: CovarianceType, weights: FloatArray, means: FloatArray, covariances: FloatArray
-) -> Mixture:
+) -> MixtureModel:
     """Mixture with given covariances, whose factors are computed.
 
     Parameters
@@ -137,11 +137,11 @@ def mixture_from_covariances(
     weights : ndarray of shape (k,), float64
     means : ndarray of shape (k, d), float64
     covariances : ndarray, float64
-        Of the shape that belongs to the type; see `Mixture`.
+        Of the shape that belongs to the type; see `MixtureModel`.
 
     Returns
     -------
-    Mixture
+    MixtureModel
 
     Raises
     ------
@@ -168,12 +168,12 @@ def mixture_from_covariances(
             factors = 1.0 / np.sqrt(covariances)
     except np.linalg.LinAlgError:
         raise singular_error(covariance_type, covariances) from None
-    return Mixture(covariance_type, weights, means, covariances, factors)
+    return MixtureModel(covariance_type, weights, means, covariances, factors)
 
 
 def mixture_from_precisions(
     covariance_type: CovarianceType, weights: FloatArray, means: FloatArray, precisions: FloatArray
-) -> Mixture:
+) -> MixtureModel:
     """Mixture with given inverse covariances, as ``precisions_init`` states them.
 
     Arguments are those of `mixture_from_covariances`, with inverses for the covariances.
@@ -194,7 +194,7 @@ def mixture_from_precisions(
     if covariance_type in ("diag", "spherical"):
         if not (precisions > 0.0).all():
             raise InvalidInputError("precisions must be positive; pass positive precisions.")
-        return Mixture(covariance_type, weights, means, 1.0 / precisions, np.sqrt(precisions))
+        return MixtureModel(covariance_type, weights, means, 1.0 / precisions, np.sqrt(precisions))
     try:
         # With J the reversal of rows, J P J = L L^T gives P = (J L J)(J L J)^T, where J L J
         # is upper triangular: the factor that the inverse covariance would have given.
@@ -205,17 +205,17 @@ def mixture_from_precisions(
         ) from None
     inverse = np.linalg.inv(factors)
     covariances = inverse.swapaxes(-1, -2) @ inverse
-    return Mixture(covariance_type, weights, means, covariances, np.ascontiguousarray(factors))
+    return MixtureModel(covariance_type, weights, means, covariances, np.ascontiguousarray(factors))
 
 
 def sample(
-    mixture: Mixture, n_samples: int = 1, random_state: RandomState = None
+    mixture: MixtureModel, n_samples: int = 1, random_state: RandomState = None
 ) -> tuple[FloatArray, IndexArray]:
     """Draw rows from the mixture.
 
     Parameters
     ----------
-    mixture : Mixture
+    mixture : MixtureModel
     n_samples : int, default=1
         Rows to draw, at least one.
     random_state : int, Generator, RandomState or None, default=None
@@ -293,7 +293,7 @@ def singular_error(kind: CovarianceType, covariances: FloatArray) -> InvalidInpu
     )
 
 
-def responsibilities(mixture: Mixture, X: Points) -> FloatArray:
+def responsibilities(mixture: MixtureModel, X: Points) -> FloatArray:
     r"""Posterior probabilities of the components, :math:`\pi_k \mathcal N_k(x) / p(x)`.
 
     Rows are of a block, and those of the answer, of shape (n, k), add up to one. A row so far out
@@ -312,7 +312,7 @@ def responsibilities(mixture: Mixture, X: Points) -> FloatArray:
     return out
 
 
-def score_samples(mixture: Mixture, X: Points) -> FloatArray:
+def score_samples(mixture: MixtureModel, X: Points) -> FloatArray:
     r"""Log-density of every row under the mixture, :math:`\log p(x)`.
 
     Of shape (n,); minus infinity for a row so far out that the square of its distance overflows.
@@ -330,7 +330,7 @@ def score_samples(mixture: Mixture, X: Points) -> FloatArray:
     return out
 
 
-def assign(mixture: Mixture, X: Points) -> IndexArray:
+def assign(mixture: MixtureModel, X: Points) -> IndexArray:
     """Most probable component of every row, the lowest of those that tie.
 
     Of shape (n,), int64; no array of n x k numbers is formed. A NaN or an infinity is an
@@ -365,7 +365,7 @@ def groups(n_components: int, tile: FloatArray) -> Iterator[slice]:
         yield slice(start, start + size)
 
 
-def whitened(mixture: Mixture, tile: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
+def whitened(mixture: MixtureModel, tile: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
     r"""Slices of components with :math:`(x - \mu_k) U_k`, of shape (some, rows, d), of a tile."""
     kind, factor = mixture.covariance_type, mixture.precisions_cholesky
     for some in groups(len(mixture.means), tile):
@@ -378,7 +378,7 @@ def whitened(mixture: Mixture, tile: FloatArray) -> Iterator[tuple[slice, FloatA
         yield some, gaps
 
 
-def squared_lengths(mixture: Mixture, tile: FloatArray) -> FloatArray:
+def squared_lengths(mixture: MixtureModel, tile: FloatArray) -> FloatArray:
     """Squared lengths of `whitened` rows (k, rows), which may overflow."""
     out = np.empty((len(mixture.means), len(tile)))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -388,7 +388,7 @@ def squared_lengths(mixture: Mixture, tile: FloatArray) -> FloatArray:
 
 
 def posterior(
-    mixture: Mixture, tile: FloatArray, lengths: FloatArray | None = None
+    mixture: MixtureModel, tile: FloatArray, lengths: FloatArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """Log-densities (rows,) of a tile and responsibilities (k, rows), one row a component.
 
@@ -415,7 +415,7 @@ def posterior(
     return density, joint
 
 
-def component_densities(mixture: Mixture, X: Points) -> FloatArray:
+def component_densities(mixture: MixtureModel, X: Points) -> FloatArray:
     r"""Log-densities of rows in each component, :math:`\log \mathcal N(x; \mu_k, \Sigma_k)`.
 
     Of shape (k, n); minus infinity where the square of a distance overflows.
@@ -434,7 +434,7 @@ def component_densities(mixture: Mixture, X: Points) -> FloatArray:
     return np.concatenate(list(parts), axis=1)
 
 
-def _densities(mixture: Mixture, tile: FloatArray, out: FloatArray) -> FloatArray:
+def _densities(mixture: MixtureModel, tile: FloatArray, out: FloatArray) -> FloatArray:
     """Return logarithms of densities, in place of squared lengths."""
     # The square of a distance may overflow: its density is zero, its logarithm -inf or NaN.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -449,7 +449,7 @@ def _densities(mixture: Mixture, tile: FloatArray, out: FloatArray) -> FloatArra
     return out
 
 
-def log_normalizer(mixture: Mixture) -> float:
+def log_normalizer(mixture: MixtureModel) -> float:
     r"""Logarithm of the largest value that the density could have, were all means one.
 
     :math:`\ln Z` with :math:`Z = \sum_j w_j |2 \pi \Sigma_j|^{-1/2}`.
@@ -466,7 +466,7 @@ def log_normalizer(mixture: Mixture) -> float:
         return float(np.logaddexp.reduce(logs + np.log(mixture.weights)))
 
 
-def _log_determinants(mixture: Mixture) -> FloatArray:
+def _log_determinants(mixture: MixtureModel) -> FloatArray:
     r"""Logarithm of :math:`|\Sigma_k|^{-1/2}`, of shape (k, 1) or (1, 1)."""
     logs = np.log(variances_of(mixture.covariance_type, mixture.precisions_cholesky))
     if mixture.covariance_type == "spherical":
@@ -474,12 +474,14 @@ def _log_determinants(mixture: Mixture) -> FloatArray:
     return np.asarray(logs.sum(axis=-1)).reshape(-1, 1)
 
 
-def log_likelihood(mixture: Mixture, X: Points, sample_weight: FloatArray | None = None) -> float:
+def log_likelihood(
+    mixture: MixtureModel, X: Points, sample_weight: FloatArray | None = None
+) -> float:
     r"""Weighted log-likelihood of a block, :math:`\sum_i u_i \log p(x_i)`.
 
     Parameters
     ----------
-    mixture : Mixture
+    mixture : MixtureModel
     X : ndarray of shape (n, d) or scipy.sparse.csr_array
         Rows, finite where their weight is not zero.
     sample_weight : ndarray of shape (n,), float64, optional

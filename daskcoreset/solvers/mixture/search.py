@@ -15,10 +15,10 @@ from daskcoreset.core.moments import moments_of
 from daskcoreset.core.sampling import inclusion_probabilities, systematic
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.solvers.mixture.init import InitParams
-from daskcoreset.solvers.mixture.model import Mixture, log_likelihood
+from daskcoreset.solvers.mixture.model import MixtureModel, log_likelihood
 
 _Found = TypeVar("_Found")
-Judge: TypeAlias = Callable[[Mixture], float]
+Judge: TypeAlias = Callable[[MixtureModel], float]
 
 # Kinds of starts; None is that of the caller.
 _STARTS: tuple[InitParams | None, ...] = (None, "k-means++") * 4
@@ -55,9 +55,9 @@ class Steps:
     n_components : int
     """
 
-    start: Callable[[FloatArray, FloatArray, InitParams | None], Mixture]
-    iterate: Callable[[FloatArray, FloatArray, Mixture, int], Mixture]
-    rank: Callable[[Judge], Callable[[Mixture], tuple[int, float]]]
+    start: Callable[[FloatArray, FloatArray, InitParams | None], MixtureModel]
+    iterate: Callable[[FloatArray, FloatArray, MixtureModel, int], MixtureModel]
+    rank: Callable[[Judge], Callable[[MixtureModel], tuple[int, float]]]
     judge: Judge | None
     screen: Judge | None
     n_components: int
@@ -65,7 +65,7 @@ class Steps:
 
 def best_starts(
     points: FloatArray, u: FloatArray, steps: Steps, rng: np.random.Generator
-) -> list[Mixture]:
+) -> list[MixtureModel]:
     """Return two mixtures at most from which EM is to go on, on all rows.
 
     Parameters
@@ -127,7 +127,7 @@ def _in_proportion(count: int, n_components: int) -> int:
     return min(count, count * _MANY_COMPONENTS // n_components)
 
 
-def _mean(mixture: Mixture, *, X: FloatArray, u: FloatArray) -> float:
+def _mean(mixture: MixtureModel, *, X: FloatArray, u: FloatArray) -> float:
     return log_likelihood(mixture, X, u) / float(u.sum())
 
 

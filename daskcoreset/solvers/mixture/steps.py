@@ -17,7 +17,7 @@ import numpy as np
 from daskcoreset.core.typing import FloatArray, Points
 from daskcoreset.solvers.mixture.model import (
     CovarianceType,
-    Mixture,
+    MixtureModel,
     groups,
     mixture_from_covariances,
     posterior,
@@ -58,12 +58,12 @@ class ComponentMoments:
     scatter: FloatArray
 
 
-def expectation(mixture: Mixture, X: Points, sample_weight: FloatArray) -> ComponentMoments:
+def expectation(mixture: MixtureModel, X: Points, sample_weight: FloatArray) -> ComponentMoments:
     """E step on a block: moments of the components under their responsibilities.
 
     Parameters
     ----------
-    mixture : Mixture
+    mixture : MixtureModel
         The present parameters.
     X : ndarray of shape (n, d) or scipy.sparse.csr_array
         Finite rows, float32 or float64.
@@ -176,15 +176,15 @@ def merge_components(first: ComponentMoments, second: ComponentMoments) -> Compo
 
 
 def maximisation(
-    moments: ComponentMoments, previous: Mixture | None, reg_covar: float | FloatArray
-) -> Mixture:
+    moments: ComponentMoments, previous: MixtureModel | None, reg_covar: float | FloatArray
+) -> MixtureModel:
     r"""M step: the mixture of the largest expected likelihood.
 
     Parameters
     ----------
     moments : ComponentMoments
         Of all rows.
-    previous : Mixture or None
+    previous : MixtureModel or None
         Whose mean and covariance a component keeps when no weight is left in it; its own
         weight is then zero, so that any would do. None at the start, where every component
         has some.
@@ -193,7 +193,7 @@ def maximisation(
 
     Returns
     -------
-    Mixture
+    MixtureModel
 
     Raises
     ------

@@ -253,8 +253,8 @@ def public_calls() -> list[PublicCall]:
         PublicCall("LeastSquares", _with(dc.LeastSquares, of), {}),
         PublicCall("StrongKMeans", _with(dc.StrongKMeans, of), {"n_clusters": 2}),
         PublicCall("StrongBregman", _with(dc.StrongBregman, of_rows), {"n_clusters": 2}),
-        PublicCall("BregmanLightweight", _with(dc.BregmanLightweight, of_rows), {}),
-        PublicCall("MixtureCoreset", _with(dc.MixtureCoreset, of), {"n_components": 2}),
+        PublicCall("LightweightBregman", _with(dc.LightweightBregman, of_rows), {}),
+        PublicCall("Mixture", _with(dc.Mixture, of), {"n_components": 2}),
         PublicCall("Coverage", _with(dc.Coverage, covered), {"max_points": 9}),
         PublicCall("SensitivityReducer", dc.SensitivityReducer, {"construction": dc.Uniform()}),
         PublicCall("MaxMarginCoreset", _with(dc.MaxMarginCoreset, run), {}),
@@ -363,14 +363,10 @@ def public_calls() -> list[PublicCall]:
             dc.sizing.theory_size,
             {"n_clusters": 3, "n_features": 2, "epsilon": 0.1, "delta": 0.1},
         ),
-        PublicCall("as_divergence", dc.divergences.as_divergence, {"value": "squared_euclidean"}),
         PublicCall(
-            "resolve_divergence",
-            dc.divergences.resolve_divergence,
-            {"divergence": "squared_euclidean"},
-        ),
-        PublicCall(
-            "SquaredMahalanobis", dc.divergences.SquaredMahalanobis, {"precision": np.eye(3)}
+            "SquaredMahalanobis",
+            dc.objectives.divergences.SquaredMahalanobis,
+            {"precision": np.eye(3)},
         ),
         *(
             PublicCall(name, getattr(dc.objectives, name), {})

@@ -17,7 +17,7 @@ from daskcoreset import (
     Coreset,
     Lightweight,
     Logistic,
-    MixtureCoreset,
+    Mixture,
     Portfolio,
     StrongKMeans,
     Uniform,
@@ -28,7 +28,7 @@ ROWS, CHUNK, D = 6000, 500, 4
 
 METHODS: dict[str, Any] = {
     "clusters": StrongKMeans(5),
-    "mixture": MixtureCoreset(3),
+    "mixture": Mixture(3),
     "svm": SVM(),
     "churn": Logistic(),
     "plain": Uniform(),

@@ -16,7 +16,7 @@ from daskcoreset.core.coreset import thaw
 from daskcoreset.core.errors import CoresetWarning
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.metrics.sizing import auto_size
-from daskcoreset.sensitivities import MixtureCoreset, Sensitivity, StrongBregman, StrongKMeans
+from daskcoreset.sensitivities import Mixture, Sensitivity, StrongBregman, StrongKMeans
 
 
 def mixture(n: int = 20_000, seed: int = 0) -> FloatArray:
@@ -85,7 +85,7 @@ def test_auto_size__compares_the_cost_that_the_construction_is_made_for(name: st
     rows = np.abs(mixture(5000)) + 0.1
     methods: dict[str, Sensitivity[Any]] = {
         "strong_bregman": StrongBregman(4, "kl"),
-        "mixture": MixtureCoreset(4),
+        "mixture": Mixture(4),
     }
     found = auto_size(rows, method=methods[name], n_clusters=4, epsilon=0.15, random_state=2)
     assert found.agreed

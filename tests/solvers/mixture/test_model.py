@@ -14,7 +14,7 @@ from daskcoreset.core.typing import FloatArray
 from daskcoreset.solvers.mixture.em import fit_mixture
 from daskcoreset.solvers.mixture.model import (
     CovarianceType,
-    Mixture,
+    MixtureModel,
     assign,
     mixture_from_covariances,
     mixture_from_precisions,
@@ -34,7 +34,7 @@ KINDS: tuple[CovarianceType, ...] = get_args(CovarianceType)
 kinds = pytest.mark.parametrize("kind", KINDS)
 
 
-def plain_log_densities(mixture: Mixture, X: FloatArray) -> FloatArray:
+def plain_log_densities(mixture: MixtureModel, X: FloatArray) -> FloatArray:
     """The same by SciPy, which knows nothing of Cholesky factors of precisions."""
     normals = zip(mixture.means, dense_covariances(mixture), strict=True)
     return np.stack([scipy.stats.multivariate_normal(m, c).logpdf(X) for m, c in normals], axis=1)
