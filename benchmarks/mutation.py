@@ -90,7 +90,7 @@ LEAVING = (
     "execution/agreement", "execution/room", "execution/unfused",
     "execution/watch", "execution/waves", "inputs/cube_weights", "inputs/graphs",
     "inputs/travel", "metrics/plot_",
-    "sensitivities/centroids", "sensitivities/separable",
+    "sensitivities/centroids",
     "solvers/centroids", "solvers/hartigan", "solvers/kmeans_large",
     "solvers/mixture/cross_fit", "solvers/mixture/search", "testing/",
     "cli/demo",

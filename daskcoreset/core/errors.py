@@ -244,15 +244,6 @@ def warn_lost(classes: AnyArray, labels: AnyArray) -> None:
         )
 
 
-def warn_worse_than_none(size: int, ratio: float) -> None:
-    """Warn that a model of the rows drawn costs more than one without features."""
-    warn_user(
-        f"a model fitted on the coreset of size={size} costs {100 * (ratio - 1):.3g} % more on the "
-        f"data than one without features: size is small for so many columns, or for so rare a "
-        f"class, by any construction. Raise size, or pass a smaller C (lam)."
-    )
-
-
 # What users import, and what tracebacks say.
 for _public in (CoresetError, *CoresetError.__subclasses__(), MissingPathError, CoresetWarning):
     _public.__module__ = "daskcoreset.errors"

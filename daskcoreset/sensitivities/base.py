@@ -226,27 +226,6 @@ class SamplingDesign(Generic[S]):
             raise NotImplementedError
         return solution.constant + float(candidate_weights @ solution.losses)
 
-    def cost_over_none(
-        self,
-        rows: Block,
-        weights: FloatArray,
-        candidates: Block,
-        candidate_weights: FloatArray,
-        summary: S,
-    ) -> float | None:
-        """Cost of a model fitted on the rows drawn, over one without features, if it is worse.
-
-        By the candidates, weighted as for `draw_loss`; by default nothing is fitted. A build warns
-        of it, and has it in ``provenance["cost_over_none"]``.
-        """
-        del rows, weights, candidates, candidate_weights, summary
-        return None
-
-    def warnings_for(self, summary: S, size: int) -> tuple[str, ...]:
-        """Return warnings for users, given the data and the size of the coreset."""
-        del summary, size
-        return ()
-
     def n_drawn(self, size: int, n_features: int) -> int:
         """Rows to draw for a coreset of `size` points; as many, unless `represent` has fewer."""
         del n_features

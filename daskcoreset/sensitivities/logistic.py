@@ -40,18 +40,13 @@ from daskcoreset.core.validation import (
 from daskcoreset.objectives import LinearCost
 from daskcoreset.sensitivities.base import SamplingDesign, Sensitivity
 from daskcoreset.sensitivities.least_squares import total_leverage
-from daskcoreset.sensitivities.logistic_fit import (
-    ROWS_PER_COLUMN,
-    cost_over_none,
-    fitted_on,
-    rough_model,
-    without_model,
-)
 from daskcoreset.sensitivities.logistic_pilot import (
+    ROWS_PER_COLUMN,
     LabelledScatter,
     LogisticPilot,
     LogisticSums,
     exact_pilot,
+    fitted_on,
     labelled_scatter,
     logistic_scores,
     logistic_sums,
@@ -60,9 +55,10 @@ from daskcoreset.sensitivities.logistic_pilot import (
     merge_logistic_sums,
     merge_means,
     one_read_scores,
+    rough_model,
 )
-from daskcoreset.sensitivities.separable import SeparableRows
 from daskcoreset.sensitivities.svm_calibration import (
+    SeparableRows,
     centred_rows,
     modes_for,
     pull_target,
@@ -91,10 +87,6 @@ _MAX_DRAWS = 8
 _TRIED_ROWS = 8000
 _TRIAL_WORK = 6e7
 
-# Products in a Newton step of the one model that is compared with none at most: as many as of all
-# trials. With those of one, 2,000 rows of 190 columns, 125 of them of a class, were not compared.
-_JUDGED_WORK = _MAX_DRAWS * _TRIAL_WORK
-
 # Rows below which two reads draw as one does: up to 2.7 for every column were worse than uniform
 # ones where a class had 2 % of the weight.
 _FEW = SeparableRows(2.0, 3.0, 0.1)
@@ -109,13 +101,11 @@ class LogisticDesign(SamplingDesign[LabelledScatter]):
 
     Attributes
     ----------
-    variant, lam, intercept
+    variant
         As in `Logistic`.
     """
 
     variant: str
-    lam: float = 1.0
-    intercept: bool = True
 
     def classes(self, summary: LabelledScatter) -> AnyArray:
         """Return the labels of rows of positive weight."""
@@ -152,23 +142,6 @@ class LogisticDesign(SamplingDesign[LabelledScatter]):
         ladder = [("class means",)] if enough else []
         return calibrate_classes(weights, codes, totals, {"class means": means}, ladder)
 
-    def cost_over_none(
-        self,
-        rows: Block,
-        weights: FloatArray,
-        candidates: Block,
-        candidate_weights: FloatArray,
-        summary: LabelledScatter,
-    ) -> float | None:
-        """Cost of a model fitted on rows of which those of a class are few for their columns."""
-        none = without_model(summary, intercept=self.intercept)
-        (p, d), counts = none.coef.shape, np.bincount(class_codes(rows, none.classes))
-        if counts.min() >= ROWS_PER_COLUMN * (d + 1) or _work(len(rows), p, d) > _JUDGED_WORK:
-            return None
-        return cost_over_none(
-            rows, weights, candidates, candidate_weights, none, self.lam, intercept=self.intercept
-        )
-
 
 @dataclass(frozen=True)
 class PilotDesign(SamplingDesign[LogisticPilot]):
@@ -189,7 +162,7 @@ class PilotDesign(SamplingDesign[LogisticPilot]):
     @property
     def _without_pilot(self) -> LogisticDesign:
         """The draws of one read, where the pilot has no model."""
-        return LogisticDesign(self.variant, self.lam, self.intercept)
+        return LogisticDesign(self.variant)
 
     def pilot_total(self, summary: LogisticPilot) -> float:
         """Sum of all scores, as the pilot estimates it."""
@@ -263,19 +236,6 @@ class PilotDesign(SamplingDesign[LogisticPilot]):
             weights, terms.codes, points, class_weights, sums, pulls, mode, at_zero=True
         )
 
-    def cost_over_none(
-        self,
-        rows: Block,
-        weights: FloatArray,
-        candidates: Block,
-        candidate_weights: FloatArray,
-        summary: LogisticPilot,
-    ) -> float | None:
-        """Cost of a model fitted on rows of which those of a class are few for their columns."""
-        return self._without_pilot.cost_over_none(
-            rows, weights, candidates, candidate_weights, summary.moments
-        )
-
 
 @dataclass(frozen=True)
 class Logistic(Sensitivity[Any]):
@@ -346,11 +306,6 @@ class Logistic(Sensitivity[Any]):
     none, and those of one read and of two that found no pilot may be the worse ones. With less than
     two or three rows for every column models on part of the columns may be worse than those of
     uniform rows.
-    A build that draws less than ten rows of some class for every column fits a model with `lam` to
-    all that it has drawn, and warns where it costs more, over all candidates, than one without
-    features: by 5 %, and where the candidates are not all rows of the data by three standard
-    errors, too. ``provenance["cost_over_none"]`` then has the ratio. No warning is no proof, nor is
-    one given where the model takes seconds (`size` times the square of all coefficients above 5e8).
     Pass more rows, or a smaller C.
 
     Where a few rows hold nearly all of the scatter of some columns, as Cauchy variables have it,
@@ -410,8 +365,9 @@ class Logistic(Sensitivity[Any]):
     @property
     def design(self) -> LogisticDesign | PilotDesign:
         """Strata by class, an order within them, and calibrated weights."""
-        design = LogisticDesign if self.reads == 1 else PilotDesign
-        return design(self.variant, float(self.lam), self.intercept)
+        if self.reads == 1:
+            return LogisticDesign(self.variant)
+        return PilotDesign(self.variant, float(self.lam), self.intercept)
 
     @property
     def n_folds(self) -> int:

@@ -305,12 +305,7 @@ class FinalDraw:
             kept = rows.take(draw.chosen)
             design = self.construction.design
             fitted = design.fitted(kept, draw.weights, rows, summary)
-            over_none = design.cost_over_none(
-                kept, draw.weights, rows, rows.weights / first, summary
-            )
         facts = draw.calibrated.describe()
-        if over_none is not None:
-            facts["cost_over_none"] = over_none
         if fitted is not None:
             facts["estimated_error"] = estimated_error(
                 fitted, draw.chosen, draw.weights, rows.weights, first, draw.second

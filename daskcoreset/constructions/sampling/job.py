@@ -25,7 +25,6 @@ from daskcoreset.core.errors import (
     warn_few,
     warn_lost,
     warn_user,
-    warn_worse_than_none,
 )
 from daskcoreset.core.linalg import dense, one_thread
 from daskcoreset.core.points import WeightedPoints, from_checked
@@ -274,14 +273,9 @@ class SamplingJob:
             if n_points == len(rows):
                 warn_complete(draw.size, len(rows), given=self.size_given)
             return
-        for warning in self.construction.design.warnings_for(selection.summary, draw.size):
-            warn_user(warning)
         remark = remark_on(selection.facts.get("estimated_error"), draw.size)
         if remark is not None:
             warn_user(remark)
-        over_none = selection.facts.get("cost_over_none")
-        if over_none is not None:
-            warn_worse_than_none(draw.size, over_none)
         if draw.sampling == "systematic" and len(rows) < draw.size:
             warn_few(draw.size, len(rows))
         classes = self.construction.design.classes(selection.summary)
