@@ -12,7 +12,7 @@ which constructions there are; the help of every name below, and the guide, say 
 Build and keep
     `build`, `Coreset` (``to_zarr``, ``from_zarr``, ``merge``, ``audit``, ``plot``,
     ``to_xarray``), `Portfolio`, `DataSummary`, `WeightedPoints`; lazily `Lazy`, `BuildPlan`;
-    `time_limit`, `trusted_stores`
+    `time_limit`
 Models, as in scikit-learn
     `estimators`: CoresetKMeans, CoresetGaussianMixture, CoresetBregman, CoresetLogisticRegression,
     CoresetSVC, CoresetRidge, CoresetElasticNet, CoresetEstimator,
@@ -63,7 +63,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.deadline import time_limit
     from daskcoreset.core.points import WeightedPoints
     from daskcoreset.core.portfolio import Portfolio
-    from daskcoreset.core.trust import trusted_stores
     from daskcoreset.execution.lazy import Lazy
     from daskcoreset.execution.plan import BuildPlan
     from daskcoreset.inputs.options import Rows, open_rows
@@ -123,7 +122,6 @@ __all__ = [
     "plotting",
     "sizing",
     "time_limit",
-    "trusted_stores",
 ]
 
 # Without `testing`, which needs pytest. The list itself is for type checkers; at run time it comes
@@ -150,7 +148,6 @@ _HOMES = {
     "core.deadline": ("time_limit",),
     "core.points": ("WeightedPoints",),
     "core.portfolio": ("Portfolio",),
-    "core.trust": ("trusted_stores",),
     "execution.lazy": ("Lazy",),
     "execution.plan": ("BuildPlan",),
     "metrics.audit": ("Audit", "audit"),

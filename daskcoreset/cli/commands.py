@@ -53,10 +53,8 @@ from daskcoreset.core.contents import HEADER
 from daskcoreset.core.coreset import Coreset, n_clusters_of
 from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.errors import InvalidInputError, StoreError
-from daskcoreset.core.inside import refuse_inside
 from daskcoreset.core.locations import local_path, locate
 from daskcoreset.core.optional import need_matplotlib
-from daskcoreset.core.plain_files import hold_folder
 from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.tables import counted
 from daskcoreset.core.validation import unused_name
@@ -66,9 +64,6 @@ from daskcoreset.inputs.options import ReadOptions
 from daskcoreset.inputs.options import Rows as OpenedRows
 from daskcoreset.metrics.costs import data_of
 from daskcoreset.sensitivities import CONSTRUCTIONS
-
-# Of what a coreset says about itself: far more than provenance takes.
-_HEADER_BYTES = 2**24
 
 # Methods of `build` that decide after a read what to do next, so that nothing can be lazy.
 _BY_SEVERAL_READS = ("coverage",)
@@ -465,7 +460,6 @@ def _labels_target(out: str, source: str, *, overwrite: bool) -> Path:
     """Check, before the work, that labels can be saved; return where."""
     place = local_path("OUT", out)
     if place.suffix == ".zarr":
-        refuse_inside(place)
         _check_target(out, overwrite=overwrite, kind=KIND)
     else:
         free_file(out, *FILES, ".zarr", overwrite=overwrite)
@@ -497,8 +491,8 @@ def _check_target(out: str, *, overwrite: bool, kind: str = "coreset") -> bool:
 
 def _kind_of(path: Path) -> str | None:
     try:
-        with hold_folder(path) as folder, os.fdopen(folder.open("zarr.json"), "rb") as file:
-            kind: str | None = json.loads(file.read(_HEADER_BYTES))["attributes"][HEADER]["kind"]
+        text = (path / "zarr.json").read_text()
+        kind: str | None = json.loads(text)["attributes"][HEADER]["kind"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return kind

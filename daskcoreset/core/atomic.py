@@ -2,43 +2,33 @@
 
 A directory is filled under a hidden name beside its target, flushed to the disk, and then
 renamed. A rename cannot replace a directory that holds something, so the old one is first
-renamed aside, and removed only when the new one stands in its place. An interruption
-between those two renames leaves both, complete, under their hidden names.
-
-What killed writers leave is removed by the next writer of the same path. A writer holds a lock on
-the directory that it fills, which the system frees when its process dies: what is locked has a
-writer that lives. Where a system or a disk has no such locks, leftovers stay.
+renamed aside, and removed only when the new one stands in its place. A process that is killed
+leaves hidden directories. After a kill between the two renames both are there, complete.
 """
 
 from __future__ import annotations
 
 import errno
+import glob
 import hashlib
 import os
-import platform
 import re
 import shutil
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
-from operator import itemgetter
 from pathlib import Path
 
 from daskcoreset.core.errors import CoresetError, StoreError
 
-_LEFTOVER = re.compile(
-    r"\.(?P<name>.+)\.(?P<number>[0-9a-f]{32})\.daskcoreset-(?P<role>partial|previous)"
-)
-# Seconds after which a directory of another machine, in which nothing was made, has no writer.
-_ABANDONED = 24 * 3600
+_LEFTOVER = re.compile(r"\..+\.[0-9a-f]{32}\.daskcoreset-(?:partial|previous)")
+
 # Leaves room for the rest of a hidden name within the 255 bytes that file systems allow.
 _NAME_LENGTH = 40
 
 
 @contextmanager
-def new_directory(path: Path, *, may_replace: Callable[[], bool]) -> Iterator[Path]:
+def new_store(path: Path, may_replace: Callable[[], bool]) -> Iterator[Path]:
     """Yield a scratch directory that becomes `path` when the block ends without an error.
 
     Parameters
@@ -52,74 +42,50 @@ def new_directory(path: Path, *, may_replace: Callable[[], bool]) -> Iterator[Pa
     Yields
     ------
     Path
-        A sibling of `path`, which is empty. It is removed if the block raises; only a killed
-        process leaves it behind, for the next one to remove.
+        An empty sibling of `path`. It is removed if the block raises.
 
     Raises
     ------
-    OSError
-        The file system refused. What stood at `path` is still there.
+    StoreError
+        If the file system refused. What stood at `path` is still there.
 
     Examples
     --------
     >>> import tempfile
     >>> target = Path(tempfile.mkdtemp()) / "result"
-    >>> with new_directory(target, may_replace=target.exists) as scratch:
+    >>> with new_store(target, target.exists) as scratch:
     ...     _ = (scratch / "data").write_text("all of it")
     >>> (target / "data").read_text()
     'all of it'
     """
-    _make_folder(path.parent)
-    _sweep(path)
-    scratch, lock = _claim(path)
+    scratch = path.with_name(f".{_tag(path)}.{uuid.uuid4().hex}.daskcoreset-partial")
+    previous = scratch.with_suffix(".daskcoreset-previous")
     try:
-        yield scratch
-        _flush(scratch)
-        if may_replace():
-            _exchange(scratch, path)
-        else:
-            # Windows renames onto nothing only; elsewhere this merely repeats the check.
-            if path.is_dir():
+        _make_folder(path.parent)
+        scratch.mkdir()
+        try:
+            yield scratch
+            _flush(scratch)
+            if may_replace():
+                path.rename(previous)
+            elif path.is_dir():  # Windows renames onto nothing only
                 path.rmdir()
             scratch.rename(path)
             _flush_entry(path.parent)
-    except BaseException:
-        _take_back(scratch, path)
-        shutil.rmtree(scratch, ignore_errors=True)
-        raise
-    finally:
-        if lock is not None:
-            os.close(lock)
-    with suppress(OSError):  # it is in its place, and the next writer removes what is left
-        _sweep(path)
-
-
-@contextmanager
-def new_store(path: Path, may_replace: Callable[[], bool]) -> Iterator[Path]:
-    """Do as `new_directory`, and turn errors of the file system into a `StoreError`."""
-    try:
-        with new_directory(path, may_replace=may_replace) as scratch:
-            yield scratch
-    except StoreError:
+        finally:
+            if previous.is_dir() and not path.exists():
+                previous.rename(path)
+            # Links in them are removed, and not followed.
+            for folder in (previous, scratch):
+                with suppress(OSError):  # of a descriptor that an interrupt left closed
+                    shutil.rmtree(folder, ignore_errors=True)
+    except CoresetError:
         raise
     except OSError as error:
-        if (interrupt := _interrupt_behind(error)) is not None:
-            raise interrupt from None
         raise StoreError(
             f"could not write {path}: {error.strerror or error}; nothing there was changed; choose "
             f"another path"
         ) from error
-
-
-def _interrupt_behind(error: BaseException) -> KeyboardInterrupt | None:
-    """Return the interrupt that an error came up after, if any.
-
-    `shutil.rmtree` closes a descriptor twice where it is interrupted in between.
-    """
-    behind = error.__context__
-    while behind is not None and not isinstance(behind, KeyboardInterrupt):
-        behind = behind.__context__
-    return behind
 
 
 @contextmanager
@@ -129,7 +95,7 @@ def new_file(path: Path) -> Iterator[Path]:
     Raises
     ------
     StoreError
-        The file system refused. What stood at `path` is still there.
+        If the file system refused. What stood at `path` is still there.
 
     Examples
     --------
@@ -156,7 +122,7 @@ def new_file(path: Path) -> Iterator[Path]:
 
 
 def is_leftover(path: Path) -> bool:
-    """Return whether a path has one of the hidden names of `new_directory`.
+    """Return whether a path has one of the hidden names of `new_store`.
 
     Examples
     --------
@@ -169,124 +135,22 @@ def is_leftover(path: Path) -> bool:
 def find_previous(path: Path) -> Path | None:
     """Return the directory that was at `path` before a replacement was killed between its renames.
 
-    Returns
-    -------
-    Path or None
-        The hidden directory to rename back, or None, which is the usual case.
-
     Examples
     --------
     >>> find_previous(Path("result")) is None
     True
     """
-    leftovers = _leftovers_of(path)
+    hidden = path.parent.glob(f".{glob.escape(_tag(path))}.*.daskcoreset-previous")
     # Without the one that was to take its place, it has been replaced.
-    previous = [
-        entry
-        for entry, role in leftovers.items()
-        if role == "previous" and _with_role(entry, "partial") in leftovers
-    ]
-    return min(previous, default=None)
-
-
-def _leftovers_of(path: Path) -> dict[Path, str]:
-    """Return the hidden directories of a path, each with its role."""
-    found = {}
-    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(path.parent) as entries:
-        for entry in entries:
-            match = _LEFTOVER.fullmatch(entry.name)
-            if match and match["name"] == _tag(path) and entry.is_dir(follow_symlinks=False):
-                found[path.with_name(entry.name)] = match["role"]
-    return found
-
-
-def _with_role(hidden: Path, role: str) -> Path:
-    return hidden.with_suffix(f".daskcoreset-{role}")
+    found = [one for one in hidden if one.with_suffix(".daskcoreset-partial").is_dir()]
+    return min(found, default=None)
 
 
 def _tag(path: Path) -> str:
-    """Return what stands for a name in hidden names: itself, or its digest where it is long."""
+    """Return what stands for a name in hidden names: itself, or its digest if it is long."""
     if len(path.name) <= _NAME_LENGTH:
         return path.name
     return hashlib.sha256(path.name.encode(errors="surrogatepass")).hexdigest()[:_NAME_LENGTH]
-
-
-def _hidden(path: Path) -> Path:
-    number = _machine() + uuid.uuid4().hex[len(_machine()) :]
-    return path.with_name(f".{_tag(path)}.{number}.daskcoreset-partial")
-
-
-@cache
-def _machine() -> str:
-    """Return digits that stand for this machine."""
-    return hashlib.sha256(platform.node().encode()).hexdigest()[:8]
-
-
-def _claim(path: Path) -> tuple[Path, int | None]:
-    """Make a scratch directory, and hold a lock on it that tells others that its writer lives."""
-    while True:
-        scratch = _hidden(path)
-        scratch.mkdir()
-        try:
-            lock = _lock(scratch)
-            if lock is None or (
-                scratch.exists() and os.path.samestat(os.fstat(lock), scratch.stat())
-            ):
-                return scratch, lock
-            os.close(lock)
-        except (BlockingIOError, FileNotFoundError):  # swept before it was locked
-            continue
-
-
-def _lock(folder: Path) -> int | None:
-    """Lock a directory, and return its descriptor; None where there are no such locks.
-
-    Raises
-    ------
-    BlockingIOError
-        Another process holds the lock.
-    FileNotFoundError
-        There is no directory.
-    """
-    try:
-        import fcntl
-    except ImportError:  # pragma: no cover
-        return None
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        raise
-    except OSError:  # of some network file systems
-        os.close(descriptor)
-        return None
-    return descriptor
-
-
-def _sweep(path: Path) -> None:
-    """Remove what killed writers of a path left, and what they had replaced."""
-    # Those that were to replace something first: what is without one of these has been replaced.
-    for leftover, role in sorted(_leftovers_of(path).items(), key=itemgetter(1)):
-        if _with_role(leftover, "previous").is_dir() and not path.is_dir():
-            continue  # nothing is removed that no other directory stands for
-        if role == "previous":
-            shutil.rmtree(leftover, ignore_errors=True)
-            continue
-        with suppress(OSError):  # its writer lives, or another process removes it
-            lock = _lock(leftover)
-            if lock is not None:
-                if _is_abandoned(leftover):
-                    shutil.rmtree(leftover, ignore_errors=True)
-                os.close(lock)
-
-
-def _is_abandoned(leftover: Path) -> bool:
-    """Whether a directory that nobody has locked has no writer on another machine."""
-    # Locks of some network file systems do not reach other machines.
-    match = _LEFTOVER.fullmatch(leftover.name)
-    here = match is not None and match["number"].startswith(_machine())
-    return here or time.time() - leftover.stat().st_mtime > _ABANDONED
 
 
 def _make_folder(folder: Path) -> None:
@@ -297,22 +161,6 @@ def _make_folder(folder: Path) -> None:
         _make_folder(folder.parent)
         folder.mkdir(exist_ok=True)
         _flush_entry(folder.parent)
-
-
-def _exchange(scratch: Path, path: Path) -> None:
-    previous = _with_role(scratch, "previous")
-    path.rename(previous)
-    scratch.rename(path)
-    _flush_entry(path.parent)
-    # The new directory is in place: a file of the old one that stays behind is no failure.
-    shutil.rmtree(previous, ignore_errors=True)
-
-
-def _take_back(scratch: Path, path: Path) -> None:
-    """Put what was renamed aside back, where what was to take its place has not."""
-    previous = _with_role(scratch, "previous")
-    if previous.is_dir() and not path.exists():
-        previous.rename(path)
 
 
 def _flush(root: Path) -> None:

@@ -18,7 +18,6 @@ from daskcoreset.core.errors import (
     MissingDependencyError,
     StoreError,
 )
-from daskcoreset.core.stored_arrays import find_padding_problem, spell_dtype
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import article
 
@@ -34,7 +33,6 @@ NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 # What else is wrong with a header, before anything else is read; None for nothing.
 FindProblem: TypeAlias = "Callable[[Mapping[str, Any]], str | None]"
-Explain: TypeAlias = Callable[[Mapping[str, Any], str], str]
 
 
 @dataclass(frozen=True)
@@ -163,6 +161,18 @@ def find_header_problem(
     return problem
 
 
+def spell_dtype(array: AnyArray) -> str:
+    """Spell an array's dtype for the header, alike on every platform: in little-endian order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> spell_dtype(np.zeros(3)), spell_dtype(np.array(["red", "blue"]))
+    ('<f8', '<U4')
+    """
+    return "string" if array.dtype.kind == "T" else array.dtype.newbyteorder("<").str
+
+
 def _bits(array: AnyArray) -> bytes:
     if array.dtype.kind == "T":
         # Lengths first, or ["a", "bc"] and ["ab", "c"] would be the same bytes.
@@ -191,9 +201,6 @@ def _check_dtype(name: str, array: AnyArray) -> None:
         except ValueError as error:
             msg = f"array {name!r} holds text that is not Unicode ({error}); clean it first"
             raise InvalidInputError(msg) from error
-        n_characters = sum(map(len, array.ravel().tolist()))
-        if problem := find_padding_problem(array.size, dtype.itemsize // 4, n_characters):
-            raise InvalidInputError(f"array {name!r}: {problem}; shorten it with .astype(str)")
     elif dtype.kind == "T":
         if hasattr(dtype, "na_object"):
             raise InvalidTypeError(f"array {name!r} may hold missing strings; fill them first")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from daskcoreset.core.coordinates import (
 )
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.optional import import_optional
-from daskcoreset.core.pickles import pickled
 from daskcoreset.core.points import WeightedPoints, concatenate, from_arrays, to_arrays
 from daskcoreset.core.storage import read_group, write_group
 from daskcoreset.core.tables import counted, html_table, kind_of_values, short_seed
@@ -236,9 +235,8 @@ def n_clusters_of(coreset: Coreset) -> int | None:
     return None if known is None else int(known)
 
 
-# Versions of the layout of a stored coreset; one higher whenever an older reader would fail. The
-# second has rows of cells; a coreset without any is written in the first.
-SCHEMA_VERSION, OLDEST_VERSION = 2, 1
+# Version of the layout of a stored coreset; one higher whenever an older reader would fail.
+SCHEMA_VERSION = 2
 
 _KIND = "coreset"
 
@@ -306,8 +304,6 @@ class Coreset(WeightedPoints):
     constant: float = 0.0
     cell_rows: WeightedPoints | None = None
 
-    _pickle_version: ClassVar[int] = 1
-
     def __post_init__(self) -> None:
         super().__post_init__()
         placed = check_coordinates(self.coordinates, len(self))
@@ -341,13 +337,10 @@ class Coreset(WeightedPoints):
             )
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # Through the constructor, because a pickled array forgets that it was read-only.
         arguments = {each.name: getattr(self, each.name) for each in fields(self)}
         plain = {"provenance": thaw(self.provenance), "coordinates": dict(self.coordinates)}
-        return pickled(self, arguments | plain)
-
-    def __setstate__(self, arguments: Mapping[str, Any]) -> None:
-        # Through the constructor, because a pickled array forgets that it was read-only.
-        type(self).__init__(self, **arguments)
+        return type(self), tuple((arguments | plain).values())
 
     def __repr__(self) -> str:
         record = self.provenance
@@ -707,7 +700,7 @@ class Coreset(WeightedPoints):
             store,
             *stored_coreset(self),
             kind=_KIND,
-            schema_version=OLDEST_VERSION if self.cell_rows is None else SCHEMA_VERSION,
+            schema_version=SCHEMA_VERSION,
             overwrite=overwrite,
             storage_options=storage_options,
         )
@@ -733,14 +726,12 @@ class Coreset(WeightedPoints):
         Raises
         ------
         StoreError
-            It is missing, incomplete, damaged, of a newer version, or inconsistent; or it takes
-            far more memory than is stored of it, see `daskcoreset.trusted_stores`.
+            If it is missing, incomplete, damaged, of another version, or inconsistent.
         """
         arrays, attributes = read_group(
             store,
             kind=_KIND,
             schema_version=SCHEMA_VERSION,
-            oldest=OLDEST_VERSION,
             storage_options=storage_options,
         )
         with refuse_inconsistent(

@@ -23,7 +23,6 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreEr
 from daskcoreset.core.locations import locate, scheme_of
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.secrets import without_secrets
-from daskcoreset.core.stored_arrays import check_length
 from daskcoreset.core.validation import a_type, check_options
 
 if TYPE_CHECKING:
@@ -260,21 +259,19 @@ class ObjectFolder:
         return isinstance(self.store, HTTPStore)
 
     @_again
-    def get(self, key: str, most: int | None = None) -> Stored | None:
+    def get(self, key: str) -> Stored | None:
         """Return an object, or None where there is none.
 
         Raises
         ------
         StoreError
-            There is no bucket, or the object is longer than `most` bytes.
+            If there is no bucket.
         """
         import obstore
         from obstore.exceptions import NotFoundError
 
         def get() -> Stored:
             found = obstore.get(self.store, key)
-            if most is not None:
-                check_length(f"{self.name}/{key}", found.meta["size"], most)
             tag = {"e_tag": found.meta["e_tag"], "version": found.meta.get("version")}
             return Stored(bytes(found.bytes()), tag)
 

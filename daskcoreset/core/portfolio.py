@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 from daskcoreset.core.contents import refuse_inconsistent
 from daskcoreset.core.coreset import Coreset, freeze, loaded_coreset, stored_coreset, thaw
 from daskcoreset.core.data_summary import DataSummary
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.pickles import pickled
 from daskcoreset.core.storage import read_group, write_group
 from daskcoreset.core.tables import counted, html_table, short_seed, text_table
 from daskcoreset.core.validation import shown
 from daskcoreset.core.zarr_places import Location, location_name
 
 # Version of the layout of a stored portfolio; one higher whenever an older reader would fail.
-# The second has members with rows of cells; without any the first is written.
-SCHEMA_VERSION, OLDEST_VERSION = 2, 1
+SCHEMA_VERSION = 2
 
 _KIND = "portfolio"
 
@@ -72,8 +69,6 @@ class Portfolio(Mapping[str, Coreset]):
     summary: DataSummary | None = None
     sample: Coreset | None = None
 
-    _pickle_version: ClassVar[int] = 1
-
     def __post_init__(self) -> None:
         if not isinstance(self.members, Mapping):
             raise InvalidTypeError(
@@ -107,10 +102,8 @@ class Portfolio(Mapping[str, Coreset]):
     def __reduce__(self) -> tuple[Any, ...]:
         arguments = {each.name: getattr(self, each.name) for each in fields(self)}
         plain = {"members": dict(self.members), "provenance": thaw(self.provenance)}
-        return pickled(self, arguments | plain)
-
-    def __setstate__(self, arguments: Mapping[str, Any]) -> None:
-        type(self).__init__(self, **arguments)  # which makes mappings read-only again
+        # Through the constructor, which makes mappings read-only again.
+        return type(self), tuple((arguments | plain).values())
 
     def __getitem__(self, name: str) -> Coreset:
         """Return a member.
@@ -270,7 +263,6 @@ class Portfolio(Mapping[str, Coreset]):
                     axis if axis == _SHARED else f"{_prefix(i)}{axis}" for axis in axes[part]
                 )
             records.append({**attributes, "name": name})
-        of_cells = any(member.cell_rows is not None for _, member in members)
         summary = None
         if self.summary is not None:
             parts, summary = self.summary.to_stored()
@@ -283,7 +275,7 @@ class Portfolio(Mapping[str, Coreset]):
             dims,
             {"members": records, "provenance": thaw(self.provenance), "summary": summary},
             kind=_KIND,
-            schema_version=SCHEMA_VERSION if of_cells else OLDEST_VERSION,
+            schema_version=SCHEMA_VERSION,
             overwrite=overwrite,
             storage_options=storage_options,
         )
@@ -302,15 +294,13 @@ class Portfolio(Mapping[str, Coreset]):
         Raises
         ------
         StoreError
-            It is missing, incomplete, damaged, of a newer version, or inconsistent.
+            If it is missing, incomplete, damaged, of another version, or inconsistent.
         """
         arrays, attributes = read_group(
             store,
             kind=_KIND,
             schema_version=SCHEMA_VERSION,
-            oldest=OLDEST_VERSION,
             storage_options=storage_options,
-            explain=_explained,
         )
         with refuse_inconsistent(
             f"{location_name(store)}: not a consistent portfolio", "build it again"
@@ -352,16 +342,3 @@ def _same(first: Any, second: Any) -> bool:
 
 def _prefix(position: int) -> str:
     return f"member{position}_"
-
-
-def _explained(attributes: Mapping[str, Any], problem: str) -> str:
-    """Say of which member an array is."""
-
-    def named(found: re.Match[str]) -> str:
-        try:
-            name = attributes["members"][int(found[1])]["name"]
-        except (IndexError, KeyError, TypeError):  # damaged as well
-            return found[0]
-        return f"{found[2]!r} of {f'member {name!r}' if name else 'the sample'}"
-
-    return re.sub(rf"'{_prefix(0).replace('0', r'([0-9]+)')}(\w+)'", named, problem)

@@ -2,51 +2,43 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from daskcoreset.core.atomic import find_previous, is_leftover, new_store
+import numpy as np
+
+from daskcoreset.core.atomic import find_previous, new_store
 from daskcoreset.core.contents import (
     HEADER,
     JSON,
     NAME,
-    Explain,
     FindProblem,
     GroupContents,
     find_header_problem,
     refuse_inconsistent,
+    spell_dtype,
 )
+from daskcoreset.core.deadline import NO_ANSWER, check_time, in_time
 from daskcoreset.core.errors import (
     InvalidInputError,
     MissingPathError,
     OutOfTimeError,
     StoreError,
 )
-from daskcoreset.core.inside import refuse_inside
-from daskcoreset.core.plain_files import hold_folder
-from daskcoreset.core.stored_arrays import check_stored, read_arrays, write_arrays
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import check_flag
-from daskcoreset.core.zarr_places import (
-    Location,
-    check_bucket,
-    clear_place_errors,
-    place_name,
-    resolve,
-)
+from daskcoreset.core.zarr_places import Location, clear_place_errors, place_name, resolve
 
 if TYPE_CHECKING:
     import zarr
     from zarr.storage import StorePath
 
-# Times that a store is read anew while others go on replacing it.
-_N_READS = 100
-
-# Looks for a store, and for one that is being replaced, before nothing is there: an overwrite is
-# seldom between both, and never at each of them.
-_N_LOOKS = 8
+# Between 8 and 32 MB a chunk read fastest in measurements. Most coresets are one chunk.
+_CHUNK_BYTES = 32 * 2**20
 
 
 def write_group(
@@ -71,33 +63,31 @@ def write_group(
         bits, and strings (fixed width or `numpy.dtypes.StringDType` without a missing
         value). Numbers are stored in little-endian order.
     dims : mapping of str to tuple of str
-        Dimension names of each array, one an axis; a name has one length in all arrays.
+        Dimension names of each array, one per axis. A name has one length in all arrays.
     attributes : mapping of str to JSON
         Attributes of the group, without NaN or infinity, which JSON does not have.
     kind : str
-        What the group is; only the same kind reads or overwrites it.
+        What the group is. Only the same kind reads or overwrites it.
     schema_version : int
-        Version of the layout, 1 or more, chosen by the caller.
-    overwrite : bool, default False
-        Replace a group of the same kind. False by default because what is replaced is
-        gone; anything that this library did not write is refused either way.
+        Version of the layout, 1 or more.
+    overwrite : bool, default=False
+        Replace a group of the same kind. Anything that this library did not write is refused.
     storage_options : mapping, optional
         For a URL, as in `daskcoreset.core.objects.connect`, or those of its fsspec file system.
 
     Raises
     ------
     InvalidInputError
-        A name, dimension, string or attribute cannot be stored.
+        If a name, dimension, string or attribute cannot be stored.
     InvalidTypeError
-        The store, an array's dtype or an attribute's type is not supported.
+        If the store, an array's dtype or an attribute's type is not supported.
     MissingDependencyError
-        The URL needs a package that is not installed.
+        If the URL needs a package that is not installed.
     StoreError
-        Something is there already, or the disk refused. Nothing was changed.
+        If something is there already, or the disk refused. Then nothing was changed.
 
     Examples
     --------
-    >>> import numpy as np
     >>> from zarr.storage import MemoryStore
     >>> store = MemoryStore()
     >>> ages = np.array([31, 45])
@@ -111,16 +101,17 @@ def write_group(
         what = f"store {place_name(target)} is read-only or cannot delete"
         msg = f"{what}; write to a directory and copy that"
         raise InvalidInputError(msg)
-    refuse_inside(store if path is None else path, storage_options)
-    with clear_place_errors(target, "written"):
-        members = _replaceable(target, path, kind, overwrite=overwrite)
-        if path is None:
-            _fill(target, contents, members)
-            return
-    # Asked again when all is written: something may have appeared meanwhile.
-    with new_store(
-        path, lambda: _replaceable(target, path, kind, overwrite=overwrite) is not None
-    ) as scratch:
+    find_members = partial(_replaceable, target, path, kind, overwrite=overwrite)
+    if path is None:
+
+        def write() -> None:
+            with clear_place_errors(target, "written"):
+                _fill(target, contents, find_members())
+
+        in_time(write, lambda: f"{place_name(target)} has not answered", NO_ANSWER)
+        return
+    find_members()  # before the work, and again after it: something may have appeared meanwhile
+    with new_store(path, lambda: find_members() is not None) as scratch:
         fill_group(scratch, contents)
 
 
@@ -137,9 +128,7 @@ def read_group(
     *,
     kind: str,
     schema_version: int,
-    oldest: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
-    explain: Explain | None = None,
 ) -> tuple[dict[str, AnyArray], dict[str, Any]]:
     """Read a group written by `write_group`, and check it.
 
@@ -150,14 +139,9 @@ def read_group(
     kind : str
         The kind it must be of.
     schema_version : int
-        The newest version the caller reads.
-    oldest : int, optional
-        The oldest; `schema_version` by default.
+        The version it must be of.
     storage_options : mapping, optional
         As in `write_group`.
-    explain : callable, optional
-        ``explain(attributes, problem)`` says what is wrong with an array in the words of the
-        caller, by attributes that may be damaged, too.
 
     Returns
     -------
@@ -169,10 +153,10 @@ def read_group(
     Raises
     ------
     StoreError
-        The group is missing, incomplete, of another kind or version, or differs in any
+        If the group is missing, incomplete, of another kind or version, or differs in any
         bit of its arrays, names or attributes from what was written.
     InvalidTypeError
-        `store` is none of the accepted types.
+        If `store` is none of the accepted types.
 
     Examples
     --------
@@ -184,12 +168,12 @@ def read_group(
     """
     target, path = resolve(store, storage_options)
     if path is not None:
-        contents = read_folder(
-            path, kind=kind, schema_version=schema_version, oldest=oldest, explain=explain
-        )
+        contents = read_folder(path, kind=kind, schema_version=schema_version)
     else:
-        contents = read_contents(
-            target, place_name(target), kind, schema_version, oldest, explain=explain
+        contents = in_time(
+            lambda: read_contents(target, place_name(target), kind, schema_version),
+            lambda: f"{place_name(target)} has not answered",
+            NO_ANSWER,
         )
     return dict(contents.arrays), dict(contents.attributes)
 
@@ -201,66 +185,25 @@ def read_folder(
     schema_version: int,
     oldest: int | None = None,
     find_problem: FindProblem | None = None,
-    explain: Explain | None = None,
 ) -> GroupContents:
     """Read a group on a local disk as `read_group` does, with its version and its digest.
-
-    Others may replace it meanwhile: then one of those that had its name is read, whole. Links are
-    not followed, and refused.
 
     Parameters
     ----------
     path : Path
-    kind, schema_version, oldest
+    kind, schema_version
         As in `read_group`.
+    oldest : int, optional
+        The oldest version that is read; `schema_version` by default.
     find_problem : callable, optional
         Returns what else is wrong with a header, or None.
-    explain : callable, optional
-        As in `read_group`.
     """
-    from zarr.storage import StorePath
+    from zarr.storage import LocalStore, StorePath
 
-    from daskcoreset.core.plain_store import PlainStore
-
-    if is_leftover(path):
-        msg = f"{path} is left over from an interrupted write; if it is wanted, rename it first"
-        raise StoreError(msg)
-    for _ in range(_N_READS):
-        # While an overwrite is between its renames, or where it was killed there, nothing is at
-        # the path, and the store of before beside it.
-        place = path if os.path.lexists(path) else find_previous(path) or path
-        try:
-            with hold_folder(place) as folder:
-                try:
-                    place_in = StorePath(PlainStore(folder))
-                    return read_contents(
-                        place_in,
-                        str(path),
-                        kind,
-                        schema_version,
-                        oldest,
-                        find_problem,
-                        explain=explain,
-                    )
-                except StoreError:
-                    if not folder.is_replaced():
-                        raise
-        except (FileNotFoundError, NotADirectoryError) as error:
-            if _is_missing(path):
-                found = "" if os.path.lexists(path) else "nothing is there, and "
-                kind_of_error = MissingPathError if found else StoreError
-                raise kind_of_error(
-                    f"{path}: {found}no Zarr version 3 group; check the path"
-                ) from error
-    raise StoreError(f"{path} was replaced at each of {_N_READS} reads; read it again")
-
-
-def _is_missing(path: Path) -> bool:
-    """Whether no directory is at a path, and none that an overwrite has moved away from it.
-
-    Looked at several times, since an overwrite that ends between the two is seen by neither.
-    """
-    return not any(path.is_dir() or find_previous(path) for _ in range(_N_LOOKS))
+    # An overwrite that was killed between its renames leaves the store of before beside the path.
+    place = path if os.path.lexists(path) else find_previous(path) or path
+    target = StorePath(LocalStore(place, read_only=True))
+    return read_contents(target, str(path), kind, schema_version, oldest, find_problem)
 
 
 def read_contents(  # noqa: PLR0917 - all of them are always given
@@ -268,23 +211,15 @@ def read_contents(  # noqa: PLR0917 - all of them are always given
     where: str,
     kind: str,
     schema_version: int,
-    oldest: int | None,
+    oldest: int | None = None,
     find_problem: FindProblem | None = None,
-    *,
-    explain: Explain | None = None,
 ) -> GroupContents:
     """Read a group of a Zarr store as `read_folder` does one on a disk; `where` is its name."""
     try:
         with clear_place_errors(target, "read"):
-            check_stored(target / "zarr.json")
-            group = _open(target, "r")
-    except FileNotFoundError as error:
-        check_bucket(target)
-        from daskcoreset.core.plain_store import PlainStore
-
-        # The folder of a plain store is there.
-        kind_of_error = StoreError if isinstance(target.store, PlainStore) else MissingPathError
-        raise kind_of_error(f"{where}: no Zarr version 3 group; check the path") from error
+            group = _open(target)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise _nothing_at(target, where) from error
     except (StoreError, OutOfTimeError):
         raise
     # A damaged store makes zarr, its codecs and the file system raise almost anything.
@@ -298,20 +233,30 @@ def read_contents(  # noqa: PLR0917 - all of them are always given
     _check_header(header, where, find_problem)
     arrays: dict[str, AnyArray] = {}
     dims: dict[str, tuple[str, ...]] = {}
-    try:
-        with clear_place_errors(target, "read"):
-            for name, array, axes in read_arrays(group, header["arrays"]):
-                arrays[name], dims[name] = array, axes
-    except (StoreError, OutOfTimeError):
-        raise
-    except Exception as error:
-        said = str(error) if explain is None else explain(attributes, str(error))
-        raise StoreError(f"{where}: {said}; restore or rebuild the store") from error
+    for name, spec in header["arrays"].items():
+        try:
+            with clear_place_errors(target, "read"):
+                arrays[name], dims[name] = _read_array(group, name, spec)
+        except (StoreError, OutOfTimeError):
+            raise
+        except Exception as error:
+            said = f"array {name!r} does not read ({error})"
+            raise StoreError(f"{where}: {said}; restore or rebuild the store") from error
     contents = GroupContents(arrays, dims, attributes, kind, header["schema_version"])
     if contents.header(complete=True) != header:
         msg = f"{where}: changed or damaged since it was written (its digest does not match)"
         raise StoreError(f"{msg}; restore it from a copy or rebuild it")
     return contents
+
+
+def _nothing_at(target: StorePath, where: str) -> StoreError:
+    """Return the error of a place without a group; a folder or file may be there."""
+    from zarr.storage import LocalStore
+
+    store = target.store
+    if isinstance(store, LocalStore) and os.path.lexists(store.root / target.path):
+        return StoreError(f"{where}: no Zarr version 3 group; check the path")
+    return MissingPathError(f"{where}: no Zarr version 3 group; check the path")
 
 
 def _check_header(header: Mapping[str, Any], where: str, find_problem: FindProblem | None) -> None:
@@ -324,7 +269,7 @@ def _check_header(header: Mapping[str, Any], where: str, find_problem: FindProbl
             raise StoreError(f"{where}: {problem}; restore it from a copy")
 
 
-def _open(target: StorePath, mode: Literal["r", "r+"]) -> zarr.Group:
+def _open(target: StorePath, mode: Literal["r", "r+"] = "r") -> zarr.Group:
     # Store and path apart, or zarr takes the store to be open already: a zip file would not
     # be read, and a directory that is missing would be made.
     # Without consolidated metadata, which may say something else than the arrays' own.
@@ -335,14 +280,63 @@ def _open(target: StorePath, mode: Literal["r", "r+"]) -> zarr.Group:
     )
 
 
+# --- arrays ------------------------------------------------------------------------------
+
+
+def _write_array(group: zarr.Group, name: str, array: AnyArray, dims: tuple[str, ...]) -> None:
+    from zarr.codecs import ZstdCodec
+
+    row_bytes = array.itemsize * math.prod(array.shape[1:])
+    rows = max(1, _CHUNK_BYTES // max(1, row_bytes))
+    # Fixed-width text and byte strings have no Zarr version 3 specification yet. The
+    # variable-length type has one, and the header records the width.
+    text = array.dtype.kind in "UT"
+    stored = group.create_array(
+        name,
+        shape=array.shape,
+        dtype="string" if text else array.dtype.newbyteorder("<"),
+        chunks=tuple(max(1, min(n, rows) if i == 0 else n) for i, n in enumerate(array.shape)),
+        # The checksum stops damaged text before its decoder believes a length of gigabytes.
+        compressors=[ZstdCodec(checksum=True)],
+        fill_value="" if text else 0,
+        dimension_names=dims,
+        # A chunk equal to the fill value would otherwise be left out, and -0j equals 0.
+        config={"write_empty_chunks": True},
+    )
+    stored[...] = array
+
+
+def _read_array(
+    group: zarr.Group, name: str, spec: Mapping[str, Any]
+) -> tuple[AnyArray, tuple[str, ...]]:
+    """Return an array and its dimensions; a missing chunk is found by the digest."""
+    import zarr
+
+    array = group[name]
+    if not isinstance(array, zarr.Array):
+        raise TypeError("it is a group")
+    if list(array.shape) != spec["shape"]:
+        raise ValueError(f"its shape is {list(array.shape)}, not {spec['shape']}")
+    values: AnyArray = np.asarray(array[...])
+    if values.dtype.kind in "OT":
+        text = spec["dtype"] if spec["dtype"].startswith("<U") else np.dtypes.StringDType()
+        values = values.astype(text)
+    else:
+        values = values.astype(values.dtype.newbyteorder("="), copy=False)
+    if spell_dtype(values) != spec["dtype"]:
+        raise ValueError(f"its dtype is {values.dtype}, not {spec['dtype']}")
+    metadata: Any = array.metadata
+    return values, tuple(metadata.dimension_names or ())
+
+
+# --- what is there -----------------------------------------------------------------------
+
+
 def _replaceable(
     target: StorePath, path: Path | None, kind: str, *, overwrite: bool
 ) -> set[str] | None:
     """Return the members of our group there, or None if there is nothing; all else is an error."""
     from zarr.core.sync import sync
-    from zarr.storage import StorePath
-
-    from daskcoreset.core.plain_store import PlainStore
 
     check_flag("overwrite", overwrite)
     if path is None:
@@ -350,36 +344,36 @@ def _replaceable(
         async def listed() -> set[str]:  # obstore begins a list only where a loop runs
             return {entry async for entry in target.store.list_dir(target.path)}
 
-        return _ours(target, sync(listed()), target, kind, overwrite=overwrite)
+        return _ours(target, sync(listed()), kind, overwrite=overwrite)
     try:
-        with hold_folder(path) as folder:
-            place = StorePath(PlainStore(folder))
-            return _ours(place, set(folder.names()), target, kind, overwrite=overwrite)
-    except (FileNotFoundError, NotADirectoryError):
-        if path.exists():
-            raise StoreError(f"{target} is a file; choose another path") from None
+        entries = set(os.listdir(path))  # noqa: PTH208 - names alone
+    except FileNotFoundError:
         previous = find_previous(path)
         if previous and not overwrite:
             msg = f"{target} exists as {previous}, which an interrupted overwrite left; rename it "
             raise StoreError(f"{msg}back, or pass overwrite=True to replace it") from None
         return None
+    except NotADirectoryError:
+        raise StoreError(f"{target} is a file; choose another path") from None
+    except OSError as error:
+        msg = f"{target} cannot be written: {error.strerror or error}; choose another path"
+        raise StoreError(msg) from error
+    return _ours(target, entries, kind, overwrite=overwrite)
 
 
-def _ours(
-    place: StorePath, entries: set[str], target: StorePath, kind: str, *, overwrite: bool
-) -> set[str] | None:
+def _ours(target: StorePath, entries: set[str], kind: str, *, overwrite: bool) -> set[str] | None:
     if not entries:
         return None
     header: Any = None
     # Whatever does not open as a group with our header is somebody else's.
     try:
-        header = _open(place, "r" if place.read_only else "r+").attrs.asdict()[HEADER]
+        header = _open(target, "r+").attrs.asdict()[HEADER]
     except OutOfTimeError:
         raise
     except Exception:  # noqa: BLE001, S110 - as above
         pass
     specs = header.get("arrays") if isinstance(header, dict) else None
-    if not isinstance(specs, dict) or header["kind"] != kind:
+    if not isinstance(specs, dict) or header.get("kind") != kind:
         msg = f"{target} exists and is not a {kind} of daskcoreset, so it is never overwritten"
         raise StoreError(f"{msg}; choose another path")
     if foreign := entries - {"zarr.json", *specs}:
@@ -405,5 +399,8 @@ def _fill(target: StorePath, contents: GroupContents, replaced: set[str] | None)
         group.attrs.put({HEADER: {**header, "arrays": {**old, **contents.specs()}}})
         for name in replaced:
             del group[name]
-    write_arrays(group, contents.arrays, contents.dims)
+    for name, array in contents.arrays.items():
+        check_time(f"{place_name(target)} was being written", NO_ANSWER)
+        _write_array(group, name, array, contents.dims[name])
+    check_time(f"{place_name(target)} was being written", NO_ANSWER)
     group.attrs.put({**contents.attributes, HEADER: contents.header(complete=True)})

@@ -20,8 +20,6 @@ from daskcoreset.core.errors import (
 )
 from daskcoreset.core.locations import locate, scheme_of
 from daskcoreset.core.objects import (
-    ObjectFolder,
-    RefusedError,
     clear_errors,
     connect,
     is_remote,
@@ -42,7 +40,7 @@ def place_name(target: StorePath) -> str:
     """Return what errors call a place in a Zarr store."""
     from zarr.storage import ObjectStore
 
-    store = _untimed(target)
+    store = target.store
     if isinstance(store, ObjectStore):
         return "/".join(filter(None, (name_of(store.store), target.path)))
     return str(target)
@@ -61,17 +59,12 @@ def clear_place_errors(target: StorePath, done: str) -> AbstractContextManager[N
     """Turn what a place raises that is not on a local disk into a `StoreError`."""
     from zarr.storage import FsspecStore, ObjectStore
 
-    store = _untimed(target)
+    store = target.store
     if isinstance(store, ObjectStore):
         return clear_errors(place_name(target), done)
     if isinstance(store, FsspecStore):
         return _clear_foreign(place_name(target), done)
     return nullcontext()
-
-
-def _untimed(target: StorePath) -> Any:
-    """Return the store of a place, without its deadline."""
-    return getattr(target.store, "timed", target.store)
 
 
 @contextmanager
@@ -92,27 +85,12 @@ def _clear_foreign(name: str, done: str) -> Iterator[None]:
         ) from None
 
 
-def check_bucket(target: StorePath) -> None:
-    """Raise an error where there is no bucket; Zarr takes it for one in which nothing is."""
-    from zarr.storage import ObjectStore
-
-    if isinstance(store := _untimed(target), ObjectStore) and not target.read_only:
-        try:
-            ObjectFolder(store.store, place_name(target)).keys(most=1)
-        except RefusedError:
-            raise
-        except StoreError:  # it cannot be listed
-            return
-
-
 def resolve(
     store: object, storage_options: Mapping[str, Any] | None = None
 ) -> tuple[StorePath, Path | None]:
     """Return the place in a Zarr store and, if it is on a local disk, its path."""
     from zarr.abc.store import Store
-    from zarr.storage import LocalStore, ObjectStore, StorePath
-
-    from daskcoreset.core.bounded_objects import BoundedObjects
+    from zarr.storage import LocalStore, StorePath
 
     check_options(storage_options)
     if isinstance(store, str | os.PathLike):
@@ -124,15 +102,13 @@ def resolve(
         )
     if isinstance(store, str):
         store = _store_at(store, storage_options)
-    if isinstance(store, ObjectStore):
-        store = BoundedObjects(store.store, read_only=store.read_only)
     if isinstance(store, Store):
         store = StorePath(store)
     if not isinstance(store, StorePath):
         msg = f"store is {a_type(store)}; pass a path, a URL or a Zarr store"
         raise InvalidTypeError(msg)
     if not isinstance(store.store, LocalStore):
-        return _timed(store), None
+        return store, None
     # Followed through links, so that a rename replaces the directory and not the link to it.
     path = (store.store.root / store.path).resolve()
     return StorePath(LocalStore(path, read_only=store.read_only)), path
@@ -160,9 +136,3 @@ def _store_at(url: str, storage_options: Mapping[str, Any] | None) -> Store:
         except ValueError as error:
             msg = f"store is a URL of no known protocol ({scheme}); check it"
             raise InvalidInputError(msg) from error
-
-
-def _timed(place: StorePath) -> StorePath:
-    from daskcoreset.core.timed_store import timed
-
-    return timed(place, place_name(place))

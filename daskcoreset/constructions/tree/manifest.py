@@ -17,8 +17,6 @@ from daskcoreset.constructions.tree.source_record import SourceRecord
 from daskcoreset.core.contents import GroupContents
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.core.points import WeightedPoints
-from daskcoreset.core.stored_arrays import MOST_METADATA
-from daskcoreset.core.trust import REMEDY, are_trusted
 from daskcoreset.core.validation import a_type
 
 _MANIFEST = "coreset-tree-manifest"
@@ -228,7 +226,7 @@ class Manifest:
     def _read_version(
         cls, place: Place, settings: str, version: int, most_rows: int | None
     ) -> tuple[Manifest, Mapping[str, str] | None]:
-        contents = place.read(version, MAIN, _MANIFEST, most=2 * MOST_METADATA)
+        contents = place.read(version, MAIN, _MANIFEST)
         head = Head(settings, version, contents.digest)
         manifest = persistence.state_from(
             contents,
@@ -299,27 +297,13 @@ class Manifest:
 
     def _read_group(self, name: str) -> GroupContents:
         find_problem = partial(self._find_problem, name)
-        return self.place.read(*self._member_of(name), _NODE, find_problem, self._most_bytes)
-
-    @property
-    def _most_bytes(self) -> int | None:
-        """What is stored of a node at most, with room to spare; None where that is not known."""
-        schema, most = self.schema, self.most_rows
-        if schema is None or most is None or schema.labels == "U":
-            return None
-        # Of sparse rows, value and column of each entry; weight, number, label and end of each row.
-        return 2**20 + 2 * most * (16 * schema.n_features + 32)
+        return self.place.read(*self._member_of(name), _NODE, find_problem)
 
     def _find_problem(self, name: str, header: Mapping[str, Any]) -> str | None:
         """Return what is wrong with the header of a node, or None."""
         if self.digests.get(name, header["digest"]) != header["digest"]:
             return "holds the node of another tree"
-        n_rows, most = header["arrays"]["weights"]["shape"][0], self.most_rows
-        if most is not None and n_rows > most and not are_trusted():
-            return (
-                f"is declared to hold {n_rows:,} rows, and a node of this tree has {most:,} at "
-                f"most; {REMEDY}"
-            )
+        n_rows = header["arrays"]["weights"]["shape"][0]
         shape = header["arrays"].get("points", {}).get("shape")
         if self.schema is not None and shape not in (None, [n_rows, self.schema.n_features]):
             return f"is declared to hold points of shape {shape}, which the tree does not have"

@@ -104,7 +104,6 @@ class Place(ABC):
         member: str,
         kind: str,
         find_problem: FindProblem | None = None,
-        most: int | None = None,
     ) -> GroupContents:
         """Return a member of a version; an error where it is missing or damaged.
 
@@ -114,8 +113,6 @@ class Place(ABC):
         member, kind : str
         find_problem : callable, optional
             Returns what else is wrong with its header, before anything else is read, or None.
-        most : int, optional
-            Bytes that are stored of it at most, where that is one object.
         """
 
     @abstractmethod
@@ -327,7 +324,6 @@ class LocalPlace(NewPlace):
         member: str,
         kind: str,
         find_problem: FindProblem | None = None,
-        most: int | None = None,  # noqa: ARG002 - its files are looked at one by one
     ) -> GroupContents:
         """Read a Zarr group."""
         return persistence.read_group(self._member(version, member), kind, find_problem)

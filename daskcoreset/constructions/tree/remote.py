@@ -58,7 +58,6 @@ from daskcoreset.core.deadline import pause
 from daskcoreset.core.errors import MissingPathError, OutOfTimeError, StoreError
 from daskcoreset.core.objects import ObjectFolder, RefusedError, Stored, find_folder
 from daskcoreset.core.packing import files_of, pack, store_of, unpack
-from daskcoreset.core.stored_arrays import MOST_METADATA
 from daskcoreset.core.validation import check_flag
 
 if TYPE_CHECKING:
@@ -73,9 +72,6 @@ _N_TOKENS = 64
 # Times that a change is sent whose answers are lost, and seconds before the second one.
 _N_SENT = 4
 _PAUSE = 0.2
-
-# One request writes no more to S3, and a member is written by one.
-_MOST_BYTES = 5 * 2**30
 
 # Objects that one request lists.
 _PAGE = 1000
@@ -162,7 +158,7 @@ class RemotePlace(NewPlace):
     # --- reading -------------------------------------------------------------------------
 
     def _find_root(self) -> Root | None:
-        stored = self.folder.get(_ROOT, MOST_METADATA)
+        stored = self.folder.get(_ROOT)
         if stored is None:
             return None
         self._last = Root.read(stored, self.name, self.layout.kind)
@@ -247,12 +243,11 @@ class RemotePlace(NewPlace):
         member: str,
         kind: str,
         find_problem: FindProblem | None = None,
-        most: int | None = None,
     ) -> GroupContents:
         """Read one object."""
         key = self._key(version, member)
         where = f"{self.name}/{key}"
-        stored = self.folder.get(key, min(most or _MOST_BYTES, _MOST_BYTES))
+        stored = self.folder.get(key)
         if stored is None:
             raise StoreError(f"{where} is missing; restore it from a copy")
         return _read(unpack(stored.data, where), where, kind, find_problem)

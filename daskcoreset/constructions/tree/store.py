@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from daskcoreset.constructions.tree import persistence
 from daskcoreset.constructions.tree.answers import coreset_of
@@ -28,8 +28,6 @@ from daskcoreset.constructions.tree.view import SourceView
 from daskcoreset.constructions.tree.windows import TreeWindow, no_leaves
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.inside import refuse_inside
-from daskcoreset.core.pickles import pickled
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.tables import counted, short_seed
@@ -147,8 +145,6 @@ class CoresetTree:
 
     last_refresh: Refresh | None = None
 
-    _pickle_version: ClassVar[int] = 1
-
     def __init__(
         self, settings: Settings, manifest: Manifest, view: SourceView | None = None
     ) -> None:
@@ -204,7 +200,6 @@ class CoresetTree:
             method, size, inner_size, n_clusters, random_state, sampling, on_invalid, metric
         )
         place = place_at("path", path, _LAYOUT, storage_options)
-        refuse_inside(path, storage_options)
         contents = persistence.settings_contents(settings, _LAYOUT.kind)
         remedy = "CoresetTree.open opens a tree that is there, or choose another path"
         head = place.create(contents, None, remedy, overwrite=False)
@@ -262,9 +257,6 @@ class CoresetTree:
 
     def __contains__(self, name: object) -> bool:
         return name in self.leaves.names
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return pickled(self, self.__getstate__())
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_kept": copy(self._kept)}  # a copy goes on by itself
@@ -407,7 +399,6 @@ class CoresetTree:
         place = place_at("path", path, _LAYOUT, storage_options)
         for turn in range(_N_TURNS):
             if place.is_free():
-                refuse_inside(path, storage_options)
                 view.refuse_among_data(place)
                 tree = cls(wanted, _unmade(place, wanted), view)
             else:

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, pairwise
 from operator import itemgetter
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -49,9 +49,7 @@ from daskcoreset.core.blocks import (
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.deadline import check_time
 from daskcoreset.core.errors import InvalidInputError, StoreError
-from daskcoreset.core.inside import refuse_inside
 from daskcoreset.core.linalg import one_thread
-from daskcoreset.core.pickles import pickled
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.tables import html_table, short_seed
@@ -186,11 +184,6 @@ class StreamState:
             n_rows=self.n_rows + n_rows,
             n_dropped=self.n_dropped + n_rows - len(points),
         )
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        nodes = state["nodes"]  # in pickles of before, a part each
-        nodes = tuple((node,) if isinstance(node, WeightedPoints) else node for node in nodes)
-        vars(self).update(state, nodes=nodes)
 
     def add_array(self, rows: AnyArray) -> StreamState | None:
         """Return the state after rows of weight one that fit beside those that wait.
@@ -381,8 +374,6 @@ class CoresetStream:
     Tukan, Baykal, Feldman and Rus (2020), Algorithm 2.
     """
 
-    _pickle_version: ClassVar[int] = 2
-
     def __init__(
         self,
         method: str | Sensitivity[Any] | Reducer = "lightweight",
@@ -407,7 +398,6 @@ class CoresetStream:
             settings = replace(settings, save_every=None)
         self._begin(settings, StreamState())
         if place is not None:
-            refuse_inside(store, storage_options)
             self._save_new(place, overwrite=False)
 
     def _begin(
@@ -419,9 +409,6 @@ class CoresetStream:
     ) -> None:
         self._settings = settings
         self._kept = Kept(Standing(state, 0, place, head))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return pickled(self, self.__getstate__())
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy goes on by itself, in a thread of its own, too.
@@ -710,7 +697,6 @@ class CoresetStream:
         if own is not None and place.is_same(own):
             self._write(state)
             return
-        refuse_inside(path, storage_options)
         self._save_new(place, overwrite=overwrite)
 
     def _save_new(self, place: NewPlace, *, overwrite: bool) -> None:

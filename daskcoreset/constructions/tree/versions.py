@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -20,7 +21,6 @@ from daskcoreset.constructions.tree.persistence import Origin
 from daskcoreset.core.atomic import is_leftover, new_store
 from daskcoreset.core.contents import refuse_inconsistent
 from daskcoreset.core.errors import StoreError
-from daskcoreset.core.plain_files import PlainFolder, hold_folder
 
 T = TypeVar("T")
 
@@ -50,29 +50,19 @@ def newest(root: Path) -> int:
     Raises
     ------
     StoreError
-        The folder, or what has the name of a version, is a link, or no folder.
+        If the folder, or what has the name of a version, is no folder.
 
     Examples
     --------
     >>> newest(Path("nowhere"))
     0
     """
-    try:
-        with hold_folder(root) as folder:
-            return max(_versions_in(folder), default=0)
-    except FileNotFoundError:
-        return 0
-    except NotADirectoryError as error:
-        raise StoreError(f"{root} is no folder; restore the store from a copy") from error
+    return max(_versions_in(root), default=0)
 
 
 def others(folder: Path, known: set[str]) -> set[str]:
     """Return names in a folder of a store that neither it nor a writer of it has given."""
-    try:
-        with hold_folder(folder) as held:
-            names = set(held.names())
-    except FileNotFoundError:
-        return set()
+    names = set(_names_in(folder))
     return {
         name
         for name in names - known - {_HEAD, _LOCK}
@@ -80,11 +70,23 @@ def others(folder: Path, known: set[str]) -> set[str]:
     }
 
 
-def _versions_in(folder: PlainFolder) -> list[int]:
-    names = [name for name in folder.names() if _NAME.fullmatch(name)]
+def _names_in(folder: Path) -> list[str]:
+    """Return the names in a folder, in order; none if it is not there."""
+    try:
+        return sorted(os.listdir(folder))  # noqa: PTH208 - names alone
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise StoreError(
+            f"{folder} does not read ({error.strerror}); restore the store from a copy"
+        ) from error
+
+
+def _versions_in(root: Path) -> list[int]:
+    names = [name for name in _names_in(root) if _NAME.fullmatch(name)]
     for name in names:
-        if not folder.is_folder(name) and folder.mode(name) is not None:
-            raise StoreError(f"{folder.path / name} is no folder; restore the store from a copy")
+        if (root / name).is_file():
+            raise StoreError(f"{root / name} is no folder; restore the store from a copy")
     return [int(name) for name in names]
 
 
@@ -98,29 +100,21 @@ def read_head(root: Path) -> Head | None:
     """
     path = root.parent / _HEAD
     try:
-        with hold_folder(root.parent) as folder, open(folder.open(_HEAD), "rb") as file:  # noqa: PTH123 - a descriptor
-            data = file.read(_HEAD_BYTES)
+        data = path.read_bytes()
     except FileNotFoundError:
         return None
-    except StoreError:
-        raise
     except OSError as error:
         raise StoreError(f"{path} does not read ({error}); restore it from a copy") from error
     with refuse_inconsistent(f"{path}: damaged"):
         return Head.from_json(json.loads(data))
 
 
-# More than a record takes.
-_HEAD_BYTES = 4096
-
-
 def write_head(root: Path, head: Head) -> None:
     """Record the newest version, in place of the one before it."""
     path = root.parent / _HEAD
-    with hold_folder(root.parent) as folder:  # of writers that were killed
-        for name in folder.names():
-            if name.startswith(f".{_HEAD}.") and is_leftover(path.with_name(name)):
-                folder.remove(name)
+    for name in _names_in(root.parent):  # of writers that were killed
+        if name.startswith(f".{_HEAD}.") and is_leftover(path.with_name(name)):
+            _remove(path.with_name(name))
     scratch = path.with_name(f".{_HEAD}.{uuid4().hex}.daskcoreset-partial")
     try:
         with scratch.open("x", encoding="utf-8") as file:
@@ -257,20 +251,16 @@ def locked(root: Path) -> Iterator[None]:
     except ImportError:  # pragma: no cover
         yield
         return
-    with hold_folder(root) as folder:
-        descriptor = folder.open(_LOCK, os.O_RDWR | os.O_CREAT)
-        try:
-            with suppress(OSError):  # some network file systems have no locks
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(descriptor)
+    with (root / _LOCK).open("a") as file:
+        with suppress(OSError):  # some network file systems have no locks
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def sweep(root: Path, keep: Callable[[int, str], bool]) -> None:
     """Remove unused members of versions, and leftovers of killed processes.
 
-    Nothing is followed, and nothing but files and folders is removed.
+    Links are not followed.
 
     Parameters
     ----------
@@ -279,21 +269,33 @@ def sweep(root: Path, keep: Callable[[int, str], bool]) -> None:
         ``keep(version, name)`` says whether a member of a version is still needed. Asked of
         versions up to the highest one that was there when the sweep began.
     """
-    with hold_folder(root) as folder:
-        versions = _versions_in(folder)
-        last = max(versions, default=0)
-        for version in versions:
-            name = folder_of(root, version).name
-            with suppress(FileNotFoundError), folder.hold(name) as members:
-                names = members.names()
-                gone = [member for member in names if not keep(version, member)]
-                for member in gone:
-                    members.remove(member)
-                # Also where an earlier sweep was killed between the last member and the folder.
-                if len(gone) == len(names) and version < last:
-                    folder.remove_empty(name)
-        for name in folder.names():
-            # A change that would have made a version which is there can no longer succeed.
-            digits = name[1:13]
-            if is_leftover(root / name) and _NAME.fullmatch(digits) and int(digits) <= last:
-                folder.remove(name)
+    if root.is_symlink():
+        return
+    versions = _versions_in(root)
+    last = max(versions, default=0)
+    for version in versions:
+        folder = folder_of(root, version)
+        if folder.is_symlink():
+            continue
+        names = _names_in(folder)
+        gone = [member for member in names if not keep(version, member)]
+        for member in gone:
+            _remove(folder / member)
+        # Also if an earlier sweep was killed between the last member and the folder.
+        if len(gone) == len(names) and version < last:
+            with suppress(OSError):
+                folder.rmdir()
+    for name in _names_in(root):
+        # A change that would have made a version which is there can no longer succeed.
+        digits = name[1:13]
+        if is_leftover(root / name) and _NAME.fullmatch(digits) and int(digits) <= last:
+            _remove(root / name)
+
+
+def _remove(path: Path) -> None:
+    """Remove a file, a link, or a folder with all that is in it; what stays is the next one's."""
+    with suppress(OSError):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink()
