@@ -75,10 +75,9 @@ class UnmadePlace(Place):
         member: str,
         kind: str,
         find_problem: FindProblem | None = None,
-        most: int | None = None,
     ) -> GroupContents:
         """Read from the place itself."""
-        return self._place.read(version, member, kind, find_problem, most)
+        return self._place.read(version, member, kind, find_problem)
 
     def where(self, version: int, member: str) -> str:
         """Return what the place itself calls it."""

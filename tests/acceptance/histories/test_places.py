@@ -159,16 +159,6 @@ def test_create__over_what_is_there(thing: Thing, place: Place) -> None:
     thing.read(place)
 
 
-@pytest.mark.parametrize("inner", ["inner", "versions/inner", "points/a/b"])
-def test_create__in_another_store(thing: Thing, inner: str, tmp_path: Path) -> None:
-    thing.make(Place(tmp_path / "s", Folder(tmp_path / "s")))
-    for other in THINGS.values():
-        path = tmp_path / "s" / inner
-        with pytest.raises(errors.StoreError, match=r"would lie in .*s, which is a c.* of dask"):
-            other.make(Place(path, Folder(path)))
-    thing.read(Place(tmp_path / "s", Folder(tmp_path / "s")))
-
-
 def test_change__where_all_was_removed(growing: Thing, place: Place) -> None:
     held = growing.make(place)
     place.clear()
