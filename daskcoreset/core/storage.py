@@ -318,7 +318,7 @@ def _read_array(
     if list(array.shape) != spec["shape"]:
         raise ValueError(f"its shape is {list(array.shape)}, not {spec['shape']}")
     values: AnyArray = np.asarray(array[...])
-    if values.dtype.kind in "OT":
+    if values.dtype.kind in "OTU":  # of one text as fixed-width text
         text = spec["dtype"] if spec["dtype"].startswith("<U") else np.dtypes.StringDType()
         values = values.astype(text)
     else:
