@@ -11,7 +11,7 @@ which constructions there are; the help of every name below, and the guide, say 
 
 Build and keep
     `build`, `Coreset` (``to_zarr``, ``from_zarr``, ``merge``, ``audit``, ``plot``,
-    ``to_xarray``), `Portfolio`, `DataSummary`, `WeightedPoints`; lazily `Lazy`, `BuildPlan`;
+    ``to_xarray``), `Portfolio`, `WeightedPoints`; lazily `Lazy`, `BuildPlan`;
     `time_limit`
 Models, as in scikit-learn
     `estimators`: CoresetKMeans, CoresetGaussianMixture, CoresetBregman, CoresetLogisticRegression,
@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     from daskcoreset.constructions.tree.stream import CoresetStream
     from daskcoreset.constructions.tree.windows import TreeWindow
     from daskcoreset.core.coreset import Coreset
-    from daskcoreset.core.data_summary import DataSummary
     from daskcoreset.core.deadline import time_limit
     from daskcoreset.core.points import WeightedPoints
     from daskcoreset.core.portfolio import Portfolio
@@ -89,7 +88,6 @@ __all__ = [
     "CoresetStream",
     "CoresetTree",
     "Coverage",
-    "DataSummary",
     "Lazy",
     "LeastSquares",
     "Lightweight",
@@ -144,7 +142,6 @@ _HOMES = {
     "constructions.tree.stream": ("CoresetStream",),
     "constructions.tree.windows": ("TreeWindow",),
     "core.coreset": ("Coreset",),
-    "core.data_summary": ("DataSummary",),
     "core.deadline": ("time_limit",),
     "core.points": ("WeightedPoints",),
     "core.portfolio": ("Portfolio",),

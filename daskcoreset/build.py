@@ -13,8 +13,7 @@ from daskcoreset.constructions.coverage.cover import (
     check_options,
     resolve_coverage,
 )
-from daskcoreset.constructions.portfolio.job import PortfolioJob, portfolio_job
-from daskcoreset.constructions.portfolio.summaries import check_summaries
+from daskcoreset.constructions.portfolio import PortfolioJob
 from daskcoreset.constructions.sampling.auto_size import AutoSize, auto_size
 from daskcoreset.constructions.sampling.final_draw import FinalDraw, Selection
 from daskcoreset.constructions.sampling.held_out import HeldOut
@@ -91,7 +90,6 @@ class _Shared(TypedDict, total=False):
     delta: float
     n_clusters: int | None
     diameter: float | None
-    summaries: Sequence[str]
     metric: Metric
     storage_options: Mapping[str, Any] | None
     columns: Sequence[str] | None
@@ -222,7 +220,6 @@ def build(
     delta: float = 0.1,
     n_clusters: int | None = None,
     diameter: float | None = None,
-    summaries: Sequence[str] = (),
     metric: Metric = "euclidean",
     storage_options: Mapping[str, Any] | None = None,
     columns: Sequence[str] | None = None,
@@ -344,12 +341,6 @@ def build(
         For ``method="coverage"``, a delta-cover: every row lies within half of it of a core
         point, whose weight is that of the rows nearest to it. None finds the diameter for
         `size` core points. `daskcoreset.coverage.Coverage` has more options.
-    summaries : sequence of {"moments", "sample"}, or "all", default=()
-        What a `Portfolio` keeps of all rows beside its coresets, from the same reads: exact
-        moments (count, mean, covariance, smallest, largest and missing values by column, with y
-        where it is numbers), which come with either, for up to 1024 columns; and a uniform sample
-        of 10,000 rows, drawn independently of all members, from which `audit` and `plot` answer
-        without a read.
     metric : {"euclidean", "cosine"}, default="euclidean"
         By "cosine" every row is divided by its length when its block is read, so that squared
         distances are twice the cosine distances; float16 stays float16 on disk and on its way. The
@@ -439,7 +430,6 @@ def build(
     rule, coverage = None, None
     defined: dict[str, partial[SamplingJob] | partial[TreeJob]] = {}
     methods = _members(method)
-    beside = _beside(summaries, methods)
     if methods is None and (isinstance(method, Coverage) or is_choice(method, ("coverage",))):
         max_points = check_options(
             size,  # type: ignore[arg-type] # it refuses what is no number
@@ -487,8 +477,7 @@ def build(
                 blocks=blocks, split_every=int(split_every), normalize=bool(normalize)
             )
     if methods is not None:
-        seed = resolve_seed(random_state)
-        shared = portfolio_job(blocks, jobs, int(split_every), beside, seed, passes)
+        shared = PortfolioJob(blocks, jobs, int(split_every))
         return _run(shared, compute=compute, dry_run=dry_run, progress=progress)
     (job,) = jobs.values()
     # A search reads the data several times, and decides after each read whether to go on.
@@ -581,17 +570,6 @@ def _check_shares(name: str, method: Any) -> None:
             f'member {name!r}: method="coverage" decides after each read whether to go on, '
             f"and shares none; build it by itself."
         )
-
-
-def _beside(summaries: Any, methods: Any) -> tuple[str, ...]:
-    """Check what is to be kept of all rows."""
-    beside = check_summaries(summaries)
-    if beside and methods is None:
-        raise InvalidInputError(
-            f"summaries={summaries!r} is kept by a Portfolio; pass method as a list or a mapping, "
-            f'such as {{"plain": "uniform"}}, or leave it out.'
-        )
-    return beside
 
 
 def _sizes(size: Any, methods: Mapping[str, Any]) -> dict[str, Any]:
@@ -690,9 +668,8 @@ def _placed(built: Coreset | Portfolio, cube: Cube | None) -> Coreset | Portfoli
         return placed(built, cube)
     if cube is None:
         return built
-    sample = None if built.sample is None else placed(built.sample, cube)
     members = {name: placed(member, cube) for name, member in built.items()}
-    return replace(built, members=members, sample=sample)
+    return replace(built, members=members)
 
 
 def _check_place(y: Any, size: Any) -> None:

@@ -49,7 +49,7 @@ HANDED_ON = {
 MAY_IMPORT |= {name: {folder} for name, folder in HANDED_ON.items()}
 MAY_IMPORT[""] = set(MAY_IMPORT)  # daskcoreset/__init__.py, the public names
 
-BETWEEN_CONSTRUCTIONS = {("tree", "sampling"), ("coverage", "tree"), ("portfolio", "sampling")}
+BETWEEN_CONSTRUCTIONS = {("tree", "sampling"), ("coverage", "tree")}
 """Besides, all may import `class_summary` and `draws`."""
 
 EXCEPTIONS = {

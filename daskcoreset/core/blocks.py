@@ -213,8 +213,6 @@ class ReadBlock:
         Number of its first row in the data; None where that is not known before reading.
     box : Box or None
         Where it lies in an array of several dimensions.
-    missing : ndarray of shape (d,), int64, or None
-        Values that are NaN, by column, where rows were dropped.
     """
 
     read: int
@@ -223,7 +221,6 @@ class ReadBlock:
     index: int = 0
     start: int | None = None
     box: Box | None = None
-    missing: IndexArray | None = None
 
     def located(self, value: Any) -> Any:
         """Return a value of the block; an `InvalidRow` says where in the dimensions it is."""
@@ -352,8 +349,7 @@ def validate_block(
         # As text it would be a class of its own; a missing number stays NaN, which is none.
         problem = find_missing_label(kept, block.rows) or find_date(labels)
     problem = first_of(inexact, problem)
-    missing = None if len(block) == n_rows else _missing_values(points)
-    return ReadBlock(n_rows, None if problem else block, problem, missing=missing)
+    return ReadBlock(n_rows, None if problem else block, problem)
 
 
 def _misshapen(
@@ -722,15 +718,6 @@ def no_weight_error() -> InvalidInputError:
     return InvalidInputError(
         "sample_weight is zero on every row; give at least one row a positive weight."
     )
-
-
-def _missing_values(points: Points) -> IndexArray:
-    """Values that are NaN, by column."""
-    if isinstance(points, np.ndarray):
-        counts: IndexArray = np.isnan(points).sum(axis=0, dtype=np.int64)
-        return counts
-    columns = points.indices[np.isnan(points.data)]
-    return np.bincount(columns, minlength=points.shape[1]).astype(np.int64, copy=False)
 
 
 def _usable_halves(X: Any, weights: FloatArray) -> bool:

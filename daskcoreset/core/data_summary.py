@@ -10,13 +10,10 @@ import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import flat_directions, ridge_coefficients, scatter_root
-from daskcoreset.core.moments import Scatter
-from daskcoreset.core.tables import html_table, text_table
-from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
-from daskcoreset.core.validation import as_int, check_penalty
+from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.core.validation import check_penalty
 
 if TYPE_CHECKING:
-    from sklearn.decomposition import PCA
     from sklearn.linear_model import ElasticNet, Ridge
 
 # Above this a covariance matrix (8 MiB) is not gathered from the blocks.
@@ -25,9 +22,6 @@ MAX_COLUMNS = 1024
 # Arrays that are saved, and their dimensions.
 _STORED = {
     "mean": ("feature",),
-    "low": ("feature",),
-    "high": ("feature",),
-    "missing": ("feature",),
     "scatter": ("variable", "other_variable"),
 }
 
@@ -42,10 +36,8 @@ class DataSummary:
         Rows of positive weight, without those that were dropped.
     weight : float
         Their total weight, W.
-    mean, low, high : ndarray of shape (d,), float64
-        Weighted means, and the smallest and largest value of every column.
-    missing : ndarray of shape (d,), int64
-        NaN by column in all rows that were read, dropped ones included.
+    mean : ndarray of shape (d,), float64
+        Weighted means.
     scatter : ndarray of shape (d, d) or (d + 1, d + 1), float64
         :math:`\sum_i u_i (x_i - \mu)(x_i - \mu)^T`; with numbers as labels, y is the last column.
     y_mean : float or None
@@ -56,18 +48,14 @@ class DataSummary:
     --------
     >>> import numpy as np, daskcoreset
     >>> X = np.random.default_rng(0).normal(size=(20_000, 3))
-    >>> portfolio = daskcoreset.build(X, size=500, method=["uniform"], summaries=["moments"])
-    >>> summary = portfolio.summary
-    >>> bool(np.allclose(summary.covariance, np.cov(X.T)))
+    >>> portfolio = daskcoreset.build(X, size=500, method=["uniform"])
+    >>> bool(np.allclose(portfolio.moments.covariance, np.cov(X.T)))
     True
     """
 
     count: int
     weight: float
     mean: FloatArray
-    low: FloatArray
-    high: FloatArray
-    missing: IndexArray
     scatter: FloatArray
     y_mean: float | None = None
     columns: tuple[str, ...] | None = None
@@ -79,74 +67,9 @@ class DataSummary:
         return self.scatter[:d, :d] / self._degrees
 
     @property
-    def std(self) -> FloatArray:
-        """Standard deviation of every column, with ``ddof=1`` as pandas has it."""
-        return np.sqrt(np.diag(self.covariance))
-
-    @property
-    def range(self) -> FloatArray:
-        """Largest less smallest value of every column."""
-        return self.high - self.low
-
-    @property
-    def rows(self) -> Scatter:
-        """Weight, mean and scatter of the columns of X."""
-        d = len(self.mean)
-        return Scatter(self.weight, self.mean, self.scatter[:d, :d])
-
-    @property
     def _degrees(self) -> float:
         # n - 1 for weights of one, whatever their unit is.
         return self.weight * (1.0 - 1.0 / self.count) if self.count > 1 else np.nan
-
-    def pca(self, n_components: int | None = None) -> PCA:
-        """Return the exact principal components of all rows, as a fitted estimator.
-
-        Parameters
-        ----------
-        n_components : int or None, default=None
-            All by default.
-
-        Returns
-        -------
-        sklearn.decomposition.PCA
-            As if fitted to all rows: ``transform`` and the rest work.
-
-        Raises
-        ------
-        InvalidInputError
-            n_components is above d, or there are fewer than two rows.
-
-        Examples
-        --------
-        >>> import numpy as np, daskcoreset
-        >>> X = np.random.default_rng(0).normal(size=(20_000, 3)) * [3, 2, 1]
-        >>> portfolio = daskcoreset.build(X, method=["uniform"], summaries=["moments"])
-        >>> portfolio.summary.pca(2).explained_variance_.round(0).tolist()
-        [9.0, 4.0]
-        """
-        from sklearn.decomposition import PCA
-
-        d = len(self.mean)
-        k = d if n_components is None else as_int("n_components", n_components)
-        if k > d:
-            raise InvalidInputError(f"n_components={k} is above the {d} columns; pass at most {d}.")
-        self._check_rows()
-        _, spreads, vectors = np.linalg.svd(scatter_root(self.covariance))
-        values = np.square(spreads)
-        # As scikit-learn: the largest loading of every component is positive.
-        largest = vectors[np.arange(d), np.abs(vectors).argmax(axis=1)]
-        components = vectors * np.where(largest < 0, -1.0, 1.0)[:, np.newaxis]
-        model = PCA(n_components=n_components, svd_solver="covariance_eigh")
-        total = values.sum()
-        model.mean_, model.components_ = self.mean.copy(), components[:k].copy()
-        model.explained_variance_ = values[:k].copy()
-        model.explained_variance_ratio_ = values[:k] / total if total > 0 else np.zeros(k)
-        model.singular_values_ = np.sqrt(values[:k] * (self.count - 1))
-        model.noise_variance_ = float(values[k:].mean()) if k < d else 0.0
-        model.n_components_, model.n_samples_, model.n_features_in_ = k, self.count, d
-        model._fit_svd_solver = "covariance_eigh"  # noqa: SLF001 - what its own fit sets
-        return self._named(model)
 
     def ridge(
         self,
@@ -185,10 +108,8 @@ class DataSummary:
         --------
         >>> import numpy as np, daskcoreset
         >>> X = np.random.default_rng(0).normal(size=(20_000, 2))
-        >>> portfolio = daskcoreset.build(
-        ...     X, X @ [2.0, -1.0] + 3.0, method=["uniform"], summaries=["moments"]
-        ... )
-        >>> model = portfolio.summary.ridge(1e-6)
+        >>> portfolio = daskcoreset.build(X, X @ [2.0, -1.0] + 3.0, method=["uniform"])
+        >>> model = portfolio.moments.ridge(1e-6)
         >>> model.coef_.round(3).tolist(), round(model.intercept_, 3)
         ([2.0, -1.0], 3.0)
         """
@@ -251,10 +172,8 @@ class DataSummary:
         --------
         >>> import numpy as np, daskcoreset
         >>> X = np.random.default_rng(0).normal(size=(20_000, 2))
-        >>> portfolio = daskcoreset.build(
-        ...     X, 2.0 * X[:, 0] + 3.0, method=["uniform"], summaries=["moments"]
-        ... )
-        >>> model = portfolio.summary.elastic_net(0.1, l1_ratio=1.0)
+        >>> portfolio = daskcoreset.build(X, 2.0 * X[:, 0] + 3.0, method=["uniform"])
+        >>> model = portfolio.moments.elastic_net(0.1, l1_ratio=1.0)
         >>> (model.coef_.round(1) + 0.0).tolist(), round(model.intercept_, 1)
         ([1.9, 0.0], 3.0)
         """
@@ -302,26 +221,8 @@ class DataSummary:
             model.feature_names_in_ = np.array(self.columns, dtype=object)
         return model
 
-    @property
-    def _names(self) -> tuple[Any, ...]:
-        return tuple(range(len(self.mean))) if self.columns is None else self.columns
-
-    def _table(self) -> list[tuple[str, ...]]:
-        cells = zip(self._names, self.mean, self.std, self.low, self.high, strict=True)
-        table = [(str(name), *(f"{value:.6g}" for value in values)) for name, *values in cells]
-        return [*table[:10], *([("...",) * 5] if len(table) > 10 else [])]
-
-    @property
-    def _title(self) -> str:
-        return f"DataSummary({self.count:,} rows, {len(self.mean):,} columns)"
-
     def __repr__(self) -> str:
-        return "\n".join(
-            [self._title, *(f"  {line}" for line in text_table([_HEADS, *self._table()]))]
-        )
-
-    def _repr_html_(self) -> str:
-        return html_table(self._table(), _HEADS, self._title)
+        return f"DataSummary({self.count:,} rows, {len(self.mean):,} columns)"
 
     def equals(self, other: object) -> bool:
         """Return whether all is the same, bit for bit."""
@@ -359,12 +260,9 @@ class DataSummary:
         made = cls(**{**record, **arrays, "columns": None if columns is None else tuple(columns)})
         d = len(made.mean)
         wide = d + (made.y_mean is not None)
-        shapes = {"mean": (d,), "low": (d,), "high": (d,), "missing": (d,), "scatter": (wide, wide)}
+        shapes = {"mean": (d,), "scatter": (wide, wide)}
         if any(getattr(made, name).shape != shape for name, shape in shapes.items()):
             raise InvalidInputError("arrays of a summary have other shapes")
         if columns is not None and len(columns) != d:
             raise InvalidTypeError("columns of a summary have other names")
         return made
-
-
-_HEADS = ("column", "mean", "std", "min", "max")

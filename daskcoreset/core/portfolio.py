@@ -17,13 +17,13 @@ from daskcoreset.core.tables import counted, html_table, short_seed, text_table
 from daskcoreset.core.validation import shown
 from daskcoreset.core.zarr_places import Location, location_name
 
-# Version of the layout of a stored portfolio; one higher whenever an older reader would fail.
-SCHEMA_VERSION = 2
+# Version of the layout of a stored portfolio, the only one that is read.
+SCHEMA_VERSION = 1
 
 _KIND = "portfolio"
 
-# How the names of the arrays of the summary begin; those of members begin otherwise.
-_SUMMARY = "summary_"
+# Begins the names of the arrays of the moments.
+_MOMENTS = "moments_"
 
 # The dimension that all members share.
 _SHARED = "feature"
@@ -41,11 +41,8 @@ class Portfolio(Mapping[str, Coreset]):
         At least one; all of the same features.
     provenance : mapping of str to JSON, default empty
         What is known of the reads that the members share; each has a provenance of its own.
-    summary : DataSummary or None, default=None
-        Exact moments of all rows, if the build was asked for them.
-    sample : Coreset or None, default=None
-        A uniform sample of all rows with weights, drawn independently of the members, where the
-        build was asked for it.
+    moments : DataSummary or None, default=None
+        Exact moments of all rows; None for data of more than 1,024 columns.
 
     Raises
     ------
@@ -66,8 +63,7 @@ class Portfolio(Mapping[str, Coreset]):
 
     members: Mapping[str, Coreset]
     provenance: Mapping[str, Any] = field(default_factory=dict)
-    summary: DataSummary | None = None
-    sample: Coreset | None = None
+    moments: DataSummary | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.members, Mapping):
@@ -80,15 +76,10 @@ class Portfolio(Mapping[str, Coreset]):
             check_member_name(name)
             if not isinstance(member, Coreset):
                 raise InvalidTypeError(f"member {name!r} is {shown(member)}; pass a Coreset.")
-        for name, part, kind in (
-            ("summary", self.summary, DataSummary),
-            ("sample", self.sample, Coreset),
-        ):
-            if part is not None and not isinstance(part, kind):
-                raise InvalidTypeError(f"{name} is {shown(part)}; pass a {kind.__name__} or None.")
+        if not isinstance(self.moments, (DataSummary, type(None))):
+            raise InvalidTypeError(f"moments is {shown(self.moments)}; pass a DataSummary or None.")
         widths = {member.n_features for member in self.members.values()}
-        widths |= set() if self.sample is None else {self.sample.n_features}
-        widths |= set() if self.summary is None else {len(self.summary.mean)}
+        widths |= set() if self.moments is None else {len(self.moments.mean)}
         if len(widths) > 1:
             raise InvalidInputError(
                 f"members have {sorted(widths)} features; pass coresets of the same data."
@@ -159,8 +150,7 @@ class Portfolio(Mapping[str, Coreset]):
         Parameters
         ----------
         X : array-like of shape (n, d), or path, optional
-            The data that they are of, for their density. Without it the sample of the portfolio
-            stands for them, where the build was asked for it.
+            The data that they are of, for their density.
         **options
             As in `daskcoreset.plotting.plot_coresets`, which does the work: ``axes``,
             ``sample_weight``, ``bins``, ``legend``, ``on_invalid``, and those of reading.
@@ -178,44 +168,13 @@ class Portfolio(Mapping[str, Coreset]):
         above = import_module("daskcoreset.metrics.plot")
         return above.plot_coresets(self, X, **options)
 
-    @property
-    def all_rows(self) -> DataSummary:
-        """The summary of all rows.
-
-        Raises
-        ------
-        InvalidInputError
-            The build was not asked for it.
-        """
-        if self.summary is None:
-            raise InvalidInputError(
-                'the portfolio has no moments; pass summaries=["moments"] to daskcoreset.build.'
-            )
-        return self.summary
-
-    @property
-    def sample_of_all(self) -> Coreset:
-        """The sample of all rows.
-
-        Raises
-        ------
-        InvalidInputError
-            The build was not asked for it.
-        """
-        if self.sample is None:
-            raise InvalidInputError(
-                'the portfolio has no sample; pass summaries=["sample"] to daskcoreset.build.'
-            )
-        return self.sample
-
     def equals(self, other: object) -> bool:
         """Return whether all members, their names and order, and what is beside are equal."""
         return (
             isinstance(other, Portfolio)
             and list(self) == list(other)
             and all(member.equals(other[name]) for name, member in self.items())
-            and _same(self.summary, other.summary)
-            and _same(self.sample, other.sample)
+            and _same(self.moments, other.moments)
             and bool(self.provenance == other.provenance)
         )
 
@@ -254,8 +213,7 @@ class Portfolio(Mapping[str, Coreset]):
         arrays: dict[str, Any] = {}
         dims: dict[str, tuple[str, ...]] = {}
         records = []
-        members = [*self.members.items(), *([("", self.sample)] if self.sample else [])]
-        for i, (name, member) in enumerate(members):
+        for i, (name, member) in enumerate(self.members.items()):
             parts, axes, attributes = stored_coreset(member)
             for part, array in parts.items():
                 arrays[f"{_prefix(i)}{part}"] = array
@@ -263,17 +221,17 @@ class Portfolio(Mapping[str, Coreset]):
                     axis if axis == _SHARED else f"{_prefix(i)}{axis}" for axis in axes[part]
                 )
             records.append({**attributes, "name": name})
-        summary = None
-        if self.summary is not None:
-            parts, summary = self.summary.to_stored()
+        moments = None
+        if self.moments is not None:
+            parts, moments = self.moments.to_stored()
             for part, array in parts.items():
-                arrays[_SUMMARY + part] = array
-                dims[_SUMMARY + part] = self.summary.dimensions(part)
+                arrays[_MOMENTS + part] = array
+                dims[_MOMENTS + part] = self.moments.dimensions(part)
         write_group(
             store,
             arrays,
             dims,
-            {"members": records, "provenance": thaw(self.provenance), "summary": summary},
+            {"members": records, "provenance": thaw(self.provenance), "moments": moments},
             kind=_KIND,
             schema_version=SCHEMA_VERSION,
             overwrite=overwrite,
@@ -305,10 +263,10 @@ class Portfolio(Mapping[str, Coreset]):
         with refuse_inconsistent(
             f"{location_name(store)}: not a consistent portfolio", "build it again"
         ):
-            record = attributes["summary"]
-            named = [name for name in arrays if name.startswith(_SUMMARY)]
-            stored = {name.removeprefix(_SUMMARY): arrays.pop(name) for name in named}
-            summary = None if record is None else DataSummary.from_stored(stored, record)
+            record = attributes["moments"]
+            named = [name for name in arrays if name.startswith(_MOMENTS)]
+            stored = {name.removeprefix(_MOMENTS): arrays.pop(name) for name in named}
+            moments = None if record is None else DataSummary.from_stored(stored, record)
             members: dict[str, Coreset] = {}
             for i, record in enumerate(attributes["members"]):
                 prefix = _prefix(i)
@@ -317,8 +275,7 @@ class Portfolio(Mapping[str, Coreset]):
                 members[record["name"]] = loaded_coreset(parts, record)
             if arrays or len(members) != len(attributes["members"]):
                 raise InvalidInputError("members and arrays do not fit together")
-            sample = members.pop("", None)
-            return cls(members, attributes["provenance"], summary, sample)
+            return cls(members, attributes["provenance"], moments)
 
 
 def check_member_name(name: Any) -> str:

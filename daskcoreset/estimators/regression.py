@@ -197,8 +197,8 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type
         method = {"rows": options.pop("method")}
         options = {name: value for name, value in options.items() if value is not None}
         with about_no_member("rows"):
-            portfolio = build(blocks, method=method, summaries=["moments"], **options)
-        self._summary = portfolio.summary
+            portfolio = build(blocks, method=method, **options)
+        self._summary = portfolio.moments
         member: Coreset = portfolio["rows"]
         return member
 
@@ -323,9 +323,6 @@ def _of_target(summary: DataSummary, n_features: int, target: int) -> DataSummar
     return replace(
         summary,
         mean=summary.mean[:d],
-        low=summary.low[:d],
-        high=summary.high[:d],
-        missing=summary.missing[:d],
         scatter=summary.scatter[np.ix_(places, places)],
         y_mean=float(means[d + target]),
         columns=None,

@@ -31,7 +31,6 @@ from daskcoreset.metrics.poisson_sample import (
     SampleDesign,
     sample_costs,
 )
-from daskcoreset.metrics.sample_interval import SampleIntervals
 from daskcoreset.objectives import (
     LeastSquaresCost,
     LinearCost,
@@ -137,10 +136,6 @@ class Audit:
         Of the intervals.
     seed : int
         Root seed of the solutions and of the independent sample.
-    sample_errors : ndarray of shape (n_solutions,), float64, or None
-        Where the sample of a `Portfolio` stood for all data, standard errors of `on_data`,
-        which is an estimate then. They are what the sampled rows show: where rare rows hold the
-        cost, a sample may have none of them, and neither figure says so; `intervals` do.
     """
 
     objective: Objective[Any]
@@ -154,8 +149,6 @@ class Audit:
     confidence: float
     seed: int
     _estimates: CostEstimates = field(repr=False)
-    sample_errors: FloatArray | None = None
-    _of_sample: SampleIntervals | None = field(default=None, repr=False)
 
     @property
     def differences(self) -> FloatArray:
@@ -171,16 +164,13 @@ class Audit:
 
     @property
     def sample_size(self) -> int:
-        """Rows of the independent sample that intervals, or standard errors, come from."""
-        sample = self._estimates.sample
-        return len(sample.coins) if self.sample_errors is None else sample.n_rows
+        """Rows of the independent sample that intervals come from."""
+        return len(self._estimates.sample.coins)
 
     def interval(self, solution: Any, *, confidence: float | None = None) -> Interval:
         r"""Bound the cost of any solution over all data, without reading them again.
 
-        An audited solution has its exact cost, but where the sample of a `Portfolio` stood for all
-        data: bounds come from that and from the exact ranges of the columns then
-        (`sample_interval`), and are wider. For any other the bounds come from rows drawn
+        An audited solution has its exact cost. For any other the bounds come from rows drawn
         independently of the coreset in the read of the audit, each on its own, and from exact
         sums over cells of all rows (`poisson_sample`). Half of these rows go by weight alone, and
         half by scores that bound what a row can contribute. The bounds hold for heavy tails and
@@ -226,19 +216,15 @@ class Audit:
         checked = self.objective.labelled(checked, rows, "solution")
         if isinstance(checked, np.ndarray):
             check_usable(Block(checked, np.ones(len(checked))), "solution")
-        if self._of_sample is not None:
-            return self._of_sample.interval(self.objective, checked, level)
         return self._estimates.interval(checked, level)
 
     @property
     def intervals(self) -> tuple[Interval, ...]:
-        """Intervals for `on_data`: of one value each, but where a sample stood for all data."""
+        """Intervals for `on_data`, of one value each."""
         return tuple(self.interval(solution) for solution in self.solutions)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the relative difference of every audited solution, and of the total weight.
-
-        Where the sample of a `Portfolio` stood for all data, whiskers are two standard errors.
 
         Parameters
         ----------
@@ -266,21 +252,12 @@ class Audit:
         """
         weight = self.coreset_weight / self.data_weight - 1
         title = f"{self.objective.name}, over {counted(self.n_rows, 'row')}"
-        errors = None
-        if self.sample_errors is not None:
-            errors = np.append(2 * _quotient(self.sample_errors, self.on_data), 0.0)
         names, differences = [*self.names, "total weight"], np.append(self.differences, weight)
-        return plot_audit(names, differences, title, ax, errors=errors)
+        return plot_audit(names, differences, title, ax)
 
     def _cells(self) -> list[tuple[str, str, str, str]]:
         costs = zip(self.names, self.on_coreset, self.on_data, self.differences, strict=True)
         cells = [(name, f"{c:.6g}", f"{x:.6g}", f"{gap:+.2%}") for name, c, x, gap in costs]
-        if self.sample_errors is not None:
-            shares = _quotient(self.sample_errors, self.on_data)
-            cells = [
-                (*cell[:3], f"{cell[3]} ± {2 * share:.2%}")
-                for cell, share in zip(cells, shares, strict=True)
-            ]
         gap = self.coreset_weight / self.data_weight - 1
         weights = (f"{self.coreset_weight:.6g}", f"{self.data_weight:.6g}", f"{gap:+.2%}")
         return [*cells, ("total weight", *weights)]
@@ -288,8 +265,6 @@ class Audit:
     def _title(self) -> str:
         difference = f"distortion {self.distortion:.2%}"
         rows = counted(self.n_rows, "row")
-        if self.sample_errors is not None:
-            rows = f"a sample of {self.sample_size:,} of {rows}"
         return f"{self.objective.name}, {difference}, over {rows}"
 
     def __repr__(self) -> str:
@@ -324,7 +299,7 @@ def audit(coreset: Coreset, X: Any, y: Any = None, **options: Unpack[_Options]) 
 
 @overload
 def audit(
-    coreset: Portfolio, X: Any = None, y: Any = None, **options: Unpack[_Options]
+    coreset: Portfolio, X: Any, y: Any = None, **options: Unpack[_Options]
 ) -> dict[str, Audit]: ...
 
 
@@ -349,12 +324,9 @@ def audit(
     Parameters
     ----------
     coreset : Coreset or Portfolio
-        Of a `Portfolio` every member is audited, by default against its own sample.
-    X : array-like of shape (n, d), or path, or Portfolio
-        The data that it is of; any input of `daskcoreset.build`. A `Portfolio` built with
-        ``summaries=["sample"]`` stands for its data, which are not read: costs over all data are
-        estimated from its sample then, with standard errors, and intervals from the sample and
-        from the ranges of the columns. Only needed for a coreset.
+        Of a `Portfolio` every member is audited.
+    X : array-like of shape (n, d), or path
+        The data that it is of; any input of `daskcoreset.build`.
     y : array-like of shape (n,), or str, optional
         Labels, where the cost is about labels.
     solutions : array-like of shape (k, d), sequence or mapping of such, or None, default=None
@@ -440,13 +412,10 @@ def audit(
             "on_invalid": on_invalid,
             "progress": progress,
         }
-        return _audits(coreset, coreset if X is None else X, y, options)
+        return _audits(coreset, X, y, options)
     _check_kinds(coreset, X, objective)
     level = as_float("confidence", confidence, "0.95")
     seed = resolve_seed(random_state)
-    portfolio = X if isinstance(X, Portfolio) else None
-    if portfolio is not None:
-        X, y, sample_weight = _stand_in(portfolio, y, sample_weight)
     if progress is not None:
         check_flag("progress", progress)
     rows = Block(coreset.points, coreset.weights, coreset.labels)
@@ -465,23 +434,17 @@ def audit(
             f"y is missing, and the {objective.name} is about labels; pass those of X."
         )
     blocks = data_of(coreset, X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
-    blocks = _weighed(blocks, coreset, portfolio)
+    blocks = _weighed(blocks, coreset)
     design = _design(rows, objective, candidates, size, seed)
     sample = sample_costs(blocks, design, progress=progress)
-    n_rows, errors, of_sample = sample.n_rows, None, None
-    if portfolio is not None:
-        drawn = portfolio.sample_of_all
-        n_rows = drawn.provenance["n"]
-        errors = _standard_errors(drawn, objective, candidates, n_rows)
-        seen = Block(drawn.points, drawn.weights, drawn.labels)
-        of_sample = SampleIntervals(seen, rows, portfolio.all_rows, n_rows)
+    n_rows = sample.n_rows
     if coreset.provenance.get("n", n_rows) != n_rows:
         warn_user(
             f"X has {counted(n_rows, 'row')} and the coreset is of {coreset.provenance['n']:,}: "
             f"the audit compares it with other data than it was built from. Pass these; for rows "
             f"held out there are score() and scikit-learn's metrics."
         )
-    elif portfolio is None:
+    else:
         _check_weight(sample.weight, coreset.provenance.get("total_weight", sample.weight))
     _check_labels(objective, sample.rows, rows)
     return Audit(
@@ -496,8 +459,6 @@ def audit(
         confidence=level,
         seed=seed,
         _estimates=CostEstimates(sample, design, rows),
-        sample_errors=errors,
-        _of_sample=of_sample,
     )
 
 
@@ -592,32 +553,16 @@ def _check_kinds(coreset: Any, X: Any, objective: Any) -> None:
     if not isinstance(coreset, Coreset):
         raise InvalidTypeError(f"coreset is {coreset!r}; pass Coreset objects only.")
     if X is None:
-        raise InvalidTypeError("X is missing; pass the data of the coreset, or its portfolio.")
+        raise InvalidTypeError("X is missing; pass the data of the coreset.")
     if objective is not None and not isinstance(objective, Objective):
         raise InvalidTypeError(f"objective is {objective!r}; pass Objective objects only.")
 
 
-def _stand_in(portfolio: Portfolio, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-    """Return the sample of a portfolio as X, y and sample_weight."""
-    if y is not None or sample_weight is not None:
-        raise InvalidInputError(
-            "X is a Portfolio, whose sample has labels and weights of its own; leave out y and "
-            "sample_weight."
-        )
-    sample = portfolio.sample_of_all
-    return sample.points, sample.labels, sample.weights
-
-
-def _weighed(blocks: RowBlocks, coreset: Coreset, portfolio: Portfolio | None) -> RowBlocks:
+def _weighed(blocks: RowBlocks, coreset: Coreset) -> RowBlocks:
     """Return blocks with the weights of classes that the coreset was drawn with."""
     factors = coreset.provenance.get(CLASS_WEIGHT)
     if not factors or blocks.schema.class_weight:  # an estimator has set them
         return blocks
-    if portfolio is not None:
-        raise InvalidInputError(
-            "the weights of the coreset contain class_weight, and the sample of the portfolio "
-            "does not; pass the data as X."
-        )
     if not blocks.has_labels:
         raise InvalidInputError(
             "y is missing, and the weights of the coreset contain class_weight; pass the labels "
@@ -625,18 +570,6 @@ def _weighed(blocks: RowBlocks, coreset: Coreset, portfolio: Portfolio | None) -
         )
     known = tuple((label, factor) for label, factor in factors)
     return replace(blocks, schema=replace(blocks.schema, class_weight=known))
-
-
-def _standard_errors(
-    sample: Coreset, objective: Objective[Any], solutions: tuple[Any, ...], n_rows: int
-) -> FloatArray:
-    """Return standard errors of the costs of solutions, of rows drawn from so many."""
-    m = len(sample)
-    rows = Block(sample.points, sample.weights, sample.labels)
-    left_out = 1.0 - m / n_rows
-    shares = [sample.weights * objective.losses(rows, solution) for solution in solutions]
-    spread = [float(share.var(ddof=1)) if m > 1 else 0.0 for share in shares]
-    return np.sqrt(m * max(left_out, 0.0) * np.array(spread))
 
 
 def _design(

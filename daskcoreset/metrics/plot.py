@@ -14,7 +14,6 @@ from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.looks import axes_for, new_axes
 from daskcoreset.core.optional import need_matplotlib
-from daskcoreset.core.portfolio import Portfolio
 from daskcoreset.core.tables import brief, counted, percent
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import check_flag, is_int, shown
@@ -28,9 +27,7 @@ from daskcoreset.metrics.plot_density import (
     draw_line,
     draw_rows,
     explain,
-    frame_of,
     histogram,
-    histogram_of_rows,
     rows_frame,
     shades_of,
 )
@@ -80,12 +77,10 @@ def plot_coreset(
     Parameters
     ----------
     coreset : Coreset
-    X : array-like of shape (n, d), or path, or Portfolio, or None, default=None
+    X : array-like of shape (n, d), or path, or None, default=None
         The data, any input of `daskcoreset.build`: read once for a histogram, and for three
         to 1024 columns once before, for the axes. Without it, and with more columns, the
-        axes are those of the coreset, which estimate those of the data. A `Portfolio` built with
-        ``summaries=["sample"]`` stands for its data, which are not read: its moments give the same
-        axes, and its sample a coarser histogram.
+        axes are those of the coreset, which estimate those of the data.
     ax : matplotlib.axes.Axes or None, default=None
         Where to draw; None draws into a new figure of pyplot.
     sample_weight : array-like of shape (n,), optional
@@ -152,7 +147,7 @@ def plot_coresets(
     Parameters
     ----------
     coresets : mapping of str to Coreset, or Portfolio
-        By the names that the panels get. A `Portfolio` with a sample stands for its data, too.
+        By the names that the panels get.
     X, sample_weight, bins, on_invalid
         As in `plot_coreset`; the data are read once for all panels.
     axes : sequence of matplotlib.axes.Axes or None, default=None
@@ -203,8 +198,6 @@ def plot_coresets(
             f"columns; pass at least one, all of the same data."
         )
     need_matplotlib()
-    if X is None and isinstance(coresets, Portfolio) and coresets.sample and coresets.summary:
-        X = coresets
     behind = _behind(parts, X, sample_weight, bins, on_invalid)
     panels, wide = _panels(axes, len(parts))
     # The ticks that an axis is about are those of the panel below; axes of users have their own.
@@ -266,15 +259,6 @@ def _behind(
 
             points = sp.vstack(several)
     weights = np.concatenate([coreset.weights for coreset in coresets])
-    if isinstance(X, Portfolio):
-        sample, frame = X.sample_of_all, frame_of(X.all_rows.rows)
-        if sample.n_features != coresets[0].n_features:
-            raise InvalidInputError(
-                f"X is a Portfolio of {sample.n_features} columns and the coreset has "
-                f"{coresets[0].n_features}; pass that of the same data."
-            )
-        edges = _edges(frame.of(points), weights, bins or _auto_bins(len(sample)))
-        return _Behind(frame, edges, histogram_of_rows(sample, frame, edges))
     frame = rows_frame(points, weights)
     if X is None:
         return _Behind(frame, _edges(frame.of(points), weights, bins or _MAX_BINS), None)

@@ -412,11 +412,7 @@ def rows_frame(points: Any, weights: FloatArray) -> Frame:
 
 def data_frame(blocks: RowBlocks) -> Frame:
     """Two principal axes of all rows, in one read; none for at most two columns."""
-    return frame_of(map_reduce(blocks, scatter_of_block, merge_scatters).value)
-
-
-def frame_of(scatter: Scatter) -> Frame:
-    """Two principal axes of rows of this scatter; none for at most two columns."""
+    scatter: Scatter = map_reduce(blocks, scatter_of_block, merge_scatters).value
     d = len(scatter.mean)
     signs = np.array([[-3.0], [3.0]])
     if d <= 2:
@@ -448,12 +444,6 @@ def histogram(blocks: RowBlocks, frame: Frame, edges: Sequence[FloatArray]) -> F
     """
     grid = frame, tuple(edges)
     counts: FloatArray = map_reduce(blocks, _histogram_of_block, add, broadcast=grid).value
-    return counts.reshape([len(edge) - 1 for edge in edges])
-
-
-def histogram_of_rows(sample: Coreset, frame: Frame, edges: Sequence[FloatArray]) -> FloatArray:
-    """Weight of the rows of a sample in every cell of a grid, as `histogram` gives it."""
-    counts = _histogram_of_block(Block(sample.points, sample.weights), 0, (frame, tuple(edges)))
     return counts.reshape([len(edge) - 1 for edge in edges])
 
 

@@ -103,8 +103,6 @@ def plot_audit(
     differences: FloatArray,
     title: str,
     ax: Axes | None = None,
-    *,
-    errors: FloatArray | None = None,
 ) -> Axes:
     """Draw how far costs on a coreset are from those on all data; see `daskcoreset.Audit.plot`.
 
@@ -116,8 +114,6 @@ def plot_audit(
         the edge, and those that are not known by a cross.
     title : str
     ax : matplotlib.axes.Axes or None, default=None
-    errors : ndarray of shape (n,), float64, or None, default=None
-        Half the widths of intervals for the differences; infinite ones cross the picture.
 
     Returns
     -------
@@ -130,40 +126,25 @@ def plot_audit(
             f"names is {shown(names)} beside differences of shape {differences.shape}; pass a name "
             f"for each."
         )
-    widths = np.zeros(len(differences)) if errors is None else as_numbers("errors", errors)
-    if widths.shape != differences.shape:
-        raise InvalidInputError(
-            f"errors has shape {widths.shape} beside differences of shape {differences.shape}; "
-            f"pass one for each."
-        )
     if ax is None and len(names) > _FEW_SOLUTIONS:
         height = 0.8 + _LINE * len(names)
         ax = new_axes((1, 1), figsize=(6.4, height))[0, 0]
     ax = axes_for(ax)
-    known, sure = np.isfinite(differences), np.isfinite(widths)
-    ends = np.abs(differences[known & sure]) + widths[known & sure]
-    widest = float(max(ends.max(initial=1e-3), np.abs(differences[known]).max(initial=0.0)))
+    known = np.isfinite(differences)
+    widest = float(np.abs(differences[known]).max(initial=1e-3))
     placed = np.where(known, differences, 1.15 * widest * np.nan_to_num(np.sign(differences)))
     heights = np.arange(len(names))[::-1]
     letters = _letters(ax, len(names))
     ax.axvline(0.0, color="0.6", lw=0.8)
     color = AUDITED
     ax.hlines(heights, 0.0, placed, color=color, lw=1.5)
-    reach = np.where(sure, widths, 4 * widest)
-    drawn = known & (reach > 0)
-    ax.errorbar(
-        placed[drawn], heights[drawn], xerr=reach[drawn], ls="none", color=ink_of(ax), capsize=3
-    )
-    for y, x, value, width in zip(heights, placed, differences, widths, strict=True):
+    for y, x, value in zip(heights, placed, differences, strict=True):
         ax.plot(x, y, marker=_marker(value), color=color, ms=min(6.0, letters), ls="none")
         text = _difference(value)
         away = -7.0 if x < 0 and text != "0.00 %" else 7.0
         place: dict[str, Any] = {"textcoords": "offset points", "fontsize": letters}
         place |= {"ha": "left" if away > 0 else "right", "va": "center"}
-        beyond, above = x + np.copysign(width, away), 0.0
-        if np.isinf(width):  # above the whisker, which crosses the picture
-            beyond, above = x, 0.9 * letters
-        ax.annotate(text, (beyond, y), (away, above), color=ink_of(ax), **place)
+        ax.annotate(text, (x, y), (away, 0.0), color=ink_of(ax), **place)
     ax.set_yticks(heights, labels=[brief(name) for name in names], fontsize=letters)
     ax.set_ylim(-0.6, len(names) - 0.4)
     ax.set_xlim(-1.8 * widest, 1.8 * widest)  # with room for the words

@@ -173,7 +173,7 @@ def build_many(
 
 def moments(X: Any, y: Any = None, **options: Any) -> Any:
     """Return the exact moments of all rows, as a portfolio has them."""
-    return build_many(X, y, methods=["uniform"], sizes=50, summaries=["moments"], **options).summary
+    return build_many(X, y, methods=["uniform"], sizes=50, **options).moments
 
 
 def grow(X: Any, y: Any = None, *, draw: Draw = Draw(), **options: Any) -> Coreset:

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.decomposition import PCA
 from sklearn.linear_model import ElasticNet, Ridge
 
 import daskcoreset
-from daskcoreset import DataSummary
+from daskcoreset.core.data_summary import DataSummary
 from daskcoreset.core.errors import InvalidInputError
 from tests.pairs import each
 
@@ -21,17 +20,15 @@ def make_summary(**options: Any) -> tuple[Any, Any, DataSummary]:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(ROWS, 4)) @ rng.normal(size=(4, 4)) + [1e5, 0, -3, 7]
     y = X @ [1.0, 0.0, -2.0, 0.5] + rng.normal(size=ROWS)
-    portfolio = daskcoreset.build(
-        X, y, size=100, method=["uniform"], chunks=1000, summaries=["moments"], **options
-    )
-    assert portfolio.summary is not None
-    return X, y, portfolio.summary
+    portfolio = daskcoreset.build(X, y, size=100, method=["uniform"], chunks=1000, **options)
+    assert portfolio.moments is not None
+    return X, y, portfolio.moments
 
 
 def test_ridge__of_columns_that_say_the_same_has_a_solution() -> None:
     X = np.random.default_rng(0).normal(size=(500, 1)) @ [[1.0, 1.0]]
-    portfolio = daskcoreset.build(X, X[:, 0], size=100, method=["uniform"], summaries=["moments"])
-    np.testing.assert_allclose(portfolio.all_rows.ridge(0.0).coef_, [0.5, 0.5])
+    portfolio = daskcoreset.build(X, X[:, 0], size=100, method=["uniform"])
+    np.testing.assert_allclose(portfolio.moments.ridge(0.0).coef_, [0.5, 0.5])
 
 
 def make_units() -> tuple[Any, Any, DataSummary]:
@@ -39,10 +36,9 @@ def make_units() -> tuple[Any, Any, DataSummary]:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(ROWS, 3)) * [3e16, 0.3, 1e-9] + [1.6e18, 0.5, 0.0]
     y = 3 * X[:, 1] + 1e9 * X[:, 2] + 0.1 * rng.normal(size=ROWS)
-    portfolio = daskcoreset.build(
-        X, y, size=100, method=["uniform"], chunks=1000, summaries=["moments"]
-    )
-    return X, y, portfolio.all_rows
+    portfolio = daskcoreset.build(X, y, size=100, method=["uniform"], chunks=1000)
+    assert portfolio.moments is not None
+    return X, y, portfolio.moments
 
 
 @each(alpha=[0.0, 1e-9, 1.0], fit_intercept=[False, True])
@@ -61,8 +57,8 @@ def test_ridge__without_a_penalty_is_the_shortest_solution(times: float) -> None
     x, z = np.random.default_rng(0).normal(size=(2, 500))
     X = np.column_stack([x, np.full(500, 7.0), times * x, 1e9 * z])
     y = x + z
-    portfolio = daskcoreset.build(X, y, size=100, method=["uniform"], summaries=["moments"])
-    found = portfolio.all_rows.ridge(0.0).coef_
+    portfolio = daskcoreset.build(X, y, size=100, method=["uniform"])
+    found = portfolio.moments.ridge(0.0).coef_
     expected = [1 / (1 + times**2), 0.0, times / (1 + times**2), 1e-9]
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-14)
 
@@ -77,43 +73,14 @@ def test_elastic_net__leaves_out_no_column_of_small_units() -> None:
     np.testing.assert_allclose(found[1:], ElasticNet(1e-9, tol=1e-8).fit(X, y).coef_[1:], rtol=1e-4)
 
 
-def test_pca__is_exact_for_columns_of_small_units() -> None:
-    X, _, _ = make_units()
-    X = np.column_stack([X[:, 0] / 1e10, X[:, 1:]])
-    portfolio = daskcoreset.build(
-        X, size=100, method=["uniform"], chunks=1000, summaries=["moments"]
-    )
-    found, expected = portfolio.all_rows.pca(), PCA(svd_solver="full").fit(X)
-    np.testing.assert_allclose(found.explained_variance_, np.var(X, axis=0, ddof=1), rtol=1e-2)
-    np.testing.assert_allclose(
-        found.explained_variance_[:2], expected.explained_variance_[:2], rtol=1e-6
-    )
-    np.testing.assert_allclose(abs(found.components_), np.eye(3), atol=1e-3)
-
-
-@pytest.mark.parametrize("k", [None, 1, 3])
-def test_pca__is_that_of_scikit_learn_on_all_rows(k: int | None) -> None:
-    X, _, summary = make_summary()
-    expected, found = PCA(k, svd_solver="full").fit(X), summary.pca(k)
-    np.testing.assert_allclose(
-        found.explained_variance_ratio_, expected.explained_variance_ratio_, rtol=1e-6
-    )
-    np.testing.assert_allclose(found.noise_variance_, expected.noise_variance_, rtol=1e-6)
-    np.testing.assert_allclose(
-        abs(found.transform(X[:20])), abs(expected.transform(X[:20])), atol=1e-6
-    )
-    np.testing.assert_allclose(found.get_covariance(), expected.get_covariance(), rtol=1e-6)
-
-
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda summary: summary.pca(5), "above the 4 columns"),
         (lambda summary: summary.ridge(-1.0), "alpha is -1.0"),
         (lambda summary: summary.ridge(np.inf), "alpha is inf"),
         (
             lambda summary: DataSummary.from_stored(
-                {**summary.to_stored()[0], "low": np.ones(2)}, summary.to_stored()[1]
+                {**summary.to_stored()[0], "mean": np.ones(2)}, summary.to_stored()[1]
             ),
             "shapes",
         ),
@@ -122,17 +89,3 @@ def test_pca__is_that_of_scikit_learn_on_all_rows(k: int | None) -> None:
 def test_summary__says_what_cannot_be_asked(call: Any, words: str) -> None:
     with pytest.raises(InvalidInputError, match=words):
         call(make_summary()[2])
-
-
-def test_summary__of_one_row_has_no_components() -> None:
-    summary = daskcoreset.build(
-        np.array([[3.0, 4.0], [0.0, 0.0]]),
-        size=1,
-        sample_weight=[1.0, 0.0],
-        method=["uniform"],
-        summaries=["moments"],
-    ).all_rows
-    assert summary.count == 1
-    assert np.isnan(summary.std).all()
-    with pytest.raises(InvalidInputError, match="1 row"):
-        summary.pca()

@@ -14,7 +14,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from daskcoreset.build import build
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.estimators import CoresetLogisticRegression, CoresetSVC, LinearSVM
@@ -125,9 +124,6 @@ def test_coreset_audit__knows_the_weights_of_classes(class_weight: Any, tmp_path
     assert again.distortion == mine.distortion
     with pytest.raises(InvalidInputError, match="y is missing"):
         coreset.audit(X, objective=QuantizationError(2), random_state=0)
-    portfolio = build(X, y, method=["uniform"], size=50, summaries=["sample"])
-    with pytest.raises(InvalidInputError, match="contain class_weight"):
-        coreset.audit(portfolio, random_state=0)
     if class_weight != "balanced":
         model.partial_fit(X, y)
         assert model.coreset_.provenance["class_weight"] == (("no", 0.2), ("yes", 5.0))

@@ -386,32 +386,6 @@ def test_audit__empty_blocks_and_weights_beyond_all_numbers() -> None:
         CORESET.audit(X, sample_weight=np.full(len(X), 2e303), random_state=0)
 
 
-# --- a portfolio in place of X ---
-
-
-def test_audit__of_a_portfolio_estimates_costs_from_its_sample() -> None:
-    X = np.random.default_rng(0).normal(size=(30_000, 3))
-    portfolio = daskcoreset.build(
-        X, size=500, method=["lightweight"], summaries=["sample"], random_state=0
-    )
-    coreset = portfolio["lightweight"]
-    options: dict[str, Any] = {"n_clusters": 4, "random_state": 0}
-    found, exact = coreset.audit(portfolio, **options), coreset.audit(X, **options)
-    assert found.names == exact.names
-    assert found.n_rows == 30_000
-    assert found.sample_size == 10_000
-    np.testing.assert_array_equal(found.on_coreset, exact.on_coreset)
-    # Six standard errors; one such miss in eight has a chance below 1e-8.
-    assert (abs(found.on_data - exact.on_data) < 6 * found.sample_errors).all()
-    assert (found.sample_errors < 0.02 * exact.on_data).all()
-    assert "over a sample of 10,000 of 30,000 rows" in repr(found)
-    assert "±" in repr(found)
-    for interval, cost in zip(found.intervals, exact.on_data, strict=True):
-        assert 0.8 * cost < interval.low < cost < interval.high < 1.2 * cost
-    with pytest.raises(InvalidInputError, match="leave out y and sample_weight"):
-        coreset.audit(portfolio, sample_weight=np.ones(3))
-
-
 # --- what a coreset for any number of clusters is judged by ---
 
 

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 import daskcoreset
 from daskcoreset.core.errors import InvalidInputError, MissingDependencyError
 from daskcoreset.metrics import plot_density as marks
-from daskcoreset.metrics.plot import plot_coreset, plot_coresets
+from daskcoreset.metrics.plot import plot_coresets
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(3000, 4)) * [5.0, 1.0, 3.0, 0.5] + [1e3, 0.0, 0.0, -7.0]
@@ -137,24 +137,6 @@ def test_plots__say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingDependencyError, match=r'pip install "daskcoreset\[plot\]"'):
         CORESET.plot()
-
-
-def test_plot_coreset__of_a_portfolio_has_the_axes_of_all_rows() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(30_000, 4)) * [5.0, 3.0, 1.0, 0.1]
-    portfolio = daskcoreset.build(
-        X, size=300, method=["lightweight"], summaries=["sample"], random_state=0
-    )
-    coreset = portfolio["lightweight"]
-    found, expected = (
-        plot_coreset(coreset, data, ax=Figure().add_subplot()) for data in (portfolio, X)
-    )
-    assert found.get_xlabel() == expected.get_xlabel()
-    marks = [np.asarray(ax.collections[-1].get_offsets()) for ax in (found, expected)]
-    np.testing.assert_allclose(marks[0], marks[1], atol=1e-9)
-    other = daskcoreset.build(X[:, :3], size=300, method="uniform")
-    with pytest.raises(InvalidInputError, match="4 columns and the coreset has 3"):
-        plot_coreset(other, portfolio)
 
 
 # --- several coresets --------------------------------------------------------------------

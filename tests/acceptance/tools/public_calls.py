@@ -240,11 +240,7 @@ def public_calls() -> list[PublicCall]:
         PublicCall("build, coverage", dc.build, {**built, "size": 9, "method": "coverage"}),
         PublicCall("build, dry", dc.build, {**built, "size": 20, "dry_run": True}),
         PublicCall("build, two passes", dc.build, {**built, "size": 20, "passes": 2}),
-        PublicCall(
-            "build, portfolio",
-            dc.build,
-            {**built, "size": 9, "method": ["uniform"], "summaries": "all"},
-        ),
+        PublicCall("build, portfolio", dc.build, {**built, "size": 9, "method": ["uniform"]}),
         PublicCall("audit", dc.audit, {"coreset": held, **built, "n_clusters": 2}),
         PublicCall("WeightedPoints", dc.WeightedPoints, points),
         PublicCall("Coreset", dc.Coreset, points),
