@@ -41,7 +41,7 @@ def nightly(session: nox.Session) -> None:
 @nox.session(default=False)
 def extras(session: nox.Session) -> None:
     """Run the tests as the README does, with packages that few users have."""
-    session.install("-e", ".[test,embeddings]", "dask-array>=0.7")
+    session.install("-e", ".[test]", "dask-array>=0.7")
     session.run("pytest", "-n", "2", "--dist", "worksteal", *session.posargs)
 
 

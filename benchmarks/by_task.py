@@ -156,26 +156,6 @@ def _boosting(data: dict[str, Any]) -> Iterator[Line]:
             yield Line(f"{one['set']}, {one['size']:,}", ours, uniform)
 
 
-def _embeddings(data: dict[str, Any]) -> Iterator[Line]:
-    parts = data["results"]
-    soft = {(one["apart"], one["name"]): one["excess"] for one in parts["soft"]["found"]}
-    for apart, where in ((False, "soft clusters"), (True, "forty rows apart")):
-        for name in ("strong, centroids", "strong, rows"):
-            kind = name.split(", ")[1]
-            yield Line(f"{where}, {kind}", soft[apart, name], soft[apart, "uniform rows"])
-
-
-def _many(data: dict[str, Any]) -> Iterator[Line]:
-    for part in ("centers", "many"):
-        found = data["results"][part]["found"]
-        whole = next(one for one in found if one["name"].startswith("faiss, all rows"))
-        for one in found:
-            if one["name"].startswith("`solver="):
-                k = one.get("k", whole.get("k"))
-                where = f"{k:,} clusters, {one['name']}, {one['size']:,}"
-                yield Line(where, [one["cost"] / whole["cost"] - 1], [0.0])
-
-
 def _labels(data: dict[str, Any]) -> Iterator[Line]:
     for result in data["results"]:
         yield Line(result["set"], result["needed"]["cover"], result["needed"]["uncertainty"])
@@ -267,10 +247,6 @@ TASKS = (
          "a coreset; 1 read", "mixtures", _mixtures("all"), digits=2, more=True),
     Task("boosted trees on rows of `\"svm\"`", "log loss", "uniform rows",
          f"{EQUAL}; 2 reads, 1 of the peer", "boosting", _boosting, digits=4, ratio=True),
-    Task("embeddings, 50 clusters", ERROR, "uniform rows", "1,000 points; 1 read",
-         "embeddings", _embeddings),
-    Task("thousands of clusters", ERROR, "faiss on all rows", "a coreset; 1 read",
-         "embeddings", _many),
     Task("labels for 95 % of the accuracy", "labels", "uncertainty sampling", "a label a read",
          "active_cover", _labels, digits=0, ratio=True),
     Task("Bregman clustering", ERROR, "uniform rows", f"{EQUAL}; 1 read",

@@ -91,7 +91,7 @@ LEAVING = (
     "execution/watch", "execution/waves", "inputs/cube_weights", "inputs/graphs",
     "inputs/travel", "metrics/plot_",
     "sensitivities/centroids",
-    "solvers/centroids", "solvers/hartigan", "solvers/kmeans_large",
+    "solvers/centroids", "solvers/hartigan",
     "solvers/mixture/cross_fit", "solvers/mixture/search", "testing/",
     "cli/demo",
 )  # fmt: skip

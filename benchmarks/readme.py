@@ -24,7 +24,6 @@ import by_task
 import common
 import conventions
 import covers
-import embeddings
 import install_size
 import kernels
 import logistic
@@ -48,7 +47,7 @@ GUIDE = Path(__file__).parent.parent / "docs" / "guide"
 _WRITTEN = (
     quality, table1, svm_offline, svm_queries, svm_streaming, time_to_accuracy, scale, covers,
     install_size, peers_kmeans, strong_blocks, tree, active_cover, active_margin, boosting,
-    bregman, conventions, embeddings, kernels, logistic, mixtures, representatives,
+    bregman, conventions, kernels, logistic, mixtures, representatives,
     throughput,
 )  # fmt: skip
 

@@ -58,7 +58,6 @@ def jobs() -> Iterator[tuple[str, Callable[[], str]]]:
         "uniform": (dc.Uniform(), X, None),
         "lightweight": (dc.Lightweight(), X, None),
         "kmeans": (dc.StrongKMeans(5), X, None),
-        "kmeans||": (dc.StrongKMeans(5, rough="kmeans||"), X, None),
         "bregman": (dc.LightweightBregman("kl"), positive, None),
         "strong bregman": (dc.StrongBregman(5, "itakura_saito"), positive, None),
         "mixture": (dc.Mixture(3), X, None),
@@ -80,8 +79,6 @@ def jobs() -> Iterator[tuple[str, Callable[[], str]]]:
         options = {"size": 300, "random_state": 3} | given
         if given.get("size") == "auto" and method.objective.n_parts is None:
             options["n_clusters"] = 5
-        if getattr(method, "rough", None) == "kmeans||" and "strategy" not in given:
-            options["passes"] = 2
         return of_coreset(dc.build(data, labels, method=method, **options))
 
     for name, (method, data, labels) in methods.items():

@@ -242,7 +242,7 @@ def build(
         DataFrame, table or Parquet data set of pyarrow, SciPy sparse matrix, Zarr store; or the
         path or URL of a Zarr store, a Parquet file or folder, an HDF5, .npy or .npz file, a glob
         such as ``"data/*.parquet"`` or a list of paths, whose rows follow one another. Integers,
-        booleans, float16 and bfloat16 (of ml_dtypes) are promoted, block by block; float32
+        booleans, float16 are promoted, block by block; float32
         stays float32. All sums are float64; rows less than about
         :math:`10^{-162}` apart have squared distances of zero, and count as equal. Where they
         are up to :math:`10^{-150}` apart, one over those may overflow, and an error asks for

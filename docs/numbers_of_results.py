@@ -184,34 +184,6 @@ def _of_cells() -> dict[str, str]:
     }
 
 
-def _embeddings() -> dict[str, str]:
-    """Costs above those of all rows in %, seconds and gigabytes of the reads of wide rows."""
-    found = {
-        f"embeddings_{name}": f"{_cell('embeddings', 'cost above, %', rows, points):.2g}"
-        for name, rows, points in (
-            ("soft_uniform", "soft clusters", "uniform rows"),
-            ("soft_rows", "soft clusters", "strong, rows"),
-            ("soft_centroids", "soft clusters", "strong, centroids"),
-            ("apart_rows", "forty rows apart", "strong, rows"),
-        )
-    }
-    far = _cell("embeddings", "cost above, %", "forty rows apart", "uniform rows")
-    found["embeddings_apart_uniform"] = f"{far:.0f}"
-    for solver in ("faiss", "parts"):
-        ratio = _cell("embeddings", "ratio", f'`solver="{solver}"`', "100,000")
-        found[f"embeddings_many_{solver}"] = f"{100 * (ratio - 1):.0f}"
-    for name, job in (
-        ("plain", "plain read"),
-        ("plain32", "plain read as float32"),
-        ("build", "`lightweight`"),
-        ("cosine", "`lightweight`, cosine"),
-    ):
-        seconds = _cell("embeddings", "processor", "shifted", "10,000,000", job)
-        found[f"embeddings_{name}_time"] = f"{seconds:.0f}"
-    peaks = _columns("embeddings", "peak of the process", "shifted", "10,000,000")
-    return found | {"embeddings_peak": f"{max(map(_number, peaks)):.1f}"}
-
-
 def _mixtures() -> dict[str, str]:
     """How far the objective of EM and `lower_bound_` are from the likelihood, and who wins."""
     heads, _, *rows = _rows("mixtures")
@@ -481,7 +453,7 @@ def _trees() -> dict[str, str]:
 
 
 _PARTS = (
-    _one_read, _refresh, _representatives, _other_queries, _of_cells, _boosting, _cube, _embeddings,
+    _one_read, _refresh, _representatives, _other_queries, _of_cells, _boosting, _cube,
     _mixtures, _bregman, _active_cover, _kernels, _logistic, _svm_losses,
     _costs_of_builds, _covers, _kernel_rows, _trees,
 )  # fmt: skip

@@ -26,7 +26,7 @@ from daskcoreset.core.linalg import (
 )
 from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Metric, Points
-from daskcoreset.core.validation import a_type, column_shown, is_half, is_real, without_mask
+from daskcoreset.core.validation import a_type, column_shown, is_real, without_mask
 
 T = TypeVar("T")
 
@@ -479,7 +479,7 @@ def _plain(array: Any, dtype: np.dtype[Any]) -> AnyArray:
     array = without_mask(array)
     # asarray turns pandas blocks, subclasses and foreign byte orders into plain memory.
     plain = np.asarray(array)
-    if dtype == np.float32 and is_half(plain.dtype):
+    if dtype == np.float32 and plain.dtype == np.float16:
         return in_single(plain)
     return np.require(plain, dtype, ["C", "A"])
 

@@ -108,11 +108,11 @@ WORTH_A_LOOP = 2**18
 
 
 def in_single(array: AnyArray) -> AnyArray:
-    """Return an array of float16 or bfloat16 as float32, with the values that it has.
+    """Return an array of float16 as float32, with the values that it has.
 
     Parameters
     ----------
-    array : ndarray of any shape, float16 or bfloat16
+    array : ndarray of any shape, float16
         In the byte order of the machine.
 
     Returns
@@ -127,10 +127,9 @@ def in_single(array: AnyArray) -> AnyArray:
     """
     if array.size < WORTH_A_LOOP:
         return array.astype(np.float32, order="C")
-    halves = np.ascontiguousarray(array).view(np.uint16)
-    if array.dtype != np.float16:  # bfloat16 is the first half of the bits
-        return np.left_shift(halves, 16, dtype=np.uint32).view(np.float32)
     from daskcoreset.core import halves_numba as loops
+
+    halves = np.ascontiguousarray(array).view(np.uint16)
 
     out = np.empty(array.shape, dtype=np.float32)
     loops.widen(read_only(halves.reshape(-1)), out.reshape(-1).view(np.uint32))

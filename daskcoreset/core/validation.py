@@ -263,25 +263,14 @@ def is_int(value: Any) -> TypeGuard[int]:
 
 
 def is_real(dtype: Any) -> bool:
-    """Whether a dtype of NumPy, or bfloat16 of ml_dtypes, is of real numbers or flags.
+    """Whether a dtype of NumPy is of real numbers or flags.
 
     Examples
     --------
     >>> is_real(np.dtype("f2")), is_real(np.dtype("U3"))
     (True, False)
     """
-    return bool(dtype.kind in "biuf") or dtype.name == "bfloat16"
-
-
-def is_half(dtype: Any) -> bool:
-    """Whether a dtype is float16, or bfloat16 of ml_dtypes, in the byte order of the machine.
-
-    Examples
-    --------
-    >>> is_half(np.dtype("f2")), is_half(np.dtype("f2").newbyteorder())
-    (True, False)
-    """
-    return bool(dtype == np.float16 or dtype.name == "bfloat16")
+    return bool(dtype.kind in "biuf")
 
 
 def is_number(value: Any) -> bool:

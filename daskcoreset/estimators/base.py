@@ -61,8 +61,6 @@ from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.core.validation import (
     a_type,
     how_to_select,
-    is_half,
-    is_real,
     names_apart,
     shown,
     without_mask,
@@ -121,9 +119,7 @@ def _is_in_memory(part: Any) -> bool:
     # A Delayed object claims to have every attribute, so that Dask is asked for first.
     if isinstance(part, np.memmap) or hasattr(part, "__dask_graph__") or is_xarray(part):
         return False
-    if isinstance(part, np.ndarray):  # not of bfloat16, which becomes float32 block by block
-        return part.dtype.kind in "biuf" or not is_real(part.dtype)
-    if part is None or isinstance(part, (list, tuple, numbers.Number)):
+    if part is None or isinstance(part, (np.ndarray, list, tuple, numbers.Number)):
         return True
     if hasattr(type(part), "iloc") or hasattr(part, "tocsr"):
         return True
@@ -533,7 +529,7 @@ def validate_rows(
     _check_exact(X)
     if target:
         _check_labels(estimator, y)
-    if type(X) is np.ndarray and is_half(X.dtype):  # needs no float64, as out of core
+    if type(X) is np.ndarray and X.dtype == np.float16:  # needs no float64, as out of core
         X = in_single(X)
     with refuse_as("X" if y is None else "X or y"):
         # Rows that are not finite are found below, by their number and column.

@@ -24,7 +24,7 @@ from daskcoreset.core.moments import moments_of
 from daskcoreset.core.points import deduplicate, spread_out
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import AnyArray, FloatArray, Metric, Points, Sampling
-from daskcoreset.core.validation import check_choice, column_shown, shown, too_many
+from daskcoreset.core.validation import check_choice, column_shown, too_many
 from daskcoreset.estimators.base import (
     AUTO_SIZE,
     BUILD_CONSTRAINTS,
@@ -57,16 +57,12 @@ from daskcoreset.solvers.kmeans import (
     solve,
     weighted_cost,
 )
-from daskcoreset.solvers.kmeans_large import solve_by_faiss, solve_in_parts
 from daskcoreset.solvers.spherical import STEPS, unit_centers
 
 # Share of the variance above which one column decides alone: the others are noise in it. A column
 # a hundred times as wide as each of twenty others has as much. Not the rule of kernel machines, of
 # ranges, of which one narrow column is enough: pixels at the rim of pictures are that.
 _WIDE = 0.998
-
-# Centers of the rough solution of coresets for solvers of many clusters.
-_ROUGH_CENTERS = 512
 
 # What the parameters of all clusterings may be.
 CLUSTERING_CONSTRAINTS: dict[str, list[Any]] = {
@@ -267,14 +263,6 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         fifty clusters, ``500 // n_clusters`` for more, and at least three, for single runs end
         in poor optima (measured; see `auto_starts`). One where `init` is
         an array, with a `RuntimeWarning` for more, as in scikit-learn.
-    solver : {"scikit-learn", "parts", "faiss"}, default="scikit-learn"
-        What solves on the coreset. The other two are for thousands of clusters, and take neither
-        `init` nor `n_init`: "parts" reduces the coreset to four centroids a cluster, in the root
-        of 4 k parts, and makes k-means++ and two passes over single ones (see Notes) on these,
-        with work of m times the root of k and of a few times 4 k times k where Lloyd's steps take
-        m times k each; "faiss" starts there and makes 25 steps in float32 by faiss, where that is
-        installed. Both draw the coreset by a rough solution of 512 centers at most, so that a read
-        takes no n times k either: its error is relative to the cost of so many.
     max_iter : int, default=300
         Steps of one run at most, passes over single rows after the best one among them (see
         Notes).
@@ -347,8 +335,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
     cluster as long as the cost falls, its means having followed them. Clusters of few points
     and categories in one-hot form, which all lie at one distance, gain by it most
     (``docs/guide/clustering.md``). It is left out where `max_iter` ended the best run, and for
-    sparse rows of more than :math:`2^{25}` numbers with their zeros. The other two solvers make
-    two passes over the centroids, whatever `max_iter` and `tol` are.
+    sparse rows of more than :math:`2^{25}` numbers with their zeros.
 
     Examples
     --------
@@ -372,7 +359,6 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         "representatives": [StrOptions({"auto", "rows", "centroids"})],
         "metric": [StrOptions({"euclidean", "cosine"})],
         "init": [StrOptions({"k-means++", "random"}), callable, "array-like"],
-        "solver": [StrOptions({"scikit-learn", "parts", "faiss"})],
         "verbose": ["verbose"],
         "algorithm": [StrOptions({"lloyd", "elkan"})],
         "copy_x": ["boolean"],
@@ -390,7 +376,6 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         passes: Literal[1, 2] = 1,
         init: Any = "k-means++",
         n_init: int | Literal["auto"] = "auto",
-        solver: Literal["scikit-learn", "parts", "faiss"] = "scikit-learn",
         max_iter: int = 300,
         tol: float = 1e-4,
         verbose: int = 0,
@@ -409,7 +394,6 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         self.passes = passes
         self.init = init
         self.n_init = n_init
-        self.solver = solver
         self.max_iter = max_iter
         self.tol = tol
         self.verbose = verbose
@@ -450,14 +434,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         check_size(size, k, "cluster")
         strong = isinstance(self.method, str) and self.method == "kmeans"
         method = StrongKMeans(k) if strong else resolve_for(self.method, k)
-        if strong and self.solver != "scikit-learn":
-            method = StrongKMeans(k, min(k, _ROUGH_CENTERS))
         method = self._representing(method, strong=strong, sparse=is_sparse(rows))
-        if self.solver != "scikit-learn" and self.init != "k-means++":
-            raise InvalidInputError(
-                f"init is {shown(self.init)}, which solver={self.solver!r} has no use for; leave "
-                f'it out, or take solver="scikit-learn".'
-            )
         if isinstance(self.init, str):
             check_choice("init", self.init, "k-means++", "random")
         elif not callable(self.init):
@@ -496,7 +473,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         else:
             self.cluster_centers_, self.n_iter_ = distinct, 1
         if self.metric == "cosine":
-            steps = STEPS if distinct is None and self.solver == "scikit-learn" else 0
+            steps = STEPS if distinct is None else 0
             self.cluster_centers_ = unit_centers(points, weights, self.cluster_centers_, steps)
         # Of rows with threads, and sparse ones as they are.
         rows = InMemoryData(coreset.points, None, coreset.weights)
@@ -507,11 +484,6 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         return cost_on(coreset, QuantizationError(), self.cluster_centers_)
 
     def _solved(self, points: Points, weights: FloatArray, seed: int) -> Centers:
-        if self.solver == "parts":
-            return solve_in_parts(points, weights, self.n_clusters, seed)
-        if self.solver == "faiss":
-            k, steps = self.n_clusters, self.max_iter
-            return solve_by_faiss(points, weights, k, max_iter=steps, seed=seed)
         given = not (isinstance(self.init, str) or callable(self.init))
         return solve(
             points,
@@ -542,7 +514,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
             )
 
     def _check_work(self, n_rows: int, n_features: int) -> None:
-        if n_rows < self.n_clusters or self.solver == "parts":
+        if n_rows < self.n_clusters:
             return
         problem = too_many(self.n_clusters, n_rows, n_features)
         if problem is not None:

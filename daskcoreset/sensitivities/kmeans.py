@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from daskcoreset.core.blocks import Block
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.sampling import draw_with_replacement, inclusion_probabilities, systematic
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
-from daskcoreset.core.validation import as_int, check_choice, too_many, too_wide
+from daskcoreset.core.validation import as_int, too_many, too_wide
 from daskcoreset.objectives import QuantizationError
 from daskcoreset.sensitivities.base import Sensitivity
 from daskcoreset.sensitivities.centroids import Representable
@@ -25,7 +25,6 @@ from daskcoreset.solvers.kmeans import (
     cells_of,
     concatenate_clusters,
     costs_of,
-    lloyd_step,
     merge_clusters,
     own_distances,
     plus_plus,
@@ -173,82 +172,7 @@ def too_rough(n_clusters: int, n_rows: int, n_features: int) -> str | None:
     return wide or too_many(n_clusters, n_rows, n_features)
 
 
-@dataclass(frozen=True, eq=False)
-class KMeansParallelState:
-    """State of k-means||: centers so far, and proposals of the current fold.
-
-    Attributes
-    ----------
-    centers : ndarray of shape (s, d), float64
-    proposals : ndarray of shape (l, d), float64
-    keys : ndarray of shape (l,), float64
-        Increasing.
-    n_folds : int
-        Folds whose proposals have become centers.
-    """
-
-    centers: FloatArray
-    proposals: FloatArray
-    keys: FloatArray
-    n_folds: int = 0
-
-
-def propose(
-    block: Block, previous: KMeansParallelState | None, count: int, rng: np.random.Generator
-) -> KMeansParallelState:
-    """Propose `count` rows of a block as further centers.
-
-    Parameters
-    ----------
-    block : Block
-    previous : KMeansParallelState or None
-        Centers so far; None for the first, which are drawn by weight alone.
-    count : int
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    KMeansParallelState
-        Fewer than `count` proposals where fewer rows have a distance to every center.
-
-    References
-    ----------
-    Bahmani et al. (2012), Algorithm 2, steps 3 to 5, with a fixed number of rows a round.
-    """
-    n_features = block.points.shape[1]
-    centers = np.empty((0, n_features)) if previous is None else previous.centers
-    chances = block.weights
-    if len(centers) and len(block):
-        chances = chances * assign(block.points, centers)[1]
-    able = np.flatnonzero(chances > 0)
-    keys = rng.standard_exponential(len(chances))[able] / chances[able]
-    first = np.argsort(keys, kind="stable")[:count]
-    rows = dense_rows(block.points[able[first]]).astype(np.float64)
-    return KMeansParallelState(
-        centers, rows, keys[first], 0 if previous is None else previous.n_folds
-    )
-
-
-def merge_seeds(
-    first: KMeansParallelState, second: KMeansParallelState, count: int
-) -> KMeansParallelState:
-    """Keep the `count` proposals with the smallest keys."""
-    keys = np.concatenate([first.keys, second.keys])
-    rows = np.concatenate([first.proposals, second.proposals])
-    kept = np.argsort(keys, kind="stable")[:count]
-    return KMeansParallelState(first.centers, rows[kept], keys[kept], first.n_folds)
-
-
-def accept_proposals(state: KMeansParallelState) -> KMeansParallelState:
-    """Make the proposals centers."""
-    centers = np.concatenate([state.centers, state.proposals])
-    return KMeansParallelState(centers, state.proposals[:0], state.keys[:0], state.n_folds + 1)
-
-
-RoughSummary: TypeAlias = Clusters | KMeansParallelState
-
-
-class RoughKMeans(Sensitivity[RoughSummary]):
+class RoughKMeans(Sensitivity[Clusters]):
     """Sensitivities from the cells of a rough k-means solution."""
 
     randomised: ClassVar[bool] = True
@@ -259,31 +183,22 @@ class RoughKMeans(Sensitivity[RoughSummary]):
     def centers(self) -> int:
         """Centers of the rough solution."""
 
-    @property
-    def n_proposals(self) -> int:
-        """Centers that every fold but the last proposes; of use where there are several."""
-        return 0
-
     def too_much(self, n_rows: int, n_features: int) -> str | None:
         """Return why a rough solution of a block would take too much."""
         return too_rough(self.centers, n_rows, n_features)
 
     def block_summary(
-        self, block: Block, previous: RoughSummary | None, rng: np.random.Generator
-    ) -> RoughSummary:
-        """Cells of the block, or proposals for further centers."""
-        if self.n_folds == 1:
-            return rough_cells(block.points, block.weights, self.centers, rng).clusters
-        state = previous if isinstance(previous, KMeansParallelState) else None
-        if state is None or state.n_folds < self.n_folds - 1:
-            return propose(block, state, self.n_proposals, rng)
-        return lloyd_step(block.points, block.weights, state.centers)
+        self, block: Block, previous: Clusters | None, rng: np.random.Generator
+    ) -> Clusters:
+        """Cells of the block."""
+        del previous
+        return rough_cells(block.points, block.weights, self.centers, rng).clusters
 
     def proposal(
         self, block: Block, previous: Any, rng: np.random.Generator
     ) -> tuple[Clusters, FloatArray]:
         """Cells of the block, and scores by the distances that they were made with."""
-        assert previous is None  # noqa: S101 - several folds make no proposals
+        del previous
         partition = rough_cells(block.points, block.weights, self.centers, rng)
         return partition.clusters, self.score_by(partition, block.weights)
 
@@ -297,23 +212,16 @@ class RoughKMeans(Sensitivity[RoughSummary]):
         scores *= weights
         return scores
 
-    def merge(self, first: RoughSummary, second: RoughSummary) -> RoughSummary:
-        """Put the tables of both after one another, or keep the best proposals."""
-        if isinstance(first, KMeansParallelState):
-            assert isinstance(second, KMeansParallelState)  # noqa: S101 - of one kind, both
-            return merge_seeds(first, second, self.n_proposals)
-        assert isinstance(second, Clusters)  # noqa: S101
+    def merge(self, first: Clusters, second: Clusters) -> Clusters:
+        """Put the tables of both after one another."""
         return concatenate_clusters([first, second])
 
-    def finalize(self, summary: RoughSummary, rng: np.random.Generator) -> RoughSummary:
-        """Cluster the cells of all blocks into k, or make proposals centers."""
-        if isinstance(summary, KMeansParallelState):
-            return accept_proposals(summary)
+    def finalize(self, summary: Clusters, rng: np.random.Generator) -> Clusters:
+        """Cluster the cells of all blocks into k."""
         return merge_clusters(summary, self.centers, rng)
 
-    def scores(self, block: Block, summary: RoughSummary) -> FloatArray:
+    def scores(self, block: Block, summary: Clusters) -> FloatArray:
         """Return u s(x), its three terms apart."""
-        assert isinstance(summary, Clusters)  # noqa: S101 - the last fold weighs
         if not len(summary) or not len(block):
             return np.zeros((3, len(block)))
         labels, distances = assign(block.points, summary.centers)
@@ -322,9 +230,8 @@ class RoughKMeans(Sensitivity[RoughSummary]):
         terms *= block.weights
         return terms
 
-    def total_scores(self, local: RoughSummary, summary: RoughSummary) -> FloatArray:
+    def total_scores(self, local: Clusters, summary: Clusters) -> FloatArray:
         """Return the sums of `scores`, as if every cell of the block lay in one of B."""
-        assert isinstance(local, Clusters) and isinstance(summary, Clusters)  # noqa: S101, PT018
         if not len(local):
             return np.zeros(3)
         labels, distances = assign(local.centers, summary.centers)
@@ -347,16 +254,9 @@ class RoughKMeans(Sensitivity[RoughSummary]):
         by_cell = 2 * alpha * summary.costs / (summary.weights * mean_cost)
         return alpha / mean_cost, by_cell, by_weight
 
-    def provenance(self, summary: RoughSummary) -> dict[str, Any]:
+    def provenance(self, summary: Clusters) -> dict[str, Any]:
         """Return the cost of the rough solution."""
-        assert isinstance(summary, Clusters)  # noqa: S101 - the last fold weighs
         return {"rough_cost": summary.cost, "rough_centers": len(summary)}
-
-
-Rough: TypeAlias = Literal["pilot", "kmeans||", "kmeans++"]
-
-# Rounds of k-means||: the cost hardly falls after five (Bahmani et al. 2012, section 5).
-_ROUNDS = 5
 
 
 @dataclass(frozen=True)
@@ -384,12 +284,6 @@ class StrongKMeans(Representable, RoughKMeans):
         Centers of the rough solution; None takes `n_clusters`. Fewer, between 1 and k, give
         the *welterweight* coresets between lightweight and strong: cheaper, and with an
         additive error by the cost of that many centers.
-    rough : {"pilot", "kmeans||", "kmeans++"}, default="pilot"
-        Where the rough solution comes from. "pilot": every block seeds centers of its own by
-        k-means++ in the first read, and the root clusters them; the only one that can do with
-        one read, and measured as good as the others. "kmeans||": five reads that propose
-        2 k rows each, and one that weighs them (``passes=2``). "kmeans++": as on one machine,
-        one read for every center and one that weighs them (``passes=2``): for reference.
     representatives : {"rows", "centroids"}, default="rows"
         What the coreset is of. "centroids" draws 20,000 rows, or two for each centroid, and puts
         weighted means of small cells in their place, of about as many cells as `size` says: see
@@ -452,7 +346,6 @@ class StrongKMeans(Representable, RoughKMeans):
 
     n_clusters: int
     n_centers: int | None = None
-    rough: Rough = "pilot"
 
     name: ClassVar[str] = "kmeans"
     citation: ClassVar[str] = "lucic2016strong, Algorithm 2"
@@ -462,7 +355,6 @@ class StrongKMeans(Representable, RoughKMeans):
         as_int("n_clusters", self.n_clusters)
         if self.n_centers is not None:
             as_int("n_centers", self.n_centers)
-        check_choice("rough", self.rough, "pilot", "kmeans||", "kmeans++")
 
     @property
     def objective(self) -> QuantizationError:
@@ -473,13 +365,3 @@ class StrongKMeans(Representable, RoughKMeans):
     def centers(self) -> int:
         """Centers of the rough solution."""
         return self.n_clusters if self.n_centers is None else self.n_centers
-
-    @property
-    def n_folds(self) -> int:
-        """One for a pilot; else one for each proposal of centers, and one that weighs them."""
-        return {"pilot": 1, "kmeans||": _ROUNDS + 1, "kmeans++": self.centers + 1}[self.rough]
-
-    @property
-    def n_proposals(self) -> int:
-        """Centers that every fold but the last proposes."""
-        return 2 * self.centers if self.rough == "kmeans||" else 1

@@ -15,7 +15,7 @@ from daskcoreset.core.typing import FloatArray, IndexArray
 from daskcoreset.core.validation import as_int
 from daskcoreset.objectives import MixtureCost
 from daskcoreset.sensitivities.base import SamplingDesign
-from daskcoreset.sensitivities.kmeans import RoughKMeans, RoughSummary
+from daskcoreset.sensitivities.kmeans import RoughKMeans
 from daskcoreset.sensitivities.mixture_pilot import (
     FEW_CANDIDATES,
     PILOT_NUMBERS,
@@ -55,20 +55,17 @@ def _ridge_moves(own: FloatArray, room: FloatArray, short: FloatArray, ridge: fl
 
 
 @dataclass(frozen=True)
-class MixtureDesign(SamplingDesign[RoughSummary]):
+class MixtureDesign(SamplingDesign[Clusters]):
     """The draw of `Mixture`: half by the bounds, half by leverages in a pilot mixture."""
 
     # What the last pilot was fitted to, and it: scores and weights of one draw ask for the same.
     _last: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
 
-    def pilot(
-        self, rows: Block, first: FloatArray, summary: RoughSummary
-    ) -> StandardisedPilot | None:
+    def pilot(self, rows: Block, first: FloatArray, summary: Clusters) -> StandardisedPilot | None:
         """Return `pilot_of` these candidates, which is fitted once while they are the same objects.
 
         A design is made anew for every draw, so that the pilot and the rows live no longer.
         """
-        assert isinstance(summary, Clusters)  # noqa: S101 - the last fold weighs
         asked = (rows, first, summary)
         if not (self._last and all(a is b for a, b in zip(asked, self._last, strict=False))):
             self._last[:] = *asked, pilot_of(rows, first, summary)
@@ -81,7 +78,7 @@ class MixtureDesign(SamplingDesign[RoughSummary]):
         rows: Block,
         first: FloatArray,
         scores: FloatArray,
-        summary: RoughSummary,
+        summary: Clusters,
         size: int,
     ) -> FloatArray:
         """Mix the bounds with the roots of the leverages, each half of the draw.
@@ -89,7 +86,6 @@ class MixtureDesign(SamplingDesign[RoughSummary]):
         Where rows are too few for a mixture, or none can be fitted, the bounds stand alone.
         """
         del size
-        assert isinstance(summary, Clusters)  # noqa: S101 - the last fold weighs
         pilot = self.pilot(rows, first, summary)
         if pilot is None:
             return scores
@@ -108,7 +104,7 @@ class MixtureDesign(SamplingDesign[RoughSummary]):
         second: FloatArray,
         chosen: IndexArray,
         weights: FloatArray,
-        summary: RoughSummary,
+        summary: Clusters,
     ) -> FloatArray:
         r"""Bring the derivatives of the likelihood at the pilot nearer to those of all candidates.
 
@@ -118,7 +114,6 @@ class MixtureDesign(SamplingDesign[RoughSummary]):
         the least :math:`\sum D g^2 + |S^T (v + D g) - t|^2 / \lambda`, cut to [-1/2, 1]
         (Bardsley and Chambers, 1984).
         """
-        assert isinstance(summary, Clusters)  # noqa: S101
         k, d = summary.centers.shape
         size, free = len(chosen), second[chosen] < 1.0
         plan = plan_pilot(len(rows), k, d)
@@ -150,13 +145,12 @@ class MixtureDesign(SamplingDesign[RoughSummary]):
         return adjusted
 
     def calibrate(
-        self, rows: Block, weights: FloatArray, summary: RoughSummary, draw_index: int = 0
+        self, rows: Block, weights: FloatArray, summary: Clusters, draw_index: int = 0
     ) -> Calibrated:
         """Scale weights to that of all the data, which decides the costs of rows that are alike.
 
         Rows that were drawn for certain stand for themselves alone, as they do in the data.
         """
-        assert isinstance(summary, Clusters)  # noqa: S101
         del draw_index
         drawn = weights != rows.weights
         left = summary.weight - weights[~drawn].sum()

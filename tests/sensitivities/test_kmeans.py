@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskcoreset import Mixture, StrongKMeans, build, datasets
+from daskcoreset import Mixture, StrongKMeans, build
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import CoresetWarning
-from daskcoreset.metrics.costs import kmeans_cost
 from daskcoreset.sensitivities import kmeans as rough
 from daskcoreset.solvers.kmeans import Clusters
-from daskcoreset.testing import CountingArray, SensitivityContract
+from daskcoreset.testing import SensitivityContract
 from tests.pairs import each
 
 
@@ -31,22 +30,6 @@ def test_scores__rough_solution_without_cost_leaves_the_cells() -> None:
     np.testing.assert_allclose(scores.sum(axis=0), 40 / np.repeat([9.0, 1.0], [9, 1]))
     between = StrongKMeans(2).scores(Block(np.array([[0.4]]), np.ones(1)), summary)
     np.testing.assert_allclose(between, [[0.0], [0.0], [40 / 9]])
-
-
-@pytest.mark.parametrize("rough", ["kmeans||", "kmeans++"])
-def test_build__rough_solution_by_folds(rough: Any) -> None:
-    X = datasets.make_imbalanced(6000, 3, n_clusters=8, random_state=0)[0].compute()
-    counting = CountingArray(X)
-    method = StrongKMeans(8, rough=rough)
-
-    coreset = build(counting, size=200, method=method, passes=2, chunks=1000, random_state=0)
-
-    reads = {"kmeans||": 5, "kmeans++": 8}[rough] + 2
-    assert coreset.provenance["passes"] == reads
-    assert (counting.reads == reads).all()
-    full = kmeans_cost(X, X[np.random.default_rng(0).choice(6000, 8, replace=False)])
-    assert coreset.provenance["rough_cost"] < full
-    assert coreset.audit(X, solutions=coreset.points[:8].astype("f8")).distortion < 0.5
 
 
 @pytest.fixture

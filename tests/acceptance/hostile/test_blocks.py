@@ -71,8 +71,6 @@ MODES: dict[str, tuple[Made, int]] = {
     "tree, independent": (built(StrongKMeans(K), draw=MergeReduce(sampling="multinomial")), 5),
     "stream": (streamed, 5),
     "twice the clusters": (built(StrongKMeans(2 * K)), 5),
-    "k-means||": (built(StrongKMeans(K, rough="kmeans||"), draw=Draw(passes=2)), 3),
-    "k-means++": (built(StrongKMeans(K, rough="kmeans++"), draw=Draw(passes=2)), 3),
     "mixture": (built(Mixture(K)), 5),
     "mixture, two reads": (built(Mixture(K), draw=Draw(passes=2)), 5),
     "Bregman": (built(StrongBregman(K)), 5),
@@ -81,7 +79,7 @@ MODES: dict[str, tuple[Made, int]] = {
 }
 """How a coreset is made, and with how many seeds, of which none may miss a cluster."""
 
-ALWAYS = ["two reads", "independent draws", "stream", "k-means||", "Bregman, tree"]
+ALWAYS = ["two reads", "independent draws", "stream", "Bregman, tree"]
 
 
 @pytest.mark.statistical

@@ -49,7 +49,6 @@ CONSTRUCTIONS: dict[str, Sensitivity[Any]] = {
     "uniform": Uniform(),
     "lightweight": Lightweight(),
     "kmeans": StrongKMeans(4),
-    "kmeans||": StrongKMeans(3, rough="kmeans||"),
     "bregman": LightweightBregman(),
     "strong bregman": StrongBregman(3, "squared_euclidean"),
     "mixture": Mixture(2),
