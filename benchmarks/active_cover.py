@@ -32,13 +32,13 @@ from typing import TYPE_CHECKING, Any
 import common
 import dask.array as da
 import numpy as np
+from looks import look_of
 from matplotlib.colors import to_rgba
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from daskcoreset.constructions.margin.active import ActiveMaxMargin
-from daskcoreset.core.looks import look_of
 from daskcoreset.datasets import load
 
 if TYPE_CHECKING:

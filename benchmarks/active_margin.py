@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import common
 import numpy as np
+from looks import look_of
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
@@ -29,7 +30,6 @@ from sklearn.svm import LinearSVC
 
 from daskcoreset.constructions.margin.active import ActiveMaxMargin
 from daskcoreset.constructions.margin.labels import Phase
-from daskcoreset.core.looks import look_of
 from daskcoreset.datasets import load
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import looks
 import numpy as np
 import zarr
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -28,8 +29,6 @@ from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocat
 from scipy import stats
 
 import daskcoreset
-from daskcoreset.core import looks
-from daskcoreset.core.looks import Look
 from daskcoreset.datasets import available
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ SQUASHED = ("67b2875a6", "c01d4c04a")
 RESULTS = Path(__file__).parent / "results"
 
 
-def looks_of(methods: Mapping[str, str]) -> dict[str, Look]:
+def looks_of(methods: Mapping[str, str]) -> dict[str, looks.Look]:
     """Return how methods look, by the names that the table of looks has for them."""
     return dict(zip(methods, looks.looks_of(methods.values()), strict=True))
 

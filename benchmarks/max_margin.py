@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import common
 import numpy as np
 import zarr
+from looks import look_of
 from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
@@ -34,7 +35,6 @@ from sklearn.svm import SVC, LinearSVC
 
 from daskcoreset.constructions.margin.max_margin import MaxMarginCoreset
 from daskcoreset.constructions.margin.plot import plot_margins
-from daskcoreset.core.looks import look_of
 from daskcoreset.datasets import available, load
 
 if TYPE_CHECKING:

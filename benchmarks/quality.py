@@ -29,12 +29,12 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 import daskcoreset
-from daskcoreset.core.looks import Look
 from daskcoreset.datasets import load
 from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.metrics.costs import kmeans_cost
 
 if TYPE_CHECKING:
+    from looks import Look
     from matplotlib.figure import Figure
 
 NAME = "quality"

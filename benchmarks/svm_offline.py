@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import common
 import numpy as np
+from looks import CLASSES, look_of
 from sklearn.linear_model import SGDClassifier
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -32,7 +33,6 @@ from threadpoolctl import threadpool_limits
 import daskcoreset
 from daskcoreset.constructions.sampling.final_draw import MIN_CANDIDATES, OVERSAMPLING
 from daskcoreset.core.errors import CoresetWarning
-from daskcoreset.core.looks import CLASSES, look_of
 from daskcoreset.datasets import load, make_svm_pathological
 from daskcoreset.sensitivities import SVM
 from daskcoreset.solvers.linear import solve_svm

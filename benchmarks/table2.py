@@ -25,13 +25,13 @@ from typing import TYPE_CHECKING, Any
 
 import common
 import numpy as np
+from looks import look_of
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.linear_model import SGDClassifier
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, LinearSVC
 
-from daskcoreset.core.looks import look_of
 from daskcoreset.datasets import load
 from daskcoreset.estimators import AVMClassifier, CSVRGClassifier, ODMClassifier
 

@@ -14,10 +14,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 from daskcoreset import build
-from daskcoreset.core.looks import BLUE, GREEN, GROUNDS, ORANGE, SKY, look_of
 from daskcoreset.datasets import make_imbalanced
 from daskcoreset.estimators import CoresetKMeans
-from daskcoreset.plotting import plot_coresets
+from daskcoreset.plotting import COLORS, plot_coresets
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,10 +31,12 @@ class Theme(NamedTuple):
     density: str
 
 
+BLUE, GREEN, ORANGE, SKY = (COLORS[name] for name in ("lightweight", "svm", "kmeans", "coverage"))
+
 # Grounds are those of the pages, which the drawings lie on without a frame.
 THEMES = {
-    "light": Theme(*GROUNDS["light"], BLUE, "Blues"),
-    "dark": Theme(*GROUNDS["dark"], SKY, "Blues_r"),
+    "light": Theme("#ffffff", "#555555", BLUE, "Blues"),
+    "dark": Theme("#14181e", "#b4b9c2", SKY, "Blues_r"),
 }
 
 
@@ -57,7 +58,7 @@ def front(theme: Theme) -> Figure:
     right.scatter(
         *coreset.points.T,
         s=3 + 0.025 * coreset.weights,
-        color=look_of("kmeans").color,
+        color=ORANGE,
         alpha=0.55,
         linewidths=0,
     )

@@ -375,7 +375,7 @@ def audit(
             on_invalid=on_invalid,
             progress=progress,
         )
-    facts: dict[str, Any] = {"distortion": found.distortion, "confidence": found.confidence}
+    facts: dict[str, Any] = {"distortion": found.distortion}
     for name, ours, true in zip(found.names, found.on_coreset, found.on_data, strict=True):
         facts[name] = {"on coreset": float(ours), "on data": float(true)}
     if sys.stdout.isatty() and not as_json:
@@ -421,26 +421,15 @@ def plot(
 
 @app.command()
 def demo(
-    data: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="A set of DASKCORESET_DATA or scikit-learn; made on the spot by default.",
-        ),
-    ] = None,
     folder: Annotated[
-        str | None,
-        typer.Option(help="Where store and picture go, . for here; a new one by default."),
+        str | None, typer.Option(help="Where the store goes; a new folder by default.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, max=2**31, help="First of the seeds.")] = 0,
-    *,
-    quick: Annotated[bool, typer.Option("--quick", help="Less of everything.")] = False,
-    progress: Progress = None,
+    random_state: Annotated[int, typer.Option(min=0, help="First of the seeds.")] = 0,
 ) -> None:
-    """Show what k-means finds on coresets of data that do not fit into memory."""
+    """Show what k-means finds on coresets of a store that stays on the disk."""
     from daskcoreset.cli.demo import run_demo
 
-    run_demo(data, folder=folder, seed=seed, quick=quick, progress=progress)
+    run_demo(folder, random_state=random_state)
 
 
 def _clusters_for(coreset: Coreset, clusters: int | None) -> int:

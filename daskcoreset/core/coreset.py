@@ -565,7 +565,7 @@ class Coreset(WeightedPoints):
             Its labels, where the cost is about labels.
         **options
             As in `daskcoreset.audit`, which does the work: ``solutions``, ``n_clusters``,
-            ``objective``, ``sample_weight``, ``sample_size``, ``random_state``, ``confidence``,
+            ``objective``, ``sample_weight``, ``sample_size``, ``random_state``,
             ``chunks``, ``on_invalid``, ``progress``.
 
         Returns
@@ -605,8 +605,9 @@ class Coreset(WeightedPoints):
         MissingDependencyError
             matplotlib is not installed.
         """
-        above = import_module("daskcoreset.metrics.plot")
-        return above.plot_coreset(self, X, **options)  # type: ignore[no-any-return]
+        from daskcoreset.plotting import plot_coreset
+
+        return plot_coreset(self, X, **options)
 
     def source_rows(self, positions: Any = None, X: Any = None) -> Any:
         """Return rows of the data that rows of this coreset are, read from where they lie.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
@@ -153,7 +152,7 @@ class Portfolio(Mapping[str, Coreset]):
             The data that they are of, for their density.
         **options
             As in `daskcoreset.plotting.plot_coresets`, which does the work: ``axes``,
-            ``sample_weight``, ``bins``, ``legend``, ``on_invalid``, and those of reading.
+            ``sample_weight``, ``bins``, ``legend``, ``on_invalid``.
 
         Returns
         -------
@@ -164,9 +163,9 @@ class Portfolio(Mapping[str, Coreset]):
         MissingDependencyError
             matplotlib is not installed; the extra is "plot".
         """
-        # By name: a layer above, of which this one must know nothing else.
-        above = import_module("daskcoreset.metrics.plot")
-        return above.plot_coresets(self, X, **options)
+        from daskcoreset.plotting import plot_coresets
+
+        return plot_coresets(self, X, **options)
 
     def equals(self, other: object) -> bool:
         """Return whether all members, their names and order, and what is beside are equal."""

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from daskcoreset.core.blocks import MAX_CLASSES, Block, labels_of
 from daskcoreset.core.coreset import CLASS_WEIGHT, Coreset
-from daskcoreset.core.errors import (
-    InvalidInputError,
-    InvalidTypeError,
-    about_member,
-    warn_user,
-)
-from daskcoreset.core.portfolio import Portfolio
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.tables import counted, html_table, text_table
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import as_float, as_int, check_flag
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.metrics.costs import check_usable, data_of
-from daskcoreset.metrics.plot_errors import plot_audit
 from daskcoreset.metrics.poisson_sample import (
     BASE,
     CostEstimates,
@@ -132,8 +125,6 @@ class Audit:
         Total weights.
     n_rows : int
         Rows of the data.
-    confidence : float
-        Of the intervals.
     seed : int
         Root seed of the solutions and of the independent sample.
     """
@@ -146,7 +137,6 @@ class Audit:
     coreset_weight: float
     data_weight: float
     n_rows: int
-    confidence: float
     seed: int
     _estimates: CostEstimates = field(repr=False)
 
@@ -167,25 +157,23 @@ class Audit:
         """Rows of the independent sample that intervals come from."""
         return len(self._estimates.sample.coins)
 
-    def interval(self, solution: Any, *, confidence: float | None = None) -> Interval:
+    def interval(self, solution: Any, *, confidence: float = 0.95) -> Interval:
         r"""Bound the cost of any solution over all data, without reading them again.
 
-        An audited solution has its exact cost. For any other the bounds come from rows drawn
-        independently of the coreset in the read of the audit, each on its own, and from exact
-        sums over cells of all rows (`poisson_sample`). Half of these rows go by weight alone, and
-        half by scores that bound what a row can contribute. The bounds hold for heavy tails and
-        rare losses too, at every number of rows, because they do not assume normal errors. Their
-        price is width: if rows that look alike may cost much, the upper end includes that cost.
+        An audited solution has its exact cost. For any other, the bounds come from rows that the
+        audit drew independently of the coreset, and from exact sums over cells of all rows. They
+        hold at every number of rows, for heavy tails and rare losses too, because they do not
+        assume normal errors. Their price is width: if rows that look alike may cost much, the
+        upper end includes that cost.
 
         Parameters
         ----------
         solution : array-like of shape (k, d), or a mixture
             One solution of the audited kind. It must have been chosen without the sample of the
             audit: fitted to the coreset, to all data, or found in any other way, it is fine.
-        confidence : float or None, default=None
+        confidence : float, default=0.95
             Probability, at least, over the draws of the sample, that the interval holds the
-            true cost; None takes that of the audit. It is said of each solution, not of all
-            that are ever asked about at once.
+            true cost. It is said of each solution, not of all together.
 
         Returns
         -------
@@ -208,20 +196,13 @@ class Audit:
         >>> bool(interval.low < true < interval.high)
         True
         """
-        level = (
-            self.confidence if confidence is None else as_float("confidence", confidence, "0.95")
-        )
+        level = as_float("confidence", confidence, "0.95")
         rows = self._estimates.coreset_rows
         checked = self.objective.read(solution, rows.points.shape[1], "solution")
         checked = self.objective.labelled(checked, rows, "solution")
         if isinstance(checked, np.ndarray):
             check_usable(Block(checked, np.ones(len(checked))), "solution")
         return self._estimates.interval(checked, level)
-
-    @property
-    def intervals(self) -> tuple[Interval, ...]:
-        """Intervals for `on_data`, of one value each."""
-        return tuple(self.interval(solution) for solution in self.solutions)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the relative difference of every audited solution, and of the total weight.
@@ -250,6 +231,8 @@ class Audit:
         >>> [label.get_text() for label in ax.get_yticklabels()][:2]
         ['k-means', 'k-means++ 1']
         """
+        from daskcoreset.plotting import plot_audit
+
         weight = self.coreset_weight / self.data_weight - 1
         title = f"{self.objective.name}, over {counted(self.n_rows, 'row')}"
         names, differences = [*self.names, "total weight"], np.append(self.differences, weight)
@@ -264,8 +247,7 @@ class Audit:
 
     def _title(self) -> str:
         difference = f"distortion {self.distortion:.2%}"
-        rows = counted(self.n_rows, "row")
-        return f"{self.objective.name}, {difference}, over {rows}"
+        return f"{self.objective.name}, {difference}, over {counted(self.n_rows, 'row')}"
 
     def __repr__(self) -> str:
         return "\n".join([f"Audit({self._title()})", *text_table([_HEAD, *self._cells()])])
@@ -278,34 +260,9 @@ class Audit:
 _HEAD = ("solution", "on coreset", "on all data", "difference")
 
 
-class _Options(TypedDict, total=False):
-    """Options of `audit`."""
-
-    solutions: Any
-    n_clusters: int | None
-    objective: Objective[Any] | None
-    sample_weight: Any
-    sample_size: int | None
-    random_state: RandomState
-    confidence: float
-    chunks: int | Literal["auto"]
-    on_invalid: Literal["raise", "drop"] | None
-    progress: bool | None
-
-
-@overload
-def audit(coreset: Coreset, X: Any, y: Any = None, **options: Unpack[_Options]) -> Audit: ...
-
-
-@overload
 def audit(
-    coreset: Portfolio, X: Any, y: Any = None, **options: Unpack[_Options]
-) -> dict[str, Audit]: ...
-
-
-def audit(
-    coreset: Coreset | Portfolio,
-    X: Any = None,
+    coreset: Coreset,
+    X: Any,
     y: Any = None,
     *,
     solutions: Any = None,
@@ -314,77 +271,54 @@ def audit(
     sample_weight: Any = None,
     sample_size: int | None = None,
     random_state: RandomState = None,
-    confidence: float = 0.95,
     chunks: int | Literal["auto"] = "auto",
     on_invalid: Literal["raise", "drop"] | None = None,
     progress: bool | None = None,
-) -> Audit | dict[str, Audit]:
+) -> Audit:
     """Compare costs on a coreset with those on all data, in one read.
 
     Parameters
     ----------
-    coreset : Coreset or Portfolio
-        Of a `Portfolio` every member is audited.
+    coreset : Coreset
     X : array-like of shape (n, d), or path
-        The data that it is of; any input of `daskcoreset.build`.
+        The data that the coreset is of; any input of `daskcoreset.build`.
     y : array-like of shape (n,), or str, optional
-        Labels, where the cost is about labels.
+        Labels, if the cost is about labels.
     solutions : array-like of shape (k, d), sequence or mapping of such, or None, default=None
-        Solutions to compare; the keys of a mapping name them. Centers, or fitted estimators that
-        have them; for mixtures, fitted estimators or `MixtureModel` objects, for classifiers fitted
-        estimators of two classes. By default
-        those where a coreset is most likely to be wrong, and some where it is not: a solution
-        fitted to the coreset, some fitted to little of it, and some at random.
+        Solutions to compare; the keys of a mapping name them. Centers, fitted estimators, or
+        mixtures. By default, solutions fitted to the coreset, to few of its rows, and random ones.
     n_clusters : int or None, default=None
-        Centers or components of the default solutions. None takes those of the coreset's
-        construction, or 2, 8 and 32 if it has none, and the names of the solutions say which.
-        With `solutions` given it is not used.
+        Centers or components of the default solutions. By default, those of the coreset's
+        construction, or 2, 8 and 32 if it is for any number. The names of solutions say which.
     objective : Objective or None, default=None
-        The cost to compare, of `daskcoreset.objectives`; None takes what the construction is
-        made for: the divergence for Bregman coresets, the cost of a mixture for those of
-        mixtures, that of linear classifiers for "svm" and "logistic", and the quantization
-        error for all others. If these know no number of clusters and y is passed, it is
-        logistic regression of the labels, or least squares where they are floats, or more than
-        256 different numbers.
+        The cost to compare, of `daskcoreset.objectives`. By default, the one that the construction
+        is made for, or that of models of `y` if it is made for none.
     sample_weight : array-like of shape (n,), or str, optional
-        Input weights u of the data, if the coreset was built with any; without the
-        ``class_weight`` of the estimator that it is of, which it knows.
+        Input weights of the data, if the coreset was built with any.
     sample_size : int or None, default=None
-        Rows, on average, of the independent sample from which `Audit.interval` answers; as
-        many as the coreset has, and at least 10,000, by default.
+        Expected rows of the sample from which `Audit.interval` answers. By default, as many as the
+        coreset has, and at least 10,000.
     random_state : int, Generator, RandomState or None, default=None
-        Of the solutions and the sample. The same number as for `build` is fine: the streams
-        are different ones.
-    confidence : float, default=0.95
-        Of the intervals.
-    chunks : int or "auto", default="auto"
-        Rows per block, as in `build`.
+        For the solutions and the sample. It may be the number that `build` had.
+    chunks, progress
+        As in `daskcoreset.build`.
     on_invalid : {"raise", "drop"} or None, default=None
-        What becomes of rows with NaN or infinity; None drops them if the coreset was built
-        so, and raises otherwise.
-    progress : bool or None, default=None
-        As in `build`.
+        How to treat rows with NaN or infinity. By default, as the coreset was built.
 
     Returns
     -------
-    Audit, or dict of str to Audit
-        With the costs, the largest relative difference, and ``interval(centers)`` for the
-        cost of any other solution. It prints as a table. Of a portfolio one for every member, by
-        its name.
+    Audit
+        The costs, their largest relative difference, and intervals for other solutions.
 
     Raises
     ------
     InvalidInputError, InvalidTypeError
-        As `build`; also if the coreset names no cost, and neither `objective` nor `n_clusters`
-        is passed.
-    OutOfTimeError, ClusterError
-        As `build`.
+        If an argument does not fit the coreset, or as `daskcoreset.build` raises.
 
     Warns
     -----
     CoresetWarning
-        If X has another number of rows than the coreset's provenance says, or another total weight;
-        if y has labels that no row of the coreset has.
+        If X has other rows, weights or labels than the coreset was built from.
 
     Examples
     --------
@@ -399,22 +333,7 @@ def audit(
     ----------
     Schwiegelshohn and Sheikh-Omar (2022), section 4.
     """
-    if isinstance(coreset, Portfolio):
-        options: _Options = {
-            "solutions": solutions,
-            "n_clusters": n_clusters,
-            "objective": objective,
-            "sample_weight": sample_weight,
-            "sample_size": sample_size,
-            "random_state": resolve_seed(random_state),
-            "confidence": confidence,
-            "chunks": chunks,
-            "on_invalid": on_invalid,
-            "progress": progress,
-        }
-        return _audits(coreset, X, y, options)
-    _check_kinds(coreset, X, objective)
-    level = as_float("confidence", confidence, "0.95")
+    _check_kinds(coreset, objective)
     seed = resolve_seed(random_state)
     if progress is not None:
         check_flag("progress", progress)
@@ -456,7 +375,6 @@ def audit(
         coreset_weight=coreset.total_weight,
         data_weight=sample.weight,
         n_rows=n_rows,
-        confidence=level,
         seed=seed,
         _estimates=CostEstimates(sample, design, rows),
     )
@@ -540,20 +458,9 @@ def _check_labels(objective: Objective[Any], drawn: Block | None, rows: Block) -
         )
 
 
-def _audits(portfolio: Portfolio, X: Any, y: Any, options: _Options) -> dict[str, Audit]:
-    """Audit every member."""
-    found = {}
-    for name, member in portfolio.items():
-        with about_member(name):
-            found[name] = audit(member, X, y, **options)
-    return found
-
-
-def _check_kinds(coreset: Any, X: Any, objective: Any) -> None:
+def _check_kinds(coreset: Any, objective: Any) -> None:
     if not isinstance(coreset, Coreset):
         raise InvalidTypeError(f"coreset is {coreset!r}; pass Coreset objects only.")
-    if X is None:
-        raise InvalidTypeError("X is missing; pass the data of the coreset.")
     if objective is not None and not isinstance(objective, Objective):
         raise InvalidTypeError(f"objective is {objective!r}; pass Objective objects only.")
 

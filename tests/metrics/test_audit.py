@@ -372,7 +372,7 @@ def test_plot__shows_every_difference() -> None:
     ax = found.plot(Figure().add_subplot())
     names = [label.get_text() for label in ax.get_yticklabels()]
     assert names == [*found.names, "total weight"]
-    drawn = [float(line.get_xdata()[0]) for line in ax.lines[1:] if len(line.get_xdata())]
+    drawn = np.asarray(ax.lines[1].get_xdata())
     np.testing.assert_allclose(drawn[:-1], found.differences)
     assert drawn[-1] == pytest.approx(CORESET.total_weight / len(X) - 1)
     assert found.objective.name in ax.get_title()

@@ -341,17 +341,9 @@ def public_calls() -> list[PublicCall]:
             {"place": [1, 2], "core_margin": [2.0, 1.0], "margin": [0.5, 0.9]},
         ),
         PublicCall("kmeans_cost", dc.metrics.kmeans_cost, {"X": ROWS, "centers": ROWS[:2]}),
-        PublicCall(
-            "plot_audit",
-            dc.plotting.plot_audit,
-            {"names": ["a", "b"], "differences": np.array([0.1, -0.1]), "title": "t"},
-        ),
         PublicCall("plot_coreset", dc.plotting.plot_coreset, {"coreset": held, "X": ROWS}),
         PublicCall(
             "plot_coresets", dc.plotting.plot_coresets, {"coresets": {"a": held}, "X": ROWS}
-        ),
-        PublicCall(
-            "plot_error", dc.plotting.plot_error, {"results": {"a": {10: [0.1, 0.2], 20: [0.1]}}}
         ),
         PublicCall("auto_size", dc.sizing.auto_size, {**built, "n_clusters": 2}),
         PublicCall(

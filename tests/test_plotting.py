@@ -14,9 +14,9 @@ from matplotlib.collections import PathCollection, QuadMesh
 from matplotlib.figure import Figure
 
 import daskcoreset
+from daskcoreset import plotting
 from daskcoreset.core.errors import InvalidInputError, MissingDependencyError
-from daskcoreset.metrics import plot_density as marks
-from daskcoreset.metrics.plot import plot_coresets
+from daskcoreset.plotting import plot_audit, plot_coreset, plot_coresets
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(3000, 4)) * [5.0, 1.0, 3.0, 0.5] + [1e3, 0.0, 0.0, -7.0]
@@ -69,7 +69,7 @@ def test_plot__area_is_weight_and_small_rows_come_last() -> None:
     ax: Any = CORESET.plot(ax=new_axes())
     sizes = rows_of(ax).get_sizes()
     assert (np.diff(sizes) <= 0).all()
-    free = (sizes > marks._SMALLEST) & (sizes < marks._LARGEST)
+    free = (sizes > plotting._SMALLEST) & (sizes < plotting._LARGEST)
     ratio = sizes / np.sort(CORESET.weights)[::-1]
     np.testing.assert_allclose(ratio[free], ratio[free][0])
     assert free.mean() > 0.8
@@ -110,13 +110,19 @@ def test_plot__few_labels_are_named_in_colours() -> None:
     coreset = daskcoreset.build(X, y, size=100, random_state=0)
     ax: Any = coreset.plot(ax=new_axes())
     assert texts_of(ax)[:2] == ["left", "right"]
-    areas = np.clip(coreset.weights * marks.area_scale(coreset.weights), 2.0, 350.0)
-    order = np.argsort(-areas, kind="stable")
-    colors = rows_of(ax).get_facecolors()
+    left, right = (one for one in ax.collections if isinstance(one, PathCollection))
+    assert (left.get_facecolors()[0] != right.get_facecolors()[0]).any()
     assert coreset.labels is not None
-    right = coreset.labels[order] == "right"
-    assert len(np.unique(colors[right], axis=0)) == len(np.unique(colors[~right], axis=0)) == 1
-    assert (colors[right][0] != colors[~right][0]).any()
+    assert len(right.get_offsets()) == (coreset.labels == "right").sum()
+
+
+def test_plot__many_words_and_many_numbers() -> None:
+    words = np.array([f"w{i % 20}" for i in range(len(X))])
+    ax: Any = daskcoreset.build(X, words, size=300, random_state=0).plot(ax=new_axes())
+    assert len(texts_of(ax)[:-1]) >= 10
+    assert "others" in texts_of(ax)
+    numbers: Any = daskcoreset.build(X, X[:, 0], size=300, random_state=0).plot(ax=new_axes())
+    assert numbers.figure.axes[1].get_ylabel() == "label"
 
 
 def test_plot__sparse_rows_rows_dropped_and_equal_rows() -> None:
@@ -139,6 +145,20 @@ def test_plots__say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
         CORESET.plot()
 
 
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("columns", [4, 60])
+def test_axes__are_principal_axes_of_weighted_rows(form: Any, columns: int) -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(300, columns)) * 2.0 ** -np.arange(columns)
+    u = rng.random(300)
+    center, axes, shares = plotting._axes_of(form(rows), u)
+    values, vectors = np.linalg.eigh(np.cov(rows.T, aweights=u, ddof=0))
+    np.testing.assert_allclose(center, np.average(rows, axis=0, weights=u))
+    np.testing.assert_allclose(np.abs(axes), np.abs(vectors[:, ::-1][:, :2]), atol=1e-6)
+    assert shares == pytest.approx(values[::-1][:2] / values.sum(), rel=1e-6)
+    assert (axes[np.abs(axes).argmax(axis=0), [0, 1]] > 0).all()
+
+
 # --- several coresets --------------------------------------------------------------------
 
 
@@ -155,7 +175,6 @@ def test_plot_coresets__share_axes_density_and_sizes() -> None:
         for ax, one in zip(axes, (CORESET, plain), strict=True)
     ]
     assert factors[0] == pytest.approx(factors[1])
-    assert axes[1].get_legend() is None
 
 
 def test_plot__names_that_are_formulas_or_long_are_drawn_as_text(tmp_path: Any) -> None:
@@ -164,3 +183,36 @@ def test_plot__names_that_are_formulas_or_long_are_drawn_as_text(tmp_path: Any) 
     ax: Any = daskcoreset.build(frame, labels, size=60, random_state=0).plot()
     ax.figure.savefig(tmp_path / "picture.png")
     assert len(ax.get_ylabel()) <= 60
+
+
+def test_plot_audit__infinite_and_unknown_differences() -> None:
+    ax: Any = plot_audit(
+        list("abcd"), np.array([np.inf, -np.inf, np.nan, 0.1]), "title", new_axes()
+    )
+    assert [text.get_text() for text in ax.texts] == ["+inf %", "-inf %", "+nan %", "+10.00 %"]
+    assert [label.get_text() for label in ax.get_yticklabels()] == list("abcd")
+    ax.figure.canvas.draw()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "argument"),
+    [
+        ({"bins": 0}, "bins"),
+        ({"bins": 10**9}, "bins"),
+        ({"legend": 1}, "legend"),
+        ({"ax": 3}, "ax"),
+        ({"X": X[:, :2]}, "X"),
+    ],
+)
+def test_plot_coreset__errors_name_the_argument(wrong: Any, argument: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=f"^{argument} "):
+        plot_coreset(CORESET, **wrong)
+
+
+def test_plot_coresets__refuses_what_is_no_mapping_of_coresets() -> None:
+    other = daskcoreset.build(X[:, :2], size=10, random_state=0)
+    for wrong in (CORESET, {}, {"a": 3}, {"a": CORESET, "b": other}):
+        with pytest.raises((ValueError, TypeError), match=r"^coresets "):
+            plot_coresets(wrong)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match=r"^axes "):
+        plot_coresets({"a": CORESET}, axes=[new_axes(), new_axes()])
