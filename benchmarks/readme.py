@@ -31,7 +31,6 @@ import mixtures
 import peers_kmeans
 import quality
 import representatives
-import scale
 import strong_blocks
 import svm_offline
 import svm_queries
@@ -42,10 +41,8 @@ import throughput
 import time_to_accuracy
 import tree
 
-GUIDE = Path(__file__).parent.parent / "docs" / "guide"
-
 _WRITTEN = (
-    quality, table1, svm_offline, svm_queries, svm_streaming, time_to_accuracy, scale, covers,
+    quality, table1, svm_offline, svm_queries, svm_streaming, time_to_accuracy, covers,
     install_size, peers_kmeans, strong_blocks, tree, active_cover, active_margin, boosting,
     bregman, conventions, kernels, logistic, mixtures, representatives,
     throughput,
@@ -91,8 +88,6 @@ def main() -> None:
     wanted = {args.readme: rendered(args.readme.read_text(), args.results)}
     for name, module in MODULES.items():
         wanted[args.results / f"{name}.md"] = module.report(common.read(name, args.results))
-        if hasattr(module, "page"):
-            wanted[GUIDE / f"{name}.md"] = module.page(common.read(name, args.results))
     differing = [
         path for path, text in wanted.items() if not path.exists() or path.read_text() != text
     ]

@@ -47,8 +47,6 @@ from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.local import compute_options
 from daskcoreset.execution.plan import BuildPlan, plan_build
 from daskcoreset.execution.progress import show_progress
-from daskcoreset.execution.room import check_room
-from daskcoreset.execution.waves import MANY_BLOCKS, waves_of
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.cube_opening import placed
 from daskcoreset.inputs.cubes import Cube
@@ -59,9 +57,6 @@ _SAMPLINGS = ("systematic", "multinomial")
 
 # Results merged by one task.
 _SPLIT_EVERY = 16
-
-# Blocks whose tasks are counted for the plan of a build in waves: as many as share tasks.
-_SAMPLE_BLOCKS = MANY_BLOCKS
 
 
 Method: TypeAlias = str | Sensitivity[Any] | Reducer | Coverage
@@ -645,18 +640,13 @@ def _run(
 ) -> Coreset | Portfolio | Lazy[Any] | BuildPlan:
     """Return the plan of a job, its graph, or its coreset."""
     if dry_run:
-        _, waves = waves_of(job.blocks.n_blocks, job.split_every)
-        sample = job
-        if len(waves) > 1:  # so many blocks show what one of them takes
-            sample = replace(job, blocks=job.blocks.select(list(waves[0][:_SAMPLE_BLOCKS])))
-        return plan_build(job.blocks, sample.lazy(), job.reads, job.n_candidates, waves=len(waves))
+        return plan_build(job.blocks, job.lazy(), job.reads, job.n_candidates)
     cube = job.blocks.cube
     if not compute:
-        check_room(job.blocks)
-        lazy = job.lazy(progress)
+        lazy = job.lazy()
         return lazy if cube is None else lazy.then(partial(_placed, cube=cube))
     if not job.is_graph:
-        return _placed(job.compute_now(progress), cube)
+        return _placed(job.compute_now(), cube)
     lazy = job.lazy()
     with show_progress(progress, lazy):
         return _placed(lazy.compute(**compute_options(job.blocks)), cube)

@@ -16,10 +16,9 @@ from daskcoreset.core.errors import ignore_overflow, package_versions
 from daskcoreset.core.moments import Scatter, merge_scatters, scatter_of
 from daskcoreset.core.portfolio import Portfolio
 from daskcoreset.core.typing import FloatArray
-from daskcoreset.execution.engine import Engine, Reduction, deferred
+from daskcoreset.execution.engine import Engine, Reduction
 from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.rounds import Request, Steps, name_of, run_together
-from daskcoreset.execution.waves import fits_one_graph
 from daskcoreset.inputs.blocks import RowBlocks
 
 # Entries of the provenance that all members share.
@@ -83,21 +82,19 @@ class PortfolioJob:
 
     @property
     def is_graph(self) -> bool:
-        """Whether the build is one graph: not of one block in memory, nor in waves."""
+        """Whether the build is one graph: not of one block in memory."""
         return Engine.immediate(self.blocks).lazy
 
-    def lazy(self, progress: bool | None = None) -> Lazy[Portfolio]:
-        """Define the graph of all builds; of waves one task, which shows its progress."""
-        if not fits_one_graph(self.blocks):
-            return deferred(partial(self.compute_now, progress))
+    def lazy(self) -> Lazy[Portfolio]:
+        """Define the graph of all builds."""
         engine = Engine(self.blocks, self.split_every, lazy=True)
         graph: Lazy[Any] = engine.apply(_listed, *self._read(engine).values())
         return graph.then(partial(self._finish, engine))
 
-    def compute_now(self, progress: bool | None = False) -> Portfolio:
-        """Build at once: from blocks in memory without a scheduler, or in waves."""
-        with Engine(self.blocks, self.split_every).shown(progress, self.reads) as engine:
-            return self._finish(engine, list(self._read(engine).values()))
+    def compute_now(self) -> Portfolio:
+        """Build at once: from blocks in memory without a scheduler."""
+        engine = Engine(self.blocks, self.split_every)
+        return self._finish(engine, list(self._read(engine).values()))
 
     def _read(self, engine: Engine) -> dict[str | None, Any]:
         steps = {

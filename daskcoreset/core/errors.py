@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 import warnings
@@ -126,18 +127,26 @@ def ignore_overflow() -> np.errstate:
 
 @cache
 def package_versions() -> dict[str, str]:
-    """Return the versions of packages that determine bits, by name.
+    """Return the versions of packages that determine bits, by name, and the processor.
 
     Examples
     --------
-    >>> "numpy" in package_versions()
+    >>> {"numpy", "processor"} <= package_versions().keys()
     True
     """
-    versions = {"python": platform.python_version()}
+    versions = {"python": platform.python_version(), "processor": _processor()}
     for package in ("daskcoreset", "numpy", "dask", "numba"):
         with suppress(PackageNotFoundError):
             versions[package] = version(package)
     return versions
+
+
+@cache
+def _processor() -> str:
+    """Return the processor that loops are compiled for, as LLVM names it."""
+    import llvmlite.binding
+
+    return os.environ.get("NUMBA_CPU_NAME") or str(llvmlite.binding.get_host_cpu_name())
 
 
 def caller_level() -> int:

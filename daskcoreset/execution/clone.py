@@ -10,6 +10,8 @@ import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from dask.highlevelgraph import HighLevelGraph, Layer, MaterializedLayer
+
 from daskcoreset.execution.lazy import Lazy, layer_of
 
 if TYPE_CHECKING:
@@ -39,97 +41,80 @@ def clone_after(arrays: list[Any], broadcast: Any, seed: str) -> list[Any]:
     from dask.graph_manipulation import checkpoint
 
     waited_for: Any = checkpoint(broadcast)
-    return [_copied_array(array, waited_for, seed) for array in arrays]
+    return [_copied(array, waited_for, seed) for array in arrays]
 
 
-def _copied_array(array: Any, waited_for: Any, seed: str) -> Any:
+def _copied(array: Any, waited_for: Any, seed: str) -> Any:
+    from dask._task_spec import convert_legacy_graph
     from dask.base import clone_key
-    from dask.highlevelgraph import HighLevelGraph
 
     graph = array.__dask_graph__()
-    tasks = _plain_tasks(graph)
+    keys = graph.get_all_external_keys()
+    plain = {
+        name: convert_legacy_graph(dict(layer), all_keys=keys)
+        for name, layer in graph.layers.items()
+        if type(layer).clone is Layer.clone
+    }
     # What is in memory anyway need not be copied. Nor must it wait: the tasks that need it
     # would all become ready at one time, and Dask would run them before those that use them.
-    kept = {name for name, nodes in tasks.items() if not _does_work(nodes, graph.layers)}
+    kept = {name for name, tasks in plain.items() if not _does_work(tasks, graph.layers)}
     if array.name in kept:
         return array
-    keys = {
-        key
-        for name, layer in graph.layers.items()
-        if name not in kept
-        for key in tasks.get(name) or layer.get_output_keys()
-    }
+    keys = keys.difference(*(plain[name] for name in kept))
     layers = dict(waited_for.__dask_graph__().layers)
     needs = dict(waited_for.__dask_graph__().dependencies)
     for name, layer in graph.layers.items():
         if name in kept:
             layers[name], needs[name] = layer, graph.dependencies[name]
             continue
-        # `bind` of Dask would do, were it not for layers of plain tasks: it renames them and
-        # leaves them with the inputs of the originals, so that two passes share their reads.
-        if name in tasks:
-            copy, waits = _copied_tasks(tasks[name], keys, waited_for.key, seed)
-        else:
-            copy, waits = layer.clone(keys=keys, seed=seed, bind_to=waited_for.key)
-        new = clone_key(name, seed)
-        layers[new] = copy
-        needs[new] = {
-            need if need in kept else clone_key(need, seed) for need in graph.dependencies[name]
-        }
+        new, source = clone_key(name, seed), _PlainTasks(plain[name]) if name in plain else layer
+        layers[new], waits = source.clone(keys=keys, seed=seed, bind_to=waited_for.key)
+        needs[new] = {n if n in kept else clone_key(n, seed) for n in graph.dependencies[name]}
         if waits:
             needs[new].add(waited_for.key)
     rebuild, extra = array.__dask_postpersist__()
-    new_name = clone_key(array.name, seed)
-    return rebuild(HighLevelGraph(layers, needs), *extra, rename={array.name: new_name})
+    rename = {array.name: clone_key(array.name, seed)}
+    return rebuild(HighLevelGraph(layers, needs), *extra, rename=rename)
 
 
-def _plain_tasks(graph: Any) -> dict[str, dict[Key, Any]]:
-    """Return the tasks of all layers that are no more than a mapping of them."""
-    from dask._task_spec import convert_legacy_graph
-    from dask.highlevelgraph import Layer
-
-    keys = graph.get_all_external_keys()
-    return {
-        name: convert_legacy_graph(dict(layer), all_keys=keys)
-        for name, layer in graph.layers.items()
-        if type(layer).clone is Layer.clone
-    }
-
-
-def _does_work(nodes: Mapping[Key, Any], layers: Mapping[str, Any]) -> bool:
+def _does_work(tasks: Mapping[Key, Any], layers: Mapping[str, Any]) -> bool:
     from dask._task_spec import Task
 
     return any(
         isinstance(node, Task) or any(layer_of(need) in layers for need in node.dependencies)
-        for node in nodes.values()
+        for node in tasks.values()
     )
 
 
-def _copied_tasks(
-    tasks: Mapping[Key, Any], keys: set[Key], waited_for: str, seed: str
-) -> tuple[Any, bool]:
-    from dask._task_spec import Alias, Task, TaskRef
-    from dask.base import clone_key
-    from dask.highlevelgraph import MaterializedLayer
+class _PlainTasks(MaterializedLayer):
+    """A mapping of tasks, whose copies name the copies of their inputs.
 
-    name_of = functools.cache(functools.partial(clone_key, seed=seed))
+    `Layer.clone` leaves them with the inputs of the originals, so that two passes share reads.
+    """
 
-    def renamed(key: Any) -> Any:
-        return (name_of(key[0]), *key[1:]) if isinstance(key, tuple) else name_of(key)
+    def clone(self, keys: set[Key], seed: Any, bind_to: Key | None = None) -> tuple[Layer, bool]:
+        """Return the tasks under fresh keys, and whether some wait for `bind_to`."""
+        from dask._task_spec import Alias, Task, TaskRef
+        from dask.base import clone_key
 
-    copies: dict[Any, Any] = {}
-    waits = False
-    for key, task in tasks.items():
-        inputs = {need: renamed(need) for need in task.dependencies if need in keys}
-        new = renamed(key)
-        if isinstance(task, Alias):  # `substitute` renames none whose target keeps its name
-            copies[new] = Alias(new, inputs.get(task.target, task.target))
-        else:
-            copies[new] = task.substitute(inputs, key=new)
-        if not inputs and isinstance(task, Task):
-            waits = True
-            copies[new] = Task(new, _after, copies[new], TaskRef(waited_for))
-    return MaterializedLayer(copies), waits
+        fresh = functools.cache(functools.partial(clone_key, seed=seed))
+
+        def renamed(key: Any) -> Any:
+            return (fresh(key[0]), *key[1:]) if isinstance(key, tuple) else fresh(key)
+
+        copies: dict[Key, Any] = {}
+        waits = False
+        for key, task in self.mapping.items():
+            inputs = {need: renamed(need) for need in task.dependencies if need in keys}
+            new = renamed(key)
+            if isinstance(task, Alias):  # `substitute` renames none whose target keeps its name
+                copies[new] = Alias(new, inputs.get(task.target, task.target))
+            else:
+                copies[new] = task.substitute(inputs, key=new)
+            if bind_to is not None and not inputs and isinstance(task, Task):
+                waits = True
+                copies[new] = Task(new, _after, copies[new], TaskRef(bind_to))
+        return MaterializedLayer(copies), waits
 
 
 def _after(value: T, waited_for: object) -> T:

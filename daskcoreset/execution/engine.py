@@ -9,15 +9,15 @@ memory.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
+from itertools import accumulate
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from daskcoreset.core.block_values import BlockValues, merge_values, values_of
 from daskcoreset.core.blocks import (
     Block,
     BlockSchema,
@@ -30,21 +30,13 @@ from daskcoreset.core.blocks import (
 from daskcoreset.core.deadline import check_time
 from daskcoreset.core.errors import InvalidInputError, about_member
 from daskcoreset.core.linalg import one_thread
-from daskcoreset.execution.agreement import Environment, check_here, environment
-from daskcoreset.execution.clone import clone_after
 from daskcoreset.execution.lazy import LEAF, OURS, Lazy, active_client
 from daskcoreset.execution.local import check_sent, compute_options
 from daskcoreset.execution.merging import Merger, levels_below_root
-from daskcoreset.execution.progress import (
-    announce_compiling,
-    count_reads,
-    ignore_steps,
-    show_progress,
-)
-from daskcoreset.execution.room import check_room
+from daskcoreset.execution.progress import show_progress
 from daskcoreset.execution.threads import at_once
-from daskcoreset.execution.waves import Divisible, fits_one_graph, levels_of_a_task, merge_waves
-from daskcoreset.inputs.blocks import BlockSpec, RowBlocks, StoredSpecs, parts_of
+from daskcoreset.execution.versions import Versions, check_here, own_versions
+from daskcoreset.inputs.blocks import BlockSpec, RowBlocks
 from daskcoreset.inputs.cube_arrays import unflattened
 
 T = TypeVar("T")
@@ -134,17 +126,18 @@ class BlockResults(Generic[T]):
     @property
     def n_rows(self) -> int:
         """Rows read in all."""
-        return sum(values_of(self.sizes).tolist())
+        return sum(self.sizes.values())
 
     @property
     def n_kept(self) -> int:
         """Rows left in all, after invalid ones were dropped."""
-        return sum(values_of(self.kept).tolist())
+        return sum(self.kept.values())
 
-    def offsets(self) -> BlockValues[int]:
+    def offsets(self) -> dict[int, int]:
         """Return the number of the first row of every block."""
-        sizes = values_of(self.sizes).astype(np.int64)
-        return BlockValues(sorted(self.sizes), np.cumsum(sizes) - sizes)
+        blocks = sorted(self.sizes)
+        starts = accumulate((self.sizes[block] for block in blocks[:-1]), initial=0)
+        return dict(zip(blocks, starts, strict=True)) if blocks else {}
 
     def row(self, block_index: int, position: int) -> int:
         """Return the number, in the whole data, of a row of a block.
@@ -187,8 +180,8 @@ def _combined_results(
     invalid = [part.invalid for part in parts if part.invalid is not None]
     return BlockResults(
         None if invalid else combine([part.value for part in parts]),
-        merge_values([part.sizes for part in parts]),
-        merge_values([part.kept for part in parts]),
+        {block: rows for part in parts for block, rows in part.sizes.items()},
+        {block: rows for part in parts for block, rows in part.kept.items()},
         min(invalid, key=lambda row: row[0]) if invalid else None,
     )
 
@@ -203,10 +196,7 @@ class Engine:
     split_every : int, default=16
         As in `daskcoreset.build`.
     lazy : bool, default=False
-        Whether reads are defined, as `Lazy` values, or done at once: in memory, or in waves where
-        one graph would not hold all blocks.
-    advance : callable
-        Is told how many blocks are done, by reads in waves.
+        Whether reads are defined, as `Lazy` values, or done at once, in memory.
     member : str, optional
         Whose work is applied, where several share the reads: errors begin with it.
     """
@@ -214,36 +204,16 @@ class Engine:
     blocks: RowBlocks
     split_every: int = 16
     lazy: bool = False
-    advance: Callable[[int], None] = ignore_steps
     member: str | None = None
 
     @classmethod
     def immediate(cls, blocks: RowBlocks, split_every: int = 16) -> Engine:
         """Return the engine for reads whose results are used at once, see `compute`."""
-        return cls(blocks, split_every, lazy=not blocks.in_memory and fits_one_graph(blocks))
-
-    @contextmanager
-    def shown(self, progress: bool | None, reads: int = 1) -> Iterator[Engine]:
-        """Yield the engine with a bar for so many reads at once, where these take long.
-
-        Blocks in memory are read in less time than their loops are compiled in at first, so that
-        they have a bar while these are.
-        """
-        n_blocks = reads * self.blocks.n_blocks
-        if self.lazy:  # `compute` shows one
-            yield self
-        elif fits_one_graph(self.blocks):
-            with announce_compiling(progress, n_blocks):
-                yield self
-        else:
-            with count_reads(progress, n_blocks) as advance:
-                yield replace(self, advance=advance)
+        return cls(blocks, split_every, lazy=not blocks.in_memory)
 
     def on(self, blocks: RowBlocks) -> Engine:
         """Return the engine that reads some of the blocks alone."""
-        if self.lazy or fits_one_graph(self.blocks):
-            return replace(self, blocks=blocks)
-        return Engine.immediate(blocks, self.split_every)
+        return replace(self, blocks=blocks)
 
     def read(self, reduction: Reduction[T], broadcast: Any = None) -> Any:
         """Read all blocks once.
@@ -259,8 +229,6 @@ class Engine:
         BlockResults, or Lazy of it
         """
         run: Callable[..., Any] = tree_reduce if self.lazy else tree_reduce_in_memory
-        if not self.lazy and not fits_one_graph(self.blocks):
-            run = partial(tree_reduce_in_waves, advance=self.advance)
         return run(
             self.blocks,
             partial(_chunk_results, reduction.chunk),
@@ -343,11 +311,10 @@ def map_reduce(
     if broadcast is not None and engine.lazy:
         broadcast = apply(partial(_same, broadcast))
     reduction: Reduction[T] = Reduction(partial(_work_on, work), partial(reduce, merge))
-    with engine.shown(progress) as shown:
-        read = shown.read(reduction, broadcast)
-        if then is not None:
-            read = shown.apply(partial(_worked_on, then), read)
-        results: BlockResults[T] = shown.compute(read, progress)
+    read = engine.read(reduction, broadcast)
+    if then is not None:
+        read = engine.apply(partial(_worked_on, then), read)
+    results: BlockResults[T] = engine.compute(read, progress)
     results.check()
     return results
 
@@ -368,11 +335,6 @@ def _same(value: T) -> T:
 # --- a read as a graph, and in memory ----------------------------------------------------
 
 
-def load_parts(spec: BlockSpec) -> dict[str, Any]:
-    """Read the parts of a block that are stored or in memory."""
-    return {name: load() for name, load in spec.loaders.items()}
-
-
 def read_block(spec: BlockSpec, arrays: Mapping[str, Any], schema: BlockSchema) -> ReadBlock:
     """Read the parts of a block that are not there yet, and bring all to form.
 
@@ -383,7 +345,7 @@ def read_block(spec: BlockSpec, arrays: Mapping[str, Any], schema: BlockSchema) 
         Parts that arrive as blocks of Dask arrays, by their names.
     schema : BlockSchema
     """
-    parts = load_parts(spec) | dict(arrays)
+    parts = {name: load() for name, load in spec.loaders.items()} | dict(arrays)
     index, size = spec.block_index, spec.size
     if (problem := find_no_array(parts, index)) is not None:
         return ReadBlock(size or 0, None, problem, index, spec.start)
@@ -401,8 +363,6 @@ def tree_reduce(
     *,
     broadcast: Any = None,
     split_every: int = 16,
-    part: range | None = None,
-    levels: int | None = None,
 ) -> Lazy[Any]:
     """Define one read of the data: `leaf` on every block, merged by a tree of `combine`.
 
@@ -419,51 +379,41 @@ def tree_reduce(
     split_every : int, default=16
         Parts merged by one task. Sixteen keeps the tree under 7 % of the tasks and its
         depth at four for 65,536 blocks.
-    part : range, optional
-        Positions of the blocks to read, by default all.
-    levels : int or None, default=None
-        Levels of the tree; its value is then the list of the parts that are left. None merges all.
 
     Returns
     -------
     Lazy
         Nothing is computed.
     """
+    from dask._task_spec import List, Task, TaskRef
     from dask.highlevelgraph import HighLevelGraph
 
-    from daskcoreset.execution.fold import FoldLayer
-    from daskcoreset.execution.unfused import unfused
-
-    if part is None:
-        part = range(blocks.n_blocks)
-    elif not blocks.arrays:
-        blocks, part = blocks.select(list(part)), range(len(part))
-    # A task that reads several blocks merges them as the tree would.
-    inner = levels_of_a_task(len(part), split_every, levels, loose=not blocks.arrays)
-    group = split_every**inner
-    part = range(part.start // group, -(-part.stop // group))
-    levels = None if levels is None else levels - inner
-    token = f"{group}-{uuid.uuid4().hex}"
+    token = uuid.uuid4().hex
     # A second axis has one block: kept, for a contracted index would not fuse.
     axes = "ij" if "X" in blocks.arrays else "i"
     leaves = _map_blocks(
         blocks,
         leaf,
         broadcast,
-        group=group,
-        merger=partial(Merger, combine, split_every, inner) if inner else None,
         name=f"{LEAF}{token}",
         axes=axes,
         chunks=dict.fromkeys(axes, 1),
         dtype=object,
     )
     name = f"{OURS}fold-{token}"
-    layer = FoldLayer(name, leaves.name, len(axes), part, combine, split_every, levels)
-    below = unfused(leaves.__dask_graph__(), leaves.name)
-    graph = HighLevelGraph(
-        {**below.layers, name: layer}, {**below.dependencies, name: {leaves.name}}
-    )
-    return Lazy(graph, layer.root)
+    tasks: dict[Any, Any] = {}
+
+    def merged(keys: Sequence[Any]) -> Any:
+        key = (name, len(tasks))
+        tasks[key] = Task(key, combine, List(*map(TaskRef, keys)))
+        return key
+
+    levels = levels_below_root(blocks.n_blocks, split_every)
+    merger: Merger[Any] = Merger(merged, split_every, levels)
+    for block in range(blocks.n_blocks):
+        merger.add((leaves.name, block, *(0,) * (len(axes) - 1)))
+    root = merged(merger.parts())
+    return Lazy(HighLevelGraph.from_collections(name, tasks, dependencies=[leaves]), root)
 
 
 def tree_reduce_in_memory(
@@ -480,71 +430,10 @@ def tree_reduce_in_memory(
     """
     levels = levels_below_root(blocks.n_blocks, split_every)
     merger: Merger[T] = Merger(combine, split_every, levels)
-    _read_into(merger, blocks.specs, blocks.schema, leaf, broadcast)
+    for position, spec in enumerate(blocks.specs):
+        check_time(f"{position} of {blocks.n_blocks} blocks were read")
+        merger.add(leaf(read_block(spec, {}, blocks.schema), broadcast))
     return combine(merger.parts())
-
-
-def _read_into(
-    merger: Merger[T],
-    specs: Sequence[BlockSpec],
-    schema: BlockSchema,
-    leaf: Callable[[ReadBlock, Any], T],
-    broadcast: Any,
-) -> None:
-    """Read blocks one after another, and merge their values."""
-    for position, spec in enumerate(specs):
-        check_time(f"{position} of {len(specs)} blocks were read")
-        merger.add(leaf(read_block(spec, {}, schema), broadcast))
-
-
-def tree_reduce_in_waves(
-    blocks: RowBlocks,
-    leaf: Callable[[ReadBlock, Any], BlockResults[T]],
-    combine: Callable[[Sequence[BlockResults[T]]], BlockResults[T]],
-    *,
-    broadcast: Any = None,
-    split_every: int = 16,
-    advance: Callable[[int], None] = ignore_steps,
-) -> BlockResults[T]:
-    """Read more blocks than one graph holds, now: see `daskcoreset.execution.waves`.
-
-    Same leaves, same tree, same bits as `tree_reduce`.
-    """
-
-    def define(part: range, levels: int) -> Lazy[list[BlockResults[T]]]:
-        value = broadcast
-        if isinstance(broadcast, Divisible):
-            value = broadcast.of_blocks(part.start, part.stop)
-        if value is not None:
-            value = apply(partial(_same, value))
-        return tree_reduce(
-            blocks,
-            leaf,
-            combine,
-            broadcast=value,
-            split_every=split_every,
-            part=part,
-            levels=levels,
-        )
-
-    check_room(blocks)
-    return merge_waves(
-        define, combine, blocks.n_blocks, split_every, ends=_has_invalid, advance=advance
-    )
-
-
-def _has_invalid(results: BlockResults[Any]) -> bool:
-    return results.invalid is not None
-
-
-def deferred(function: Callable[[], T]) -> Lazy[T]:
-    """Define a call of a function that computes graphs of its own, such as waves."""
-    return apply(_same, None).then(partial(_called, function))
-
-
-def _called(function: Callable[[], T], nothing: None) -> T:
-    del nothing
-    return function()
 
 
 def apply(function: Callable[..., T], *values: Any) -> Lazy[T]:
@@ -552,15 +441,13 @@ def apply(function: Callable[..., T], *values: Any) -> Lazy[T]:
     from dask._task_spec import Task, TaskRef
     from dask.highlevelgraph import HighLevelGraph
 
-    from daskcoreset.execution.unfused import unfused
-
     name = f"{OURS}root-{uuid.uuid4().hex}"
     key = (name,)
     above: list[Any] = [value for value in values if isinstance(value, Lazy)]
     arguments = [TaskRef(v.__dask_keys__()[0]) if isinstance(v, Lazy) else v for v in values]
     task = Task(key, _applied, function, *arguments)
     graph = HighLevelGraph.from_collections(name, {key: task}, dependencies=above)
-    return Lazy(unfused(graph, name), key)
+    return Lazy(graph, key)
 
 
 @one_thread()
@@ -687,35 +574,26 @@ def _map_blocks(
     chunks: dict[str, Any],
     dtype: Any,
     new_axes: dict[str, int] | None = None,
-    group: int = 1,
-    merger: Callable[[], Merger[Any]] | None = None,
 ) -> Any:
-    """Define `work` on every block as a Dask array, whose tasks fuse with the reads.
-
-    With a `group` above one a task works on so many blocks, and merges their values.
-    """
+    """Define `work` on every block as a Dask array, whose tasks fuse with the reads."""
     # Not of expressions, whatever Dask is set to.
     from dask.array.blockwise import blockwise
     from dask.layers import ArrayValuesDep
 
+    from daskcoreset.execution.clone import clone_after
+
     _check_workers_see(blocks)
     check_sent(blocks)
     # Workers compare themselves, for some may join later.
-    expected = None if active_client() is None else environment()
-    n_tasks = -(-blocks.n_blocks // group)
-    stored, blocks = (None, blocks) if group > 1 else _stored_parts(blocks, broadcast)
-    specs: Any = _Literals(name, blocks.specs, group)
-    operands: list[Any] = [ArrayValuesDep(((1,) * n_tasks,), specs), "i"]
+    expected = None if active_client() is None else own_versions()
+    specs: Any = _Literals(name, blocks.specs)
+    operands: list[Any] = [ArrayValuesDep(((1,) * blocks.n_blocks,), specs), "i"]
     operands += [broadcast.as_array(), ""] if isinstance(broadcast, Lazy) else [broadcast, None]
     for array in clone_after(list(blocks.arrays.values()), broadcast, name):
         operands += [array, "ij" if array.ndim == 2 else "i"]
     # Of an axis that the result has not, Dask hands over the list of its blocks: one.
     listed = "X" if "j" not in axes else None
     run: Any = partial(_run_block, work, blocks.schema, tuple(blocks.arrays), listed, expected)
-    if stored is not None:
-        operands += [stored, "i"]
-    if merger is not None:
-        run = partial(_run_group, merger, work, blocks.schema, expected)
     return blockwise(
         run,
         axes,
@@ -727,46 +605,6 @@ def _map_blocks(
         concatenate=False,
         meta=np.empty((0,) * len(axes), dtype=dtype),
     )
-
-
-def _stored_parts(blocks: RowBlocks, broadcast: Any) -> tuple[Any, RowBlocks]:
-    """Return the read of what is stored as tasks of their own, and blocks without it.
-
-    They have the same names wherever the same blocks of the same store are read, so that several
-    graphs that are computed together read once; in a graph of its own they are fused with the work
-    on the blocks. Later reads wait for a result, and would hold the blocks of those before.
-    """
-    if not blocks.stored or isinstance(broadcast, Lazy):
-        return None, blocks
-    from dask.array.blockwise import blockwise
-    from dask.base import tokenize
-    from dask.layers import ArrayValuesDep
-
-    try:
-        token = tokenize(blocks.stored, blocks.sizes, _starts(blocks), ensure_deterministic=True)
-    except RuntimeError:  # a file system, say, that has no token
-        return None, blocks
-    name = f"{OURS}stored-{token}"
-    values: Any = _Literals(name, parts_of(blocks.specs, blocks.stored))
-    stored = blockwise(
-        load_parts,
-        "i",
-        ArrayValuesDep(((1,) * blocks.n_blocks,), values),
-        "i",
-        name=name,
-        align_arrays=False,
-        meta=np.empty(0, dtype=object),
-    )
-    others = [part for part in blocks.specs[0].loaders if part not in blocks.stored]
-    return stored, replace(blocks, specs=parts_of(blocks.specs, others))
-
-
-def _starts(blocks: RowBlocks) -> Any:
-    """Return the first rows of blocks that are stored."""
-    specs = blocks.specs
-    if isinstance(specs, StoredSpecs):
-        return specs.bounds
-    return np.array([spec.start for spec in specs])
 
 
 def _check_workers_see(blocks: RowBlocks) -> None:
@@ -793,51 +631,30 @@ def _run_block(  # noqa: PLR0917 - Dask gives them by position
     schema: BlockSchema,
     names: tuple[str, ...],
     listed: str | None,
-    expected: Environment | None,
+    expected: Versions | None,
     spec: BlockSpec,
     broadcast: Any,
     *arrays: Any,
 ) -> Any:
     """Read a block, of whose parts those with `names` arrive as Dask blocks, and work on it.
 
-    The part `listed` arrives as a list of one block; after these, stored parts by their names.
+    The part `listed` arrives as a list of one block.
     """
     check_here(expected)
-    parts = dict(zip(names, arrays, strict=False))
+    parts = dict(zip(names, arrays, strict=True))
     if listed in parts:
         (parts[listed],) = parts[listed]
-    for stored in arrays[len(names) :]:
-        parts |= stored
     return work(read_block(spec, parts, schema), broadcast)
-
-
-def _run_group(  # noqa: PLR0917 - Dask gives them by position
-    merger: Callable[[], Merger[Any]],
-    work: Callable[[ReadBlock, Any], Any],
-    schema: BlockSchema,
-    expected: Environment | None,
-    specs: Sequence[BlockSpec],
-    broadcast: Any,
-) -> Any:
-    """Read neighbouring blocks of a subtree, and return its root."""
-    check_here(expected)
-    merged = merger()
-    _read_into(merged, specs, schema, work, broadcast)
-    (root,) = merged.parts()
-    return root
 
 
 @dataclass(frozen=True, eq=False)
 class _Literals:
-    """Literals of blocks or groups of them, addressed as Dask addresses the values of an array."""
+    """Literals of blocks, addressed as Dask addresses the values of an array."""
 
     name: str
     # Dask hashes what `repr` returns: with the values in it, every block would be printed,
     # at ten times the cost of the rest of the graph.
     values: Sequence[Any] = field(repr=False)
-    group: int = 1
 
     def __getitem__(self, index: tuple[int, ...]) -> Any:
-        if self.group == 1:
-            return self.values[index[0]]
-        return self.values[index[0] * self.group : (index[0] + 1) * self.group]
+        return self.values[index[0]]

@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 
 from daskcoreset.core.tables import counted, html_table
-from daskcoreset.execution.agreement import in_worker
-from daskcoreset.execution.waiting import compute_all
-from daskcoreset.execution.watch import APART
+from daskcoreset.execution.waiting import compute_all, in_worker
 
 if TYPE_CHECKING:
     from dask.typing import Key
@@ -25,7 +23,7 @@ U = TypeVar("U")
 # The names of all our layers start so.
 OURS = "coreset-"
 
-# The names of layers whose tasks read blocks start so; blocks of a task and a token follow.
+# The names of layers whose tasks read blocks start so.
 LEAF = f"{OURS}leaf-"
 
 
@@ -48,8 +46,6 @@ class Lazy(Generic[T]):
         self._finish = finish
         # Of one key there are as many values as ways to finish; functions have no sure token.
         self._token: Key = key if finish is None else uuid.uuid4().hex
-        # Whether Dask was given it as a collection: futures of its tasks may be held.
-        self._given = False
 
     def __dask_graph__(self) -> Any:
         return self._graph
@@ -79,7 +75,6 @@ class Lazy(Generic[T]):
         return dask.threaded.get
 
     def __dask_postcompute__(self) -> tuple[Callable[..., T], tuple[Any, ...]]:
-        self._given = True
         if self._finish is None:
             from dask.delayed import single_key
 
@@ -87,7 +82,6 @@ class Lazy(Generic[T]):
         return _finished, (self._finish,)
 
     def __dask_postpersist__(self) -> tuple[Callable[..., Lazy[T]], tuple[Any, ...]]:
-        self._given = True
         return _rebuild, (self._key, self._finish)
 
     def then(self, finish: Callable[[T], U]) -> Lazy[U]:
@@ -115,24 +109,10 @@ class Lazy(Generic[T]):
 
         value: Any
         with _free_worker(), dask.config.set(_choice_of_scheduler(options)):
-            (value,) = compute_all(self._alone(options.get("scheduler")), **options)
+            (value,) = compute_all(Lazy(self._graph, self._key), **options)
             # Here, and under the same choice: what it warns about must reach the caller, and
             # blocks that it reads again must not wait for the worker that it would occupy.
             return value if self._finish is None else self._finish(value)
-
-    def _alone(self, scheduler: Any) -> Alone[Any]:
-        """Return the value as it is computed by itself, see `APART`."""
-        client = active_client() if self._given else None
-        if client is None or not _computes_on(client, scheduler, self):
-            return Alone(self._graph, self._key)
-        if self._key not in client.futures:
-            return Apart(self._graph, self._key)
-        from dask.highlevelgraph import HighLevelGraph
-        from distributed import Future
-
-        # It was persisted, and the future of its value is still held.
-        graph: dict[Any, Any] = {self._key: Future(self._key, client)}
-        return Alone(HighLevelGraph.from_collections(layer_of(self._key), graph), self._key)
 
     def as_array(self) -> Any:
         """Return the value as a 0-d object array, the form in which `blockwise` takes it."""
@@ -158,73 +138,8 @@ class Lazy(Generic[T]):
         """Number of tasks that `compute` runs."""
         from dask._task_spec import DataNode
 
-        graph = Alone.optimize(self._graph, [self._key])
+        graph = self.__dask_optimize__(self._graph, [self._key])
         return sum(not isinstance(node, DataNode) for node in graph.values())
-
-
-class Alone(Lazy[T]):
-    """A lazy value that is computed on its own, so that its graph may be fused further."""
-
-    @property
-    def __dask_optimize__(self) -> Callable[..., Any]:
-        return self.optimize
-
-    @staticmethod
-    def optimize(graph: Any, keys: Any, **_: Any) -> Any:
-        """Fuse tasks as arrays do, without the aliases that this leaves."""
-        from dask.array.core import Array
-
-        from daskcoreset.execution.unfused import fusible
-
-        return _named_by_last_part(Array.__dask_optimize__(fusible(graph), keys))
-
-
-def _computes_on(client: Any, scheduler: Any, value: Any) -> bool:
-    """Whether Dask would compute a value on a client, with this option."""
-    import dask
-
-    schedule = dask.base.get_scheduler(scheduler=scheduler, collections=(value,))
-    return getattr(schedule, "__self__", None) is client
-
-
-class Apart(Alone[T]):
-    """One whose tasks have names of their own, for others of the same names may be there."""
-
-    def __dask_keys__(self) -> list[Key]:
-        return [_apart(self._key)]
-
-    @staticmethod
-    def optimize(graph: Any, keys: Any, **_: Any) -> Any:
-        """Fuse tasks, and rename those that are ours, and all that need them."""
-        from dask._task_spec import convert_legacy_graph
-        from dask.core import reverse_dict
-
-        plain = [(key[0].removesuffix(APART), *key[1:]) for key in keys]
-        nodes = convert_legacy_graph(dict(Alone.optimize(graph, plain)))
-        above = reverse_dict({key: node.dependencies for key, node in nodes.items()})
-        waiting = [key for key in nodes if layer_of(key).startswith(OURS)]
-        names: dict[Any, Key] = {}
-        while waiting:
-            if (key := waiting.pop()) not in names:
-                names[key] = _apart(key)
-                waiting.extend(above[key])
-        return {
-            names.get(key, key): node.substitute(names, key=names.get(key, key))
-            for key, node in nodes.items()
-        }
-
-
-def _apart(key: Any) -> Key:
-    """Return the name of a task in a graph that stands apart.
-
-    Examples
-    --------
-    >>> _apart(("coreset-leaf-1-0123", 7))
-    ('coreset-leaf-1-0123-alone', 7)
-    >>> _apart("checkpoint-4567")
-    'checkpoint-4567-alone'
-    """
-    return (f"{key[0]}{APART}", *key[1:]) if isinstance(key, tuple) else f"{key}{APART}"
 
 
 def _one_after_other(first: Callable[[Any], Any], second: Callable[[Any], U], value: Any) -> U:
@@ -249,23 +164,6 @@ def _free_worker() -> AbstractContextManager[Any]:
     if not in_worker():
         return nullcontext()
     return sys.modules["distributed"].worker_client()  # type: ignore[no-any-return]
-
-
-def _named_by_last_part(graph: Any) -> Any:
-    """Give fused tasks the name of their last part, in place of an alias beside each.
-
-    Fusion of tasks that are not blockwise (`da.random`) renames them and leaves an alias
-    under the old name: a second task for every block.
-    """
-    from dask._task_spec import Alias
-    from dask.highlevelgraph import HighLevelGraph
-
-    if isinstance(graph, HighLevelGraph):  # fusion is switched off
-        return graph
-    for key, node in list(graph.items()):
-        if isinstance(node, Alias) and layer_of(key).startswith(OURS):
-            graph[key] = graph.pop(node.target).substitute({}, key=key)
-    return graph
 
 
 def _rebuild(graph: Any, key: Any, finish: Any, *, rename: Any = None) -> Lazy[Any]:
@@ -297,20 +195,9 @@ def active_client() -> Any:
 
 
 def leaf_layers(value: Lazy[Any]) -> dict[str, int]:
-    """Return the number of blocks in every fold of a graph, by the name of its leaf tasks."""
+    """Return the number of blocks in every read of a graph, by the name of its leaf tasks."""
     return {
-        name: len(layer.get_output_keys()) * blocks_of_a_task(name)
+        name: len(layer.get_output_keys())
         for name, layer in value.__dask_graph__().layers.items()
         if name.startswith(LEAF)
     }
-
-
-def blocks_of_a_task(layer: str) -> int:
-    """Return the blocks that every task of a layer of `leaf_layers` reads, the last one at most.
-
-    Examples
-    --------
-    >>> blocks_of_a_task("coreset-leaf-16-0123456789abcdef")
-    16
-    """
-    return int(layer.removeprefix(LEAF).partition("-")[0])

@@ -7,7 +7,6 @@ from weakref import WeakSet
 
 from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.execution.lazy import active_client
-from daskcoreset.execution.room import check_room
 from daskcoreset.inputs.blocks import MEMORY_BYTES, RowBlocks
 
 _REMEDY = (
@@ -29,11 +28,7 @@ def runs_here(blocks: RowBlocks) -> bool:
 
 
 def compute_options(blocks: RowBlocks) -> dict[str, Any]:
-    """Return the options of a compute, and tell once for every client where it runs and why.
-
-    Where it runs on workers, these are checked for the memory that blocks take.
-    """
-    check_room(blocks)
+    """Return the options of a compute, and tell once for every client where it runs and why."""
     held = blocks.memory_bytes
     if not blocks.are_views:  # what else travels was looked at by `check_sent`
         held -= sum(blocks.held.values())

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from daskcoreset.core.tables import counted, html_table, size_in_bytes
-from daskcoreset.execution.lazy import Lazy, active_client, leaf_layers
+from daskcoreset.execution.lazy import Lazy, active_client
 from daskcoreset.execution.local import runs_here
-from daskcoreset.execution.room import BYTES_PER_ROW, leaf_bytes, row_bytes
 from daskcoreset.execution.waiting import ask
 from daskcoreset.inputs.blocks import RowBlocks
 
@@ -18,6 +17,8 @@ _STORED_COPIES = 2
 # Candidates as sent, gathered, scored and ordered.
 _ROOT_COPIES = 4
 
+# Temporaries of a leaf beside the points: weights, scores, distances, inclusion, float64.
+_BYTES_PER_ROW = 56
 
 # Schedulers of Dask whose processes run one task at a time.
 _ONE_THREAD = ("sync", "synchronous", "single-threaded", "processes", "multiprocessing")
@@ -37,8 +38,7 @@ class BuildPlan:
     bytes_read : int or None
         Decoded bytes of all reads together; None where the number of rows is unknown.
     tasks : int
-        Tasks that will run; none for one block in memory, which needs no scheduler. In waves an
-        estimate.
+        Tasks that will run; none for one block in memory, which needs no scheduler.
     block_bytes : int or None
         Bytes of the largest block of points.
     threads : int
@@ -51,8 +51,6 @@ class BuildPlan:
     here : bool
         Whether threads of this process do the work although a client is active, for the data are
         in its memory.
-    waves : int
-        Graphs that each read takes, one after another; one up to 131,072 blocks.
     merged_chunks : int
         Chunks that cut the features of an xarray object: so many are in the memory of a task at a
         time, beside the rows that it makes of them. One where no chunk cuts them.
@@ -71,7 +69,6 @@ class BuildPlan:
     peak_bytes: int | None
     decoder: str | None = None
     here: bool = False
-    waves: int = 1
     merged_chunks: int = 1
     cut_bytes: int = 0
 
@@ -90,8 +87,6 @@ class BuildPlan:
                 f"copy"
             )
         tasks = counted(self.tasks, "task") if self.tasks else "no scheduler"
-        if self.waves > 1:
-            tasks += f" in waves, {self.waves:,} a read"
         return (
             f"{counted(self.reads, 'read')} of {rows} rows in {blocks}{largest}: "
             f"{size_in_bytes(self.bytes_read)} in all{decoded}, {tasks}, "
@@ -106,8 +101,6 @@ class BuildPlan:
         shown |= {key: "unknown" if n is None else size_in_bytes(n) for key, n in sizes.items()}
         shown["decoder"] = self.decoder or "none"
         shown["tasks"] = f"{self.tasks:,}" if self.tasks else "none, no scheduler is needed"
-        if self.waves > 1:
-            shown["waves"] = f"{self.waves:,} a read"
         if self.cut_bytes:
             shown["cut from chunks of"] = size_in_bytes(self.cut_bytes)
         shown["peak of a worker"] = size_in_bytes(self.peak_bytes)
@@ -123,8 +116,6 @@ def plan_build(
     reads: int,
     candidates: float,
     threads: int | None = None,
-    *,
-    waves: int = 1,
 ) -> BuildPlan:
     """Predict what a build costs.
 
@@ -132,24 +123,22 @@ def plan_build(
     ----------
     blocks : RowBlocks
     lazy : Lazy
-        The graph of the build, or of a build from some of the blocks.
+        The graph of the build.
     reads : int
     candidates : float
         Rows that are gathered at the root.
     threads : int, optional
         Threads of a worker; by default those of the active client's largest worker, or one
         for every core.
-    waves : int, default=1
-        Of each read.
     """
     here = runs_here(blocks)
     threads = threads or (1 if blocks.in_memory else threads_of_a_worker(here=here))
     peak = block_bytes = None
-    points = row_bytes(blocks)
+    points = _row_bytes(blocks)
     copies = _STORED_COPIES + (blocks.cube is not None)  # as it lies, and as rows
-    leaf = leaf_bytes(blocks, copies)
+    leaf = _leaf_bytes(blocks, copies)
     if blocks.sizes is not None and points is not None and leaf is not None:
-        root = min(candidates, sum(blocks.sizes)) * (points + BYTES_PER_ROW) * _ROOT_COPIES
+        root = min(candidates, sum(blocks.sizes)) * (points + _BYTES_PER_ROW) * _ROOT_COPIES
         whole = min(threads * blocks.cut_bytes, blocks.stored_bytes or 0)
         peak = int(min(threads, blocks.n_blocks) * leaf + whole + root)
         block_bytes = int(max(blocks.sizes) * points)
@@ -158,20 +147,36 @@ def plan_build(
         n_blocks=blocks.n_blocks,
         n_rows=blocks.n_rows,
         bytes_read=None if blocks.stored_bytes is None else reads * blocks.stored_bytes,
-        tasks=0 if blocks.in_memory else _tasks(lazy, blocks.n_blocks),
+        tasks=0 if blocks.in_memory else lazy.n_tasks,
         block_bytes=block_bytes,
         threads=threads,
         peak_bytes=peak,
         decoder=blocks.decoder,
         here=here,
-        waves=waves,
         merged_chunks=1 if blocks.cube is None else blocks.cube.merged,
         cut_bytes=blocks.cut_bytes,
     )
 
 
-def _tasks(lazy: Lazy[Any], n_blocks: int) -> int:
-    return round(lazy.n_tasks * n_blocks / max(leaf_layers(lazy).values()))
+def _row_bytes(blocks: RowBlocks) -> float | None:
+    """Bytes of the points of a row once they are brought to form; None where not known."""
+    if not blocks.sparse:
+        return blocks.schema.dtype.itemsize * blocks.schema.n_features
+    return None if blocks.stored_bytes is None else _stored_row_bytes(blocks)
+
+
+def _stored_row_bytes(blocks: RowBlocks) -> float:
+    """Bytes of a row once it is decoded."""
+    return (blocks.stored_bytes or 0) / (blocks.n_rows or 1)
+
+
+def _leaf_bytes(blocks: RowBlocks, copies: float) -> float | None:
+    """Bytes that work on the largest block takes, which holds `copies` of it as it is stored."""
+    points = _row_bytes(blocks)
+    if blocks.sizes is None or points is None:
+        return None
+    read = 0.0 if blocks.are_views else copies * _stored_row_bytes(blocks)
+    return max(blocks.sizes, default=0) * (read + points + _BYTES_PER_ROW)
 
 
 def threads_of_a_worker(*, here: bool = False) -> int:

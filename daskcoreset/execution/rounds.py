@@ -16,7 +16,6 @@ from daskcoreset.core.blocks import InvalidRow, ReadBlock
 from daskcoreset.core.errors import about_member
 from daskcoreset.core.linalg import one_thread
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction, together
-from daskcoreset.execution.waves import Divisible
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -42,19 +41,6 @@ class Request:
 
 # Of a generator that returns T.
 Steps: TypeAlias = Generator[Request, Any, T]
-
-
-class Broadcasts(tuple[Any, ...]):
-    """What is broadcast to several reductions of one read."""
-
-    __slots__ = ()
-
-    def of_blocks(self, first: int, stop: int) -> Broadcasts:
-        """Return the same for the blocks from `first` to `stop` (exclusive)."""
-        return Broadcasts(
-            value.of_blocks(first, stop) if isinstance(value, Divisible) else value
-            for value in self
-        )
 
 
 def run_alone(engine: Engine, steps: Steps[T]) -> T:
@@ -168,8 +154,8 @@ def _combined(combine: Callable[[Sequence[Any]], Any], values: Sequence[Any]) ->
     return combine(present) if present else None
 
 
-def _broadcasts(*values: Any) -> Broadcasts:
-    return Broadcasts(values)
+def _broadcasts(*values: Any) -> tuple[Any, ...]:
+    return values
 
 
 def _checked(results: BlockResults[Any]) -> BlockResults[Any]:

@@ -10,8 +10,8 @@ from functools import cache
 from multiprocessing import parent_process
 from typing import TypeVar
 
-from daskcoreset.execution.agreement import in_worker
 from daskcoreset.execution.plan import threads_of_a_worker
+from daskcoreset.execution.waiting import in_worker
 
 T = TypeVar("T")
 

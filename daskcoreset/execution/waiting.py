@@ -1,9 +1,4 @@
-"""Waiting for results: as long as a deadline allows, on a cluster or on this machine.
-
-A cluster may lose its workers, its scheduler or the way to them while a caller waits. It is asked
-from time to time where the work stands, so that one who waits is told, and never waits for what is
-lost. The caller's own thread does that: nothing is left behind when it ends.
-"""
+"""Waiting for results, as long as a deadline allows, on a cluster or on this machine."""
 
 from __future__ import annotations
 
@@ -11,6 +6,7 @@ import asyncio
 import concurrent.futures
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
@@ -19,14 +15,25 @@ from typing import Any
 
 from daskcoreset.core.deadline import check_time, deadline, in_time
 from daskcoreset.core.errors import ClusterError, CoresetError
-from daskcoreset.execution.agreement import check_workers
-from daskcoreset.execution.watch import Standing, Watch, standing_of
+from daskcoreset.execution.versions import check_workers
 
-# Seconds that a scheduler has to say where work stands that is being given up.
+# Seconds that a scheduler has to answer when work is given up.
 _LAST_WORD = 2.0
 
 # Modules of the schedulers that take callbacks for one computation.
 _DASKS_OWN = ("dask.threaded", "dask.local", "dask.multiprocessing")
+
+
+def in_worker() -> bool:
+    """Whether this is a task of a worker."""
+    distributed = sys.modules.get("distributed")
+    if distributed is None:
+        return False
+    try:
+        distributed.get_worker()
+    except ValueError:
+        return False
+    return True
 
 
 def compute_all(*collections: Any, **options: Any) -> tuple[Any, ...]:
@@ -68,9 +75,9 @@ def compute_all(*collections: Any, **options: Any) -> tuple[Any, ...]:
     if distributed is not None and isinstance(client, distributed.Client):
         if client.status == "closed":
             raise ClusterError("the client is closed; make a new one, and build again.")
-        check_workers(client, ask)
-        layers = {name for one in collections for name in one.__dask_graph__().layers}
-        schedule = partial(_get_on_cluster, client, sorted(layers))
+        if not (client.asynchronous or in_worker()):  # who started this task has compared them
+            check_workers(client, ask)
+        schedule = partial(_get_on_cluster, client)
         return dask.compute(*collections, scheduler=schedule, **options)  # type: ignore[no-any-return]
     if deadline() is None:
         return dask.compute(*collections, scheduler=schedule, **options)  # type: ignore[no-any-return]
@@ -150,15 +157,13 @@ def on_loop(client: Any, function: Callable[..., Any], *args: Any, **kwargs: Any
     return asyncio.run_coroutine_threadsafe(call(), client.loop.asyncio_loop)
 
 
-def _get_on_cluster(
-    client: Any, layers: Sequence[str], graph: Any, keys: Any, **options: Any
-) -> Any:
-    """Compute keys of a graph on a cluster, as ``client.get`` does, and watch it."""
+def _get_on_cluster(client: Any, graph: Any, keys: Any, **options: Any) -> Any:
+    """Compute keys of a graph on a cluster, as ``client.get`` does."""
     direct = options.pop("direct", None)
     futures = client.get(graph, keys, sync=False, **options)
     try:
         with _clear_errors():
-            return _wait(client, layers, on_loop(client, _gathered, client, futures, direct))
+            return _wait(client, on_loop(client, _gathered, client, futures, direct))
     finally:
         # Cancels what nobody else waits for.
         for future in futures:
@@ -166,13 +171,13 @@ def _get_on_cluster(
 
 
 def ask(client: Any, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call a method of a client, and wait for it as for results: not longer than they are.
+    """Call a method of a client, and wait for it as for results.
 
     The method by itself would wait for ever for a scheduler that is cut off.
     """
     with _clear_errors():
         try:
-            return _wait(client, (), on_loop(client, method, *args, **kwargs))
+            return _wait(client, on_loop(client, method, *args, **kwargs))
         except OSError as error:
             if isinstance(error, CoresetError):
                 raise
@@ -201,40 +206,46 @@ async def _gathered(client: Any, futures: Sequence[Any], direct: bool | None) ->
     return await client.gather(futures, direct=direct)
 
 
-def _wait(client: Any, layers: Sequence[str], results: Any) -> Any:
-    """Wait for results, and look after them; without a look where they come soon."""
-    watch, limit = Watch(), deadline()
+def _scheduler_ttl() -> float:
+    """Seconds without an answer after which a scheduler counts as lost."""
+    import dask
+
+    setting = dask.config.get("daskcoreset.scheduler-ttl", "5 minutes")
+    return float(dask.utils.parse_timedelta(setting))
+
+
+def _wait(client: Any, results: Any) -> Any:
+    """Wait for results, while the scheduler answers and time is left."""
+    limit, ttl, heard = deadline(), _scheduler_ttl(), time.monotonic()
+    interval = min(ttl / 6, 10.0)
     answer: Any = None
     try:
         while True:
-            timeout = watch.interval if limit is None else min(watch.interval, limit.left)
+            timeout = interval if limit is None else min(interval, limit.left)
             if concurrent.futures.wait([results], max(timeout, 0.0)).done:
                 return results.result()
-            if answer is not None and answer.done():
-                _hear(watch, answer)
-                answer = None
+            out_of_time = limit is not None and limit.left <= 0.0
             if answer is None:
-                answer = on_loop(client, client.run_on_scheduler, standing_of, layers)
-            if limit is not None and limit.left <= 0.0:
-                with suppress(Exception):  # a scheduler that says nothing
-                    watch.hear(answer.result(_LAST_WORD))
-                raise limit.error(watch.where)
-            # Work that came while the client looks for its scheduler is not given up by the loss.
-            if client.status == "connecting" and watch.silent:
-                raise _lost("no connection")
-            watch.tell()
+                answer = on_loop(client, client.scheduler.identity, n_workers=0)
+            answered = False
+            if out_of_time or answer.done():
+                with suppress(Exception):  # silence is counted
+                    answer.result(_LAST_WORD)
+                    heard, answered = time.monotonic(), True
+                answer = None
+            silence = time.monotonic() - heard
+            standing = f"the scheduler has not answered for {silence:.0f} s"
+            if limit is not None and out_of_time:
+                raise limit.error("the cluster was at work" if answered else standing)
+            if silence > ttl:
+                raise ClusterError(
+                    f"the scheduler is lost: {standing}; see whether its process runs and can be "
+                    f"reached, and build again."
+                )
     finally:
         results.cancel()
         if answer is not None:
             answer.cancel()
-
-
-def _hear(watch: Watch, answer: Any) -> None:
-    # No answer, or one that is none: the watch counts how long.
-    with suppress(Exception):
-        standing = answer.result()
-        if isinstance(standing, Standing):
-            watch.hear(standing)
 
 
 def _explained(error: BaseException) -> ClusterError | None:
@@ -251,18 +262,11 @@ def _explained(error: BaseException) -> ClusterError | None:
         )
     if isinstance(error, (NoValidWorkerError, NoWorkerError)):
         return ClusterError(f"no worker took a task of the build: {error} Start workers.")
-    lost = (
-        asyncio.CancelledError, concurrent.futures.CancelledError, CommClosedError,
-    )  # fmt: skip
+    lost = (asyncio.CancelledError, concurrent.futures.CancelledError, CommClosedError)
     if isinstance(error, lost):
-        groups = getattr(error, "error_groups", None)
-        reason = groups[0].errors[0].reason if groups else type(error).__name__
-        return _lost(reason)
+        return ClusterError(
+            f"the cluster has lost the build ({type(error).__name__}): its scheduler was ended or "
+            f"restarted, or cannot be reached, or the build was cancelled there; see that it runs, "
+            f"and build again."
+        )
     return None
-
-
-def _lost(reason: str) -> ClusterError:
-    return ClusterError(
-        f"the cluster has lost the build ({reason}): its scheduler was ended or restarted, or "
-        f"cannot be reached, or the build was cancelled there; see that it runs, and build again."
-    )

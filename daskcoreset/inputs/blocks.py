@@ -7,7 +7,7 @@ computed and no row is read here.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, overload
@@ -44,6 +44,9 @@ MEMORY_BYTES = 2 * TARGET_BYTES
 
 # So many chunks cost nothing, however small they are.
 FEW_BLOCKS = 64
+
+# Blocks at most, unless the caller cuts them: a scheduler takes about 6 KB a task.
+MAX_BLOCKS = 100_000
 
 
 @dataclass(frozen=True, eq=False, slots=True)  # slots pickle without the names of the fields
@@ -116,16 +119,6 @@ class StoredSpecs(Sequence[BlockSpec]):
         return StoredSpecs(self.sources, [self.indices[i] for i in positions], bounds)
 
 
-def parts_of(specs: Sequence[BlockSpec], names: Collection[str]) -> Sequence[BlockSpec]:
-    """Return specs with the loaders of parts of these names alone."""
-    if isinstance(specs, StoredSpecs):
-        kept = {name: source for name, source in specs.sources.items() if name in names}
-        return replace(specs, sources=kept)
-    return tuple(
-        replace(spec, loaders={name: spec.loaders[name] for name in names}) for spec in specs
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class RowBlocks:
     """The data, cut into blocks of rows.
@@ -158,9 +151,6 @@ class RowBlocks:
         The labels of rows and columns, where X is an xarray object of several dimensions.
     held : dict of str to int
         The same of those parts that are not Dask arrays, by their names.
-    stored : dict of str to object
-        What tells that a part of other blocks is read from the same place, by the names of the
-        parts, see `Source.same`.
     cut_bytes : int
         Bytes of the largest chunk of Dask that is made whole and then cut into blocks; none where
         no chunk is cut.
@@ -185,7 +175,6 @@ class RowBlocks:
     memory_bytes: int = 0
     cube: Cube | None = None
     held: dict[str, int] = field(default_factory=dict)
-    stored: dict[str, Any] = field(default_factory=dict)
     cut_bytes: int = 0
     keys: dict[str, str] = field(default_factory=dict)
     selects: str = "X[{}]"
@@ -352,11 +341,6 @@ def row_blocks(
         decoder=getattr(opened.X, "decoder", None),
         memory_bytes=_graph_bytes(opened.arrays) + sum(held.values()),
         held=held,
-        stored={
-            name: (source.same, source.dtype)
-            for name, source in opened.sources.items()
-            if source.same is not None
-        },
         cut_bytes=_cut_bytes(opened.arrays.get("X"), sizes),
         keys={
             name: without_secrets(part, part)
@@ -470,7 +454,9 @@ def _block_sizes(
     if chunk_rows is not None:
         return even_cut(int(X.shape[0]), chunk_rows)
     if isinstance(X, Source):
-        return _source_cut(X, -(-X.stored_bytes // X.shape[0]) if opened.sparse else row_bytes)
+        if opened.sparse:
+            row_bytes = -(-X.stored_bytes // X.shape[0])
+        return _source_cut(X, row_bytes)
     if opened.sparse:  # what a row takes is not known before it is read
         return tuple(X.chunks[0])
     return _row_chunks(X.chunks[0], row_bytes)
@@ -479,18 +465,26 @@ def _block_sizes(
 def _source_cut(X: Source, row_bytes: int) -> tuple[int, ...]:
     if X.in_memory and X.shape[0] * row_bytes <= MEMORY_BYTES:
         return (X.shape[0],)
-    if SMALL_BYTES <= X.granularity * row_bytes <= TARGET_BYTES:
+    least = _least_rows(X.shape[0])
+    if SMALL_BYTES <= X.granularity * row_bytes <= TARGET_BYTES and X.granularity >= least:
         # What is stored together is a block already; two at a time would be decoded into twice
         # the memory, and copied.
         return X.cut(X.granularity)
-    return X.cut(max(1, TARGET_BYTES // row_bytes))
+    return X.cut(max(least, TARGET_BYTES // row_bytes))
+
+
+def _least_rows(n_rows: int) -> int:
+    """Rows of a block such that there are few enough, however neighbours are joined."""
+    return max(1, -(-2 * n_rows // MAX_BLOCKS))
 
 
 def _row_chunks(chunks: tuple[int, ...], row_bytes: int) -> tuple[int, ...]:
     """Chunks of known lengths, grouped where tiny and many, split where huge."""
-    crowded = len(chunks) > FEW_BLOCKS and sum(chunks) * row_bytes < len(chunks) * SMALL_BYTES
-    target = max(1, TARGET_BYTES // row_bytes)
-    huge = max(1, HUGE_BYTES // row_bytes)
+    n_chunks, n_rows = len(chunks), sum(chunks)
+    small = n_chunks > FEW_BLOCKS and n_rows * row_bytes < n_chunks * SMALL_BYTES
+    crowded = small or n_chunks > MAX_BLOCKS
+    target = max(_least_rows(n_rows), TARGET_BYTES // row_bytes)
+    huge = max(target, HUGE_BYTES // row_bytes)
     sizes: list[int] = []
     for size in chunks:
         if crowded and sizes and sizes[-1] + size <= target:

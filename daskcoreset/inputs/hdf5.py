@@ -143,7 +143,6 @@ def hdf5_source(array: Any, missing_chunks: MissingChunks = "raise") -> Source:
         granularity,
         name=name,
         in_process=place.in_process,
-        same=loader,
         take=partial(_hdf5_rows_at, *known),
     )
 

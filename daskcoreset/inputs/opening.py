@@ -233,7 +233,6 @@ def _open_zarr(array: Any, missing_chunks: MissingChunks) -> Source:
         source,
         in_process=is_in_process(array),
         decoder=decoder_of(array),
-        same=(stored.origin, missing_chunks),
     )
 
 

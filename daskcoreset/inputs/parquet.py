@@ -192,17 +192,7 @@ class ArrowTable(Table):
             columns=columns,
             in_memory=in_memory,
             in_process=self.in_process,
-            same=self._same(columns),
         )
-
-    def _same(self, columns: tuple[str, ...]) -> Any:
-        """Return what tells that the same columns are read, as `Source.same`."""
-        groups = [piece for piece in self.pieces if isinstance(piece, _RowGroup)]
-        if not groups or len(groups) < len(self.pieces):
-            return None
-        # One text, for there may be many.
-        listed = repr([(piece.path, piece.footer, piece.group) for piece in groups])
-        return listed, groups[0].filesystem, columns
 
 
 class Piece(ABC):

@@ -69,9 +69,6 @@ class Source:
         Whether rows are stored in the memory of this process, where no other one sees them.
     decoder : str or None
         What decodes the chunks of a Zarr array.
-    same : object or None
-        What has the same token, of Dask, in sources that read the same rows of the same store;
-        None where nothing tells.
     take : callable or None
         ``take(rows)`` returns rows by increasing numbers, of what is opened once for all of them;
         None if ranges of rows are read one by one.
@@ -88,7 +85,6 @@ class Source:
     sparse_bytes: int | None = None
     in_process: bool = False
     decoder: str | None = None
-    same: Any = None
     take: Callable[[IndexArray], Any] | None = None
 
     def rows_at(self, rows: IndexArray) -> Any:
@@ -321,7 +317,7 @@ def memmap_source(array: np.memmap[Any, Any]) -> Source:
     header = _npy_header(path, base.offset)
     loader = partial(_mapped_loader, path, header, first, dtype, shape[1:], strides)
     take = partial(_mapped_at, loader, shape[0])
-    return Source(shape, dtype, loader, name=path, same=loader, take=take)
+    return Source(shape, dtype, loader, name=path, take=take)
 
 
 def _mapped_at(loader: Callable[[int, int], Loader], n_rows: int, rows: IndexArray) -> AnyArray:
@@ -469,7 +465,6 @@ def concatenated_source(sources: Sequence[Source], names: Sequence[str], argumen
         in_memory=all(source.in_memory for source in sources),
         in_process=any(source.in_process for source in sources),
         decoder=first.decoder,
-        same=None if None in (found := [source.same for source in sources]) else found,
         take=partial(_concatenated_at, sources, starts),
     )
 
@@ -508,7 +503,6 @@ def file_source(place: Place, layout: Layout) -> Source:
         loader,
         name=place.name,
         in_process=place.in_process,
-        same=(place, layout),
     )
 
 

@@ -19,14 +19,10 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import operator
-import threading
 import uuid
-import weakref
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -35,15 +31,10 @@ from daskcoreset.core.errors import StoreError
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.options import MissingChunks
 from daskcoreset.inputs.seen import Layout, check_seen, here
-from daskcoreset.inputs.zarr_stores import is_in_process, name_of_array
+from daskcoreset.inputs.zarr_stores import name_of_array
 
 # Openings whose metadata this process has seen: of these none are read again.
 _seen: set[str] = set()
-
-
-# Stores that are in use, with what was opened there and the name of it.
-_origins: list[tuple[weakref.ref[Any], tuple[Any, ...], str]] = []
-_lock = threading.Lock()
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,11 +73,6 @@ class StoredArray:
         _seen.add(opening)
         check_seen(name_of_array(array), _layout(array), _layout(now))
         return cls(array, missing_chunks, _digest(now), opening)
-
-    @cached_property
-    def origin(self) -> str:
-        """Name of what is stored: the same of all openings in use in this process."""
-        return _origin_of(self.array, self.metadata)
 
     def __reduce__(self) -> Any:
         # Without what is cached.
@@ -239,29 +225,6 @@ def _found_from_anywhere(array: Any) -> Any:
     else:
         return array
     return _rebuilt(array, StorePath(found, array.store_path.path), array.metadata)
-
-
-def _origin_of(array: Any, metadata: str | None) -> str:
-    """Return the name of an array: that of an earlier opening of an equal store, or a new one."""
-    store, name = array.store_path.store, uuid.uuid4().hex
-    # A store in memory is compared by its values, of which there may be many.
-    same = partial(operator.is_ if is_in_process(array) else _is_equal, store)
-    what = (name_of_array(array), array.store_path.path, array.shape[1:], metadata)
-    with _lock:
-        _origins[:] = [known for known in _origins if known[0]() is not None]
-        for reference, earlier, known in _origins:
-            if what == earlier and same(reference()):
-                return known
-        with suppress(TypeError):  # of a class that allows no references
-            _origins.append((weakref.ref(store), what, name))
-    return name
-
-
-def _is_equal(store: Any, other: Any) -> bool:
-    try:
-        return type(store) is type(other) and bool(store == other)
-    except Exception:  # noqa: BLE001 - of every kind of store
-        return False
 
 
 def _rebuilt(array: Any, store_path: Any, metadata: Any) -> Any:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from daskcoreset.constructions.coverage.metric import Cells, Sorted, metric_of
-from daskcoreset.core.block_values import BlockValues
 from daskcoreset.core.blocks import Block, concatenate
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
@@ -41,10 +40,11 @@ class CoverRows:
         """Return the rows at `positions`."""
         return CoverRows(self.rows.take(positions), self.block_indices[positions])
 
-    def indices(self, offsets: BlockValues[int]) -> IndexArray:
+    def indices(self, offsets: Mapping[int, int]) -> IndexArray:
         """Return the numbers of the rows in the whole data, given the first of every block."""
         assert self.rows.rows is not None  # noqa: S101 - `take_rows` numbers them
-        return np.asarray(offsets.at(self.block_indices) + self.rows.rows)
+        starts = [offsets[block] for block in self.block_indices.tolist()]
+        return np.asarray(starts + self.rows.rows)
 
 
 def take_rows(block: Block, block_index: int, positions: IndexArray) -> CoverRows:

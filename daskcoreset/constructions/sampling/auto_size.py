@@ -21,10 +21,8 @@ from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import merge_duplicates
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import as_float, as_int
-from daskcoreset.execution.engine import map_reduce
-from daskcoreset.execution.local import compute_options
-from daskcoreset.execution.progress import show_progress
-from daskcoreset.execution.waiting import compute_all
+from daskcoreset.execution.engine import Engine, map_reduce
+from daskcoreset.execution.rounds import run_together
 from daskcoreset.objectives import Objective
 
 # A step costs reads of the data, and a coreset of a thousand rows costs nothing else.
@@ -150,13 +148,16 @@ class _Search:
         # Warnings about a coreset that is only a step concern nobody.
         with warnings.catch_warnings(record=True) as self.warnings_of_step:
             warnings.simplefilter("always")
-            if not self.job.is_graph:
-                return first.compute_now(self.progress), second.compute_now(self.progress)
-            builds = first.lazy(), second.lazy()
-            with show_progress(self.progress, builds[0]):
-                # Of Dask collections, whose blocks both builds read from the same keys, one read.
-                first, second = compute_all(*builds, **compute_options(self.job.blocks))
-            return first, second
+            return self._built(first, second)
+
+    def _built(self, *jobs: SamplingJob) -> tuple[Coreset, Coreset]:
+        """Build two coresets from the same reads."""
+        engine = Engine.immediate(self.job.blocks, self.job.split_every)
+        read = run_together(engine, {i: job.reading(engine) for i, job in enumerate(jobs)})
+        results = engine.compute(engine.apply(_listed, *read.values()), self.progress)
+        steps = {i: job.finishing(results[i]) for i, job in enumerate(jobs)}
+        first, second = run_together(engine, steps).values()
+        return first, second
 
     def _repeat_warnings(self) -> None:
         """Give the warnings of the last two builds, each once though its numbers may differ."""
@@ -306,3 +307,7 @@ def _difference(first: float, second: float) -> float:
     if gap <= 1e-12 * max(first, second):
         return 0.0
     return gap / smaller if smaller > 0 else math.inf
+
+
+def _listed(*values: Any) -> list[Any]:
+    return list(values)

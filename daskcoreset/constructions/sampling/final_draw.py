@@ -2,7 +2,7 @@ r"""The final draw: from the candidates that the blocks sent to the rows of a co
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -19,7 +19,6 @@ from daskcoreset.constructions.sampling.messages import (
     check_report,
     merge_reports,
 )
-from daskcoreset.core.block_values import BlockValues, values_of
 from daskcoreset.core.blocks import Block, class_codes
 from daskcoreset.core.errors import (
     CoresetError,
@@ -175,13 +174,13 @@ class FinalDraw:
         if self.sampling == "systematic":
             # By the scores, but no block below its share of the rows: one row may hold most of
             # the scores, and once it is certain those of other blocks are all that count.
-            rows = values_of(results.kept).astype(np.float64)
+            rows = np.array([results.kept[block] for block in blocks], dtype=np.float64)
             shares = np.maximum(total_scores.sum(axis=1) / total_scores.sum(), rows / rows.sum())
             # A share that rounding puts above a whole number adds no row.
             targets = np.ceil(self.n_candidates * shares - 1e-6)
-            return DrawRequest(summary, BlockValues(blocks, targets))
+            return DrawRequest(summary, dict(zip(blocks, targets.tolist(), strict=True)))
         quotas = split_quota(self.n_drawn, total_scores, stream(self.seed, Stage.QUOTAS))
-        return DrawRequest(summary, BlockValues(blocks, quotas))
+        return DrawRequest(summary, dict(zip(blocks, quotas, strict=True)))
 
     def draw_where_gathered(
         self, results: Results, request: DrawRequest, second: Results
@@ -251,7 +250,7 @@ class FinalDraw:
         blocks = sorted(report.total_scores or report.summaries)
         with ignore_overflow():
             total_scores = (
-                values_of(report.total_scores)
+                np.array([report.total_scores[block] for block in blocks])
                 if report.total_scores
                 else np.array(
                     [
@@ -277,7 +276,7 @@ class FinalDraw:
         short = candidates.blocks[lacking].tolist()
         if short:
             requested = np.ceil(self.n_candidates * shares[lacking])
-            targets: BlockValues[float] = BlockValues(short, requested)
+            targets = dict(zip(short, requested.tolist(), strict=True))
             request = DrawRequest(results.value.summary, targets)
             again = yield self._again(self.request_chunk(Stage.TOP_UP), request, short)
             candidates = candidates.replaced(again.value.candidates)
@@ -485,9 +484,9 @@ def _inclusion(
     return class_inclusion(scores, size, codes, np.full(len(labels), min_rows))
 
 
-def _gather(candidates: CandidatesOfBlocks, offsets: BlockValues[int]) -> tuple[Block, IndexArray]:
+def _gather(candidates: CandidatesOfBlocks, offsets: Mapping[int, int]) -> tuple[Block, IndexArray]:
     """Return rows of all blocks with their row numbers in all the data."""
     rows = candidates.rows
-    starts = np.repeat(offsets.at(candidates.blocks), candidates.counts)
+    starts = np.repeat([offsets[i] for i in candidates.blocks.tolist()], candidates.counts)
     assert rows.rows is not None  # noqa: S101 - blocks number what they send
     return rows, starts + rows.rows

@@ -30,10 +30,9 @@ from daskcoreset.core.linalg import dense, one_thread
 from daskcoreset.core.points import WeightedPoints, from_checked
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.typing import Metric
-from daskcoreset.execution.engine import BlockResults, Engine, deferred
+from daskcoreset.execution.engine import BlockResults, Engine
 from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.rounds import Request, Steps, run_alone
-from daskcoreset.execution.waves import fits_one_graph
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.objectives import recorded
 from daskcoreset.sensitivities import Sensitivity
@@ -108,7 +107,7 @@ class SamplingJob:
 
     @property
     def is_graph(self) -> bool:
-        """Whether the build is one graph; not of one block in memory, nor in waves."""
+        """Whether the build is one graph; not of one block in memory."""
         return Engine.immediate(self.blocks).lazy
 
     @property
@@ -130,24 +129,22 @@ class SamplingJob:
         exact = self.construction.total_scores_exact
         return self.final_draw.sampling == "multinomial" and not exact
 
-    def lazy(self, progress: bool | None = None) -> Lazy[Coreset]:
-        """Define the graph of the whole build; of waves one task, which shows its progress."""
-        if not fits_one_graph(self.blocks):
-            return deferred(partial(self.compute_now, progress))
+    def lazy(self) -> Lazy[Coreset]:
+        """Define the graph of the whole build."""
         engine = Engine(self.blocks, self.split_every, lazy=True)
         graph: Lazy[Any] = run_alone(engine, self.reading(engine))
         return graph.then(partial(self._finish, engine))
 
-    def compute_now(self, progress: bool | None = False) -> Coreset:
-        """Build at once: from blocks in memory without a scheduler, or in waves."""
+    def compute_now(self) -> Coreset:
+        """Build at once: from blocks in memory without a scheduler."""
         # Set once for all steps in memory, of which each would set it by itself.
         with one_thread() if self.blocks.in_memory else nullcontext():
-            return self._coreset(self.select_now(progress))
+            return self._coreset(self.select_now())
 
-    def select_now(self, progress: bool | None = False) -> Selection:
+    def select_now(self) -> Selection:
         """Draw rows at once."""
-        with Engine(self.blocks, self.split_every).shown(progress, self.reads) as engine:
-            return run_alone(engine, self._selecting(run_alone(engine, self.reading(engine))))
+        engine = Engine(self.blocks, self.split_every)
+        return run_alone(engine, self._selecting(run_alone(engine, self.reading(engine))))
 
     def _finish(self, engine: Engine, results: Any) -> Coreset:
         return run_alone(engine, self.finishing(results))

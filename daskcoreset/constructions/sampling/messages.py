@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.block_values import BlockValues, merge_values, values_of
 from daskcoreset.core.blocks import Block, concatenate, no_weight_error
 from daskcoreset.core.errors import InvalidInputError, ignore_overflow
 from daskcoreset.core.typing import FloatArray, IndexArray
@@ -142,7 +141,7 @@ class BlockReport:
     @property
     def weight(self) -> float:
         """Total weight U of the rows."""
-        return float(sum(values_of(self.weights).tolist()))
+        return float(sum(self.weights.values()))
 
 
 def merge_reports(construction: Sensitivity[Any], reports: Sequence[BlockReport]) -> BlockReport:
@@ -155,10 +154,10 @@ def merge_reports(construction: Sensitivity[Any], reports: Sequence[BlockReport]
         sent = report.candidates
         candidates += [sent] if isinstance(sent, CandidatesOfBlocks) else sent
     return BlockReport(
-        merge_values([report.weights for report in reports]),
+        {index: weight for report in reports for index, weight in report.weights.items()},
         summary,
         {index: local for report in reports for index, local in report.summaries.items()},
-        merge_values([report.total_scores for report in reports]),
+        {index: sums for report in reports for index, sums in report.total_scores.items()},
         CandidatesOfBlocks.joined(candidates) if candidates else (),
     )
 
@@ -188,10 +187,3 @@ class DrawRequest:
 
     summary: Any
     targets: Mapping[int, Any] | None
-
-    def of_blocks(self, first: int, stop: int) -> DrawRequest:
-        """Return the request to the blocks from `first` to `stop` (exclusive)."""
-        targets = self.targets
-        if isinstance(targets, BlockValues):
-            targets = targets.of_blocks(first, stop)
-        return replace(self, targets=targets)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -20,10 +19,9 @@ from daskcoreset.core.points import WeightedPoints, concatenate, from_checked
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, Metric, Sampling
 from daskcoreset.core.validation import as_int, check_choice, check_flag
-from daskcoreset.execution.engine import BlockResults, Engine, Reduction, deferred
+from daskcoreset.execution.engine import BlockResults, Engine, Reduction
 from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.rounds import Request, Steps, run_alone
-from daskcoreset.execution.waves import fits_one_graph
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 
 # Rows of an inner node for each row of the root.
@@ -388,27 +386,25 @@ class TreeJob:
 
     @property
     def is_graph(self) -> bool:
-        """Whether the build is one graph; not of one block in memory, nor in waves."""
+        """Whether the build is one graph; not of one block in memory."""
         return Engine.immediate(self.blocks).lazy
 
-    def lazy(self, progress: bool | None = None) -> Lazy[Coreset]:
-        """Define the graph of the whole build; of waves one task, which shows its progress."""
-        if not fits_one_graph(self.blocks):
-            return deferred(partial(self.compute_now, progress))
+    def lazy(self) -> Lazy[Coreset]:
+        """Define the graph of the whole build."""
         engine = Engine(self.blocks, self.split_every, lazy=True)
         graph: Lazy[Any] = run_alone(engine, self.reading(engine))
         return graph.then(self.finish)
 
-    def compute_now(self, progress: bool | None = False) -> Coreset:
-        """Build at once: from blocks in memory without a scheduler, or in waves."""
-        with Engine(self.blocks, self.split_every).shown(progress) as engine:
-            return self.finish(run_alone(engine, self.reading(engine)))
+    def compute_now(self) -> Coreset:
+        """Build at once: from blocks in memory without a scheduler."""
+        engine = Engine(self.blocks, self.split_every)
+        return self.finish(run_alone(engine, self.reading(engine)))
 
     def root(self, progress: bool | None = False) -> BlockResults[Node]:
         """Compute the root, and check it."""
-        with Engine.immediate(self.blocks, self.split_every).shown(progress) as engine:
-            read = run_alone(engine, self.reading(engine))
-            results: BlockResults[Node] = engine.compute(read, progress)
+        engine = Engine.immediate(self.blocks, self.split_every)
+        read = run_alone(engine, self.reading(engine))
+        results: BlockResults[Node] = engine.compute(read, progress)
         # A part may have no usable rows: a day without any, or without any that has a weight.
         if not self.part or results.invalid is not None or results.value.weight:
             check_report(results)

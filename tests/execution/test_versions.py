@@ -1,4 +1,4 @@
-"""Workers that differ from the client: in versions, in what is installed, in their processor."""
+"""Workers with other versions than the client."""
 
 from __future__ import annotations
 
@@ -10,12 +10,8 @@ import numpy as np
 import pytest
 
 import daskcoreset
-from daskcoreset.core.errors import CoresetWarning, WorkerMismatchError
-from daskcoreset.execution.agreement import (
-    check_workers,
-    environment,
-)
-from daskcoreset.execution.waiting import ask
+from daskcoreset.core.errors import WorkerMismatchError
+from daskcoreset.execution.versions import own_versions
 from tests.acceptance.tools.cluster_harness import RealCluster, real_cluster
 
 
@@ -55,9 +51,11 @@ def test_build__worker_of_another_version_of_the_package(
     build()  # no warning
     cluster.joined(client, path=[pretended(tmp_path / "old", "daskcoreset", "0.0.1")])
     odd = next(
-        address for address, found in client.run(environment).items() if found != environment()
+        address for address, found in client.run(own_versions).items() if found != own_versions()
     )
-    with pytest.raises(WorkerMismatchError, match=f"{odd} has daskcoreset 0.0.1 in place of"):
+    with pytest.raises(
+        WorkerMismatchError, match=f"{odd} has daskcoreset 0.0.1, and the client has"
+    ):
         build()
     with pytest.raises(WorkerMismatchError):  # until it is gone
         build()
@@ -72,10 +70,8 @@ def test_build__worker_of_another_version_of_numba(
     cluster: RealCluster, client: Any, tmp_path: Path
 ) -> None:
     cluster.joined(client, path=[pretended(tmp_path / "old", "numba", "0.1.2")])
-    with pytest.warns(CoresetWarning, match=r"tcp://.* has numba 0\.1\.2 in place of .*same versi"):
-        first = build()
-    second = build()  # warned once
-    np.testing.assert_array_equal(first.indices, second.indices)
+    with pytest.raises(WorkerMismatchError, match=r"tcp://.* has numba 0\.1\.2, .*same versions"):
+        build()
 
 
 @pytest.mark.nightly
@@ -89,28 +85,7 @@ def test_build__worker_that_joins_between_definition_and_run(
     cluster.joined(client, path=[pretended(tmp_path / "old", "daskcoreset", "0.0.1")])
     X = np.random.default_rng(0).normal(size=(1000, 3))
     lazy = daskcoreset.build(X, size=50, chunks=100, random_state=0, compute=False)
-    with pytest.raises(WorkerMismatchError, match=r"worker tcp://.* has daskcoreset 0\.0\.1"):
+    with pytest.raises(
+        WorkerMismatchError, match=r"process \d+ on host .* has daskcoreset 0\.0\.1"
+    ):
         dask.compute(lazy)  # Dask's own call, which asks no worker before
-
-
-@pytest.mark.nightly
-@pytest.mark.distributed
-@pytest.mark.slow
-def test_check_workers__one_with_another_processor(cluster: RealCluster, client: Any) -> None:
-    """By the check alone: for another processor a build compiles everything, for a minute."""
-    cluster.joined(client, settings={"OPENBLAS_CORETYPE": "Prescott", "NUMBA_CPU_NAME": "nehalem"})
-    with pytest.warns(CoresetWarning, match=r"tcp://.*numba for nehalem on "):
-        check_workers(client, ask)
-
-
-@pytest.mark.nightly
-@pytest.mark.distributed
-@pytest.mark.slow
-def test_build__worker_without_the_package(
-    cluster: RealCluster, client: Any, tmp_path: Path
-) -> None:
-    (tmp_path / "none" / "daskcoreset").mkdir(parents=True)
-    (tmp_path / "none" / "daskcoreset" / "__init__.py").write_text("")
-    cluster.joined(client, path=[tmp_path / "none"])
-    with pytest.raises(WorkerMismatchError, match=r"tcp://.* has no daskcoreset, or another one"):
-        build()
