@@ -21,16 +21,10 @@ from daskcoreset.core.points import deduplicate, spread_out
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import AnyArray, FloatArray, Points, Sampling
 from daskcoreset.estimators.available import available_where
-from daskcoreset.estimators.base import (
-    InMemoryData,
-    Rows,
-    apply_method,
-    check_size,
-    refuse,
-    refuse_centroids,
-    resolve_for,
-)
+from daskcoreset.estimators.base import check_size, refuse_centroids, resolve_for
+from daskcoreset.estimators.checks import InMemoryData, Rows, refuse
 from daskcoreset.estimators.kmeans import CLUSTERING_CONSTRAINTS, ClusteringModel
+from daskcoreset.estimators.lazy import apply_method
 from daskcoreset.estimators.scoring import weighted_sum
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks

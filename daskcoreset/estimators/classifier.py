@@ -23,13 +23,9 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import inner_products
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
-from daskcoreset.estimators.base import (
-    BUILD_CONSTRAINTS,
-    CoresetModel,
-    SparseInput,
-    apply_method,
-    refuse_as,
-)
+from daskcoreset.estimators.base import BUILD_CONSTRAINTS, CoresetModel
+from daskcoreset.estimators.checks import SparseInput, refuse_as
+from daskcoreset.estimators.lazy import apply_method
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 
 

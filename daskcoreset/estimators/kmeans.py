@@ -28,19 +28,21 @@ from daskcoreset.core.validation import check_choice, column_shown, too_many
 from daskcoreset.estimators.base import (
     AUTO_SIZE,
     BUILD_CONSTRAINTS,
-    InMemoryData,
-    Rows,
-    SparseInput,
     UnlabelledModel,
     check_size,
     coreset_is_all,
-    count_features,
-    is_sparse,
-    refuse,
     resolve_for,
 )
-from daskcoreset.estimators.labelled import is_frame, series_in_memory
-from daskcoreset.estimators.row_attributes import RowAttributes
+from daskcoreset.estimators.checks import (
+    InMemoryData,
+    Rows,
+    SparseInput,
+    count_features,
+    is_frame,
+    is_sparse,
+    refuse,
+)
+from daskcoreset.estimators.lazy import RowAttributes, series_in_memory
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.metrics.costs import kmeans_cost
 from daskcoreset.objectives import QuantizationError, check_centroids, cost_on
@@ -149,7 +151,7 @@ class ClusteringModel(
         if isinstance(rows, InMemoryData):
             labels, self._inertia = self._labels_and_cost(rows)
             self._labels = rows.as_given(labels)
-            if self._given is not None and self._given.of_centroids:
+            if rows.coreset is not None and rows.coreset.of_centroids:
                 self._inertia = self.coreset_inertia_
         elif self.compute_inertia:
             self._inertia = self._cost(rows)
@@ -184,8 +186,8 @@ class ClusteringModel(
         check_is_fitted(self)
         rows = self._open_rows(X, sample_weight, fitted=True)
         if isinstance(rows, InMemoryData):
-            if self._given is not None and self._given.of_centroids:
-                return -self._cost_on(self._given)
+            if rows.coreset is not None and rows.coreset.of_centroids:
+                return -self._cost_on(rows.coreset)
             return -self._cost_in_memory(rows)
         return -self._cost(rows)
 
@@ -413,7 +415,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
     ) -> InMemoryData | None:
         data = super()._validate_in_memory(X, y, sample_weight, **checks)
         # The rows of a coreset are as they shall be; centroids of unit rows are shorter.
-        if data is None or self.metric == "euclidean" or self._given is not None:
+        if data is None or self.metric == "euclidean" or data.coreset is not None:
             return data
         drops = checks.get("reset", True) and self.on_invalid == "drop"
         return unit_data(data, drops=drops)

@@ -31,16 +31,18 @@ from daskcoreset.core.typing import AnyArray, FloatArray, Points
 from daskcoreset.estimators.base import (
     AUTO_SIZE,
     BUILD_CONSTRAINTS,
-    CheckedParameters,
     CoresetModel,
-    Rows,
-    SparseInput,
     coreset_is_all,
     is_for_any_k,
-    refuse_as,
     resolve_for,
-    validate_rows,
     warn_lost_classes,
+)
+from daskcoreset.estimators.checks import (
+    CheckedParameters,
+    Rows,
+    SparseInput,
+    refuse_as,
+    validate_rows,
 )
 from daskcoreset.estimators.class_weights import (
     contained_factors,
@@ -159,7 +161,7 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
             classes, codes = np.unique(data.y, return_inverse=True)
             if len(classes) > 2:
                 check_solver(self, len(classes))
-            contained = contained_factors(self._given)
+            contained = contained_factors(data.coreset)
             weights = weigh_rows(self.class_weight, data.y, data.sample_weight, contained)
             used = np.unique(codes if weights is None else codes[weights > 0.0])
             if len(used) == 1:
@@ -225,7 +227,7 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
             with refuse_as("y"):
                 check_classification_targets(data.y)
             X, y = data.X, data.y
-            sample_weight = self._weighed(self._given, y, data.sample_weight)
+            sample_weight = self._weighed(data.coreset, y, data.sample_weight)
         elif not fresh:
             self._open(X)
         if stream is None:

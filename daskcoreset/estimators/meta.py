@@ -20,7 +20,6 @@ from sklearn.utils.validation import (
 )
 
 from daskcoreset.core.blocks import find_missing_label
-from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidTypeError, warn_user
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, resolve_seed
@@ -29,21 +28,17 @@ from daskcoreset.core.validation import a_type, is_int
 from daskcoreset.estimators.base import (
     AUTO_SIZE,
     BUILD_CONSTRAINTS,
-    InMemoryData,
-    coreset_for,
+    CoresetModel,
     is_for_any_k,
-    refuse,
-    refuse_as,
     require_weighted_fit,
     resolve_for,
-    rows_of_coreset,
     solver_seed,
     warn_lost_classes,
 )
+from daskcoreset.estimators.checks import InMemoryData, is_frame, refuse, refuse_as
 from daskcoreset.estimators.class_weights import weights_for
 from daskcoreset.estimators.kmeans import squared_distances
-from daskcoreset.estimators.labelled import is_frame, series_in_memory
-from daskcoreset.estimators.row_attributes import RowAttributes
+from daskcoreset.estimators.lazy import RowAttributes, series_in_memory
 from daskcoreset.estimators.scoring import accuracy, r_squared
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.objectives import (
@@ -88,7 +83,7 @@ def of_inner(name: str, doc: str) -> Any:
     return property(get, put, doc=doc)
 
 
-class CoresetEstimator(RowAttributes):
+class CoresetEstimator(RowAttributes, CoresetModel):
     """Fits any estimator that takes weights on a coreset, and applies it to all rows.
 
     Parameters
@@ -269,8 +264,10 @@ class CoresetEstimator(RowAttributes):
             if self._centers() is not None:
                 _, distances = nearest(data.X, self.cluster_centers_, threads=True)
                 self._inertia = weighted_cost(distances, data.sample_weight)
-                if self._given is not None and self._given.of_centroids:
-                    self._inertia = cost_on(self._given, QuantizationError(), self.cluster_centers_)
+                if data.coreset is not None and data.coreset.of_centroids:
+                    self._inertia = cost_on(
+                        data.coreset, QuantizationError(), self.cluster_centers_
+                    )
         return self
 
     def _labels_as_given(self, data: InMemoryData | None) -> AnyArray | None:
@@ -278,7 +275,7 @@ class CoresetEstimator(RowAttributes):
         if data is None or data.y is None:
             return self.coreset_.labels
         places = self.coreset_.indices
-        if self._given is not None:
+        if data.coreset is not None:
             places = np.arange(len(self.coreset_))
         elif data.numbers is not None:
             places = np.searchsorted(data.numbers, places)
@@ -499,15 +496,12 @@ class CoresetEstimator(RowAttributes):
             If X is out of core and `estimator` is neither: other scores do not add up.
         """
         check_is_fitted(self)
-        if isinstance(X := coreset_for(self, X), Coreset):
-            if X.of_centroids and hasattr(self.estimator_, "inertia_"):
-                return -cost_on(X, QuantizationError(), self.cluster_centers_)
-            rows = rows_of_coreset("score", X, (y, sample_weight), {})
-            X, sample_weight = rows["X"], rows["sample_weight"]
-            y = rows["y"] if self._wants_y() else None
         data = self._validate_in_memory(X, y, sample_weight, reset=False)
         if data is not None:
-            weights = {} if sample_weight is None else {"sample_weight": data.sample_weight}
+            given = data.coreset
+            if given is not None and given.of_centroids and hasattr(self.estimator_, "inertia_"):
+                return -cost_on(given, QuantizationError(), self.cluster_centers_)
+            weights = {} if data.sample_weight is None else {"sample_weight": data.sample_weight}
             return float(self.estimator_.score(data.X, data.y, **weights))
         if is_classifier(self):
             return accuracy(self.estimator_, self._open(X, y, sample_weight))

@@ -22,15 +22,13 @@ from daskcoreset.core.typing import FloatArray, IndexArray, Sampling
 from daskcoreset.estimators.base import (
     AUTO_SIZE,
     BUILD_CONSTRAINTS,
-    InMemoryData,
-    Rows,
     UnlabelledModel,
     check_size,
     coreset_is_all,
-    count_features,
     refuse_centroids,
     resolve_for,
 )
+from daskcoreset.estimators.checks import InMemoryData, Rows, count_features
 from daskcoreset.estimators.scoring import weighted_sum
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.objectives import MixtureCost
@@ -286,8 +284,6 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
     def _solve(self, coreset: Coreset, seed: int) -> None:
         refuse_centroids(coreset, self)
         held_out, self._held_out = self._held_out, None
-        if self._given is not None:
-            held_out = None
         judge, screen = judges(held_out, score_samples, coreset.points)
         points, weights, _ = deduplicate(coreset.points, coreset.weights)
         earlier: MixtureFit | None = getattr(self, "_fit", None) if self.warm_start else None

@@ -28,15 +28,12 @@ from daskcoreset.estimators.base import (
     AUTO_SIZE,
     BUILD_CONSTRAINTS,
     CoresetModel,
-    Rows,
-    SparseInput,
-    apply_method,
     is_for_any_k,
-    refuse,
-    refuse_as,
     resolve_for,
     solver_seed,
 )
+from daskcoreset.estimators.checks import Rows, SparseInput, refuse, refuse_as
+from daskcoreset.estimators.lazy import apply_method
 from daskcoreset.estimators.meta import of_inner
 from daskcoreset.estimators.scoring import r_squared
 from daskcoreset.estimators.solving import check_solver, handed_on, solve_with, solver_of
@@ -277,12 +274,12 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type
         float
         """
         check_is_fitted(self)
-        if y is None:
-            raise InvalidInputError("y is missing; pass the numbers that the score compares with.")
         several = {"multi_output": True} if np.ndim(self.intercept_) else {}
         data = self._validate_in_memory(X, y, sample_weight, reset=False, **several)
+        if (y if data is None else data.y) is None:
+            raise InvalidInputError("y is missing; pass the numbers that the score compares with.")
         if data is not None:
-            weights = {} if sample_weight is None else {"sample_weight": data.sample_weight}
+            weights = {} if data.sample_weight is None else {"sample_weight": data.sample_weight}
             with refuse_as("y"):
                 return float(self.estimator_.score(data.X, data.y, **weights))
         if several:

@@ -27,7 +27,8 @@ from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
-from daskcoreset.estimators.base import BUILD_CONSTRAINTS, InMemoryData, refuse_as
+from daskcoreset.estimators.base import BUILD_CONSTRAINTS
+from daskcoreset.estimators.checks import InMemoryData, refuse_as
 from daskcoreset.estimators.classifier import DecisionModel, announced_classes
 from daskcoreset.estimators.kernel.cost import KernelCost
 from daskcoreset.estimators.kernel.decision import KernelDecision

@@ -21,7 +21,7 @@ from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import a_type
-from daskcoreset.estimators.base import refuse_as
+from daskcoreset.estimators.checks import refuse_as
 from daskcoreset.estimators.kernel.base import (
     KERNEL_CONSTRAINTS,
     KernelModel,

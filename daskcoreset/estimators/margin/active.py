@@ -21,7 +21,7 @@ from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import AnyArray, IndexArray
-from daskcoreset.estimators.base import refuse_as
+from daskcoreset.estimators.checks import refuse_as
 from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, AuditedMargin
 
 

@@ -30,7 +30,7 @@ from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import shown
-from daskcoreset.estimators.base import is_in_memory, refuse_as, require_y
+from daskcoreset.estimators.checks import is_in_memory, refuse_as, require_y
 from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, AuditedMargin
 from daskcoreset.execution.engine import map_rows
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
@@ -209,7 +209,7 @@ class StructuredMaxMargin(AuditedMargin):
         return MultiClassProblem(d, K, center, bias), summary.classes
 
     def _made_problem(self, d: int, K: int) -> StructuredProblem:
-        with refuse_as("problem"):
+        with refuse_as("problem", "return a StructuredProblem"):
             made = self.problem(d, K)  # type: ignore[operator] # only of a callable
         if not isinstance(made, StructuredProblem):
             raise InvalidTypeError(
@@ -296,8 +296,11 @@ class StructuredMaxMargin(AuditedMargin):
             classes=self._values(),
             grouped=groups is not None,
         )
-        if is_in_memory(X, groups):
-            rows = self._validate_in_memory(X, None, None, reset=False).X  # type: ignore[union-attr] # it is in memory
+        data = None
+        if is_in_memory(groups):
+            data = self._validate_in_memory(X, None, None, rows_only=True, reset=False)
+        if data is not None:
+            rows = data.X
             n = rows.shape[0]
             runs = np.arange(n) if groups is None else run_numbers(groups, n)
             return predict(Block(rows, runs.astype(np.float64)))

@@ -1,0 +1,502 @@
+"""Fitted models on any input: at once in memory, else by Dask, with the labels of the input."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn import get_config
+from sklearn.base import BaseEstimator
+from sklearn.metrics import accuracy_score
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from daskcoreset.constructions.tree.store import CoresetTree
+from daskcoreset.constructions.tree.windows import TreeWindow
+from daskcoreset.core.blocks import Block, BlockSchema, InvalidRow, validate_block
+from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.portfolio import Portfolio
+from daskcoreset.core.typing import AnyArray, Points
+from daskcoreset.core.validation import a_type, how_to_select, names_apart
+from daskcoreset.estimators.checks import (
+    CheckedParameters,
+    InMemoryData,
+    frame_names,
+    is_frame,
+    is_in_memory,
+    is_polars,
+    refuse,
+    refuse_as,
+    validate_rows,
+)
+from daskcoreset.estimators.scoring import accuracy, weighted_values
+from daskcoreset.execution.engine import map_rows
+from daskcoreset.execution.waiting import compute_all
+from daskcoreset.inputs.blocks import RowBlocks, selection_of
+from daskcoreset.inputs.cubes import Cube, dataset_of
+from daskcoreset.inputs.dataframes import Declared, partition_to_numpy, without_index
+from daskcoreset.inputs.known_columns import known_blocks
+from daskcoreset.inputs.options import ReadOptions, select_features, with_columns
+from daskcoreset.inputs.options import Rows as OpenedRows
+from daskcoreset.inputs.parquet import with_vectors
+
+
+def apply_method(fitted: Any, method: str, points: Points) -> Any:
+    """Call a method of a fitted object by name, so that the call can be pickled."""
+    return getattr(fitted, method)(points)
+
+
+def _apply_to_block(function: Callable[[Points], Any], nothing: Any, block: Block) -> Any:
+    """Apply a function to the rows of a block; `nothing` is its answer for no rows."""
+    return function(block.points) if len(block) else nothing
+
+
+# What may stand in the place of X where a coreset may.
+STAND_FOR_CORESETS = (Coreset, Portfolio, CoresetTree, TreeWindow)
+
+
+def coreset_for(model: Any, X: Any) -> Any:
+    """Return the coreset that X stands for, where it is a portfolio, a tree or a window of one."""
+    if isinstance(X, (CoresetTree, TreeWindow)):
+        return X.coreset()
+    return member_for(model, X) if isinstance(X, Portfolio) else X
+
+
+def check_metric(model: Any, coreset: Coreset) -> None:
+    """Check that a coreset is by the metric of a model, which rows to be predicted are read by."""
+    metric = getattr(model, "metric", "euclidean")
+    if coreset.metric != metric:
+        raise InvalidInputError(
+            f"X is a coreset by the metric {coreset.metric}, and {type(model).__name__} is by "
+            f"{metric}; build one by this metric"
+            f"{', or pass metric=' + repr(coreset.metric) if hasattr(model, 'metric') else ''}."
+        )
+
+
+def member_for(model: Any, portfolio: Portfolio) -> Coreset:
+    """Return the member that a model is made for: by the method that it would build, or the only.
+
+    Raises
+    ------
+    InvalidInputError
+        None, or several, are of this method.
+    """
+    method = getattr(model, "method", None)
+    if method is None and hasattr(model, "_own_method"):
+        method = model._method()  # noqa: SLF001 - the construction of a linear model
+    name = method if isinstance(method, str) else getattr(method, "name", None)
+    fitting = [
+        key for key, member in portfolio.items() if member.provenance.get("method") == name
+    ] or list(portfolio)
+    if len(fitting) > 1:
+        builds = "builds none itself" if name is None else f"would build {name!r}"
+        raise InvalidInputError(
+            f"X is a Portfolio, and which of {', '.join(map(repr, fitting))} is meant is not "
+            f"clear: {type(model).__name__} {builds}; pass one of them, such as "
+            f"portfolio[{fitting[0]!r}]."
+        )
+    return portfolio[fitting[0]]
+
+
+@contextmanager
+def of_known_names() -> Iterator[None]:
+    """Let rows of a coreset pass as arrays: their names are those of the coreset."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+        yield
+
+
+class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # scikit-learn has no annotations
+    """Base of the estimators: what is fitted is applied to rows of any input.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (d,), object
+        If the columns of X have names.
+    """
+
+    estimator_: Any
+    n_features_in_: int
+    feature_names_in_: AnyArray
+    on_invalid: Any = None
+    # Of the xarray object with dimensions that the model was fitted on.
+    _cube: Cube | None = None
+    # Why `fit` takes no coreset in place of X, and what to do; None if it does.
+    _no_coreset: ClassVar[str | None] = None
+
+    def _validate_in_memory(
+        self, X: Any, y: Any, sample_weight: Any, *, rows_only: bool = False, **checks: Any
+    ) -> InMemoryData | None:
+        """Check data in memory as scikit-learn does, or a coreset; None for everything else.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            Data, or a coreset or what has one, alone.
+        rows_only : bool, default=False
+            Whether labels and weights of a coreset are left out.
+        **checks
+            As in `validate_rows`.
+        """
+        fits = checks.get("reset", True) or checks.get("fits")
+        if fits and self._no_coreset is not None and isinstance(X, STAND_FOR_CORESETS):
+            name = type(self).__name__
+            raise InvalidInputError(f"X is {a_type(X)}, and {name} {self._no_coreset}")
+        X = coreset_for(self, X)
+        if isinstance(X, Coreset):
+            return self._validate_coreset(X, y, sample_weight, rows_only=rows_only, **checks)
+        if isinstance(X, OpenedRows) and is_in_memory(X.source):
+            X = select_features(X, (y, sample_weight))
+        if not is_in_memory(X, y, sample_weight):
+            return None
+        X = with_vectors(without_index(X))
+        if checks.get("reset", True):
+            self._cube = None
+        else:
+            self._check_names(frame_names(X), selection_of(X))
+        return validate_rows(self, X, y, sample_weight, **checks)
+
+    def _validate_coreset(
+        self, coreset: Coreset, y: Any, sample_weight: Any, *, rows_only: bool, **checks: Any
+    ) -> InMemoryData:
+        """Check a coreset in place of X: its names, labels and weights are its own."""
+        reset = checks.get("reset", True)
+        if y is not None or sample_weight is not None:
+            raise InvalidInputError(
+                "X is a coreset, which has labels and weights of its own; leave out y and "
+                "sample_weight."
+            )
+        check_metric(self, coreset)
+        labels, weights = None, None
+        if not rows_only:
+            weights = coreset.weights
+            if get_tags(self).target_tags.required:
+                labels = coreset.labels
+                if labels is None:
+                    raise InvalidInputError(
+                        f"X is a coreset without labels, and {type(self).__name__} requires y; "
+                        f"build it with y."
+                    )
+        if reset:
+            self._cube = None
+        else:
+            self._check_names(coreset.provenance.get("columns"))
+        with of_known_names():
+            data = validate_rows(self, coreset.points, labels, weights, **checks)
+        if reset:
+            record, d = coreset.provenance, coreset.n_features
+            cube = Cube.from_json(record.get("cube"), d)
+            self._set_features(None, d, record.get("columns"), cube)
+        return replace(data, coreset=coreset)
+
+    def _as_fitted(self, X: Any) -> Any:
+        """Return a cube with the dimensions that were features in the fit, else X."""
+        return X if self._cube is None else self._cube.asked(X)
+
+    def _set_features(
+        self, X: Any, n_features: int, columns: Sequence[str] | None, cube: Cube | None = None
+    ) -> None:
+        """Set the attributes of the features of data out of core."""
+        self.n_features_in_ = n_features
+        self._cube = None if cube is None else cube.without_rows()
+        X = ReadOptions.of(X)[0]
+        # Like scikit-learn: numbers that stand above columns are no names.
+        headers = getattr(X, "column_names", getattr(X, "columns", None))  # pyarrow, pandas
+        named = headers is None or all(isinstance(name, str) for name in headers)
+        if columns is not None and named:
+            self.feature_names_in_ = np.array(columns, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_  # of an earlier fit
+
+    def _apply(
+        self,
+        X: Any,
+        function: Callable[[Points], Any],
+        dtype: Any = None,
+        columns: int | None = None,
+        *,
+        in_memory: Callable[[Points], Any] | None = None,
+        predicts: bool = False,
+        called: tuple[str, str] = ("prediction", "output"),
+        classes: AnyArray | None = None,
+    ) -> Any:
+        """Apply a fitted method to every row: at once in memory and in memory maps, else lazily.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+        function : callable
+            ``function(points)``, picklable, gives a value for every row, or the `InvalidRow` of
+            one of them.
+        dtype : dtype, optional
+            Of the values; without it, one row shows it and `columns`.
+        columns : int or None, default=None
+            Of the values; None for a vector.
+        in_memory : callable, optional
+            What is called in place of `function` for data in memory.
+        predicts : bool, default=False
+            Whether the answer for a data frame is a series with its index and partitions.
+        called : (str, str), default=("prediction", "output")
+            Names of the values, and of their second dimension, in answers that have labels.
+        classes : ndarray, optional
+            What stands in that dimension, which is called "class" then.
+        """
+        X = select_features(X)
+        data = self._validate_in_memory(X, None, None, rows_only=True, reset=False)
+        if data is not None:
+            values = (in_memory or function)(data.X)
+            refuse(values if isinstance(values, InvalidRow) else None)
+            series = predicts and is_frame(X)
+            return series_in_memory(X, values, called[0]) if series else values
+        blocks = self._open(X)
+        if dtype is None:
+            example = function(self._example().astype(blocks.schema.dtype))
+            dtype, columns = example.dtype, example.shape[1] if example.ndim == 2 else None
+            nothing = example[:0]
+        else:
+            nothing = np.empty((0,) if columns is None else (0, columns), dtype)
+        work = partial(_apply_to_block, function, nothing)
+        if predicts and is_frame(X):
+            return lazy_series(with_vectors(X), blocks, work, dtype, called[0])
+        result = map_rows(blocks, work, dtype=dtype, columns=columns)
+        if blocks.cube is not None:
+            called = called if classes is None else (called[0], "class")
+            made = blocks.cube.labelled(result, *called, classes)
+            # Of a single point, whose row was added.
+            added = [dim for dim in blocks.cube.dims if dim not in ReadOptions.of(X)[0].dims]
+            return made.isel(dict.fromkeys(added, 0), drop=True)
+        if isinstance(X, np.memmap):  # an ndarray, for which an ndarray is expected
+            return compute_all(result)[0]
+        chunks = getattr(X, "chunks", None) if hasattr(X, "__dask_graph__") else None
+        if blocks.sizes is not None and chunks:
+            # Chunks that were grouped or split for the work are none of the user's business.
+            result = result.rechunk({0: chunks[0]}, method="tasks")
+        return result
+
+    def _example(self) -> Any:
+        """Return a row, in an array of shape (1, d), that shows what a method returns."""
+        return np.ones((1, self.n_features_in_))
+
+    def _delegate(
+        self, X: Any, method: str, name: str = "prediction", *, by_class: bool = False
+    ) -> Any:
+        """Apply a method of the inner estimator, which is fitted on the coreset, to every row."""
+        check_is_fitted(self, "estimator_")
+        function = partial(apply_method, self.estimator_, method)
+        called, predicts = (name, "output"), method == "predict"
+        classes = getattr(self, "classes_", None) if by_class else None
+        return self._apply(X, function, predicts=predicts, called=called, classes=classes)
+
+    def _rows_to_xarray(self, attribute: str, dim: str) -> Any:
+        """Return rows that were fitted to a cube as a Dataset, with the units of the features."""
+        check_is_fitted(self)
+        if self._cube is None:
+            raise InvalidInputError(
+                f"the model was fitted on rows, whose columns have no units; fit it on an xarray "
+                f"object with sample_dims, or take {attribute}."
+            )
+        return dataset_of(self._cube.features, getattr(self, attribute), dim)
+
+    def _accuracy(self, fitted: Any, X: Any, y: Any, sample_weight: Any) -> float:
+        """Weighted share of the rows whose label `fitted` predicts, in one read."""
+        data = self._validate_in_memory(X, y, sample_weight, reset=False)
+        if (y if data is None else data.y) is None:
+            raise InvalidInputError("y is missing; pass the labels that the score compares with.")
+        if data is None:
+            return accuracy(fitted, self._open(X, y, sample_weight))
+        predicted = fitted.predict(data.X)
+        with refuse_as("y"):
+            return float(accuracy_score(data.y, predicted, sample_weight=data.sample_weight))
+
+    def _open(self, X: Any, y: Any = None, sample_weight: Any = None) -> RowBlocks:
+        """Open data out of core, and check its columns against those of the fit."""
+        return self._checked(self._known_blocks(X, y, sample_weight))
+
+    def _open_more(self, X: Any, y: Any = None, sample_weight: Any = None) -> RowBlocks:
+        """Open further data to be fitted to: rows are dropped where `on_invalid` says so."""
+        opened = self._known_blocks(X, y, sample_weight, on_invalid=self.on_invalid)
+        return self._checked(opened)
+
+    def _known_blocks(self, X: Any, *beside: Any, **options: Any) -> RowBlocks:
+        """Open data that are said to have the columns of the fit."""
+        known = self._column_names
+        return known_blocks(known, "the fit", self._as_fitted(X), *beside, **options)
+
+    @property
+    def _column_names(self) -> list[str] | None:
+        """Names of the columns of the fit, where they have any."""
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else [str(name) for name in names]
+
+    def _checked(self, blocks: RowBlocks) -> RowBlocks:
+        if blocks.cube is None:
+            self._check_names(blocks.columns, blocks.selection)
+        n_features, expected = blocks.schema.n_features, self.n_features_in_
+        name = type(self).__name__
+        if n_features != expected:
+            raise InvalidInputError(
+                f"X has {n_features} features, but {name} is expecting {expected} features as "
+                f"input; pass the columns it was fitted on."
+            )
+        self._check_names(blocks.columns)
+        return blocks
+
+    def _check_names(self, columns: Sequence[str] | None, selection: str | None = None) -> None:
+        """Check names of columns, where there are any, against those of the fit.
+
+        `selection` is how columns are selected, see `how_to_select`.
+        """
+        fitted = getattr(self, "feature_names_in_", None)
+        if fitted is None or columns is None or list(fitted) == [*columns]:
+            return
+        problem = how_to_select(columns, fitted, "the fit", selection)
+        if problem is None:
+            found, expected = names_apart(columns, fitted)
+            problem = (
+                f"X has the columns {found}, and {type(self).__name__} was fitted on {expected}; "
+                f"select these, in this order."
+            )
+        raise InvalidInputError(
+            f"The feature names should match those that were passed during fit: {problem}"
+        )
+
+    @staticmethod
+    def _refuse_frames(estimator: Any, X: Any) -> None:
+        """Raise an error where a lazy result would have to be a data frame in memory."""
+        if is_in_memory(X):
+            return
+        setting = getattr(estimator, "_sklearn_output_config", {}).get("transform")
+        container = setting or get_config()["transform_output"]
+        if container != "default":
+            raise InvalidInputError(
+                f"set_output(transform={container!r}) makes a frame in memory, but X is out of "
+                f'core; call set_output(transform="default") and get a Dask array.'
+            )
+
+
+class RowAttributes(LazyModel):
+    """Base of the estimators with `labels_` and `inertia_` of all rows."""
+
+    # X and weights of the last fit, out of core, for attributes that read it when asked.
+    _source: tuple[Any, Any] | None = None
+    _labels: Any
+    _inertia: Any
+    coreset_: Coreset
+
+    def _row_costs(self) -> tuple[Any, Any]:
+        """Cost of every row, as a function of points; what is wrong with a block, or None."""
+        raise NotImplementedError
+
+    @property
+    def labels_(self) -> Any:
+        """Cluster of every row; lazy where X was out of core."""
+        check_is_fitted(self)
+        if self._labels is not None:
+            return self._labels
+        X, _, sample_weight = self._rows_of_fit("labels_", "predict(X)")
+        if isinstance(sample_weight, str):  # perhaps a column of X, which is no feature
+            X = with_columns(X, getattr(self, "feature_names_in_", None))
+        return self.predict(X)
+
+    @labels_.setter
+    def labels_(self, labels: Any) -> None:
+        self._labels = labels
+
+    @property
+    def inertia_(self) -> Any:
+        """Cost of the clustering over all rows; lazy where X was out of core."""
+        check_is_fitted(self)
+        if self._inertia is not None:
+            return self._inertia
+        costs = self._row_costs()
+        blocks = self._open(*self._rows_of_fit("inertia_", "-score(X)"))
+        return map_rows(blocks, partial(weighted_values, *costs), dtype=np.float64).sum()
+
+    def _rows_of_fit(self, name: str, remedy: str) -> tuple[Any, None, Any]:
+        """Return X and weights of `fit`, out of core, for an attribute that is lazy."""
+        if self._source is None:
+            reason = "was fitted out of core in another process, or on labels set by hand"
+        elif self.coreset_.provenance["n_dropped"]:
+            reason = "left out rows with NaN or infinity, which have no cluster"
+            # Of a cube these cells are masked, and there is no need to leave them out.
+            remedy += "" if self._cube is not None else " on the other rows"
+        else:
+            return self._source[0], None, self._source[1]
+        raise AttributeError(f"{name} is not there: the model {reason}; call {remedy}.")
+
+    def __getstate__(self) -> Any:
+        # Data and graphs stay where they are: a saved model is as small as its centers and coreset.
+        return {**super().__getstate__(), "_source": None}
+
+
+def series_in_memory(frame: Any, values: Any, name: str) -> Any:
+    """Return a value for every row of a data frame in memory as a series, with its index.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"a": [1.0, 2.0]}, index=[5, 7])
+    >>> series_in_memory(frame, np.array([0, 1]), "cluster").index.tolist()
+    [5, 7]
+    """
+    if is_polars(frame):
+        import polars as pl
+
+        return pl.Series(name, values)
+    import pandas as pd
+
+    return pd.Series(values, index=frame.index, name=name)
+
+
+def lazy_series(
+    frame: Any, blocks: RowBlocks, function: Callable[[Block], Any], dtype: Any, name: str
+) -> Any:
+    """Define a value for every row of a Dask data frame as a series that is a column of it.
+
+    Parameters
+    ----------
+    frame : dask.dataframe.DataFrame
+    blocks : RowBlocks
+        Opened from `frame`.
+    function : callable
+        As `daskcoreset.execution.engine.map_rows` has it.
+    dtype : dtype
+    name : str
+
+    Returns
+    -------
+    dask.dataframe.Series
+        With the partitions of `frame`, also where their divisions are not known: Dask lines two
+        frames up by their partitions only where one is made of the other.
+    """
+    from dask.dataframe.dispatch import make_meta
+
+    meta = make_meta(frame)
+    declared = Declared.of(meta)
+    work = partial(
+        _of_partition, schema=blocks.schema, declared=declared, function=function, name=name
+    )
+    meta = series_in_memory(meta, np.empty(0, dtype), name)
+    return frame.map_partitions(work, meta=meta)
+
+
+def _of_partition(
+    frame: Any,
+    schema: BlockSchema,
+    declared: Declared,
+    function: Callable[[Block], Any],
+    name: str,
+) -> Any:
+    rows = validate_block(partition_to_numpy(frame, declared), None, None, schema)
+    values = rows.problem or function(rows.valid_block)
+    if isinstance(values, InvalidRow):
+        where = "" if values.row is None else f" at the index {frame.index[values.row]}"
+        raise values.error_at(where)
+    return series_in_memory(frame, values, name)
