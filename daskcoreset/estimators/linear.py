@@ -185,7 +185,7 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
     def partial_fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         classes: Any = None,
         sample_weight: Any = None,
     ) -> Self:
@@ -228,8 +228,10 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
                 check_classification_targets(data.y)
             X, y = data.X, data.y
             sample_weight = self._weighed(data.coreset, y, data.sample_weight)
-        elif not fresh:
-            self._open(X)
+        else:
+            self._require_labels(y)
+            if not fresh:
+                self._open(X)
         if stream is None:
             stream = CoresetStream(
                 self._method(),
