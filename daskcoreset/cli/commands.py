@@ -53,9 +53,8 @@ from daskcoreset.core.contents import HEADER
 from daskcoreset.core.coreset import Coreset, n_clusters_of
 from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.errors import InvalidInputError, StoreError
-from daskcoreset.core.locations import local_path, locate
+from daskcoreset.core.locations import clean_url, local_path, locate
 from daskcoreset.core.optional import need_matplotlib
-from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.tables import counted
 from daskcoreset.core.validation import unused_name
 from daskcoreset.execution.cluster import cluster_for
@@ -194,7 +193,7 @@ def build(
             with cluster_for(scheduler, workers), show_progress(progress, lazy):
                 coreset = lazy.compute()
         coreset.to_zarr(out, overwrite=overwrite, storage_options=told if to_url else None)
-    made = {"store": without_secrets(out, out), **facts_of(coreset)}
+    made = {"store": clean_url(out), **facts_of(coreset)}
     shown = ("store", "method", "rows", "n", "features", "dtype", "labels", "weight", "seed")
     seconds = round(time.perf_counter() - start, 2)
     # Core points are not drawn, and have no seed.
@@ -231,7 +230,7 @@ def store(
     written = write_store(X, out, y, sample_weight, rows_per_chunk=chunks, progress=progress)
     shapes = {name: " x ".join(map(str, shape)) for name, shape in written.items()}
     seconds = round(time.perf_counter() - start, 2)
-    show("store", {"store": without_secrets(out, out), **shapes, "seconds": seconds})
+    show("store", {"store": clean_url(out), **shapes, "seconds": seconds})
 
 
 @app.command()
@@ -247,7 +246,7 @@ def info(
     "cell_rows" whether a row of each cell is there, by which costs of centers are right.
     """
     coreset = Coreset.from_zarr(path, storage_options=mapping(storage_option))
-    facts = {"store": without_secrets(path, path), **facts_of(coreset)}
+    facts = {"store": clean_url(path), **facts_of(coreset)}
     report("coreset", facts, as_json=as_json)
 
 

@@ -37,7 +37,7 @@ from daskcoreset.cli.parameters import (
 from daskcoreset.constructions.tree.store import CoresetTree
 from daskcoreset.constructions.tree.windows import read_date
 from daskcoreset.core.errors import InvalidInputError, warn_user
-from daskcoreset.core.secrets import without_secrets
+from daskcoreset.core.locations import clean_url
 from daskcoreset.inputs.options import Rows
 from daskcoreset.sensitivities import CONSTRUCTIONS
 
@@ -82,7 +82,7 @@ def create(
         on_invalid=on_invalid,  # type: ignore[arg-type] # one of the choices
         storage_options=mapping(storage_option),
     )
-    show("tree", {"tree": without_secrets(tree, tree), "method": method, "size": size})
+    show("tree", {"tree": clean_url(tree), "method": method, "size": size})
 
 
 @trees.command()
@@ -183,7 +183,7 @@ def window(
     wanted = leaf or (dates if by_date else slice(first, last))
     coreset = _open(tree, storage_option).coreset(wanted)
     coreset.to_zarr(out, overwrite=overwrite, storage_options=for_url(out, told))
-    facts = {"store": without_secrets(out, out), "rows": len(coreset)}
+    facts = {"store": clean_url(out), "rows": len(coreset)}
     names = [one["name"] for one in coreset.provenance["leaves"]]
     show("coreset", {**facts, "weight": coreset.total_weight, "leaves": names})
 
@@ -193,7 +193,7 @@ def verify(tree: Tree, *, storage_option: StorageOptions = None) -> None:
     """Read all of the tree, and compare the digests."""
     kept = _open(tree, storage_option)
     kept.verify()
-    show("tree", {"tree": without_secrets(tree, tree), "leaves": len(kept), "damage": None})
+    show("tree", {"tree": clean_url(tree), "leaves": len(kept), "damage": None})
 
 
 @trees.command("list")

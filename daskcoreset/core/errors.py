@@ -15,7 +15,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray
 
@@ -35,14 +34,7 @@ __all__ = [
 
 
 class CoresetError(Exception):
-    """Base class of every error raised on purpose by the library.
-
-    Users, passwords, tokens and queries of URLs are left out of its message.
-    """
-
-    def __init__(self, *args: object, **attributes: Any) -> None:
-        clean = (without_secrets(one) if isinstance(one, str) else one for one in args)
-        super().__init__(*clean, **attributes)
+    """Base class of every error raised on purpose by the library."""
 
 
 class InvalidInputError(CoresetError, ValueError):
@@ -215,7 +207,7 @@ def warn_user(message: str) -> None:
     """Give a `CoresetWarning` that points at the first caller outside this package."""
     if name := _member.get():
         message = f"member {name!r}: {message}"
-    warnings.warn(without_secrets(message), CoresetWarning, stacklevel=caller_level())
+    warnings.warn(message, CoresetWarning, stacklevel=caller_level())
 
 
 def warn_complete(size: int, rows: int, *, given: bool) -> None:

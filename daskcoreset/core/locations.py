@@ -120,6 +120,22 @@ def scheme_of(text: str) -> str | None:
     return None
 
 
+def clean_url(url: str) -> str:
+    """Return a URL without user, password, query and fragment; a path as it is.
+
+    Examples
+    --------
+    >>> clean_url("https://me:word@host:9000/days.zarr?token=x#y")
+    'https://host:9000/days.zarr'
+    >>> clean_url("simplecache::s3://key:secret@bucket/x"), clean_url("/data/me@home?")
+    ('simplecache::s3://bucket/x', '/data/me@home?')
+    """
+    if "://" not in url:
+        return url
+    parts = (re.sub(r"(?s)(://)[^/?#]*@|[?#].*", r"\1", part) for part in url.split("::"))
+    return "::".join(parts)
+
+
 def is_file_url(text: str) -> bool:
     """Return whether a text is the URL of a file on this machine.
 

@@ -20,9 +20,8 @@ from urllib.parse import urlsplit
 
 from daskcoreset.core.deadline import NO_ANSWER, in_time, pause
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
-from daskcoreset.core.locations import locate, scheme_of
+from daskcoreset.core.locations import clean_url, locate, scheme_of
 from daskcoreset.core.optional import import_optional
-from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.validation import a_type, check_options
 
 if TYPE_CHECKING:
@@ -106,10 +105,10 @@ def connect(url: str, storage_options: Mapping[str, Any] | None = None) -> Objec
     from obstore import store as stores
     from obstore.exceptions import BaseError, UnknownConfigurationKeyError
 
-    name, host = without_secrets(url, url).rstrip("/"), urlsplit(url).netloc
+    name, host = clean_url(url).rstrip("/"), urlsplit(url).netloc
     if not host:
         raise InvalidInputError(
-            f"the URL {without_secrets(url, url)} names no bucket; pass one such as "
+            f"the URL {clean_url(url)} names no bucket; pass one such as "
             f"{scheme_of(url)}://bucket/folder."
         )
     # Of Azure, what stands before the sign is a folder; a password has a colon before it.
@@ -418,7 +417,7 @@ def name_of(store: Any) -> str:
     if kind in schemes:
         bucket = store.config.get("bucket") or store.config.get("container_name")
         return "/".join(filter(None, (f"{schemes[kind]}://{bucket}", prefix and str(prefix))))
-    return without_secrets(store.url, store.url) if kind == "HTTPStore" else kind
+    return clean_url(store.url) if kind == "HTTPStore" else kind
 
 
 def find_folder(
@@ -447,7 +446,7 @@ def find_folder(
     check_options(storage_options)
     if is_remote(location):
         url = str(location)
-        return ObjectFolder(connect(url, storage_options), without_secrets(url, url).rstrip("/"))
+        return ObjectFolder(connect(url, storage_options), clean_url(url).rstrip("/"))
     if storage_options is not None and len(storage_options):
         raise InvalidInputError(
             f"storage_options belong to the URL of an object store, such as s3://bucket/folder, "

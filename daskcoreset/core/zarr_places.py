@@ -18,14 +18,13 @@ from daskcoreset.core.errors import (
     MissingDependencyError,
     StoreError,
 )
-from daskcoreset.core.locations import locate, scheme_of
+from daskcoreset.core.locations import clean_url, locate, scheme_of
 from daskcoreset.core.objects import (
     clear_errors,
     connect,
     is_remote,
     name_of,
 )
-from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.validation import a_type, check_options
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def place_name(target: StorePath) -> str:
 def location_name(store: Location) -> str:
     """Return what errors call a location, without secrets."""
     if isinstance(store, str | os.PathLike):
-        return without_secrets(os.fspath(store), os.fspath(store))
+        return clean_url(os.fspath(store))
     from zarr.storage import StorePath
 
     return place_name(store if isinstance(store, StorePath) else StorePath(store))
@@ -76,13 +75,11 @@ def _clear_foreign(name: str, done: str) -> Iterator[None]:
         yield
     except (CoresetError, GroupNotFoundError):
         raise
-    except Exception as error:  # noqa: BLE001 - of every file system
-        found = without_secrets(" ".join(str(error).split())[:200])
-        # Without the cause, whose text may hold a password.
+    except Exception as error:
         raise StoreError(
-            f"{name} could not be {done} ({type(error).__name__}: {found}); check the URL, "
+            f"{name} could not be {done} ({type(error).__name__}: {error}); check the URL, "
             f"storage_options and the network"
-        ) from None
+        ) from error
 
 
 def resolve(
@@ -122,7 +119,7 @@ def _store_at(url: str, storage_options: Mapping[str, Any] | None) -> Store:
         folder = connect(url, storage_options)
         return ObjectStore(folder, read_only=url.lower().startswith("http"))
     scheme = scheme_of(url)
-    with _clear_foreign(without_secrets(url, url), "opened"):
+    with _clear_foreign(clean_url(url), "opened"):
         try:
             options = None if storage_options is None else dict(storage_options)
             return in_time(  # some file systems connect at once

@@ -17,7 +17,7 @@ import numpy as np
 from daskcoreset.core.blocks import BlockSchema
 from daskcoreset.core.boxes import Box
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.secrets import without_secrets
+from daskcoreset.core.locations import clean_url
 from daskcoreset.core.typing import IndexArray, Metric
 from daskcoreset.core.validation import check_choice, is_choice, is_int, too_many_zeros
 from daskcoreset.inputs.cube_opening import open_cube
@@ -343,7 +343,7 @@ def row_blocks(
         held=held,
         cut_bytes=_cut_bytes(opened.arrays.get("X"), sizes),
         keys={
-            name: without_secrets(part, part)
+            name: clean_url(part)
             for name, part in (("y", y), ("sample_weight", sample_weight))
             if opened.name is not None and isinstance(part, str)
         },

@@ -15,7 +15,7 @@ import numpy as np
 
 from daskcoreset.core.contents import HEADER
 from daskcoreset.core.errors import InvalidInputError, MissingPathError
-from daskcoreset.core.secrets import without_secrets
+from daskcoreset.core.locations import clean_url
 from daskcoreset.core.validation import a_type
 from daskcoreset.core.validation import shown as briefly
 from daskcoreset.inputs.dataframes import arrays_of_dask, split_columns
@@ -118,7 +118,7 @@ def shown_location(path: Any) -> str:
     if is_store(path):
         return store_name(path)
     names = [os.fspath(one) for one in (path if isinstance(path, (list, tuple)) else [path])]
-    return shortened([without_secrets(name, name) for name in names])
+    return shortened([clean_url(name) for name in names])
 
 
 class MemberNames(NamedTuple):
@@ -249,7 +249,7 @@ def _dims_of(array: Any) -> tuple[str, ...]:
 def _check_keys(keys: dict[str, str], names: list[str], members: str) -> None:
     for name, key in keys.items():
         if key not in names:
-            shown = without_secrets(key, key)
+            shown = clean_url(key)
             raise InvalidInputError(
                 f"{name} is {shown!r}, but {members} {names}; name one of these."
             )

@@ -11,7 +11,7 @@ import numpy as np
 from daskcoreset.core.boxes import Box
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
-from daskcoreset.core.secrets import without_secrets
+from daskcoreset.core.locations import clean_url
 from daskcoreset.core.typing import IndexArray
 from daskcoreset.inputs.cube_arrays import Plane, box_loader, dask_chunks, dask_rows, merged_chunks
 from daskcoreset.inputs.cube_weights import variable_of
@@ -199,7 +199,7 @@ def open_cube(
         sum(stack.memory_bytes for stack in stacks.values()),
         None if y is None else stacks["y"].variables[0].dtype.kind not in "biuf",
         None if unnamed else tuple(names),
-        without_secrets(source, source) if isinstance(source, str) else None,
+        clean_url(source) if isinstance(source, str) else None,
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from daskcoreset.core.deadline import NO_ANSWER, in_time
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
-from daskcoreset.core.secrets import without_secrets
+from daskcoreset.core.locations import clean_url
 from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import a_type, is_real, without_mask
@@ -149,7 +149,7 @@ def _open_all(X: Any, y: Any, sample_weight: Any, allow_empty: bool) -> OpenedDa
     if (source := sources.get("X")) is not None:
         columns, data_name = columns or source.columns, source.name or data_name
     if data_name is not None:
-        data_name = without_secrets(data_name, data_name)
+        data_name = clean_url(data_name)
     return OpenedData(arrays, sources, _is_sparse(parts["X"]), columns, data_name, remarks)
 
 
@@ -264,7 +264,7 @@ def _open_xarray(part: Any, name: str, missing_chunks: MissingChunks) -> Any:
 def _xarray_name(part: Any) -> str | None:
     names = [part.encoding.get("source"), None if part.name is None else str(part.name)]
     text = ":".join(name for name in names if name)
-    return without_secrets(text, text) if text else None
+    return clean_url(text) if text else None
 
 
 def _open_dask_frame(part: Any, name: str) -> Any:

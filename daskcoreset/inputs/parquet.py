@@ -24,7 +24,7 @@ from daskcoreset.core.errors import (
     InvalidTypeError,
     StoreError,
 )
-from daskcoreset.core.secrets import without_secrets
+from daskcoreset.core.locations import clean_url
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs import dataframes
 from daskcoreset.inputs.dataframes import (
@@ -680,7 +680,7 @@ class ParquetFiles(ArrowTable):
     def _named(self, fragment: Any) -> str:
         """Return the name of a file, without secrets."""
         if self._root is None:
-            return without_secrets(fragment.path, fragment.path)
+            return clean_url(fragment.path)
         return self._root.at(fragment.path).name
 
     def _read_footer(self, fragment: Any) -> str:

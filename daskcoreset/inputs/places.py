@@ -17,8 +17,7 @@ from daskcoreset.core.errors import (
     MissingPathError,
     StoreError,
 )
-from daskcoreset.core.locations import is_file_url, path_of_file_url
-from daskcoreset.core.secrets import without_secrets
+from daskcoreset.core.locations import clean_url, is_file_url, path_of_file_url
 from daskcoreset.inputs.seen import here
 
 T = TypeVar("T")
@@ -65,7 +64,7 @@ class Place:
     @property
     def name(self) -> str:
         """What messages and provenance call it: without secrets."""
-        return without_secrets(self.url, self.url) if self.url else self.path
+        return clean_url(self.url) if self.url else self.path
 
     @property
     def suffix(self) -> str:
@@ -307,7 +306,7 @@ def _is_empty_folder(path: str) -> bool:
 
 
 def _unreadable(name: str, url: str, kind: str, error: BaseException) -> CoresetError:
-    shown = without_secrets(url, url)
+    shown = clean_url(url)
     remedy = remedy_for(error, url)
     if isinstance(error, ImportError):
         return MissingDependencyError(
@@ -362,21 +361,21 @@ def read_error(where: str, error: BaseException, *urls: str) -> StoreError:
         place, kind = f" on {here()}", MissingPathError
         if not _is_remote(*urls):
             remedy = "make the file visible to every worker, by the same path"
-    shown = without_secrets(where, *urls)
-    return kind(f"{shown} cannot be read{place} ({said(error, *urls)}); {remedy}.")
+    return kind(f"{where} cannot be read{place} ({said(error, *urls)}); {remedy}.")
 
 
 def said(error: BaseException, *urls: str) -> str:
-    """Return what kind an error is and what it says, in one line without secrets."""
-    text = " ".join(str(error).split())
-    text = without_secrets(text, *urls)
+    """Return the kind and text of an error, in one line, whose URLs are cleaned."""
+    text = _URL.sub(lambda found: clean_url(found[0]), " ".join(str(error).split()))
     for path in sorted(filter(None, urls), key=len, reverse=True) if len(text) > _SAID else ():
-        shown = without_secrets(path, path)
+        shown = clean_url(path)
         text = text.replace(shown, PurePosixPath(shown).name or "it")
     if len(text) > _SAID:  # the reason is last, after the names of what was read
         text = f"{text[: _SAID // 3]} ... {text[-2 * _SAID // 3 :]}"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
+
+_URL = re.compile(r"\w[\w+.-]*://[^\s'\"<>]+")
 
 # Characters of an error that are shown.
 _SAID = 300

@@ -12,8 +12,8 @@ from urllib.parse import parse_qsl
 
 import numpy as np
 
+from daskcoreset.core.locations import clean_url
 from daskcoreset.core.objects import name_of
-from daskcoreset.core.secrets import without_secrets
 from daskcoreset.inputs.places import Place, clear_errors, options_for
 
 # Chunks of a block that are tried one by one to find the damaged one.
@@ -79,7 +79,7 @@ def store_name(store: Any, path: str = "") -> str:
         text = url if "://" in url else str(filesystem.unstrip_protocol(url))
     elif type(store).__name__ == "ObjectStore":
         text = name_of(store.store)
-    text = without_secrets(text, text)
+    text = clean_url(text)
     return f"{text.rstrip('/')}/{path}" if path else text
 
 
