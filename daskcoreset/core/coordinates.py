@@ -13,7 +13,6 @@ from daskcoreset.core.blocks import plain_labels
 from daskcoreset.core.contents import NAME
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.optional import import_optional
-from daskcoreset.core.python_values import spelled, values_of
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import a_type
 
@@ -26,22 +25,14 @@ _TIMES = "mM"
 _CALENDAR = "cftime "
 _UNITS = "microseconds since 1970-01-01"
 
-# Other objects are stored as the text of each.
-_OBJECTS = "objects"
 
-
-def kept_values(values: AnyArray) -> AnyArray | None:
-    """Return values as a coreset keeps them: text as such, and objects that can be stored.
-
-    Returns
-    -------
-    ndarray or None
-        None for objects that have no stored form.
+def kept_values(values: AnyArray) -> AnyArray:
+    """Return values as a coreset keeps them: numbers, dates, and all others as text.
 
     Examples
     --------
     >>> kept_values(np.array(["a", "b"], dtype=object)), kept_values(np.array([1, None]))
-    (array(['a', 'b'], dtype='<U1'), array([1, None], dtype=object))
+    (array(['a', 'b'], dtype='<U1'), array(['1', 'None'], dtype='<U4'))
     """
     if values.dtype.kind in "biufcU" + _TIMES:
         most = {"f": 8, "c": 16}.get(values.dtype.kind, values.dtype.itemsize)
@@ -50,10 +41,10 @@ def kept_values(values: AnyArray) -> AnyArray | None:
         # As stores hand them back: NetCDF 3, for one, has its numbers in the order of big-endian.
         return values.astype(values.dtype.newbyteorder("="), copy=False)
     values = values.astype(object)
-    if all(isinstance(value, str | bytes) for value in values.ravel().tolist()):
-        return plain_labels(values.ravel()).reshape(values.shape)
-    storable = calendar_of(values) is not None or spelled(values.ravel()) is not None
-    return values if storable else None
+    if calendar_of(values) is not None:
+        return values
+    texts = [one if isinstance(one, str | bytes) else str(one) for one in values.ravel().tolist()]
+    return plain_labels(np.array(texts, dtype=object)).reshape(values.shape)
 
 
 def check_coordinates(coordinates: Any, m: int) -> Mapping[str, AnyArray]:
@@ -70,11 +61,7 @@ def check_coordinates(coordinates: Any, m: int) -> Mapping[str, AnyArray]:
         raise InvalidTypeError(f"coordinates is {a_type(coordinates)}; pass a mapping")
     checked = {}
     for name, values in coordinates.items():
-        array = kept_values(np.asarray(values))
-        if array is None:
-            msg = f"coordinates[{name!r}] has dtype object; pass numbers, dates, text or None"
-            raise InvalidTypeError(msg)
-        array = array.view()
+        array = kept_values(np.asarray(values)).view()
         if array.shape != (m,):
             msg = (
                 f"coordinates[{name!r}] has shape {array.shape} for {m} rows; pass one value a row"
@@ -94,32 +81,22 @@ def same_coordinates(first: Mapping[str, AnyArray], second: Mapping[str, AnyArra
 
 
 def calendar_of(values: AnyArray) -> str | None:
-    """Return the one calendar of dates of the package cftime; None for anything else.
-
-    Two calendars of one name differ where only one of them has a year 0.
-    """
+    """Return the one calendar of dates of the package cftime; None for anything else."""
     if values.dtype.kind != "O" or not values.size:
         return None
     calendars = {
-        f"{date.calendar} {int(date.has_year_zero)}"
-        if type(date).__module__.partition(".")[0] == "cftime" and date.calendar
-        else None
+        date.calendar if type(date).__module__.partition(".")[0] == "cftime" else None
         for date in values.ravel()
     }
     return calendars.pop() if len(calendars) == 1 else None
 
 
 def _form(values: AnyArray) -> str:
-    if values.dtype.kind != "O":
-        return values.dtype.str
-    calendar = calendar_of(values)
-    return _OBJECTS if calendar is None else f"{_CALENDAR}{calendar}"
+    return f"{_CALENDAR}{calendar_of(values)}" if values.dtype.kind == "O" else values.dtype.str
 
 
 def _bits(values: AnyArray) -> bytes:
-    stored = values if values.dtype.kind != "O" else stored_values(values)[0]
-    # JSON has no line breaks of its own.
-    return "\n".join(stored.tolist()).encode() if stored.dtype.kind == "T" else stored.tobytes()
+    return stored_values(values)[0].tobytes()
 
 
 def union_of_coordinates(parts: Sequence[Mapping[str, AnyArray]]) -> dict[str, AnyArray]:
@@ -138,9 +115,7 @@ def union_of_coordinates(parts: Sequence[Mapping[str, AnyArray]]) -> dict[str, A
 
 
 def _family(values: AnyArray) -> str:
-    """Return what can be put one after the other: names with gaps are objects, others text."""
-    if values.dtype.kind == "U":
-        return _OBJECTS
+    """Return what can be put one after the other."""
     return _form(values) if values.dtype.kind == "O" else values.dtype.kind
 
 
@@ -169,22 +144,18 @@ def stored_coordinates(
 
 
 def stored_values(values: AnyArray) -> tuple[AnyArray, str]:
-    """Return what is stored of values that a coreset keeps, and their dtype, calendar or kind."""
+    """Return what is stored of values that a coreset keeps, and their dtype or calendar."""
     form = _form(values)
     if values.dtype.kind in _TIMES:
         return values.view(np.int64), form
     if values.dtype.kind != "O":
         return values, form
-    if form == _OBJECTS:
-        return np.array(spelled(values), dtype=np.dtypes.StringDType()), form
-    numbers = _cftime().date2num(values, _UNITS, **_keywords(form.removeprefix(_CALENDAR)))
+    numbers = _cftime().date2num(values, _UNITS, calendar=form.removeprefix(_CALENDAR))
     return np.asarray(numbers, dtype=np.int64), form
 
 
 def stored_dtype(form: str) -> Any:
     """Return the dtype of what `stored_values` stores under a name."""
-    if form == _OBJECTS:
-        return np.dtypes.StringDType()
     whole = form.startswith(_CALENDAR) or np.dtype(form).kind in _TIMES
     return np.int64 if whole else np.dtype(form)
 
@@ -197,25 +168,18 @@ def loaded_coordinates(
     Raises
     ------
     MissingDependencyError
-        They have dates of another calendar, or values of pandas, which is not installed.
+        If they have dates of another calendar, and cftime is not installed.
     """
     return {name: loaded_values(arrays.pop(_key(name)), form) for name, form in dtypes.items()}
 
 
 def loaded_values(values: AnyArray, form: str) -> AnyArray:
     """Return the values of `stored_values`."""
-    if form == _OBJECTS:
-        return values_of(values.tolist())
     if form.startswith(_CALENDAR):
-        keywords = _keywords(form.removeprefix(_CALENDAR))
-        return np.asarray(_cftime().num2date(values, _UNITS, **keywords), dtype=object)
+        dates = _cftime().num2date(values, _UNITS, calendar=form.removeprefix(_CALENDAR))
+        return np.asarray(dates, dtype=object)
     times = np.dtype(form).kind in _TIMES
     return np.ascontiguousarray(values).view(np.dtype(form)) if times else values
-
-
-def _keywords(calendar: str) -> dict[str, Any]:
-    name, _, has_year_zero = calendar.partition(" ")
-    return {"calendar": name, "has_year_zero": has_year_zero == "1"}
 
 
 def _cftime() -> Any:

@@ -107,15 +107,11 @@ def _plain(value: Any) -> Any:
 
 
 def _coordinate_to_json(values: AnyArray) -> dict[str, Any] | None:
-    kept = kept_values(values.astype(object) if values.dtype.kind == "c" else values)
-    stored, form = stored_values(_as_text(values) if kept is None else kept)
+    kept = kept_values(values.astype(str) if values.dtype.kind == "c" else values)
+    stored, form = stored_values(kept)
     if stored.dtype.kind == "f" and not np.isfinite(stored).all():
         return None
     return {"dtype": form, "values": stored.tolist()}
-
-
-def _as_text(values: AnyArray) -> AnyArray:
-    return np.array([str(value) for value in values.tolist()])
 
 
 def _texts(values: AnyArray) -> list[str]:
@@ -186,16 +182,14 @@ class Cube:
         for name, coord in self.coords.coords.items():
             if coord.dims and coord.chunks is None:
                 values = coord.isel({dim: at[dim] for dim in coord.dims}).to_numpy()
-                kept = kept_values(values)
-                if kept is None:
-                    kinds = sorted({type(value).__name__ for value in values.tolist()})
+                found[str(name)] = kept_values(values)
+                kinds = {type(value).__name__ for value in values.flat} - {"str", "bytes"}
+                if values.dtype.kind == "O" and kinds and found[str(name)].dtype.kind != "O":
                     warn_user(
-                        f"the coordinate {name!r} of X holds {', '.join(kinds)}, which a coreset "
-                        f"cannot store, and its rows have the text of these; make numbers, dates "
-                        f"or text of it to choose one."
+                        f"the coordinate {name!r} of X holds {', '.join(sorted(kinds))}, which a "
+                        f"coreset cannot store, and its rows have the text of these; make numbers, "
+                        f"dates or text of it to choose one."
                     )
-                    kept = _as_text(values)
-                found[str(name)] = kept
         return found
 
     @property
