@@ -16,6 +16,8 @@ from statistics import median
 
 import common
 
+from daskcoreset import Draw
+
 D = 20
 CHUNK_ROWS = 400_000  # 32 MB
 
@@ -35,7 +37,7 @@ def main() -> None:
             common.write_rows(path, options.rows, D, CHUNK_ROWS, common.gaussian(D))
         with common.workers(1) as one, common.workers(2) as two:
             for passes in (1, 2):
-                build = {"size": options.size, "passes": passes}
+                build = {"size": options.size, "draw": Draw(passes=passes)}
                 for cluster in (one, two):  # workers import and compile once
                     common.timed_build(cluster, path, **build)
                 ratios = []

@@ -155,7 +155,7 @@ def foretold(n: int) -> dict[str, Any]:
     options: dict[str, Any] = {"random_state": 0, "progress": False}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CoresetWarning)
-        daskcoreset.build(X[:1000], method="coverage", diameter=8.0, **options)  # compiles
+        daskcoreset.build(X[:1000], method=daskcoreset.Coverage(8.0), **options)  # compiles
     daskcoreset.build(X, size=1000, **options)
     read = best(lambda: daskcoreset.build(X, size=1000, **options)).cpu
     lines, raw, named = [], [], 0.0
@@ -164,7 +164,7 @@ def foretold(n: int) -> dict[str, Any]:
         said, points = "", "refused"
         with common.timed() as clock:
             try:
-                found = daskcoreset.build(X, method="coverage", diameter=diameter, **options)
+                found = daskcoreset.build(X, method=daskcoreset.Coverage(diameter), **options)
                 points = f"{len(found):,}"
             except InvalidInputError as error:
                 said = str(error)

@@ -6,7 +6,6 @@ measurement.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +18,7 @@ SVM, Logistic, StrongKMeans = dc.SVM, dc.Logistic, dc.StrongKMeans
 Uniform, Lightweight, LeastSquares = dc.Uniform, dc.Lightweight, dc.LeastSquares
 Mixture, StrongBregman = dc.Mixture, dc.StrongBregman
 LightweightBregman = dc.LightweightBregman
+Draw, MergeReduce = dc.Draw, dc.MergeReduce
 load = dc.datasets.load
 CoresetKMeans = estimators.CoresetKMeans
 CoresetGaussianMixture = estimators.CoresetGaussianMixture
@@ -29,31 +29,14 @@ ActiveMaxMarginClassifier = estimators.ActiveMaxMarginClassifier
 StructuredMaxMargin = estimators.StructuredMaxMargin
 
 
-@dataclass(frozen=True)
-class Draw:
-    """How rows are drawn."""
-
-    sampling: Literal["systematic", "multinomial"] = "systematic"
-    passes: Literal[1, 2] = 1
-    normalize: bool = False
-
-
-@dataclass(frozen=True)
-class MergeReduce:
-    """How coresets of blocks are merged and reduced."""
-
-    inner_size: int | None = None
-
-
-def build(X: Any, y: Any = None, *, draw: Draw | MergeReduce = Draw(), **options: Any) -> Any:
+def build(X: Any, y: Any = None, **options: Any) -> Any:
     """Build a coreset."""
-    strategy = {"strategy": "tree"} if isinstance(draw, MergeReduce) else {}
-    return dc.build(X, y, progress=False, **asdict(draw), **strategy, **_method(options))
+    return dc.build(X, y, progress=False, **options)
 
 
 def build_many(X: Any, y: Any = None, *, methods: dict[str, Any], size: int, **options: Any) -> Any:
     """Build a coreset by each method."""
-    return dc.build(X, y, method=methods, size=size, progress=False, **options)
+    return dc.build_many(X, y, methods=methods, sizes=size, progress=False, **options)
 
 
 def stream(method: Any, size: int, leaf_size: int, seed: int) -> Any:
@@ -103,10 +86,3 @@ def margin_facts(model: Any) -> dict[str, Any]:
     if hasattr(model, "coef_"):
         facts |= {"coef": model.coef_, "intercept": model.intercept_}
     return {name: np.asarray(value, dtype=float).ravel().tolist() for name, value in facts.items()}
-
-
-def _method(options: dict[str, Any]) -> dict[str, Any]:
-    """Choose the method that the public face will choose by default."""
-    if options.get("method") is None:
-        options["method"] = "lightweight" if options.get("n_clusters") is None else "kmeans"
-    return options

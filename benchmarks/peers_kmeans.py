@@ -73,7 +73,11 @@ def coreset_kmeans(path: str, k: int, size: int, seed: int) -> Solved:
 def uniform_sample(path: str, k: int, size: int, seed: int) -> Solved:
     """Solve on rows drawn at random."""
     rows = daskcoreset.build(
-        path, size=size, method="uniform", sampling="multinomial", random_state=seed
+        path,
+        size=size,
+        method="uniform",
+        random_state=seed,
+        draw=daskcoreset.Draw(sampling="multinomial"),
     )
     return _on_rows(rows.points, rows.weights, k, seed)
 

@@ -29,6 +29,7 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 import daskcoreset
+from daskcoreset import Draw
 from daskcoreset.datasets import load
 from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.metrics.costs import kmeans_cost
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NAME = "quality"
-INDEPENDENT = {"sampling": "multinomial", "passes": 2}
+INDEPENDENT = {"draw": Draw(sampling="multinomial", passes=2)}
 DRAWS: dict[str, dict[str, Any]] = {
     "uniform": {"method": "uniform", **INDEPENDENT},
     "lightweight, paper": {"method": "lightweight", **INDEPENDENT},

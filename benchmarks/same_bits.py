@@ -23,6 +23,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from daskcoreset import Draw, MergeReduce
+
 HERE = Path(__file__).parents[1]
 
 
@@ -68,9 +70,9 @@ def jobs() -> Iterator[tuple[str, Callable[[], str]]]:
     }
     modes: dict[str, dict[str, Any]] = {
         "one read": {"chunks": 1500},
-        "two reads": {"chunks": 1500, "passes": 2},
-        "independent": {"chunks": 1500, "sampling": "multinomial", "passes": 2},
-        "tree": {"chunks": 1500, "strategy": "tree"},
+        "two reads": {"chunks": 1500, "draw": Draw(passes=2)},
+        "independent": {"chunks": 1500, "draw": Draw(sampling="multinomial", passes=2)},
+        "tree": {"chunks": 1500, "draw": MergeReduce()},
         "one block": {},
         "auto": {"chunks": 1500, "size": "auto", "epsilon": 0.2},
     }
@@ -177,7 +179,7 @@ def others(X: Any, y: Any, apart: Any) -> Iterator[tuple[str, Callable[[], str]]
             yield f"{name}, chunks", lambda a=given, data=in_blocks: fitted(a, data)
 
     def portfolio() -> str:
-        many = dc.build(X, method=["uniform", "lightweight"], chunks=2000, **seeded)
+        many = dc.build_many(X, methods=["uniform", "lightweight"], chunks=2000, **seeded)
         return "".join(of_coreset(many[name]) for name in ("uniform", "lightweight"))
 
     def audited() -> str:
@@ -196,7 +198,7 @@ def others(X: Any, y: Any, apart: Any) -> Iterator[tuple[str, Callable[[], str]]
     yield "portfolio", portfolio
     yield "audit", audited
     yield "view", followed
-    yield "lazy", lambda: of_coreset(dc.build(X, chunks=2000, compute=False, **seeded).compute())
+    yield "lazy", lambda: of_coreset(dc.plan(X, chunks=2000, **seeded).compute())
 
 
 def run() -> None:

@@ -125,7 +125,7 @@ def main() -> None:
     ):
         path = Path(folder) / "sharded.zarr"
         write_shards(path, args.rows)
-        decoder = daskcoreset.build(path, size=SIZE, dry_run=True).decoder
+        decoder = daskcoreset.plan(path, size=SIZE).decoder
         results = measure(path, args.turns)
     stamp = common.stamp(rows=args.rows, turns=args.turns, decoder=decoder, zarr=zarr.__version__)
     data = {"stamp": stamp, "results": results}

@@ -29,6 +29,8 @@ import common
 import numpy as np
 import numpy.typing as npt
 
+from daskcoreset import Draw, MergeReduce
+
 NAME = "strong_blocks"
 ROWS, COLUMNS, SIZE = 2_000_000, 20, 10_000
 SPEED: list[tuple[str, int | None, dict[str, Any]]] = [
@@ -36,15 +38,15 @@ SPEED: list[tuple[str, int | None, dict[str, Any]]] = [
     for k in (10, 100)
     for name, options in (
         ("one read", {}),
-        ("two reads", {"passes": 2}),
+        ("two reads", {"draw": Draw(passes=2)}),
         ("blocks of 16,384 rows", {"chunks": 16_384}),
     )
 ]
 SPEED.append(("lightweight", None, {}))
 KEPT: dict[str, dict[str, Any]] = {
     "one read": {},
-    "two reads": {"passes": 2},
-    "tree": {"strategy": "tree"},
+    "two reads": {"draw": Draw(passes=2)},
+    "tree": {"draw": MergeReduce()},
     "blocks of 16,384 rows": {"chunks": 16_384},
 }
 INSTANCES = {

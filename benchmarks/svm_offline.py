@@ -31,6 +31,7 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
 import daskcoreset
+from daskcoreset import Draw
 from daskcoreset.constructions.sampling.final_draw import MIN_CANDIDATES, OVERSAMPLING
 from daskcoreset.core.errors import CoresetWarning
 from daskcoreset.datasets import load, make_svm_pathological
@@ -58,7 +59,7 @@ EXPLAINED = (
 )
 SETS = ("htru2", "credit", "pathological", "skin", "cod_rna", "w8a")
 CLUSTERS = (1, 3, 10, 30, 60, 120, 240)
-INDEPENDENT = {"sampling": "multinomial", "passes": 2}
+INDEPENDENT = {"draw": Draw(sampling="multinomial", passes=2)}
 PILOT_ROWS = 4096
 """Rows of the pilot of the default at most."""
 

@@ -38,12 +38,14 @@ def jobs(path: str) -> dict[str, Callable[[], object]]:
     return {
         "plain sum": lambda: da.from_zarr(path).sum(axis=0).compute(),
         "passes=1": lambda: daskcoreset.build(path, size=SIZE, random_state=0),
-        "passes=2": lambda: daskcoreset.build(path, size=SIZE, random_state=0, passes=2),
+        "passes=2": lambda: daskcoreset.build(
+            path, size=SIZE, random_state=0, draw=daskcoreset.Draw(passes=2)
+        ),
         "passes=1, Dask array": lambda: daskcoreset.build(
             da.from_zarr(path), size=SIZE, random_state=0
         ),
         "passes=2, Dask array": lambda: daskcoreset.build(
-            da.from_zarr(path), size=SIZE, random_state=0, passes=2
+            da.from_zarr(path), size=SIZE, random_state=0, draw=daskcoreset.Draw(passes=2)
         ),
     }
 
@@ -118,7 +120,7 @@ def in_memory(turns: int) -> list[dict[str, Any]]:
                 "floor": lambda X=X, size=size: numpy_lightweight(X, size, 0),
                 "passes=1": lambda X=X, size=size: daskcoreset.build(X, size=size, random_state=0),
                 "passes=2": lambda X=X, size=size: daskcoreset.build(
-                    X, size=size, random_state=0, passes=2
+                    X, size=size, random_state=0, draw=daskcoreset.Draw(passes=2)
                 ),
             },
             max(turns, min(100, 2_000_000 // n_rows)),

@@ -36,6 +36,7 @@ import zarr
 from sklearn.cluster import KMeans
 
 import daskcoreset
+from daskcoreset import MergeReduce
 from daskcoreset.datasets import available, load, make_imbalanced
 from daskcoreset.metrics.costs import kmeans_cost
 
@@ -172,9 +173,9 @@ def error_part(k: int, size: int, seeds: int, names: list[str] | None) -> Part:
                     make = partial(streamed, factor=factor)
                 else:
                     options = {
-                        "strategy": "tree",
-                        "inner_size": int(factor * size),
-                        "split_every": int(form.split("=")[1]),
+                        "draw": MergeReduce(
+                            inner_size=int(factor * size), split_every=int(form.split("=")[1])
+                        )
                     }
                     make = partial(build, **options)
                 found.append(measured(make, seeds, costs, full))
@@ -193,7 +194,7 @@ def workers_part(path: Path, size: int, repeats: int) -> Part:
     clusters = [common.workers(count) for count in (1, 2)]
     with clusters[0], clusters[1]:
         for method in ("lightweight", daskcoreset.StrongKMeans(20)):
-            options = {"size": size, "method": method, "strategy": "tree"}
+            options = {"size": size, "method": method, "draw": MergeReduce()}
             # The first turn does not count: workers import and compile.
             pairs = [
                 [common.timed_build(cluster, path, **options) for cluster in clusters]

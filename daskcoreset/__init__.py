@@ -5,193 +5,199 @@ Two calls do most of the work::
     coreset = daskcoreset.build(X, size=2000, n_clusters=10)  # a Coreset: points, weights, indices
     model = daskcoreset.estimators.CoresetKMeans(10).fit(X)  # builds one, and solves on it
 
-X is an array, data frame or path, in memory, on disk or on a cluster; any solver with
-``sample_weight`` takes the rows of a coreset. ``help(daskcoreset.build)`` says what X may be, and
-which constructions there are; the help of every name below, and the guide, say more.
+X is an array, data frame, path or URL, in memory, on disk or on a cluster. Any solver with
+``sample_weight`` takes the rows of a coreset::
 
-Build and keep
-    `build`, `Coreset` (``to_zarr``, ``from_zarr``, ``merge``, ``audit``, ``plot``,
-    ``to_xarray``), `Portfolio`, `WeightedPoints`; lazily `Lazy`, `BuildPlan`;
-    `time_limit`
+    KMeans(10).fit(coreset.points, sample_weight=coreset.weights)
+
+Build
+    `build` one coreset, `build_many` from the same passes, `grow` one to a wanted error; `plan`
+    says what a build costs and is lazy; `compare` methods and sizes on rows held out
+Say how
+    `open_rows` (columns, credentials, dimensions), `Draw`, `MergeReduce`, `time_limit`
+Keep and judge
+    `Coreset` (``to_zarr``, ``from_zarr``, ``merge``, ``compress``, ``audit``, ``plot``),
+    `Portfolio`, `Plan`, `Rows`, `WeightedPoints`
+Streams, and trees that stay fresh
+    `CoresetStream`, `CoresetTree`
+Methods, for ``build(X, method=...)``
+    `Uniform`, `Lightweight`, `StrongKMeans`, `LightweightBregman`, `StrongBregman`, `Mixture`,
+    `SVM`, `Logistic`, `LeastSquares`, `Coverage`
 Models, as in scikit-learn
-    `estimators`: CoresetKMeans, CoresetGaussianMixture, CoresetBregman, CoresetLogisticRegression,
-    CoresetSVC, CoresetRidge, CoresetElasticNet, CoresetEstimator,
-    CSVRGClassifier, MaxMarginClassifier, ActiveMaxMarginClassifier and others
-Which method, which size, and can it be trusted
-    `audit`, `Audit`, `sizing`, `metrics`, `plotting`
-Constructions, for ``build(X, method=...)``
-    `Uniform`, `Lightweight`, `StrongKMeans`, `Mixture`, `LightweightBregman`,
-    `StrongBregman`, `SVM`, `Logistic`, `LeastSquares`, `Coverage`,
-    `MaxMarginCoreset`, `ActiveMaxMargin`, `OutlierMaxMargin`, `coverage`, `margin`
-Streams and stored trees
-    `CoresetStream`, `CoresetTree`, `TreeWindow`, `Refresh`
-For constructions of one's own
-    `Sensitivity`, `Reducer`, `SensitivityReducer`, `objectives`, `testing`
+    `estimators`: CoresetKMeans, CoresetBregman, CoresetGaussianMixture, CoresetSVC,
+    CoresetLogisticRegression, CoresetRidge, CoresetElasticNet, CoresetEstimator,
+    CoresetKernelClassifier, ODMClassifier, MaxMarginClassifier, OutlierMaxMarginClassifier,
+    ActiveMaxMarginClassifier, StructuredMaxMargin
+Methods of your own
+    `Sensitivity`, `Reducer`, `Objective`, `objectives`, `testing`
 Else
-    `datasets`, `errors`; ``import daskcoreset.xarray`` gives xarray objects ``.coreset``
+    `metrics`, `plotting`, `datasets`, `errors`; ``import daskcoreset.xarray`` gives xarray objects
+    the accessor ``.coreset``
 """
 
 from __future__ import annotations
 
 import importlib
-import sys
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from daskcoreset import (
-        coverage,
-        datasets,
-        errors,
-        estimators,
-        margin,
-        metrics,
-        objectives,
-        plotting,
-        sizing,
+        coverage as coverage,
     )
-    from daskcoreset.build import build
-    from daskcoreset.constructions.coverage.cover import Coverage
-    from daskcoreset.constructions.margin import ActiveMaxMargin, MaxMarginCoreset, OutlierMaxMargin
-    from daskcoreset.constructions.tree.following import Refresh
-    from daskcoreset.constructions.tree.reducer import Reducer, SensitivityReducer
-    from daskcoreset.constructions.tree.store import CoresetTree
-    from daskcoreset.constructions.tree.stream import CoresetStream
-    from daskcoreset.constructions.tree.windows import TreeWindow
-    from daskcoreset.core.coreset import Coreset
-    from daskcoreset.core.deadline import time_limit
-    from daskcoreset.core.points import WeightedPoints
-    from daskcoreset.core.portfolio import Portfolio
-    from daskcoreset.execution.lazy import Lazy
-    from daskcoreset.execution.plan import BuildPlan
-    from daskcoreset.inputs.options import Rows, open_rows
-    from daskcoreset.metrics.audit import Audit, audit
+    from daskcoreset import (
+        datasets as datasets,
+    )
+    from daskcoreset import (
+        divergences as divergences,
+    )
+    from daskcoreset import (
+        errors as errors,
+    )
+    from daskcoreset import (
+        estimators as estimators,
+    )
+    from daskcoreset import (
+        margin as margin,
+    )
+    from daskcoreset import (
+        metrics as metrics,
+    )
+    from daskcoreset import (
+        objectives as objectives,
+    )
+    from daskcoreset import (
+        plotting as plotting,
+    )
+    from daskcoreset import (
+        testing as testing,
+    )
+    from daskcoreset._build import (
+        build as build,
+    )
+    from daskcoreset._build import (
+        build_many as build_many,
+    )
+    from daskcoreset._build import (
+        grow as grow,
+    )
+    from daskcoreset._build import (
+        plan as plan,
+    )
+    from daskcoreset.constructions.coverage.cover import Coverage as Coverage
+    from daskcoreset.constructions.draws import Draw as Draw
+    from daskcoreset.constructions.draws import MergeReduce as MergeReduce
+    from daskcoreset.constructions.margin import (
+        ActiveMaxMargin as ActiveMaxMargin,
+    )
+    from daskcoreset.constructions.margin import (
+        MaxMarginCoreset as MaxMarginCoreset,
+    )
+    from daskcoreset.constructions.margin import (
+        OutlierMaxMargin as OutlierMaxMargin,
+    )
+    from daskcoreset.constructions.tree.reducer import Reducer as Reducer
+    from daskcoreset.constructions.tree.store import CoresetTree as CoresetTree
+    from daskcoreset.constructions.tree.stream import CoresetStream as CoresetStream
+    from daskcoreset.core.coreset import Coreset as Coreset
+    from daskcoreset.core.deadline import time_limit as time_limit
+    from daskcoreset.core.points import WeightedPoints as WeightedPoints
+    from daskcoreset.core.portfolio import Portfolio as Portfolio
+    from daskcoreset.execution.plan import Plan as Plan
+    from daskcoreset.inputs.options import Rows as Rows
+    from daskcoreset.inputs.options import open_rows as open_rows
+    from daskcoreset.objectives import Objective as Objective
     from daskcoreset.sensitivities import (
-        SVM,
-        LeastSquares,
-        Lightweight,
-        LightweightBregman,
-        Logistic,
-        Mixture,
-        Sensitivity,
-        StrongBregman,
-        StrongKMeans,
-        Uniform,
+        SVM as SVM,
     )
-
-__all__ = [
-    "SVM",
-    "ActiveMaxMargin",
-    "Audit",
-    "BuildPlan",
-    "Coreset",
-    "CoresetStream",
-    "CoresetTree",
-    "Coverage",
-    "Lazy",
-    "LeastSquares",
-    "Lightweight",
-    "LightweightBregman",
-    "Logistic",
-    "MaxMarginCoreset",
-    "Mixture",
-    "OutlierMaxMargin",
-    "Portfolio",
-    "Reducer",
-    "Refresh",
-    "Rows",
-    "Sensitivity",
-    "SensitivityReducer",
-    "StrongBregman",
-    "StrongKMeans",
-    "TreeWindow",
-    "Uniform",
-    "WeightedPoints",
-    "audit",
-    "build",
-    "coverage",
-    "datasets",
-    "errors",
-    "estimators",
-    "margin",
-    "metrics",
-    "objectives",
-    "open_rows",
-    "plotting",
-    "sizing",
-    "time_limit",
-]
-
-# Without `testing`, which needs pytest. The list itself is for type checkers; at run time it comes
-# from `__getattr__`.
-_PUBLIC = __all__
-del __all__
+    from daskcoreset.sensitivities import (
+        LeastSquares as LeastSquares,
+    )
+    from daskcoreset.sensitivities import (
+        Lightweight as Lightweight,
+    )
+    from daskcoreset.sensitivities import (
+        LightweightBregman as LightweightBregman,
+    )
+    from daskcoreset.sensitivities import (
+        Logistic as Logistic,
+    )
+    from daskcoreset.sensitivities import (
+        Mixture as Mixture,
+    )
+    from daskcoreset.sensitivities import (
+        Sensitivity as Sensitivity,
+    )
+    from daskcoreset.sensitivities import (
+        StrongBregman as StrongBregman,
+    )
+    from daskcoreset.sensitivities import (
+        StrongKMeans as StrongKMeans,
+    )
+    from daskcoreset.sensitivities import (
+        Uniform as Uniform,
+    )
 
 __version__ = "0.1.0"
 
-# Where public names are that are no modules of their own. Each is imported when it is first asked
-# for, so that to import the package takes neither NumPy nor Dask.
+# Where a public name is. It is imported when it is first asked for, so that importing the package
+# loads neither NumPy nor Dask. The value of a module is its own name.
 _HOMES = {
-    "build": ("build",),
-    "constructions.coverage.cover": ("Coverage",),
-    "inputs.options": ("Rows", "open_rows"),
-    "constructions.margin": ("ActiveMaxMargin", "MaxMarginCoreset", "OutlierMaxMargin"),
-    "constructions.tree.following": ("Refresh",),
-    "constructions.tree.reducer": ("Reducer", "SensitivityReducer"),
-    "constructions.tree.store": ("CoresetTree",),
-    "constructions.tree.stream": ("CoresetStream",),
-    "constructions.tree.windows": ("TreeWindow",),
-    "core.coreset": ("Coreset",),
-    "core.deadline": ("time_limit",),
-    "core.points": ("WeightedPoints",),
-    "core.portfolio": ("Portfolio",),
-    "execution.lazy": ("Lazy",),
-    "execution.plan": ("BuildPlan",),
-    "metrics.audit": ("Audit", "audit"),
-    "sensitivities": (
-        "SVM",
-        "LightweightBregman",
-        "LeastSquares",
-        "Lightweight",
-        "Logistic",
-        "Mixture",
-        "Sensitivity",
-        "StrongBregman",
-        "StrongKMeans",
-        "Uniform",
-    ),
+    "ActiveMaxMargin": "constructions.margin",
+    "Coreset": "core.coreset",
+    "CoresetStream": "constructions.tree.stream",
+    "CoresetTree": "constructions.tree.store",
+    "Coverage": "constructions.coverage.cover",
+    "Draw": "constructions.draws",
+    "LeastSquares": "sensitivities",
+    "Lightweight": "sensitivities",
+    "LightweightBregman": "sensitivities",
+    "Logistic": "sensitivities",
+    "MaxMarginCoreset": "constructions.margin",
+    "MergeReduce": "constructions.draws",
+    "Mixture": "sensitivities",
+    "Objective": "objectives",
+    "OutlierMaxMargin": "constructions.margin",
+    "Plan": "execution.plan",
+    "Portfolio": "core.portfolio",
+    "Reducer": "constructions.tree.reducer",
+    "Rows": "inputs.options",
+    "SVM": "sensitivities",
+    "Sensitivity": "sensitivities",
+    "StrongBregman": "sensitivities",
+    "StrongKMeans": "sensitivities",
+    "Uniform": "sensitivities",
+    "WeightedPoints": "core.points",
+    "build": "_build",
+    "build_many": "_build",
+    "coverage": "coverage",
+    "datasets": "datasets",
+    "divergences": "divergences",
+    "errors": "errors",
+    "estimators": "estimators",
+    "grow": "_build",
+    "margin": "margin",
+    "metrics": "metrics",
+    "objectives": "objectives",
+    "open_rows": "inputs.options",
+    "plan": "_build",
+    "plotting": "plotting",
+    "testing": "testing",
+    "time_limit": "core.deadline",
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-
-
-class _Package(ModuleType):
-    def __setattr__(self, name: str, value: Any) -> None:
-        # Whoever imports the module `daskcoreset.build` first, the name is that of its function.
-        if name == "build" and isinstance(value, ModuleType):
-            value = value.build
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package
 
 
 def __dir__() -> list[str]:
-    return sorted(_PUBLIC)
+    return sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    # `help` prints the whole bodies of all that is in `__all__`, some 6,000 lines, where a name is
-    # what is looked for. For all others, such as `import *`, it is there.
-    if name == "__all__" and sys._getframe(1).f_globals.get("__name__") != "pydoc":  # noqa: SLF001 - who asks is not said otherwise
-        return list(_PUBLIC)
-    if name in _HOME_OF:
-        found = getattr(importlib.import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    if name in _HOMES:
+        home = importlib.import_module(f"{__name__}.{_HOMES[name]}")
+        found = home if _HOMES[name] == name else getattr(home, name)
         globals()[name] = found
         return found
-    if name in (*_PUBLIC, "testing"):  # not among them, since it needs pytest
-        return importlib.import_module(f"{__name__}.{name}")
-    msg = f"module {__name__!r} has no attribute {name!r}"
+    message = f"module {__name__!r} has no attribute {name!r}"
     for folder in ("estimators", "datasets") if name[:1].isalpha() else ():
         if name in importlib.import_module(f"{__name__}.{folder}").__all__:
-            msg += f": from daskcoreset.{folder} import {name}"
-    raise AttributeError(msg)
+            message += f"; write: from daskcoreset.{folder} import {name}"
+    raise AttributeError(message)

@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 
 import xarray as xr
 
-from daskcoreset.build import build
+from daskcoreset._build import build
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.validation import shown
 from daskcoreset.estimators import CoresetKMeans
@@ -64,7 +64,7 @@ class CoresetAccessor:
 
         Parameters
         ----------
-        size : int, "auto" or None, default=None
+        size : int, optional
         sample_dims, feature_dims : str or sequence of str, or None, default=None
             Dimensions whose cells are rows, and those whose cells are columns. Where neither is
             given, all dimensions are those of rows.
@@ -76,7 +76,7 @@ class CoresetAccessor:
 
         Returns
         -------
-        Coreset, or Lazy, or BuildPlan
+        Coreset
 
         Examples
         --------

@@ -19,7 +19,17 @@ from sklearn.cluster import KMeans
 from sklearn.linear_model import LogisticRegression
 
 import daskcoreset.xarray
-from daskcoreset import Coreset, CoresetStream, CoresetTree, Portfolio, build, open_rows
+from daskcoreset import (
+    Coreset,
+    CoresetStream,
+    CoresetTree,
+    Draw,
+    MergeReduce,
+    Portfolio,
+    build,
+    open_rows,
+    plan,
+)
 from daskcoreset.core.errors import (
     CoresetWarning,
     InvalidInputError,
@@ -107,12 +117,14 @@ def test_build__any_chunks_masks_and_orders_of_dimensions(data: st.DataObject) -
     if not there.any():
         return
     with pytest.warns(UserWarning, match="is not below"):
-        coreset = build(X, size=10**6, sample_dims=samples, random_state=0)
+        coreset = build(open_rows(X, sample_dims=samples), size=10**6, random_state=0)
     np.testing.assert_array_equal(coreset.indices, np.flatnonzero(there))
     np.testing.assert_array_equal(coreset.points, rows[there])
 
 
-@pytest.mark.parametrize("options", [{}, {"passes": 2}, {"strategy": "tree"}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"draw": Draw(passes=2)}, {"draw": MergeReduce()}], ids=str
+)
 def test_build__rows_have_their_numbers_and_coordinates(options: dict[str, Any]) -> None:
     cube = weather().chunk(time=5, lat=3, lon=4)
     coreset = cube.coreset.build(60, random_state=0, **options)
@@ -200,10 +212,10 @@ def test_reads__every_chunk_once_and_none_at_definition(chunks: Any) -> None:
 
 def test_plan__one_task_a_block_and_the_cost_of_cut_features() -> None:
     whole = xr.DataArray(dask.array.ones((8, 6, 10), chunks=(2, 3, 10)), dims=("t", "x", "level"))
-    plan = build(whole, size=10, feature_dims="level", dry_run=True)
-    assert plan.tasks == 8 + 1
-    assert plan.merged_chunks == 1
-    cut = build(whole.chunk(level=4), size=10, feature_dims="level", dry_run=True)
+    planned = plan(open_rows(whole, feature_dims="level"), size=10)
+    assert planned.tasks == 8 + 1
+    assert planned.merged_chunks == 1
+    cut = plan(open_rows(whole.chunk(level=4), feature_dims="level"), size=10)
     assert cut.merged_chunks == 3
     assert "3 chunks of features merged in each task at the cost of a copy" in str(cut)
     store, opening = stored(weather(), (5, 8, 4))
@@ -319,7 +331,7 @@ def test_names_of_results__give_way_to_those_of_the_input(taken: str) -> None:
 def test_portfolio__of_a_cube_makes_maps(tmp_path: Path) -> None:
     cube = weather()
     methods = {"clusters": "lightweight", "mixture": "uniform"}
-    built = build(cube, size=200, method=methods, sample_dims=DIMS, random_state=0)
+    built = build(open_rows(cube, sample_dims=DIMS), size=200, method=methods, random_state=0)
     built.to_zarr(tmp_path / "p")
     coreset = Portfolio.from_zarr(tmp_path / "p")["clusters"]
     model = CoresetKMeans(3, random_state=0).fit(coreset)
@@ -335,7 +347,9 @@ def test_portfolio__of_a_cube_makes_maps(tmp_path: Path) -> None:
     centers = model.centers_to_xarray()
     assert centers.sizes == direct.sizes
     assert all(centers[name].attrs == direct[name].attrs for name in direct)
-    labelled = build(cube, labels.fillna(0).astype(int), size=200, sample_dims=DIMS, random_state=0)
+    labelled = build(
+        open_rows(cube, sample_dims=DIMS), labels.fillna(0).astype(int), size=200, random_state=0
+    )
     machine = CSVRGClassifier(max_points=20, random_state=0).fit(labelled)
     assert machine.predict(cube).dims == DIMS
 
@@ -356,7 +370,7 @@ def test_coreset__of_a_cube_knows_its_features(levels: Any, tmp_path: Path) -> N
     values = np.random.default_rng(0).normal(size=(30, 3, 8))
     coords = {} if levels is None else {"level": levels}
     air = xr.DataArray(values, coords, ("time", "level", "x"), "air", attrs).chunk(time=10)
-    build(air, size=50, feature_dims="level", random_state=0).to_zarr(tmp_path / "c")
+    build(open_rows(air, feature_dims="level"), size=50, random_state=0).to_zarr(tmp_path / "c")
     coreset = Coreset.from_zarr(tmp_path / "c")
     model = CoresetKMeans(2, random_state=0).fit(coreset)
     assert model.predict(air).dims == ("time", "x")

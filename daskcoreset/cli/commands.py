@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -48,6 +48,7 @@ from daskcoreset.cli.parameters import (
     size_of,
 )
 from daskcoreset.cli.trees import trees
+from daskcoreset.constructions.draws import Draw
 from daskcoreset.core.atomic import new_file
 from daskcoreset.core.contents import HEADER
 from daskcoreset.core.coreset import Coreset, n_clusters_of
@@ -166,30 +167,34 @@ def build(
         raise typer.BadParameter("--scheduler and --workers exclude each other; give one.")
     wanted = size_of(size)
     _check_target(out, overwrite=overwrite)
-    options: dict[str, Any] = {"size": wanted, "method": method, "random_state": seed}
-    options |= {"n_clusters": clusters, "diameter": diameter}
-    options |= {"sampling": sampling, "passes": passes, "on_invalid": on_invalid}
-    options["metric"] = metric
-    options |= {"sample_weight": weights, "chunks": chunks or "auto"}
+    options: dict[str, Any] = {"random_state": seed, "n_clusters": clusters}
+    options |= {"on_invalid": on_invalid, "sample_weight": weights, "chunks": chunks or "auto"}
+    options["draw"] = Draw(sampling, passes)  # type: ignore[arg-type] # both are choices
     told, to_url = mapping(storage_option), "://" in out
     told_in = told if "://" in source or not to_url else None
-    options |= {"storage_options": told_in, "columns": names_of(column, columns)}
-    options["missing_chunks"] = missing_chunks
-    source = absolute(source)
+    read = read_options(source, told_in, names_of(column, columns), missing_chunks)
+    X = OpenedRows(absolute(source), replace(read, unit_length=metric == "cosine"))
+    if method in _BY_SEVERAL_READS:
+        options |= {"method": daskcoreset.Coverage(diameter, wanted)}
+    elif wanted == "auto":
+        options["method"] = method
+    else:
+        options |= {"method": method, "size": wanted}
     if dry_run:
         with cluster_for(scheduler, workers):  # its workers decide how much memory is taken
-            plan = daskcoreset.build(source, labels, dry_run=True, **options)
-            show("plan", asdict(plan))
+            plan = daskcoreset.plan(X, labels, **options)
+            show("plan", asdict(plan.forecast))
         return
     start = time.perf_counter()
     with time_limit(timeout):
         # A search for the size decides after every read whether to go on, too.
         if wanted == "auto" or method in _BY_SEVERAL_READS:
+            search = daskcoreset.grow if wanted == "auto" else daskcoreset.build
             with cluster_for(scheduler, workers):
-                coreset = daskcoreset.build(source, labels, progress=progress, **options)
+                coreset = search(X, labels, progress=progress, **options)
         else:
             # Defined before processes start, for this is where wrong input shows.
-            lazy = daskcoreset.build(source, labels, compute=False, **options)
+            lazy = daskcoreset.plan(X, labels, **options)
             with cluster_for(scheduler, workers), show_progress(progress, lazy):
                 coreset = lazy.compute()
         coreset.to_zarr(out, overwrite=overwrite, storage_options=told if to_url else None)

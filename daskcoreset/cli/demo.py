@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import typer
 
-from daskcoreset.build import build
+from daskcoreset._build import build
 from daskcoreset.core.errors import StoreError
 from daskcoreset.core.tables import size_in_bytes, text_table
 from daskcoreset.datasets import make_geometric

@@ -34,7 +34,38 @@ __all__ = [
 
 
 class CoresetError(Exception):
-    """Base class of every error raised on purpose by the library."""
+    """Base class of every error raised on purpose by the library.
+
+    Parameters
+    ----------
+    problem : str
+        What was found.
+    argument : str, optional
+        The argument that it was found in.
+    remedy : str, optional
+        What to do, in the imperative. The message is the problem and the remedy.
+    """
+
+    def __init__(
+        self, problem: str = "", *, argument: str | None = None, remedy: str | None = None
+    ) -> None:
+        super().__init__(problem if remedy is None else f"{problem}; {remedy}.")
+        self.problem = problem
+        self.argument = argument
+        self.remedy = remedy
+
+    def __reduce__(self) -> Any:
+        fields = {"argument": self.argument, "remedy": self.remedy}
+        return _made_again, (type(self), self.problem, fields, self.__dict__)
+
+
+def _made_again(
+    kind: type[CoresetError], problem: str, fields: dict[str, Any], state: dict[str, Any]
+) -> CoresetError:
+    """Return an error as it was pickled."""
+    error = kind(problem, **fields)
+    error.__dict__.update(state)
+    return error
 
 
 class InvalidInputError(CoresetError, ValueError):
@@ -174,7 +205,8 @@ def about_member(name: str | None) -> Iterator[None]:
     try:
         yield
     except CoresetError as error:
-        raise type(error)(f"member {name!r}: {error}") from error
+        told = {"argument": error.argument, "remedy": error.remedy}
+        raise type(error)(f"member {name!r}: {error.problem}", **told) from error
     finally:
         _member.reset(token)
 
@@ -195,10 +227,11 @@ def about_no_member(name: str) -> Iterator[None]:
     try:
         yield
     except CoresetError as error:  # of a task, which knows nothing of this
-        text, said = str(error), f"member {name!r}: "
-        if not text.startswith(said):
+        said = f"member {name!r}: "
+        if not error.problem.startswith(said):
             raise
-        raise type(error)(text.removeprefix(said)) from error
+        told = {"argument": error.argument, "remedy": error.remedy}
+        raise type(error)(error.problem.removeprefix(said), **told) from error
     finally:
         _member.reset(token)
 

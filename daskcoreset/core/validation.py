@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Container, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from itertools import zip_longest
 from types import NoneType
 from typing import Any, TypeGuard
@@ -320,20 +321,36 @@ def as_float(name: str, value: Any, example: str = "0.1", maximum: float = 1.0) 
     return float(value)
 
 
+def suggestion(value: Any, choices: Iterable[str]) -> str:
+    """Return a question that names the most similar choice, or nothing.
+
+    Examples
+    --------
+    >>> suggestion("k-means", ["kmeans", "uniform"]), suggestion("svd", ["kmeans"])
+    (', did you mean "kmeans"?', '')
+    """
+    plain = {choice.replace("_", ""): choice for choice in choices}
+    written = str(value).lower().replace("-", "").replace("_", "").replace(" ", "")
+    similar = get_close_matches(written, plain, 1) if isinstance(value, str) else []
+    return f', did you mean "{plain[similar[0]]}"?' if similar else ""
+
+
 def check_choice(name: str, value: Any, *choices: str) -> None:
     """Check that a value is one of some strings.
 
     Examples
     --------
-    >>> check_choice("strategy", "stream", "sampling", "tree")
+    >>> check_choice("on", "drops", "drop", "keep")
     Traceback (most recent call last):
     ...
-    daskcoreset.errors.InvalidInputError: strategy must be "sampling" or "tree", got 'stream'; ...
+    daskcoreset.errors.InvalidInputError: on is 'drops', did you mean "drop"?; pass ...
     """
     if not is_choice(value, choices):
         *others, last = (f'"{choice}"' for choice in choices)
         raise InvalidInputError(
-            f"{name} must be {', '.join(others)} or {last}, got {shown(value)}; pass one of these."
+            f"{name} is {shown(value)}{suggestion(value, choices)}",
+            argument=name,
+            remedy=f"pass {', '.join(others)} or {last}" if others else f"pass {last}",
         )
 
 

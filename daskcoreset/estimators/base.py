@@ -6,14 +6,14 @@ import warnings
 from abc import abstractmethod
 from dataclasses import replace
 from numbers import Integral
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import is_classifier, is_regressor
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from daskcoreset.build import build
+from daskcoreset._build import build
+from daskcoreset.constructions.draws import Draw
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import (
     CoresetWarning,
@@ -76,15 +76,6 @@ def resolve_for(
         except InvalidInputError:  # it has no such parameter, or is unknown
             pass
     return resolve_method(method)
-
-
-def _other_method(estimator: Any) -> str:
-    """Name a method whose coresets are for solutions of one size, of the kind that is fitted."""
-    if is_classifier(estimator):
-        return 'method="svm" or "logistic"'
-    if is_regressor(estimator):
-        return 'method="least_squares"'
-    return "a method with n_clusters, for example StrongKMeans(10)"
 
 
 def is_for_any_k(coreset: Coreset) -> bool:
@@ -175,7 +166,7 @@ class CoresetModel(LazyModel):
         rows: Rows,
         X: Any,
         *,
-        size: int | Literal["auto"],
+        size: int,
         method: Sensitivity[Any],
         seed: int,
         n_clusters: int | None = None,
@@ -192,11 +183,6 @@ class CoresetModel(LazyModel):
             raise InvalidInputError(
                 f"method {method.name!r} needs labels, which {type(self).__name__} does not use; "
                 f'pass another one, for example "lightweight".'
-            )
-        if size == "auto" and n_clusters is None and method.objective.n_parts is None:
-            raise InvalidInputError(
-                f'size="auto" compares costs of solutions, and method {method.name!r} does not say '
-                f"of how many centers; pass a number of rows, or {_other_method(self)}."
             )
         if n_clusters is not None and not takes_parts(method, n_clusters):
             n_clusters = None
@@ -217,9 +203,7 @@ class CoresetModel(LazyModel):
                 method=method,
                 n_clusters=n_clusters,
                 random_state=seed,
-                sampling=self.sampling,
-                passes=self.passes,
-                normalize=True,
+                draw=Draw(self.sampling, self.passes, normalize=True),
             )
         if not isinstance(rows, InMemoryData):
             self._set_features(X, rows.schema.n_features, rows.columns, rows.cube)

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from daskcoreset.build import default_size
+from daskcoreset._build import default_size
 from daskcoreset.core.blocks import Block, InvalidRow, no_weight_error
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError

@@ -12,7 +12,7 @@ from sklearn.base import DensityMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from daskcoreset.build import build_and_hold_out
+from daskcoreset._build import build_and_hold_out
 from daskcoreset.constructions.sampling.held_out import HeldOut, judges
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import warn_user

@@ -15,7 +15,7 @@ from sklearn.linear_model import ElasticNet, Ridge
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from daskcoreset.build import build
+from daskcoreset._build import build_many
 from daskcoreset.core.blocks import find_inexact_value, find_missing_label
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.data_summary import MAX_COLUMNS, DataSummary
@@ -191,10 +191,9 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type
         known = self.size != "auto" and self.estimator is None and columns <= MAX_COLUMNS
         if not (self._wants_moments and known):
             return super()._built(blocks, **options)
-        method = {"rows": options.pop("method")}
-        options = {name: value for name, value in options.items() if value is not None}
+        methods, sizes = {"rows": options.pop("method")}, options.pop("size")
         with about_no_member("rows"):
-            portfolio = build(blocks, method=method, **options)
+            portfolio = build_many(blocks, methods=methods, sizes=sizes, **options)
         self._summary = portfolio.moments
         member: Coreset = portfolio["rows"]
         return member

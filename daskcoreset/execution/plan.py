@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from html import escape
+from typing import Any, TypeVar
 
-from daskcoreset.core.tables import counted, html_table, size_in_bytes
+from daskcoreset.core.tables import counted, size_in_bytes
 from daskcoreset.execution.lazy import Lazy, active_client
 from daskcoreset.execution.local import runs_here
 from daskcoreset.execution.waiting import ask
 from daskcoreset.inputs.blocks import RowBlocks
+
+T = TypeVar("T")
 
 # A chunk as it lies on the disk, at worst incompressible, and as decoded.
 _STORED_COPIES = 2
 
 # Candidates as sent, gathered, scored and ordered.
 _ROOT_COPIES = 4
+
 
 # Temporaries of a leaf beside the points: weights, scores, distances, inclusion, float64.
 _BYTES_PER_ROW = 56
@@ -25,18 +30,18 @@ _ONE_THREAD = ("sync", "synchronous", "single-threaded", "processes", "multiproc
 
 
 @dataclass(frozen=True)
-class BuildPlan:
-    """The plan that ``build(..., dry_run=True)`` returns, without any read.
+class Forecast:
+    """What a build costs.
 
     Attributes
     ----------
     reads : int
-        Reads of the data. A block whose candidates turn out too few is read once more.
+        Passes over the data. A block whose candidates turn out too few is read once more.
     n_blocks : int
     n_rows : int or None
-        None where Dask does not know it.
+        None if Dask does not know it.
     bytes_read : int or None
-        Decoded bytes of all reads together; None where the number of rows is unknown.
+        Decoded bytes of all passes together; None if the number of rows is unknown.
     tasks : int
         Tasks that will run; none for one block in memory, which needs no scheduler.
     block_bytes : int or None
@@ -44,19 +49,12 @@ class BuildPlan:
     threads : int
         Threads of the largest worker: blocks that it holds at a time.
     peak_bytes : int or None
-        Predicted peak memory of a worker beyond what the interpreter and its packages hold.
+        Predicted peak memory of a worker, without the interpreter and its packages.
     decoder : str or None
-        What decodes the chunks of a Zarr array: "zarrs" where it is installed and the array has
-        shards, else "zarr", or the pipeline that Zarr's settings name. None for other inputs.
+        What decodes the chunks of a Zarr array; None for other inputs.
     here : bool
-        Whether threads of this process do the work although a client is active, for the data are
-        in its memory.
-    merged_chunks : int
-        Chunks that cut the features of an xarray object: so many are in the memory of a task at a
-        time, beside the rows that it makes of them. One where no chunk cuts them.
-    cut_bytes : int
-        Bytes of the largest chunk of Dask that is cut into blocks, and is in memory whole until the
-        last of them is done; none where no chunk is cut.
+        Whether threads of this process do the work although a client is active, because the data
+        are in its memory.
     """
 
     reads: int
@@ -67,56 +65,84 @@ class BuildPlan:
     block_bytes: int | None
     threads: int
     peak_bytes: int | None
-    decoder: str | None = None
-    here: bool = False
-    merged_chunks: int = 1
-    cut_bytes: int = 0
+    decoder: str | None
+    here: bool
 
     def __str__(self) -> str:
         rows = "an unknown number of" if self.n_rows is None else f"{self.n_rows:,}"
-        blocks = counted(self.n_blocks, "block")
-        decoded = "" if self.decoder is None else f", decoded by {self.decoder}"
         largest = (
             "" if self.block_bytes is None else f" of at most {size_in_bytes(self.block_bytes)}"
         )
-        if self.cut_bytes:
-            largest += f", cut from chunks of {size_in_bytes(self.cut_bytes)}"
-        if self.merged_chunks > 1:
-            decoded += (
-                f", {self.merged_chunks} chunks of features merged in each task at the cost of a "
-                f"copy"
-            )
+        decoded = "" if self.decoder is None else f", decoded by {self.decoder}"
         tasks = counted(self.tasks, "task") if self.tasks else "no scheduler"
         return (
-            f"{counted(self.reads, 'read')} of {rows} rows in {blocks}{largest}: "
+            f"{counted(self.reads, 'read')} of {rows} rows in "
+            f"{counted(self.n_blocks, 'block')}{largest}: "
             f"{size_in_bytes(self.bytes_read)} in all{decoded}, {tasks}, "
             f"peak {size_in_bytes(self.peak_bytes)} per worker of {counted(self.threads, 'thread')}"
             f"{', here, for the data are in memory' if self.here else ''}"
         )
 
+
+class Plan(Lazy[T]):
+    """The plan of a build, which `daskcoreset.plan` returns: a Dask collection of its coreset.
+
+    Attributes
+    ----------
+    forecast : Forecast
+        All that is known of the cost. What follows are parts of it.
+    reads : int
+        Passes over the data.
+    bytes_read : int or None
+        Bytes of all passes together; None if the number of rows is unknown.
+    peak_bytes : int or None
+        Predicted peak memory of a worker, without the interpreter and its packages.
+
+    Examples
+    --------
+    >>> import numpy as np, daskcoreset
+    >>> daskcoreset.plan(np.zeros((1000, 4)), size=10)
+    Plan(1 read of 1,000 rows in 1 block of at most 31.2 KiB: 31.2 KiB in all, no scheduler, ...)
+    """
+
+    def __init__(self, lazy: Lazy[T], blocks: RowBlocks, reads: int, n_candidates: float) -> None:
+        super().__init__(lazy._graph, lazy._key, lazy._finish)  # noqa: SLF001 - of the base class
+        self._blocks, self._reads, self._n_candidates = blocks, reads, n_candidates
+
+    @cached_property
+    def forecast(self) -> Forecast:
+        """All that is known of the cost."""
+        return forecast(self._blocks, self, self._reads, self._n_candidates)
+
+    @property
+    def reads(self) -> int:
+        """Passes over the data."""
+        return self._reads
+
+    @property
+    def bytes_read(self) -> int | None:
+        """Bytes of all passes together."""
+        return self.forecast.bytes_read
+
+    @property
+    def peak_bytes(self) -> int | None:
+        """Predicted peak memory of a worker."""
+        return self.forecast.peak_bytes
+
+    def __repr__(self) -> str:
+        return f"Plan({self.forecast}; compute() builds the coreset)"
+
     def _repr_html_(self) -> str:
-        counts = {"reads": self.reads, "blocks": self.n_blocks, "rows": self.n_rows}
-        sizes = {"largest block": self.block_bytes, "read in all": self.bytes_read}
-        shown = {key: "unknown" if n is None else f"{n:,}" for key, n in counts.items()}
-        shown |= {key: "unknown" if n is None else size_in_bytes(n) for key, n in sizes.items()}
-        shown["decoder"] = self.decoder or "none"
-        shown["tasks"] = f"{self.tasks:,}" if self.tasks else "none, no scheduler is needed"
-        if self.cut_bytes:
-            shown["cut from chunks of"] = size_in_bytes(self.cut_bytes)
-        shown["peak of a worker"] = size_in_bytes(self.peak_bytes)
-        shown["threads of a worker"] = f"{self.threads:,}"
-        if self.here or self.tasks:
-            shown["runs"] = "here, for the data are in memory" if self.here else "on the scheduler"
-        return html_table(shown.items(), caption=type(self).__name__)
+        return f"<p>{escape(repr(self))}</p>"
 
 
-def plan_build(
+def forecast(
     blocks: RowBlocks,
     lazy: Lazy[Any],
     reads: int,
     candidates: float,
     threads: int | None = None,
-) -> BuildPlan:
+) -> Forecast:
     """Predict what a build costs.
 
     Parameters
@@ -142,7 +168,7 @@ def plan_build(
         whole = min(threads * blocks.cut_bytes, blocks.stored_bytes or 0)
         peak = int(min(threads, blocks.n_blocks) * leaf + whole + root)
         block_bytes = int(max(blocks.sizes) * points)
-    return BuildPlan(
+    return Forecast(
         reads=reads,
         n_blocks=blocks.n_blocks,
         n_rows=blocks.n_rows,
@@ -153,8 +179,6 @@ def plan_build(
         peak_bytes=peak,
         decoder=blocks.decoder,
         here=here,
-        merged_chunks=1 if blocks.cube is None else blocks.cube.merged,
-        cut_bytes=blocks.cut_bytes,
     )
 
 

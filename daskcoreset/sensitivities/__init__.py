@@ -6,7 +6,7 @@ from dataclasses import MISSING
 from typing import Any
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.validation import a_type, is_choice, shown
+from daskcoreset.core.validation import a_type, is_choice, shown, suggestion
 from daskcoreset.sensitivities.base import SamplingDesign, Sensitivity
 from daskcoreset.sensitivities.bregman import LightweightBregman
 from daskcoreset.sensitivities.bregman_strong import StrongBregman
@@ -32,6 +32,7 @@ __all__ = [
     "StrongKMeans",
     "Uniform",
     "construction_for",
+    "default_method",
     "resolve_method",
     "takes_parts",
 ]
@@ -81,10 +82,13 @@ def resolve_method(
     if isinstance(method, Sensitivity):
         return method
     names = ", ".join(repr(name) for name in CONSTRUCTIONS)
-    names += ", and 'auto' and 'coverage' in daskcoreset.build"
     if isinstance(method, str):
         if not is_choice(method, CONSTRUCTIONS):
-            raise InvalidInputError(f"method {method!r} is unknown; the known ones are {names}.")
+            raise InvalidInputError(
+                f"method is {method!r}, which is unknown{suggestion(method, CONSTRUCTIONS)}",
+                argument="method",
+                remedy=f"pass one of {names}",
+            )
         return _construct(CONSTRUCTIONS[method], n_clusters)
     raise _no_construction(method, names)
 
@@ -100,6 +104,19 @@ def _no_construction(method: Any, names: str) -> InvalidTypeError:
         f"method must be a name or a construction such as Lightweight(), got "
         f"{shown(method)}; the known names are {names}."
     )
+
+
+def default_method(method: Any, n_clusters: int | None) -> Any:
+    """Return the method, by default the one for clusters if their number is given.
+
+    Examples
+    --------
+    >>> default_method(None, 10), default_method(None, None), default_method("svm", None)
+    ('kmeans', 'lightweight', 'svm')
+    """
+    if method is not None:
+        return method
+    return Lightweight.name if n_clusters is None else StrongKMeans.name
 
 
 def takes_parts(construction: Sensitivity[Any], n_clusters: int) -> bool:

@@ -18,7 +18,8 @@ import pytest
 from dask.base import tokenize
 from hypothesis import HealthCheck, given, settings
 
-from daskcoreset.build import build
+from daskcoreset._build import plan
+from daskcoreset.constructions.draws import Draw
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.coreset import Coreset, thaw
 from daskcoreset.core.random import Stage, stream
@@ -139,17 +140,14 @@ class SensitivityContract(ABC):
             for part in (X, y, weights)
         ]
         return [
-            build(
+            plan(
                 parts[0],
                 parts[1],
                 sample_weight=parts[2],
                 size=self.size,
                 method=self.construction(),
-                sampling=sampling,
-                passes=passes,
                 random_state=11,
-                split_every=2,
-                compute=False,
+                draw=Draw(sampling, passes, split_every=2),
             )
             for sampling, passes in self.modes
         ]

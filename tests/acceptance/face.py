@@ -9,7 +9,6 @@ from __future__ import annotations
 import runpy
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from functools import reduce
 from types import SimpleNamespace
 from typing import Any, Literal, TypeVar
@@ -22,10 +21,13 @@ from daskcoreset import (
     Coreset,
     CoresetStream,
     CoresetTree,
+    Coverage,
+    Draw,
     LeastSquares,
     Lightweight,
     LightweightBregman,
     Logistic,
+    MergeReduce,
     Mixture,
     Portfolio,
     Reducer,
@@ -37,6 +39,7 @@ from daskcoreset import (
     WeightedPoints,
     datasets,
     errors,
+    grow,
     margin,
     metrics,
     objectives,
@@ -50,6 +53,8 @@ from daskcoreset.margin import NotSeparableError, StructuredProblem
 from daskcoreset.objectives import Objective
 
 T = TypeVar("T")
+
+MERGING = MergeReduce()
 
 library: Any = dc
 """Everything that is public, for tests of the arguments of every call."""
@@ -114,34 +119,6 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class Draw:
-    """How rows are drawn."""
-
-    sampling: Literal["systematic", "multinomial"] = "systematic"
-    passes: Literal[1, 2] = 1
-    normalize: bool = False
-    split_every: int = 16
-
-
-@dataclass(frozen=True)
-class MergeReduce:
-    """How coresets of blocks are merged and reduced."""
-
-    inner_size: int | None = None
-    sampling: Literal["systematic", "multinomial"] = "systematic"
-    normalize: bool = False
-    split_every: int = 16
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """Core points such that every row is near one of them."""
-
-    diameter: float | None = None
-    size: int | None = None
-
-
 def call(method: Callable[..., T], X: Any, *args: Any, **options: Any) -> T:
     """Call a method of an estimator, tree or coreset that takes rows."""
     return method(X, *args, **options)
@@ -152,23 +129,19 @@ def source_rows(coreset: Coreset, X: Any = None, positions: Any = None) -> Any:
     return coreset.source_rows(positions, X)
 
 
-def build(X: Any, y: Any = None, *, draw: Draw | MergeReduce = Draw(), **options: Any) -> Coreset:
-    """Build a coreset."""
-    built: Coreset = dc.build(X, y, **_drawing(draw), **_method(options))
-    return built
+def build(X: Any, y: Any = None, **options: Any) -> Coreset:
+    """Build a coreset, of an xarray object without its masked cells."""
+    return dc.build(X, y, **_without_masked(X, options))
 
 
-def plan(X: Any, y: Any = None, *, draw: Draw | MergeReduce = Draw(), **options: Any) -> Any:
+def plan(X: Any, y: Any = None, **options: Any) -> Any:
     """Return a Dask collection of a coreset."""
-    return dc.build(X, y, compute=False, **_drawing(draw), **_method(options))
+    return dc.plan(X, y, **_without_masked(X, options))
 
 
-def build_many(
-    X: Any, y: Any = None, *, methods: Any, sizes: Any = None, draw: Draw = Draw(), **options: Any
-) -> Portfolio:
+def build_many(X: Any, y: Any = None, **options: Any) -> Portfolio:
     """Build a coreset by each method."""
-    built: Portfolio = dc.build(X, y, method=methods, size=sizes, **_drawing(draw), **options)
-    return built
+    return dc.build_many(X, y, **_without_masked(X, options))
 
 
 def moments(X: Any, y: Any = None, **options: Any) -> Any:
@@ -176,29 +149,22 @@ def moments(X: Any, y: Any = None, **options: Any) -> Any:
     return build_many(X, y, methods=["uniform"], sizes=50, **options).moments
 
 
-def grow(X: Any, y: Any = None, *, draw: Draw = Draw(), **options: Any) -> Coreset:
-    """Build coresets of growing size until two agree."""
-    return build(X, y, size="auto", draw=draw, **options)
-
-
-def forecast(X: Any, y: Any = None, *, draw: Draw | MergeReduce = Draw(), **options: Any) -> Any:
+def forecast(X: Any, y: Any = None, **options: Any) -> Any:
     """Return what a plan says of its reads, bytes and memory."""
-    return dc.build(X, y, dry_run=True, **_drawing(draw), **_method(options))
+    return plan(X, y, **options).forecast
 
 
-def stream(*, draw: MergeReduce = MergeReduce(), **options: Any) -> CoresetStream:
+def stream(*, draw: MergeReduce = MERGING, **options: Any) -> CoresetStream:
     """Return a stream without rows."""
     return CoresetStream(**_merging(draw), **_method(options))
 
 
-def create_tree(path: Any, *, draw: MergeReduce = MergeReduce(), **options: Any) -> CoresetTree:
+def create_tree(path: Any, *, draw: MergeReduce = MERGING, **options: Any) -> CoresetTree:
     """Create a tree without leaves."""
     return CoresetTree.create(path, **_merging(draw), **_method(options))
 
 
-def follow(
-    source: Any, path: Any, *, draw: MergeReduce = MergeReduce(), **options: Any
-) -> CoresetTree:
+def follow(source: Any, path: Any, *, draw: MergeReduce = MERGING, **options: Any) -> CoresetTree:
     """Create a view of a source, or bring it up to date."""
     reading: dict[str, Any] = {}
     if isinstance(source, Rows):
@@ -290,16 +256,13 @@ estimators: Any = SimpleNamespace(
 )
 
 
-def _drawing(draw: Draw | MergeReduce) -> dict[str, Any]:
-    strategy = {"strategy": "tree"} if isinstance(draw, MergeReduce) else {}
-    return {**asdict(draw), **strategy}
+def _without_masked(X: Any, options: dict[str, Any]) -> dict[str, Any]:
+    has_dims = isinstance(X, Rows) and X.options.has_dims
+    return {"on_invalid": "drop" if has_dims else "raise", **options}
 
 
 def _method(options: dict[str, Any]) -> dict[str, Any]:
     """Choose the method that the public face will choose by default."""
-    method = options.get("method")
-    if method is None:
+    if options.get("method") is None:
         options["method"] = "lightweight" if options.get("n_clusters") is None else "kmeans"
-    elif isinstance(method, Coverage):
-        options["method"] = dc.Coverage(method.diameter, method.size)
     return options

@@ -69,4 +69,4 @@ def test_build__sparse_zeros_are_outside_the_domain() -> None:
 def test_build__singular_covariance(method: Sensitivity[Any]) -> None:
     X = np.column_stack([POSITIVE, POSITIVE[:, 0]])
     with pytest.raises(InvalidInputError, match="covariance is singular"):
-        daskcoreset.build(X, size=10, method=method, passes=2)
+        daskcoreset.build(X, size=10, method=method, draw=daskcoreset.Draw(passes=2))

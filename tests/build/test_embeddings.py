@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from daskcoreset import Coreset, StrongKMeans, audit, build, metrics
+from daskcoreset import Coreset, MergeReduce, StrongKMeans, audit, build, metrics, open_rows, plan
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.estimators import CoresetGaussianMixture, CoresetKMeans
@@ -133,7 +133,7 @@ def test_build__by_cosine_keeps_unit_rows_and_says_so() -> None:
     X = lazy(ROWS)
     scheduler = CountingScheduler()
     with dask.config.set(scheduler=scheduler):
-        whole = build(X, size=300, metric="cosine", random_state=0, compute=False)
+        whole = plan(open_rows(X, unit_length=True), size=300, random_state=0)
     assert scheduler.calls == 0
     coreset = whole.compute()
     assert coreset.metric == "cosine"
@@ -142,15 +142,15 @@ def test_build__by_cosine_keeps_unit_rows_and_says_so() -> None:
     np.testing.assert_array_equal(coreset.source_rows(X=ROWS), ROWS[coreset.indices])
     for name in ("sync", "threads"):
         with dask.config.set(scheduler=name):
-            again = build(X, size=300, metric="cosine", random_state=0)
+            again = build(open_rows(X, unit_length=True), size=300, random_state=0)
         assert again.equals(coreset)
-    tree = build(X, size=300, metric="cosine", strategy="tree", random_state=0)
+    tree = build(open_rows(X, unit_length=True), size=300, random_state=0, draw=MergeReduce())
     np.testing.assert_allclose(np.linalg.norm(tree.points, axis=1), 1.0, atol=1e-6)
     assert tree.metric == "cosine"
 
 
 def test_build__by_cosine_is_audited_by_cosine() -> None:
-    coreset = build(ROWS, size=1000, metric="cosine", random_state=0)
+    coreset = build(open_rows(ROWS, unit_length=True), size=1000, random_state=0)
     found = audit(coreset, ROWS, n_clusters=4, random_state=0)
     assert found.distortion < 0.2
     solution = found.solutions[0]
@@ -173,7 +173,7 @@ def test_fit__takes_coresets_by_its_own_metric_only() -> None:
     plain = build(ROWS, size=100, random_state=0)
     with pytest.raises(InvalidInputError, match="by the metric euclidean"):
         CoresetKMeans(3, metric="cosine").fit(plain)
-    rows = build(ROWS, size=100, metric="cosine", random_state=0)
+    rows = build(open_rows(ROWS, unit_length=True), size=100, random_state=0)
     with pytest.raises(InvalidInputError, match="different metrics"):
         rows.merge(plain)
     assert rows.merge(rows).metric == "cosine"

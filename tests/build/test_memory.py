@@ -53,7 +53,7 @@ def print_peak(kind: str, path: str, passes: Passes, threads: int) -> None:
     import dask
     import dask.array as da
 
-    from daskcoreset.build import build
+    from daskcoreset import Draw, build, plan
 
     def opened() -> Any:
         if kind == "zarr":
@@ -61,13 +61,13 @@ def print_peak(kind: str, path: str, passes: Passes, threads: int) -> None:
         return da.from_zarr(path, chunks=(ROWS, D // 2))
 
     def run(X: Any, rows: int) -> Any:
-        return build(X, size=SIZE, passes=passes, chunks=rows, random_state=0)
+        return build(X, size=SIZE, chunks=rows, random_state=0, draw=Draw(passes=passes))
 
     with dask.config.set(scheduler="threads", num_workers=threads):
         # Small, but through the same code.
         tiny: Any = opened()
         run(tiny[:2000] if kind != "zarr" else np.asarray(tiny[:2000]), 500)
-        plan = build(opened(), size=SIZE, passes=passes, chunks=ROWS, random_state=0, dry_run=True)
+        plan = plan(opened(), size=SIZE, chunks=ROWS, random_state=0, draw=Draw(passes=passes))
         X = opened()
         CLEAR.write_text("5", encoding="ascii")  # the peak starts again from here
         before = read_status("VmRSS")

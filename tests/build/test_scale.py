@@ -11,7 +11,7 @@ import pytest
 import zarr
 from dask._task_spec import DataNode
 
-from daskcoreset.build import build
+from daskcoreset import Draw, plan
 from daskcoreset.execution.lazy import Alone, Lazy
 
 Passes = Literal[1, 2]
@@ -41,7 +41,7 @@ def test_tasks__pickle_small(
     arrays = stores_of
     if kind == "dask":
         arrays = {name: da.from_zarr(array) for name, array in stores_of.items()}
-    lazy = build(**arrays, size=20, passes=passes, chunks=10, random_state=0, compute=False)
+    lazy = plan(size=20, chunks=10, random_state=0, draw=Draw(passes=passes), **arrays)
     sizes = [
         len(pickle.dumps(node, protocol=5))
         for node in optimised(lazy).values()

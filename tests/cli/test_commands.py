@@ -157,7 +157,7 @@ def test_info__of_a_tree_or_portfolio_says_what_shows_it(
             "holds a 'coreset-tree', not a 'coreset'; `daskcoreset tree window` makes a coreset of "
             "it, and `daskcoreset tree list` shows it"
         )
-    both = daskcoreset.build(X, size=10, method=["uniform", "lightweight"], random_state=0)
+    both = daskcoreset.build_many(X, sizes=10, methods=["uniform", "lightweight"], random_state=0)
     both.to_zarr(tmp_path / "both.zarr")
     assert call_main("info", tmp_path / "both.zarr") == 1
     assert error_line(capsys).endswith("not a 'coreset'; which is opened in Python alone")

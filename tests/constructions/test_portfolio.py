@@ -47,8 +47,8 @@ def make_data(rows: int = ROWS, seed: int = 0) -> tuple[Any, Any]:
 def test_build__sizes_by_name_leave_others_at_the_default() -> None:
     X, _ = make_data(1000)
     with pytest.warns(CoresetWarning, match="member 'b': nothing was reduced"):
-        portfolio = daskcoreset.build(
-            X, size={"a": 20}, method={"a": "uniform", "b": "lightweight"}
+        portfolio = daskcoreset.build_many(
+            X, sizes={"a": 20}, methods={"a": "uniform", "b": "lightweight"}
         )
     assert [len(coreset) for coreset in portfolio.values()] == [20, 1000]
 
@@ -58,19 +58,21 @@ def test_build__names_the_member_that_the_data_do_not_suit(chunks: int) -> None:
     X, y = make_data(1000)
     one_class = np.zeros(1000)
     with pytest.raises(InvalidInputError, match=r"^member '\{s\}': (?!member)"):
-        daskcoreset.build(
-            X, one_class, chunks=chunks, size=50, method={"a": "uniform", "{s}": SVM()}
+        daskcoreset.build_many(
+            X, one_class, chunks=chunks, sizes=50, methods={"a": "uniform", "{s}": SVM()}
         )
     labels = y.astype(float)
     labels[712] = np.nan
     with pytest.raises(InvalidInputError, match=r"^member '\{s\}': y is .*712"):
-        daskcoreset.build(X, labels, chunks=chunks, size=50, method={"a": "uniform", "{s}": SVM()})
+        daskcoreset.build_many(
+            X, labels, chunks=chunks, sizes=50, methods={"a": "uniform", "{s}": SVM()}
+        )
 
 
 def test_to_zarr__brings_all_back(tmp_path: Path) -> None:
     X, y = make_data(1000)
     names = np.array(["no", "perhaps", "yes"])[y]
-    portfolio = daskcoreset.build(X, names, size=400, method={**METHODS, "a b/ü": Uniform()})
+    portfolio = daskcoreset.build_many(X, names, sizes=400, methods={**METHODS, "a b/ü": Uniform()})
     portfolio.to_zarr(tmp_path / "p.zarr")
     again = Portfolio.from_zarr(tmp_path / "p.zarr")
     assert again.equals(portfolio)
@@ -102,14 +104,12 @@ def test_build__of_a_cube_keeps_the_coordinates_of_every_member() -> None:
         coords={"lat": np.arange(20)},
     ).chunk(time=2, lat=10)
     dims: dict[str, Any] = {"sample_dims": ("time", "lat", "lon"), "feature_dims": "level"}
-    options: dict[str, Any] = {"size": 50, "random_state": 1, **dims}
+    rows, options = daskcoreset.open_rows(cube, **dims), {"random_state": 1}
     methods: dict[str, Any] = {"means": Lightweight(), "plain": Uniform()}
-    portfolio = daskcoreset.build(cube, method=methods, **options)
+    portfolio = daskcoreset.build_many(rows, methods=methods, sizes=50, **options)
     for name, method in methods.items():
-        assert portfolio[name].equals(daskcoreset.build(cube, method=method, **options))
+        assert portfolio[name].equals(daskcoreset.build(rows, method=method, size=50, **options))
     np.testing.assert_array_equal(portfolio["plain"].points, X[portfolio["plain"].indices])
-    lazy = daskcoreset.build(cube, method=methods, compute=False, **options)
-    assert lazy.compute()["means"].equals(portfolio["means"])
     store = zarr.storage.MemoryStore()
     portfolio.to_zarr(store)
     assert Portfolio.from_zarr(store).equals(portfolio)

@@ -20,14 +20,14 @@ def make_summary(**options: Any) -> tuple[Any, Any, DataSummary]:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(ROWS, 4)) @ rng.normal(size=(4, 4)) + [1e5, 0, -3, 7]
     y = X @ [1.0, 0.0, -2.0, 0.5] + rng.normal(size=ROWS)
-    portfolio = daskcoreset.build(X, y, size=100, method=["uniform"], chunks=1000, **options)
+    portfolio = daskcoreset.build_many(X, y, sizes=100, methods=["uniform"], chunks=1000, **options)
     assert portfolio.moments is not None
     return X, y, portfolio.moments
 
 
 def test_ridge__of_columns_that_say_the_same_has_a_solution() -> None:
     X = np.random.default_rng(0).normal(size=(500, 1)) @ [[1.0, 1.0]]
-    portfolio = daskcoreset.build(X, X[:, 0], size=100, method=["uniform"])
+    portfolio = daskcoreset.build_many(X, X[:, 0], sizes=100, methods=["uniform"])
     np.testing.assert_allclose(portfolio.moments.ridge(0.0).coef_, [0.5, 0.5])
 
 
@@ -36,7 +36,7 @@ def make_units() -> tuple[Any, Any, DataSummary]:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(ROWS, 3)) * [3e16, 0.3, 1e-9] + [1.6e18, 0.5, 0.0]
     y = 3 * X[:, 1] + 1e9 * X[:, 2] + 0.1 * rng.normal(size=ROWS)
-    portfolio = daskcoreset.build(X, y, size=100, method=["uniform"], chunks=1000)
+    portfolio = daskcoreset.build_many(X, y, sizes=100, methods=["uniform"], chunks=1000)
     assert portfolio.moments is not None
     return X, y, portfolio.moments
 
@@ -57,7 +57,7 @@ def test_ridge__without_a_penalty_is_the_shortest_solution(times: float) -> None
     x, z = np.random.default_rng(0).normal(size=(2, 500))
     X = np.column_stack([x, np.full(500, 7.0), times * x, 1e9 * z])
     y = x + z
-    portfolio = daskcoreset.build(X, y, size=100, method=["uniform"])
+    portfolio = daskcoreset.build_many(X, y, sizes=100, methods=["uniform"])
     found = portfolio.moments.ridge(0.0).coef_
     expected = [1 / (1 + times**2), 0.0, times / (1 + times**2), 1e-9]
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-14)

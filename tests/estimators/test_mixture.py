@@ -11,7 +11,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
-from daskcoreset import build
+from daskcoreset import Draw, build
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.estimators import CoresetGaussianMixture
@@ -177,7 +177,7 @@ def test_lower_bound__same_bits_and_no_read_for_it() -> None:
     assert scheduler.calls == 1
     with dask.config.set(scheduler="synchronous"):
         assert model.fit(rows).lower_bound_ == first
-    built = build(rows, size=300, method=Mixture(3), random_state=0, normalize=True)
+    built = build(rows, size=300, method=Mixture(3), random_state=0, draw=Draw(normalize=True))
     assert model.coreset_.equals(built)
 
 

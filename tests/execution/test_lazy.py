@@ -12,12 +12,12 @@ from daskcoreset.testing import CountingScheduler
 def test_repr__is_cheap_and_a_table_in_notebooks() -> None:
     rows, scheduler = da.ones((1000, 2), chunks=(100, 2)), CountingScheduler()
     with dask.config.set(scheduler=scheduler):
-        lazy = daskcoreset.build(rows, size=10, compute=False)
-        plan = daskcoreset.build(rows, size=10, dry_run=True)
+        lazy = daskcoreset.plan(rows, size=10)
+        plan = daskcoreset.plan(rows, size=10)
         assert repr(lazy) == "Lazy(10 blocks to read; compute() gives the value)"
         assert "<td" in lazy._repr_html_()
         assert "compute()" in lazy._repr_html_()
         for word in ("<td", "peak of a worker", "1,000", "BuildPlan"):
             assert word in plan._repr_html_()
     assert scheduler.calls == 0
-    assert "unknown" in daskcoreset.build(rows[rows[:, 0] > 0], dry_run=True)._repr_html_()
+    assert "unknown" in daskcoreset.plan(rows[rows[:, 0] > 0])._repr_html_()

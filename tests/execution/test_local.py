@@ -15,7 +15,7 @@ import pytest
 import scipy.sparse as sp
 from dask.callbacks import Callback
 
-from daskcoreset.build import build
+from daskcoreset import Draw, MergeReduce, build, grow, plan
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import CoresetWarning
 from daskcoreset.estimators import CoresetGaussianMixture, CoresetKMeans, CoresetSVC
@@ -67,7 +67,7 @@ def same(first: Coreset, second: Coreset) -> bool:
 
 
 @pytest.mark.usefixtures("large")
-@pytest.mark.parametrize("options", [{}, {"passes": 2}, {"strategy": "tree"}])
+@pytest.mark.parametrize("options", [{}, {"draw": Draw(passes=2)}, {"draw": MergeReduce()}])
 def test_build__of_large_arrays_has_the_same_bits_on_any_number_of_threads(
     options: dict[str, Any],
 ) -> None:
@@ -90,7 +90,7 @@ def test_build__of_large_arrays_stays_here_with_an_active_client(cluster: Any) -
     from distributed import Client
 
     expected = build(ROWS, size=100, random_state=0)
-    searched = build(ROWS, size="auto", n_clusters=2, epsilon=0.3, random_state=0)
+    searched = grow(ROWS, n_clusters=2, epsilon=0.3, random_state=0, method="lightweight")
     labels = (ROWS[:, 0] > 10).astype(int)
     jobs: dict[str, Callable[[], Any]] = {
         "lists": lambda: build(ROWS.tolist(), size=100, random_state=0),
@@ -98,7 +98,7 @@ def test_build__of_large_arrays_stays_here_with_an_active_client(cluster: Any) -
             pd.DataFrame(ROWS, columns=list("abcde")), size=100, random_state=0
         ),
         "sparse": lambda: build(sp.csr_array(ROWS), size=100, random_state=0),
-        "tree": lambda: build(ROWS, size=100, strategy="tree", random_state=0),
+        "tree": lambda: build(ROWS, size=100, random_state=0, draw=MergeReduce()),
         "cover": lambda: build(ROWS, size=20, method="coverage"),
         "k-means": lambda: CoresetKMeans(2, size=100, random_state=0).fit(ROWS).predict(ROWS),
         "mixture": lambda: CoresetGaussianMixture(2, size=100, random_state=0).fit(ROWS),
@@ -114,20 +114,20 @@ def test_build__of_large_arrays_stays_here_with_an_active_client(cluster: Any) -
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             warnings.filterwarnings("error", message=".*memory of this process")  # once is enough
-            again = build(ROWS, size="auto", n_clusters=2, epsilon=0.3, random_state=0)
+            again = grow(ROWS, n_clusters=2, epsilon=0.3, random_state=0, method="lightweight")
             assert same(again, searched)
             for job in jobs.values():
                 job()
-            plan = build(ROWS, size=100, dry_run=True)
+            planned = plan(ROWS, size=100)
         ran = client.run_on_scheduler(_count_tasks)
         assert not ran
-        assert plan.here
-        assert "here, for the data are in memory" in str(plan)
+        assert planned.here
+        assert "here, for the data are in memory" in str(planned)
         # Who names the cluster gets it.
         with dask.config.set(scheduler="distributed"):
             assert same(build(ROWS, size=100, random_state=0), expected)
         assert client.run_on_scheduler(_count_tasks)
-    assert not build(ROWS, size=100, dry_run=True).here
+    assert not plan(ROWS, size=100).here
 
 
 def _forget_tasks(dask_scheduler: Any) -> None:

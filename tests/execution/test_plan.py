@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 from dask.callbacks import Callback
 
-from daskcoreset.build import build
+from daskcoreset import Draw, build, plan
 from daskcoreset.core.typing import Sampling
-from daskcoreset.execution.plan import BuildPlan
 from tests.pairs import pairs
 
 N, D, ROWS = 3000, 4, 100
@@ -81,28 +80,38 @@ def test_dry_run__is_what_really_happens(kind: str, passes: Passes, sampling: Sa
     parts = sources()
     arguments: Any = parts if kind == "self-reading" else as_dask(parts)
     # Rows without order, and not few of a block: candidates suffice, so that none is read again.
-    options: Any = {
-        "size": 600, "passes": passes, "sampling": sampling, "random_state": 0, "chunks": ROWS,
-    }  # fmt: skip
-    plan = build(**arguments, **options, dry_run=True)
+    options: Any = {"size": 600, "random_state": 0, "chunks": ROWS, "draw": Draw(sampling, passes)}
+    planned = plan(**arguments, **options)
     assert sum(part.read for part in parts.values()) == 0
     with Tasks() as tasks:
         coreset = build(**arguments, **options)
     assert coreset.provenance["blocks_read_again"] == 0
-    assert plan.bytes_read == sum(part.read for part in parts.values())
-    assert plan.bytes_read == passes * (X.nbytes + Y.nbytes + WEIGHTS.nbytes)
-    assert plan.tasks == tasks.count
-    assert (plan.reads, plan.n_rows, plan.n_blocks) == (passes, N, N // ROWS)
-    assert plan.block_bytes == ROWS * D * 8
-    assert coreset.provenance["passes"] == plan.reads
+    assert planned.bytes_read == sum(part.read for part in parts.values())
+    assert planned.bytes_read == passes * (X.nbytes + Y.nbytes + WEIGHTS.nbytes)
+    assert planned.forecast.tasks == tasks.count
+    assert (planned.reads, planned.forecast.n_rows, planned.forecast.n_blocks) == (
+        passes,
+        N,
+        N // ROWS,
+    )
+    assert planned.forecast.block_bytes == ROWS * D * 8
+    assert coreset.provenance["passes"] == planned.reads
 
 
 def test_dry_run__unknown_chunks_are_told_as_unknown() -> None:
     array = da.from_array(X, chunks=(ROWS, D))
-    plan = build(array[array[:, 0] > 0], size=50, random_state=0, dry_run=True)
-    assert plan.n_rows is plan.bytes_read is plan.block_bytes is plan.peak_bytes is None
-    assert plan.n_blocks == N // ROWS
-    assert str(plan).startswith("1 read of an unknown number of rows in 30 blocks: an unknown size")
+    planned = plan(array[array[:, 0] > 0], size=50, random_state=0)
+    assert (
+        planned.forecast.n_rows
+        is planned.bytes_read
+        is planned.forecast.block_bytes
+        is planned.peak_bytes
+        is None
+    )
+    assert planned.forecast.n_blocks == N // ROWS
+    assert str(planned).startswith(
+        "Plan(1 read of an unknown number of rows in 30 blocks: an unknown size"
+    )
 
 
 @pytest.mark.parametrize(
@@ -118,8 +127,8 @@ def test_dry_run__threads_are_those_of_the_scheduler(
     settings: dict[str, Any], threads: int
 ) -> None:
     with dask.config.set(settings):
-        plan = build(Counted(X), size=50, chunks=ROWS, dry_run=True)
-    assert plan.threads == threads
+        planned = plan(Counted(X), size=50, chunks=ROWS)
+    assert planned.forecast.threads == threads
 
 
 @pytest.mark.nightly
@@ -127,7 +136,7 @@ def test_dry_run__peak_grows_with_threads_and_blocks_not_with_rows() -> None:
     def peak(n_threads: int, rows: int, n: int = N) -> int:
         with dask.config.set(num_workers=n_threads):
             array = da.zeros((n, D), chunks=(rows, D))
-            planned = build(array, size=50, chunks=rows, dry_run=True).peak_bytes
+            planned = plan(array, size=50, chunks=rows).peak_bytes
         assert planned is not None
         return planned
 
@@ -137,28 +146,3 @@ def test_dry_run__peak_grows_with_threads_and_blocks_not_with_rows() -> None:
     assert peak(4, 10**6, n) == peak(4, 10**6, 10 * n)
     # No more blocks at a time than there are.
     assert peak(64, ROWS, 2 * ROWS) == peak(2, ROWS, 2 * ROWS)
-
-
-def test_str__tells_everything_in_words() -> None:
-    plan = BuildPlan(
-        reads=2, n_blocks=1200, n_rows=10_000_000, bytes_read=1_600_000_000, tasks=2481,
-        block_bytes=33_554_432, threads=2, peak_bytes=150_000_000,
-    )  # fmt: skip
-    assert str(plan) == (
-        "2 reads of 10,000,000 rows in 1,200 blocks of at most 32.0 MiB: 1.5 GiB in all, "
-        "2,481 tasks, peak 143 MiB per worker of 2 threads"
-    )
-
-
-def test_dry_run__counts_chunks_that_are_cut() -> None:
-    rows = da.zeros((4_000_000, 20), chunks=(2_000_000, 20))
-    plan = build(rows, size=50, dry_run=True)
-    assert plan.cut_bytes == 320_000_000
-    assert plan.block_bytes is not None
-    assert plan.peak_bytes is not None
-    assert plan.block_bytes < plan.cut_bytes < plan.peak_bytes
-    assert "cut from chunks of 305 MiB" in str(plan)
-    assert "305 MiB" in plan._repr_html_()
-    whole = build(rows, size=50, chunks=2_000_000, dry_run=True)
-    assert whole.cut_bytes == 0
-    assert "cut" not in str(whole)

@@ -84,7 +84,7 @@ def test_build__worker_that_joins_between_definition_and_run(
 
     cluster.joined(client, path=[pretended(tmp_path / "old", "daskcoreset", "0.0.1")])
     X = np.random.default_rng(0).normal(size=(1000, 3))
-    lazy = daskcoreset.build(X, size=50, chunks=100, random_state=0, compute=False)
+    lazy = daskcoreset.plan(X, size=50, chunks=100, random_state=0)
     with pytest.raises(
         WorkerMismatchError, match=r"process \d+ on host .* has daskcoreset 0\.0\.1"
     ):

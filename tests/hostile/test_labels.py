@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from daskcoreset import Logistic, build
+from daskcoreset import Draw, Logistic, build
 from daskcoreset.core.errors import CoresetWarning
 from daskcoreset.core.sampling import Target, rake, scale_classes
 from daskcoreset.core.typing import AnyArray, FloatArray
@@ -98,7 +98,11 @@ def test_calibration__of_a_class_without_rows_meets_no_totals() -> None:
     y = (np.arange(20_000) == 7).astype(np.int64)
     with pytest.warns(CoresetWarning, match="no row of 1 of the 2 classes"):
         coreset = build(
-            rng.normal(size=(20_000, 3)), y, size=100, method=Logistic(reads=1),
-            sampling="multinomial", passes=2, random_state=0,
-        )  # fmt: skip
+            rng.normal(size=(20_000, 3)),
+            y,
+            size=100,
+            method=Logistic(reads=1),
+            random_state=0,
+            draw=Draw(sampling="multinomial", passes=2),
+        )
     assert "class totals" not in coreset.provenance["calibration"]["met"]

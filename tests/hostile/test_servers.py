@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskcoreset import Coreset, CoresetStream, CoresetTree, build, open_rows, time_limit
+from daskcoreset import Coreset, CoresetStream, CoresetTree, build, open_rows, plan, time_limit
 from daskcoreset.core.errors import CoresetError, OutOfTimeError, StoreError
 from daskcoreset.estimators import CoresetKMeans
 from tests.acceptance.tools.object_stores import ObjectServer
@@ -79,7 +79,7 @@ S3_CALLS: dict[str, Callable[..., Any]] = {
     "glob": limited(lambda **options: build("s3://box/*.npy", **options)),
     "labels": limited(lambda **options: build(ROWS, "s3://box/y.npy", **options)),
     "store": limited(of_zarr),
-    "dry run": limited(lambda **options: build("s3://box/a.h5", dry_run=True, **options)),
+    "dry run": limited(lambda **options: plan("s3://box/a.h5", **options)),
     "audit": limited(
         lambda **options: make().audit(open_rows("s3://box/a.zarr", **options), n_clusters=2)
     ),
@@ -168,7 +168,7 @@ def test_names_that_are_looked_up_for_ever(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_server__that_falls_silent_while_blocks_are_read(files: FileServer) -> None:
     np.save(files.folder / "a.npy", ROWS)
-    lazy = build(f"{files.url}/a.npy", size=10, chunks=50, compute=False, random_state=0)
+    lazy = plan(f"{files.url}/a.npy", size=10, chunks=50, random_state=0)
     whole = lazy.compute(scheduler="threads")
     files.silent = True
     for scheduler in ("threads", "sync"):

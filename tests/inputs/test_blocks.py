@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from daskcoreset import build
+from daskcoreset import plan
 from daskcoreset.inputs.blocks import row_blocks
 from tests.acceptance.tools.input_kinds import (
     SIZE,
@@ -35,7 +35,7 @@ def test_row_blocks__huge_chunk_is_split(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_row_blocks__tiny_chunks_are_grouped() -> None:
     chunks = 5000
     tiny = da.zeros((20 * chunks, 50), chunks=(20, 50), dtype=np.float32)
-    lazy = build(tiny, size=SIZE, compute=False)
+    lazy = plan(tiny, size=SIZE)
     blocks = row_blocks(tiny)
     assert blocks.n_rows == 20 * chunks
     assert blocks.n_blocks == 1  # 20 MB in all

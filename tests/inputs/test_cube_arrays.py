@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from daskcoreset import build
+from daskcoreset import build, open_rows
 from daskcoreset.core.errors import InvalidInputError
 
 
@@ -15,7 +15,7 @@ def test_chunks__of_unknown_size_are_an_error() -> None:
     rows = da.ones((10, 2), chunks=(5, 2))
     unknown = xr.DataArray(rows[da.ones(10, chunks=5) > 0], dims=("x", "f"))
     with pytest.raises(InvalidInputError, match="chunks of unknown size along 'x'"):
-        build(unknown, size=3, feature_dims="f")
+        build(open_rows(unknown, feature_dims="f"), size=3)
 
 
 @pytest.mark.parametrize("cut", [(5,), (3, 2)])
@@ -30,6 +30,8 @@ def test_dask_rows__of_variables_whose_features_are_cut_in_different_ways(
             "b": (("level", "x"), da.from_array(-cells.T, chunks=(cut, 5))),
         }
     )
-    rows = [build(one, size=4, feature_dims="level", random_state=0) for one in (cube, lazy)]
+    rows = [
+        build(open_rows(one, feature_dims="level"), size=4, random_state=0) for one in (cube, lazy)
+    ]
     for drawn in rows:
         np.testing.assert_array_equal(drawn.points, np.hstack([cells, -cells])[drawn.indices])

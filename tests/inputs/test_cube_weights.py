@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from daskcoreset import build
+from daskcoreset import build, open_rows
 from daskcoreset.core.errors import InvalidInputError
 from tests.acceptance.tools.cubes import DIMS, weather
 
@@ -13,11 +13,15 @@ from tests.acceptance.tools.cubes import DIMS, weather
 def test_area__of_latitude_in_radians() -> None:
     cube = weather(masked=0.0)
     degrees = cube.lat.to_numpy()
-    expected = build(cube, size=50, sample_dims=DIMS, sample_weight="area", random_state=0)
+    expected = build(
+        open_rows(cube, sample_dims=DIMS), size=50, sample_weight="area", random_state=0
+    )
     for units, lat in (("radians", np.deg2rad(degrees)), ("degrees", degrees), (None, degrees)):
         attrs = {"standard_name": "latitude"} | ({} if units is None else {"units": units})
         named = cube.assign_coords(lat=("lat", lat, attrs))
-        coreset = build(named, size=50, sample_dims=DIMS, sample_weight="area", random_state=0)
+        coreset = build(
+            open_rows(named, sample_dims=DIMS), size=50, sample_weight="area", random_state=0
+        )
         np.testing.assert_array_equal(coreset.indices, expected.indices)
         np.testing.assert_allclose(coreset.weights, expected.weights)
     for attrs, message in (
@@ -27,7 +31,7 @@ def test_area__of_latitude_in_radians() -> None:
         attrs["standard_name"] = "latitude"
         named = cube.assign_coords(lat=("lat", np.deg2rad(degrees), attrs))
         with pytest.raises(InvalidInputError, match=message):
-            build(named, size=50, sample_dims=DIMS, sample_weight="area")
+            build(open_rows(named, sample_dims=DIMS), size=50, sample_weight="area")
     named = cube.assign_coords(lat=("lat", degrees.astype(str), cube.lat.attrs))
     with pytest.raises(InvalidInputError, match=r"holds <U.*no degrees of latitude"):
-        build(named, size=50, sample_dims=DIMS, sample_weight="area")
+        build(open_rows(named, sample_dims=DIMS), size=50, sample_weight="area")

@@ -15,7 +15,7 @@ import dask.array as da
 import numpy as np
 import pytest
 
-from daskcoreset.build import build
+from daskcoreset import Draw, build, plan
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.testing import CountingScheduler
 
@@ -53,7 +53,7 @@ def show(name, parts, **options):
     with dask.config.set(scheduler=scheduler):
         array = da.from_array(counted, chunks=(100, 5))
         parts = parts(array)
-        lazy = daskcoreset.build(**parts, size=50, random_state=0, compute=False, **options)
+        lazy = daskcoreset.plan(**parts, size=50, random_state=0, **options)
         sizes = row_blocks(**parts).sizes
     assert not counted.reads.any() and not scheduler.calls
     with dask.config.set(scheduler="sync"):
@@ -125,18 +125,12 @@ def test_build__of_the_protocol_of_expressions() -> None:
     scheduler = CountingScheduler()
     with dask.config.set(scheduler=scheduler):
         blocks = row_blocks(Expression(X), Expression(y), Expression(X[:, 1] ** 2))
-        lazy = build(
-            Expression(X),
-            Expression(y),
-            size=60,
-            method="svm",
-            passes=2,
-            random_state=0,
-            compute=False,
+        lazy = plan(
+            Expression(X), Expression(y), size=60, method="svm", random_state=0, draw=Draw(passes=2)
         )
     assert scheduler.calls == 0
     assert blocks.sizes == (200, 200, 200, 200, 100)
-    expected = build(X, y, size=60, method="svm", passes=2, random_state=0)
+    expected = build(X, y, size=60, method="svm", random_state=0, draw=Draw(passes=2))
     found = lazy.compute()
     np.testing.assert_array_equal(found.points, expected.points)
     np.testing.assert_array_equal(found.weights, expected.weights)

@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 import pytest
 
-from daskcoreset.build import build
+from daskcoreset import build, open_rows
 from daskcoreset.core.errors import StoreError
 
 
@@ -29,7 +29,7 @@ def test_hdf5__sources_of_virtual_data_sets(tmp_path: Path) -> None:
 def refused_unless_filled(path: Path, match: str) -> None:
     with pytest.raises(StoreError, match=match):
         build(path, size=10, chunks=50, random_state=0)
-    assert len(build(path, size=10, random_state=0, missing_chunks="fill")) == 10
+    assert len(build(open_rows(path, missing_chunks="fill"), size=10, random_state=0)) == 10
 
 
 def virtual(path: Path, *sources: tuple[Any, str, tuple[int, ...]], shape: Any = (400, 2)) -> None:

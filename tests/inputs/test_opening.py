@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from daskcoreset import build
+from daskcoreset import plan
 from tests.acceptance.tools.input_kinds import (
     SIZE,
     stored,
@@ -39,7 +39,7 @@ def test_build__partition_read_once_with_one_pass(beside: str) -> None:
         rows = frame
         if beside == "series":
             rows, named = frame[["a", "b"]], {name: frame[key] for name, key in named.items()}
-        lazy = build(rows, size=SIZE, random_state=0, compute=False, **named)
+        lazy = plan(rows, size=SIZE, random_state=0, **named)
         assert reads == []
         coreset = lazy.compute()
     assert sorted(reads) == list(range(partitions))
@@ -55,10 +55,10 @@ def test_build__tasks_of_a_block(tmp_path: Path) -> None:
     n_blocks = 100
     array = da.zeros((n_blocks * 10, 8), chunks=(10, 8))
     labels = da.zeros(n_blocks * 10, chunks=10)
-    options: dict[str, Any] = {"size": 5, "compute": False, "chunks": 10}
+    options: dict[str, Any] = {"size": 5, "chunks": 10}
     tree = 7 + 1  # sixteen at a time
-    assert build(array, labels, **options).n_tasks == n_blocks + tree
+    assert plan(array, labels, **options).n_tasks == n_blocks + tree
     in_columns = da.zeros((n_blocks * 10, 8), chunks=(10, 4))
-    assert build(in_columns, **options).n_tasks <= 4 * n_blocks + tree
+    assert plan(in_columns, **options).n_tasks <= 4 * n_blocks + tree
     made = stored(tmp_path, "X.zarr", np.zeros((1000, 8), np.float32), chunks=(10, 8))
-    assert build(made, **options).n_tasks == n_blocks + tree
+    assert plan(made, **options).n_tasks == n_blocks + tree

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import zarr
 
-from daskcoreset import build
+from daskcoreset import plan
 from daskcoreset.inputs.zarr_stores import decoder_of, with_fast_pipeline
 
 N, D, CHUNK = 200, 3, 50
@@ -41,7 +41,7 @@ def test_pipelines__give_the_same_bits(tmp_path: Path) -> None:
         np.testing.assert_array_equal(fast[rows], array[rows])
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(fast))[3:9], X[3:9])
     assert decoder_of(pickle.loads(pickle.dumps(fast))) == "zarrs"
-    plan = build(array, size=20, dry_run=True)
-    assert plan.decoder == "zarrs"
-    assert "decoded by zarrs" in str(plan)
+    planned = plan(array, size=20)
+    assert planned.decoder == "zarrs"
+    assert "decoded by zarrs" in str(planned)
     assert zarr.config.get("codec_pipeline.path").endswith("BatchedCodecPipeline")

@@ -23,6 +23,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.mixture import GaussianMixture
 
 import daskcoreset
+from daskcoreset import Draw, MergeReduce
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
@@ -297,10 +298,10 @@ def test_audit__of_a_users_construction_compares_what_it_is_made_for(tmp_path: P
         assert one.audit(X, random_state=0).objective == MixtureCost(2)
 
 
-@pytest.mark.parametrize("strategy", ["sampling", "tree"])
-def test_build__remembers_n_clusters_for_the_audit(strategy: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("draw", [Draw(), MergeReduce()])
+def test_build__remembers_n_clusters_for_the_audit(draw: Any, tmp_path: Path) -> None:
     coreset = daskcoreset.build(
-        X, size=200, n_clusters=4, chunks=1500, strategy=strategy, random_state=0
+        X, size=200, n_clusters=4, chunks=1500, random_state=0, method="lightweight", draw=draw
     )
     coreset.to_zarr(tmp_path / "coreset.zarr")
     for one in (coreset, Coreset.from_zarr(tmp_path / "coreset.zarr")):
@@ -309,7 +310,7 @@ def test_build__remembers_n_clusters_for_the_audit(strategy: Any, tmp_path: Path
         assert len(found.solutions[0]) == 4
     both = coreset.merge(coreset)
     assert both.provenance["objective"] == coreset.provenance["objective"]
-    auto = daskcoreset.build(X, size="auto", n_clusters=4, epsilon=0.5, random_state=0)
+    auto = daskcoreset.grow(X, n_clusters=4, epsilon=0.5, random_state=0, method="lightweight")
     assert auto.audit(X, random_state=0).objective == QuantizationError(4)
 
 

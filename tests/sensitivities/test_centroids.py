@@ -87,7 +87,9 @@ def test_coreset__keeps_the_constant(coreset: Coreset, tmp_path: Any) -> None:
     dataset = coreset.to_xarray()
     assert dataset.attrs["constant"] == coreset.constant
     np.testing.assert_array_equal(dataset["cell_points"], coreset.cell_rows.points)  # type: ignore[union-attr]
-    portfolio = dc.build(X, method={"one": STRONG, "two": "uniform"}, size=200, random_state=0)
+    portfolio = dc.build_many(
+        X, methods={"one": STRONG, "two": "uniform"}, sizes=200, random_state=0
+    )
     assert portfolio["one"].equals(coreset)
     portfolio.to_zarr(tmp_path / "both.zarr")
     assert dc.Portfolio.from_zarr(tmp_path / "both.zarr")["one"].equals(coreset)
@@ -125,11 +127,11 @@ def test_wrong_uses__are_refused(coreset: Coreset) -> None:
     with pytest.raises(InvalidInputError, match="no labels"):
         dc.build(X, np.zeros(len(X)), size=100, method=STRONG)
     with pytest.raises(InvalidInputError, match="nodes of a tree"):
-        dc.build(X, size=100, method=STRONG, strategy="tree")
+        dc.build(X, size=100, method=STRONG, draw=dc.MergeReduce())
     with pytest.raises(InvalidInputError, match="nodes of a tree"):
         dc.CoresetStream(size=100, method=STRONG)
     with pytest.raises(InvalidInputError, match="compares coresets of rows"):
-        dc.build(X, size="auto", method=STRONG)
+        dc.grow(X, method=STRONG)
     for model in (CoresetGaussianMixture(2), CoresetBregman(2, soft=True)):
         with pytest.raises(InvalidInputError, match="lost the spread"):
             model.fit(coreset)

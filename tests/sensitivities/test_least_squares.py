@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
 
-from daskcoreset import CoresetStream, LeastSquares, build
+from daskcoreset import CoresetStream, Draw, LeastSquares, MergeReduce, build
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.objectives import LeastSquaresCost
 from daskcoreset.testing import SensitivityContract
@@ -30,9 +30,13 @@ def test_build__a_row_of_large_leverage_is_kept(passes: Any) -> None:
     rows, y = X.copy(), Y.copy()
     y[1234] = 1e4
     coreset = build(
-        da.from_array(rows, chunks=700), da.from_array(y, chunks=700),
-        size=300, method="least_squares", passes=passes, random_state=0,
-    )  # fmt: skip
+        da.from_array(rows, chunks=700),
+        da.from_array(y, chunks=700),
+        size=300,
+        method="least_squares",
+        random_state=0,
+        draw=Draw(passes=passes),
+    )
     assert 1234 in coreset.indices
     assert coreset.labels is not None
     model = LinearRegression().fit(coreset.points, coreset.labels, coreset.weights)
@@ -46,10 +50,10 @@ LARGE_Y = r"y is 1e\+\d+ at row 1234, and of values so large squared distances o
 
 
 MODES: list[dict[str, Any]] = [
-    {"passes": 1},
-    {"passes": 2},
-    {"strategy": "tree"},
-    {"passes": 2, "sampling": "multinomial"},
+    {"draw": Draw(passes=1)},
+    {"draw": Draw(passes=2)},
+    {"draw": MergeReduce()},
+    {"draw": Draw(passes=2, sampling="multinomial")},
 ]
 
 

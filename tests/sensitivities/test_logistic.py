@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from daskcoreset import Logistic, build
+from daskcoreset import Logistic, build, plan
 from daskcoreset.testing import SensitivityContract
 from tests.pairs import few
 
@@ -111,12 +111,12 @@ def test_two_reads__are_one_where_no_pilot_could_be_large_enough() -> None:
     rows = RNG.normal(size=(3000, 220))
     y = rows[:, 0] > 0
     options: dict[str, Any] = {"size": 200, "random_state": 0, "chunks": 1000}
-    assert build(rows, y, method="logistic", dry_run=True, **options).reads == 1
+    assert plan(rows, y, method="logistic", **options).reads == 1
     coreset = build(rows, y, method="logistic", **options)
     same = build(rows, y, method=Logistic(reads=1), **options)
     assert coreset.equals(same)
     assert coreset.provenance["parameters"]["reads"] == 1
     # Of so few columns, and of so few rows that all of them are in the pilot, there are two.
     for part in (rows[:, :200], rows[:1500]):
-        plan = build(part, y[: len(part)], method="logistic", dry_run=True, **options)
-        assert plan.reads == 2
+        planned = plan(part, y[: len(part)], method="logistic", **options)
+        assert planned.reads == 2

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import daskcoreset
-from daskcoreset import Mixture, StrongKMeans
+from daskcoreset import Draw, MergeReduce, Mixture, StrongKMeans
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.sampling import inclusion_probabilities, systematic
 from daskcoreset.core.typing import AnyArray, FloatArray
@@ -281,7 +281,7 @@ def test_adjust__within_a_factor_of_two_and_certain_rows_as_they_are(points: Any
     np.testing.assert_array_equal(ratio[certain], 1.0)
 
 
-@pytest.mark.parametrize("options", [{}, {"strategy": "tree"}, {"passes": 2}])
+@pytest.mark.parametrize("options", [{}, {"draw": MergeReduce()}, {"draw": Draw(passes=2)}])
 def test_build__weights_add_up_to_those_of_all_rows(options: dict[str, Any]) -> None:
     weights = np.random.default_rng(0).uniform(0.5, 2.0, 30_000)
     coreset = daskcoreset.build(

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import zarr
 
-from daskcoreset.build import build
+from daskcoreset import Draw, build
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.testing import Traffic
 
@@ -72,7 +72,13 @@ def test_build__sends_the_coreset_and_no_candidates(
 ) -> None:
     def job() -> Coreset:
         return build(
-            rows, "y", method=method, size=5000, passes=passes, chunks=10_000, random_state=0
+            rows,
+            "y",
+            method=method,
+            size=5000,
+            chunks=10_000,
+            random_state=0,
+            draw=Draw(passes=passes),
         )
 
     coreset, traffic = traffic_of(cluster, job)

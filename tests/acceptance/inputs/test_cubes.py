@@ -220,13 +220,15 @@ def test_estimators__take_y_of_two_dimensions_with_a_cube(name: str) -> None:
     known = make().fit(X, y.ravel()).score(X, y.ravel())
     for given in (y, labels, labels.T.chunk({"t": 7})):
         for data in (cube, cube.chunk({"t": 10}).to_dataarray("feature")):
-            model = make().fit(data, given, sample_dims=("t", "u"))
-            assert model.score(data, given, sample_dims=("t", "u")) == pytest.approx(known, abs=0.1)
-            assert model.predict(data, sample_dims=("t", "u")).shape == (30, 10)
+            model = make().fit(open_rows(data, sample_dims=("t", "u")), given)
+            assert model.score(open_rows(data, sample_dims=("t", "u")), given) == pytest.approx(
+                known, abs=0.1
+            )
+            assert model.predict(open_rows(data, sample_dims=("t", "u"))).shape == (30, 10)
 
 
 def test_ridge__refuses_several_targets_of_a_cube() -> None:
     cube = two_dimensional(rows()).isel(u=0, drop=True)
     model = estimators.CoresetRidge(size=20)
     with pytest.raises(errors.CoresetError, match="y"):
-        model.fit(cube, np.ones((30, 2)), sample_dims="t")
+        model.fit(open_rows(cube, sample_dims="t"), np.ones((30, 2)))

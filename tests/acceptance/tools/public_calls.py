@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.acceptance.face import Draw, MergeReduce
 from tests.acceptance.face import library as dc
 
 N = 40
@@ -235,13 +236,16 @@ def public_calls() -> list[PublicCall]:
     gaussians: dict[str, Any] = {"n": 300, "d": 2, "n_clusters": 3, "random_state": 0}
     calls: list[PublicCall] = [
         PublicCall("build", dc.build, {**built, "size": 20}),
-        PublicCall("build, tree", dc.build, {**built, "size": 20, "strategy": "tree"}),
-        PublicCall("build, auto", dc.build, {**built, "size": "auto", "n_clusters": 2}),
-        PublicCall("build, coverage", dc.build, {**built, "size": 9, "method": "coverage"}),
-        PublicCall("build, dry", dc.build, {**built, "size": 20, "dry_run": True}),
-        PublicCall("build, two passes", dc.build, {**built, "size": 20, "passes": 2}),
-        PublicCall("build, portfolio", dc.build, {**built, "size": 9, "method": ["uniform"]}),
-        PublicCall("audit", dc.audit, {"coreset": held, **built, "n_clusters": 2}),
+        PublicCall("build, tree", dc.build, {**built, "size": 20, "draw": MergeReduce()}),
+        PublicCall("grow", dc.grow, {**built, "n_clusters": 2}),
+        PublicCall("build, coverage", dc.build, {"X": ROWS, "size": 9, "method": "coverage"}),
+        PublicCall("plan", dc.plan, {**built, "size": 20}),
+        PublicCall("build, two passes", dc.build, {**built, "size": 20, "draw": Draw(passes=2)}),
+        PublicCall("build_many", dc.build_many, {**built, "sizes": 9, "methods": ["uniform"]}),
+        PublicCall("open_rows", dc.open_rows, {"source": ROWS}),
+        PublicCall("Draw", dc.Draw, {}),
+        PublicCall("MergeReduce", dc.MergeReduce, {}),
+        PublicCall("audit", held.audit, {**built, "n_clusters": 2}),
         PublicCall("WeightedPoints", dc.WeightedPoints, points),
         PublicCall("Coreset", dc.Coreset, points),
         PublicCall("SVM", _with(dc.SVM, of), {"n_clusters": 2}),
@@ -252,7 +256,6 @@ def public_calls() -> list[PublicCall]:
         PublicCall("LightweightBregman", _with(dc.LightweightBregman, of_rows), {}),
         PublicCall("Mixture", _with(dc.Mixture, of), {"n_components": 2}),
         PublicCall("Coverage", _with(dc.Coverage, covered), {"max_points": 9}),
-        PublicCall("SensitivityReducer", dc.SensitivityReducer, {"construction": dc.Uniform()}),
         PublicCall("MaxMarginCoreset", _with(dc.MaxMarginCoreset, run), {}),
         PublicCall("OutlierMaxMargin", _with(dc.OutlierMaxMargin, run), {"random_state": 0}),
         PublicCall("ActiveMaxMargin", _with(dc.ActiveMaxMargin, pooled), oracle),
@@ -345,10 +348,9 @@ def public_calls() -> list[PublicCall]:
         PublicCall(
             "plot_coresets", dc.plotting.plot_coresets, {"coresets": {"a": held}, "X": ROWS}
         ),
-        PublicCall("auto_size", dc.sizing.auto_size, {**built, "n_clusters": 2}),
         PublicCall(
             "theory_size",
-            dc.sizing.theory_size,
+            dc.metrics.theory_size,
             {"n_clusters": 3, "n_features": 2, "epsilon": 0.1, "delta": 0.1},
         ),
         PublicCall(

@@ -12,6 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import daskcoreset
+from daskcoreset import Draw, MergeReduce
 from daskcoreset.constructions.coverage import Coverage, cover
 from daskcoreset.constructions.coverage.cover import CoverReducer
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError
@@ -160,7 +161,7 @@ def arrays_of(coreset: Any) -> tuple[bytes, bytes]:
 
 def test_build__by_coverage() -> None:
     X = near_a_surface(300)
-    expected = arrays_of(daskcoreset.build(X, method="coverage", diameter=0.5))
+    expected = arrays_of(daskcoreset.build(X, method=daskcoreset.Coverage(0.5)))
     assert arrays_of(daskcoreset.build(X, method=Coverage(0.5), random_state=0)) == expected
     assert 4 <= len(daskcoreset.build(X, method="coverage", size=7)) <= 7
     wrong: list[tuple[dict[str, Any], str]] = [
@@ -168,8 +169,8 @@ def test_build__by_coverage() -> None:
         ({"size": "auto"}, "is for constructions that draw"),
         ({"diameter": 1.0, "compute": False}, "neither lazy nor planned"),
         ({"diameter": 1.0, "dry_run": True}, "neither lazy nor planned"),
-        ({"diameter": 1.0, "passes": 2}, "passes=2 has no use"),
-        ({"diameter": 1.0, "strategy": "tree"}, "strategy='tree' has no use"),
+        ({"diameter": 1.0, "draw": Draw(passes=2)}, "passes=2 has no use"),
+        ({"diameter": 1.0, "draw": MergeReduce()}, "strategy='tree' has no use"),
         ({"diameter": 1.0, "method": "lightweight", "size": 9}, 'is for method="coverage"'),
     ]
     build: Any = daskcoreset.build
@@ -182,7 +183,9 @@ def test_build__by_coverage() -> None:
 
 def test_cover_reducer__in_the_tree_of_build() -> None:
     X = near_a_surface(600)
-    few = daskcoreset.build(X, size=500, chunks=100, strategy="tree", method=CoverReducer(0.8, 2))
+    few = daskcoreset.build(
+        X, size=500, chunks=100, method=CoverReducer(0.8, 2), draw=daskcoreset.MergeReduce()
+    )
     assert few.total_weight == 600.0
     assert len(few) < 400
     assert distances(X, np.asarray(few.points), "euclidean").min(axis=1).max() <= 0.4

@@ -53,8 +53,8 @@ def test_auto_size__doubles_until_agreement() -> None:
 
 @pytest.mark.usefixtures("small")
 def test_build__auto_says_how_in_its_provenance() -> None:
-    coreset = daskcoreset.build(
-        mixture(), size="auto", method=StrongKMeans(4), epsilon=0.2, delta=0.3, random_state=7
+    coreset = daskcoreset.grow(
+        mixture(), method=StrongKMeans(4), epsilon=0.2, delta=0.3, random_state=7
     )
     record = json.loads(json.dumps(thaw(coreset.provenance)))
     rule = record["size_rule"]
@@ -101,6 +101,6 @@ def test_auto_size__compares_the_cost_that_the_construction_is_made_for(name: st
 def test_auto_size__of_labelled_rows_compares_classifiers() -> None:
     rows = mixture(5000)
     y = rows[:, 0] + np.random.default_rng(2).normal(size=5000) > 0
-    coreset = daskcoreset.build(rows, y, size="auto", method="svm", epsilon=0.2, random_state=0)
+    coreset = daskcoreset.grow(rows, y, method="svm", epsilon=0.2, random_state=0)
     assert coreset.provenance["size_rule"]["agreed"]
     assert abs(coreset.audit(rows, y, random_state=1).differences[0]) < 0.2

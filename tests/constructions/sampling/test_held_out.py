@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from daskcoreset.build import build_and_hold_out
+
+from daskcoreset import Draw
 from daskcoreset.constructions.sampling.held_out import HeldOut
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.inputs.blocks import row_blocks
@@ -25,9 +26,7 @@ PLAIN: dict[str, Any] = {
     "method": Uniform(),
     "n_clusters": None,
     "random_state": 0,
-    "sampling": "systematic",
-    "passes": 1,
-    "normalize": False,
+    "draw": Draw(sampling="systematic", passes=1, normalize=False),
 }
 
 

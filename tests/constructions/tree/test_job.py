@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskcoreset.build import build
+from daskcoreset import MergeReduce, build
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.sensitivities import StrongKMeans, Uniform
 
@@ -28,7 +28,7 @@ def test_build__a_reducer_needs_the_tree_and_few_rows_warn() -> None:
     with pytest.raises(InvalidInputError, match='pass strategy="tree"'):
         build(X, size=9, method=SensitivityReducer(Uniform()))
     with pytest.warns(CoresetWarning, match="is below n_clusters=12"):
-        build(X, size=9, method=StrongKMeans(12), strategy="tree")
+        build(X, size=9, method=StrongKMeans(12), draw=MergeReduce())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        build(X, size=12, method=StrongKMeans(12), strategy="tree")
+        build(X, size=12, method=StrongKMeans(12), draw=MergeReduce())

@@ -62,7 +62,7 @@ class Last(Reducer):
 def test_reducer__of_one_s_own_in_all_three_forms(tmp_path: Any) -> None:
     X = np.arange(400.0).reshape(200, 2)
     own = Last()
-    built = daskcoreset.build(X, size=5, method=own, strategy="tree", chunks=30)
+    built = daskcoreset.build(X, size=5, method=own, chunks=30, draw=daskcoreset.MergeReduce())
     stream = daskcoreset.CoresetStream(own, 5, 40, random_state=0).partial_fit(X)
     tree = daskcoreset.CoresetTree.create(tmp_path / "t", own, 5, random_state=0)
     tree.append(X[:100])

@@ -1,0 +1,613 @@
+"""`build` and its relatives: `plan`, `build_many` and `grow`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal, TypeAlias
+
+from daskcoreset.constructions.coverage.cover import Coverage, build_cover
+from daskcoreset.constructions.draws import Draw, MergeReduce
+from daskcoreset.constructions.portfolio import PortfolioJob
+from daskcoreset.constructions.sampling.auto_size import AutoSize, auto_size
+from daskcoreset.constructions.sampling.final_draw import FinalDraw, Selection
+from daskcoreset.constructions.sampling.held_out import HeldOut
+from daskcoreset.constructions.sampling.job import SamplingJob
+from daskcoreset.constructions.tree.job import (
+    INNER_FACTOR,
+    Settings,
+    TreeJob,
+    check_inner_size,
+)
+from daskcoreset.constructions.tree.reducer import Reducer, resolve_reducer
+from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.errors import (
+    InvalidInputError,
+    InvalidTypeError,
+    about_member,
+    warn_user,
+)
+from daskcoreset.core.portfolio import Portfolio, check_member_name
+from daskcoreset.core.random import RandomState, resolve_seed
+from daskcoreset.core.validation import as_int, check_flag, is_choice, is_number, shown
+from daskcoreset.execution.local import compute_options
+from daskcoreset.execution.plan import Plan
+from daskcoreset.execution.progress import show_progress
+from daskcoreset.inputs.blocks import RowBlocks, row_blocks
+from daskcoreset.inputs.cube_opening import placed
+from daskcoreset.inputs.cubes import Cube
+from daskcoreset.sensitivities import (
+    Sensitivity,
+    construction_for,
+    default_method,
+    resolve_method,
+)
+
+Method: TypeAlias = str | Sensitivity[Any] | Reducer | Coverage
+Methods: TypeAlias = Mapping[str, str | Sensitivity[Any] | Reducer] | Sequence[Any]
+OnInvalid: TypeAlias = Literal["raise", "drop"]
+
+_Job: TypeAlias = SamplingJob | TreeJob
+_Define: TypeAlias = Callable[[RowBlocks], _Job]
+
+
+def build(
+    X: Any,
+    y: Any = None,
+    *,
+    size: int | None = None,
+    method: Method | None = None,
+    n_clusters: int | None = None,
+    sample_weight: Any = None,
+    random_state: RandomState = None,
+    chunks: int | Literal["auto"] = "auto",
+    on_invalid: OnInvalid = "raise",
+    draw: Draw | MergeReduce = Draw(),
+    progress: bool | None = None,
+) -> Coreset:
+    """Build a coreset: a small weighted subset that represents all rows.
+
+    Any solver that accepts ``sample_weight`` can be fitted on the result. Its weighted cost is an
+    unbiased estimate of the cost on all data.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d), path, URL, or Rows
+        NumPy, Dask, Zarr, HDF5, SciPy sparse, xarray, pandas, polars or pyarrow, in memory, on
+        disk or on a cluster. `open_rows` selects columns and passes credentials.
+    y : array-like of shape (n,), or column name, optional
+        Labels, kept for the selected rows.
+    size : int, optional
+        Number of rows. Default: 10,000, or 100 per cluster if that is more. If X has no more
+        rows, all of them come back with their own weights.
+    method : str, Sensitivity, Reducer or Coverage, optional
+        How rows are chosen, for example "kmeans", "svm" or ``StrongKMeans(10)``. Default:
+        "kmeans" if `n_clusters` is given, "lightweight" otherwise.
+    n_clusters : int, optional
+        Number of clusters of the models that you will fit.
+    sample_weight : array-like of shape (n,), or column name, optional
+        Finite and non-negative weights of the rows. Default: ones.
+    random_state : int, Generator, RandomState or None
+        The same data, chunks and seed give the same coreset on every scheduler. The seed is
+        recorded in ``coreset.provenance["seed"]``.
+    chunks : int or "auto", default="auto"
+        Rows per block. "auto" keeps sensible chunks and aims at 32 MiB otherwise.
+    on_invalid : {"raise", "drop"}, default="raise"
+        Raise an error for the first row that contains NaN or infinity, or drop and count such
+        rows.
+    draw : Draw or MergeReduce
+        How rows are drawn. `MergeReduce` builds by merging and reducing coresets of blocks.
+    progress : bool, optional
+        Whether to show a progress bar. Default: on a terminal or in a notebook, if the work takes
+        longer than a second.
+
+    Returns
+    -------
+    Coreset
+        With ``points``, ``weights``, ``indices``, ``labels`` and ``provenance``.
+
+    Raises
+    ------
+    InvalidInputError, InvalidTypeError
+        If an argument cannot be used. They are also a ValueError and a TypeError.
+    OutOfTimeError
+        If a `time_limit` has passed.
+    ClusterError
+        If the cluster has lost the work.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> X = da.random.default_rng(0).normal(size=(100_000, 5), chunks=(10_000, 5))
+    >>> coreset = build(X, size=500, n_clusters=3, random_state=0)
+    >>> from sklearn.cluster import KMeans
+    >>> model = KMeans(3, n_init=1).fit(coreset.points, sample_weight=coreset.weights)
+
+    References
+    ----------
+    Bachem, Lucic and Krause (2018), Algorithm 1.
+    """
+    _check_arguments(y, size, progress)
+    cover = _coverage(method, size, n_clusters, random_state, draw)
+    if cover is not None:
+        blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
+        return placed(build_cover(cover, blocks, progress=progress), blocks.cube)
+    define = _defined(method, size, n_clusters, resolve_seed(random_state), draw)
+    blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
+    coreset: Coreset = _run(define(blocks), progress)
+    return coreset
+
+
+def plan(
+    X: Any,
+    y: Any = None,
+    *,
+    size: int | None = None,
+    method: Method | None = None,
+    n_clusters: int | None = None,
+    sample_weight: Any = None,
+    random_state: RandomState = None,
+    chunks: int | Literal["auto"] = "auto",
+    on_invalid: OnInvalid = "raise",
+    draw: Draw | MergeReduce = Draw(),
+    progress: bool | None = None,
+) -> Plan[Coreset]:
+    """Plan a build: what it costs, and a Dask collection of its coreset.
+
+    Nothing is read. ``plan(...).compute()`` equals ``build(...)`` bit by bit.
+
+    Parameters
+    ----------
+    X, y, size, method, n_clusters, sample_weight, random_state, chunks, on_invalid, draw, progress
+        As in `build`. A method that decides after each pass whether to read on, such as
+        `Coverage`, cannot be planned.
+
+    Returns
+    -------
+    Plan
+        With ``reads``, ``bytes_read`` and ``peak_bytes``. It prints one sentence. Compute it by
+        ``plan.compute()``, or by ``dask.compute(plan, other)`` together with other work.
+
+    Raises
+    ------
+    InvalidInputError, InvalidTypeError
+        If an argument cannot be used.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> X = da.ones((100_000, 5), chunks=(10_000, 5))
+    >>> plan(X, size=500).reads
+    1
+    """
+    _check_arguments(y, size, progress)
+    if _coverage(method, size, n_clusters, random_state, draw) is not None:
+        raise InvalidInputError(
+            'method "coverage" decides after each pass whether to read on, so it cannot be '
+            "planned; call build."
+        )
+    define = _defined(method, size, n_clusters, resolve_seed(random_state), draw)
+    blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
+    job, cube = define(blocks), blocks.cube
+    lazy = job.lazy()
+    if cube is not None:
+        lazy = lazy.then(partial(_placed, cube=cube))
+    return Plan(lazy, blocks, job.reads, job.n_candidates)
+
+
+def build_many(
+    X: Any,
+    y: Any = None,
+    *,
+    methods: Methods,
+    sizes: int | Mapping[str, int] | None = None,
+    n_clusters: int | None = None,
+    sample_weight: Any = None,
+    random_state: RandomState = None,
+    chunks: int | Literal["auto"] = "auto",
+    on_invalid: OnInvalid = "raise",
+    draw: Draw | MergeReduce = Draw(),
+    progress: bool | None = None,
+) -> Portfolio:
+    """Build a coreset by each of several methods, from the same passes over the data.
+
+    Parameters
+    ----------
+    X, y, n_clusters, sample_weight, random_state, chunks, on_invalid, draw, progress
+        As in `build`, the same for all members.
+    methods : list, or mapping of str to method
+        Methods as in `build`. A mapping names the members; in a list every method needs a name
+        of its own.
+    sizes : int, or mapping of str to int, optional
+        Number of rows of each member. A member without one has the default of `build`.
+
+    Returns
+    -------
+    Portfolio
+        A mapping of names to coresets. Each member has the bits that `build` gives with the same
+        seed. The data are read as often as the dearest member needs. ``portfolio.moments`` are
+        the exact moments of all rows.
+
+    Raises
+    ------
+    InvalidInputError, InvalidTypeError
+        If an argument cannot be used. The message names the member.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(10_000, 3))
+    >>> members = build_many(X, methods=["uniform", "lightweight"], sizes=100, random_state=0)
+    >>> list(members)
+    ['uniform', 'lightweight']
+    """
+    _check_arguments(y, None, progress)
+    members = _members(methods)
+    seed = resolve_seed(random_state)
+    defined: dict[str, _Define] = {}
+    for name, size in _sizes(sizes, members).items():
+        with about_member(name):
+            defined[name] = _defined(members[name], size, n_clusters, seed, draw)
+    blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
+    jobs: dict[str, _Job] = {}
+    for name, define in defined.items():
+        with about_member(name):
+            jobs[name] = define(blocks)
+    shared = PortfolioJob(blocks, jobs, draw.split_every)
+    portfolio: Portfolio = _run(shared, progress)
+    return portfolio
+
+
+def grow(
+    X: Any,
+    y: Any = None,
+    *,
+    n_clusters: int,
+    epsilon: float = 0.05,
+    delta: float = 0.1,
+    method: str | Sensitivity[Any] | None = None,
+    sample_weight: Any = None,
+    random_state: RandomState = None,
+    chunks: int | Literal["auto"] = "auto",
+    on_invalid: OnInvalid = "raise",
+    draw: Draw = Draw(),
+    progress: bool | None = None,
+) -> Coreset:
+    r"""Double the size of a coreset until two independent ones agree; return their union.
+
+    Both coresets of a step are unbiased. The variance of their difference is twice that of
+    either, and the union has half the variance of one. If they agree, another pass adds up what
+    some solutions cost over all data.
+
+    Parameters
+    ----------
+    X, y, sample_weight, random_state, chunks, on_invalid, draw, progress
+        As in `build`.
+    n_clusters : int
+        Number of clusters of the solutions that are compared.
+    epsilon : float, default=0.05
+        Relative difference of costs that is tolerated.
+    delta : float, default=0.1
+        Share of random solutions that may differ by more.
+    method : str or Sensitivity, optional
+        As in `build`. Default: "kmeans".
+
+    Returns
+    -------
+    Coreset
+        ``provenance["size_rule"]`` has the steps: the sizes that were tried, their differences,
+        and whether they agreed.
+
+    Raises
+    ------
+    InvalidInputError, InvalidTypeError
+        If an argument cannot be used.
+
+    Warns
+    -----
+    CoresetWarning
+        If two coresets of half the rows, or of 2**20 rows, do not agree.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(20_000, 2))
+    >>> coreset = grow(X, n_clusters=3, epsilon=0.2, random_state=0)
+    >>> coreset.provenance["size_rule"]["agreed"]
+    True
+    """
+    _check_arguments(y, None, progress)
+    rule = AutoSize(n_clusters, epsilon, delta)
+    if not isinstance(draw, Draw):
+        raise InvalidTypeError(f"draw is {shown(draw)}; pass a Draw, for grow draws samples.")
+    if isinstance(method, Coverage) or is_choice(method, ("coverage",)):
+        raise InvalidInputError(
+            'method "coverage" draws no samples; pass another one, or a diameter to build.'
+        )
+    construction = _grown(default_method(method, n_clusters), n_clusters)
+    define = _sampled(construction, rule.start, resolve_seed(random_state), draw, n_clusters)
+    blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
+    return placed(auto_size(define(blocks), rule, progress=progress), blocks.cube)
+
+
+def build_and_hold_out(
+    blocks: RowBlocks,
+    n_held_out: int,
+    *,
+    size: int,
+    method: Sensitivity[Any],
+    n_clusters: int | None,
+    random_state: RandomState,
+    draw: Draw,
+) -> tuple[Coreset, HeldOut | None]:
+    """Build a coreset by draws, and keep rows beside it that it did not take.
+
+    Parameters
+    ----------
+    blocks : RowBlocks
+    n_held_out : int
+        Rows to be kept at most. They are candidates of the draw: no read is made for them.
+    size, method, n_clusters, random_state, draw
+        As in `build`.
+
+    Returns
+    -------
+    Coreset
+        That of `build`, to the bit.
+    HeldOut or None
+        None if all rows were taken, and of independent draws.
+    """
+    construction = construction_for(method, n_clusters)
+    _check_size(size, construction)
+    _check_sampling(construction, draw)
+    seed = resolve_seed(random_state)
+    final_draw = FinalDraw(construction, int(size), draw.sampling, seed, n_held_out=n_held_out)
+    found: list[Selection] = []
+    job = SamplingJob(
+        row_blocks(blocks),
+        final_draw,
+        draw.passes,
+        draw.split_every,
+        draw.normalize,
+        n_clusters=n_clusters,
+        beside=found.append,
+    )
+    return _run(job, None), found[0].held_out
+
+
+def default_size(n_clusters: int) -> int:
+    """Return the default size of a coreset.
+
+    A hundred rows per cluster determine its center within a tenth of its width. Ten thousand rows
+    cost a solver next to nothing.
+
+    Examples
+    --------
+    >>> default_size(8), default_size(500)
+    (10000, 50000)
+    """
+    return max(10_000, 100 * n_clusters)
+
+
+def _check_arguments(y: Any, size: Any, progress: Any) -> None:
+    """Check that what stands in the place of the labels is not another argument."""
+    if is_number(y) and size is None:
+        raise InvalidTypeError(
+            f"y is {y!r}, and the second argument is the labels; pass size={y!r} by its name."
+        )
+    if isinstance(y, (Sensitivity, Reducer, Coverage)):
+        raise InvalidTypeError(
+            f"y is {y!r}, and the second argument is the labels; pass method={y!r} by its name."
+        )
+    if progress is not None:
+        check_flag("progress", progress)
+
+
+def _coverage(
+    method: Any, size: Any, n_clusters: Any, random_state: Any, draw: Any
+) -> Coverage | None:
+    """Return the cover that is asked for; None for methods that draw."""
+    named = is_choice(method, ("coverage",))
+    if not named and not isinstance(method, Coverage):
+        return None
+    unused = {"n_clusters": n_clusters, "random_state": random_state}
+    given = [name for name, value in unused.items() if value is not None]
+    if given or draw != Draw():
+        name = given[0] if given else "draw"
+        raise InvalidInputError(
+            f'{name} has no use with method "coverage", which draws nothing; leave it out.'
+        )
+    cover = Coverage(size=size) if named else method
+    if named or size is None:
+        return cover
+    if cover.diameter is not None or cover.size is not None:
+        raise InvalidInputError(
+            f"size is given beside {cover!r}, which has a diameter or a size; leave it out."
+        )
+    return replace(cover, size=size)
+
+
+def _members(methods: Any) -> dict[str, Any]:
+    """Return the methods of a portfolio by name."""
+    if isinstance(methods, str) or not isinstance(methods, Mapping | Sequence):
+        raise InvalidTypeError(
+            f"methods is {shown(methods)}; pass a list of methods or a mapping of names to "
+            f"methods, or call build for one."
+        )
+    if not methods:
+        raise InvalidInputError(
+            f'methods is empty, got {methods!r}; pass at least one method, such as ["uniform"].'
+        )
+    if isinstance(methods, Mapping):
+        members = {check_member_name(name): one for name, one in methods.items()}
+    else:
+        members = {}
+        for one in methods:
+            name = one if isinstance(one, str) else getattr(one, "name", None)
+            if not isinstance(name, str):
+                resolve_method(one)  # raises an error that says what a method may be
+                continue
+            if name in members:
+                raise InvalidInputError(
+                    f"methods has two members named {name!r}; pass a mapping that gives each a "
+                    f"name of its own."
+                )
+            members[name] = one
+    for name, one in members.items():
+        if isinstance(one, Coverage) or is_choice(one, ("coverage",)):
+            raise InvalidInputError(
+                f'member {name!r}: method "coverage" decides after each pass whether to read on, '
+                f"and shares no pass; build it by itself."
+            )
+    return members
+
+
+def _sizes(sizes: Any, members: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the size of every member."""
+    if isinstance(sizes, list | tuple):
+        raise InvalidTypeError(
+            f"sizes is {shown(sizes)}; pass one number of rows for all members, or a mapping of "
+            f"their names, such as {{{next(iter(members))!r}: 1000}}."
+        )
+    if not isinstance(sizes, Mapping):
+        return dict.fromkeys(members, sizes)
+    if unknown := [name for name in sizes if name not in members]:
+        names = ", ".join(map(repr, members))
+        raise InvalidInputError(
+            f"sizes names {unknown[0]!r}, and methods has no such member; pass sizes for {names}."
+        )
+    return {name: sizes.get(name) for name in members}
+
+
+def _defined(
+    method: Any, size: Any, n_clusters: int | None, seed: int, draw: Draw | MergeReduce
+) -> _Define:
+    """Check the arguments of one coreset; return what makes its job of the blocks."""
+    method = default_method(method, n_clusters)
+    if isinstance(draw, MergeReduce):
+        return _merged(method, size, seed, draw, n_clusters)
+    if not isinstance(draw, Draw):
+        raise InvalidTypeError(f"draw is {shown(draw)}; pass a Draw or a MergeReduce.")
+    if isinstance(method, Reducer):
+        raise InvalidInputError(
+            f"method {method.name!r} is a Reducer, which reduces rows in memory; pass "
+            f"draw=MergeReduce()."
+        )
+    construction = construction_for(method, n_clusters)
+    rows = _default_rows(construction, n_clusters) if size is None else size
+    _check_size(rows, construction)
+    return _sampled(construction, rows, seed, draw, n_clusters, size_given=size is not None)
+
+
+def _sampled(
+    construction: Sensitivity[Any],
+    size: int,
+    seed: int,
+    draw: Draw,
+    n_clusters: int | None,
+    *,
+    size_given: bool = True,
+) -> Callable[[RowBlocks], SamplingJob]:
+    """Return what makes the job of a sample."""
+    _check_sampling(construction, draw)
+    return partial(
+        SamplingJob,
+        final_draw=FinalDraw(construction, int(size), draw.sampling, seed),
+        passes=draw.passes,
+        split_every=draw.split_every,
+        normalize=draw.normalize,
+        n_clusters=n_clusters,
+        size_given=size_given,
+    )
+
+
+def _merged(
+    method: Any, size: Any, seed: int, draw: MergeReduce, n_clusters: int | None
+) -> Callable[[RowBlocks], TreeJob]:
+    """Return what makes the job of a tree."""
+    if isinstance(method, Reducer):
+        reducer = resolve_reducer(method, n_clusters=n_clusters)
+    else:
+        reducer = resolve_reducer(construction_for(method, n_clusters), draw.sampling)
+    rows = _default_rows(reducer, n_clusters) if size is None else size
+    _check_size(rows, getattr(reducer, "construction", reducer))
+    inner_size = INNER_FACTOR * rows if draw.inner_size is None else draw.inner_size
+    check_inner_size(inner_size, rows)
+    settings = Settings(reducer, int(rows), int(inner_size), seed, n_clusters)
+    return partial(
+        TreeJob,
+        settings=settings,
+        split_every=draw.split_every,
+        normalize=draw.normalize,
+        size_given=size is not None,
+    )
+
+
+def _run(job: _Job | PortfolioJob, progress: bool | None) -> Any:
+    """Return the coreset or portfolio of a job."""
+    cube = job.blocks.cube
+    if not job.is_graph:
+        return _placed(job.compute_now(), cube)
+    lazy = job.lazy()
+    with show_progress(progress, lazy):
+        return _placed(lazy.compute(**compute_options(job.blocks)), cube)
+
+
+def _placed(built: Coreset | Portfolio, cube: Cube | None) -> Coreset | Portfolio:
+    """Return what was built with the row numbers and coordinates of a cube."""
+    if isinstance(built, Coreset):
+        return placed(built, cube)
+    if cube is None:
+        return built
+    return replace(built, members={name: placed(one, cube) for name, one in built.items()})
+
+
+def _default_rows(construction: Any, n_clusters: int | None) -> int:
+    """Return the default size for a construction or a reducer, by the clusters it is for."""
+    if construction.needs_labels:
+        return default_size(0)  # its clusters are cells, and its solutions are classifiers
+    objective = construction.objective
+    n_parts = None if objective is None else objective.n_parts
+    return default_size(max(n_clusters or 0, n_parts or 0))
+
+
+def _grown(method: Any, n_clusters: int) -> Sensitivity[Any]:
+    """Resolve a method that is compared on solutions of `n_clusters` centers."""
+    try:
+        construction = construction_for(method, n_clusters)
+    except InvalidInputError:
+        # Solutions may have more or fewer centers than the construction.
+        construction = resolve_method(method)
+    if construction.objective.with_parts(n_clusters).n_parts is None:
+        raise InvalidInputError(
+            f"method {construction.name!r} is for no number of clusters, and grow compares costs "
+            f"of clusters; pass another method, or call build with a size."
+        )
+    return construction
+
+
+def _check_size(size: Any, construction: Any) -> None:
+    """Check the size; warn of one below the clusters of the construction."""
+    as_int("size", size, remedy="pass a number of rows")
+    n_clusters = getattr(construction, "n_clusters", None) or 1
+    if size < n_clusters:
+        warn_user(
+            f"size={size} is below n_clusters={n_clusters}: fewer rows than clusters cannot "
+            f"represent them; pass several rows per cluster."
+        )
+
+
+def _check_sampling(construction: Sensitivity[Any], draw: Draw) -> None:
+    """Check that the construction can be drawn in this way, in so many reads."""
+    one_pass = draw.passes == 1
+    if one_pass and construction.n_folds > 1 and not construction.design.scores_from_pilot:
+        raise InvalidInputError(
+            f"passes=1, but {construction.name!r} needs {construction.n_folds} passes before it "
+            f"can score; pass draw=Draw(passes=2), or draw=MergeReduce()."
+        )
+    if one_pass and draw.sampling == "multinomial" and construction.proposal_bound is None:
+        raise InvalidInputError(
+            f'sampling="multinomial" with passes=1, but {construction.name!r} has no bound for '
+            f'rejection; pass draw=Draw(sampling="multinomial", passes=2).'
+        )
