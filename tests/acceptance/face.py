@@ -9,7 +9,7 @@ from __future__ import annotations
 import runpy
 import sys
 from collections.abc import Callable
-from functools import reduce
+from functools import partial, reduce
 from types import SimpleNamespace
 from typing import Any, Literal, TypeVar
 
@@ -131,17 +131,17 @@ def source_rows(coreset: Coreset, X: Any = None, positions: Any = None) -> Any:
 
 def build(X: Any, y: Any = None, **options: Any) -> Coreset:
     """Build a coreset, of an xarray object without its masked cells."""
-    return dc.build(X, y, **_without_masked(X, options))
+    return dc.build(X, y, **_given(X, options))
 
 
 def plan(X: Any, y: Any = None, **options: Any) -> Any:
     """Return a Dask collection of a coreset."""
-    return dc.plan(X, y, **_without_masked(X, options))
+    return dc.plan(X, y, **_given(X, options))
 
 
 def build_many(X: Any, y: Any = None, **options: Any) -> Portfolio:
     """Build a coreset by each method."""
-    return dc.build_many(X, y, **_without_masked(X, options))
+    return dc.build_many(X, y, **_given(X, options))
 
 
 def moments(X: Any, y: Any = None, **options: Any) -> Any:
@@ -256,9 +256,10 @@ estimators: Any = SimpleNamespace(
 )
 
 
-def _without_masked(X: Any, options: dict[str, Any]) -> dict[str, Any]:
+def _given(X: Any, options: dict[str, Any]) -> dict[str, Any]:
     has_dims = isinstance(X, Rows) and X.options.has_dims
-    return {"on_invalid": "drop" if has_dims else "raise", **options}
+    made = {name: one() if isinstance(one, partial) else one for name, one in options.items()}
+    return {"on_invalid": "drop" if has_dims else "raise", **made}
 
 
 def _method(options: dict[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any
 
 import dask.array as da
@@ -27,15 +28,15 @@ BAD: list[tuple[str, dict[str, Any], type[Exception]]] = [
     ("on_invalid", {"on_invalid": "ignore"}, ValueError),
     ("n_clusters", {"n_clusters": 0, "method": "kmeans"}, ValueError),
     ("n_clusters", {"method": "kmeans"}, TypeError),
-    ("sampling", {"draw": face.Draw(sampling="random")}, ValueError),  # type: ignore[arg-type]
-    ("passes", {"draw": face.Draw(passes=3)}, ValueError),  # type: ignore[arg-type]
-    ("normalize", {"draw": face.Draw(normalize="no")}, TypeError),  # type: ignore[arg-type]
-    ("split_every", {"draw": face.Draw(split_every=1)}, ValueError),
+    ("sampling", {"draw": partial(face.Draw, sampling="random")}, ValueError),  # type: ignore[arg-type]
+    ("passes", {"draw": partial(face.Draw, passes=3)}, ValueError),  # type: ignore[arg-type]
+    ("normalize", {"draw": partial(face.Draw, normalize="no")}, TypeError),  # type: ignore[arg-type]
+    ("split_every", {"draw": partial(face.Draw, split_every=1)}, ValueError),
     ("inner_size", {"draw": face.MergeReduce(inner_size=3), "size": 10}, ValueError),
     ("sample_weight", {"sample_weight": np.ones(3)}, ValueError),
     ("sample_weight", {"sample_weight": -np.ones(200)}, ValueError),
     ("y", {"method": "svm"}, ValueError),
-    ("diameter", {"method": face.Coverage(diameter=-1.0)}, ValueError),
+    ("diameter", {"method": partial(face.Coverage, diameter=-1.0)}, ValueError),
 ]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from daskcoreset import Coreset, MergeReduce, StrongKMeans, audit, build, metrics, open_rows, plan
+from daskcoreset import Coreset, MergeReduce, StrongKMeans, build, metrics, open_rows, plan
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.estimators import CoresetGaussianMixture, CoresetKMeans
@@ -151,7 +151,7 @@ def test_build__by_cosine_keeps_unit_rows_and_says_so() -> None:
 
 def test_build__by_cosine_is_audited_by_cosine() -> None:
     coreset = build(open_rows(ROWS, unit_length=True), size=1000, random_state=0)
-    found = audit(coreset, ROWS, n_clusters=4, random_state=0)
+    found = coreset.audit(ROWS, n_clusters=4, random_state=0)
     assert found.distortion < 0.2
     solution = found.solutions[0]
     np.testing.assert_allclose(

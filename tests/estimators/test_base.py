@@ -13,13 +13,13 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-from daskcoreset.build import default_size
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.linear_model import LogisticRegression
 
 import daskcoreset
 from daskcoreset import SVM, Coreset, CoresetTree, StrongKMeans, build, estimators
+from daskcoreset._build import default_size
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.estimators import (
     ActiveMaxMarginClassifier,

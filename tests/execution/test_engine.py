@@ -7,8 +7,8 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
-from daskcoreset.build import build
 
+from daskcoreset._build import build
 from daskcoreset.core.errors import InvalidInputError
 from tests.pairs import each
 

@@ -10,8 +10,8 @@ import dask.array as da
 import numpy as np
 import pytest
 import zarr
-from daskcoreset.build import build
 
+from daskcoreset._build import build
 from daskcoreset.core.errors import StoreError
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from daskcoreset.build import build_and_hold_out
 
 from daskcoreset import Draw
+from daskcoreset._build import build_and_hold_out
 from daskcoreset.constructions.sampling.held_out import HeldOut
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.inputs.blocks import row_blocks
