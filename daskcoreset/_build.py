@@ -193,7 +193,7 @@ def plan(
     lazy = job.lazy()
     if cube is not None:
         lazy = lazy.then(partial(_placed, cube=cube))
-    return Plan(lazy, blocks, job.reads, job.n_candidates)
+    return Plan(lazy, blocks, job.reads, job.n_candidates, progress)
 
 
 def build_many(

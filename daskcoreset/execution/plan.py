@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 from daskcoreset.core.tables import counted, size_in_bytes
 from daskcoreset.execution.lazy import Lazy, active_client
-from daskcoreset.execution.local import runs_here
+from daskcoreset.execution.local import compute_options, runs_here
+from daskcoreset.execution.progress import show_progress
 from daskcoreset.execution.waiting import ask
 from daskcoreset.inputs.blocks import RowBlocks
 
@@ -105,9 +106,17 @@ class Plan(Lazy[T]):
     Plan(1 read of 1,000 rows in 1 block of at most 31.2 KiB: 31.2 KiB in all, no scheduler, ...)
     """
 
-    def __init__(self, lazy: Lazy[T], blocks: RowBlocks, reads: int, n_candidates: float) -> None:
+    def __init__(
+        self,
+        lazy: Lazy[T],
+        blocks: RowBlocks,
+        reads: int,
+        n_candidates: float,
+        progress: bool | None = False,
+    ) -> None:
         super().__init__(lazy._graph, lazy._key, lazy._finish)  # noqa: SLF001 - of the base class
         self._blocks, self._reads, self._n_candidates = blocks, reads, n_candidates
+        self._progress = progress
 
     @cached_property
     def forecast(self) -> Forecast:
@@ -128,6 +137,17 @@ class Plan(Lazy[T]):
     def peak_bytes(self) -> int | None:
         """Predicted peak memory of a worker."""
         return self.forecast.peak_bytes
+
+    def compute(self, **options: Any) -> T:
+        """Build the coreset.
+
+        Parameters
+        ----------
+        **options
+            As ``dask.compute`` takes them, for example ``scheduler="processes"``.
+        """
+        with show_progress(self._progress, self):
+            return super().compute(**{**compute_options(self._blocks), **options})
 
     def __repr__(self) -> str:
         return f"Plan({self.forecast}; compute() builds the coreset)"
