@@ -17,10 +17,10 @@ from daskcoreset.inputs.cube_arrays import Plane, box_loader, dask_chunks, dask_
 from daskcoreset.inputs.cube_weights import variable_of
 from daskcoreset.inputs.cubes import Cube, Layout, layout_of
 from daskcoreset.inputs.expressions import as_tasks
-from daskcoreset.inputs.graphs import find_stored, with_stored, with_stored_in_graph
 from daskcoreset.inputs.options import MissingChunks, ReadOptions
 from daskcoreset.inputs.packed import packed_remark
 from daskcoreset.inputs.sources import Loader
+from daskcoreset.inputs.stored import find_stored, with_stored, with_stored_in_graph
 from daskcoreset.inputs.zarr_stores import is_in_process
 
 

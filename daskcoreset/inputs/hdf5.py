@@ -17,7 +17,7 @@ from daskcoreset.inputs.options import MissingChunks
 from daskcoreset.inputs.places import Place, clear_errors, read_clearly
 from daskcoreset.inputs.seen import Layout, check_seen, here
 from daskcoreset.inputs.sources import Source, import_reader, near, stacked
-from daskcoreset.inputs.stored import filled_regions, is_fill
+from daskcoreset.inputs.stored import filled_regions
 
 
 class Hdf5Array(NamedTuple):
@@ -115,7 +115,8 @@ def hdf5_source(array: Any, missing_chunks: MissingChunks = "raise") -> Source:
     array : h5py.Dataset or Hdf5Array
     missing_chunks : {"raise", "fill"}, default="raise"
         What becomes of chunks that were never written, as of Zarr arrays. So it is of arrays
-        without chunks of which nothing was written, and of the sources of virtual data sets.
+        without chunks of which nothing was written. Virtual data sets and those whose values lie
+        in other files are read as HDF5 reads them.
     """
     place = None
     dataset = array
@@ -190,43 +191,18 @@ def _read_range(
     dataset: Any, place: Place, missing_chunks: MissingChunks, start: int, stop: int
 ) -> Any:
     values = dataset[start:stop]
-    if missing_chunks == "raise":
-        bounds = [(start, stop), *((0, length) for length in dataset.shape[1:])]
-        _check_stored(dataset, place, np.asarray(values), bounds)
+    # Those of other files are read as HDF5 reads them.
+    if missing_chunks == "raise" and values.size and not (dataset.is_virtual or dataset.external):
+        _check_stored(dataset, place, np.asarray(values), start)
     return values
 
 
 # --- what is not stored ------------------------------------------------------------------
 
 
-# Where values are in an array: first position and end in every dimension.
-Bounds = list[tuple[int, int]]
-
-
-def _check_stored(dataset: Any, place: Place, values: AnyArray, bounds: Bounds) -> None:
-    """Raise an error if some values are fill values because they are not stored.
-
-    Parameters
-    ----------
-    dataset : h5py.Dataset
-    place : Place
-        Of its file.
-    values : ndarray
-        What was read.
-    bounds : list of (int, int)
-        From where.
-    """
-    if not values.size:
-        return
-    if dataset.is_virtual:
-        _check_sources(dataset, place, values, bounds)
-    elif dataset.external:
-        _check_raw_files(dataset, place)
-    else:
-        _check_chunks(dataset, place, values, bounds)
-
-
-def _check_chunks(dataset: Any, place: Place, values: AnyArray, bounds: Bounds) -> None:
+def _check_stored(dataset: Any, place: Place, values: AnyArray, start: int) -> None:
+    """Raise an error if some rows, read from `start` on, are fill values that are not stored."""
+    bounds = [(start, start + len(values)), *((0, length) for length in dataset.shape[1:])]
     chunks = dataset.chunks or dataset.shape
     for region in filled_regions(values, bounds, chunks, _fill_of(dataset)):
         row = region[0].start if region else 0
@@ -239,9 +215,12 @@ def _check_chunks(dataset: Any, place: Place, values: AnyArray, bounds: Bounds) 
             is_stored = dataset.id.get_chunk_info_by_coord(corner).byte_offset is not None
             what = f"the chunk at {corner}"
         if not is_stored:
+            fill = _fill_of(dataset)
+            rows = "rows of any values" if fill is None else f"rows of {fill!s}"
             raise StoreError(
                 f"{what} of {place.name}:{dataset.name} was never written (row {row} of the "
-                f"array), as seen on {here()}; restore it, or {_meant(dataset)}."
+                f'array), as seen on {here()}; restore it, or pass missing_chunks="fill" if {rows} '
+                f"are meant."
             )
 
 
@@ -251,140 +230,3 @@ def _fill_of(dataset: Any) -> Any:
 
     defined = dataset.id.get_create_plist().fill_value_defined()
     return None if defined == h5py.h5d.FILL_VALUE_UNDEFINED else dataset.fillvalue
-
-
-def _meant(dataset: Any) -> str:
-    fill = _fill_of(dataset)
-    rows = "rows of any values" if fill is None else f"rows of {fill!s}"
-    return f'pass missing_chunks="fill" if {rows} are meant'
-
-
-def _check_raw_files(dataset: Any, place: Place) -> None:
-    """Raise an error if the files outside, which hold an array's bytes, are too short for them."""
-    prefix = os.environ.get("HDF5_EXTFILE_PREFIX") or os.fsdecode(
-        dataset.id.get_access_plist().get_efile_prefix()
-    )
-    folder = prefix.replace("${ORIGIN}", str(Path(place.path).parent))
-    left = dataset.size * dataset.dtype.itemsize
-    for name, offset, length in dataset.external:
-        needed, path = min(left, length), Path(folder) / name
-        stored = path.stat().st_size - offset if path.is_file() else 0
-        left -= needed
-        if stored < needed:
-            raise StoreError(
-                f"{place.name}:{dataset.name} takes {needed} bytes from byte {offset} of {name!r} "
-                f"on, which has {max(stored, 0)} of them on {here()}; restore that file, or "
-                f"{_meant(dataset)}."
-            )
-
-
-def _check_sources(dataset: Any, place: Place, values: AnyArray, bounds: Bounds) -> None:
-    """Raise an error if some rows of a virtual data set come from what is not there."""
-    mapped = np.zeros(values.shape, bool)
-    for part in dataset.virtual_sources():
-        first, last = part.vspace.get_select_bounds()
-        if any(
-            low > end or high <= begin
-            for begin, end, (low, high) in zip(first, last, bounds, strict=True)
-        ):
-            continue
-        mapped[_selected(part.vspace, bounds)] = True
-        what = (
-            f"{place.name}:{dataset.name} is a virtual data set, whose rows {first[0]} to "
-            f"{last[0] + 1} are those of {part.dset_name!r} in {part.file_name!r}, which is"
-        )
-        with ExitStack() as stack:
-            found = _open_source(dataset, place, part, stack)
-            if found is None:
-                raise StoreError(
-                    f"{what} not there on {here()}; let every worker see it beside the file, or "
-                    f"{_meant(dataset)}."
-                )
-            source, its_place = found
-            box = _mapped_box(part, source, bounds[0])
-            if box is None:
-                raise StoreError(
-                    f"{what} of shape {source.shape} on {here()}, too small for them; restore it, "
-                    f"or {_meant(dataset)}."
-                )
-            may_be_filled = source.is_virtual or is_fill(values, _fill_of(source)).any()
-            if source.external or may_be_filled:
-                _check_box(source, its_place, box, len(values))
-    if not mapped.all():
-        row = bounds[0][0] + int(np.argwhere(~mapped)[0, 0])
-        raise StoreError(
-            f"{place.name}:{dataset.name} is a virtual data set, whose row {row} comes from no "
-            f"source, or not all of it; write it anew, or {_meant(dataset)}."
-        )
-
-
-def _open_source(dataset: Any, place: Place, part: Any, stack: ExitStack) -> Any:
-    """Return an array that a virtual data set has rows of, and its place; None if none is there."""
-    import h5py
-
-    if part.file_name == ".":
-        file, where = dataset.file, place
-    else:
-        # HDF5 looks beside the file, and where the process runs.
-        beside = Path(place.path).parent / part.file_name
-        paths = [] if place.filesystem is not None else [beside, Path(part.file_name)]
-        path = next((one for one in paths if one.is_file()), None)
-        if path is None:
-            return None
-        file, where = stack.enter_context(h5py.File(path, "r")), Place(str(path))
-    return (file[part.dset_name], where) if part.dset_name in file else None
-
-
-def _selected(space: Any, bounds: Bounds) -> Any:
-    """Return the index, among the values within bounds, of those that are selected."""
-    import h5py
-
-    first, last = space.get_select_bounds()
-    pattern = (
-        first,
-        (1,) * len(first),
-        [end - begin + 1 for begin, end in zip(first, last, strict=True)],
-        (1,) * len(first),
-    )
-    if space.get_select_type() == h5py.h5s.SEL_HYPERSLABS and space.is_regular_hyperslab():
-        pattern = space.get_regular_hyperslab()
-    chosen = []
-    for start, stride, count, block, (low, high) in zip(*pattern, bounds, strict=True):
-        at = np.arange(low, high) - start
-        step = stride if count > 1 else block  # of one block, the stride says nothing
-        chosen.append((at >= 0) & (at < step * count) & (at % step < block))
-    return np.ix_(*chosen)
-
-
-def _mapped_box(part: Any, source: Any, rows: tuple[int, int]) -> Bounds | None:
-    """Return from where in a source some rows come, at most; None if it is too small for them."""
-    import h5py
-
-    n_mapped = part.vspace.get_select_npoints()
-    if part.src_space.get_select_type() == h5py.h5s.SEL_ALL:
-        if source.size < n_mapped:
-            return None
-        box = [(0, length) for length in source.shape]
-    else:
-        box = [(a, b + 1) for a, b in zip(*part.src_space.get_select_bounds(), strict=True)]
-        if any(high > length for (_, high), length in zip(box, source.shape, strict=True)):
-            return None
-    first, last = part.vspace.get_select_bounds()
-    is_dense = n_mapped == np.prod([b - a + 1 for a, b in zip(first, last, strict=True)])
-    is_dense &= n_mapped == np.prod([high - low for low, high in box])
-    if box and is_dense and box[0][1] - box[0][0] == last[0] - first[0] + 1:
-        # One row of it is one row of the virtual data set.
-        shift = box[0][0] - first[0]
-        box[0] = max(rows[0], first[0]) + shift, min(rows[1], last[0] + 1) + shift
-    return box
-
-
-def _check_box(source: Any, place: Place, box: Bounds, n_rows: int) -> None:
-    """Check what is in a box, some rows at a time."""
-    if not box:
-        return
-    (low, high), rest = box[0], box[1:]
-    for start in range(low, high, n_rows):
-        bounds = [(start, min(start + n_rows, high)), *rest]
-        values = source[tuple(slice(*one) for one in bounds)]
-        _check_stored(source, place, np.asarray(values), bounds)

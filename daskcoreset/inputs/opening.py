@@ -20,7 +20,6 @@ from daskcoreset.core.validation import a_type, is_real, without_mask
 from daskcoreset.inputs.containers import Rows, shown_location, split_container
 from daskcoreset.inputs.dataframes import arrays_of_dask, frame_source
 from daskcoreset.inputs.expressions import as_tasks
-from daskcoreset.inputs.graphs import with_stored, with_stored_in_graph
 from daskcoreset.inputs.hdf5 import Hdf5Array, hdf5_source
 from daskcoreset.inputs.options import MissingChunks, ReadOptions, is_path
 from daskcoreset.inputs.packed import packed_remark
@@ -32,7 +31,7 @@ from daskcoreset.inputs.sources import (
     memmap_source,
     sparse_source,
 )
-from daskcoreset.inputs.stored import StoredArray
+from daskcoreset.inputs.stored import StoredArray, with_stored, with_stored_in_graph
 from daskcoreset.inputs.zarr_stores import (
     decoder_of,
     is_in_process,

@@ -206,6 +206,63 @@ class _Indexed:
         return self.stored.checked(values, lambda array: self.read(array, key))
 
 
+# --- where arrays are held ---------------------------------------------------------------
+
+
+def with_stored(value: Any, missing_chunks: MissingChunks) -> Any:
+    """Return a Zarr array, or xarray's wrapper of one, with reads that are checked.
+
+    Anything else comes back as it is.
+    """
+    module = type(value).__module__.partition(".")[0]
+    if module == "zarr" and all(hasattr(value, name) for name in ("store_path", "shape")):
+        return StoredArray.of(value, missing_chunks)
+    # Of an adapter, and of the wrapper of a Zarr array.
+    for name in ("array", "_array") if module == "xarray" else ():
+        held = getattr(value, name, None)
+        checked = with_stored(held, missing_chunks)
+        if checked is not held:
+            value = copy.copy(value)
+            setattr(value, name, checked)
+            return value
+    return value
+
+
+def find_stored(value: Any) -> StoredArray | None:
+    """Return the checked Zarr array inside of xarray's wrappers, or None."""
+    while type(value).__module__.startswith("xarray."):
+        value = getattr(value, "array", getattr(value, "_array", None))
+    return value if isinstance(value, StoredArray) else None
+
+
+def with_stored_in_graph(array: Any, missing_chunks: MissingChunks) -> Any:
+    """Return a Dask array with checked reads of the Zarr arrays that its layers hold.
+
+    These are the arrays that ``da.from_zarr``, ``da.from_array`` and xarray put into a graph.
+    """
+    from dask.blockwise import Blockwise
+    from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
+
+    graph = array.__dask_graph__()
+    if not isinstance(graph, HighLevelGraph):
+        return array
+    layers: dict[str, Any] = {}
+    for name, layer in graph.layers.items():
+        if isinstance(layer, Blockwise):
+            pairs = [(with_stored(value, missing_chunks), axes) for value, axes in layer.indices]
+            if any(new is not old for (new, _), (old, _) in zip(pairs, layer.indices, strict=True)):
+                layers[name] = copy.copy(layer)
+                layers[name].indices = tuple(pairs)
+        elif isinstance(layer, MaterializedLayer):
+            nodes = {key: with_stored(node, missing_chunks) for key, node in layer.items()}
+            if any(nodes[key] is not node for key, node in layer.items()):
+                layers[name] = MaterializedLayer(nodes)
+    if not layers:
+        return array
+    rebuild, extra = array.__dask_postpersist__()
+    return rebuild(HighLevelGraph({**graph.layers, **layers}, graph.dependencies), *extra)
+
+
 # --- stores ------------------------------------------------------------------------------
 
 

@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import zarr
 from dask import delayed
 
 from tests.acceptance.face import build, errors, plan
@@ -33,14 +32,6 @@ def test_npy__that_grew(tmp_path: Path) -> None:
     path.unlink()
     np.save(path, np.ones((150, 2)))
     assert lazy.compute().weights.sum() == pytest.approx(100)
-
-
-def test_zarr__read_by_a_delayed_method(tmp_path: Path) -> None:
-    array = zarr.create_array(tmp_path / "X.zarr", shape=(200, 2), chunks=(100, 2), dtype="f8")
-    array[:100] = 5.0
-    read = delayed(array.__getitem__)(slice(100, 200))
-    with pytest.raises(errors.StoreError, match="is not stored"):
-        build(da.from_delayed(read, (100, 2), dtype="f8"), size=10)
 
 
 @pytest.mark.parametrize("block", [[[1.0, 2.0]] * 10, None, np.float64(1.0)])
