@@ -34,12 +34,12 @@ import dask.array as da
 import numpy as np
 from looks import look_of
 from matplotlib.colors import to_rgba
+from sets import load
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from daskcoreset.constructions.margin.active import ActiveMaxMargin
-from daskcoreset.datasets import load
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import common
 import numpy as np
 from looks import look_of
+from sets import load
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
@@ -30,7 +31,6 @@ from sklearn.svm import LinearSVC
 
 from daskcoreset.constructions.margin.active import ActiveMaxMargin
 from daskcoreset.constructions.margin.labels import Phase
-from daskcoreset.datasets import load
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -22,11 +22,11 @@ from typing import Any
 import common
 import numpy as np
 from scipy.stats import norm
+from sets import available, load
 from sklearn.mixture import GaussianMixture
 
 import daskcoreset
 from daskcoreset.core.blocks import Block
-from daskcoreset.datasets import available, load
 from daskcoreset.objectives import LinearClassifier, Objective, objective_for
 from daskcoreset.objectives.clustering import QuantizationError
 

@@ -33,12 +33,12 @@ from typing import Any
 
 import common
 import numpy as np
+from sets import load
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import log_loss
 from sklearn.tree import DecisionTreeRegressor
 
 import daskcoreset
-from daskcoreset.datasets import load
 
 NAME = "boosting"
 REAL = (

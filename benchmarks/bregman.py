@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 import common
 import numpy as np
 from looks import look_of
+from sets import load
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 
 import daskcoreset
-from daskcoreset.datasets import load
 from daskcoreset.sensitivities import LightweightBregman, StrongBregman, Uniform
 from daskcoreset.solvers.bregman import bregman_hard
 from daskcoreset.solvers.bregman_soft import bregman_soft

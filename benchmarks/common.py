@@ -27,9 +27,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocator
 from scipy import stats
+from sets import available
 
 import daskcoreset
-from daskcoreset.datasets import available
 
 if TYPE_CHECKING:
     from distributed import LocalCluster

@@ -20,13 +20,13 @@ from typing import Any
 import common
 import numpy as np
 from scipy.spatial import cKDTree
+from sets import load
 
 import daskcoreset
 from daskcoreset.constructions.coverage import cover
 from daskcoreset.constructions.coverage.metric import Metric, Sorted
 from daskcoreset.constructions.coverage.online import online
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError
-from daskcoreset.datasets import load
 from daskcoreset.inputs.blocks import row_blocks
 
 NAME = "covers"

@@ -19,7 +19,6 @@ Uniform, Lightweight, LeastSquares = dc.Uniform, dc.Lightweight, dc.LeastSquares
 Mixture, StrongBregman = dc.Mixture, dc.StrongBregman
 LightweightBregman = dc.LightweightBregman
 Draw, MergeReduce = dc.Draw, dc.MergeReduce
-load = dc.datasets.load
 CoresetKMeans = estimators.CoresetKMeans
 CoresetGaussianMixture = estimators.CoresetGaussianMixture
 CoresetSVC, CoresetLogisticRegression = estimators.CoresetSVC, estimators.CoresetLogisticRegression

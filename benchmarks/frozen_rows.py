@@ -23,6 +23,7 @@ from typing import Any
 import common
 import frozen_calls as calls
 import numpy as np
+from sets import load
 from threadpoolctl import threadpool_limits
 
 Values = dict[str, Any]
@@ -83,7 +84,7 @@ def _clustering(
     full = json.loads((common.RESULTS / "full.json").read_text())
     found: Values = {}
     for name in common.loadable(sets):
-        X = np.asarray(calls.load(name).X)
+        X = np.asarray(load(name).X)
         best = float(np.mean(full[f"{name}|{k}"]["costs"]))
         for way, draw in ways.items():
             for size in sets[name]:

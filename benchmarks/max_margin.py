@@ -28,6 +28,7 @@ import numpy as np
 import zarr
 from looks import look_of
 from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
+from sets import available, load
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
@@ -35,7 +36,6 @@ from sklearn.svm import SVC, LinearSVC
 
 from daskcoreset.constructions.margin.max_margin import MaxMarginCoreset
 from daskcoreset.constructions.margin.plot import plot_margins
-from daskcoreset.datasets import available, load
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -22,10 +22,10 @@ from typing import Any
 import common
 import numpy as np
 from scipy import stats
+from sets import load
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
-from daskcoreset.datasets import load
 from daskcoreset.estimators import CoresetGaussianMixture
 
 NAME = "mixtures"

@@ -85,7 +85,7 @@ LEAVING = (
     "constructions/portfolio/summaries", "constructions/sampling/held_out",
     "core/lanes_numba",
     "core/halves_numba", "core/packing", "core/pickles", "core/plain_files",
-    "core/stored_arrays", "core/trust", "datasets/instances", "datasets/loaders",
+    "core/stored_arrays", "core/trust",
     "estimators/kernel/held", "estimators/kernel/metric", "estimators/kernel/probability",
     "inputs/cube_weights", "inputs/graphs",
     "inputs/travel", "metrics/plot_",

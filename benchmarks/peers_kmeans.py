@@ -36,10 +36,11 @@ import common
 import dask.array as da
 import numpy as np
 import zarr
+from sets import load
 from sklearn.cluster import KMeans, MiniBatchKMeans
 
 import daskcoreset
-from daskcoreset.datasets import load, make_imbalanced
+from daskcoreset.datasets import make_mixture
 from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.metrics.costs import kmeans_cost
 
@@ -230,7 +231,7 @@ def contest(path: str, name: str, *numbers: int, limit: int) -> dict[str, Any]:
 def write_set(name: str, path: str, n_rows: int) -> tuple[int, int]:
     """Write the rows of a set to a store; return their number and that of the columns."""
     if name == "made":
-        made, _ = make_imbalanced(n_rows, COLUMNS, n_clusters=MADE[0], random_state=0)
+        made, _ = make_mixture(n_rows, COLUMNS, n_clusters=MADE[0], imbalance=1000, random_state=0)
         da.to_zarr(made.rechunk((CHUNK_ROWS[name], COLUMNS)), path)
         return n_rows, COLUMNS
     X = common.dense(load(name).X, np.float64)

@@ -25,12 +25,12 @@ from typing import TYPE_CHECKING, Any
 
 import common
 import numpy as np
+from sets import load
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 import daskcoreset
 from daskcoreset import Draw
-from daskcoreset.datasets import load
 from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.metrics.costs import kmeans_cost
 

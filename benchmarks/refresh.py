@@ -34,12 +34,12 @@ from unittest import mock
 import common
 import numpy as np
 import zarr
+from sets import load
 from sklearn.cluster import KMeans
 from zarr.storage import LocalStore, MemoryStore, WrapperStore
 
 import daskcoreset
 from daskcoreset import CoresetTree
-from daskcoreset.datasets import load
 from daskcoreset.metrics.costs import kmeans_cost
 from tests.acceptance.tools.view_histories import run_history
 from tests.tools.light_groups import light_groups

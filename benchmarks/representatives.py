@@ -16,9 +16,9 @@ from typing import Any
 
 import common
 import numpy as np
+from sets import load
 
 from daskcoreset.core.points import deduplicate
-from daskcoreset.datasets import load
 from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.metrics.costs import kmeans_cost
 from daskcoreset.solvers.kmeans import solve

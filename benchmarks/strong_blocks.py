@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import common
+import instances
 import numpy as np
 import numpy.typing as npt
 
@@ -51,8 +52,8 @@ KEPT: dict[str, dict[str, Any]] = {
 }
 INSTANCES = {
     # generator, arguments, clusters, size
-    "hidden clusters": ("make_hidden", (1_000_000, 5), 12, 1000),
-    "giants": ("make_giants", (500_000, 38), 20, 1000),
+    "hidden clusters": (instances.hidden, (1_000_000, 5), 12, 1000),
+    "giants": (instances.giants, (500_000, 38), 20, 1000),
 }
 
 Rows = npt.NDArray[np.floating[Any]]
@@ -181,12 +182,9 @@ def speed(workers: dict[str, Worker], folder: Path, turns: int) -> dict[str, Any
 
 def kept(workers: dict[str, Worker], folder: Path, seeds: int) -> dict[str, Any]:
     """Return the table of clusters and costs."""
-    from daskcoreset import datasets
-
     lines, raw = [], []
     for instance, (generator, shape, k, size) in INSTANCES.items():
-        arrays = getattr(datasets, generator)(*shape, random_state=0)
-        X, y = (array.compute() for array in arrays)
+        X, y = generator(*shape)
         path = folder / "instance.npy"
         np.save(path, X)
         rows: list[tuple[str, str, int, str, float]] = []

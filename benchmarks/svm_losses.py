@@ -14,12 +14,12 @@ from typing import Any
 
 import common
 import numpy as np
+from sets import load
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 import daskcoreset
-from daskcoreset.datasets import load
 from daskcoreset.sensitivities import SVM
 
 NAME = "svm_losses"

@@ -24,7 +24,9 @@ from typing import TYPE_CHECKING, Any
 
 import common
 import numpy as np
+from instances import pathological
 from looks import CLASSES, look_of
+from sets import load
 from sklearn.linear_model import SGDClassifier
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -34,7 +36,6 @@ import daskcoreset
 from daskcoreset import Draw
 from daskcoreset.constructions.sampling.final_draw import MIN_CANDIDATES, OVERSAMPLING
 from daskcoreset.core.errors import CoresetWarning
-from daskcoreset.datasets import load, make_svm_pathological
 from daskcoreset.sensitivities import SVM
 from daskcoreset.solvers.linear import solve_svm
 
@@ -92,7 +93,7 @@ Model = tuple[np.ndarray, float]
 def data_of(name: str) -> tuple[np.ndarray, np.ndarray]:
     """Return standardised rows and their labels, -1 and +1."""
     if name == "pathological":
-        X, y = (part.compute() for part in make_svm_pathological(random_state=0))
+        X, y = pathological()
     else:
         found = load(name)
         X, y = found.X, np.asarray(found.y)

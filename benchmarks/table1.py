@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 import common
 import numpy as np
 from quality import INDEPENDENT, Draw, drawn_by, figure, full_of, run, shown, solved
+from sets import load
 from sklearn.cluster import kmeans_plusplus
 from threadpoolctl import threadpool_limits
 
 from daskcoreset import StrongKMeans
-from daskcoreset.datasets import load
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -26,13 +26,13 @@ from typing import TYPE_CHECKING, Any
 import common
 import numpy as np
 from looks import look_of
+from sets import load
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.linear_model import SGDClassifier
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, LinearSVC
 
-from daskcoreset.datasets import load
 from daskcoreset.estimators import AVMClassifier, CSVRGClassifier, ODMClassifier
 
 if TYPE_CHECKING:

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any
 
 import common
 import numpy as np
+from sets import load
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassifier
@@ -40,7 +41,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, LinearSVC
 from table2 import split
 
-from daskcoreset.datasets import load
 from daskcoreset.estimators import CSVRGClassifier
 
 if TYPE_CHECKING:

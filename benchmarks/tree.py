@@ -33,11 +33,12 @@ import common
 import dask
 import numpy as np
 import zarr
+from sets import available, load
 from sklearn.cluster import KMeans
 
 import daskcoreset
 from daskcoreset import MergeReduce
-from daskcoreset.datasets import available, load, make_imbalanced
+from daskcoreset.datasets import make_mixture
 from daskcoreset.metrics.costs import kmeans_cost
 
 NAME = "tree"
@@ -89,7 +90,8 @@ def hinge_costs(X: np.ndarray, y: np.ndarray) -> Cost:
 
 def problems(k: int) -> dict[str, tuple[np.ndarray, np.ndarray | None, object, Cost]]:
     """Return data, labels, method and costs by name."""
-    made = np.ascontiguousarray(make_imbalanced(200_000, 10, random_state=0)[0].compute())
+    X, _ = make_mixture(200_000, 10, n_clusters=60, imbalance=1000, random_state=0)
+    made = np.ascontiguousarray(X.compute())
     sets = {"imbalanced": made}
     if "cod_rna" in available():
         sets["cod_rna"] = np.ascontiguousarray(load("cod_rna").X, dtype=np.float32)

@@ -166,7 +166,8 @@ def plot_coresets(
     >>> [ax.get_title() for ax in axes]
     ['2: 100 rows', '9: 100 rows']
     """
-    several = list(coresets.values()) if isinstance(coresets, Mapping) else []
+    given: Any = coresets
+    several = list(given.values()) if isinstance(given, Mapping) else []
     if not several or not all(isinstance(one, Coreset) for one in several):
         raise InvalidTypeError(
             f"coresets is {shown(coresets)}; pass a dict of names to coresets, or a Portfolio."
@@ -437,7 +438,7 @@ def _draw_rows(
     for rows, look in parts:
         options = {**usual, **look, **style}
         drawn = ax.scatter(placed[rows, 0], placed[rows, 1], s=areas[rows], **options)
-        if "c" in look and ax.figure is not None:
+        if "c" in look:
             ax.figure.colorbar(drawn, ax=ax, label="label")
 
 

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 from daskcoreset import build
-from daskcoreset.datasets import make_imbalanced
+from daskcoreset.datasets import make_mixture
 from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.plotting import COLORS, plot_coresets
 
@@ -138,7 +138,7 @@ def choose(theme: Theme) -> Figure:
 
 def beside(_theme: Theme) -> Figure:
     """Two coresets of the same data, as `plot_coresets` draws them."""
-    X, _ = make_imbalanced(100_000, 6, random_state=0)
+    X, _ = make_mixture(100_000, 6, n_clusters=60, imbalance=1000, random_state=0)
     methods = ["lightweight", "uniform"]
     found = {one: build(X, size=400, method=one, random_state=0) for one in methods}
     figure = Figure(figsize=(9, 4.2), layout="constrained")

@@ -110,7 +110,8 @@ def test_plot__few_labels_are_named_in_colours() -> None:
     coreset = daskcoreset.build(X, y, size=100, random_state=0)
     ax: Any = coreset.plot(ax=new_axes())
     assert texts_of(ax)[:2] == ["left", "right"]
-    left, right = (one for one in ax.collections if isinstance(one, PathCollection))
+    drawn: Any = [one for one in ax.collections if isinstance(one, PathCollection)]
+    left, right = drawn
     assert (left.get_facecolors()[0] != right.get_facecolors()[0]).any()
     assert coreset.labels is not None
     assert len(right.get_offsets()) == (coreset.labels == "right").sum()

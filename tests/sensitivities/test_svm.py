@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import warnings
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pytest
 
-from daskcoreset import build, datasets
+from daskcoreset import build
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import CoresetWarning
 from daskcoreset.sensitivities import SVM
@@ -39,7 +41,10 @@ class TestPaper(SensitivityContract):
 
 def test_lower_bound__all_scores_alike_and_no_row_above_one() -> None:
     """Lemma 1's instance: every row matters as much as any other."""
-    X, y = (part.compute() for part in datasets.make_svm_lower_bound(10, dtype="float64"))
+    y = np.where(np.arange(252) % 2, -1, 1)
+    X = np.zeros((252, 10))
+    for i, columns in enumerate(combinations(range(10), 5)):
+        X[i, columns] = y[i] * math.sqrt(2 / 10)
     construction = SVM(variant="systematic", n_clusters=1)
     scores = construction.scores(
         Block(X, np.ones(len(X)), y), settled(construction, Block(X, np.ones(len(X)), y))

@@ -35,7 +35,9 @@ N, K, SIZE = 120_000, 12, 600
 @pytest.fixture(scope="module")
 def hidden() -> tuple[Any, Any]:
     """Two far clusters, and ten of some 20 rows near the mean."""
-    X, y = datasets.make_hidden(N, 5, hidden_rows=20, random_state=0)
+    X, y = datasets.make_near_mean(
+        N, 5, n_clusters=K, n_near=10, near_share=200 / N, spread=0.02, random_state=0
+    )
     return X.compute(), y.compute()
 
 

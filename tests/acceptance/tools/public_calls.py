@@ -316,22 +316,11 @@ def public_calls() -> list[PublicCall]:
             for name, good in _each(
                 {
                     "make_geometric": gaussians,
-                    "make_giants": gaussians,
-                    "make_heavy_tailed": gaussians,
-                    "make_hidden": {"n": 3000, "d": 2, "random_state": 0},
-                    "make_imbalanced": {**gaussians, "imbalance": 3.0},
                     "make_mixture": gaussians,
                     "make_near_mean": {"n": 3000, "d": 2, "random_state": 0},
-                    "make_svm_lower_bound": {"d": 4},
-                    "make_svm_pathological": {"n": 100, "random_state": 0},
                 }
             )
         ),
-        PublicCall(
-            "make_benchmark", _with(dc.datasets.make_benchmark, lambda x: x[:2].compute()), {"k": 3}
-        ),
-        PublicCall("load", dc.datasets.load, {"name": "iris"}),
-        PublicCall("load_bundled", dc.datasets.load_bundled, {"name": "iris"}),
         PublicCall("hard_margin", dc.margin.hard_margin, {"z": ROWS * SIDES[:, None] + 9.0}),
         PublicCall(
             "hard_margin_bias", dc.margin.hard_margin_bias, {"points": ROWS, "labels": SIDES}
