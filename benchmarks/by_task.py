@@ -192,7 +192,7 @@ def _nystroem(data: dict[str, Any]) -> Iterator[Line]:
     """
     for name, methods in data["results"]["ceilings"].items():
         best = {method: 100 * one["median"][0] for method, one in methods.items()}
-        for method, (both, _) in kernels.OURS.items():
+        for method, both in kernels.OURS.items():
             peers = [best[peer] for peer, one in kernels.EQUAL.items() if one[1:] == both]
             peers += [best[kernels.NYSTROEM]] if both == kernels.FEW else []
             if peers:

@@ -51,15 +51,11 @@ def follow(source: Any, path: Any, size: int, seed: int) -> Any:
 def kernel_classifier(
     core_points: Literal["drawn", "cover"], solver: Literal["newton", "csvrg", "avm"], **given: Any
 ) -> Any:
-    """Return a kernel classifier on core points; with "csvrg" as published."""
-    strategy = {"drawn": "auto", "cover": "online"}[core_points]
+    """Return a kernel classifier on core points; a cover is by its diameter, as published."""
+    given.pop("max_points" if core_points == "cover" else "diameter", None)
     if solver == "avm":
-        given = {name: given[name] for name in ("gamma", "lam", "max_points", "random_state")}
-        return estimators.AVMClassifier(strategy=strategy, **given)
-    return estimators.CSVRGClassifier(
-        strategy=strategy, solver="csvrg" if solver == "csvrg" else "exact", size=None, tol=1e-3,
-        max_iter=20, stand_ins="core_points", drawn_share=0.0, **given,
-    )  # fmt: skip
+        given |= {"loss": "hinge", "theta": 0.4, "mu": 0.4}
+    return estimators.CoresetKernelClassifier(core_points, solver, **given)
 
 
 def solve_svm(

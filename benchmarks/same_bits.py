@@ -154,10 +154,13 @@ def others(X: Any, y: Any, apart: Any) -> Iterator[tuple[str, Callable[[], str]]
         "CoresetLogisticRegression": (es.CoresetLogisticRegression(**seeded), X, y, "coef_"),
         "CoresetRidge": (es.CoresetRidge(**seeded), X, targets, "coef_"),
         "CoresetElasticNet": (es.CoresetElasticNet(**seeded), X, targets, "coef_"),
-        "CSVRGClassifier": (
-            es.CSVRGClassifier(max_points=30, random_state=0), X, y, "dual_coef_",
+        "CoresetKernelClassifier": (
+            es.CoresetKernelClassifier(max_points=30, random_state=0), X, y, "dual_coef_",
         ),
-        "AVMClassifier": (es.AVMClassifier(max_points=30, random_state=0), X, y, "dual_coef_"),
+        "CoresetKernelClassifier, AVM": (
+            es.CoresetKernelClassifier(solver="avm", max_points=30, random_state=0), X, y,
+            "dual_coef_",
+        ),
         "ODMClassifier": (es.ODMClassifier(random_state=0), X[:400], y[:400], "dual_coef_"),
         "MaxMarginClassifier": (es.MaxMarginClassifier(), apart, y, "coef_"),
         "OutlierMaxMarginClassifier": (es.OutlierMaxMarginClassifier(1), apart, y, "coef_"),

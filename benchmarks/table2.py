@@ -1,13 +1,13 @@
 """Table 2 of the CSVRG paper, on the sets at hand, beside the paper's figures.
 
 Accuracy, seconds to train and to predict, and the size of the model, for `sklearn.svm.SVC` and
-the exact optimal margin distribution machine (where they end), AVM, CSVRG with the ODM loss by
-both solvers, and two peers of the same size, Nystroem + LinearSVC and RBFSampler +
-SGDClassifier. Features are scaled to [0, 1] by the training rows, the kernel is RBF, 80 % of the
-rows are for training (of cod_rna the first 59,535 rows are the paper's), and parameters come
-from the paper's grids by 5-fold cross-validation on a subsample: first gamma and lambda, then
-theta and mu; scikit-learn's machines choose among larger penalties too, and so does one row of
-ours. Core points are as many as the paper's.
+the exact optimal margin distribution machine (if they end), `CoresetKernelClassifier` by all its
+solvers, and two peers of the same size, Nystroem + LinearSVC and RBFSampler + SGDClassifier.
+Features are scaled to [0, 1] by the training rows, the kernel is RBF, 80 % of the rows are for
+training (of cod_rna the first 59,535 rows are the paper's), and parameters come from the paper's
+grids by 5-fold cross-validation on a subsample: first gamma and lambda, then theta and mu;
+scikit-learn's machines choose among larger penalties too, and so does one row of ours. Drawn core
+points are as many as the paper's. Covers have the diameter with nearly as many on the first split.
 
     DASKCORESET_DATA=... python benchmarks/table2.py --repeats 10
 
@@ -33,7 +33,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, LinearSVC
 
-from daskcoreset.estimators import AVMClassifier, CSVRGClassifier, ODMClassifier
+from daskcoreset.estimators import CoresetKernelClassifier, ODMClassifier
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,6 +48,11 @@ PAPER = {
     "ijcnn1": (99.31, None, 90.45, 91.33, 296),
     "covtype": (None, None, 70.25, 73.22, 132),
 }
+DIAMETERS = {
+    "magic04": 0.612, "a9a": 6.928, "w8a": 12.49, "cod_rna": 0.533, "ijcnn1": 0.855,
+    "covtype": 2.036,
+}  # fmt: skip
+"""Of covers with nearly as many core points as the paper's."""
 GAMMAS = [2.0**power for power in (-4, -2, 0, 2, 4)]
 LAMBDAS = [2.0**power for power in range(1, 12)]
 SHARES = (0.2, 0.4, 0.6, 0.8)
@@ -59,14 +64,16 @@ Maker = Callable[[dict[str, Any], int, int, int], Any]
 """``maker(params, n, r, seed)`` makes a model of r core points for n rows."""
 
 
-def csvrg(solver: str, strategy: str = "auto", size: str | None = None) -> Maker:
-    """Make the classifier of the library; covers are the paper's, without drawn rows."""
+def machine(core_points: Any, solver: Any, **more: Any) -> Maker:
+    """Make the classifier of the library."""
 
     def make(params: dict[str, Any], n: int, r: int, seed: int) -> Any:
-        del n
-        return CSVRGClassifier(
-            **params, max_points=r, solver=solver, strategy=strategy, size=size, tol=1e-3,
-            max_iter=20, stand_ins="core_points", drawn_share=0.0, random_state=seed,
+        given = {name: params[name] for name in ("gamma", "theta", "mu") if name in params} | more
+        of_cover = {"diameter": DIAMETERS[params["set"]]} if core_points == "cover" else {}
+        count = {} if of_cover else {"max_points": r}
+        return CoresetKernelClassifier(
+            core_points, solver, lam=lam_of(params, n), random_state=seed,
+            **{**given, **of_cover, **count},
         )  # fmt: skip
 
     return make
@@ -86,13 +93,8 @@ def svc(params: dict[str, Any], n: int, r: int, seed: int) -> Any:
 def odm(params: dict[str, Any], n: int, r: int, seed: int) -> Any:
     """Make the exact optimal margin distribution machine."""
     del n, r
-    return ODMClassifier(**params, tol=1e-3, random_state=seed)
-
-
-def avm(params: dict[str, Any], n: int, r: int, seed: int) -> Any:
-    """Make the approximation vector machine."""
-    del n
-    return AVMClassifier(**params, max_points=r, strategy="online", random_state=seed)
+    given = {name: value for name, value in params.items() if name != "set"}
+    return ODMClassifier(**given, tol=1e-3, random_state=seed)
 
 
 def nystroem(params: dict[str, Any], n: int, r: int, seed: int) -> Any:
@@ -114,20 +116,17 @@ def fourier(params: dict[str, Any], n: int, r: int, seed: int) -> Any:
 METHODS: dict[str, tuple[Maker, bool]] = {  # and whether theta and mu are tuned
     "SVC": (svc, False),
     "exact ODM": (odm, True),
-    "AVM": (avm, False),
-    "CSVRG, cover": (csvrg("csvrg", "online"), True),
-    "CSVRG": (csvrg("csvrg"), True),
-    "exact in the span": (csvrg("exact"), True),
-    'exact, size="auto"': (csvrg("exact", size="auto"), True),
-    "exact, C up to 100": (csvrg("exact"), True),
+    "AVM": (machine("cover", "avm", loss="hinge"), False),
+    "CSVRG, cover": (machine("cover", "csvrg"), True),
+    "CSVRG": (machine("drawn", "csvrg"), True),
+    "default": (machine("drawn", "newton"), True),
+    "default, C up to 100": (machine("drawn", "newton"), True),
     "Nystroem + LinearSVC": (nystroem, False),
     "RBFSampler + SGD": (fourier, False),
 }
-SHARED = dict.fromkeys(
-    ("CSVRG", "CSVRG, cover", "exact ODM", 'exact, size="auto"'), "exact in the span"
-)
+SHARED = dict.fromkeys(("CSVRG", "CSVRG, cover", "exact ODM"), "default")
 """Methods of the same objective take the parameters that were found for another."""
-FREE = {"SVC", "Nystroem + LinearSVC", "RBFSampler + SGD", "exact, C up to 100"}
+FREE = {"SVC", "Nystroem + LinearSVC", "RBFSampler + SGD", "default, C up to 100"}
 """Methods that may take a C beyond the paper's grid, as a user of them would."""
 
 
@@ -158,10 +157,11 @@ def validated(make: Maker, params: dict[str, Any], X: np.ndarray, y: np.ndarray,
     return float(np.mean(found))
 
 
-def tuned(name: str, X: np.ndarray, y: np.ndarray, r: int) -> dict[str, Any]:
+def tuned(name: str, data: str, X: np.ndarray, y: np.ndarray, r: int) -> dict[str, Any]:
     """Choose gamma and lambda, then theta and mu."""
     make, banded = METHODS[name]
-    band = {"theta": 0.4, "mu": 0.4} if banded else {}
+    band: dict[str, Any] = {"set": data}
+    band |= {"theta": 0.4, "mu": 0.4} if banded else {}
     grid = BASIC + WIDER if name in FREE else BASIC
     scores = [validated(make, {**basic, **band}, X, y, r) for basic in grid]
     best = {**grid[int(np.argmax(scores))], **band}
@@ -195,7 +195,7 @@ def measure(name: str, args: argparse.Namespace) -> dict[str, Any]:
             continue
         source = SHARED.get(method, method)
         if source not in params:
-            params[source] = tuned(source, *few, min(r, 150))
+            params[source] = tuned(source, name, *few, min(r, 150))
         runs, spent = [], 0.0
         for seed in range(args.repeats):
             train, labels, test, truth = split(X, y, seed)
@@ -218,19 +218,20 @@ def sweep(name: str, args: argparse.Namespace) -> dict[str, Any]:
     """Error and size against the diameter, and error against the size, as in Figures 1 and 2."""
     X, y = rows_of(name)
     train, labels, test, truth = split(X, y, 0)
-    band = {"gamma": 4.0, "lam": 2048.0, "theta": 0.6, "mu": 0.2, "tol": 1e-3, "random_state": 0}
+    band: dict[str, Any] = {"gamma": 4.0, "lam": 2048.0, "theta": 0.6, "mu": 0.2, "random_state": 0}
     by_diameter, by_size = [], []
+    solvers: tuple[Any, ...] = ("newton", "csvrg")
+    kinds: tuple[Any, ...] = ("drawn", "cover")
     for diameter in args.diameters:
-        for solver in ("exact", "csvrg"):
-            model = CSVRGClassifier(**band, diameter=diameter, solver=solver, max_iter=5)
-            model.fit(train, labels)
-            error = 1 - model.score(test, truth)
+        for solver in solvers:
+            model = CoresetKernelClassifier("cover", solver, diameter=diameter, **band)
+            error = 1 - model.fit(train, labels).score(test, truth)
             by_diameter.append([diameter, solver, error, model.n_core_points_])
     for size in args.sizes:
-        for strategy in ("drawn", "online"):
-            model = CSVRGClassifier(**band, max_points=size, strategy=strategy, drawn_share=0.0)
+        for kind in kinds:
+            model = CoresetKernelClassifier(kind, max_points=size, **band)
             error = 1 - model.fit(train, labels).score(test, truth)
-            by_size.append([size, strategy, error, model.diameter_])
+            by_size.append([size, kind, error, model.diameter_])
     return {"set": name, "by_diameter": by_diameter, "by_size": by_size}
 
 
@@ -238,20 +239,22 @@ def figure(found: dict[str, Any]) -> Figure:
     """Draw the sweep."""
     drawing = common.figure(11, 3.4)
     first, second, third = drawing.subplots(1, 3)
-    for solver, look in (("exact", look_of("exact")), ("csvrg", look_of("csvrg"))):
+    for solver, look in (("newton", look_of("exact")), ("csvrg", look_of("csvrg"))):
         rows = [row for row in found["by_diameter"] if row[1] == solver]
         first.plot(
             [row[0] for row in rows], [100 * row[2] for row in rows], label=solver, **look.line
         )
     second.plot([row[0] for row in rows], [row[3] for row in rows], **look_of("coverage").line)
-    for strategy, look in (("drawn", look_of("exact")), ("online", look_of("coverage"))):
-        rows = [row for row in found["by_size"] if row[1] == strategy]
+    for kind, look in (("drawn", look_of("exact")), ("cover", look_of("coverage"))):
+        rows = [row for row in found["by_size"] if row[1] == kind]
         third.plot(
-            [row[0] for row in rows], [100 * row[2] for row in rows], label=strategy, **look.line
+            [row[0] for row in rows], [100 * row[2] for row in rows], label=kind, **look.line
         )
     first.set(xlabel="diameter", ylabel="test error, %", title=f"{found['set']}, covers")
     second.set(xlabel="diameter", ylabel="core points", yscale="log", title="model size")
-    third.set(xlabel="core points", ylabel="test error, %", xscale="log", title="exact in the span")
+    third.set(
+        xlabel="core points", ylabel="test error, %", xscale="log", title="by Newton's method"
+    )
     sizes = sorted({row[0] for row in found["by_size"]})
     third.set_xticks(sizes, [str(size) for size in sizes])
     third.minorticks_off()
@@ -276,7 +279,7 @@ def table(results: list[dict[str, Any]]) -> str:
     ]
     rows = []
     published = {"SVC": 0, "exact ODM": 1, "AVM": 2} | dict.fromkeys(
-        ("CSVRG, cover", "CSVRG", "exact in the span", 'exact, size="auto"'), 3
+        ("CSVRG, cover", "CSVRG", "default"), 3
     )
     for result in results:
         for method in METHODS:

@@ -1,7 +1,7 @@
 """Kernel machines on many rows: time of an epoch in reads of the data, and peak memory.
 
-Writes rows of 20 columns and their labels to a scratch Zarr store, trains `CSVRGClassifier` on it
-by both solvers, and compares an epoch with a read that only adds all numbers up.
+Writes rows of 20 columns and their labels to a scratch Zarr store, trains `CoresetKernelClassifier`
+on it by two solvers, and compares an epoch with a read that only adds all numbers up.
 
     python benchmarks/table2_scale.py --rows 10000000
 """
@@ -20,7 +20,7 @@ import numpy as np
 import zarr
 
 from daskcoreset.core.blocks import Block
-from daskcoreset.estimators import CSVRGClassifier
+from daskcoreset.estimators import CoresetKernelClassifier
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import row_blocks
 
@@ -58,7 +58,6 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--points", type=int, default=100)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--folder", type=Path, default=None, help="where the rows are written")
     args = parser.parse_args()
     options = {"lam": 2048.0, "gamma": 4.0, "max_points": args.points, "random_state": 0}
@@ -67,21 +66,16 @@ def main() -> None:
         dask.config.set(scheduler="threads", num_workers=args.threads),
     ):
         X, y = write(Path(folder), args.rows)
-        CSVRGClassifier(**options).fit(X[:20_000], y[:20_000])  # compiles
+        CoresetKernelClassifier(**options).fit(X[:20_000], y[:20_000])  # compiles
         first = common.high_water() / 1e6
         with common.timed() as clock:
             map_reduce(row_blocks(X), total, add)
         read = clock.wall
         found: dict[str, Any] = {"rows": args.rows, "columns": D, "points": args.points}
         found |= {"threads": args.threads, "read": read, "peak_before": first, "solvers": {}}
-        for label, solver, size in (
-            ('exact, size="auto"', "exact", "auto"),
-            ("exact", "exact", None),
-            ("csvrg", "csvrg", None),
-        ):
-            model = CSVRGClassifier(
-                solver=solver, size=size, max_iter=args.epochs, tol=1e-3, **options
-            )
+        solvers: tuple[Any, ...] = ("newton", "csvrg")
+        for label in solvers:
+            model = CoresetKernelClassifier("drawn", label, **options)
             with common.timed() as clock:
                 model.fit(X, y)
             seconds = np.diff([0.0, *(entry["seconds"] for entry in model.trace_)])
@@ -107,7 +101,7 @@ def main() -> None:
             solver,
             f"{facts['fit']:.1f}",
             f"{facts['fit'] / read:.1f}",
-            *(["-"] * 3 if "auto" in solver else reads),
+            *(["-"] * 3 if solver == "newton" else reads),
             f"{facts['peak']:.0f}",
             f"{100 * facts['accuracy']:.2f}",
         ]

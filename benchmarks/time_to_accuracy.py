@@ -1,22 +1,21 @@
 """Seconds to an accuracy, for kernel machines of growing size on more than 100,000 rows.
 
-Every method grows in the way that it has: core points for `CSVRGClassifier`, trained on all rows
-and on as many as ``size="auto"`` draws, and for the paper's own algorithm (a cover, and its
-variance-reduced gradient); landmarks for Nystroem + LinearSVC and random features for RBFSampler +
-SGDClassifier, each trained on all rows and on as many as ``size="auto"`` draws for that size, and
-on as many also for Nystroem with ridge regression of the labels (one Cholesky factor) and with
-logistic regression ("newton-cholesky"), which are quicker than LinearSVC for so many rows; rows
-for `sklearn.svm.SVC`, whose subsample ends with all of them. LightGBM and
-HistGradientBoostingClassifier, which are no kernel machines, show what can be had at all. Width
-and penalty are the best of nine on 5,000 rows, of twelve for ridge and logistic regression, which
-want a larger C, and so is the loss of ours, that of the optimal margin distribution machine or the
-squared hinge. A method stops growing when a fit takes longer
-than the limit, and a fit that takes twice as long is ended. Seconds are those of the
-processor, with one thread.
+Every method grows in the way that it has: core points for `CoresetKernelClassifier`, by default and
+by the paper's own algorithm (a cover, and its variance-reduced gradient); landmarks for Nystroem +
+LinearSVC and random features for RBFSampler + SGDClassifier, each trained on all rows and on as
+many as the default draws for that size, and on as many also for Nystroem with ridge regression of
+the labels (one Cholesky factor) and with logistic regression ("newton-cholesky"), which are quicker
+than LinearSVC for so many rows; rows for `sklearn.svm.SVC`, whose subsample ends with all of them.
+LightGBM and HistGradientBoostingClassifier, which are no kernel machines, show what can be had at
+all. Width and penalty are the best of nine on 5,000 rows, of twelve for ridge and logistic
+regression, which want a larger C, and so is the loss of ours, that of the optimal margin
+distribution machine or the squared hinge. A method stops growing when a fit takes longer than the
+limit, and a fit that takes twice as long is ended. Seconds are those of the processor, with one
+thread.
 
     DASKCORESET_DATA=... OMP_NUM_THREADS=1 python benchmarks/time_to_accuracy.py
 
-LightGBM is left out with a remark where it is not installed: ``pip install ".[bench]"`` brings it.
+LightGBM is left out with a remark if it is not installed: ``pip install ".[bench]"`` brings it.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, LinearSVC
 from table2 import split
 
-from daskcoreset.estimators import CSVRGClassifier
+from daskcoreset.estimators import CoresetKernelClassifier
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,7 +54,7 @@ LOSSES = ("odm", "squared_hinge")
 POINTS = (25, 50, 100, 200, 400, 800, 1600)
 ROWS = (1000, 3000, 10_000, 30_000, 100_000, 10**9)
 TREES = (25, 50, 100, 200, 400, 800)
-OURS, ALL, PAPER = 'CSVRG, size="auto"', "CSVRG, all rows", "the paper's algorithm"
+OURS, PAPER = "CoresetKernelClassifier", "the paper's algorithm"
 SVM, LIGHT, BOOSTING = "SVC on a subsample", "LightGBM", "HistGradientBoosting"
 NYSTROEM, FOURIER = "Nystroem + LinearSVC", "RBFSampler + SGD"
 RIDGE, LOGISTIC = "Nystroem + ridge", "Nystroem + logistic"
@@ -63,7 +62,6 @@ SAME = ", same rows"
 LOOKS = common.looks_of(
     {
         OURS: "csvrg",
-        ALL: "csvrg, all rows",
         PAPER: "csvrg, paper",
         SVM: "svc",
         NYSTROEM + SAME: "nystroem, same rows",
@@ -79,7 +77,7 @@ LOOKS = common.looks_of(
 BEST = "Nystroem, same rows"
 TOGETHER = (NYSTROEM + SAME, RIDGE + SAME, LOGISTIC + SAME)
 """Methods of one column of the README: at each place the best of them."""
-IN_README = (OURS, ALL, PAPER, SVM, NYSTROEM + SAME, FOURIER + SAME, LIGHT, BOOSTING)
+IN_README = (OURS, PAPER, SVM, NYSTROEM + SAME, FOURIER + SAME, LIGHT, BOOSTING)
 PREDICTED = 10_000
 """Rows whose classes are predicted; SVC takes minutes for all."""
 
@@ -88,16 +86,15 @@ Choice = tuple[float, float, str]
 """Gamma, the penalty, and of ours the loss."""
 
 
-def make(method: str, size: int, choice: Choice, seed: int = 0) -> Any:
-    """Return a model of a size; of SVC, the machine alone."""
+def make(method: str, size: int, choice: Choice, n_rows: int, seed: int = 0) -> Any:
+    """Return a model of a size for so many rows; of SVC, the machine alone."""
     gamma, penalty, loss = choice
-    if method in {OURS, ALL, PAPER}:
-        how: dict[str, Any] = {"size": "auto" if method == OURS else None}
+    if method in {OURS, PAPER}:
+        how: dict[str, Any] = {}
         if method == PAPER:
-            how = {"strategy": "online", "solver": "csvrg", "max_iter": 20}
-            how["stand_ins"] = "core_points"
-        return CSVRGClassifier(
-            loss, gamma=gamma, C=penalty, max_points=size, theta=0.4, mu=0.2, tol=1e-3,
+            how = {"core_points": "cover", "solver": "csvrg"}
+        return CoresetKernelClassifier(
+            loss=loss, gamma=gamma, lam=penalty * n_rows, max_points=size, theta=0.4, mu=0.2,
             random_state=seed, **how,
         )  # fmt: skip
     if method.startswith((NYSTROEM, RIDGE, LOGISTIC)):
@@ -147,11 +144,13 @@ def data_of(name: str, seed: int) -> tuple[np.ndarray, ...]:
 def tuned(method: str, name: str) -> Choice:
     """Choose gamma, the penalty and the loss on few rows; of trees, the length of the steps."""
     train, labels, test, truth = (part[:5000] for part in data_of(name, 0))
-    losses = LOSSES if method == ALL else ("",)
+    losses = LOSSES if method == OURS else ("",)
     gammas = GAMMAS[:1] if method in {LIGHT, BOOSTING} else GAMMAS
     penalties = LARGER if method in {RIDGE, LOGISTIC} else PENALTIES
     choices = list(itertools.product(gammas, penalties if len(gammas) > 1 else (0.1, 1.0), losses))
-    scores = [make(method, 200, one).fit(train, labels).score(test, truth) for one in choices]
+    scores = [
+        make(method, 200, one, len(train)).fit(train, labels).score(test, truth) for one in choices
+    ]
     return choices[int(np.argmax(scores))]
 
 
@@ -191,16 +190,16 @@ def ended(seconds: float, *args: Any) -> list[float] | None:
 def curve(method: str, name: str, limit: float, repeats: int) -> list[dict[str, float]]:
     """Seconds, accuracy and size as a method grows: means over splits, while they are short."""
     splits = [data_of(name, seed) for seed in range(repeats)]
-    choice = tuned({OURS: ALL, PAPER: ALL}.get(method, method.removesuffix(SAME)), name)
+    choice = tuned(OURS if method == PAPER else method.removesuffix(SAME), name)
     print(name, method, choice, flush=True)
-    fitted(make(method, 20, choice), splits[0], 2000)  # whatever is compiled at first
+    fitted(make(method, 20, choice, 2000), splits[0], 2000)  # whatever is compiled at first
     n, found = len(splits[0][0]), []
     for step in steps_of(method):
         rows = rows_for(method, step, n)
         runs: list[list[float]] = []
         while len(runs) < repeats and sum(run[0] for run in runs) <= limit / 10:
             seed = len(runs)
-            one = ended(2 * limit, make(method, step, choice, seed), splits[seed], rows)
+            one = ended(2 * limit, make(method, step, choice, rows, seed), splits[seed], rows)
             if one is None:
                 print(f"{name} {method} {step}: ended after {2 * limit:.0f} s", flush=True)
                 return found
@@ -297,9 +296,9 @@ def readme(data: dict[str, Any]) -> str:
     return "\n".join(
         [
             "Seconds to train (of the processor, one thread) until an accuracy is reached on rows",
-            'that were held out: those of `size="auto"` with 100 and with 400 core points,',
+            "that were held out: those of the first method with 100 and with 400 core points,",
             "and the best of each method among the sizes whose fit took no more than about",
-            f'{made["limit"]:g} s. "Same rows" trains on as many rows as `size="auto"` draws.',
+            f'{made["limit"]:g} s. "Same rows" trains on as many rows as the first method draws.',
             solvers,
             "LightGBM and HistGradientBoosting are no kernel machines; they show what the data",
             f"allow. Means of {common.counted([made['repeats']], 'random split')} at most",

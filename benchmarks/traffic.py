@@ -73,9 +73,13 @@ def jobs(path: str) -> dict[str, Callable[[], Any]]:
         "CoresetGaussianMixture": fitted(es.CoresetGaussianMixture(5, random_state=0)),
         "CoresetSVC": fitted(es.CoresetSVC(random_state=0), "y"),
         "CoresetLogisticRegression": fitted(es.CoresetLogisticRegression(random_state=0), "y"),
-        "CSVRGClassifier, all rows": fitted(es.CSVRGClassifier(random_state=0), "y"),
-        "CSVRGClassifier, some rows": fitted(es.CSVRGClassifier(size="auto", random_state=0), "y"),
-        "AVMClassifier": fitted(es.AVMClassifier(max_points=200, random_state=0), "y"),
+        "CoresetKernelClassifier": fitted(es.CoresetKernelClassifier(random_state=0), "y"),
+        "CoresetKernelClassifier, CSVRG": fitted(
+            es.CoresetKernelClassifier(solver="csvrg", random_state=0), "y"
+        ),
+        "CoresetKernelClassifier, AVM": fitted(
+            es.CoresetKernelClassifier(solver="avm", max_points=200, random_state=0), "y"
+        ),
     }
 
 

@@ -42,9 +42,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from daskcoreset import (
-        coverage as coverage,
-    )
-    from daskcoreset import (
         datasets as datasets,
     )
     from daskcoreset import (
@@ -169,7 +166,6 @@ _HOMES = {
     "WeightedPoints": "core.points",
     "build": "_build",
     "build_many": "_build",
-    "coverage": "coverage",
     "datasets": "datasets",
     "divergences": "divergences",
     "errors": "errors",

@@ -421,11 +421,9 @@ def _coverage(
     cover = Coverage(size=size) if named else method
     if named or size is None:
         return cover
-    if cover.diameter is not None or cover.size is not None:
-        raise InvalidInputError(
-            f"size is given beside {cover!r}, which has a diameter or a size; leave it out."
-        )
-    return replace(cover, size=size)
+    raise InvalidInputError(
+        f"size is given beside {cover!r}, which has a diameter or a size; leave it out."
+    )
 
 
 def _members(methods: Any) -> dict[str, Any]:

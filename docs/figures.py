@@ -112,7 +112,7 @@ def choose(theme: Theme) -> Figure:
         ("", "densities", "CoresetGaussianMixture"),
         ("", "counts, spectra", "CoresetBregman"),
         ("labels", "linear boundary", "CoresetSVC, CoresetLogisticRegression"),
-        ("", "curved boundary", "CSVRGClassifier"),
+        ("", "curved boundary", "CoresetKernelClassifier"),
         ("", "largest margin", "MaxMarginClassifier"),
         ("", "labels are dear", "ActiveMaxMarginClassifier"),
         ("a number", "linear", "CoresetRidge, CoresetElasticNet"),

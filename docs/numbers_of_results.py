@@ -280,94 +280,6 @@ def _active_cover() -> dict[str, str]:
     }
 
 
-def _kernels() -> dict[str, str]:
-    """Accuracies in %, and seconds over those of LightGBM."""
-    heads, _, *rows = _rows("kernels")
-    number = {name: heads.index(name) for name in ("accuracy %", "over LightGBM", "predict s")}
-    found = {}
-    for name in ("covtype", "ijcnn1"):
-        cells = {row[1]: row for row in rows if row[0] == name and len(row) == len(heads)}
-        values = {
-            method: {column: float(row[at]) for column, at in number.items()}
-            for method, row in cells.items()
-        }
-        ours = [value for method, value in values.items() if method.startswith("ours")]
-        quick = [value for value in ours if value["over LightGBM"] <= 10]
-        first, plain = values["LightGBM"], values["ours, 400 points"]
-        learned = values["ours, 400 points, learned metric"]
-        gain = learned["accuracy %"] - plain["accuracy %"]
-        found |= {
-            f"kernels_{name}_gain": f"{gain:+.2f}",
-            f"kernels_{name}_lightgbm": f"{first['accuracy %']:.1f}",
-            f"kernels_{name}_quick": f"{max(one['accuracy %'] for one in quick):.1f}",
-            f"kernels_{name}_best": f"{max(one['accuracy %'] for one in ours):.1f}",
-            f"kernels_{name}_more_rows": f"{values['LightGBM, more rows']['accuracy %']:.1f}",
-            f"kernels_{name}_fit": f"{plain['over LightGBM']:.1f}",
-            f"kernels_{name}_predict": f"{plain['predict s'] / first['predict s']:.1f}",
-        }
-    start = next(i for i, row in enumerate(rows) if "the paper" in row)
-    covers = [dict(zip(rows[start], row, strict=True)) for row in rows[start + 2 :]]
-    above, alone, drawn = (
-        [row for row in covers if float(row[kind]) > float(row["the paper"])]
-        for kind in ("span", "alone", "drawn")
-    )
-    wider = [100 * float(row["diameter, span"]) / float(row["diameter, alone"]) for row in covers]
-    w8a = next(row for row in covers if row["set"] == "w8a")
-    found |= _equal_rows([row for row in rows if len(row) == len(heads)], heads)
-    return found | {
-        "kernels_covers": f"{len(covers)}",
-        "kernels_above": f"{len(above)}",
-        "kernels_alone": f"{len(alone)}",
-        "kernels_drawn": f"{len(drawn)}",
-        "kernels_wider_least": f"{min(wider) - 100:.0f}",
-        "kernels_wider_most": f"{max(wider) - 100:.0f}",
-        "kernels_w8a": w8a["span"],
-        "kernels_w8a_alone": w8a["alone"],
-        "kernels_w8a_larger": w8a["the larger class"],
-        "kernels_w8a_paper": w8a["the paper"],
-    }
-
-
-def _equal_rows(rows: list[list[str]], heads: list[str]) -> dict[str, str]:
-    """Accuracies and seconds of ours beside Nystroem with as many rows and points.
-
-    Of its solvers the one that is more accurate.
-    """
-    cells = {(row[0], row[1]): dict(zip(heads, row, strict=True)) for row in rows}
-    kinds: dict[str, list[tuple[float, float]]] = {"plain": [], "learned": []}
-    for (name, method), own in cells.items():
-        points = method.removeprefix("ours, ").removesuffix(", learned metric")
-        peers = [
-            cells[name, peer]
-            for peer in (f"Nystroem + {solver}, {points}" for solver in ("ridge", "logistic"))
-            if method.startswith("ours") and (name, peer) in cells
-        ]
-        if peers:
-            best = max(peers, key=lambda one: float(one["accuracy %"]))
-            more, time = (
-                of(float(own[head]), float(best[head]))
-                for head, of in (("accuracy %", float.__sub__), ("fit s", float.__truediv__))
-            )
-            kinds["learned" if "learned" in method else "plain"].append((more, time))
-    above = [
-        name
-        for name, method in cells
-        if method == "ours, 400 points"
-        and float(cells[name, method]["accuracy %"])
-        < float(cells[name, "Nystroem + LinearSVC"]["accuracy %"])
-    ]
-    found = {"kernels_linear_above": ", ".join(above) or "no set"}
-    for kind, pairs in kinds.items():
-        for short, values in zip(("equal", "equal_time"), zip(*pairs, strict=True), strict=True):
-            form = "+.2f" if short == "equal" else ".1f"
-            found[f"kernels_{short}_{kind}_least"] = f"{min(values):{form}}"
-            found[f"kernels_{short}_{kind}_most"] = f"{max(values):{form}}"
-        found[f"kernels_equal_{kind}"] = f"{len(pairs)}"
-        found[f"kernels_equal_{kind}_above"] = f"{sum(more > 0 for more, _ in pairs)}"
-        found[f"kernels_equal_{kind}_quicker"] = f"{sum(time < 1 for _, time in pairs)}"
-    return found
-
-
 def _logistic() -> dict[str, str]:
     """Least ratio of the excess costs of one read and of two, where two are made."""
     ratios, sets = [], set()
@@ -404,37 +316,6 @@ def _costs_of_builds() -> dict[str, str]:
     return {f"build_{name}": f"{value:.2f}" for name, value in seconds.items()}
 
 
-def _covers() -> dict[str, str]:
-    """Core points of the farthest strategy over those of the other, for a diameter, in %."""
-    found: dict[tuple[str, str], dict[str, float]] = {}
-    for name, diameter, strategy, points, *_ in (row for row in _rows("covers") if len(row) == 9):
-        if strategy in ("online", "farthest") and "*" not in diameter:
-            found.setdefault((name, diameter), {})[strategy] = _number(points)
-    more = [100 * (one["farthest"] / one["online"] - 1) for one in found.values()]
-    return {"covers_least": f"{min(more):.0f}", "covers_most": f"{max(more):.0f}"}
-
-
-def _kernel_rows() -> dict[str, str]:
-    """Seconds and accuracies of the kernel classifier on drawn rows, beside those of all rows."""
-    found: dict[tuple[str, str], dict[str, tuple[float, float]]] = {}
-    for name, method, points, _, seconds, accuracy, *_ in (
-        row for row in _rows("time_to_accuracy") if len(row) == 8 and row[1].startswith("CSVRG")
-    ):
-        found.setdefault((name, points), {})[method] = float(seconds), _number(accuracy)
-    pairs = [tuple(one.values()) for one in found.values() if len(one) == 2]
-    times = [drawn[0] / whole[0] for drawn, whole in pairs]
-    lost = [whole[1] - drawn[1] for drawn, whole in pairs]
-    return {
-        "kernel_rows_time_least": f"{min(times):.1f}",
-        "kernel_rows_time_most": f"{max(times):.1f}",
-        "kernel_rows_lost": f"{max(lost):.1f}",
-        "kernel_rows_won": f"{-min(lost):.1f}",
-        "kernel_rows_less": f"{sum(value > 0 for value in lost)}",
-        "kernel_rows_pairs": f"{len(lost)}",
-        "kernel_rows_sets": f"{len({name for name, _ in found})}",
-    }
-
-
 def _trees() -> dict[str, str]:
     """Errors of trees and streams, with nodes of twice the size, over those of one build."""
     whole, found = {}, {}
@@ -454,8 +335,8 @@ def _trees() -> dict[str, str]:
 
 _PARTS = (
     _one_read, _refresh, _representatives, _other_queries, _of_cells, _boosting, _cube,
-    _mixtures, _bregman, _active_cover, _kernels, _logistic, _svm_losses,
-    _costs_of_builds, _covers, _kernel_rows, _trees,
+    _mixtures, _bregman, _active_cover, _logistic, _svm_losses,
+    _costs_of_builds, _trees,
 )  # fmt: skip
 
 

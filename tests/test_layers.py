@@ -40,7 +40,6 @@ MAY_IMPORT["xarray"] = MAY_IMPORT["estimators"] | {"estimators"}
 MAY_IMPORT["cli"] = MAY_IMPORT["estimators"] | {"estimators", "datasets", ""}
 MAY_IMPORT["__main__"] = {"cli"}
 HANDED_ON = {
-    "coverage": "constructions",
     "errors": "core",
     "margin": "constructions",
     "sizing": "metrics",
@@ -49,7 +48,7 @@ HANDED_ON = {
 MAY_IMPORT |= {name: {folder} for name, folder in HANDED_ON.items()}
 MAY_IMPORT[""] = set(MAY_IMPORT)  # daskcoreset/__init__.py, the public names
 
-BETWEEN_CONSTRUCTIONS = {("tree", "sampling"), ("coverage", "tree")}
+BETWEEN_CONSTRUCTIONS = {("tree", "sampling")}
 """Besides, all may import `class_summary` and `draws`."""
 
 EXCEPTIONS = {
@@ -210,7 +209,7 @@ def private_of_dask(names: list[str]) -> list[str]:
 
 
 PUBLIC = (
-    "coverage", "datasets", "errors", "estimators", "margin", "metrics",
+    "datasets", "errors", "estimators", "margin", "metrics",
     "objectives", "plotting", "sizing", "testing",
 )  # fmt: skip
 

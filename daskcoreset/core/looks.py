@@ -73,7 +73,6 @@ LOOKS: dict[str, Look] = {
     "margin": Look(SKY, "s", "-"),
     "active": Look(SKY, "^", "-."),
     "csvrg": Look(SKY, "D", "--"),
-    "csvrg, all rows": Look(SKY, "v", "-"),
     "csvrg, paper": Look(SKY, "x", ":"),
     "svc": Look(OLIVE, "s", ":"),
     "nystroem": Look(YELLOW, "s", "--"),

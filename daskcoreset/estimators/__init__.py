@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from daskcoreset.estimators.bregman import CoresetBregman
-from daskcoreset.estimators.kernel.avm import AVMClassifier
-from daskcoreset.estimators.kernel.csvrg import CSVRGClassifier
+from daskcoreset.estimators.kernel.classifier import CoresetKernelClassifier
 from daskcoreset.estimators.kernel.odm import ODMClassifier
 from daskcoreset.estimators.kmeans import CoresetKMeans
 from daskcoreset.estimators.linear import CoresetLogisticRegression, CoresetSVC, LinearSVM
@@ -22,14 +21,13 @@ from daskcoreset.estimators.regression import (
 )
 
 __all__ = [
-    "AVMClassifier",
     "ActiveMaxMarginClassifier",
-    "CSVRGClassifier",
     "CoresetBregman",
     "CoresetElasticNet",
     "CoresetEstimator",
     "CoresetGaussianMixture",
     "CoresetKMeans",
+    "CoresetKernelClassifier",
     "CoresetLogisticRegression",
     "CoresetRidge",
     "CoresetSVC",

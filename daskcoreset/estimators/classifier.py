@@ -210,7 +210,7 @@ NO_MARGIN = (
     "separates all rows by the largest margin, which the few rows next to the boundary decide: "
     "the rows of a coreset are drawn, and need not be these, and their weights say nothing of a "
     "margin. Pass the data, of which it finds these rows itself; or fit CoresetSVC or "
-    "CSVRGClassifier to the coreset, with its weights."
+    "CoresetKernelClassifier to the coreset, with its weights."
 )
 
 

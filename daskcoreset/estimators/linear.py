@@ -202,7 +202,7 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
             All labels there will be, remembered from the first call that gives them. Rows of
             one class are enough then, and `classes_` are these; what was not seen yet is not
             predicted. Without it, classes are those seen so far, at least two: a new one may come
-            at any time, also after `fit`, which `CSVRGClassifier` refuses.
+            at any time, also after `fit`.
         sample_weight : array-like of shape (n,), or str, optional
 
         Returns

@@ -135,11 +135,11 @@ class Lazy(Generic[T]):
 
     @property
     def n_tasks(self) -> int:
-        """Number of tasks that `compute` runs, without those that only rename a result."""
-        from dask._task_spec import Alias, DataNode
+        """Number of tasks that `compute` runs."""
+        from dask._task_spec import DataNode
 
         graph = self.__dask_optimize__(self._graph, [self._key])
-        return sum(not isinstance(node, (Alias, DataNode)) for node in graph.values())
+        return sum(not isinstance(node, DataNode) for node in graph.values())
 
 
 def _one_after_other(first: Callable[[Any], Any], second: Callable[[Any], U], value: Any) -> U:

@@ -17,6 +17,7 @@ from daskcoreset.core.boxes import Box
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import without_mask
+from daskcoreset.inputs.declared import with_declared_shapes
 from daskcoreset.inputs.places import read_clearly
 from daskcoreset.inputs.sources import Loader
 
@@ -176,8 +177,8 @@ def dask_rows(
     names = dict.fromkeys((*sample_dims, *(dim for plane in planes for dim in plane.feature_dims)))
     letters = dict(zip(names, string.ascii_letters, strict=False))
     cut = dict(zip(sample_dims, chunks, strict=True))
-    arrays = [_as_dask(variable, cut) for variable in variables]
-    arrays = _alike(arrays, planes, sample_dims)
+    arrays = [_as_dask(variable, cut, name) for variable in variables]
+    arrays = _alike(arrays, planes, sample_dims, name)
     n_chunks = {
         dim: max(
             len(array.chunks[plane.dims.index(dim)])
@@ -231,7 +232,9 @@ def dask_rows(
     )
 
 
-def _alike(arrays: Sequence[Any], planes: Sequence[Plane], sample_dims: Sequence[str]) -> list[Any]:
+def _alike(
+    arrays: Sequence[Any], planes: Sequence[Plane], sample_dims: Sequence[str], name: str
+) -> list[Any]:
     """Make feature dimensions that arrays cut in different ways one chunk in all of them.
 
     Tasks would get a whole chunk of one array for every chunk of another.
@@ -245,11 +248,13 @@ def _alike(arrays: Sequence[Any], planes: Sequence[Plane], sample_dims: Sequence
     for array, plane in zip(arrays, planes, strict=True):
         whole = {axis: -1 for axis, dim in enumerate(plane.dims) if dim in differing}
         cut = any(len(array.chunks[axis]) > 1 for axis in whole)
-        found.append(array.rechunk(whole, method="tasks") if cut else array)
+        found.append(
+            with_declared_shapes(array, name).rechunk(whole, method="tasks") if cut else array
+        )
     return found
 
 
-def _as_dask(variable: Any, cut: dict[str, tuple[int, ...]]) -> Any:
+def _as_dask(variable: Any, cut: dict[str, tuple[int, ...]], name: str) -> Any:
     """Return a variable as a Dask array, cut as all are along the sample dimensions."""
     import dask.array as da
 
@@ -263,7 +268,8 @@ def _as_dask(variable: Any, cut: dict[str, tuple[int, ...]]) -> Any:
     )
     if array.chunks == wanted:
         return array
-    return array.rechunk(wanted, method="tasks")
+    # Of a block that is cut nobody would see that it was too long.
+    return with_declared_shapes(array, name).rechunk(wanted, method="tasks")
 
 
 def _flatten_block(

@@ -10,8 +10,7 @@ import runpy
 import sys
 from collections.abc import Callable
 from functools import partial, reduce
-from types import SimpleNamespace
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -151,9 +150,6 @@ def moments(X: Any, y: Any = None, **options: Any) -> Any:
 
 def forecast(X: Any, y: Any = None, **options: Any) -> Any:
     """Return what a plan says of its reads, bytes and memory."""
-    if isinstance(options.get("method"), dict):
-        named = {"methods": options.pop("method"), "sizes": options.pop("size")}
-        return SimpleNamespace(reads=build_many(X, y, **named, **options).provenance["passes"])
     return plan(X, y, **options).forecast
 
 
@@ -238,25 +234,7 @@ def _merging(draw: MergeReduce) -> dict[str, Any]:
     return {"inner_size": draw.inner_size, "sampling": draw.sampling}
 
 
-def _kernel_classifier(
-    core_points: Literal["drawn", "cover"] = "drawn",
-    solver: Literal["newton", "csvrg", "avm"] = "newton",
-    loss: Literal["odm", "hinge", "squared_hinge"] = "odm",
-    **options: Any,
-) -> Any:
-    options["strategy"] = "online" if core_points == "cover" else "drawn"
-    if solver == "avm":
-        return dc.estimators.AVMClassifier(loss, **options)
-    if solver == "csvrg":
-        options["stand_ins"] = "core_points"
-    options["solver"] = "exact" if solver == "newton" else solver
-    return dc.estimators.CSVRGClassifier(loss, **options)
-
-
-estimators: Any = SimpleNamespace(
-    CoresetKernelClassifier=_kernel_classifier,
-    **{name: getattr(dc.estimators, name) for name in dc.estimators.__all__},
-)
+estimators: Any = dc.estimators
 
 
 def _given(X: Any, options: dict[str, Any]) -> dict[str, Any]:

@@ -24,7 +24,6 @@ pytestmark = [
         "no separator agrees:daskcoreset.errors.CoresetWarning",
         "y cannot be separated:daskcoreset.errors.CoresetWarning",
         "Number of distinct clusters:sklearn.exceptions.ConvergenceWarning",
-        "CSVRGClassifier stopped after:sklearn.exceptions.ConvergenceWarning",
     )
 ]
 
@@ -33,13 +32,12 @@ ONE_OF_EACH_KIND = [
     estimators.CoresetSVC(),
     estimators.CoresetRidge(),
     estimators.CoresetEstimator(StandardScaler()),
-    estimators.CSVRGClassifier(),
+    estimators.CoresetKernelClassifier(),
     estimators.MaxMarginClassifier(),
 ]
 
 OTHERS = [
     estimators.ActiveMaxMarginClassifier(),
-    estimators.AVMClassifier(),
     estimators.CoresetBregman(),
     estimators.CoresetBregman(soft=True),
     estimators.CoresetElasticNet(),
@@ -48,7 +46,8 @@ OTHERS = [
     estimators.CoresetEstimator(Ridge()),
     estimators.CoresetGaussianMixture(),
     estimators.CoresetLogisticRegression(),
-    estimators.CSVRGClassifier(max_points=40, solver="csvrg", max_iter=30, n_inner=3000, tol=1e-2),
+    estimators.CoresetKernelClassifier(solver="csvrg", max_points=40, lam=1.0),
+    estimators.CoresetKernelClassifier(solver="avm", max_points=40),
     estimators.LinearSVM(),
     estimators.ODMClassifier(),
     estimators.OutlierMaxMarginClassifier(),

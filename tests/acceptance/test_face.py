@@ -8,7 +8,7 @@ from pathlib import Path
 FOLDER = Path(__file__).parent
 
 PUBLIC = """
-coverage datasets divergences errors estimators margin metrics objectives plotting sizing testing
+datasets divergences errors estimators margin metrics objectives plotting sizing testing
 xarray
 """
 

@@ -86,7 +86,7 @@ def test_build__rows_outside_the_domain_are_named(divergence: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["CoresetKMeans", "CoresetSVC", "CoresetRidge",
-                                  "MaxMarginClassifier", "CSVRGClassifier"])  # fmt: skip
+                                  "MaxMarginClassifier", "CoresetKernelClassifier"])  # fmt: skip
 def test_fit__names_the_row(name: str) -> None:
     X, y = data(np.nan)
     with pytest.raises(ValueError, match=r"412|NaN"):

@@ -115,7 +115,6 @@ def fitted(solver: str, loss: str, core_points: str = "drawn", **options: Any) -
 CASES = [
     ("newton", "odm", "drawn"),
     ("newton", "squared_hinge", "cover"),
-    ("newton", "hinge", "drawn"),
     ("csvrg", "odm", "cover"),
     ("csvrg", "squared_hinge", "drawn"),
     ("avm", "odm", "cover"),
@@ -142,12 +141,11 @@ def test_machine__objective_and_decisions_are_the_formula(
     assert at < 0.7 * reading(model, (X, y, u), 0 * beta, loss)
     assert model.score(X, y) > 0.85
     if solver == "newton":
-        tolerance = 0.02 if loss == "hinge" else 1e-4
         rng = np.random.default_rng(0)
         for _ in range(30):
             move = rng.normal(size=len(beta)) * np.abs(beta).mean() * 0.02
-            assert reading(model, (X, y, u), beta + move, loss) >= at * (1 - tolerance)
-    else:
+            assert reading(model, (X, y, u), beta + move, loss) >= at * (1 - 1e-4)
+    elif loss != "hinge":
         best = fitted("newton", loss, core_points)
         here = reading(best, (X, y, u), best.dual_coef_[0], loss)
         if len(best.core_points_) == len(core) and np.allclose(best.core_points_, core):

@@ -13,7 +13,11 @@ import pytest
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 import daskcoreset as dc
-from daskcoreset.estimators import CoresetBregman, CoresetLogisticRegression, CSVRGClassifier
+from daskcoreset.estimators import (
+    CoresetBregman,
+    CoresetKernelClassifier,
+    CoresetLogisticRegression,
+)
 from tests.pairs import few
 
 WIDTH = 150
@@ -51,8 +55,8 @@ WORK: dict[str, Callable[[], list[Any]]] = {
     "svm tree": lambda: of_build(dc.SVM(variant="paper"), strategy="tree"),
     "svm of many rows": of_long_rows,
     "mahalanobis": lambda: of_build(dc.LightweightBregman("mahalanobis"), labelled=False),
-    "CSVRGClassifier": lambda: of_fit(
-        CSVRGClassifier(max_points=200, max_iter=4, random_state=0), "dual_coef_", wide()[1]
+    "CoresetKernelClassifier": lambda: of_fit(
+        CoresetKernelClassifier(max_points=200, random_state=0), "dual_coef_", wide()[1]
     ),
     "CoresetLogisticRegression": lambda: of_fit(
         CoresetLogisticRegression(size=400, random_state=0), "coef_", wide()[1]

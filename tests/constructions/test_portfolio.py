@@ -81,7 +81,7 @@ def test_to_zarr__brings_all_back(tmp_path: Path) -> None:
         portfolio.to_zarr(tmp_path / "p.zarr")
     position = list(portfolio).index("a b/ü")
     shutil.rmtree(tmp_path / "p.zarr" / f"member{position}_points" / "c")
-    with pytest.raises(daskcoreset.errors.StoreError, match="digest"):
+    with pytest.raises(daskcoreset.errors.StoreError, match="array 'points' of member 'a b/ü'"):
         Portfolio.from_zarr(tmp_path / "p.zarr")
     portfolio.to_zarr(tmp_path / "p.zarr", overwrite=True)
     with pytest.raises(daskcoreset.errors.StoreError, match="not a 'coreset'"):

@@ -23,12 +23,11 @@ from daskcoreset._build import default_size
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.estimators import (
     ActiveMaxMarginClassifier,
-    AVMClassifier,
     CoresetEstimator,
     CoresetGaussianMixture,
+    CoresetKernelClassifier,
     CoresetKMeans,
     CoresetSVC,
-    CSVRGClassifier,
     MaxMarginClassifier,
     ODMClassifier,
     OutlierMaxMarginClassifier,
@@ -135,8 +134,7 @@ def test_fit__of_kernel_classifiers_counts_the_weights_of_a_coreset() -> None:
     _, _, portfolio = make_portfolio()
     coreset = portfolio["svm"]
     for model in (
-        CSVRGClassifier(max_points=30, random_state=0),
-        AVMClassifier(max_points=30, n_steps=1000, random_state=0),
+        CoresetKernelClassifier(max_points=30, random_state=0),
         ODMClassifier(random_state=0),
     ):
         given = clone(model).fit(coreset)
@@ -182,7 +180,7 @@ def test_coresets__in_place_of_rows_have_names_that_are_checked(method: str) -> 
 
 
 @pytest.mark.parametrize(
-    "model", [CoresetKMeans(2, size=20), CoresetSVC(size=20), CSVRGClassifier(max_points=5)]
+    "model", [CoresetKMeans(2, size=20), CoresetSVC(size=20), CoresetKernelClassifier(max_points=5)]
 )
 @pytest.mark.parametrize("lazy", [False, True])
 def test_fit__names_columns_of_a_frame_that_are_no_numbers(model: Any, lazy: bool) -> None:

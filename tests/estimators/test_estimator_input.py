@@ -21,9 +21,8 @@ X[CLASSES == 1, 0] += 0.3  # kinds that nothing separates would be warned of
 TARGET = X @ [1.0, -2.0, 0.5]
 
 LABELLED: dict[str, dict[str, Any]] = {
-    "AVMClassifier": {},
     "ActiveMaxMarginClassifier": {},
-    "CSVRGClassifier": {},
+    "CoresetKernelClassifier": {},
     "CoresetLogisticRegression": {},
     "CoresetSVC": {},
     "LinearSVM": {},
@@ -131,11 +130,11 @@ def test_fit__drop(case: tuple[str, str]) -> None:
         assert model.score(X, target_of(name)) == pytest.approx(expected, abs=0.03)
 
 
-@pytest.mark.parametrize("name", ["CSVRGClassifier", "MaxMarginClassifier"])
+@pytest.mark.parametrize("name", ["CoresetKernelClassifier", "MaxMarginClassifier"])
 @pytest.mark.parametrize("form", ["memory", "dask"])
 def test_fit__drop_numbers_rows_as_given(name: str, form: str) -> None:
     rows, y = with_gaps(CLASSES)
-    more = {"size": 60} if name == "CSVRGClassifier" else {}
+    more = {"size": 60} if name == "CoresetKernelClassifier" else {}
     coreset = fit(made(name, on_invalid="drop", **more), rows, y, form).coreset_
     np.testing.assert_array_equal(rows[coreset.indices], coreset.points)
     np.testing.assert_array_equal(y[coreset.indices], coreset.labels)
@@ -165,7 +164,7 @@ def test_fit__drop_within_groups(form: str) -> None:
     assert (np.asarray(model.predict(X, groups=np.arange(N))) == CLASSES).mean() > 0.8
 
 
-@pytest.mark.parametrize("name", ["CSVRGClassifier", "CoresetLogisticRegression", "CoresetSVC"])
+@pytest.mark.parametrize("name", ["CoresetLogisticRegression", "CoresetSVC"])
 @pytest.mark.parametrize("form", ["memory", "dask"])
 def test_partial_fit__drop(name: str, form: str) -> None:
     bad = X.copy()
@@ -187,7 +186,13 @@ def test_fit__label_missing(name: str) -> None:
 # --- what no estimator can use -----------------------------------------------------------
 
 # Of every kind one; the others share what checks their input, which `test_fit__not_finite` shows.
-SOME = ["CSVRGClassifier", "CoresetKMeans", "CoresetRidge", "CoresetSVC", "MaxMarginClassifier"]
+SOME = [
+    "CoresetKernelClassifier",
+    "CoresetKMeans",
+    "CoresetRidge",
+    "CoresetSVC",
+    "MaxMarginClassifier",
+]
 
 # Names of modules and of classes that users do not meet.
 INTERNAL = r"daskcoreset\.\w+\.\w|InMemory|RowBlocks|\b_[A-Z]|<locals>|member '|np\.\w+\d+\("

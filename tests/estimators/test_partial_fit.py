@@ -14,7 +14,6 @@ from daskcoreset.core.errors import (
 from daskcoreset.estimators import (
     CoresetLogisticRegression,
     CoresetSVC,
-    CSVRGClassifier,
 )
 from tests.pairs import pairs
 
@@ -25,7 +24,7 @@ def _three_classes() -> tuple[Any, Any]:
     return rng.normal(size=(900, 3)) + 6.0 * np.eye(3)[y], y
 
 
-PARTIAL: list[Any] = [CoresetSVC, CoresetLogisticRegression, CSVRGClassifier]
+PARTIAL: list[Any] = [CoresetSVC, CoresetLogisticRegression]
 
 
 @pairs(make=PARTIAL, names=[np.arange(3), np.array(["a", "b", "c"])], lazy=[False, True])
@@ -52,7 +51,7 @@ def test_partial_fit__classes_may_come_one_by_one(make: Any, names: Any, lazy: b
     assert model.score(rows, names[y]) > 0.97
 
 
-@pytest.mark.parametrize("make", PARTIAL[:2])
+@pytest.mark.parametrize("make", PARTIAL)
 def test_partial_fit__shapes_are_those_of_all_classes(make: Any) -> None:
     rows, y = _three_classes()
     for kinds, shape in (([0, 1], (1, 3)), ([0, 1, 2], (3, 3))):
@@ -80,7 +79,7 @@ def test_partial_fit__shapes_are_those_of_all_classes(make: Any) -> None:
     np.testing.assert_array_equal(model.predict(rows), whole.predict(rows))
 
 
-@pytest.mark.parametrize("make", PARTIAL[:2])
+@pytest.mark.parametrize("make", PARTIAL)
 def test_partial_fit__a_refusal_takes_nothing(make: Any) -> None:
     rows, y = _three_classes()
     model = make(random_state=0).partial_fit(rows[:300], y[:300], classes=[0, 1])

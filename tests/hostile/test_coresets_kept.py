@@ -26,9 +26,8 @@ NUMBERS = POINTS @ [1.0, 2.0, 0.0] + _RNG.normal(size=len(POINTS))
 # Every public estimator that fits on rows chosen from the data, as made with defaults, its target,
 # and whether it takes data out of core.
 ESTIMATORS: dict[str, tuple[Callable[[], Any], Any, bool]] = {
-    "AVMClassifier": (estimators.AVMClassifier, CLASSES, True),
     "ActiveMaxMarginClassifier": (estimators.ActiveMaxMarginClassifier, CLASSES, True),
-    "CSVRGClassifier": (estimators.CSVRGClassifier, CLASSES, True),
+    "CoresetKernelClassifier": (estimators.CoresetKernelClassifier, CLASSES, True),
     "CoresetBregman": (estimators.CoresetBregman, None, True),
     "CoresetElasticNet": (estimators.CoresetElasticNet, NUMBERS, True),
     "CoresetEstimator": (
@@ -207,44 +206,3 @@ def test_soft_margin__keeps_the_rows_it_drew(name: str, chunks: Any) -> None:
     by_itself = coreset.audit(X, labels, sample_weight=given, random_state=0)
     assert by_itself.objective == LinearCost()
     assert by_itself.distortion < 0.1
-
-
-@pytest.mark.parametrize("strategy", ["drawn", "online", "farthest"])
-def test_core_points__weights_of_every_strategy(strategy: Any) -> None:
-    weights = np.random.default_rng(2).integers(0, 3, len(POINTS)).astype(np.float64)
-    X, y = np.round(POINTS, 1), THREE  # many rows are equal
-    for out_of_core in (False, True):
-        data = [da.from_array(part, chunks=700) if out_of_core else part for part in (y, weights)]
-        rows = da.from_array(X, chunks=(700, 3)) if out_of_core else X
-        model = estimators.CSVRGClassifier(max_points=60, strategy=strategy, random_state=0)
-        coreset = model.fit(rows, *data).coreset_
-        np.testing.assert_array_equal(coreset.points, X[coreset.indices])
-        np.testing.assert_array_equal(coreset.labels, y[coreset.indices])
-        assert coreset.total_weight == pytest.approx(weights.sum())
-        if strategy == "drawn":
-            assert (weights[coreset.indices] > 0).all()
-            labels: Any = coreset.labels
-            found = np.bincount(labels, coreset.weights, 3)
-            np.testing.assert_allclose(found, np.bincount(y, weights, 3))
-        assert model.audit(rows, *data, random_state=0).data_weight == pytest.approx(weights.sum())
-
-
-def test_core_points__covers_have_the_weight_of_the_nearest_rows() -> None:
-    model = estimators.AVMClassifier(diameter=1.0, random_state=0).fit(POINTS, CLASSES)
-    gaps = np.square(POINTS[:, None] - model.coreset_.points).sum(axis=2)
-    nearest = np.bincount(gaps.argmin(axis=1), minlength=len(model.coreset_))
-    np.testing.assert_allclose(model.coreset_.weights, nearest)
-    assert model.coreset_.provenance["weights"] == "of the nearest rows"
-
-
-@pytest.mark.statistical
-def test_core_points__drawn_weights_are_unbiased() -> None:
-    # The mean over 120 draws of a sum over rows; z is normal, 5.5 has a false alarm below 1e-7.
-    truth = np.exp(-np.square(POINTS).sum(axis=1)).sum()
-    sums = []
-    for seed in range(120):
-        model = estimators.AVMClassifier(max_points=30, n_steps=1, random_state=seed)
-        coreset = model.fit(POINTS, CLASSES).coreset_
-        sums.append(coreset.weights @ np.exp(-np.square(coreset.points).sum(axis=1)))
-    z = (np.mean(sums) - truth) / (np.std(sums) / np.sqrt(len(sums)))
-    assert abs(z) < 5.5

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from daskcoreset.constructions.coverage import Cover
+from daskcoreset.constructions.coverage.reads import Cover
 from daskcoreset.core.typing import AnyArray, FloatArray
 
 
-def distances(X: AnyArray, centers: AnyArray, cells: str) -> FloatArray:
+def distances(X: AnyArray, centers: AnyArray) -> FloatArray:
     """All distances, in float64, as plainly as can be."""
     gaps = X.astype(np.float64)[:, None] - centers.astype(np.float64)
-    if cells == "chebyshev":
-        return np.asarray(np.abs(gaps).max(axis=2))
     return np.asarray(np.sqrt((gaps**2).sum(axis=2)))
 
 
@@ -21,7 +19,7 @@ def check(found: Cover, X: AnyArray, weights: AnyArray | None = None) -> None:
     u = np.ones(len(X)) if weights is None else weights
     assert (np.diff(found.indices) > 0).all()
     np.testing.assert_array_equal(found.points, X[found.indices])
-    gaps = distances(X, found.points, found.cells)
+    gaps = distances(X, found.points)
     nearest = gaps.min(axis=1)
     assert nearest.max() <= found.diameter / 2
     np.testing.assert_allclose(found.radius, nearest.max(), rtol=1e-12)
@@ -40,12 +38,12 @@ def near_a_surface(n: int, d: int = 6, seed: int = 0) -> FloatArray:
     return np.asarray((X - X.min(axis=0)) / np.ptp(X, axis=0))
 
 
-def gonzalez(X: AnyArray, count: int, cells: str) -> tuple[list[int], FloatArray]:
+def gonzalez(X: AnyArray, count: int) -> tuple[list[int], FloatArray]:
     """Gonzalez (1985), from the first row: the rows and their distances to those before."""
     rows = [0]
     gaps = [np.inf]
     while len(rows) < count:
-        nearest = distances(X, X[rows], cells).min(axis=1)
+        nearest = distances(X, X[rows]).min(axis=1)
         rows.append(int(nearest.argmax()))
         gaps.append(float(nearest.max()))
     return rows, np.array(gaps)

@@ -14,14 +14,13 @@ from daskcoreset.inputs.blocks import row_blocks
 ALL_LOSSES = [
     LOSSES["hinge"],
     LOSSES["squared_hinge"],
-    LOSSES["hinge"].smoothed(0.3),
     resolve_loss("odm", theta=0.3, mu=0.7),
     resolve_loss("odm", theta=0.0, mu=1.0),
 ]
 
 
 def name_of(loss: MarginLoss) -> str:
-    return f"{loss.name}-{loss.width}-{loss.theta}"
+    return f"{loss.name}-{loss.theta}"
 
 
 def problem(n: int = 300, seed: int = 0) -> tuple[AnyArray, AnyArray, AnyArray]:
@@ -39,12 +38,16 @@ def rows(chunks: int = 100, *, weights: bool = True, n: int = len(X)) -> Trainin
     u = U[:n] if weights else None
     blocks = row_blocks(X[:n], Y[:n], u, chunks=chunks)
     found = summarise_classes(blocks)
-    return TrainingRows(blocks, found.classes, found.weight, found.n_rows, found.weights)
+    return TrainingRows(blocks, found.classes, found.n_rows, found.weights)
+
+
+def kernel_values(core: KernelMap, points: AnyArray) -> FloatArray:
+    """Kernel between rows and core points, from plain distances."""
+    squares = ((points[:, np.newaxis] - core.points) ** 2).sum(axis=2)
+    return np.asarray(np.exp(-core.gamma * squares))
 
 
 def objective(beta: FloatArray, core: KernelMap, loss: MarginLoss, lam: float) -> float:
     """Plain NumPy reading of f, restricted to the span, with weights U."""
-    squares = ((X[:, np.newaxis] - core.points) ** 2).sum(axis=2)
-    values = core.kernel(squares)
-    gram = core.kernel(((core.points[:, np.newaxis] - core.points) ** 2).sum(axis=2))
+    values, gram = kernel_values(core, X), kernel_values(core, core.points)
     return float(0.5 * beta @ gram @ beta + lam / U.sum() * (U @ loss.value(Y * (values @ beta))))

@@ -22,21 +22,20 @@ from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import a_type
 from daskcoreset.estimators.checks import refuse_as
-from daskcoreset.estimators.kernel.base import (
+from daskcoreset.estimators.kernel.classifier import (
     KERNEL_CONSTRAINTS,
+    MAX_GRAM_ROWS,
     KernelModel,
     check_two_classes,
     first_equal,
 )
 from daskcoreset.estimators.kernel.kernels import (
     KernelMap,
-    Profile,
     resolve_gamma,
-    resolve_kernel,
     warn_alike,
     warn_unscaled,
 )
-from daskcoreset.estimators.kernel.losses import MarginLoss, resolve_lambda, resolve_loss
+from daskcoreset.estimators.kernel.losses import MarginLoss, resolve_loss
 from daskcoreset.estimators.kernel.objective import signs_of
 from daskcoreset.estimators.kernel.rows import Solution
 from daskcoreset.inputs.blocks import row_blocks
@@ -93,7 +92,7 @@ def solve_dual(
     Zhang and Zhou (2019), Optimal margin distribution machine; Hsieh et al. (2008), A dual
     coordinate descent method for large-scale linear SVM.
     """
-    from daskcoreset.estimators.kernel import sgd_numba as loops
+    from daskcoreset.estimators.kernel import loops_numba as loops
 
     share = lam * weights / weights.sum()
     down = 1.0 / (2.0 * loss.scale * share)
@@ -124,33 +123,30 @@ def solve_dual(
                 break
         beta[:, k], objectives[k], gaps[k] = alpha * labels, objective, gap
         n_iter = max(n_iter, sweep)
-    return Solution(beta, objectives, gaps, n_iter, bool((gaps <= tol * objectives).all()))
-
-
-# Rows whose kernel matrix takes 3.2 GB.
-_MAX_ROWS = 20_000
+    return Solution(beta, objectives, n_iter, gaps)
 
 
 class ODMClassifier(KernelModel):
-    r"""Optimal margin distribution machine with every row as a core point.
+    r"""Optimal margin distribution machine on all rows in memory, with a Gaussian kernel.
 
     Minimises :math:`|w|^2 / 2 + (\lambda / M) \sum_i u_i ([1 - \theta - z_i]_+^2 +
     \mu [z_i - 1 - \theta]_+^2) / (1 - \theta)^2` with margins :math:`z_i = y_i \langle w,
-    \varphi(x_i) \rangle`, by coordinate descent on the dual problem. It holds the kernel
-    matrix of the rows, n x n, and is what `CSVRGClassifier` is measured against.
+    \varphi(x_i) \rangle` by coordinate descent on the dual problem. M is the total weight. The
+    estimator holds the kernel matrix of the rows, n x n. It is the exact machine that
+    `CoresetKernelClassifier` approximates.
 
     Parameters
     ----------
-    kernel, gamma, lam, C, mu, theta
-        As in `CSVRGClassifier`.
+    gamma, lam, theta, mu
+        As in `CoresetKernelClassifier`.
     tol : float, default=1e-4
         Stop when the gap between the primal and the dual objective is below this part of it.
     max_iter : int, default=2000
         Sweeps over the rows at most.
     random_state : int, Generator, RandomState or None, default=None
-        Of the order of the rows.
+        Determines the order of the rows.
     on_invalid : {"raise", "drop"} or None, default=None
-        What becomes of rows with NaN or infinity when `fit` reads them, as in `daskcoreset.build`.
+        Whether `fit` refuses or leaves out rows with NaN or infinity.
 
     Attributes
     ----------
@@ -160,23 +156,15 @@ class ODMClassifier(KernelModel):
     classes_ : ndarray of shape (n_classes,)
     objective_ : float, or ndarray of shape (n_classes,)
     gap_ : ndarray of shape (n_problems,), float64
+        How far `objective_` is above the least objective, at most.
     n_iter_ : int
         Most sweeps of a problem.
     gamma_, lam_ : float
     coreset_ : Coreset
-        The support vectors, with the weight of the rows equal to each. They stand for all rows at
-        the solution alone, at which the others cost nothing: `audit` compares it.
+        The support vectors, with the weight of the rows equal to each.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,), object
-        Where the columns of X have names.
-
-    Warns
-    -----
-    sklearn.exceptions.ConvergenceWarning
-        When `max_iter` ends the work.
-    CoresetWarning
-        When features are not scaled, or the kernel hardly tells rows apart, as in
-        `CSVRGClassifier`.
+        If the columns of X have names.
 
     Examples
     --------
@@ -199,27 +187,24 @@ class ODMClassifier(KernelModel):
     }
 
     support_vectors_: FloatArray
+    gap_: FloatArray
 
     def __init__(
         self,
         *,
-        kernel: str | Profile = "rbf",
         gamma: float | Literal["scale", "auto"] = "scale",
         lam: float | None = None,
-        C: float | None = None,
-        mu: float = 0.4,
         theta: float = 0.4,
+        mu: float = 0.4,
         tol: float = 1e-4,
         max_iter: int = 2000,
         random_state: RandomState = None,
         on_invalid: Literal["raise", "drop"] | None = None,
     ) -> None:
-        self.kernel = kernel
         self.gamma = gamma
         self.lam = lam
-        self.C = C
-        self.mu = mu
         self.theta = theta
+        self.mu = mu
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
@@ -243,13 +228,18 @@ class ODMClassifier(KernelModel):
         Raises
         ------
         InvalidInputError, InvalidTypeError, ValueError
-            If an argument cannot be used, there is one class only, X is not in memory, more
-            than 20,000 rows are distinct, or sparse ones have too many columns, as in
-            `daskcoreset.coverage.cover`.
+            If an argument cannot be used, there is one class only, X is not in memory, or more
+            than 20,000 rows are distinct.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If `max_iter` ends the work.
+        CoresetWarning
+            If features are not scaled, or the kernel hardly tells rows apart.
         """
         self._validate_params()
         loss = resolve_loss("odm", theta=self.theta, mu=self.mu)
-        resolve_lambda(self.lam, self.C, 1.0)
         # A memory map is read whole, like any array.
         X, y, sample_weight = (
             np.asarray(part) if isinstance(part, np.memmap) else part
@@ -259,7 +249,7 @@ class ODMClassifier(KernelModel):
         if data is None:
             raise InvalidTypeError(
                 f"X is {a_type(X)} out of core, but the exact machine needs a matrix of "
-                f"n x n numbers; use CSVRGClassifier, or pass a sample in memory."
+                f"n x n numbers; use CoresetKernelClassifier, or pass a sample in memory."
             )
         row_blocks(data.X).refuse_zeros()
         with refuse_as("y"):
@@ -269,23 +259,22 @@ class ODMClassifier(KernelModel):
         assert labels is not None  # noqa: S101 - scikit-learn has asked for them
         self.classes_ = np.unique(labels)
         check_two_classes(self.classes_)
-        if len(weights) > _MAX_ROWS:
+        if len(weights) > MAX_GRAM_ROWS:
             raise InvalidInputError(
                 f"X has {len(weights)} distinct rows, whose kernel matrix takes "
-                f"{8e-9 * len(weights) ** 2:.1f} GB; use CSVRGClassifier, or pass at most "
-                f"{_MAX_ROWS}."
+                f"{8e-9 * len(weights) ** 2:.1f} GB; use CoresetKernelClassifier, or pass at most "
+                f"{MAX_GRAM_ROWS}."
             )
         rows = dense_rows(points).astype(np.float64)
         moments = moments_of(rows, weights)
         variance = float(moments.m2.mean() / moments.weight + moments.mean.var())
         self.gamma_ = resolve_gamma(self.gamma, self.n_features_in_, variance)
-        self.lam_ = resolve_lambda(self.lam, self.C, moments.weight)
-        kernel = resolve_kernel(self.kernel, self.gamma_)
-        machine = KernelMap(kernel, rows)
+        self.lam_ = float(moments.weight if self.lam is None else self.lam)
+        machine = KernelMap(self.gamma_, rows)
         total_variance = float(moments.m2.sum() / moments.weight)
-        warn_unscaled(rows.min(axis=0), rows.max(axis=0), total_variance, kernel)
-        if isinstance(self.gamma, str) and isinstance(self.kernel, str):
-            warn_alike(machine, may_learn=False)
+        warn_unscaled(rows.min(axis=0), rows.max(axis=0), total_variance, self.gamma_)
+        if isinstance(self.gamma, str):
+            warn_alike(machine)
         solution = solve_dual(
             machine.gram(),
             signs_of(labels, self.classes_),
@@ -296,7 +285,8 @@ class ODMClassifier(KernelModel):
             max_iter=self.max_iter,
             seed=seed,
         )
-        if not solution.converged:
+        assert solution.gaps is not None  # noqa: S101 - of the dual
+        if not (solution.gaps <= self.tol * solution.objectives).all():
             warnings.warn(
                 "ODMClassifier stopped before tol was reached; raise max_iter, or tol.",
                 ConvergenceWarning,
@@ -304,10 +294,9 @@ class ODMClassifier(KernelModel):
             )
         used: AnyArray = np.asarray(solution.beta.any(axis=1))
         used[0] |= not used.any()  # a model needs a row
-        self.support_vectors_ = rows[used]
+        self.support_vectors_, self.gap_ = rows[used], solution.gaps
         solution = replace(solution, beta=np.ascontiguousarray(solution.beta[used]))
-        self._set_solution(KernelMap(kernel, self.support_vectors_), solution)
-        self._loss = loss
+        self._set_solution(KernelMap(self.gamma_, self.support_vectors_), solution)
         numbers = data.numbers_of(first_equal(data, points[used], labels[used]))
         kept = Block(self.support_vectors_, weights[used], plain_labels(labels[used]), numbers)
         facts = {
@@ -319,7 +308,3 @@ class ODMClassifier(KernelModel):
         }
         self._keep(kept, kept.weights, facts)
         return self
-
-    def _solutions(self) -> dict[str, FloatArray]:
-        # Rows inside the band cost nothing at the solution, and at no other.
-        return {"the model": self._decision.beta}

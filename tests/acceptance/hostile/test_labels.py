@@ -101,7 +101,7 @@ def test_missing_labels__of_any_kind_are_refused(missing: Any) -> None:
                 build(X, labels, size=50, method=method)
     for model in (
         estimators.CoresetSVC(),
-        estimators.CSVRGClassifier(),
+        estimators.CoresetKernelClassifier(),
         estimators.MaxMarginClassifier(),
     ):
         with pytest.raises(errors.InvalidInputError, match="y is missing or not finite at row 5"):

@@ -210,8 +210,9 @@ OTHERS: dict[str, Entry] = {
     "ActiveMaxMarginClassifier": partial(
         _fitted, "ActiveMaxMarginClassifier", "coef_", labels=True, batch=20, max_labels=40
     ),
-    "AVMClassifier": partial(_fitted, "AVMClassifier", "dual_coef_", labels=True),
-    "CSVRGClassifier": partial(_fitted, "CSVRGClassifier", "dual_coef_", labels=True),
+    "CoresetKernelClassifier": partial(
+        _fitted, "CoresetKernelClassifier", "dual_coef_", labels=True
+    ),
     "CoresetTree": _tree,
     "CoresetStream": _stream,
     "audit": _audit,

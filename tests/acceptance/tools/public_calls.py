@@ -81,7 +81,6 @@ def _estimators() -> list[PublicCall]:
         "CoresetSVC": {"size": 20},
         "CoresetRidge": {"size": 20},
         "CoresetElasticNet": {"size": 20},
-        "CSVRGClassifier": {"max_iter": 3},
         "ODMClassifier": {"max_iter": 5},
     }
     calls = []
@@ -255,7 +254,7 @@ def public_calls() -> list[PublicCall]:
         PublicCall("StrongBregman", _with(dc.StrongBregman, of_rows), {"n_clusters": 2}),
         PublicCall("LightweightBregman", _with(dc.LightweightBregman, of_rows), {}),
         PublicCall("Mixture", _with(dc.Mixture, of), {"n_components": 2}),
-        PublicCall("Coverage", _with(dc.Coverage, covered), {"max_points": 9}),
+        PublicCall("Coverage", _with(dc.Coverage, covered), {"size": 9}),
         PublicCall("MaxMarginCoreset", _with(dc.MaxMarginCoreset, run), {}),
         PublicCall("OutlierMaxMargin", _with(dc.OutlierMaxMargin, run), {"random_state": 0}),
         PublicCall("ActiveMaxMargin", _with(dc.ActiveMaxMargin, pooled), oracle),

@@ -1,6 +1,6 @@
 """The inner loops of stochastic gradient methods on core points, compiled by numba.
 
-`sgd` and `odm` beside this file import it when a loop is first needed: importing numba
+`solvers` and `odm` beside this file import it when a loop is first needed: importing numba
 takes half a second.
 """
 
@@ -70,40 +70,6 @@ def reduce_variance(  # noqa: PLR0917 - numba takes arguments by position
             for j in range(r):
                 beta[j] *= factor
                 image[j] *= factor
-
-
-@jit(ROW_SUMS)
-def reduce_variance_in_span(  # noqa: PLR0917 - numba takes arguments by position
-    values: FloatArray,
-    signs: FloatArray,
-    at_snapshot: FloatArray,
-    order: IndexArray,
-    shift: FloatArray,
-    numbers: FloatArray,
-    shape: FloatArray,
-    gamma: FloatArray,
-) -> None:  # pragma: no cover - runs compiled
-    """Take the inner steps of one epoch in orthonormal coordinates; `gamma` ends as the last one.
-
-    As `reduce_variance`, with rows in the place of core points: `values` are their coordinates.
-    """
-    lam, eta, radius = numbers[0], numbers[1], numbers[2]
-    q = gamma.shape[0]
-    for step in range(order.shape[0]):
-        i = order[step]
-        z = 0.0
-        for j in range(q):
-            z += values[i, j] * gamma[j]
-        a = signs[i] * _slope(signs[i] * z, shape)
-        push = eta * lam * (a - at_snapshot[i])
-        norm = 0.0
-        for j in range(q):
-            gamma[j] = (1.0 - eta) * gamma[j] - eta * shift[j] - push * values[i, j]
-            norm += gamma[j] * gamma[j]
-        if norm > radius * radius:
-            factor = radius / np.sqrt(norm)
-            for j in range(q):
-                gamma[j] *= factor
 
 
 @jit(ROW_SUMS)

@@ -1,0 +1,99 @@
+"""Solvers in the span of core points, against a general minimiser and plain readings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.optimize
+
+from daskcoreset.core.random import Stage, stream
+from daskcoreset.core.sampling import draw_with_replacement
+from daskcoreset.core.typing import FloatArray
+from daskcoreset.estimators.kernel import solvers
+from daskcoreset.estimators.kernel.kernels import KernelMap
+from daskcoreset.estimators.kernel.losses import LOSSES, MarginLoss, resolve_loss
+from daskcoreset.estimators.kernel.rows import ROOT, KernelProblem
+from daskcoreset.estimators.kernel.solvers import solve_avm, solve_csvrg, solve_newton
+from tests.pairs import each
+from tests.tools.kernel_problems import U, X, Y, kernel_values, objective, rows
+
+ODM = resolve_loss("odm", theta=0.3, mu=0.5)
+SMOOTH = [LOSSES["squared_hinge"], ODM]
+CORE = KernelMap(5.0, X[:40])
+
+
+@each(loss=SMOOTH, lam=[0.3, 30.0, 3000.0])
+def test_newton__as_a_general_minimiser(loss: MarginLoss, lam: float) -> None:
+    data = rows()
+    found = solve_newton(KernelProblem(data, CORE, loss, lam), tol=1e-12)
+    eigenvalues, vectors = np.linalg.eigh(CORE.gram())
+    into = vectors / np.sqrt(np.maximum(eigenvalues, 1e-12))
+    features = kernel_values(CORE, X) @ into
+
+    def both(gamma: FloatArray) -> tuple[float, FloatArray]:
+        z = Y * (features @ gamma)
+        value = 0.5 * gamma @ gamma + lam / U.sum() * (U @ loss.value(z))
+        return value, gamma + lam / U.sum() * (features.T @ (U * Y * loss.slope(z)))
+
+    general = scipy.optimize.minimize(
+        both,
+        np.zeros(into.shape[1]),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": 5000, "maxfun": 10**6, "ftol": 1e-15, "gtol": 1e-9},
+    )
+    assert found.objectives[0] == pytest.approx(objective(found.beta[:, 0], CORE, loss, lam))
+    assert found.objectives[0] <= general.fun * (1 + 1e-6)
+    gaps = ((X[:, np.newaxis] - CORE.points) ** 2).sum(axis=2)
+    assert data.radius == pytest.approx(np.sqrt(gaps.min(axis=1).max()))
+
+
+def test_newton__of_many_rows_begins_with_some() -> None:
+    """A solution by fewer rows first changes the steps, not the minimum."""
+    problem = KernelProblem(rows(), CORE, ODM, 30.0)
+    few = solve_newton(problem, tol=1e-10)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(solvers, "_MIN_ROWS", 10)
+        patch.setattr(solvers, "_MIN_ROWS_OF_POINT", 1)
+        found = solve_newton(problem, tol=1e-10)
+    assert found.objectives[0] == pytest.approx(few.objectives[0], rel=1e-8)
+
+
+def test_csvrg__converges_linearly() -> None:
+    """Theorem 8: with 100 L steps of 0.05 / L every epoch at least halves what is left."""
+    data = rows()
+    solve_csvrg(KernelProblem(data, KernelMap(5.0, X), ODM, 4.0), n_epochs=12, tol=0.0)
+    norms = [entry["gradient"] for entry in data.trace]
+    assert data.reads == len(norms) == 13
+    for epoch in range(9):
+        assert norms[epoch + 1] < 0.5 * norms[epoch]
+
+
+def test_avm__averages_the_second_half_of_the_iterates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plain reading of the steps, in the span of all core points, with its own projection."""
+    loss, lam, n_steps = LOSSES["hinge"], 10.0, 301
+    monkeypatch.setattr(solvers, "_MIN_STEPS", n_steps)
+    found = solve_avm(KernelProblem(rows(), CORE, loss, lam), seed=5)
+    assert found.n_iter == n_steps
+    order = draw_with_replacement(U, n_steps, stream(5, Stage.DESCENT, ROOT, solvers._ORDER))
+    gram, values = CORE.gram(), kernel_values(CORE, X)
+    beta, iterates = np.zeros(len(CORE)), []
+    for t, i in enumerate(order, start=1):
+        slope = -float(Y[i] * (values[i] @ beta) <= 1.0)
+        beta = (1 - 1 / t) * beta
+        beta[values[i].argmax()] -= lam / t * Y[i] * slope  # the nearest core point
+        norm = np.sqrt(beta @ gram @ beta)
+        beta = beta * (min(1.0, float(loss.safe_radius(lam)) / float(norm)) if norm > 0 else 1.0)
+        iterates.append(beta)
+    mean = np.mean(iterates[n_steps // 2 :], axis=0)
+    assert np.allclose(found.beta[:, 0], mean, atol=1e-10)
+
+
+def test_avm__in_several_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    least = solve_newton(KernelProblem(rows(), CORE, ODM, 10.0)).objectives[0]
+    monkeypatch.setattr(solvers, "SAMPLE_NUMBERS", 40 * 100)
+    monkeypatch.setattr(solvers, "_MIN_STEPS", 1000)
+    data = rows()
+    found = solve_avm(KernelProblem(data, CORE, ODM, 10.0))
+    assert data.reads == 11
+    assert least <= found.objectives[0] <= 1.3 * least
