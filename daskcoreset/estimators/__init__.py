@@ -6,7 +6,7 @@ from daskcoreset.estimators.bregman import CoresetBregman
 from daskcoreset.estimators.kernel.classifier import CoresetKernelClassifier
 from daskcoreset.estimators.kernel.odm import ODMClassifier
 from daskcoreset.estimators.kmeans import CoresetKMeans
-from daskcoreset.estimators.linear import CoresetLogisticRegression, CoresetSVC, LinearSVM
+from daskcoreset.estimators.linear import CoresetLogisticRegression, CoresetSVC
 from daskcoreset.estimators.margin.active import ActiveMaxMarginClassifier
 from daskcoreset.estimators.margin.max_margin import (
     MaxMarginClassifier,
@@ -31,7 +31,6 @@ __all__ = [
     "CoresetLogisticRegression",
     "CoresetRidge",
     "CoresetSVC",
-    "LinearSVM",
     "MaxMarginClassifier",
     "ODMClassifier",
     "OutlierMaxMarginClassifier",

@@ -141,11 +141,10 @@ class CoresetModel(LazyModel):
     """
 
     coreset_: Coreset
-    sampling: Any
-    passes: Any
 
     def _example(self) -> Any:
-        return self.coreset_.points[:1]
+        coreset = getattr(self, "coreset_", None)
+        return super()._example() if coreset is None else coreset.points[:1]
 
     def _open_rows(self, X: Any, sample_weight: Any, *, fitted: bool = False) -> Rows:
         """Check rows without labels: to be fitted to, or those of a model that is fitted."""
@@ -203,7 +202,11 @@ class CoresetModel(LazyModel):
                 method=method,
                 n_clusters=n_clusters,
                 random_state=seed,
-                draw=Draw(self.sampling, self.passes, normalize=True),
+                draw=Draw(
+                    getattr(self, "sampling", "systematic"),
+                    getattr(self, "passes", 1),
+                    normalize=True,
+                ),
             )
         if not isinstance(rows, InMemoryData):
             self._set_features(X, rows.schema.n_features, rows.columns, rows.cube)

@@ -131,6 +131,11 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
     # Why `fit` takes no coreset in place of X, and what to do; None if it does.
     _no_coreset: ClassVar[str | None] = None
 
+    def _ready(self) -> Any:
+        """Return the model, after a check that it is fitted."""
+        check_is_fitted(self)
+        return self
+
     def _validate_in_memory(
         self, X: Any, y: Any, sample_weight: Any, *, rows_only: bool = False, **checks: Any
     ) -> InMemoryData | None:

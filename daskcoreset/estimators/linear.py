@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
-from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self, TypeAlias, get_args
+from numbers import Real
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.linear_model._base import SparseCoefMixin
-from sklearn.svm import LinearSVC
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
@@ -25,65 +22,46 @@ from daskcoreset.constructions.tree.stream import CoresetStream
 from daskcoreset.core.blocks import check_classes, plain_labels
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, caller_level
+from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.core.typing import AnyArray, FloatArray, Points
+from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.estimators.base import (
-    AUTO_SIZE,
     BUILD_CONSTRAINTS,
     CoresetModel,
     coreset_is_all,
     is_for_any_k,
+    require_weighted_fit,
     resolve_for,
     warn_lost_classes,
 )
-from daskcoreset.estimators.checks import (
-    CheckedParameters,
-    Rows,
-    SparseInput,
-    refuse_as,
-    validate_rows,
-)
+from daskcoreset.estimators.checks import Rows, SparseInput, refuse_as
 from daskcoreset.estimators.class_weights import (
     contained_factors,
-    count_classes,
     remember_factors,
     unweighed,
     weigh_blocks,
     weigh_rows,
     weights_for,
 )
-from daskcoreset.estimators.classifier import IncompleteClassifier, announced_classes
-from daskcoreset.estimators.solving import (
-    check_solver,
-    handed_on,
-    logistic_penalty,
-    solve_with,
-    solver_of,
-)
+from daskcoreset.estimators.classifier import announced_classes
+from daskcoreset.estimators.meta import of_inner
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.objectives import Objective
 from daskcoreset.sensitivities import SVM, Logistic, Sensitivity
-from daskcoreset.sensitivities.svm_calibration import Variant
-from daskcoreset.solvers.linear import LinearFit, solve_svm
-
-Solver: TypeAlias = Literal["lbfgs", "liblinear", "newton-cg", "newton-cholesky", "sag", "saga"]
+from daskcoreset.solvers.linear import solve_svm
 
 # What the parameters of both linear classifiers may be.
 _CONSTRAINTS: dict[str, list[Any]] = {
     "C": [Interval(Real, 0.0, None, closed="neither")],
     **BUILD_CONSTRAINTS,
-    "size": AUTO_SIZE,
     "estimator": [HasMethods(["fit", "predict"]), None],
     "fit_intercept": ["boolean"],
     "class_weight": [dict, StrOptions({"balanced"}), None],
-    "tol": [Interval(Real, 0.0, None, closed="neither")],
-    "max_iter": [Interval(Integral, 1, None, closed="left")],
-    "verbose": ["verbose"],
 }
 
 
-class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetModel):  # type: ignore[misc] # no annotations
+class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore[misc] # no annotations
     """Base of the linear classifiers; subclasses choose the construction and the solver.
 
     Attributes
@@ -91,21 +69,37 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
     estimator_ : estimator object
         The solver, fitted on the coreset.
     coreset_ : Coreset
-        With the labels of y; those that are objects as text.
+        With the labels of y; labels that are objects are stored as text.
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,), object
-        Where the columns of X have names.
+        If the columns of X have names.
     """
 
-    size: int | Literal["auto"]
-    method: str | Sensitivity[Any]
-    random_state: RandomState
-    class_weight: Any
-    estimator: Any
     classes_: AnyArray
     _stream: CoresetStream | None
     _announced: AnyArray | None
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        size: int = 10_000,
+        estimator: Any = None,
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        method: str | Sensitivity[Any] = "uniform",
+        random_state: RandomState = None,
+        on_invalid: Literal["raise", "drop"] | None = None,
+    ) -> None:
+        self.C = C
+        self.size = size
+        self.estimator = estimator
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.method = method
+        self.random_state = random_state
+        self.on_invalid = on_invalid
 
     @abstractmethod
     def _own_method(self) -> Sensitivity[Any]:
@@ -113,7 +107,7 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
 
     def _method(self) -> Sensitivity[Any]:
         """Return the construction."""
-        return resolve_for(self.method, getattr(self, "n_clusters", None), self._own_method())
+        return resolve_for(self.method, None, self._own_method())
 
     def _judged_by(self) -> Objective[Any] | None:
         return self._own_method().objective if is_for_any_k(self.coreset_) else None
@@ -122,21 +116,26 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
     def _default_solver(self) -> Any:
         """Return the default solver."""
 
+    def _check(self) -> None:
+        """Check the parameters before data are read."""
+        self._validate_params()
+        if self.estimator is not None:
+            require_weighted_fit(self.estimator, "pass one that does")
+
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Build the coreset, and solve on it.
 
         Parameters
         ----------
         X : array-like of shape (n, d), path, Coreset, Portfolio, CoresetTree or TreeWindow
-            Any input of `daskcoreset.build`; or a coreset with labels, such as a member of a
-            `daskcoreset.Portfolio`, which is fitted on as it is: without y and weights. A
-            portfolio stands for its only member, or the only one of the method of the estimator; a
-            `CoresetTree`, or a window of one, for its coreset. If its weights contain weights of
-            classes, as those of `coreset_` do, `class_weight` takes their place.
-        y : array-like of shape (n,), or str
-            Labels. A string where `daskcoreset.build` takes names.
+            Any input of `daskcoreset.build`, or a coreset with labels. A portfolio stands for its
+            only member, or the only one by the method of the estimator; a tree or a window of one
+            for its coreset. A coreset is fitted on as it is. If its weights contain weights of
+            classes, `class_weight` takes their place.
+        y : array-like of shape (n,), or str, optional
+            Labels, or their name in X. Not together with a coreset.
         sample_weight : array-like of shape (n,), or str, optional
-            Weights of the rows.
+            Weights of the rows. Not together with a coreset.
 
         Returns
         -------
@@ -148,10 +147,9 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
         InvalidTypeError
             If the ``fit`` of `estimator` takes no ``sample_weight``.
         InvalidInputError, ValueError, TypeError
-            If another argument cannot be used; if y is of one class.
+            If another argument cannot be used, or y is of one class.
         """
-        self._validate_params()
-        check_solver(self)
+        self._check()
         data = self._validate_in_memory(X, y, sample_weight)
         classes = None
         if data is not None:
@@ -159,8 +157,6 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
                 check_classification_targets(data.y)
             # Counted from zero: a coreset turns labels that are objects into text.
             classes, codes = np.unique(data.y, return_inverse=True)
-            if len(classes) > 2:
-                check_solver(self, len(classes))
             contained = contained_factors(data.coreset)
             weights = weigh_rows(self.class_weight, data.y, data.sample_weight, contained)
             used = np.unique(codes if weights is None else codes[weights > 0.0])
@@ -174,8 +170,6 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
             rows = labels = weigh_blocks(
                 self.class_weight, X, y, sample_weight, on_invalid=self.on_invalid
             )
-            if self.estimator is None and getattr(self, "solver", None) == "liblinear":
-                check_solver(self, count_classes(rows, y, sample_weight) or 2)
         seed = resolve_seed(self.random_state)
         coreset = self._coreset_of(rows, X, size=self.size, method=self._method(), seed=seed)
         coreset = remember_factors(coreset, self.class_weight, labels)
@@ -183,26 +177,21 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
         return self._solve(coreset, classes)
 
     def partial_fit(
-        self,
-        X: Any,
-        y: Any = None,
-        classes: Any = None,
-        sample_weight: Any = None,
+        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
     ) -> Self:
         """Take further rows into the coreset, and solve again.
 
-        Goes on from earlier calls, and from what `fit` was given: its coreset stands for those
-        rows. Memory is that of `daskcoreset.CoresetStream`.
+        Goes on from earlier calls, and from what `fit` was given. Memory is that of
+        `daskcoreset.CoresetStream`.
 
         Parameters
         ----------
-        X : array-like of shape (n, d), or path
-        y : array-like of shape (n,), or str
+        X : array-like of shape (n, d), path or Coreset
+        y : array-like of shape (n,), or str, optional
+            Labels. Not together with a coreset.
         classes : array-like of shape (n_classes,), optional
-            All labels there will be, remembered from the first call that gives them. Rows of
-            one class are enough then, and `classes_` are these; what was not seen yet is not
-            predicted. Without it, classes are those seen so far, at least two: a new one may come
-            at any time, also after `fit`.
+            All labels there will be, remembered from the first call that gives them. Other labels
+            are errors then, and the first rows may be of one class.
         sample_weight : array-like of shape (n,), or str, optional
 
         Returns
@@ -216,26 +205,32 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
             If rows do not fit those before, or a label is not among `classes`. Nothing was
             taken then.
         """
-        self._validate_params()
-        check_solver(self)
-        self._check_parts()
+        self._check()
+        if self.class_weight == "balanced":
+            raise InvalidInputError(
+                'class_weight="balanced" needs the labels of all rows, which partial_fit does not '
+                "have; pass the weights of the classes as a dict."
+            )
         stream = getattr(self, "_stream", None)
         fresh = stream is None and not hasattr(self, "coreset_")
-        announced = _two_announced_classes(classes, getattr(self, "_announced", None))
+        announced = announced_classes(classes, getattr(self, "_announced", None), as_text=True)
         data = self._validate_in_memory(X, y, sample_weight, reset=fresh, fits=True)
         if data is not None:
             with refuse_as("y"):
                 check_classification_targets(data.y)
-            X, y = data.X, data.y
-            sample_weight = self._weighed(data.coreset, y, data.sample_weight)
+            weights = self._weighed(data.coreset, data.y, data.sample_weight)
+            batch: tuple[Any, ...] = data.X, data.y, weights
         else:
             self._require_labels(y)
             if not fresh:
                 self._open(X)
+            batch = X, y, sample_weight
+            if self.class_weight is not None:
+                batch = (weigh_blocks(self.class_weight, X, y, sample_weight),)
         if stream is None:
             stream = CoresetStream(
                 self._method(),
-                int(self.size),
+                self.size,
                 random_state=self.random_state,
                 on_invalid=self.on_invalid or "raise",
             )
@@ -244,23 +239,18 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
                 stream.partial_fit(
                     old.points, old.labels, self._weighed(old, old.labels, old.weights)
                 )
-        batch: tuple[Any, ...] = X, y, sample_weight
-        if data is None and self.class_weight is not None:
-            batch = (weigh_blocks(self.class_weight, X, y, sample_weight),)
         # A copy shares what is never changed, so that a refusal leaves all as it was.
         stream = copy(stream).partial_fit(*batch)
-        coreset, fitted = _coreset_of_stream(stream, announced)
-        coreset = remember_factors(coreset, self.class_weight, None)
+        coreset = remember_factors(_of_stream(stream, announced), self.class_weight, None)
         self._stream, self._announced = stream, announced
         if data is None:
             self._set_features(X, coreset.n_features, coreset.provenance.get("columns"))
-        if announced is None or len(fitted) == len(announced):
+        if announced is None or len(np.unique(coreset.labels)) > 1:  # type: ignore[arg-type] # there are labels
             return self._solve(coreset, None)
-        self.coreset_, inner = coreset, None
-        if len(fitted) > 1:
-            inner = self._solve(coreset, None).estimator_
-        self.estimator_ = IncompleteClassifier(inner, announced, fitted, coreset.n_features)
-        self.classes_ = announced
+        self.coreset_ = coreset
+        self.estimator_ = DummyClassifier(strategy="most_frequent")
+        self.estimator_.fit(coreset.points, coreset.labels, sample_weight=coreset.weights)
+        self.classes_ = self.estimator_.classes_
         return self
 
     def _weighed(self, coreset: Coreset | None, labels: Any, weights: Any) -> FloatArray | None:
@@ -273,19 +263,6 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
             )
         return weigh_rows(self.class_weight, labels, weights, contained)
 
-    def _check_parts(self) -> None:
-        """Check that no parameter needs all rows."""
-        if self.class_weight == "balanced":
-            raise InvalidInputError(
-                'class_weight="balanced" needs the labels of all rows, which partial_fit does not '
-                "have; pass the weights of the classes as a dict."
-            )
-        if self.size == "auto":
-            raise InvalidInputError(
-                'size="auto" compares coresets of all rows, which partial_fit does not have; pass '
-                "a number of rows."
-            )
-
     def _solve(self, coreset: Coreset, classes: AnyArray | None) -> Self:
         """Solve on a coreset; with `classes`, its labels are places among these."""
         points, weights, labels = deduplicate(coreset.points, coreset.weights, coreset.labels)
@@ -293,46 +270,20 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
         if classes is not None:
             labels = classes[labels]
             coreset = replace(coreset, labels=plain_labels(classes)[coreset.labels])
-        self.coreset_ = coreset
         check_classes(np.unique(labels)[:2], len(labels))
         if classes is not None and not coreset_is_all(coreset):
             warn_lost_classes(classes, labels)
-        solver = solver_of(self, coreset)
+        solver = self._default_solver() if self.estimator is None else clone(self.estimator)
         weights = weights_for(solver, coreset, labels, weights)
-        earlier: Any = getattr(self, "estimator_", None)
-        if getattr(self, "warm_start", False) and _fits(earlier, solver, points, labels):
-            solver = earlier.set_params(**solver.get_params(deep=False))
-        self.estimator_ = solve_with(self, solver, points, labels, weights)
+        with one_thread():
+            self.estimator_ = solver.fit(points, labels, sample_weight=weights)
+        self.coreset_ = coreset
         self.classes_ = self.estimator_.classes_
         return self
 
-    @property
-    def coef_(self) -> FloatArray:
-        """Coefficients w, of shape (1, d), or (n_classes, d)."""
-        check_is_fitted(self, "estimator_")
-        return self.estimator_.coef_  # type: ignore[no-any-return]
-
-    @coef_.setter
-    def coef_(self, coef: Any) -> None:
-        check_is_fitted(self, "estimator_")
-        self.estimator_.coef_ = coef
-
-    @property
-    def intercept_(self) -> FloatArray:
-        """Intercepts b, of shape (1,), or (n_classes,)."""
-        check_is_fitted(self, "estimator_")
-        return self.estimator_.intercept_  # type: ignore[no-any-return]
-
-    @intercept_.setter
-    def intercept_(self, intercept: Any) -> None:
-        check_is_fitted(self, "estimator_")
-        self.estimator_.intercept_ = intercept
-
-    @property
-    def n_iter_(self) -> Any:
-        """Iterations of the solver, of shape (1,), or (n_classes,)."""
-        check_is_fitted(self, "estimator_")
-        return self.estimator_.n_iter_
+    coef_ = of_inner("coef_", "Coefficients w, of shape (1, d), or (n_classes, d).")
+    intercept_ = of_inner("intercept_", "Intercepts b, of shape (1,), or (n_classes,).")
+    n_iter_ = of_inner("n_iter_", "Iterations of the solver.")
 
     def audit(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
         """Compare costs on `coreset_` with those on all rows, in one read; see `CoresetModel`."""
@@ -388,189 +339,83 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
         return self._accuracy(self.estimator_, X, y, sample_weight)
 
 
-def _fits(earlier: Any, solver: Any, points: Points, labels: AnyArray) -> bool:
-    """Whether a solver can go on from an earlier fit."""
-    return (
-        type(earlier) is type(solver)
-        and earlier.coef_.shape[1] == points.shape[1]
-        and np.array_equal(earlier.classes_, np.unique(labels))
-    )
-
-
-def _two_announced_classes(classes: Any, earlier: AnyArray | None) -> AnyArray | None:
-    announced = announced_classes(classes, earlier, as_text=True)
-    if announced is not None and len(announced) < 2:
-        raise InvalidInputError(f"classes={announced} are fewer than two; pass all there will be.")
-    return announced
-
-
-def _coreset_of_stream(
-    stream: CoresetStream, announced: AnyArray | None
-) -> tuple[Coreset, AnyArray]:
-    """Coreset of a stream, and the classes that it has rows of, all of them announced."""
+def _of_stream(stream: CoresetStream, announced: AnyArray | None) -> Coreset:
+    """Return the coreset of a stream, whose classes are all among those announced."""
     rows = stream.rows()
     assert rows.labels is not None  # noqa: S101 - constructions ask for them
     present = np.unique(rows.labels[rows.weights > 0.0])
     wrong = np.setdiff1d(present, present if announced is None else announced)
     if len(wrong):
-        raise InvalidInputError(f"y holds {wrong[0]!r}, which is not among classes, {announced}.")
+        raise InvalidInputError(
+            f"y holds {wrong[0]!r}, which is not among classes, {announced}; pass all labels that "
+            f"there will be in the first call."
+        )
     if announced is None or len(present) != 1:
-        coreset = stream.coreset(normalize=True)
-        return coreset, np.unique(coreset.labels)  # type: ignore[arg-type] # there are labels
+        return stream.coreset(normalize=True)
     # No construction draws from rows of one class: all that is held stands for them.
     record = {"m": len(rows), "n": stream.n_rows - stream.n_dropped, "d": rows.n_features}
-    return Coreset(rows.points, rows.weights, rows.indices, rows.labels, record), present
+    return Coreset(rows.points, rows.weights, rows.indices, rows.labels, record)
 
 
-class LinearSVM(CheckedParameters, SparseInput, SparseCoefMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc] # no annotations
-    r"""Minimises :math:`|w|^2/2 + C \sum_i u_i [1 - y_i (\langle x_i, w \rangle + b)]_+`.
+# Newton steps of a problem at most; some hundred are usual.
+_MAX_STEPS = 1000
 
-    The objective is that of ``SVC(kernel="linear")``; the intercept is not penalised, as it is
-    by ``LinearSVC``. Newton's method on a hinge that is rounded off less and less, until the
-    dual problem shows that the cost is within `tol` of the optimum, whatever C and the units of
-    the features are. For rows in memory; more than two classes go one against the rest.
 
-    Parameters
-    ----------
-    C : float, default=1.0
-        Weight of the losses against the penalty.
-    fit_intercept : bool, default=True
-    tol : float, default=1e-5
-        Share of the optimal cost by which the cost may lie above it.
-    class_weight : dict of label to float, "balanced" or None, default=None
-        Factors of the weights of rows, as in scikit-learn.
-    max_iter : int, default=1000
-        Newton steps at most, for every problem.
-    verbose : int, default=0
-        Whether every problem prints a line.
+class LinearSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn has no annotations
+    r"""Minimise :math:`|w|^2/2 + C \sum_i u_i [1 - y_i (\langle x_i, w \rangle + b)]_+`.
 
-    Attributes
-    ----------
-    coef_ : ndarray of shape (1, d) or (n_classes, d), float64
-    intercept_ : ndarray of shape (1,) or (n_classes,), float64
-    classes_ : ndarray of shape (n_classes,)
-    n_features_in_ : int
-    n_iter_ : ndarray of shape (1,) or (n_classes,), int64
-        Newton steps taken.
-
-    Warns
-    -----
-    sklearn.exceptions.ConvergenceWarning
-        When `max_iter` steps were taken.
+    The objective of ``SVC(kernel="linear")``, whose intercept is not penalised, as it is by
+    ``LinearSVC``. More than two classes go one against the rest. Rows are not checked.
 
     Examples
     --------
-    >>> model = LinearSVM().fit([[-2.0], [2.0]], ["left", "right"])
-    >>> model.predict([[0.5], [-0.5]]).tolist()
+    >>> model = LinearSVM().fit(np.array([[-2.0], [2.0]]), np.array(["left", "right"]))
+    >>> model.predict(np.array([[0.5], [-0.5]])).tolist()
     ['right', 'left']
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "C": [Interval(Real, 0.0, None, closed="neither")],
-        "fit_intercept": ["boolean"],
-        "tol": _CONSTRAINTS["tol"],
-        "class_weight": _CONSTRAINTS["class_weight"],
-        "max_iter": _CONSTRAINTS["max_iter"],
-        "verbose": ["verbose"],
-    }
-
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        fit_intercept: bool = True,
-        tol: float = 1e-5,
-        class_weight: Any = None,
-        max_iter: int = 1000,
-        verbose: int = 0,
-    ) -> None:
+    def __init__(self, C: float = 1.0, *, fit_intercept: bool = True, tol: float = 1e-5) -> None:
         self.C = C
         self.fit_intercept = fit_intercept
         self.tol = tol
-        self.class_weight = class_weight
-        self.max_iter = max_iter
-        self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Solve one problem for two classes, or one for each of more.
-
-        Parameters
-        ----------
-        X : array-like or sparse of shape (n, d)
-        y : array-like of shape (n,)
-        sample_weight : array-like of shape (n,), optional
-
-        Returns
-        -------
-        LinearSVM
-            The estimator itself.
-
-        Raises
-        ------
-        InvalidInputError, ValueError, TypeError
-            If an argument cannot be used: there is one class only, or squared distances overflow.
-        """
-        self._validate_params()
-        data = validate_rows(self, X, y, sample_weight)
-        with refuse_as("y"):
-            check_classification_targets(data.y)
-        all_weights = weigh_rows(self.class_weight, data.y, data.sample_weight)
-        data = replace(data, sample_weight=all_weights)
-        used = np.flatnonzero(data.weights > 0.0)
-        points, weights = data.X[used], data.weights[used]
-        self.classes_, codes = np.unique(data.y[used], return_inverse=True)
-        if len(self.classes_) < 2:
-            raise InvalidInputError(
-                f"y holds {len(self.classes_)} class of positive weight, and a classifier needs "
-                f"two; pass rows of two classes."
-            )
+        """Solve one problem for two classes, or one for each of more."""
+        weights = np.ones(len(y)) if sample_weight is None else sample_weight
+        used = np.flatnonzero(weights > 0.0)
+        self.classes_, codes = np.unique(y[used], return_inverse=True)
         positive = range(len(self.classes_)) if len(self.classes_) > 2 else (1,)
         fits = [
             solve_svm(
-                points,
+                X[used],
                 np.where(codes == code, 1.0, -1.0),
-                weights,
+                weights[used],
                 self.C,
                 intercept=self.fit_intercept,
                 tol=self.tol,
-                max_steps=self.max_iter,
+                max_steps=_MAX_STEPS,
             )
             for code in positive
         ]
-        self._report(fits)
-        self.coef_ = np.stack([fit.coef for fit in fits])
-        self.intercept_ = np.array([fit.intercept for fit in fits])
-        self.n_iter_ = np.array([max(fit.steps, 1) for fit in fits])
-        return self
-
-    def _report(self, fits: Sequence[LinearFit]) -> None:
-        """Print what was found, and warn of problems that were not solved."""
-        if self.verbose:
-            for fit in fits:
-                facts = f"{fit.steps} steps, cost {fit.cost:.6g}, optimum >= {fit.bound:.6g}"
-                sys.stdout.write(f"[{type(self).__name__}] {facts}\n")
-        if any(fit.steps >= self.max_iter for fit in fits):
+        if any(fit.steps >= _MAX_STEPS for fit in fits):
             warnings.warn(
-                f"{type(self).__name__} stopped after max_iter={self.max_iter} steps; raise "
-                f"max_iter or tol.",
+                f"the hinge loss was not minimised to {self.tol} in {_MAX_STEPS} steps; scale the "
+                f"columns, or lower C.",
                 ConvergenceWarning,
                 stacklevel=caller_level(),
             )
+        self.coef_ = np.stack([fit.coef for fit in fits])
+        self.intercept_ = np.array([fit.intercept for fit in fits])
+        self.n_iter_ = np.array([max(fit.steps, 1) for fit in fits])
+        self.n_features_in_ = X.shape[1]
+        return self
 
     def decision_function(self, X: Any) -> FloatArray:
         """Signed distances, times the length of w: of shape (n,), or (n, n_classes)."""
-        check_is_fitted(self)
-        points = validate_rows(self, X, reset=False).X
-        products = points @ self.coef_.T
+        products = X @ self.coef_.T
         dense = products.toarray() if hasattr(products, "toarray") else products
         values: FloatArray = np.asarray(dense) + self.intercept_
         return values[:, 0] if len(self.classes_) == 2 else values
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of the rows whose class is predicted."""
-        check_is_fitted(self)
-        with refuse_as("y or sample_weight"):
-            return float(super().score(X, y, sample_weight))
 
     def predict(self, X: Any) -> AnyArray:
         """Class of every row."""
@@ -582,70 +427,47 @@ class LinearSVM(CheckedParameters, SparseInput, SparseCoefMixin, ClassifierMixin
 class CoresetLogisticRegression(LinearCoresetModel):
     r"""Logistic regression of data of any size.
 
+    Builds a coreset for :math:`F(w, b) = |w|^2/2 + C \sum_x u(x) \ln(1 + e^{-y(x)
+    (\langle x, w \rangle + b)})`, solves on it, and predicts for all rows. More than two classes
+    are one softmax.
+
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the losses against :math:`|w|^2/2`, as in scikit-learn; infinity for no penalty.
-    size : int or "auto", default=10_000
-        Rows of the coreset; "auto" grows it until two agree, as in `daskcoreset.build`.
+        Weight of the losses, as in scikit-learn. ``daskcoreset.Logistic(lam=C)`` draws for the same
+        objective. Weights of a coreset add up to those of the data, so C means the same on both.
+        Infinity is no penalty.
+    size : int, default=10_000
+        Rows of the coreset.
     estimator : estimator object or None, default=None
         What solves on the coreset: any linear classifier of scikit-learn whose ``fit`` takes
-        ``sample_weight``, with its own parameters. None takes ``LogisticRegression`` with this
-        `C` and the other parameters of it below.
-    solver : {"lbfgs", "liblinear", "newton-cg", "newton-cholesky", "sag", "saga"}, default="lbfgs"
-        Of ``LogisticRegression``, which says what each is good for; "lbfgs" is scikit-learn's
-        default, for it takes any number of classes. Whatever it is, the coreset is the same.
-    l1_ratio : float, default=0.0
-        Share of :math:`|w|_1` in the penalty, in place of :math:`|w|^2/2`: 1 for that alone, which
-        "liblinear" and "saga" take, and "saga" anything between. A penalty is the same on all
-        rows as on a coreset, so that this is one for all. It stands for ``penalty``, which
-        scikit-learn gives up, like ``C=np.inf`` for none.
-    dual : bool, default=False
-        Whether "liblinear" solves the dual problem, which pays with more columns than rows. It
-        takes two classes: labels out of core are read first, to count them.
-    intercept_scaling : float, default=1
-        Entry of the column that stands for the intercept in "liblinear", which penalises it.
+        ``sample_weight``. It has its own C and other parameters. None takes
+        ``LogisticRegression`` with this `C`.
     fit_intercept : bool, default=True
     class_weight : dict of label to float, "balanced" or None, default=None
-        Factors of the weights of rows, as in scikit-learn; "balanced" gives every class the same
-        total weight, and takes one more read of the labels where they are out of core. The draws
-        are made for the weighted loss, and the weights of `coreset_` contain the factors: leave
-        the ``class_weight`` of `estimator` alone.
+        Factors of the weights of rows, as in scikit-learn; "balanced" reads the labels once more
+        if they are out of core. Rows are drawn for the weighted loss, and the weights of
+        `coreset_` contain the factors: leave the ``class_weight`` of `estimator` alone.
     method : str or Sensitivity, default="logistic"
         Construction of the coreset, as in `daskcoreset.build`. The default is made for this loss
-        and this `C`, in two reads; ``Logistic(reads=1)`` reads once.
-    tol : float, default=1e-4
-        When the default solver stops; an `estimator` has its own, like the next two.
-    max_iter : int, default=1000
-        Its steps at most: scikit-learn's 100 are few for columns of different units, and a step
-        on a coreset is short.
-    verbose : int, default=0
-        Whether it prints what it does.
-    warm_start : bool, default=False
-        Whether the solver goes on from the fit before, where classes and columns are the same.
-    sampling : {"systematic", "multinomial"}, default="systematic"
-        As in `daskcoreset.build`; "multinomial" needs ``passes=2``.
-    passes : {1, 2}, default=1
-        Reads of the data for the coreset, as in `daskcoreset.build`.
+        and this `C`, in two reads.
     random_state : int, Generator, RandomState or None, default=None
     on_invalid : {"raise", "drop"} or None, default=None
-        What becomes of rows with NaN or infinity in `fit`: an error, or they are left out, as in
-        `daskcoreset.build`, also for None.
+        How to treat rows with NaN or infinity in `fit`: raise an error, or drop them. None is
+        "raise", unless X says otherwise.
 
     Attributes
     ----------
     estimator_ : estimator object
         The solver, fitted on the coreset.
     coreset_ : Coreset
-        With the labels of y; those that are objects as text.
+        With the labels of y; labels that are objects are stored as text.
     classes_ : ndarray of shape (n_classes,)
-    coef_ : ndarray of shape (1, d) or (n_classes, d), float64
-    intercept_ : ndarray of shape (1,) or (n_classes,), float64
-    n_iter_ : ndarray of shape (1,) or (n_classes,)
-        Of the solver. `coef_` and `intercept_` can be set, and are then those of `estimator_`.
+    coef_, intercept_, n_iter_
+        Those of `estimator_`.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,), object
-        Where the columns of X have names.
+        If the columns of X have names.
 
     Examples
     --------
@@ -666,55 +488,30 @@ class CoresetLogisticRegression(LinearCoresetModel):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **_CONSTRAINTS,
         "C": [Interval(Real, 0.0, None, closed="right")],
-        "solver": [StrOptions(set(get_args(Solver)))],
-        "l1_ratio": [Interval(Real, 0.0, 1.0, closed="both")],
-        "dual": ["boolean"],
-        "intercept_scaling": [Interval(Real, 0.0, None, closed="neither")],
-        "tol": [Interval(Real, 0.0, None, closed="left")],
-        "max_iter": [Interval(Integral, 0, None, closed="left")],
-        "warm_start": ["boolean"],
     }
 
     def __init__(
         self,
         *,
         C: float = 1.0,
-        size: int | Literal["auto"] = 10_000,
+        size: int = 10_000,
         estimator: Any = None,
-        solver: Solver = "lbfgs",
-        l1_ratio: float = 0.0,
-        dual: bool = False,
-        intercept_scaling: float = 1,
         fit_intercept: bool = True,
         class_weight: Any = None,
         method: str | Sensitivity[Any] = "logistic",
-        tol: float = 1e-4,
-        max_iter: int = 1000,
-        verbose: int = 0,
-        warm_start: bool = False,
-        sampling: Literal["systematic", "multinomial"] = "systematic",
-        passes: Literal[1, 2] = 1,
         random_state: RandomState = None,
         on_invalid: Literal["raise", "drop"] | None = None,
     ) -> None:
-        self.C = C
-        self.size = size
-        self.estimator = estimator
-        self.solver = solver
-        self.l1_ratio = l1_ratio
-        self.dual = dual
-        self.intercept_scaling = intercept_scaling
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.method = method
-        self.tol = tol
-        self.max_iter = max_iter
-        self.verbose = verbose
-        self.warm_start = warm_start
-        self.sampling = sampling
-        self.passes = passes
-        self.random_state = random_state
-        self.on_invalid = on_invalid
+        super().__init__(
+            C=C,
+            size=size,
+            estimator=estimator,
+            fit_intercept=fit_intercept,
+            class_weight=class_weight,
+            method=method,
+            random_state=random_state,
+            on_invalid=on_invalid,
+        )
 
     def _own_method(self) -> Logistic:
         # Without a penalty the pilot has that of C = 1, which is little.
@@ -722,9 +519,8 @@ class CoresetLogisticRegression(LinearCoresetModel):
         return Logistic(intercept=bool(self.fit_intercept), lam=lam)
 
     def _default_solver(self) -> LogisticRegression:
-        penalty = logistic_penalty(self.l1_ratio, self.C)
-        options = handed_on(self, LogisticRegression)
-        return LogisticRegression(**{**options, "l1_ratio": None, **penalty})
+        # A step on a coreset is short, and columns of different units take many.
+        return LogisticRegression(C=self.C, fit_intercept=self.fit_intercept, max_iter=1000)
 
     def predict_proba(self, X: Any) -> Any:
         """Probability of every class, for every row.
@@ -758,86 +554,47 @@ class CoresetLogisticRegression(LinearCoresetModel):
 class CoresetSVC(LinearCoresetModel):
     r"""Linear support vector machine of data of any size.
 
-    Builds a coreset for the objective :math:`F(w, b) = |w|^2/2 + C \sum_x u(x) [1 - y(x)
-    (\langle x, w \rangle + b)]_+`, solves on it, and predicts for all rows.
+    Builds a coreset for :math:`F(w, b) = |w|^2/2 + C \sum_x u(x) [1 - y(x)
+    (\langle x, w \rangle + b)]_+`, solves on it, and predicts for all rows. More than two classes
+    go one against the rest.
 
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the losses, as in scikit-learn; the paper's :math:`\lambda`.
-    size : int or "auto", default=2000
-        Rows of the coreset; "auto" grows it until two agree, as in `daskcoreset.build`.
-        ``benchmarks/results/svm_offline.md`` says how far the cost over all data is from the
-        optimum with 2000: little with some ten columns, and far above it on w8a, which has 300
-        and few positives.
+        Weight of the losses, as in scikit-learn. ``daskcoreset.SVM(lam=C)`` draws for the same
+        objective. Weights of a coreset add up to those of the data, so C means the same on both.
+    size : int, default=2000
+        Rows of the coreset.
     estimator : estimator object or None, default=None
         What solves on the coreset: any linear classifier of scikit-learn whose ``fit`` takes
-        ``sample_weight``, with its own parameters. None takes `LinearSVM` with this `C`, which
-        leaves the intercept without penalty, as the objective does. ``LinearSVC`` penalises it
-        unless its ``intercept_scaling`` is large.
-    loss : {"hinge", "squared_hinge"}, default="hinge"
-        What the default solver minimises; "hinge" is what rows are drawn for. Squared, it is
-        ``LinearSVC`` that solves, on the same rows, which did far better than as many uniform
-        ones: ``docs/guide/labels.md`` says how near to its optimum they came. `audit` and
-        ``size="auto"`` judge by the hinge.
-    penalty : {"l2", "l1"}, default="l2"
-        Of ``LinearSVC``, which has "l1" for the squared hinge alone; it makes many `coef_` zero.
-    dual : bool or "auto", default="auto"
-        Of ``LinearSVC``; "auto" chooses by shape and parameters. True or False takes ``LinearSVC``
-        for the hinge as well, which penalises the intercept.
-    intercept_scaling : float, default=1
-        Of ``LinearSVC``: the intercept is the weight of a column of this number, penalised like
-        the others. Any other than 1 takes ``LinearSVC``.
-    multi_class : {"ovr", "crammer_singer"}, default="ovr"
-        Of ``LinearSVC``: each of several classes against the rest, for which rows are drawn and by
-        which `audit` judges, or one problem of all, whose loss is one of its own.
+        ``sample_weight``. It has its own C and other parameters. None takes a solver of this
+        objective. ``LinearSVC``
+        penalises the intercept, unless its ``intercept_scaling`` is large.
     fit_intercept : bool, default=True
     class_weight : dict of label to float, "balanced" or None, default=None
-        Factors of the weights of rows, as in scikit-learn; "balanced" gives every class the same
-        total weight, and takes one more read of the labels where they are out of core. The draws
-        are made for the weighted loss, and the weights of `coreset_` contain the factors: leave
-        the ``class_weight`` of `estimator` alone.
+        Factors of the weights of rows, as in scikit-learn; "balanced" reads the labels once more
+        if they are out of core. Rows are drawn for the weighted loss, and the weights of
+        `coreset_` contain the factors: leave the ``class_weight`` of `estimator` alone.
     method : str or Sensitivity, default="svm"
-        Construction of the coreset, as in `daskcoreset.build`. The default is made for this loss.
-    tol : float, default=1e-5
-        When the default solver stops; an `estimator` has its own, like the next two.
-    max_iter : int, default=1000
-        Its steps at most.
-    verbose : int, default=0
-        Whether it prints what it does.
-    variant : {"auto", "pilot_mix", "calibrated", "systematic", "paper"}, default="auto"
-        As in `daskcoreset.SVM`.
-    n_clusters : int or None, default=None
-        As in `daskcoreset.SVM`.
-    sampling : {"systematic", "multinomial"}, default="systematic"
-        As in `daskcoreset.build`; "multinomial" needs ``passes=2``.
-    passes : {1, 2}, default=1
-        As in `daskcoreset.build`: with 1 the data are read twice in all.
+        Construction of the coreset, as in `daskcoreset.build`. The default is made for this loss
+        and this `C`, in two reads.
     random_state : int, Generator, RandomState or None, default=None
     on_invalid : {"raise", "drop"} or None, default=None
-        What becomes of rows with NaN or infinity in `fit`: an error, or they are left out, as in
-        `daskcoreset.build`, also for None.
+        How to treat rows with NaN or infinity in `fit`: raise an error, or drop them. None is
+        "raise", unless X says otherwise.
 
     Attributes
     ----------
     estimator_ : estimator object
         The solver, fitted on the coreset.
     coreset_ : Coreset
-        With the labels of y; those that are objects as text.
+        With the labels of y; labels that are objects are stored as text.
     classes_ : ndarray of shape (n_classes,)
-    coef_ : ndarray of shape (1, d) or (n_classes, d), float64
-    intercept_ : ndarray of shape (1,) or (n_classes,), float64
-    n_iter_ : ndarray of shape (1,) or (n_classes,)
-        Of the solver. `coef_` and `intercept_` can be set, and are then those of `estimator_`.
+    coef_, intercept_, n_iter_
+        Those of `estimator_`.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,), object
-        Where the columns of X have names.
-
-    Notes
-    -----
-    A coreset is one for the features as they are, and so is the penalty: scale them first
-    where their units differ. scikit-learn's ``StandardScaler`` in a pipeline does so in
-    memory; out of core, scale the array by its means and deviations.
+        If the columns of X have names.
 
     Examples
     --------
@@ -855,70 +612,33 @@ class CoresetSVC(LinearCoresetModel):
     Tukan, Baykal, Feldman and Rus (2020), On Coresets for Support Vector Machines.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_CONSTRAINTS,
-        "loss": [StrOptions({"hinge", "squared_hinge"})],
-        "penalty": [StrOptions({"l1", "l2"})],
-        "dual": ["boolean", StrOptions({"auto"})],
-        "intercept_scaling": [Interval(Real, 0.0, None, closed="neither")],
-        "multi_class": [StrOptions({"ovr", "crammer_singer"})],
-        "variant": [StrOptions({"auto", "pilot_mix", "calibrated", "systematic", "paper"})],
-        "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = _CONSTRAINTS
 
     def __init__(
         self,
         *,
         C: float = 1.0,
-        size: int | Literal["auto"] = 2000,
+        size: int = 2000,
         estimator: Any = None,
-        loss: Literal["hinge", "squared_hinge"] = "hinge",
-        penalty: Literal["l2", "l1"] = "l2",
-        dual: bool | Literal["auto"] = "auto",
-        intercept_scaling: float = 1,
-        multi_class: Literal["ovr", "crammer_singer"] = "ovr",
         fit_intercept: bool = True,
         class_weight: Any = None,
         method: str | Sensitivity[Any] = "svm",
-        tol: float = 1e-5,
-        max_iter: int = 1000,
-        verbose: int = 0,
-        variant: Variant = "auto",
-        n_clusters: int | None = None,
-        sampling: Literal["systematic", "multinomial"] = "systematic",
-        passes: Literal[1, 2] = 1,
         random_state: RandomState = None,
         on_invalid: Literal["raise", "drop"] | None = None,
     ) -> None:
-        self.C = C
-        self.size = size
-        self.estimator = estimator
-        self.loss = loss
-        self.penalty = penalty
-        self.dual = dual
-        self.intercept_scaling = intercept_scaling
-        self.multi_class = multi_class
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.method = method
-        self.tol = tol
-        self.max_iter = max_iter
-        self.verbose = verbose
-        self.variant = variant
-        self.n_clusters = n_clusters
-        self.sampling = sampling
-        self.passes = passes
-        self.random_state = random_state
-        self.on_invalid = on_invalid
+        super().__init__(
+            C=C,
+            size=size,
+            estimator=estimator,
+            fit_intercept=fit_intercept,
+            class_weight=class_weight,
+            method=method,
+            random_state=random_state,
+            on_invalid=on_invalid,
+        )
 
     def _own_method(self) -> SVM:
-        return SVM(float(self.C), self.n_clusters, self.variant, bool(self.fit_intercept))
+        return SVM(float(self.C), intercept=bool(self.fit_intercept))
 
-    def _default_solver(self) -> LinearSVM | LinearSVC:
-        hinge = {
-            "loss": "hinge", "penalty": "l2", "dual": "auto", "intercept_scaling": 1,
-            "multi_class": "ovr",
-        }  # fmt: skip
-        if all(getattr(self, name) == value for name, value in hinge.items()):
-            return LinearSVM(**handed_on(self, LinearSVM))
-        return LinearSVC(**handed_on(self, LinearSVC))
+    def _default_solver(self) -> LinearSVM:
+        return LinearSVM(self.C, fit_intercept=self.fit_intercept)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from sklearn.base import clone, is_classifier, is_clusterer, is_regressor
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.metaestimators import available_if
@@ -23,10 +24,9 @@ from daskcoreset.core.blocks import find_missing_label
 from daskcoreset.core.errors import InvalidTypeError, warn_user
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.core.typing import AnyArray, FloatArray, Points, Sampling
+from daskcoreset.core.typing import AnyArray, FloatArray, Points
 from daskcoreset.core.validation import a_type, is_int
 from daskcoreset.estimators.base import (
-    AUTO_SIZE,
     BUILD_CONSTRAINTS,
     CoresetModel,
     is_for_any_k,
@@ -39,7 +39,7 @@ from daskcoreset.estimators.checks import InMemoryData, is_frame, refuse, refuse
 from daskcoreset.estimators.class_weights import weights_for
 from daskcoreset.estimators.kmeans import squared_distances
 from daskcoreset.estimators.lazy import RowAttributes, series_in_memory
-from daskcoreset.estimators.scoring import accuracy, r_squared
+from daskcoreset.estimators.scoring import accuracy, r_squared, weighted_sum
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.objectives import (
     LeastSquaresCost,
@@ -70,17 +70,58 @@ def _where_inner_has(*names: str) -> Callable[[F], F]:
 
 
 def of_inner(name: str, doc: str) -> Any:
-    """Return an attribute of the fitted inner estimator, there where that has it."""
+    """Return an attribute of the fitted inner estimator, if that has it."""
 
     def get(model: Any) -> Any:
-        check_is_fitted(model)
-        return getattr(model.estimator_, name)
+        return getattr(model._ready().estimator_, name)  # noqa: SLF001 - of an estimator of ours
 
-    def put(model: Any, value: Any) -> None:
-        check_is_fitted(model)
-        setattr(model.estimator_, name, value)
+    return property(get, doc=doc)
 
-    return property(get, put, doc=doc)
+
+def _delegated(name: str, doc: str, called: str = "prediction", *, by_class: bool = False) -> Any:
+    """Return a method of the inner estimator that is applied to rows of any input."""
+
+    def method(self: Any, X: Any) -> Any:
+        return self._ready()._delegate(X, name, called, by_class=by_class)  # noqa: SLF001
+
+    method.__name__, method.__qualname__ = name, f"CoresetEstimator.{name}"
+    method.__doc__ = f"""{doc}
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+
+        Returns
+        -------
+        ndarray or dask.array.Array
+            A row for every row of X; lazy where X is out of core.
+        """
+    return _where_inner_has(name)(method)
+
+
+class _OnArrays:
+    """A fitted model that knows its columns by name, and is given arrays without names."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "model" or name.startswith("__"):  # while it is unpickled
+            raise AttributeError(name)
+        value = getattr(self.model, name)
+        return partial(self._call, name) if name in _ON_ROWS else value
+
+    def _call(self, name: str, points: Any, *more: Any, **options: Any) -> Any:
+        import pandas as pd
+
+        rows = pd.DataFrame(points, columns=self.model.feature_names_in_)
+        return getattr(self.model, name)(rows, *more, **options)
+
+
+_ON_ROWS = {
+    "predict", "predict_proba", "predict_log_proba", "decision_function", "score_samples", "score",
+    "transform",
+}  # fmt: skip
 
 
 class CoresetEstimator(RowAttributes, CoresetModel):
@@ -91,18 +132,14 @@ class CoresetEstimator(RowAttributes, CoresetModel):
     estimator : estimator object
         A classifier, regressor, clusterer or transformer whose ``fit`` takes
         ``sample_weight``. In a pipeline, put `CoresetEstimator` around the last step.
-    size : int or "auto", default=10_000
-        Rows of the coreset: what most solvers fit within seconds. "auto" grows it until two agree,
-        as in `daskcoreset.build`, by the cost that `method` is made for; of so many clusters as
-        `estimator` has.
+        One that is fitted already predicts for rows of any input without `fit`, if
+        ``sklearn.frozen.FrozenEstimator`` holds it.
+    size : int, default=10_000
+        Rows of the coreset: what most solvers fit within seconds.
     method : str or Sensitivity, default="lightweight"
         Construction of the coreset, as in `daskcoreset.build`. "lightweight" keeps rows far
         from the mean, which clusterers and transformers that square distances need. For
         linear models of rows that are all alike, "uniform" may serve as well.
-    sampling : {"systematic", "multinomial"}, default="systematic"
-        As in `daskcoreset.build`.
-    passes : {1, 2}, default=1
-        Reads of the data for the coreset, as in `daskcoreset.build`.
     random_state : int, Generator, RandomState or None, default=None
         Determines the coreset, and every ``random_state`` of `estimator` that is None.
     on_invalid : {"raise", "drop"} or None, default=None
@@ -164,25 +201,20 @@ class CoresetEstimator(RowAttributes, CoresetModel):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods("fit")],
         **BUILD_CONSTRAINTS,
-        "size": AUTO_SIZE,
     }
 
     def __init__(
         self,
         estimator: Any,
         *,
-        size: int | Literal["auto"] = 10_000,
+        size: int = 10_000,
         method: str | Sensitivity[Any] = "lightweight",
-        sampling: Sampling = "systematic",
-        passes: Literal[1, 2] = 1,
         random_state: RandomState = None,
         on_invalid: Literal["raise", "drop"] | None = None,
     ) -> None:
         self.estimator = estimator
         self.size = size
         self.method = method
-        self.sampling = sampling
-        self.passes = passes
         self.random_state = random_state
         self.on_invalid = on_invalid
 
@@ -198,6 +230,23 @@ class CoresetEstimator(RowAttributes, CoresetModel):
         tags.input_tags.positive_only = inner.input_tags.positive_only
         tags.non_deterministic = inner.non_deterministic
         return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "estimator_") or isinstance(self.estimator, FrozenEstimator)
+
+    def _ready(self) -> CoresetEstimator:
+        """Return the model after `fit`, or one of a model that was fitted before."""
+        if hasattr(self, "estimator_") or not isinstance(self.estimator, FrozenEstimator):
+            check_is_fitted(self)
+            return self
+        check_is_fitted(self.estimator)
+        model, inner = copy(self), self.estimator.estimator
+        model.n_features_in_ = inner.n_features_in_
+        names = getattr(inner, "feature_names_in_", None)
+        if names is not None:
+            model.feature_names_in_ = names
+        model.estimator_ = inner if names is None else _OnArrays(inner)
+        return model
 
     def _judged_by(self) -> Objective[Any] | None:
         if not is_for_any_k(self.coreset_) or self.coreset_.labels is None:
@@ -305,8 +354,7 @@ class CoresetEstimator(RowAttributes, CoresetModel):
     @property
     def classes_(self) -> AnyArray:
         """Classes that a classifier found in the coreset."""
-        check_is_fitted(self)
-        return self.estimator_.classes_  # type: ignore[no-any-return]
+        return self._ready().estimator_.classes_  # type: ignore[no-any-return]
 
     def _rows_of_fit(self, name: str, remedy: str) -> tuple[Any, None, Any]:
         if not (is_clusterer(self) and hasattr(self.estimator_, "predict")):
@@ -363,80 +411,20 @@ class CoresetEstimator(RowAttributes, CoresetModel):
         """Whether the inner estimator has coefficients of the columns."""
         return np.shape(getattr(self.estimator_, "coef_", ()))[-1:] == (self.n_features_in_,)
 
-    @_where_inner_has("predict")
-    def predict(self, X: Any) -> Any:
-        """Predict for every row, as `estimator` does.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-
-        Returns
-        -------
-        ndarray or dask.array.Array of shape (n,)
-            Lazy where X is out of core.
-        """
-        return self._delegate(X, "predict")
-
-    @_where_inner_has("predict_proba")
-    def predict_proba(self, X: Any) -> Any:
-        """Probability of every class, for every row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-
-        Returns
-        -------
-        ndarray or dask.array.Array of shape (n, n_classes), float64
-            Lazy where X is out of core.
-        """
-        return self._delegate(X, "predict_proba", "probability", by_class=True)
-
-    @_where_inner_has("predict_log_proba")
-    def predict_log_proba(self, X: Any) -> Any:
-        """Logarithm of the probability of every class, for every row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-
-        Returns
-        -------
-        ndarray or dask.array.Array of shape (n, n_classes), float64
-            Lazy where X is out of core.
-        """
-        return self._delegate(X, "predict_log_proba", "log_probability", by_class=True)
-
-    @_where_inner_has("decision_function")
-    def decision_function(self, X: Any) -> Any:
-        """Signed distance of every row from the decision boundary.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-
-        Returns
-        -------
-        ndarray or dask.array.Array of shape (n,) or (n, n_classes), float64
-            Lazy where X is out of core.
-        """
-        return self._delegate(X, "decision_function")
-
-    @_where_inner_has("score_samples")
-    def score_samples(self, X: Any) -> Any:
-        """Score of every row, such as its log-likelihood.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-
-        Returns
-        -------
-        ndarray or dask.array.Array of shape (n,), float64
-            Lazy where X is out of core.
-        """
-        return self._delegate(X, "score_samples")
+    predict = _delegated("predict", "Predict for every row, as `estimator` does.")
+    predict_proba = _delegated(
+        "predict_proba", "Probability of every class, for every row.", "probability", by_class=True
+    )
+    predict_log_proba = _delegated(
+        "predict_log_proba",
+        "Logarithm of the probability of every class, for every row.",
+        "log_probability",
+        by_class=True,
+    )
+    decision_function = _delegated(
+        "decision_function", "Signed distance of every row from the decision boundary."
+    )
+    score_samples = _delegated("score_samples", "Score of every row, such as its log-likelihood.")
 
     @_where_inner_has("transform")
     def transform(self, X: Any) -> Any:
@@ -451,11 +439,11 @@ class CoresetEstimator(RowAttributes, CoresetModel):
         ndarray, sparse matrix, data frame or dask.array.Array of shape (n, n_features_out)
             Lazy where X is out of core; a frame after `set_output`.
         """
-        check_is_fitted(self)
-        self._refuse_frames(self.estimator_, X)
-        result = self._delegate(X, "transform")
+        model = self._ready()
+        self._refuse_frames(model.estimator_, X)
+        result = model._delegate(X, "transform")  # noqa: SLF001 - of this class
         if hasattr(result, "columns"):  # `estimator_` saw neither names nor index
-            result.columns = list(self.get_feature_names_out())
+            result.columns = list(model.get_feature_names_out())
             if hasattr(type(result), "iloc") and hasattr(type(X), "iloc"):
                 result.index = X.index
         return result
@@ -487,29 +475,33 @@ class CoresetEstimator(RowAttributes, CoresetModel):
         Returns
         -------
         float
-            As ``score`` of `estimator` in memory. Out of core, the accuracy of a classifier
-            and the coefficient of determination of a regressor.
+            As ``score`` of `estimator` in memory. Out of core, the accuracy of a classifier, the
+            coefficient of determination of a regressor, or minus the cost of k-means.
 
         Raises
         ------
         InvalidTypeError
-            If X is out of core and `estimator` is neither: other scores do not add up.
+            If X is out of core and `estimator` is none of them.
         """
-        check_is_fitted(self)
-        data = self._validate_in_memory(X, y, sample_weight, reset=False)
+        model = self._ready()
+        inner = model.estimator_
+        data = model._validate_in_memory(X, y, sample_weight, reset=False)  # noqa: SLF001
         if data is not None:
             given = data.coreset
-            if given is not None and given.of_centroids and hasattr(self.estimator_, "inertia_"):
+            if given is not None and given.of_centroids and hasattr(inner, "inertia_"):
                 return -cost_on(given, QuantizationError(), self.cluster_centers_)
             weights = {} if data.sample_weight is None else {"sample_weight": data.sample_weight}
-            return float(self.estimator_.score(data.X, data.y, **weights))
-        if is_classifier(self):
-            return accuracy(self.estimator_, self._open(X, y, sample_weight))
-        if is_regressor(self):
-            return r_squared(self.estimator_, self._open(X, y, sample_weight))
+            return float(inner.score(data.X, data.y, **weights))
+        supervised = is_classifier(self) or is_regressor(self)
+        blocks = model._open(X, y if supervised else None, sample_weight)  # noqa: SLF001
+        if supervised:
+            return (accuracy if is_classifier(self) else r_squared)(inner, blocks)
+        if is_clusterer(self) and _scores_distances(inner):
+            costs = partial(squared_distances, centers=inner.cluster_centers_)
+            return -weighted_sum(blocks, costs)[1]
         raise InvalidTypeError(
-            f"X is out of core, where the score of {a_type(self.estimator_)} is not "
-            f"known; pass rows in memory."
+            f"X is out of core, where the score of {a_type(inner)} is not known; pass rows in "
+            f"memory."
         )
 
     @_where_inner_has("get_feature_names_out")
@@ -525,9 +517,9 @@ class CoresetEstimator(RowAttributes, CoresetModel):
         -------
         ndarray of shape (n_features_out,), object
         """
-        check_is_fitted(self)
-        names = _check_feature_names_in(self, input_features)
-        return self.estimator_.get_feature_names_out(names)  # type: ignore[no-any-return]
+        model = self._ready()
+        names = _check_feature_names_in(model, input_features)
+        return model.estimator_.get_feature_names_out(names)  # type: ignore[no-any-return]
 
     @_where_inner_has("set_output")
     def set_output(self, *, transform: Any = None) -> Any:
@@ -547,6 +539,15 @@ class CoresetEstimator(RowAttributes, CoresetModel):
             if inner is not None:
                 inner.set_output(transform=transform)
         return self
+
+
+def _scores_distances(model: Any) -> bool:
+    """Whether the score of a fitted clusterer is minus the sum of squared distances."""
+    centers = getattr(model, "cluster_centers_", None)
+    if np.ndim(centers) != 2 or not hasattr(model, "score"):
+        return False
+    rows = np.asarray(centers) + 1.0
+    return bool(np.isclose(-model.score(rows), nearest(rows, centers)[1].sum(), rtol=_SAME_COST))
 
 
 def _seeded(estimator: Any, seed: int) -> Any:

@@ -48,7 +48,6 @@ OTHERS = [
     estimators.CoresetLogisticRegression(),
     estimators.CoresetKernelClassifier(solver="csvrg", max_points=40, lam=1.0),
     estimators.CoresetKernelClassifier(solver="avm", max_points=40),
-    estimators.LinearSVM(),
     estimators.ODMClassifier(),
     estimators.OutlierMaxMarginClassifier(),
     estimators.StructuredMaxMargin(),

@@ -46,9 +46,6 @@ ESTIMATORS: dict[str, tuple[Callable[[], Any], Any, bool]] = {
     "StructuredMaxMargin": (estimators.StructuredMaxMargin, CLASSES, True),
 }
 
-# Fitted in memory on weighted rows.
-NO_ROWS = {"LinearSVM"}
-
 # Those whose rows keep a margin or a solution: their weights do not add up to that of the data.
 OF_MARGIN = {
     "ActiveMaxMarginClassifier",
@@ -74,7 +71,7 @@ def data_of(name: str, kind: str) -> tuple[Any, Any]:
 
 
 def test_table__every_public_estimator_has_a_line() -> None:
-    classes = [name for name in estimators.__all__ if name not in NO_ROWS]
+    classes = list(estimators.__all__)
     assert sorted(ESTIMATORS) == sorted(classes)
     assert all(inspect.isclass(getattr(estimators, name)) for name in classes)
 

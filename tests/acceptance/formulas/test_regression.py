@@ -193,7 +193,9 @@ def on_a_plane(n_rows: int, n_features: int, noise: float) -> tuple[Any, Any]:
         (face.estimators.CoresetRidge, Ridge(2.0)),
         (face.estimators.CoresetElasticNet, ElasticNet(2.0)),
         (
-            lambda alpha, **options: face.estimators.CoresetRidge(alpha, exact=False, **options),
+            lambda alpha, **options: face.estimators.CoresetRidge(
+                alpha, estimator=Ridge(alpha), **options
+            ),
             None,
         ),
         (None, None),

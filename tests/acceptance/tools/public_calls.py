@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.linear_model import LogisticRegression
 
 from tests.acceptance.face import Draw, MergeReduce
 from tests.acceptance.face import library as dc
@@ -73,7 +74,7 @@ def _fitted(estimator: Any) -> Any:
 def _estimators() -> list[PublicCall]:
     small: dict[str, Any] = {"random_state": 0}
     options: dict[str, dict[str, Any]] = {
-        "CoresetEstimator": {"estimator": dc.estimators.LinearSVM(), "size": 20},
+        "CoresetEstimator": {"estimator": LogisticRegression(), "size": 20},
         "CoresetKMeans": {"n_clusters": 2, "size": 20},
         "CoresetBregman": {"n_clusters": 2, "size": 20},
         "CoresetGaussianMixture": {"n_components": 2, "size": 30},
