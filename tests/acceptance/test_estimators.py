@@ -10,8 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from tests.acceptance import face
 from tests.acceptance.tools.models import MODELS, fitted, methods_of, rows, targets
@@ -297,3 +300,63 @@ def test_any_clusterer__of_fewer_distinct_rows_than_clusters() -> None:
     with pytest.warns(ConvergenceWarning, match="distinct clusters"):
         model.fit(X)
     assert len(np.unique(model.predict(X))) == 4
+
+
+def _all_inputs(X: Any, folder: Path) -> dict[str, Any]:
+    da, dd = pytest.importorskip("dask.array"), pytest.importorskip("dask.dataframe")
+    pd, zarr = pytest.importorskip("pandas"), pytest.importorskip("zarr")
+    table = pd.DataFrame(X, columns=["a", "b"])
+    table.assign(other=1.0).to_parquet(folder / "rows.parquet")
+    zarr.save_array(folder / "rows.zarr", X)
+    return {
+        "array": X,
+        "dask": da.from_array(X, chunks=(70, 1)),
+        "zarr path": str(folder / "rows.zarr"),
+        "frame": table,
+        "dask frame": dd.from_pandas(table, npartitions=3),
+        "rows": face.open_rows(str(folder / "rows.parquet"), columns=["a", "b"]),
+        "coreset": face.Coreset(X, np.ones(len(X)), np.arange(len(X))),
+    }
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.filterwarnings("ignore:X (has|does not have valid) feature names:UserWarning")
+def test_frozen__a_fitted_model_predicts_for_rows_of_any_input(named: bool, tmp_path: Path) -> None:
+    pd = pytest.importorskip("pandas")
+    X = rows(300)
+    known = pd.DataFrame(X, columns=["a", "b"]) if named else X
+    y = np.where(X[:, 0] > 0.0, "right", "left")
+    inputs = _all_inputs(X, tmp_path)
+    models = (
+        (KMeans(3, n_init=1, random_state=0).fit(known), ("predict", "transform", "score")),
+        (
+            LogisticRegression().fit(known, y),
+            ("predict", "predict_proba", "decision_function", "score"),
+        ),
+        (make_pipeline(StandardScaler(), Ridge()).fit(known, X[:, 1]), ("predict", "score")),
+    )
+    for model, methods in models:
+        frozen = E.CoresetEstimator(FrozenEstimator(model))
+        truth = {"LogisticRegression": (y,), "Pipeline": (X[:, 1],)}.get(type(model).__name__, ())
+        before = dict(vars(frozen))
+        for copied in (frozen, pickle.loads(pickle.dumps(frozen))):
+            for kind, given in inputs.items():
+                for method in methods:
+                    if method == "score" and (kind == "coreset" and truth):
+                        continue
+                    of_score = truth if method == "score" else ()
+                    expected = getattr(model, method)(known, *of_score)
+                    answer = getattr(copied, method)(given, *of_score)
+                    in_memory = kind in ("array", "frame", "coreset")
+                    assert in_memory or method == "score" or hasattr(answer, "__dask_graph__")
+                    if np.asarray(expected).dtype.kind == "f":
+                        np.testing.assert_allclose(np.asarray(answer), expected, rtol=1e-9)
+                    else:
+                        np.testing.assert_array_equal(np.asarray(answer), expected)
+        assert vars(frozen) == before
+    with pytest.raises(face.CoresetError, match="2 features"):
+        frozen.predict(X[:, :1])
+    with pytest.raises(NotFittedError):
+        E.CoresetEstimator(FrozenEstimator(KMeans(3))).predict(X)
+    with pytest.raises(NotFittedError):
+        E.CoresetEstimator(KMeans(3)).predict(X)
