@@ -172,10 +172,9 @@ def test_logistic_model__on_all_rows_is_that_of_scikit_learn(k: int) -> None:
     X, noise, u = data(240)
     y = labels_of(X, noise) if k == 2 else np.digitize(X[:, 0] + noise, [6.5, 7.5])
     options = {"C": 0.5, "tol": 1e-9, "max_iter": 10**4}
-    model = face.estimators.CoresetLogisticRegression(size=240, **options).fit(
-        X, y, sample_weight=u
-    )
     own = LogisticRegression(**options).fit(X, y, u)
+    model = face.estimators.CoresetLogisticRegression(size=240, estimator=own)
+    model.fit(X, y, sample_weight=u)
     assert np.allclose(model.coef_, own.coef_, rtol=1e-4, atol=1e-6)
     assert np.allclose(model.predict_proba(X), own.predict_proba(X), atol=1e-5)
 
