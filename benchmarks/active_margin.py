@@ -29,8 +29,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from daskcoreset.constructions.margin.active import ActiveMaxMargin
-from daskcoreset.constructions.margin.labels import Phase
+from daskcoreset.estimators import ActiveMaxMarginClassifier
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -87,16 +86,23 @@ def start_of(y: np.ndarray, seed: int) -> np.ndarray:
     return order[: int((y[order] != y[order[0]]).argmax()) + 1]
 
 
+def started(X: np.ndarray, labels: np.ndarray, rows: Any, C: float, **options: Any) -> Any:
+    """Start from rows whose labels are known; with a finite C errors are allowed."""
+    soft = math.isfinite(C)
+    options = {"C": C if soft else 1.0, "on_inseparable": "raise", **options}
+    model = ActiveMaxMarginClassifier(**options)
+    return model.start(X, known=(rows, labels[rows]), soft=soft)
+
+
 def by_active(
     X: np.ndarray, labels: np.ndarray, C: float, seed: int, most: int
 ) -> tuple[dict[int, np.ndarray], dict[str, Any]]:
     """Return scores of all rows by number of labels, and what the run says of itself."""
     first = start_of(labels, seed)
-    learner = ActiveMaxMargin(error=0.01, C=C, random_state=seed)
-    asking = learner.start(X, known=(first, labels[first]))
+    asking = started(X, labels, first, C, error=0.01, random_state=seed)
     scores, settled = {}, None
     while len(first) + asking.n_labels < most and (query := asking.ask()) is not None:
-        if settled is None and query.phase is Phase.VERIFYING:
+        if settled is None and query.phase.name == "VERIFYING":
             settled = len(first) + asking.n_labels
         asking.tell(labels[query.indices])
         result = asking.result()
@@ -130,7 +136,7 @@ def by_random(
     scores = {}
     for count in counts:
         rows = np.concatenate([first, rest])[: max(count, len(first))]
-        asking = ActiveMaxMargin(C=C, random_state=seed).start(X, known=(rows, labels[rows]))
+        asking = started(X, labels, rows, C, random_state=seed)
         scores[len(rows)] = asking.result().decision_function(X)
     return scores
 

@@ -156,11 +156,6 @@ def _boosting(data: dict[str, Any]) -> Iterator[Line]:
             yield Line(f"{one['set']}, {one['size']:,}", ours, uniform)
 
 
-def _labels(data: dict[str, Any]) -> Iterator[Line]:
-    for result in data["results"]:
-        yield Line(result["set"], result["needed"]["cover"], result["needed"]["uncertainty"])
-
-
 def _divergence(peer: str) -> Callable[[dict[str, Any]], Iterator[Line]]:
     """Return excess divergences of hard clusterings on strong coresets, beside a peer's."""
 
@@ -247,8 +242,6 @@ TASKS = (
          "a coreset; 1 read", "mixtures", _mixtures("all"), digits=2, more=True),
     Task("boosted trees on rows of `\"svm\"`", "log loss", "uniform rows",
          f"{EQUAL}; 2 reads, 1 of the peer", "boosting", _boosting, digits=4, ratio=True),
-    Task("labels for 95 % of the accuracy", "labels", "uncertainty sampling", "a label a read",
-         "active_cover", _labels, digits=0, ratio=True),
     Task("Bregman clustering", ERROR, "uniform rows", f"{EQUAL}; 1 read",
          "bregman", _divergence("uniform")),
     Task("Bregman clustering", ERROR, "k-means on all rows, transformed", "a coreset; 1 read",

@@ -77,7 +77,7 @@ def margin_facts(model: Any) -> dict[str, Any]:
         case estimators.ActiveMaxMarginClassifier():
             facts |= {"certificate": model.certificate_.error, "labels": model.n_labels_}
         case estimators.StructuredMaxMargin():
-            facts = {"margin": model.data_margin_, "core margin": model.margin_, "w": model.w_}
+            facts |= {"core margin": model.core_margin_, "w": model.w_}
     if hasattr(model, "coef_"):
         facts |= {"coef": model.coef_, "intercept": model.intercept_}
     return {name: np.asarray(value, dtype=float).ravel().tolist() for name, value in facts.items()}

@@ -80,7 +80,6 @@ PARTS: dict[str, tuple[tuple[str, ...], int]] = {
 """Beginnings of paths in the package, and mutants of a part; a file is in the first that fits."""
 
 LEAVING = (
-    "constructions/margin/audit", "constructions/margin/batches", "constructions/margin/plot",
     "constructions/portfolio/summaries", "constructions/sampling/held_out",
     "core/lanes_numba",
     "core/halves_numba", "core/packing", "core/pickles", "core/plain_files",

@@ -16,7 +16,6 @@ import argparse
 import sys
 from pathlib import Path
 
-import active_cover
 import active_margin
 import boosting
 import bregman
@@ -43,7 +42,7 @@ import tree
 
 _WRITTEN = (
     quality, table1, svm_offline, svm_queries, svm_streaming, time_to_accuracy, covers,
-    install_size, peers_kmeans, strong_blocks, tree, active_cover, active_margin, boosting,
+    install_size, peers_kmeans, strong_blocks, tree, active_margin, boosting,
     bregman, conventions, kernels, logistic, mixtures, representatives,
     throughput,
 )  # fmt: skip

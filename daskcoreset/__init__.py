@@ -54,9 +54,6 @@ if TYPE_CHECKING:
         estimators as estimators,
     )
     from daskcoreset import (
-        margin as margin,
-    )
-    from daskcoreset import (
         metrics as metrics,
     )
     from daskcoreset import (
@@ -83,15 +80,6 @@ if TYPE_CHECKING:
     from daskcoreset.constructions.coverage.cover import Coverage as Coverage
     from daskcoreset.constructions.draws import Draw as Draw
     from daskcoreset.constructions.draws import MergeReduce as MergeReduce
-    from daskcoreset.constructions.margin import (
-        ActiveMaxMargin as ActiveMaxMargin,
-    )
-    from daskcoreset.constructions.margin import (
-        MaxMarginCoreset as MaxMarginCoreset,
-    )
-    from daskcoreset.constructions.margin import (
-        OutlierMaxMargin as OutlierMaxMargin,
-    )
     from daskcoreset.constructions.tree.reducer import Reducer as Reducer
     from daskcoreset.constructions.tree.store import CoresetTree as CoresetTree
     from daskcoreset.constructions.tree.stream import CoresetStream as CoresetStream
@@ -139,7 +127,6 @@ __version__ = "0.1.0"
 # Where a public name is. It is imported when it is first asked for, so that importing the package
 # loads neither NumPy nor Dask. The value of a module is its own name.
 _HOMES = {
-    "ActiveMaxMargin": "constructions.margin",
     "Coreset": "core.coreset",
     "CoresetStream": "constructions.tree.stream",
     "CoresetTree": "constructions.tree.store",
@@ -149,11 +136,9 @@ _HOMES = {
     "Lightweight": "sensitivities",
     "LightweightBregman": "sensitivities",
     "Logistic": "sensitivities",
-    "MaxMarginCoreset": "constructions.margin",
     "MergeReduce": "constructions.draws",
     "Mixture": "sensitivities",
     "Objective": "objectives",
-    "OutlierMaxMargin": "constructions.margin",
     "Plan": "execution.plan",
     "Portfolio": "core.portfolio",
     "Reducer": "constructions.tree.reducer",
@@ -171,7 +156,6 @@ _HOMES = {
     "errors": "errors",
     "estimators": "estimators",
     "grow": "_build",
-    "margin": "margin",
     "metrics": "metrics",
     "objectives": "objectives",
     "open_rows": "inputs.options",

@@ -237,49 +237,6 @@ def _bregman() -> dict[str, str]:
     }
 
 
-def _active_cover() -> dict[str, str]:
-    """Labels that covers take, beside those of uncertainty sampling; counts of the sets named."""
-    text = (RESULTS / "active_cover.md").read_text()
-    data = _read("active_cover")
-    named = re.findall(r"named before \((.*?)\)", text)[0].split(", ")
-    labels = {
-        result["set"]: {name: statistics.mean(counts) for name, counts in result["needed"].items()}
-        for result in data["results"]
-    }
-
-    def less_than(other: str, ours: str = "cover") -> list[str]:
-        return [name for name in named if labels[name][ours] <= 0.8 * labels[name][other]]
-
-    less, same_model = less_than("uncertainty"), less_than("uncertainty, C=0.1")
-    heads, _, *rows = _rows("active_cover")
-    wide = [
-        row[0]
-        for row in rows
-        if row[0] in less
-        and len(row) == len(heads)
-        and float(row[heads.index("cover by uncertainty")].rpartition(" ")[2].strip(")")) > 1.0
-    ]
-    budget = data["stamp"]["budget"]
-    late = [name for name, mean in labels.items() if mean["cover"] >= budget]
-    more = [name for name in named if name not in less]
-    return {
-        "active_sets": f"{len(named)}",
-        "active_less": f"{len(less)}",
-        "active_less_names": ", ".join(less) or "none",
-        "active_wide_names": ", ".join(wide) or "none",
-        "active_more": "; ".join(
-            f"{name} {labels[name]['cover'] / labels[name]['uncertainty']:.2f}" for name in more
-        ),
-        "active_late": ", ".join(late) or "none",
-        "active_five": f"{len(less_than('uncertainty', 'cover, five'))}",
-        "active_same_model": f"{len(same_model)}",
-        "active_model_alone": ", ".join(name for name in less if name not in same_model) or "none",
-        "active_ijcnn1": f"{labels['ijcnn1']['uncertainty']:.0f}",
-        "active_ijcnn1_few": f"{labels['ijcnn1']['uncertainty, C=0.1']:.0f}",
-        "active_budget": f"{budget}",
-    }
-
-
 def _logistic() -> dict[str, str]:
     """Least ratio of the excess costs of one read and of two, where two are made."""
     ratios, sets = [], set()
@@ -335,7 +292,7 @@ def _trees() -> dict[str, str]:
 
 _PARTS = (
     _one_read, _refresh, _representatives, _other_queries, _of_cells, _boosting, _cube,
-    _mixtures, _bregman, _active_cover, _logistic, _svm_losses,
+    _mixtures, _bregman, _logistic, _svm_losses,
     _costs_of_builds, _trees,
 )  # fmt: skip
 

@@ -41,7 +41,6 @@ MAY_IMPORT["cli"] = MAY_IMPORT["estimators"] | {"estimators", "datasets", ""}
 MAY_IMPORT["__main__"] = {"cli"}
 HANDED_ON = {
     "errors": "core",
-    "margin": "constructions",
     "sizing": "metrics",
 }
 """Files that hand on the public names of a folder, or of a file in one."""
@@ -209,7 +208,7 @@ def private_of_dask(names: list[str]) -> list[str]:
 
 
 PUBLIC = (
-    "datasets", "errors", "estimators", "margin", "metrics",
+    "datasets", "errors", "estimators", "metrics",
     "objectives", "plotting", "sizing", "testing",
 )  # fmt: skip
 

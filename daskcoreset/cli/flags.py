@@ -38,7 +38,6 @@ _ADVICE = (
     (r"; open it with Coreset\.from_zarr$", "; `daskcoreset info` shows it"),
     (r"; open it with \w+\.\w+$", "; which is opened in Python alone"),
     (r"; load it with \w+\.\w+.*? and pass its points.*", "; give the data instead."),
-    (r", or continue it by ActiveMaxMargin\.resume", ""),
     (
         r", or pass the array itself(?:, or a cube as xarray\.open_zarr opens it)?\.",
         ", or give the path of an array of the store.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -64,13 +65,17 @@ class ClassSummary:
         return float(self.moments.m2.sum() / self.weight)
 
 
-def summarise_classes(blocks: RowBlocks, *, progress: bool | None = False) -> ClassSummary:
+def summarise_classes(
+    blocks: RowBlocks, *, weighted: bool = True, progress: bool | None = False
+) -> ClassSummary:
     """Read all rows once.
 
     Parameters
     ----------
     blocks : RowBlocks
         With labels.
+    weighted : bool, default=True
+        False to count every row once, whatever weights the blocks have.
     progress : bool or None, default=False
         As in `daskcoreset.build`.
 
@@ -93,18 +98,24 @@ def summarise_classes(blocks: RowBlocks, *, progress: bool | None = False) -> Cl
     """
     if not blocks.has_labels:
         raise InvalidInputError("y is missing; pass the labels of the rows.")
-    found = map_reduce(blocks, _of_block, _merge, progress=progress)
+    work = partial(_of_block, weighted=weighted)
+    found = map_reduce(blocks, work, _merge, progress=progress)
     summary: ClassSummary = replace(found.value, n_read=found.n_rows)
     if not summary.weight:
         raise InvalidInputError("sample_weight is zero for every row; give some row a weight.")
     return summary
 
 
-def _of_block(block: Block, block_index: int, _: object) -> ClassSummary | InvalidRow:
+def _of_block(
+    block: Block, block_index: int, _: object, *, weighted: bool
+) -> ClassSummary | InvalidRow:
+    if not weighted:
+        block = replace(block, weights=np.ones(len(block)))
     labels = labels_of(block)
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         bad = int(np.flatnonzero(~np.isfinite(labels))[0])
-        reason = f"y is {labels[bad]}" + "{row}; leave such rows out."
+        value = "NaN" if np.isnan(labels[bad]) else labels[bad]
+        reason = f"y is {value}" + "{row}; leave such rows out."
         return InvalidRow(reason, block.number_of(bad))
     used = block.weights > 0
     classes, codes = np.unique(labels[used], return_inverse=True)

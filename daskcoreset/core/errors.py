@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from daskcoreset.core.tables import counted
-from daskcoreset.core.typing import AnyArray
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 __all__ = [
     "ClusterError",
@@ -27,6 +27,7 @@ __all__ = [
     "InvalidTypeError",
     "MissingDependencyError",
     "MissingPathError",
+    "NotSeparableError",
     "OutOfTimeError",
     "StoreError",
     "WorkerMismatchError",
@@ -74,6 +75,36 @@ class InvalidInputError(CoresetError, ValueError):
 
 class InvalidTypeError(CoresetError, TypeError):
     """An argument has a type that the library cannot read."""
+
+
+class NotSeparableError(InvalidInputError):
+    """No separator has a margin on the rows.
+
+    Attributes
+    ----------
+    indices : ndarray of int64
+        Rows of the evidence: a convex combination of those of one class equals one of the
+        other. Through the origin, a convex combination of rows times labels is zero. One of
+        their labels is wrong, or the classes overlap. None if no evidence is known.
+    coefficients : ndarray of float64
+        Coefficients of that combination, positive.
+    norm : float
+        Length of the combination.
+    intercept : bool
+        Whether the hyperplane may miss the origin.
+    duplicates : tuple of int or None
+        Numbers of two equal rows with opposite labels, if there are such.
+    """
+
+    indices: IndexArray | None = None
+    coefficients: FloatArray | None = None
+    norm: float = 0.0
+    intercept: bool = False
+    duplicates: tuple[int, int] | None = None
+
+    def __init__(self, *args: object, **evidence: Any) -> None:
+        super().__init__(*args)
+        vars(self).update(evidence)
 
 
 class StoreError(CoresetError, OSError):
@@ -279,5 +310,6 @@ def warn_lost(classes: AnyArray, labels: AnyArray) -> None:
 
 
 # What users import, and what tracebacks say.
-for _public in (CoresetError, *CoresetError.__subclasses__(), MissingPathError, CoresetWarning):
+_OF_USERS = (CoresetError, *CoresetError.__subclasses__(), MissingPathError, NotSeparableError)
+for _public in (*_OF_USERS, CoresetWarning):
     _public.__module__ = "daskcoreset.errors"

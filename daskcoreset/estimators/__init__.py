@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from daskcoreset.constructions.margin.problems import StructuredProblem
 from daskcoreset.estimators.bregman import CoresetBregman
 from daskcoreset.estimators.kernel.classifier import CoresetKernelClassifier
 from daskcoreset.estimators.kernel.odm import ODMClassifier
@@ -35,4 +36,5 @@ __all__ = [
     "ODMClassifier",
     "OutlierMaxMarginClassifier",
     "StructuredMaxMargin",
+    "StructuredProblem",
 ]

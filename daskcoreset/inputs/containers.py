@@ -151,9 +151,6 @@ _OWN_STORES = {
     "coreset-stream": ("a stored stream", "CoresetStream.load, take its coreset()"),
 }
 
-# The kind of a stored run of active learning, which is no weighted rows.
-_ACTIVE = "active-max-margin"
-
 
 def _members_of(
     X: Any, keys: dict[str, str], chosen: Sequence[str] | None, beside: Mapping[str, Any]
@@ -182,11 +179,6 @@ def _members_of(
         header = getattr(X, "attrs", {}).get(HEADER)
         if header is not None:
             kind = str(header.get("kind")) if isinstance(header, dict) else ""
-            if kind == _ACTIVE:
-                raise InvalidInputError(
-                    "X is a stored run of active learning, which has only the rows that were asked "
-                    "for; pass the data that it is of, or continue it by ActiveMaxMargin.resume."
-                )
             what, load = _OWN_STORES.get(kind, _OWN_STORES["coreset"])
             raise InvalidInputError(
                 f"X is {what}, whose rows have weights of their own; load it with {load} and pass "

@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.core.deadline import check_time
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.typing import FloatArray, IndexArray
-from daskcoreset.core.validation import as_numbers, check_number
 
 # Length, as a share of the longest row, below which a vector counts as none.
 ZERO = 1e-10
@@ -223,7 +221,7 @@ def _to_corral(
         current = current + step * (affine - current)
         # The one that sets the step leaves, even where rounding leaves a little.
         gone = falling & (current <= 4.0 * np.finfo(np.float64).eps * step)
-        ratio = np.where(falling, dual[active] * 0.0 + current, np.inf)
+        ratio = np.where(falling, current, np.inf)
         gone[int(ratio.argmin())] = True
         active, current = active[~gone], current[~gone]
     result = np.zeros(len(rows))
@@ -281,19 +279,14 @@ def _independent_qr(columns: FloatArray) -> tuple[FloatArray, FloatArray, IndexA
     return q[:, :rank], r[:rank, :rank], order[:rank]
 
 
-# What a Gram matrix may miss of its factors, as a share of its largest entry.
-_NOT_POSITIVE = 1e-7
-
-
 @dataclass(frozen=True, eq=False)
 class HardMargin:
     r"""A separator with the largest margin, and the evidence for it.
 
     Attributes
     ----------
-    w : ndarray of shape (d,), float64, or None
-        Unit normal; None for a Gram matrix, whose separator is
-        ``sum_i dual[i] z_i / length``. Where the rows are not separable it is zero.
+    w : ndarray of shape (d,), float64
+        Unit normal; zero if the rows are not separable.
     margin : float
         :math:`\rho = \min_i \langle w, z_i\rangle`; with a bias, half the width of the strip
         between the classes. Reached by `w` as it is, rounding included.
@@ -313,7 +306,7 @@ class HardMargin:
         ``z`` is ``x`` and ``-x``.
     """
 
-    w: FloatArray | None
+    w: FloatArray
     margin: float
     dual: FloatArray
     length: float
@@ -340,11 +333,6 @@ def hard_margin(z: Any, *, start: FloatArray | None = None, tol: float = 1e-8) -
     -------
     HardMargin
 
-    Raises
-    ------
-    InvalidInputError
-        If `z` is not a finite matrix with at least one row.
-
     Examples
     --------
     >>> found = hard_margin([[1.0, 1.0], [3.0, 0.0]])
@@ -353,7 +341,7 @@ def hard_margin(z: Any, *, start: FloatArray | None = None, tol: float = 1e-8) -
     >>> hard_margin([[1.0], [-1.0]]).separable
     False
     """
-    rows = _as_rows(z, "z")
+    rows = np.asarray(z, dtype=np.float64)
     return _solve(rows, np.zeros(len(rows), dtype=np.int64), start, tol)
 
 
@@ -379,24 +367,17 @@ def hard_margin_bias(
     HardMargin
         ``labels * (points @ w + intercept)`` is at least `margin`.
 
-    Raises
-    ------
-    InvalidInputError
-        If `points` is not a finite matrix, or the labels are not both of +1 and -1.
-
     Examples
     --------
     >>> found = hard_margin_bias([[4.0], [6.0], [9.0]], [-1, 1, 1])
     >>> found.w, found.intercept, found.margin
     (array([1.]), -5.0, 1.0)
     """
-    points = _as_rows(points, "points")
-    signs = _as_signs(labels, len(points))
+    points, signs = np.asarray(points, dtype=np.float64), np.asarray(labels, dtype=np.float64)
     # Moving all points moves no hull against the other, and a common offset costs digits.
     center = points.mean(axis=0)
     rows = (points - center) * signs[:, None]
     hard = _solve(rows, (signs < 0).astype(np.int64), start, tol)
-    assert hard.w is not None  # noqa: S101 - of explicit rows
     intercept = float((hard.levels[1] - hard.levels[0]) / 2 - hard.w @ center)
     return replace(
         hard,
@@ -407,74 +388,10 @@ def hard_margin_bias(
     )
 
 
-@one_thread()
-def hard_margin_gram(
-    gram: Any,
-    labels: Any = None,
-    *,
-    start: FloatArray | None = None,
-    tol: float = 1e-8,
-) -> HardMargin:
-    r"""Find the separator with the largest margin in the space of a kernel.
-
-    Parameters
-    ----------
-    gram : array-like of shape (m, m)
-        :math:`\langle z_i, z_j\rangle = y_i y_j k(x_i, x_j)`, symmetric and positive
-        semidefinite. With `labels` the same matrix.
-    labels : array-like of shape (m,) or None, default=None
-        +1 and -1, for a separator with a bias; None for one through the origin.
-    start, tol
-        As in `hard_margin`. Entries are known to :math:`10^{-16} R^2`, so that the margin is
-        to about :math:`10^{-16} (R / \rho)^2`.
-
-    Returns
-    -------
-    HardMargin
-        With ``w`` None: the separator is :math:`\sum_i a_i z_i` over its length, which is
-        `length` without and ``2 * length`` with a bias.
-
-    Raises
-    ------
-    InvalidInputError
-        If `gram` is not a symmetric positive semidefinite matrix.
-
-    Examples
-    --------
-    >>> z = np.array([[1.0, 1.0], [3.0, 0.0]])
-    >>> round(hard_margin_gram(z @ z.T).margin, 6)
-    1.414214
-    """
-    gram = _as_rows(gram, "gram")
-    if gram.shape[0] != gram.shape[1] or not np.allclose(gram, gram.T, rtol=1e-6, atol=0.0):
-        raise InvalidInputError(
-            f"gram, of shape {gram.shape}, is not symmetric; pass inner products of all pairs."
-        )
-    rows = _factor(gram)
-    if labels is None:
-        hard = _solve(rows, np.zeros(len(rows), dtype=np.int64), start, tol)
-        return replace(hard, w=None)
-    groups = (_as_signs(labels, len(rows)) < 0).astype(np.int64)
-    hard = _solve(rows, groups, start, tol)
-    # Half the difference between the levels moves the rule into the middle of the strip.
-    intercept = float(hard.levels[1] - hard.levels[0]) / 2
-    return replace(
-        hard, w=None, margin=hard.margin / 2, length=hard.length / 2, intercept=intercept
-    )
-
-
 def _solve(
-    rows: FloatArray, groups: np.ndarray[Any, Any], start: FloatArray | None, tol: float
+    rows: FloatArray, groups: IndexArray, start: FloatArray | None, tol: float
 ) -> HardMargin:
     """Scale and solve; measure the margin of the unit normal on the original rows."""
-    check_number("tol", tol)
-    if start is not None:
-        start = as_numbers("start", start)
-        if start.shape != groups.shape or not np.isfinite(start).all():
-            raise InvalidInputError(
-                f"start has shape {start.shape}, or is not finite; pass a coefficient for each of "
-                f"{len(groups)} rows."
-            )
     scale = float(np.abs(rows).max(initial=0.0)) or 1.0
     scaled = rows / scale
     longest = float(np.sqrt(np.einsum("ij,ij->i", scaled, scaled).max()))
@@ -490,42 +407,3 @@ def _solve(
     # Of the coefficients themselves, not of the vector they belong to: they are the result.
     upper = float(np.linalg.norm(point.dual @ scaled)) * scale
     return HardMargin(w, margin, point.dual, upper, margin > 0.0, levels)
-
-
-def _factor(gram: FloatArray) -> FloatArray:
-    """Rows whose inner products are `gram`, by a Cholesky factor with pivots."""
-    from scipy.linalg.lapack import dpstrf
-
-    largest = float(np.abs(gram).max(initial=0.0))
-    if largest == 0.0:
-        return np.zeros((len(gram), 1))
-    lower, order, rank, _ = dpstrf(gram, lower=1, tol=1e-15 * largest)
-    order = order - 1
-    rows = np.zeros((len(gram), rank))
-    rows[order] = np.tril(lower)[:, :rank]
-    if np.abs(rows @ rows.T - gram).max() > _NOT_POSITIVE * largest:
-        raise InvalidInputError(
-            "gram is not positive semidefinite, so that it holds no inner products; use another "
-            "kernel or other parameters of it."
-        )
-    return rows
-
-
-def _as_rows(value: Any, name: str) -> FloatArray:
-    rows = as_numbers(name, value)
-    if rows.ndim != 2 or not rows.size or not np.isfinite(rows).all():
-        raise InvalidInputError(
-            f"{name} has shape {rows.shape}, or is not finite; pass a finite matrix with at least "
-            f"one row and one column."
-        )
-    return rows
-
-
-def _as_signs(labels: Any, m: int) -> FloatArray:
-    signs = as_numbers("labels", labels)
-    if signs.shape != (m,) or set(np.unique(signs).tolist()) != {-1.0, 1.0}:
-        raise InvalidInputError(
-            f"labels has the values {np.unique(signs).tolist()[:5]} in shape {signs.shape}; pass "
-            f"+1 and -1, both present, one for each of {m} rows."
-        )
-    return signs

@@ -39,7 +39,6 @@ from daskcoreset import (
     datasets,
     errors,
     grow,
-    margin,
     metrics,
     objectives,
     open_rows,
@@ -47,8 +46,8 @@ from daskcoreset import (
     testing,
     time_limit,
 )
-from daskcoreset.errors import CoresetError, CoresetWarning
-from daskcoreset.margin import NotSeparableError, StructuredProblem
+from daskcoreset.errors import CoresetError, CoresetWarning, NotSeparableError
+from daskcoreset.estimators import ActiveMaxMarginClassifier, StructuredProblem
 from daskcoreset.objectives import Objective
 
 T = TypeVar("T")
@@ -100,7 +99,6 @@ __all__ = [
     "forecast",
     "grow",
     "library",
-    "margin",
     "margins",
     "metrics",
     "moments",
@@ -192,17 +190,19 @@ def block(points: Any, weights: Any = None, labels: Any = None) -> Any:
     return made(points, np.ones(points.shape[0]) if weights is None else weights, labels)
 
 
-def ask_labels(X: Any, *, known: Any = None, sample_weight: Any = None, **options: Any) -> Any:
-    """Start active learning by questions and answers."""
-    return margin.ActiveMaxMargin(**options).start(X, known=known, sample_weight=sample_weight)
+def ask_labels(
+    X: Any, *, known: Any = None, sample_weight: Any = None, classes: Any = None, **options: Any
+) -> Any:
+    """Start active learning by questions and answers; with C errors are allowed from the start."""
+    intercept, soft = options.pop("intercept", True), "C" in options
+    options = {"fit_intercept": intercept, "on_inseparable": "raise", **options}
+    model = ActiveMaxMarginClassifier(**options)
+    return model.start(X, known=known, sample_weight=sample_weight, classes=classes, soft=soft)
 
 
 def margins(model: Any) -> tuple[float, float]:
     """Return the margin of a fitted model on all data, and that on its core set."""
-    if isinstance(model, dc.estimators.StructuredMaxMargin):
-        return model.data_margin_, model.margin_
-    facts = model.coreset_.provenance
-    return float(facts.get("margin", np.nan)), float(facts["core_margin"])
+    return model.margin_, model.core_margin_
 
 
 def scores(method: Any, *blocks: Any, seed: int = 0) -> list[Any]:

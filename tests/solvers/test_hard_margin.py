@@ -10,13 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.solvers.hard_margin import (
     _to_corral,
     hard_margin,
     hard_margin_bias,
-    hard_margin_gram,
     min_norm_point,
 )
 from tests.tools.margins import separable
@@ -162,14 +160,3 @@ def test_to_corral__never_makes_the_vector_longer(seed: int, n: int, n_groups: i
     assert result.min() >= 0.0
     assert vector == pytest.approx(result @ rows, abs=1e-9)
     assert np.linalg.norm(vector) <= np.linalg.norm(dual @ rows) * (1.0 + 1e-9)
-
-
-def test_hard_margin_gram__an_error_of_just_the_tolerance_is_taken(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    gram = np.diag([1.0, -0.5])
-    monkeypatch.setattr("daskcoreset.solvers.hard_margin._NOT_POSITIVE", 0.5)
-    hard_margin_gram(gram)
-    monkeypatch.setattr("daskcoreset.solvers.hard_margin._NOT_POSITIVE", 0.4999)
-    with pytest.raises(InvalidInputError, match="positive semidefinite"):
-        hard_margin_gram(gram)

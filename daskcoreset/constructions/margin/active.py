@@ -1,280 +1,150 @@
-"""Maximum-margin separators from few labels, of rows out of core."""
+"""A run of active learning: requests for labels, and answers."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from daskcoreset.constructions.margin.active_run import ActiveRun, Oracle
 from daskcoreset.constructions.margin.active_state import (
     ActiveMargin,
     ActiveOptions,
     ActiveState,
+    Labelled,
+    Phase,
     Step,
+    plain_labels,
+    result_of,
+    separate,
 )
-from daskcoreset.constructions.margin.labels import Label, Labelled, Phase, plain_labels
-from daskcoreset.constructions.margin.pool import Pool, open_pool
-from daskcoreset.constructions.margin.query_strategy import add_labels
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.core.validation import (
-    a_type,
-    check_choice,
-    check_count,
-    check_flag,
-    check_positive,
-    check_share,
-    shown,
+from daskcoreset.constructions.margin.core_set import first_few
+from daskcoreset.constructions.margin.pool import Pool
+from daskcoreset.constructions.margin.query_strategy import add_labels, next_request
+from daskcoreset.core.errors import (
+    InvalidInputError,
+    InvalidTypeError,
+    NotSeparableError,
+    warn_user,
 )
-from daskcoreset.core.zarr_places import Location
+from daskcoreset.core.typing import AnyArray, IndexArray
+from daskcoreset.core.validation import shown
+
+# ``oracle(rows)`` gives one label per row; one with a parameter `indices` gets their numbers.
+#
+# `rows` is an ndarray of shape (q, d), of the dtype of the data, and ``indices=`` an int64 ndarray
+# of shape (q,): the numbers of the rows in the whole pool.
+Oracle: TypeAlias = Callable[..., Any]
 
 
-@dataclass(frozen=True)
-class ActiveMaxMargin:
-    r"""Find a separator of large margin, asking for as few labels as possible.
+def answer(oracle: Oracle, rows: AnyArray, indices: IndexArray) -> Any:
+    """Ask an oracle for labels; it gets copies of the rows."""
+    try:
+        parameters = list(inspect.signature(oracle).parameters)
+    except (TypeError, ValueError):  # built in, without a signature
+        parameters = []
+    if "indices" in parameters:
+        return oracle(rows.copy(), indices=indices.copy())
+    return oracle(rows.copy())
 
-    Parameters
+
+@dataclass(frozen=True, eq=False)
+class LabelRequest:
+    """Rows whose labels are requested.
+
+    Attributes
     ----------
-    oracle : callable or None, default=None
-        ``oracle(rows)`` returns one label a row; if it has a parameter `indices`, it gets the
-        numbers of the rows, too. None for `start`, with `ask` and `tell`.
-    epsilon : float, default=0.1
-        Rows nearer to the boundary than ``(1 - epsilon)`` times the margin on the core set are
-        asked for: at the end no row is left in that strip.
-    error : float, default=0.05
-        Share of the pool, by weight, that may be misclassified.
-    delta : float, default=0.05
-        Chance that more is misclassified, over the draws of the whole run.
-    intercept : bool, default=True
-        Whether the boundary may miss the origin. The paper has it through the origin.
-    batch : int, default=1
-        Labels asked for at a time. Of the rows in the strip the closest is taken, and then
-        those that lie farthest from what is taken; the more, the fewer reads and the more
-        labels.
-    strategy : {"pool", "stream", "cover"}, default="pool"
-        "pool" asks for the row closest to the boundary in the whole pool, one read a question;
-        "stream" for the first row in the strip, reading on from block to block. "cover" asks for
-        rows that stand for the pool as well, one read a batch: first, until there are two
-        classes, for those that cover the pool best (then in turns with random ones), and then
-        for those among the rows closest to the boundary that cover these best where no row with
-        a label does; one row in five is random. Where classes overlap, are rare or come in
-        groups, it needs fewer labels, also in batches.
-    max_labels : int or None, default=None
-        Stop when so many labels were paid for, with what is certified by then.
-    C : float, default=inf
-        Infinite for labels without errors. Otherwise wrong ones are forgiven as by the squared
-        hinge loss with this C on the core set; then the error of the best separator should lie
-        below `error`, or no verification succeeds.
-    classes : pair of labels or None, default=None
-        The two classes. None takes the first two values that are given, so that a slip may
-        become a class.
-    random_state : int, Generator, RandomState or None, default=None
-        Determines the random rows. The same seed, answers and data give the same questions, and
-        the same bits, on every scheduler.
-
-    See Also
-    --------
-    daskcoreset.estimators.ActiveMaxMarginClassifier : the same as an estimator.
-
-    Notes
-    -----
-    A row with sample weight zero is never asked for. The core set stays within the bound of
-    Corollary 3.2 of the paper, :math:`1 + 4 R^2 / (\epsilon \rho)^2` with its constant worked
-    out; through the origin R is the length of the longest row, and with an intercept, for which
-    the same steps lead to one row more, the radius of a ball around the rows.
-
-    Nobody can do with few labels what section 4.3 of the paper shows to need all of them: a
-    class of one row that every rule can cut off is found by chance, or not at all, and then
-    stays within `error`.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(20_000, 2))
-    >>> X = X[np.abs(X[:, 0] - 0.3) > 0.05]  # a margin
-    >>> def oracle(rows):
-    ...     return np.where(rows[:, 0] > 0.3, "right", "left")
-    >>> result = ActiveMaxMargin(oracle, random_state=0).run(X)
-    >>> result.stopped, result.n_labels < 150, len(X) > 18_000
-    ('verified', True, True)
-    >>> bool((result.predict(X) == oracle(X)).all())
-    True
-
-    By hand, and kept on disk with ``store="labels.zarr"``:
-
-    >>> run = ActiveMaxMargin(random_state=0).start(X)
-    >>> request = run.ask()
-    >>> run.tell(["left" if row[0] < 0.3 else "right" for row in request.rows])
-    >>> run.n_labels
-    1
-
-    References
-    ----------
-    Har-Peled, Roth and Zimak (2007), Maximum margin coresets for active and noise tolerant
-    learning, Fig. 2, Lemmas 4.1 and 4.2.
+    indices : ndarray of shape (q,), int64
+        Their numbers in the pool.
+    rows : ndarray of shape (q, d), float32 or float64
+    phase : Phase
+        What for.
     """
 
-    oracle: Oracle | None = None
-    epsilon: float = 0.1
-    error: float = 0.05
-    delta: float = 0.05
-    intercept: bool = True
-    batch: int = 1
-    strategy: Literal["pool", "stream", "cover"] = "pool"
-    max_labels: int | None = None
-    C: float = math.inf
-    classes: tuple[Label, Label] | None = None
-    random_state: RandomState = None
+    indices: IndexArray
+    rows: AnyArray
+    phase: Phase
 
-    def __post_init__(self) -> None:
-        for name in ("epsilon", "error", "delta"):
-            check_share(name, getattr(self, name))
-        check_count("batch", self.batch)
-        if self.max_labels is not None:
-            check_count("max_labels", self.max_labels)
-        check_choice("strategy", self.strategy, "pool", "stream", "cover")
-        check_flag("intercept", self.intercept)
-        check_positive("C", self.C)
-        if self.oracle is not None and not callable(self.oracle):
-            raise InvalidTypeError(
-                f"oracle is {a_type(self.oracle)}, which cannot be called; pass a "
-                f"function of rows, or use start() with ask() and tell()."
-            )
-        if self.classes is not None:
-            classes: Any = self.classes
-            if (
-                isinstance(classes, str)
-                or not isinstance(classes, Sequence | np.ndarray)
-                or (isinstance(classes, np.ndarray) and classes.ndim != 1)
-            ):
-                raise InvalidTypeError(f"classes is {shown(self.classes)}; pass two labels.")
-            pair = plain_labels(list(self.classes), 2)
-            if pair[0] == pair[1] or isinstance(pair[0], str) != isinstance(pair[1], str):
-                raise InvalidInputError(
-                    f"classes must be two different values of one type, got {self.classes!r}; "
-                    f"pass both."
-                )
+    def __len__(self) -> int:
+        return len(self.indices)
 
-    def start(
-        self,
-        X: Any,
-        *,
-        sample_weight: Any = None,
-        known: tuple[Any, Any] | None = None,
-        store: Location | None = None,
-        chunks: int | Literal["auto"] = "auto",
-        on_invalid: Literal["raise", "drop"] = "raise",
-    ) -> ActiveRun:
-        """Open a pool, ready to ask.
 
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-            Rows without labels, any input of `daskcoreset.build`.
-        sample_weight : array-like of shape (n,), str or None
-            Random rows are drawn, and the error is measured, by weight.
-        known : pair of array-likes or None, default=None
-            Numbers of rows and their labels that are there already, at no cost: with one row of
-            each class nothing is spent on looking for a rare one.
-        store : path-like or Zarr store, or None, default=None
-            Where every question and answer is kept, before `tell` returns. A run that is there
-            already is never overwritten: `resume` it.
-        chunks, on_invalid
-            As in `daskcoreset.build`.
+class ActiveRun:
+    """A run in progress, from `daskcoreset.estimators.ActiveMaxMarginClassifier.start`.
 
-        Returns
-        -------
-        ActiveRun
+    `ask` and `tell` are for people and labelling tools, `run` is for oracles that are called;
+    they can take turns. The labels are all of its state: keep ``result().indices`` and
+    ``result().labels`` to go on another day, with ``start(X, known=(indices, labels))``.
 
-        Raises
-        ------
-        InvalidInputError, InvalidTypeError
-            If the data or known labels cannot be used.
-        StoreError
-            If there is something in the store already, or it cannot be written.
+    Attributes
+    ----------
+    state : ActiveState
+    """
+
+    def __init__(self, state: ActiveState, pool: Pool) -> None:
+        self.state = state
+        self._pool = pool
+
+    @property
+    def done(self) -> bool:
+        """Whether the run has ended; `ask` finds out."""
+        return self.state.phase is Phase.DONE
+
+    @property
+    def n_labels(self) -> int:
+        """Labels asked for so far."""
+        return self.state.paid
+
+    def ask(self) -> LabelRequest | None:
+        """Return the rows whose labels are requested now, or None at the end.
+
+        Reads the pool if it has to. Until `tell`, it returns the same rows each time.
         """
-        pool = open_pool(X, None, sample_weight, chunks=chunks, on_invalid=on_invalid)
-        active_run = self.start_on(pool, known=known)
-        if store is not None:
-            active_run.save(store, overwrite=False)
-        return active_run
+        state = self.state = next_request(self.state, self._pool)
+        if state.phase is Phase.DONE:
+            return None
+        rows = state.requested
+        return LabelRequest(state.queue[rows], state.queue_rows[rows], state.phase)
 
-    def start_on(self, pool: Pool, *, known: tuple[Any, Any] | None = None) -> ActiveRun:
-        """Start on a pool that is open.
-
-        Parameters
-        ----------
-        pool : Pool
-        known : pair of array-likes or None, default=None
-
-        Returns
-        -------
-        ActiveRun
-        """
-        none = np.empty(0, dtype=np.int64)
-        rows = np.empty((0, pool.n_features), dtype=pool.blocks.schema.dtype)
-        classes = () if self.classes is None else tuple(plain_labels(list(self.classes), 2))
-        labelled = Labelled(none, rows, none, none, classes, self.classes is not None)
-        state = ActiveState(self._active_options(), labelled, queue_rows=rows)
-        if known is not None:
-            state = _with_known_labels(state, pool, known)
-        if state.options.cover and state.fit is None:
-            state = replace(state, phase=Phase.QUERYING)
-        return ActiveRun(state, pool)
-
-    @staticmethod
-    def resume(
-        store: Location,
-        X: Any,
-        *,
-        sample_weight: Any = None,
-        chunks: int | Literal["auto"] = "auto",
-        on_invalid: Literal["raise", "drop"] = "raise",
-    ) -> ActiveRun:
-        """Continue a saved run, with all its labels.
+    def tell(self, labels: Any) -> None:
+        """Give the labels of the rows that `ask` returned, in the same order.
 
         Parameters
         ----------
-        store : path-like or Zarr store
-            As given to `start`, or to `ActiveRun.save`; it is kept there further.
-        X, sample_weight, chunks, on_invalid
-            As given to `start`.
-
-        Returns
-        -------
-        ActiveRun
+        labels : array-like of shape (q,), or one label for one row
+            Two values in all: text, or numbers, or truth values.
 
         Raises
         ------
         InvalidInputError
-            If X is not the same data.
-        StoreError
-            If the store holds no complete run.
-        """
-        pool = open_pool(X, None, sample_weight, chunks=chunks, on_invalid=on_invalid)
-        return ActiveRun.load(store, pool)
+            If nothing was asked for, or the labels are not one class for each row.
+        NotSeparableError
+            If no separator agrees with the labels, and `on_inseparable` is "raise".
 
-    def run(
-        self,
-        X: Any,
-        *,
-        progress: bool | None = False,
-        report: Callable[[Step], None] | None = None,
-        **options: Any,
-    ) -> ActiveMargin:
-        """Ask `oracle` until the separator passes.
+        Warns
+        -----
+        CoresetWarning
+            If no separator agrees with the labels, and errors are allowed from here on.
+
+        Notes
+        -----
+        If it raises, the state is the one before the call.
+        """
+        if not len(self.state.requested):
+            raise InvalidInputError("nothing is asked for; call ask() first, and again after it.")
+        self.state = _told(self.state, labels)
+
+    def run(self, oracle: Oracle, *, report: Callable[[Step], None] | None = None) -> ActiveMargin:
+        """Ask a callable until the end.
 
         Parameters
         ----------
-        X : array-like of shape (n, d), or path
-        progress, report
-            As in `ActiveRun.run`.
-        **options
-            As in `start`.
+        oracle : callable
+            ``oracle(rows)`` or ``oracle(rows, indices=...)``, which returns one label per row.
+        report : callable or None, default=None
+            Gets every new `Step` of the trace.
 
         Returns
         -------
@@ -282,30 +152,114 @@ class ActiveMaxMargin:
 
         Raises
         ------
-        InvalidTypeError
-            Without an oracle.
         OracleError
-            As in `ActiveRun.run`.
+            If the oracle raises, or its answer cannot be used. Its attribute `asking` is this
+            run, with all labels told before.
         """
-        if self.oracle is None:
-            raise InvalidTypeError(
-                "oracle is None; pass a callable, or use start() with ask() and tell()."
-            )
-        return self.start(X, **options).run(self.oracle, progress=progress, report=report)
+        if report is not None and not callable(report):
+            raise InvalidTypeError(f"report is {shown(report)}; pass a function of one step.")
+        n_reported = len(self.state.trace)
+        while True:
+            request = self.ask()
+            for step in self.state.trace[n_reported:] if report is not None else ():
+                report(step)
+            n_reported = len(self.state.trace)
+            if request is None:
+                return self.result()
+            self._ask_oracle(oracle, request)
 
-    def _active_options(self) -> ActiveOptions:
-        return ActiveOptions(
-            float(self.epsilon),
-            float(self.error),
-            float(self.delta),
-            bool(self.intercept),
-            int(self.batch),
-            self.strategy == "stream",
-            None if self.max_labels is None else int(self.max_labels),
-            float(self.C),
-            resolve_seed(self.random_state),
-            self.strategy == "cover",
+    def _ask_oracle(self, oracle: Oracle, request: LabelRequest) -> None:
+        try:
+            labels = answer(oracle, request.rows, request.indices)
+        except Exception as error:
+            cause = f"raised {type(error).__name__} ({error})."
+            raise self._oracle_error(cause, request) from error
+        try:
+            self.tell(labels)
+        except InvalidInputError as error:
+            raise self._oracle_error(f"gave what cannot be used: {error}", request) from error
+
+    def _oracle_error(self, cause: str, request: LabelRequest) -> OracleError:
+        return OracleError(
+            f"the oracle, asked for row {first_few(request.indices, 5)}, {cause} The "
+            f"{len(self.state.labelled)} labels told before are kept in the attribute `asking` of "
+            f"this error; mend the oracle and call asking.run(oracle).",
+            self,
         )
+
+    def result(self) -> ActiveMargin:
+        """Return the result so far."""
+        return result_of(self.state)
+
+
+def start_run(
+    pool: Pool,
+    options: ActiveOptions,
+    *,
+    known: tuple[Any, Any] | None = None,
+    classes: Any = None,
+) -> ActiveRun:
+    """Start on a pool that is open.
+
+    Parameters
+    ----------
+    pool : Pool
+    options : ActiveOptions
+    known : pair of array-likes or None, default=None
+        Numbers of rows and their labels that are there already, at no cost.
+    classes : pair of labels or None, default=None
+        The two classes. None takes the first two values that are given, so that a slip may
+        become a class.
+
+    Returns
+    -------
+    ActiveRun
+
+    Raises
+    ------
+    InvalidInputError
+        If the known labels or the classes cannot be used.
+    """
+    none = np.empty(0, dtype=np.int64)
+    rows = np.empty((0, pool.n_features), dtype=pool.blocks.schema.dtype)
+    pair = () if classes is None else tuple(_pair_of(classes))
+    labelled = Labelled(none, rows, none, none, pair, classes is not None)
+    state = ActiveState(options, labelled, queue_rows=rows)
+    if known is not None:
+        state = _with_known_labels(state, pool, known)
+    return ActiveRun(state, pool)
+
+
+def _pair_of(classes: Any) -> list[Any]:
+    if isinstance(classes, str) or np.ndim(classes) != 1:
+        raise InvalidTypeError(f"classes is {shown(classes)}; pass two labels.")
+    pair = plain_labels(list(classes), 2)
+    if pair[0] == pair[1] or isinstance(pair[0], str) != isinstance(pair[1], str):
+        raise InvalidInputError(
+            f"classes is {shown(classes)}; pass two different values of one type."
+        )
+    return pair
+
+
+def _told(state: ActiveState, labels: Any) -> ActiveState:
+    """Take labels; soften the margin if they contradict each other and the options allow it."""
+    try:
+        return add_labels(state, labels)
+    except NotSeparableError as error:
+        C = state.options.fallback
+        if C is None or error.indices is None:
+            raise
+        warn_user(
+            f"no separator agrees with the labels of rows {first_few(error.indices, 5)}; errors "
+            f"are allowed from here on, with C={C}. Scale the features, choose C, or pass "
+            f'on_inseparable="raise" to stop instead.'
+        )
+    options = replace(state.options, C=C, fallback=None)
+    fit = state.fit
+    if fit is not None:
+        fit = separate(state.labelled, None, fit.core, options)
+    state = add_labels(replace(state, options=options, fit=fit), labels)
+    return replace(state.queued(None), phase=Phase.QUERYING, needed=0, right=0)
 
 
 def _with_known_labels(state: ActiveState, pool: Pool, known: tuple[Any, Any]) -> ActiveState:
@@ -331,7 +285,21 @@ def _with_known_labels(state: ActiveState, pool: Pool, known: tuple[Any, Any]) -
             "known[0] names rows with NaN or infinity, which X leaves out; leave them out, too."
         )
     state = replace(state.queued(rows), phase=Phase.GIVEN, requested=np.arange(len(indices)))
-    state = add_labels(state, known[1])
+    state = _told(state, known[1])
     if state.fit is None:
         state = replace(state.queued(None), phase=Phase.SEEDING)
     return state
+
+
+class OracleError(InvalidInputError):
+    """An oracle failed, or its labels cannot be used; all earlier labels are kept.
+
+    Attributes
+    ----------
+    asking : ActiveRun
+        The run as it was before the call: ``asking.run(oracle)`` goes on from there.
+    """
+
+    def __init__(self, message: str, asking: ActiveRun | None = None) -> None:
+        super().__init__(message)
+        self.asking = asking

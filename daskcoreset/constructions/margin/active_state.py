@@ -1,36 +1,224 @@
-"""The state of a run of active learning, its separator, and its result."""
+"""The state of a run of active learning: labels, separator, requests; and its result."""
 
 from __future__ import annotations
 
+import enum
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import cached_property
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from daskcoreset.constructions.margin.core_set import evidence_of, solve_margin
-from daskcoreset.constructions.margin.labels import Labelled, Phase
+from daskcoreset.constructions.margin.core_set import (
+    Separator,
+    evidence_of,
+    first_few,
+    solve_margin,
+)
 from daskcoreset.constructions.margin.rows import SelectedRows
-from daskcoreset.constructions.margin.separators import InseparableError, Kernel, Separator
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.errors import InvalidInputError, NotSeparableError
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+
+# What a class may be: text, a finite number, or a truth value.
+Label: TypeAlias = "str | int | float | bool"
+
+
+class Phase(enum.IntEnum):
+    """Purpose of a request for labels."""
+
+    GIVEN = 0
+    SEEDING = 1
+    QUERYING = 2
+    VERIFYING = 3
+    DONE = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """Rows with labels, in the order in which they were given.
+
+    Attributes
+    ----------
+    indices : ndarray of shape (m,), int64
+        Numbers of the rows in the pool.
+    rows : ndarray of shape (m, d)
+    codes : ndarray of shape (m,), int64
+        Number of the label in `classes`.
+    phases : ndarray of shape (m,), int64
+        Purpose of the request for each.
+    classes : tuple of Label
+        Values of labels in the order of their appearance, at most two.
+    declared : bool
+        Whether the user fixed the classes.
+    """
+
+    indices: IndexArray
+    rows: AnyArray
+    codes: IndexArray
+    phases: IndexArray
+    classes: tuple[Label, ...] = ()
+    declared: bool = False
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    @cached_property
+    def position_of(self) -> dict[int, int]:
+        """Position of every row by its number in the pool."""
+        return {index: i for i, index in enumerate(self.indices.tolist())}
+
+    @property
+    def both(self) -> bool:
+        """Whether both classes have rows."""
+        return bool(len(self.codes)) and bool((self.codes != self.codes[0]).any())
+
+    @property
+    def signs(self) -> FloatArray:
+        """+1 for the greater of two classes, -1 for the other."""
+        classes: tuple[Any, ...] = self.classes
+        positive = int(len(classes) > 1 and classes[1] > classes[0])
+        return np.where(self.codes == positive, 1.0, -1.0)
+
+    def encode(self, labels: Any, count: int) -> tuple[IndexArray, tuple[Label, ...]]:
+        """Return labels of rows as numbers of classes, and the classes with those that are new.
+
+        Parameters
+        ----------
+        labels : array-like of shape (count,), or one label
+        count : int
+
+        Returns
+        -------
+        codes : ndarray of shape (count,), int64
+        classes : tuple of Label
+
+        Raises
+        ------
+        InvalidInputError
+            For another number of labels, for what is no class, for a third class, or for values
+            that do not compare.
+
+        Examples
+        --------
+        >>> none = np.empty(0, np.int64)
+        >>> Labelled(none, none, none, none, ("spam",)).encode(["ham", "spam"], 2)
+        (array([1, 0]), ('spam', 'ham'))
+        """
+        codes, classes = np.empty(count, dtype=np.int64), self.classes
+        for i, label in enumerate(plain_labels(labels, count)):
+            if label not in classes:
+                _check_new(label, i, classes, declared=self.declared)
+                classes = (*classes, label)
+            codes[i] = classes.index(label)
+        return codes, classes
+
+    def with_rows(self, indices: IndexArray, rows: AnyArray, labels: Any, phase: Phase) -> Labelled:
+        """Return these rows and further ones, with labels as users give them."""
+        codes, classes = self.encode(labels, len(indices))
+        return Labelled(
+            np.concatenate([self.indices, indices]),
+            np.concatenate([self.rows, rows]),
+            np.concatenate([self.codes, codes]),
+            np.concatenate([self.phases, np.full(len(indices), int(phase), dtype=np.int64)]),
+            classes,
+            self.declared,
+        )
+
+    def margins(self, separator: Separator) -> FloatArray:
+        """Margin of every row, without slacks: negative where it is misclassified."""
+        return np.asarray(self.signs * separator(self.rows))
+
+
+def plain_labels(labels: Any, count: int) -> list[Label]:
+    """Bring labels to plain Python values.
+
+    Parameters
+    ----------
+    labels : array-like of shape (count,), or one label
+        One label alone will do for one row.
+    count : int
+        How many there must be.
+
+    Returns
+    -------
+    list
+        Of str, int, finite float or bool.
+
+    Raises
+    ------
+    InvalidInputError
+        For another number of labels, or one that is no class, such as None or NaN.
+
+    Examples
+    --------
+    >>> plain_labels(np.array([1.0, 0.0]), 2), plain_labels("spam", 1)
+    ([1.0, 0.0], ['spam'])
+    """
+    try:
+        alone = isinstance(labels, str) or np.ndim(labels) == 0
+    except ValueError as error:
+        msg = f"labels cannot be used: {error}; give a flat list of labels."
+        raise InvalidInputError(msg) from error
+    values = [labels] if alone else list(labels)
+    if np.ndim(labels) > 1 or len(values) != count:
+        shape = np.shape(labels) if not alone else (1,)
+        raise InvalidInputError(
+            f"labels has shape {shape} where {count} rows were asked for; give one label for "
+            f"each row, in the same order."
+        )
+    return [_plain(value, i) for i, value in enumerate(values)]
+
+
+def _plain(value: Any, i: int) -> Label:
+    if isinstance(value, np.generic):
+        value = value.item()
+    is_plain = isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value))
+    if not is_plain:
+        raise InvalidInputError(
+            f"labels[{i}] is {value!r}, which is no class; give text, a finite number or a truth "
+            f"value for every row. A row that cannot be labelled should not be in the pool: give "
+            f"it sample_weight zero."
+        )
+    return value  # type: ignore[no-any-return] # one of the types of Label
+
+
+def _check_new(label: Label, i: int, classes: tuple[Label, ...], *, declared: bool) -> None:
+    if declared or len(classes) == 2:
+        origin = "were declared" if declared else "are known"
+        raise InvalidInputError(
+            f"labels[{i}] is {label!r}, but the two classes {classes[0]!r} and {classes[1]!r} "
+            f"{origin}; give one of these."
+        )
+    if classes and isinstance(label, str) != isinstance(classes[0], str):
+        raise InvalidInputError(
+            f"labels[{i}] is {label!r}, but the class told before is {classes[0]!r}; use text "
+            f"for both classes, or numbers for both."
+        )
 
 
 @dataclass(frozen=True)
 class ActiveOptions:
-    """Options of the choice of rows and of the stop; see `daskcoreset.margin.ActiveMaxMargin`."""
+    """Parameters of a run, as in `daskcoreset.estimators.ActiveMaxMarginClassifier`.
+
+    Attributes
+    ----------
+    C : float
+        Of the squared hinge loss on the core set; infinite for a hard margin.
+    fallback : float or None
+        The C from the first contradiction on; None to raise an error.
+    """
 
     epsilon: float
     error: float
     delta: float
     intercept: bool
     batch: int
-    stream: bool
     max_labels: int | None
-    C: float
     seed: int
-    cover: bool = False
+    C: float = math.inf
+    fallback: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +274,7 @@ def separate(
 
     Raises
     ------
-    InseparableError
+    NotSeparableError
     """
     signs = labelled.signs
     if before is None:
@@ -119,30 +307,27 @@ def _solve(
     hard = solve_margin(rows, signs, intercept=options.intercept, start=dual)
     if not hard.separable:
         raise _inseparable(labelled, core, hard.dual)
-    assert hard.w is not None  # noqa: S101 - of explicit rows
     slack = hard.w[d:] * signs / np.sqrt(C) if np.isfinite(C) else np.zeros(len(core))
-    separator = Separator(Kernel(), hard.w[:d], intercept=hard.intercept)
+    separator = Separator(hard.w[:d], hard.intercept)
     return CoreFit(separator, hard.margin, core, hard.dual, slack)
 
 
-def _inseparable(labelled: Labelled, core: IndexArray, dual: FloatArray) -> InseparableError:
+def _inseparable(labelled: Labelled, core: IndexArray, dual: FloatArray) -> NotSeparableError:
     evidence = evidence_of(dual)
-    positions = core[evidence]
+    positions, indices = core[evidence], labelled.indices[core[evidence]]
     shown = [
-        f"{labelled.indices[i]} ({labelled.classes[labelled.codes[i]]!r})" for i in positions[:6]
+        f"{index} ({labelled.classes[code]!r})"
+        for index, code in zip(indices, labelled.codes[positions], strict=True)
     ]
-    more = f" and {len(positions) - 6} more" if len(positions) > 6 else ""
-    duplicates = len(positions) == 2 and np.array_equal(*labelled.rows[positions])
-    why = (
-        "are the same row with two labels"
-        if duplicates
-        else "hold a convex combination that no separator can tell apart"
-    )
-    return InseparableError(
-        f"the labels contradict each other: rows {', '.join(shown)}{more} {why}; correct a label "
-        f"with correct(), or allow errors with soften().",
-        labelled.indices[positions],
-        dual[evidence],
+    equal = len(positions) == 2 and np.array_equal(*labelled.rows[positions])
+    why = "are equal" if equal else "hold a convex combination that no separator can tell apart"
+    return NotSeparableError(
+        f"the labels contradict each other: rows {first_few(shown, 6)} {why}; start again with the "
+        f'right labels as known, or with on_inseparable="soft".',
+        indices=indices,
+        coefficients=dual[evidence],
+        intercept=len(np.unique(labelled.codes[positions])) == 2,
+        duplicates=(int(indices.min()), int(indices.max())) if equal else None,
     )
 
 
@@ -182,6 +367,9 @@ class ActiveMargin:
     margin : float
         On the core set; infinite if only one class was seen. With a finite C the distance at
         which a row without slack lies.
+    data_margin : float
+        On all rows: the least margin of the labelled rows and distance of the others from the
+        boundary. NaN if the pool was not read since the separator changed, infinite for one class.
     closest : float
         Least distance from the boundary of a row of the pool that had no label, when it was
         last looked for; NaN if never.
@@ -213,6 +401,7 @@ class ActiveMargin:
     w: FloatArray
     b: float
     margin: float
+    data_margin: float
     closest: float
     classes: tuple[Any, ...]
     core_indices: IndexArray
@@ -239,7 +428,7 @@ class ActiveMargin:
         -------
         ndarray of shape (n,), float64
         """
-        separator = Separator(Kernel(), self.w, intercept=self.b)
+        separator = Separator(self.w, self.b)
         return separator(X if hasattr(X, "tocsr") else np.asarray(X))
 
     def predict(self, X: Any) -> AnyArray:
@@ -280,7 +469,7 @@ def result_of(state: ActiveState) -> ActiveMargin:
         else -1.0
     )
     w, margin, dual = np.zeros(d), math.inf, np.empty(0)
-    if fit is not None and fit.separator.w is not None:
+    if fit is not None:
         length = float(np.linalg.norm(fit.separator.w)) or 1.0
         w, b = fit.separator.w / length, fit.separator.intercept / length
         margin, core, dual = fit.margin / length, fit.core, fit.dual
@@ -290,6 +479,7 @@ def result_of(state: ActiveState) -> ActiveMargin:
         w=w,
         b=b,
         margin=margin,
+        data_margin=_data_margin(state),
         closest=distances[-1] if distances else math.nan,
         classes=tuple(classes),
         core_indices=labelled.indices[core],
@@ -307,6 +497,19 @@ def result_of(state: ActiveState) -> ActiveMargin:
         reads=state.reads,
         trace=state.trace,
     )
+
+
+def _data_margin(state: ActiveState) -> float:
+    fit = state.fit
+    if fit is None:
+        return math.inf
+    least = float(state.labelled.margins(fit.separator).min())
+    if state.stopped != "exhausted":  # some rows have no label
+        now = (len(fit.core), fit.margin)
+        of_fit = [step for step in state.trace if (step.n_core, step.margin) == now]
+        measured = [step.closest for step in of_fit if not math.isnan(step.closest)]
+        least = min(least, measured[-1]) if measured else math.nan
+    return least / (float(np.linalg.norm(fit.separator.w)) or 1.0)
 
 
 def _certificate(state: ActiveState) -> Certificate:
@@ -386,8 +589,6 @@ class ActiveState:
         Verifications in a row that failed without a new label.
     needed : int
         Rows in a row that this verification needs; zero outside one.
-    cursor : int
-        Last row that a stream has given.
     reads : int
         Reads of the whole pool.
     stopped : str
@@ -407,7 +608,6 @@ class ActiveState:
     right: int = 0
     idle: int = 0
     needed: int = 0
-    cursor: int = -1
     reads: int = 0
     stopped: str = ""
     trace: Trace = ()

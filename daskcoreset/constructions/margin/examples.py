@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,15 +13,17 @@ import numpy as np
 
 from daskcoreset.constructions.margin.problems import BatchProblem, StructuredProblem
 from daskcoreset.constructions.margin.rows import rows_of_block
-from daskcoreset.core.blocks import MAX_LABELS, Block, InvalidRow, labels_of
+from daskcoreset.core.blocks import Block, InvalidRow, labels_of
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.moments import Moments, merge_moments, moments_of
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.execution.engine import BlockResults, map_reduce
 from daskcoreset.inputs.blocks import RowBlocks
 
 # Block, and row in it, of the first row of an example.
 FirstRow = tuple[int, int]
+
+# A block, and the groups of its first and last row.
+Ends = tuple[int, float, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,62 +56,8 @@ class Examples:
         return dense.astype(np.float64), self.labels[self.starts[i] : self.starts[i + 1]]
 
 
-@dataclass(frozen=True, eq=False)
-class _Piece:
-    """Rows of one group at an end of a range of blocks."""
-
-    group: float
-    points: AnyArray
-    labels: IndexArray
-    first_row: FirstRow
-
-    def joined(self, following: _Piece) -> _Piece:
-        return _Piece(
-            self.group,
-            np.concatenate([self.points, following.points]),
-            np.concatenate([self.labels, following.labels]),
-            self.first_row,
-        )
-
-
-# Runs at the ends of a range of blocks, and runs that were cut within it, in order.
-#
-# The first and the last may go on outside of the range; those between are whole examples.
-Runs = tuple[_Piece, ...]
-
-
-def merge_runs(first: Runs, second: Runs) -> Runs:
-    """Join the open runs of two neighbouring ranges; associative.
-
-    Examples
-    --------
-    >>> def piece(group):
-    ...     return _Piece(group, np.zeros((1, 1)), np.zeros(1, dtype=int), (0, 0))
-    >>> both = merge_runs((piece(1.0), piece(2.0)), (piece(2.0), piece(3.0)))
-    >>> [(run.group, len(run.labels)) for run in both]
-    [(1.0, 1), (2.0, 2), (3.0, 1)]
-    """
-    if first and second and first[-1].group == second[0].group:
-        return (*first[:-1], first[-1].joined(second[0]), *second[1:])
-    return first + second
-
-
-def _as_examples(runs: Runs, n_features: int, dtype: Any) -> Examples:
-    """Return the runs as examples, with nothing before and after them: those at the ends last."""
-    pieces = [*runs[1:-1], *runs[:1], *runs[1:][-1:]]
-    none: list[AnyArray] = [np.empty((0, n_features), dtype)]
-    return Examples(
-        np.concatenate([piece.points for piece in pieces] or none),
-        np.concatenate([piece.labels for piece in pieces] or [np.empty(0, np.int64)]),
-        np.cumsum([0, *(len(piece.labels) for piece in pieces)]),
-        np.array([piece.first_row for piece in pieces], dtype=np.int64).reshape(-1, 2),
-    )
-
-
-def cut_block(
-    block: Block, block_index: int, labels: IndexArray, *, grouped: bool
-) -> tuple[Examples, Runs]:
-    """Cut a block into examples; with groups, those at its ends stay open.
+def cut_block(block: Block, block_index: int, labels: IndexArray, *, grouped: bool) -> Examples:
+    """Cut a block into examples.
 
     Parameters
     ----------
@@ -123,35 +70,22 @@ def cut_block(
     Returns
     -------
     examples : Examples
-        Whole ones.
-    runs : tuple of pieces
-        Those that a neighbouring block may continue.
     """
-    n, rows = len(block), rows_of_block(block)
+    rows = rows_of_block(block)
     if not grouped:
         used = np.flatnonzero(block.weights)
-        if len(used) < n:
+        if len(used) < len(block):
             block, labels, rows = block.take(used), labels[used], rows[used]
-        first_rows = np.stack([np.full(len(rows), block_index), rows], axis=1)
-        return Examples(block.points, labels, np.arange(len(rows) + 1), first_rows), ()
-    bounds = np.flatnonzero(np.diff(block.weights)) + 1
-    bounds = np.concatenate([[0], bounds, [n]]) if n else np.zeros(1, np.int64)
-    n_runs = len(bounds) - 1
-    open_runs = []
-    for i in sorted({0, n_runs - 1}) if n else []:
-        within = slice(int(bounds[i]), int(bounds[i + 1]))
-        points: Any = block.points[within]
-        dense = np.array(points) if isinstance(points, np.ndarray) else points.toarray()
-        group, first_row = (
-            float(block.weights[within.start]),
-            (block_index, int(rows[within.start])),
-        )
-        open_runs.append(_Piece(group, dense, np.array(labels[within]), first_row))
-    inner = bounds[1:-1] if n_runs > 2 else np.zeros(1, np.int64)
-    within = slice(int(inner[0]), int(inner[-1]))
-    first_rows = np.stack([np.full(len(inner) - 1, block_index), rows[inner[:-1]]], axis=1)
-    whole = Examples(block.points[within], labels[within], inner - inner[0], first_rows)
-    return whole, tuple(open_runs)
+    starts = _starts_of(block.weights) if grouped else np.arange(len(block) + 1)
+    first_rows = np.stack([np.full(len(starts) - 1, block_index), rows[starts[:-1]]], axis=1)
+    return Examples(block.points, labels, starts, first_rows)
+
+
+def _starts_of(groups: FloatArray) -> IndexArray:
+    """Positions where another group begins, and the number of rows."""
+    new = np.ones(len(groups), dtype=bool)
+    new[1:] = groups[1:] != groups[:-1]
+    return np.append(np.flatnonzero(new), len(groups))
 
 
 def encoded(block: Block, classes: AnyArray | None) -> IndexArray | InvalidRow:
@@ -208,40 +142,74 @@ Work = Callable[[Examples, StructuredQuery], Any]
 
 
 def read_examples(
-    blocks: RowBlocks,
-    query: StructuredQuery,
-    work: Work,
-    merge: Callable[[Any, Any], Any],
-) -> tuple[BlockResults[Any], Examples]:
-    """Read once: ``work(examples, query)`` of the whole examples of every block, merged.
+    blocks: RowBlocks, query: StructuredQuery, work: Work, merge: Callable[[Any, Any], Any]
+) -> BlockResults[Any]:
+    """Read once: ``work(examples, query)`` of the examples of every block, merged.
 
-    Returns
-    -------
-    read : BlockResults
-    cut : Examples
-        Those that block boundaries cut, which are whole only now.
+    Raises
+    ------
+    InvalidInputError
+        If a boundary of blocks cuts an example.
     """
     merge_parts = partial(_merge_parts, merge=merge)
     read = map_reduce(blocks, partial(_work_on_block, work=work), merge_parts, broadcast=query)
-    value, runs = read.value
-    cut = _as_examples(runs, blocks.schema.n_features, blocks.schema.dtype)
-    return replace(read, value=value), cut
+    value, ends = read.value
+    _refuse_cuts(read, ends)
+    return replace(read, value=value)
 
 
 def _work_on_block(
     block: Block, block_index: int, query: StructuredQuery, *, work: Work
-) -> tuple[Any, Runs] | InvalidRow:
+) -> tuple[Any, list[Ends]] | InvalidRow:
     labels = encoded(block, query.classes)
     if isinstance(labels, InvalidRow):
         return labels
-    examples, runs = cut_block(block, block_index, labels, grouped=query.grouped)
-    return work(examples, query), runs
+    examples = cut_block(block, block_index, labels, grouped=query.grouped)
+    return work(examples, query), _ends(block, block_index) if query.grouped else []
 
 
 def _merge_parts(
-    first: tuple[Any, Runs], second: tuple[Any, Runs], *, merge: Callable[[Any, Any], Any]
-) -> tuple[Any, Runs]:
-    return merge(first[0], second[0]), merge_runs(first[1], second[1])
+    first: tuple[Any, list[Ends]],
+    second: tuple[Any, list[Ends]],
+    *,
+    merge: Callable[[Any, Any], Any],
+) -> tuple[Any, list[Ends]]:
+    return merge(first[0], second[0]), first[1] + second[1]
+
+
+def check_whole(blocks: RowBlocks) -> None:
+    """Check that no boundary of blocks cuts an example, in one read.
+
+    Parameters
+    ----------
+    blocks : RowBlocks
+        Opened with the numbers of groups for `sample_weight`.
+
+    Raises
+    ------
+    InvalidInputError
+        If a boundary lies between two rows of one group.
+    """
+    read = map_reduce(blocks, _ends, add)
+    _refuse_cuts(read, read.value)
+
+
+def _ends(block: Block, block_index: int, _: object = None) -> list[Ends]:
+    """First and last group of a block, if it has rows."""
+    if not len(block):
+        return []
+    return [(block_index, float(block.weights[0]), float(block.weights[-1]))]
+
+
+def _refuse_cuts(read: BlockResults[Any], ends: list[Ends]) -> None:
+    cuts = [after for before, after in itertools.pairwise(ends) if before[2] == after[1]]
+    if cuts:
+        block_index, group, _ = cuts[0]
+        raise InvalidInputError(
+            f"groups: {len(cuts)} block boundaries cut an example, the first one group {group:g} "
+            f"at row {read.row(block_index, 0)}; rechunk X, y and groups so that each block holds "
+            f"whole examples."
+        )
 
 
 def rivals_of(
@@ -318,7 +286,7 @@ def answers_of(
     n = len(groups)
     if not n:
         return np.empty(0, dtype=np.int64)
-    starts = np.append(np.flatnonzero(np.append(True, groups[1:] != groups[:-1])), n)
+    starts = _starts_of(groups)
     nothing = np.zeros((len(starts) - 1, 2), dtype=np.int64)
     examples = Examples(points, np.zeros(n, dtype=np.int64), starts, nothing)
     return rivals_of(problem, w, examples, free=True)[0]
@@ -357,109 +325,5 @@ def share_right(
     float
     """
     query = StructuredQuery(problem, w, classes, grouped)
-    read, cut = read_examples(blocks, query, _count_right, _add_counts)
-    n_right, n_rows = _add_counts(read.value, _count_right(cut, query))
-    return n_right / n_rows
-
-
-def _group_ends(block: Block, _index: int, _: object) -> list[tuple[float, float]]:
-    """First and last group of a block, if it has rows."""
-    return [(float(block.weights[0]), float(block.weights[-1]))] if len(block) else []
-
-
-def check_whole(groups: RowBlocks) -> None:
-    """Check that no boundary of blocks cuts an example; one read of `groups`.
-
-    Parameters
-    ----------
-    groups : RowBlocks
-        Opened with the numbers of groups for `sample_weight`.
-
-    Raises
-    ------
-    InvalidInputError
-        If a boundary lies between two rows of one group.
-    """
-    ends = map_reduce(groups, _group_ends, add).value
-    cuts = sum(previous[1] == following[0] for previous, following in itertools.pairwise(ends))
-    if cuts:
-        raise InvalidInputError(
-            f"groups: {cuts} block boundaries cut an example, so that it would be answered in "
-            f"pieces; rechunk X and groups so that each block holds whole ones."
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class ClassSurvey:
-    """Classes and moments of the data, from one read.
-
-    Attributes
-    ----------
-    classes : ndarray of shape (K,), sorted
-    moments : Moments
-        By weight, so that a row twice is a row of weight two; with groups every row once.
-    """
-
-    classes: AnyArray
-    moments: Moments
-
-    @property
-    def spread(self) -> float:
-        """Root of the mean squared distance from the mean; 1 if all rows are one point."""
-        return math.sqrt(float(self.moments.m2.sum()) / (self.moments.weight or 1.0)) or 1.0
-
-
-def _survey_block(
-    block: Block, _index: int, _: object, *, grouped: bool
-) -> ClassSurvey | InvalidRow:
-    if not grouped and not block.weights.all():
-        block = block.take(np.flatnonzero(block.weights))
-    labels = labels_of(block)
-    if labels.dtype.kind == "f" and np.isnan(labels).any():
-        row = int(np.isnan(labels).argmax())
-        reason = "y is NaN{row}; label such rows, or leave them out."
-        return InvalidRow(reason, block.number_of(row))
-    classes = np.unique(labels)
-    if len(classes) > MAX_LABELS:
-        return InvalidRow(
-            f"y has more than {MAX_LABELS} values; pass class labels, not measurements."
-        )
-    weights = np.ones(len(block)) if grouped else block.weights
-    return ClassSurvey(classes, moments_of(block.points, weights))
-
-
-def _merge_surveys(first: ClassSurvey, second: ClassSurvey) -> ClassSurvey:
-    parts = [part.classes for part in (first, second) if len(part.classes)]
-    classes = np.unique(np.concatenate(parts)) if parts else first.classes
-    return ClassSurvey(classes, merge_moments(first.moments, second.moments))
-
-
-def survey(blocks: RowBlocks, *, grouped: bool = False) -> ClassSurvey:
-    """Read the classes, and the mean and spread, of data with labels.
-
-    Parameters
-    ----------
-    blocks : RowBlocks
-    grouped : bool, default=False
-        As in `structured_margin`. Without groups, rows of weight
-        zero are left out.
-
-    Returns
-    -------
-    ClassSurvey
-
-    Raises
-    ------
-    InvalidInputError
-        Without labels, with NaN among them, with one class or too many.
-    """
-    if not blocks.has_labels:
-        raise InvalidInputError("y is missing; pass the label of every row.")
-    work = partial(_survey_block, grouped=grouped)
-    merged: ClassSurvey = map_reduce(blocks, work, _merge_surveys).value
-    if len(merged.classes) < 2:
-        raise InvalidInputError(
-            f"y has one class, {merged.classes[:1].tolist()[0]!r}, and a margin needs two; pass "
-            f"rows of another."
-        )
-    return merged
+    n_right, n_rows = read_examples(blocks, query, _count_right, _add_counts).value
+    return float(n_right / n_rows)

@@ -2,40 +2,32 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from daskcoreset.constructions.margin.core_set import solve_margin
+from daskcoreset.constructions.margin.core_set import Separator
 from daskcoreset.constructions.margin.outlier_problems import (
     Draws,
     MarginProblem,
     ProblemRows,
     SharedProblems,
 )
-from daskcoreset.constructions.margin.rows import (
-    FirstRead,
-    find_classes,
-    refuse_wide,
-    signs_of,
-)
-from daskcoreset.constructions.margin.separators import Kernel, Separator
-from daskcoreset.core.errors import InvalidInputError, warn_user
+from daskcoreset.constructions.margin.rows import FirstRead, signs_of
+from daskcoreset.core.errors import InvalidInputError, NotSeparableError, warn_user
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
-from daskcoreset.core.validation import check_count, check_flag, check_share, is_choice
+from daskcoreset.core.typing import FloatArray, IndexArray
 from daskcoreset.execution.engine import BlockResults
-from daskcoreset.inputs.blocks import RowBlocks, row_blocks
-from daskcoreset.inputs.cubes import refuse_cube
+from daskcoreset.inputs.blocks import RowBlocks
 
+Method = Literal["auto", "exact", "random"]
 
-class InseparableRestError(InvalidInputError):
-    """No separator was found even with the rows that may be left out."""
+# Rows of each class to start from.
+_STARTS = 16
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,15 +44,12 @@ class OutlierMargin:
     outliers : ndarray of shape (k,), int64
         Numbers of the rows left out, those of least margin, in increasing order.
     probability : float
-        With which `margin` is at least 1 - epsilon of the largest there is; one for "exact"
-        and "subsets".
-    classes : ndarray of shape (2,)
-    method : {"exact", "random", "subsets"}
+        With which `margin` is at least 1 - epsilon of the largest there is; one for "exact".
+    method : {"exact", "random"}
     n_problems : int
-        Hard-margin problems that were looked into.
+        Hard-margin problems that were solved.
     reads : int
     n_rows : int
-    epsilon : float
     core : WeightedPoints
         Rows that determine the separator: those with a coefficient in the last problem that was
         solved without the k rows, with weights of one and labels.
@@ -72,12 +61,10 @@ class OutlierMargin:
     margin: float
     outliers: IndexArray
     probability: float
-    classes: AnyArray
     method: str
     n_problems: int
     reads: int
     n_rows: int
-    epsilon: float
     core: WeightedPoints
     core_margin: float
 
@@ -88,86 +75,19 @@ class OutlierMargin:
             f"{self.n_problems:,} problems, {self.reads} reads)"
         )
 
-    @property
-    def w(self) -> FloatArray:
-        """Normal of length one, of shape (d,)."""
-        assert self.separator.w is not None  # noqa: S101 - no kernels here
-        return self.separator.w
 
-    @property
-    def b(self) -> float:
-        """Intercept; zero through the origin."""
-        return self.separator.intercept
+@dataclass(frozen=True)
+class OutlierOptions:
+    """Parameters of a search, as in `daskcoreset.estimators.OutlierMaxMarginClassifier`."""
 
-
-# Separators measured by one read.
-_PER_READ = 512
-
-
-def try_all_subsets(shared: SharedProblems, n_used: int, limit: int) -> int:
-    r"""Measure the hard margin of every subset of c rows, for c = 1, 2, 4, ...
-
-    It stops when a core set of the clean data has no more than c rows: at the latest with
-    d rows (with an intercept d + 1), which determine every separator, and before that where
-    :math:`c \ge 32 R^2 / (\rho_k^2 \epsilon)` with the largest :math:`\rho_k` found.
-
-    Parameters
-    ----------
-    shared : SharedProblems
-        Its best candidate improves.
-    n_used : int
-        Rows with a weight.
-    limit : int
-        Subsets at most.
-
-    Returns
-    -------
-    int
-        Subsets that were tried.
-
-    Raises
-    ------
-    InvalidInputError
-        If there are more of them than `limit`.
-
-    References
-    ----------
-    Har-Peled, Roth and Zimak (2007), Fig. 4; its test compares with a guess of the margin,
-    here with the margin found.
-    """
-    # Every row of the data, for there are few; any normal of length one finds them.
-    axis = np.eye(1, shared.rows.points.shape[1])
-    rows = shared.measure(axis, n_keep=n_used).rows
-    radius = float(np.sqrt(np.square(rows.points).sum(axis=1).max()))
-    enough = min(n_used, rows.points.shape[1] + int(shared.intercept))
-    tried, c = 0, 1
-    while True:
-        c = min(c, enough)
-        tried += math.comb(n_used, c)
-        if tried > limit:
-            raise InvalidInputError(
-                f'method="subsets" has to try {tried:,} subsets of {c} of {n_used} rows and '
-                f'max_problems is {limit}; pass method="auto".'
-            )
-        normals: list[FloatArray] = []
-        for subset in map(list, itertools.combinations(range(n_used), c)):
-            w = _normal(rows.points[subset], rows.signs[subset], intercept=shared.intercept)
-            if w is not None:
-                normals.append(w)
-        for start in range(0, len(normals), _PER_READ):
-            shared.measure(np.array(normals[start : start + _PER_READ]))
-        margin = 0.0 if shared.best is None else max(0.0, shared.best.margin)
-        fits = margin > 0 and c >= 32 * (radius / margin) ** 2 / shared.epsilon
-        if c == enough or fits:
-            return tried
-        c *= 2
-
-
-def _normal(rows: FloatArray, signs: FloatArray, *, intercept: bool) -> FloatArray | None:
-    if intercept and abs(signs.sum()) == len(signs):
-        return None  # one class
-    hard = solve_margin(rows, signs, intercept=intercept)
-    return hard.w if hard.separable else None
+    k: int
+    epsilon: float
+    intercept: bool
+    method: Method
+    confidence: float
+    max_problems: int
+    max_passes: int
+    random_state: RandomState
 
 
 def n_draws(n_support: int, k: int, confidence: float) -> tuple[int, float, float]:
@@ -203,28 +123,27 @@ def n_draws(n_support: int, k: int, confidence: float) -> tuple[int, float, floa
 
 
 class Search:
-    """One search."""
+    """One search for the rows to leave out."""
 
     def __init__(
-        self, options: OutlierMaxMargin, blocks: RowBlocks, read: BlockResults[FirstRead]
+        self, blocks: RowBlocks, first: BlockResults[FirstRead], options: OutlierOptions
     ) -> None:
         self.options = options
-        first = read.value
-        if options.k > first.n_used - 2:
+        n_used, classes = first.value.n_used, first.value.classes
+        if options.k > n_used - 2:
             raise InvalidInputError(
-                f"k is {options.k}, but X has {first.n_used} rows with a weight; pass a smaller k."
+                f"k is {options.k}, but X has {n_used} rows with a weight; pass a smaller k."
             )
-        rows = first.first_rows(_STARTS)
+        rows = first.value.first_rows(_STARTS)
         points = dense_rows(rows.block.points).astype(np.float64)
-        signs, no_subsets = signs_of(rows.block, first.classes), np.empty((len(rows), 0), bool)
+        signs, no_subsets = signs_of(rows.block, classes), np.empty((len(rows), 0), bool)
         start = ProblemRows(points, signs, rows.indices, no_subsets)
-        self.n_rows = read.n_rows
-        self.n_used = first.n_used
+        self.n_rows = first.n_rows
         self.n_problems = 0
         self.shared = SharedProblems(
             blocks,
-            first.classes,
-            dict(read.offsets()),
+            classes,
+            dict(first.offsets()),
             options.k,
             options.intercept,
             options.epsilon,
@@ -242,31 +161,25 @@ class Search:
         best = self.shared.best
         if best is None or best.margin <= 0:
             k = self.options.k
-            raise InseparableRestError(
+            raise NotSeparableError(
                 f"X and y are not separable when {k} rows are left out"
                 + ("" if probability == 1.0 else f" (found with probability {probability:.3g})")
                 + "; pass a larger k, or fit a soft margin."
             )
-        separator = Separator(Kernel(), best.w, intercept=best.intercept)
         return OutlierMargin(
-            separator,
+            Separator(best.w, best.intercept),
             best.margin,
             best.left_out,
             probability,
-            self.shared.classes,
             method,
             self.n_problems,
             self.shared.reads,
             self.n_rows,
-            self.options.epsilon,
             *self.shared.core_without(best.left_out),
         )
 
     def _find(self) -> tuple[str, float]:
         method = self.options.method
-        if method == "subsets":
-            self.n_problems = try_all_subsets(self.shared, self.n_used, self.options.max_problems)
-            return "subsets", 1.0
         if method != "random" and self._remove():
             return "exact", 1.0
         if method == "exact":
@@ -351,134 +264,43 @@ def _direction(rows: ProblemRows) -> FloatArray:
     return gap / length if length else np.eye(len(gap))[0]
 
 
-Method = Literal["auto", "exact", "random", "subsets"]
-
-# Names of the methods.
-METHODS = ("auto", "exact", "random", "subsets")
-
-# Rows of each class to start from.
-_STARTS = 16
-
-
-@dataclass(frozen=True)
-class OutlierMaxMargin:
-    r"""The largest margin that is left when at most k rows are left out.
+def outlier_margin(
+    blocks: RowBlocks, first: BlockResults[FirstRead], options: OutlierOptions
+) -> OutlierMargin:
+    """Find the largest margin that is left when at most k rows are left out.
 
     Parameters
     ----------
-    k : int, default=1
-        Rows left out.
-    epsilon : float, default=0.1
-        As in `MaxMarginCoreset`, against the best choice of k rows.
-    intercept : bool, default=False
-        As in `MaxMarginCoreset`.
-    method : {"auto", "exact", "random", "subsets"}, default="auto"
-        "auto" takes "exact" where it gets by with `max_problems`, else "random".
-    confidence : float, default=0.99
-        Probability required of "random".
-    max_problems : int, default=2000
-        Hard-margin problems at most. Where "random" needs more draws, it makes these, warns,
-        and the result has the probability that is left.
-    max_passes : int, default=100
-        Reads for each batch of problems, at most.
-    random_state : int, Generator, RandomState or None, default=None
-        For "random".
-    chunks : int or "auto", default="auto"
-    on_invalid : {"raise", "drop"}, default="raise"
-        As in `daskcoreset.build`.
+    blocks : RowBlocks
+        With labels of two classes.
+    first : BlockResults of FirstRead
+        What `find_classes` read.
+    options : OutlierOptions
+
+    Returns
+    -------
+    OutlierMargin
 
     Raises
     ------
     InvalidInputError
-        If a parameter is out of range.
+        If k rows would leave nothing of a class.
+    NotSeparableError
+        If no separator was found without k rows.
+
+    Warns
+    -----
+    CoresetWarning
+        If the probability wanted is not reached.
 
     Notes
     -----
-    The probability of "random" is that some draw is lucky. Besides, the
-    best separator is improved by leaving out its k worst rows and solving again until nothing
-    changes, which can only help.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.array([[1.0, 0.0], [2.0, 1.0], [-1.0, 0.0], [-2.0, 1.0], [-3.0, 0.0]])
-    >>> found = OutlierMaxMargin(k=1).run(X, [1, 1, 0, 0, 1])
-    >>> found.outliers, round(found.margin, 6)
-    (array([4]), 1.0)
+    The probability of "random" is that some draw is lucky. Besides, the best separator is improved
+    by leaving out its k worst rows and solving again until nothing changes, which can only help.
 
     References
     ----------
     Har-Peled, Roth and Zimak (2007), Fig. 4 and Lemma 5.2; for "exact", Matousek (1995), On
     geometric optimization with few violated constraints.
     """
-
-    k: int = 1
-    epsilon: float = 0.1
-    intercept: bool = False
-    method: Method = "auto"
-    confidence: float = 0.99
-    max_problems: int = 2000
-    max_passes: int = 100
-    random_state: RandomState = None
-    chunks: int | Literal["auto"] = "auto"
-    on_invalid: Literal["raise", "drop"] = "raise"
-
-    def __post_init__(self) -> None:
-        check_count("k", self.k, 0)
-        check_share("epsilon", self.epsilon)
-        check_share("confidence", self.confidence)
-        check_flag("intercept", self.intercept)
-        check_count("max_problems", self.max_problems)
-        check_count("max_passes", self.max_passes)
-        if not is_choice(self.method, METHODS):
-            raise InvalidInputError(f"method is {self.method!r}; pass one of {', '.join(METHODS)}.")
-
-    def run(self, X: Any, y: Any, sample_weight: Any = None) -> OutlierMargin:
-        """Find the separator.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-            Any input of `daskcoreset.build`.
-        y : array-like of shape (n,), or str
-            Two labels of any kind; the greater one is on the positive side.
-        sample_weight : array-like of shape (n,), or str, optional
-            Rows of weight zero are left out, and do not count among the k.
-
-        Returns
-        -------
-        OutlierMargin
-
-        Raises
-        ------
-        InvalidInputError
-            If there are not two classes, if k rows would leave nothing of a class, or if no
-            separator was found without k rows.
-
-        Warns
-        -----
-        CoresetWarning
-            If the probability wanted is not reached.
-        """
-        refuse_cube("a margin coreset", X)
-        blocks = row_blocks(X, y, sample_weight, chunks=self.chunks, on_invalid=self.on_invalid)
-        return self.run_blocks(blocks)
-
-    def run_blocks(
-        self, blocks: RowBlocks, survey: BlockResults[FirstRead] | None = None
-    ) -> OutlierMargin:
-        """Find the separator for rows that are opened already.
-
-        Parameters
-        ----------
-        blocks : RowBlocks
-            With labels.
-        survey : BlockResults of FirstRead, optional
-            The result of `find_classes`; saves a read.
-
-        Returns
-        -------
-        OutlierMargin
-        """
-        refuse_wide(blocks)
-        return Search(self, blocks, survey or find_classes(blocks, n_keep=_STARTS)).result()
+    return Search(blocks, first, options).result()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import partial
-from operator import add
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,7 @@ from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.execution.engine import map_reduce
-from daskcoreset.inputs.blocks import RowBlocks, row_blocks
+from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.solvers.hard_margin import HardMargin
 
 # Products formed at a time, 4 MiB.
@@ -240,10 +238,6 @@ def leave_out(values: FloatArray, k: int, *, intercept: bool) -> tuple[float, fl
     return float(halves[best]), float(values[1][k - best] - values[0][best]) / 2, best
 
 
-# Problems solved by one task.
-_PER_TASK = 16
-
-
 @dataclass(eq=False)
 class MarginProblem:
     """One hard-margin problem.
@@ -327,9 +321,7 @@ class SharedProblems:
     best: Candidate | None = None
     reads: int = 0
 
-    def measure(
-        self, normals: FloatArray, draws: Draws | None = None, *, n_keep: int | None = None
-    ) -> SmallestMargins:
+    def measure(self, normals: FloatArray, draws: Draws | None = None) -> SmallestMargins:
         """Read once, for the smallest margins of every separator on the rows of its problem.
 
         Parameters
@@ -339,11 +331,8 @@ class SharedProblems:
         draws : Draws or None, default=None
             Random subsets, one a separator; with None each is measured on all rows, and the
             best is kept.
-        n_keep : int or None, default=None
-            Margins of each class: by default k + 1, and one on a subset.
         """
-        if n_keep is None:
-            n_keep = 1 if draws is not None else self.k + 1
+        n_keep = 1 if draws is not None else self.k + 1
         query = MarginQuery(normals, self.classes, n_keep, self.starts, draws)
         read = find_smallest(self.blocks, query)
         self.reads += 1
@@ -379,9 +368,9 @@ class SharedProblems:
         # rows that any of them needs are known to all.
         for _ in range(max_passes):
             active = [problem for problem in problems if problem.state == "open"]
-            fits = self._fit(active) if active else []
             remaining = []
-            for problem, fit in zip(active, fits, strict=True):
+            for problem in active:
+                fit = self._fit(problem)
                 self._update_state(problem, fit)
                 if problem.state == "open" and fit is not None:
                     remaining.append((problem, fit))
@@ -399,16 +388,12 @@ class SharedProblems:
         core = WeightedPoints(rows.points, weights, rows.indices, plain_labels(labels))
         return core, float(hard.length)
 
-    def _fit(self, problems: list[MarginProblem]) -> list[HardMargin | None]:
-        """Solve on the rows known; on the scheduler where there are many problems."""
-        allowed = np.stack([problem.allowed(self.rows) for problem in problems])
-        numbers = np.arange(len(problems), dtype=np.float64)[:, None]
-        work = partial(_solve_some, intercept=self.intercept)
-        tasks = row_blocks(numbers, chunks=_PER_TASK)
-        fits: list[HardMargin | None] = map_reduce(
-            tasks, work, add, broadcast=(self.rows, allowed)
-        ).value
-        return fits
+    def _fit(self, problem: MarginProblem) -> HardMargin | None:
+        """Solve on the rows known; None without two classes."""
+        rows = self.rows.take(problem.allowed(self.rows))
+        if len(np.unique(rows.signs)) < (2 if self.intercept else 1):
+            return None
+        return solve_margin(rows.points, rows.signs, intercept=self.intercept, tol=1e-10)
 
     def _update_state(self, problem: MarginProblem, fit: HardMargin | None) -> None:
         """Mark problems that are inseparable or whose bound is below the best margin."""
@@ -457,19 +442,3 @@ class SharedProblems:
             members[:, list(draws.subsets)] = rows.members
             rows = replace(rows, members=members)
         self.rows = self.rows.with_rows(rows)
-
-
-def _solve_some(
-    block: Block, _: int, broadcast: tuple[ProblemRows, Any], *, intercept: bool
-) -> list[HardMargin | None]:
-    """Solve the problems of one task, whose numbers are its rows; None without two classes."""
-    rows, allowed = broadcast
-    numbers: Any = block.points
-    fits: list[HardMargin | None] = []
-    for number in numbers[:, 0].astype(int):
-        points, signs = rows.points[allowed[number]], rows.signs[allowed[number]]
-        if len(np.unique(signs)) < (2 if intercept else 1):
-            fits.append(None)
-        else:
-            fits.append(solve_margin(points, signs, intercept=intercept, tol=1e-10))
-    return fits

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from daskcoreset.constructions.margin.core_set import Separator
 from daskcoreset.constructions.margin.rows import (
     SelectedRows,
     concatenate_rows,
@@ -16,84 +17,24 @@ from daskcoreset.constructions.margin.rows import (
     select_rows,
     smallest,
 )
-from daskcoreset.constructions.margin.separators import Separator
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.typing import FloatArray, IndexArray
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.cubes import refuse_cube
 
 
-@dataclass(frozen=True, eq=False)
-class PoolQuery:
-    """A query for rows without a label, by their distance from a boundary.
-
-    Attributes
-    ----------
-    starts : ndarray of shape (n_blocks,), int64
-        Number of the first row of every block.
-    separator : Separator
-        Whose boundary it is.
-    labelled : ndarray of int64
-        Numbers of the rows with a label, sorted.
-    below : float
-        Rows at this distance or farther do not count.
-    after : int
-        Rows up to this one do not count.
-    """
-
-    starts: IndexArray
-    separator: Separator
-    labelled: IndexArray
-    below: float = np.inf
-    after: int = -1
-
-
-def _unlabelled_rows(
-    block: Block, block_index: int, query: PoolQuery, *, count: int, closest: bool
+def _closest_rows(
+    block: Block, block_index: int, query: tuple[IndexArray, Separator, IndexArray], *, count: int
 ) -> SelectedRows:
-    """Take usable rows of a block without a label: the closest to the boundary, or the first."""
-    start = int(query.starts[block_index])
-    numbers = rows_of_block(block, start)
-    gaps = np.abs(query.separator(block.points))
-    gaps[(block.weights == 0.0) | np.isin(numbers, query.labelled)] = np.inf
-    gaps[(gaps >= query.below) | (numbers <= query.after)] = np.inf
-    chosen = smallest(gaps, count) if closest else np.flatnonzero(np.isfinite(gaps))[:count]
+    """Take usable rows of a block without a label that are closest to the boundary."""
+    starts, separator, labelled = query
+    start = int(starts[block_index])
+    gaps = np.abs(separator(block.points))
+    gaps[(block.weights == 0.0) | np.isin(rows_of_block(block, start), labelled)] = np.inf
+    chosen = smallest(gaps, count)
     return select_rows(block, chosen, gaps[chosen], start)
-
-
-def _random_rows(
-    block: Block, block_index: int, query: tuple[IndexArray, IndexArray, int, int], *, count: int
-) -> SelectedRows:
-    """Take usable rows without a label by exponential keys: the smallest are drawn by weight."""
-    starts, labelled, seed, fold = query
-    start, keys = int(starts[block_index]), np.full(len(block), np.inf)
-    free = (block.weights > 0.0) & ~np.isin(rows_of_block(block, start), labelled)
-    coins = stream(seed, Stage.COVER, block_index, fold).standard_exponential(len(block))
-    np.divide(coins, block.weights, out=keys, where=free)
-    chosen = smallest(keys, count)
-    return select_rows(block, chosen, keys[chosen], start)
-
-
-def _close_and_random(
-    block: Block, block_index: int, query: tuple[PoolQuery, Any], *, counts: tuple[int, int]
-) -> tuple[SelectedRows, SelectedRows]:
-    close = _unlabelled_rows(block, block_index, query[0], count=counts[0], closest=True)
-    return close, _random_rows(block, block_index, query[1], count=counts[1])
-
-
-def _merge_both(
-    first: tuple[SelectedRows, SelectedRows],
-    second: tuple[SelectedRows, SelectedRows],
-    *,
-    counts: tuple[int, int],
-) -> tuple[SelectedRows, SelectedRows]:
-    close, drawn = (
-        _merge_closest(a, b, count=count) for a, b, count in zip(first, second, counts, strict=True)
-    )
-    return close, drawn
 
 
 def _merge_closest(first: SelectedRows, second: SelectedRows, *, count: int) -> SelectedRows:
@@ -177,67 +118,10 @@ class Pool:
         SelectedRows
             The closest first, by their distances; rows at one distance in the order of the pool.
         """
-        query = PoolQuery(self.starts, separator, labelled)
-        work = partial(_unlabelled_rows, count=count, closest=True)
-        merge = partial(_merge_closest, count=count)
+        query = (self.starts, separator, labelled)
+        work, merge = partial(_closest_rows, count=count), partial(_merge_closest, count=count)
         closest: SelectedRows = map_reduce(self.blocks, work, merge, broadcast=query).value
         return closest.in_order()
-
-    def random(self, labelled: IndexArray, count: int, *, seed: int, fold: int) -> SelectedRows:
-        """Return `count` random rows without a label, drawn by weight, none twice; one read.
-
-        Parameters
-        ----------
-        labelled : ndarray of int64
-            Numbers of rows to leave out, sorted.
-        count : int
-        seed, fold : int
-            They determine the rows.
-
-        Returns
-        -------
-        SelectedRows
-            In random order.
-        """
-        query = (self.starts, labelled, seed, fold)
-        work = partial(_random_rows, count=count)
-        merge = partial(_merge_closest, count=count)
-        drawn: SelectedRows = map_reduce(self.blocks, work, merge, broadcast=query).value
-        return drawn.in_order()
-
-    def closest_and_random(
-        self, separator: Separator, labelled: IndexArray, count: int, n_random: int, **draw: int
-    ) -> tuple[SelectedRows, SelectedRows]:
-        """Return what `closest` and `random` do, from one read."""
-        query = PoolQuery(self.starts, separator, labelled)
-        request = (query, (self.starts, labelled, draw["seed"], draw["fold"]))
-        counts = (count, n_random)
-        work, merge = partial(_close_and_random, counts=counts), partial(_merge_both, counts=counts)
-        close, drawn = map_reduce(self.blocks, work, merge, broadcast=request).value
-        return close.in_order(), drawn.in_order()
-
-    def first_below(
-        self, separator: Separator, labelled: IndexArray, count: int, *, below: float, after: int
-    ) -> SelectedRows | None:
-        """Return the first rows closer than `below` that follow row `after`, cyclically.
-
-        Blocks are read one at a time until one holds such a row; None if none does. The rows
-        up to `after` come last.
-        """
-        starts, n_blocks = self.starts, len(self.sizes)
-        first = int(np.searchsorted(starts, after, side="right")) - 1 if after >= 0 else 0
-        turns = [(first + i) % n_blocks for i in range(n_blocks)]
-        # At the end the first block again, for its rows up to `after`.
-        work = partial(_unlabelled_rows, count=count, closest=False)
-        for block_index, last in [(first, after), *((turn, -1) for turn in [*turns[1:], first])]:
-            if not self.weights[block_index]:
-                continue
-            query = PoolQuery(starts, separator, labelled, below, last)
-            blocks = self.blocks.select([block_index])
-            rows = map_reduce(blocks, work, concatenate_rows, broadcast=query).value
-            if len(rows):
-                return rows
-        return None
 
     def fetch(self, indices: IndexArray) -> SelectedRows:
         """Return rows by their numbers, reading only the blocks that hold them.

@@ -12,20 +12,19 @@ enough.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from daskcoreset.constructions.class_summary import ClassSummary
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import inner_products
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
 # Rows whose scores are formed at a time.
 _TILE = 4096
-
-# Steps of Dinkelbach's iteration at most; it needs about five.
-_ROUNDS = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +87,7 @@ class StructuredProblem(ABC):
         -------
         Rival
             Exactly the one of least
-            :math:`\\langle w, \\Phi(x, y) - \\Phi(x, y')\\rangle / \\text{loss}(y, y')`.
+            :math:`\langle w, \Phi(x, y) - \Phi(x, y')\rangle / \text{loss}(y, y')`.
         """
 
 
@@ -229,6 +228,11 @@ class MultiClassProblem(ClassProblem):
         return W, constant
 
 
+def centering(summary: ClassSummary) -> tuple[FloatArray, float]:
+    """Return center and bias of a `MultiClassProblem` whose classes have a bias."""
+    return summary.moments.mean, math.sqrt(summary.total_variance) or 1.0
+
+
 @dataclass(frozen=True)
 class SequenceProblem(ClassProblem):
     r"""A sequence of rows an example, a class for each its answer.
@@ -239,10 +243,6 @@ class SequenceProblem(ClassProblem):
     bias : float, default=1.0
         A column of this value beside the rows, so that a class may be likely by itself; 0 for
         none.
-    hamming : bool, default=False
-        Whether the margin of a wrong answer grows with the number of wrong labels in it, as in
-        max-margin Markov networks: ahead by :math:`\rho` for each. False for ahead of every
-        wrong answer by the same.
 
     Examples
     --------
@@ -252,14 +252,12 @@ class SequenceProblem(ClassProblem):
 
     References
     ----------
-    Viterbi (1967); Taskar, Guestrin and Koller (2004), Max-margin Markov networks; Dinkelbach
-    (1967), On nonlinear fractional programming.
+    Viterbi (1967); Taskar, Guestrin and Koller (2004), Max-margin Markov networks.
     """
 
     n_features: int
     n_classes: int
     bias: float = 1.0
-    hamming: bool = False
 
     def __post_init__(self) -> None:
         if self.n_classes < 2:
@@ -295,26 +293,7 @@ class SequenceProblem(ClassProblem):
         right = _path_scores(emission, transition, labels, starts)
         paths = _best(emission, transition, steps, labels)
         gaps = right - _path_scores(emission, transition, paths, starts)
-        losses = np.ones(len(starts) - 1)
-        if not self.hamming:
-            return paths, gaps, losses
-        losses = np.add.reduceat((paths != labels).astype(np.float64), starts[:-1])
-        of_row = np.repeat(np.arange(len(losses)), np.diff(starts))
-        wrong = np.ones(emission.shape)
-        wrong[np.arange(len(wrong)), labels] = 0.0
-        for _ in range(_ROUNDS):
-            # The least gap / loss is reached when no path has gap - ratio * loss below zero.
-            ratio = gaps / losses
-            rated = emission + wrong * ratio[of_row][:, None]
-            others = _best(rated, transition, steps, labels)
-            gap = right - _path_scores(emission, transition, others, starts)
-            loss = np.add.reduceat((others != labels).astype(np.float64), starts[:-1])
-            better = gap / loss < ratio
-            if not better.any():
-                break
-            paths = np.where(better[of_row], others, paths)
-            gaps, losses = np.where(better, gap, gaps), np.where(better, loss, losses)
-        return paths, gaps / losses, losses
+        return paths, gaps, np.ones(len(starts) - 1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,10 +13,6 @@ the run. The other phases are those of the listing:
 - *verifying*: random rows are labelled until one is misclassified, which is added, or
   :math:`T_j` in a row are right, which ends the run.
 
-With ``strategy="cover"`` a run begins with rows that cover the pool, and its queries take rows
-that lie apart from one another in the strip, and random ones: see
-`daskcoreset.constructions.margin.batches`.
-
 Rows that have their label and leave the strip empty are never paid for twice; if a later
 separator comes closer to them than :math:`(1 - \epsilon)\rho_C`, they join C without being
 asked for, as in Fig. 1.
@@ -30,9 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.constructions.margin.active_state import ActiveState, separate
-from daskcoreset.constructions.margin.batches import candidates_of, cover_pool, cover_strip
-from daskcoreset.constructions.margin.labels import Phase
+from daskcoreset.constructions.margin.active_state import ActiveState, Phase, separate
 from daskcoreset.constructions.margin.pool import Pool
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.random import Stage, stream
@@ -94,7 +88,7 @@ def next_request(state: ActiveState, pool: Pool) -> ActiveState:
         if len(state.queue):
             state = _advance(state)
         elif state.phase is Phase.QUERYING:
-            state = _query(state, pool) if state.fit is not None else cover_pool(state, pool)
+            state = _query(state, pool)
         else:
             state = _verify(state, pool)
     return state
@@ -116,7 +110,7 @@ def add_labels(state: ActiveState, labels: Any) -> ActiveState:
     ------
     InvalidInputError
         If they are not one class for each row.
-    InseparableError
+    NotSeparableError
         If no separator agrees with all labels, and C is infinite.
     """
     indices, rows = state.queue[state.requested], state.queue_rows[state.requested]
@@ -129,9 +123,6 @@ def add_labels(state: ActiveState, labels: Any) -> ActiveState:
     add = new
     if before is not None and state.phase is Phase.VERIFYING:
         add = new[labelled.margins(before.separator)[new] <= 0.0]
-    elif before is not None and state.options.cover:  # random rows may be far and right
-        least = (1.0 - state.options.epsilon) * before.margin
-        add = new[labelled.margins(before.separator)[new] < least]
     if before is None or len(add):
         state = replace(state, fit=separate(labelled, before, add, state.options))
     if state.phase is Phase.QUERYING:
@@ -155,7 +146,7 @@ def _advance(state: ActiveState) -> ActiveState:
             # Only with a finite C: nothing to pay for, nothing to add, so draw again.
             state = replace(state.queued(None), needed=0, right=0, idle=state.idle + 1)
             return state.ended("stalled") if state.idle >= _STALLED else state
-        if state.phase is not Phase.QUERYING:  # rows that cover the pool are not drawn at random
+        if state.phase is not Phase.QUERYING:
             state = replace(state, right=state.right + 1)
     return state.queued(None)
 
@@ -183,18 +174,8 @@ def _query(state: ActiveState, pool: Pool) -> ActiveState:
     assert fit is not None  # noqa: S101 - there are two classes
     labelled = np.sort(state.labelled.indices)
     below = (1.0 - state.options.epsilon) * fit.margin
-    if state.options.stream:
-        first = pool.first_below(fit.separator, labelled, batch, below=below, after=state.cursor)
-        if first is not None:
-            return replace(state.queued(first), cursor=int(first.indices[-1]))
-        return replace(state, phase=Phase.VERIFYING, reads=state.reads + 1).noted()
     count = batch if batch == 1 else _CANDIDATES * batch
-    if state.options.cover:
-        count = candidates_of(batch, pool.n_features)
-        draw = {"seed": state.options.seed, "fold": state.reads}
-        closest, drawn = pool.closest_and_random(fit.separator, labelled, count, batch, **draw)
-    else:
-        closest, drawn = pool.closest(fit.separator, labelled, count), None
+    closest = pool.closest(fit.separator, labelled, count)
     state = replace(state, reads=state.reads + 1)
     if not len(closest):
         return state.ended("exhausted")
@@ -202,8 +183,6 @@ def _query(state: ActiveState, pool: Pool) -> ActiveState:
     within = closest.take(np.flatnonzero(closest.values < below))
     if not len(within):
         return replace(state, phase=Phase.VERIFYING)
-    if drawn is not None:
-        return state.queued(cover_strip(state, within, drawn))
     return state.queued(within.take(_spread(dense_rows(within.block.points), batch)))
 
 

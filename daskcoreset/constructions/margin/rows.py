@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block, InvalidRow, concatenate, labels_of
+from daskcoreset.core.blocks import MAX_LABELS, Block, InvalidRow, concatenate, labels_of
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import inner_products
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.execution.engine import BlockResults, map_reduce
 from daskcoreset.inputs.blocks import RowBlocks
+
+_TOO_MANY = f"y has more than {MAX_LABELS} classes; pass labels of classes, not measurements."
 
 # Columns of more rows than these, at most: separating 2,000 of so many takes minutes.
 _MAX_COLUMNS = 2**11
@@ -190,9 +192,7 @@ def _smallest_of_each(values: FloatArray, codes: IndexArray, n_keep: int) -> Ind
     return np.sort(order[rank < n_keep])
 
 
-def _first_read_of_block(
-    block: Block, block_index: int, _: object, *, max_classes: int
-) -> FirstRead | InvalidRow:
+def _first_read_of_block(block: Block, block_index: int, _: object) -> FirstRead | InvalidRow:
     """Take the worst row of each class of a block, for a rough guess.
 
     The guess separates the means of the classes within the block (or, through the origin, is
@@ -206,8 +206,8 @@ def _first_read_of_block(
         reason = label + "{row}; give every row a label, or drop such rows."
         return InvalidRow(reason, block.number_of(row))
     classes, codes = np.unique(labels[used], return_inverse=True)
-    if len(classes) > max_classes:
-        return InvalidRow(_too_many(classes, max_classes).replace("{", "{{").replace("}", "}}"))
+    if len(classes) > MAX_LABELS:
+        return InvalidRow(_TOO_MANY)
     values = np.zeros(len(used))
     if len(classes) == 2:
         signs = np.where(codes == 1, 1.0, -1.0)
@@ -233,27 +233,24 @@ def _rough_projections(block: Block, rows: Any, signs: FloatArray) -> FloatArray
     return projections
 
 
-def _merge(first: FirstRead, second: FirstRead, *, max_classes: int, n_keep: int) -> FirstRead:
+def _merge(first: FirstRead, second: FirstRead, *, n_keep: int) -> FirstRead:
     rows = concatenate_rows(first.rows, second.rows)
     codes = np.unique(labels_of(rows.block), return_inverse=True)[1]
     kept = _smallest_of_each(rows.values, codes, n_keep)
-    # One class more than are expected is enough for the error that names them.
-    kept = kept[codes[kept] <= max_classes]
+    # One class more than are allowed is enough for the error.
+    kept = kept[codes[kept] <= MAX_LABELS]
     block_indices = np.concatenate([first.block_indices, second.block_indices])
     return FirstRead(rows.take(kept), block_indices[kept], first.n_used + second.n_used)
 
 
-def find_classes(
-    blocks: RowBlocks, *, max_classes: int = 2, n_keep: int = 1
-) -> BlockResults[FirstRead]:
+def find_classes(blocks: RowBlocks, *, n_keep: int) -> BlockResults[FirstRead]:
     """Read all rows once for their classes.
 
     Parameters
     ----------
     blocks : RowBlocks
         With labels.
-    max_classes : int, default=2
-    n_keep : int, default=1
+    n_keep : int
         Rows of each class to start from, at most; one a block competes.
 
     Returns
@@ -263,13 +260,12 @@ def find_classes(
     Raises
     ------
     InvalidInputError
-        If there is one class or more than `max_classes`, if a label is missing, or if no row has
-        a weight.
+        If there is one class or more than 10,000, if a label is missing, or if no row has a
+        weight.
     """
     if not blocks.has_labels:
         raise InvalidInputError("y is missing; pass the labels that are to be separated.")
-    work = partial(_first_read_of_block, max_classes=max_classes)
-    read = map_reduce(blocks, work, partial(_merge, max_classes=max_classes, n_keep=n_keep))
+    read = map_reduce(blocks, _first_read_of_block, partial(_merge, n_keep=n_keep))
     first = read.value
     if not first.n_used:
         raise InvalidInputError("sample_weight is zero for every row; give some row a weight.")
@@ -278,14 +274,7 @@ def find_classes(
         raise InvalidInputError(
             f"y has one class, {classes[:1].tolist()[0]!r}; a margin needs rows of two classes."
         )
-    if len(classes) > max_classes:
-        raise InvalidInputError(_too_many(classes, max_classes))
+    if len(classes) > MAX_LABELS:
+        raise InvalidInputError(_TOO_MANY)
     indices = row_numbers(read, first.block_indices, first.rows.indices)
     return replace(read, value=replace(first, rows=replace(first.rows, indices=indices)))
-
-
-def _too_many(classes: AnyArray, max_classes: int) -> str:
-    return (
-        f"y has more labels than the {max_classes} that are expected, such as "
-        f"{classes[: max_classes + 1].tolist()}; select two classes, or use MaxMarginClassifier."
-    )

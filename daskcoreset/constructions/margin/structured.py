@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from daskcoreset.constructions.margin.core_set import evidence_of
+from daskcoreset.constructions.margin.core_set import evidence_of, first_few
 from daskcoreset.constructions.margin.examples import (
     Examples,
     FirstRow,
@@ -20,12 +19,10 @@ from daskcoreset.constructions.margin.examples import (
 )
 from daskcoreset.constructions.margin.problems import StructuredProblem
 from daskcoreset.constructions.margin.rows import row_numbers
-from daskcoreset.constructions.margin.separators import InseparableError
 from daskcoreset.core.blocks import plain_labels
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.errors import InvalidInputError, NotSeparableError
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
-from daskcoreset.core.validation import check_share
 from daskcoreset.execution.engine import BlockResults
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.solvers.hard_margin import HardMargin, hard_margin
@@ -83,12 +80,10 @@ class WorstTriples:
     n_examples: int
 
 
-def _merge_worst(
-    first: WorstTriples, second: WorstTriples, *, max_triples: int | None = _MAX_TRIPLES
-) -> WorstTriples:
+def _merge_worst(first: WorstTriples, second: WorstTriples) -> WorstTriples:
     triples = first.triples + second.triples
-    if max_triples is not None and len(triples) > max_triples:
-        smallest = np.argsort([triple.margin for triple in triples], kind="stable")[:max_triples]
+    if len(triples) > _MAX_TRIPLES:
+        smallest = np.argsort([triple.margin for triple in triples], kind="stable")[:_MAX_TRIPLES]
         # In the order of the data, so that merging stays associative.
         triples = [triples[i] for i in np.sort(smallest)]
     n_examples = first.n_examples + second.n_examples
@@ -100,9 +95,7 @@ def worst_triples(
 ) -> BlockResults[WorstTriples]:
     """Find the triples of least margin, `count` of every block, in one read."""
     work = partial(_worst_of, count=count)
-    read, cut = read_examples(blocks, query, work, _merge_worst)
-    worst = _merge_worst(read.value, _worst_of(cut, query, max(count, 1)), max_triples=None)
-    return replace(read, value=worst)
+    return read_examples(blocks, query, work, _merge_worst)
 
 
 def _worst_of(examples: Examples, query: StructuredQuery, count: int) -> WorstTriples:
@@ -161,7 +154,7 @@ def solve_triples(
 
     Raises
     ------
-    InseparableError
+    NotSeparableError
     """
     rows = np.stack([triple.difference for triple in core])
     D, first_rows = rows.shape[1], np.empty((0, 2), np.int64)
@@ -174,7 +167,6 @@ def solve_triples(
     hard = hard_margin(rows)  # from scratch: a start with many new rows takes longer
     if not hard.separable:
         raise _inseparable(core, numbers, hard.dual)
-    assert hard.w is not None  # noqa: S101 - of explicit rows
     slacks = (hard.w[D:] / math.sqrt(C)).tolist()
     of_examples = {
         (block, row): slack for (block, row), slack in zip(first_rows.tolist(), slacks, strict=True)
@@ -182,20 +174,19 @@ def solve_triples(
     return replace(hard, w=hard.w[:D]), of_examples
 
 
-def _inseparable(core: list[Triple], numbers: IndexArray, dual: FloatArray) -> InseparableError:
+def _inseparable(core: list[Triple], numbers: IndexArray, dual: FloatArray) -> NotSeparableError:
     evidence = evidence_of(dual)
     shown = [
         f"{dual[i]:.3g} for row {numbers[i]}, label {_short(core[i].answer)} against "
         f"{_short(core[i].rival)}"
-        for i in evidence[:4]
+        for i in evidence
     ]
-    more = f", and {len(evidence) - 4} more" if len(evidence) > 4 else ""
-    return InseparableError(
+    return NotSeparableError(
         f"y cannot be separated from other answers: a convex combination of differences is zero "
-        f"({'; '.join(shown)}{more}); correct the labels, add features, or allow errors with a "
+        f"({first_few(shown, 4)}); correct the labels, add features, or allow errors with a "
         f"finite C.",
-        numbers[evidence],
-        dual[evidence],
+        indices=numbers[evidence],
+        coefficients=dual[evidence],
     )
 
 
@@ -297,15 +288,6 @@ class StructuredMargin:
         """Reads of the data."""
         return len(self.trace)
 
-    def size_bound(self, epsilon: float) -> float:
-        r"""Most triples that Corollary 3.2 allows when one is added at a time.
-
-        :math:`1 + 4 R^2 / (\\epsilon^2 \\rho^2)`, R the length of the longest one. More at a
-        time need fewer reads, at most so many.
-        """
-        longest = float(np.square(self.differences).sum(axis=1).max())
-        return 1.0 + 4.0 * longest / (epsilon * self.margin) ** 2
-
 
 def structured_margin(
     blocks: RowBlocks,
@@ -317,7 +299,6 @@ def structured_margin(
     C: float = math.inf,
     per_block: int = 10,
     max_passes: int | None = None,
-    report: Callable[[StructuredStep], None] | None = None,
 ) -> StructuredMargin:
     """Find a separator whose margin is within ``1 - epsilon`` of the largest one.
 
@@ -341,8 +322,6 @@ def structured_margin(
     max_passes : int or None, default=None
         Reads of the data at most; None for as many as it takes, which the bound of Lemma 3.1
         limits.
-    report : callable or None, default=None
-        Gets a `StructuredStep` after every read.
 
     Returns
     -------
@@ -350,7 +329,7 @@ def structured_margin(
 
     Raises
     ------
-    InseparableError
+    NotSeparableError
         If no separator has a margin, and C is infinite: with the convex combination that shows
         it.
     InvalidInputError
@@ -361,7 +340,6 @@ def structured_margin(
     Har-Peled, Roth and Zimak (2007), Fig. 1 and the section on structured output; Crammer and
     Singer (2001) for its multi-class form.
     """
-    check_share("epsilon", epsilon)
     core: list[Triple] = []
     solved = None
     query = StructuredQuery(problem, np.zeros(problem.dimension), classes, grouped)
@@ -371,8 +349,6 @@ def structured_margin(
         read = worst_triples(blocks, query, per_block)
         data_margin = read.value.margin
         trace.append(StructuredStep(len(core), margin, data_margin if solved else 0.0))
-        if report is not None:
-            report(trace[-1])
         level, core_keys = (1.0 - epsilon) * margin, {triple.key for triple in core}
         converged = solved is not None and data_margin >= level
         new = [
@@ -387,7 +363,6 @@ def structured_margin(
         numbers = row_numbers(read, *np.array([triple.first_row for triple in core]).T)
         solved, slacks = solve_triples(core, numbers, C)
         margin = solved.margin
-        assert solved.w is not None  # noqa: S101 - of explicit rows
         query = replace(query, w=solved.w, slacks=slacks)
     if solved is None:
         raise InvalidInputError("X holds no example; pass at least one.")

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
-from daskcoreset.constructions.margin.active import ActiveMaxMargin
-from daskcoreset.constructions.margin.active_run import ActiveRun, Oracle, OracleError
-from daskcoreset.constructions.margin.active_state import ActiveMargin
+from daskcoreset.constructions.margin.active import ActiveRun, Oracle, start_run
+from daskcoreset.constructions.margin.active_state import ActiveMargin, ActiveOptions
 from daskcoreset.constructions.margin.pool import Pool, open_pool
 from daskcoreset.constructions.margin.rows import refuse_wide
-from daskcoreset.constructions.margin.separators import InseparableError
 from daskcoreset.core.blocks import plain_labels
 from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.core.points import WeightedPoints
-from daskcoreset.core.random import RandomState
+from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, IndexArray
+from daskcoreset.core.validation import check_flag
 from daskcoreset.estimators.checks import refuse_as
-from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, AuditedMargin
+from daskcoreset.estimators.margin.hard import MARGIN_CONSTRAINTS, MarginModel
 
 
-class ActiveMaxMarginClassifier(AuditedMargin):
+class ActiveMaxMarginClassifier(MarginModel):
     """Separates two classes with a large margin, from few labels.
 
     Parameters
@@ -34,60 +34,48 @@ class ActiveMaxMarginClassifier(AuditedMargin):
         No row is left nearer to the boundary than ``(1 - epsilon)`` times the margin on the
         core set without its label.
     error : float, default=0.05
-        Share of the rows that may be misclassified.
+        Share of the rows, by weight, that may be misclassified.
     delta : float, default=0.05
-        Chance that more are.
+        Chance that more are, over the draws of the whole run.
     fit_intercept : bool, default=True
         Whether the boundary may miss the origin.
     batch : int, default=1
-        Labels asked for at a time.
-    strategy : {"pool", "stream", "cover"}, default="pool"
-        As in `daskcoreset.margin.ActiveMaxMargin`.
+        Labels asked for at a time. Larger batches need fewer reads and more labels.
     max_labels : int or None, default=None
-        Labels to be looked at, at most.
+        Labels asked for, at most.
     on_inseparable : {"soft", "raise"}, default="soft"
-        What to do when no separator agrees with the labels seen: go on with these labels and
-        the squared hinge loss, with a warning, or raise.
+        What to do if no separator agrees with the labels seen: go on with the squared hinge
+        loss, with a warning, or raise.
     C : float, default=1.0
-        Of that loss.
+        Weight of that loss.
     random_state : int, Generator, RandomState or None, default=None
         Determines the random rows.
     on_invalid : {"raise", "drop"} or None, default=None
-        What becomes of rows with NaN or infinity when `fit` reads them, as in `daskcoreset.build`.
+        As in `daskcoreset.build`, for the rows that `fit` reads.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, d), float64
+    coef_, intercept_ : ndarray of shape (1, d) and (1,), float64
         Of length one; zeros if only one class was seen.
-    intercept_ : ndarray of shape (1,), float64
     classes_ : ndarray of shape (n_classes,)
     margin_ : float
-        On the core set.
+        Margin on all rows, those without a label taken as classified rightly; NaN if this was not
+        measured, infinite if only one class was seen.
+    core_margin_ : float
+        Margin on the core set: an upper bound of the largest margin there is.
     coreset_ : Coreset
-        The rows of the core set, of weight one, as a margin has no weights. Not there if only one
-        class was seen. Its `audit` takes the labels of all rows.
-    n_labels_ : int
-        Labels looked at.
-    n_labels_by_phase_ : dict of str to int
+        The rows of the core set, of weight one. Not there if only one class was seen.
+    n_labels_, n_labels_by_phase_ : int and dict of str to int
+        Labels asked for.
     certificate_ : Certificate
         Share of the rows that may be misclassified, and with which probability.
-    support_ : ndarray of int64
-        Numbers of the rows of the core set.
     result_ : ActiveMargin
         All that is known, with the trace.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (d,), object
-        Where the columns of X have names.
 
-    Warns
+    Notes
     -----
-    CoresetWarning
-        When labels could not be separated and errors were allowed; when only one class was
-        seen although there may be two.
-
-    See Also
-    --------
-    daskcoreset.margin.ActiveMaxMargin : with questions and answers one by one, kept on disk.
+    Some problems need every label (section 4.3 of the paper). A class of one row may be missed;
+    `error` bounds what that can cost.
 
     Examples
     --------
@@ -101,7 +89,7 @@ class ActiveMaxMarginClassifier(AuditedMargin):
 
     References
     ----------
-    Har-Peled, Roth and Zimak (2007), Fig. 2.
+    Har-Peled, Roth and Zimak (2007), Fig. 2, Lemmas 4.1 and 4.2.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -109,7 +97,6 @@ class ActiveMaxMarginClassifier(AuditedMargin):
         "error": [Interval(Real, 0, 1, closed="neither")],
         "delta": [Interval(Real, 0, 1, closed="neither")],
         "batch": [Interval(Integral, 1, None, closed="left")],
-        "strategy": [StrOptions({"pool", "stream", "cover"})],
         "max_labels": [Interval(Integral, 1, None, closed="left"), None],
     }
 
@@ -121,7 +108,6 @@ class ActiveMaxMarginClassifier(AuditedMargin):
         delta: float = 0.05,
         fit_intercept: bool = True,
         batch: int = 1,
-        strategy: Literal["pool", "stream", "cover"] = "pool",
         max_labels: int | None = None,
         on_inseparable: Literal["soft", "raise"] = "soft",
         C: float = 1.0,
@@ -133,7 +119,6 @@ class ActiveMaxMarginClassifier(AuditedMargin):
         self.delta = delta
         self.fit_intercept = fit_intercept
         self.batch = batch
-        self.strategy = strategy
         self.max_labels = max_labels
         self.on_inseparable = on_inseparable
         self.C = C
@@ -184,9 +169,62 @@ class ActiveMaxMarginClassifier(AuditedMargin):
         pool, classes, oracle = self._opened(X, y, oracle)
         if not is_asked:
             refuse_wide(pool.blocks, self.max_labels)
-        run = self._method(classes).start_on(pool)
-        self._keep(self._complete(run, oracle), classes, pool.n_rows)
+        pair = None if classes is None or len(classes) < 2 else classes.tolist()
+        run = start_run(pool, self._options(), classes=pair)
+        result = run.run(oracle)
+        self._keep(result, classes, pool.n_rows, soft=np.isfinite(run.state.options.C))
         return self
+
+    def start(
+        self,
+        X: Any,
+        *,
+        known: tuple[Any, Any] | None = None,
+        sample_weight: Any = None,
+        classes: tuple[Any, Any] | None = None,
+        soft: bool = False,
+    ) -> ActiveRun:
+        """Open a pool of rows, for questions and answers one by one.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+            Rows without labels, any input of `daskcoreset.build`.
+        known : pair of array-likes or None, default=None
+            Numbers of rows and their labels that are there already, at no cost. Those of an
+            earlier run continue it.
+        sample_weight : array-like of shape (n,), or str, optional
+            Random rows are drawn, and the error is measured, by weight. Rows of weight zero are
+            never asked for.
+        classes : pair of labels or None, default=None
+            The two classes. None takes the first two values that are given.
+        soft : bool, default=False
+            Whether errors are allowed from the first label on.
+
+        Returns
+        -------
+        ActiveRun
+            ``ask()`` returns rows, ``tell(labels)`` takes their labels, ``run(oracle)`` does both
+            until the end, and ``result()`` is what is known.
+
+        Raises
+        ------
+        InvalidInputError, InvalidTypeError
+            If the data or known labels cannot be used.
+
+        Examples
+        --------
+        >>> X = np.random.default_rng(0).normal(size=(1000, 2))
+        >>> run = ActiveMaxMarginClassifier(random_state=0).start(X)
+        >>> request = run.ask()
+        >>> run.tell(["left" if row[0] < 0 else "right" for row in request.rows])
+        >>> run.n_labels
+        1
+        """
+        self._validate_params()
+        check_flag("soft", soft)
+        pool = open_pool(X, None, sample_weight, on_invalid=self.on_invalid)
+        return start_run(pool, self._options(soft=soft), known=known, classes=classes)
 
     def _opened(
         self, X: Any, y: Any, oracle: Oracle | None
@@ -208,44 +246,28 @@ class ActiveMaxMarginClassifier(AuditedMargin):
         self._set_features(X, pool.blocks.schema.n_features, pool.blocks.columns)
         return pool, None, oracle or partial(_labels_of_pool, pool)
 
-    def _method(self, classes: AnyArray | None) -> ActiveMaxMargin:
-        pair = None if classes is None or len(classes) < 2 else tuple(classes.tolist())
-        return ActiveMaxMargin(
-            epsilon=self.epsilon,
-            error=self.error,
-            delta=self.delta,
-            intercept=self.fit_intercept,
-            batch=self.batch,
-            strategy=self.strategy,
-            max_labels=self.max_labels,
-            classes=pair,
-            random_state=self.random_state,
+    def _options(self, *, soft: bool = False) -> ActiveOptions:
+        return ActiveOptions(
+            epsilon=float(self.epsilon),
+            error=float(self.error),
+            delta=float(self.delta),
+            intercept=bool(self.fit_intercept),
+            batch=int(self.batch),
+            max_labels=None if self.max_labels is None else int(self.max_labels),
+            seed=resolve_seed(self.random_state),
+            C=float(self.C) if soft else math.inf,
+            fallback=float(self.C) if self.on_inseparable == "soft" else None,
         )
 
-    def _complete(self, run: ActiveRun, oracle: Oracle) -> ActiveMargin:
-        self._softened = False
-        try:
-            return run.run(oracle)
-        except OracleError as error:
-            if self.on_inseparable == "raise" or not isinstance(error.__cause__, InseparableError):
-                raise
-            warn_user(
-                f"no separator agrees with the labels of rows "
-                f"{', '.join(map(str, error.__cause__.indices[:5].tolist()))}; errors are allowed "
-                f"from here on, with C={self.C}. Scale the features, choose C, or pass "
-                f'on_inseparable="raise" to stop instead.'
-            )
-        self._softened = True
-        run.soften(float(self.C))
-        return run.run(oracle)
-
-    def _keep(self, result: ActiveMargin, classes: AnyArray | None, n_rows: int) -> None:
+    def _keep(
+        self, result: ActiveMargin, classes: AnyArray | None, n_rows: int, *, soft: bool
+    ) -> None:
         self.result_ = result
         self.classes_ = np.array(result.classes) if classes is None else classes
         self._set_hyperplanes(result.w[None, :], np.array([result.b]))
-        self.margin_ = result.margin
+        self.margin_, self.core_margin_ = result.data_margin, result.margin
         self.n_labels_, self.n_labels_by_phase_ = result.n_labels, result.n_labels_by_phase
-        self.certificate_, self.support_ = result.certificate, result.core_indices
+        self.certificate_ = result.certificate
         core = WeightedPoints(
             result.core_rows,
             np.ones(len(result.core_indices)),
@@ -253,7 +275,7 @@ class ActiveMaxMarginClassifier(AuditedMargin):
             plain_labels(result.core_labels),
         )
         facts: dict[str, Any] = {"n_labels": result.n_labels}
-        if not self._softened:
+        if not soft:
             facts["core_margin"] = result.margin
         self._keep_core("active_max_margin", core, n_rows, facts)
         if len(result.classes) == 1 and (classes is None or len(classes) > 1):

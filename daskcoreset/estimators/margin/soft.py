@@ -8,7 +8,6 @@ from typing import TypeAlias
 
 import numpy as np
 from scipy.optimize import minimize
-from sklearn.svm import SVC
 
 from daskcoreset.constructions.margin.rows import (
     SelectedRows,
@@ -17,13 +16,11 @@ from daskcoreset.constructions.margin.rows import (
     select_rows,
     smallest,
 )
-from daskcoreset.constructions.margin.separators import Kernel, Separator
 from daskcoreset.core.blocks import Block, labels_of
 from daskcoreset.core.deadline import check_time
 from daskcoreset.core.linalg import dense_rows, one_thread
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.typing import AnyArray, FloatArray
-from daskcoreset.estimators.kernel.objective import signs_of
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks
 
@@ -115,33 +112,6 @@ def _polished(objective: _Objective, v: FloatArray) -> FloatArray:
         v, gradient = after, gradient_after
 
 
-@one_thread()
-def soft_kernel(
-    rows: FloatArray, signs: FloatArray, weights: FloatArray, C: float, kernel: Kernel
-) -> Separator:
-    """Fit `sklearn.svm.SVC`.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n, d), float64
-    signs : ndarray of shape (n,), float64
-    weights : ndarray of shape (n,), float64
-        Positive.
-    C : float
-    kernel : Kernel
-
-    Returns
-    -------
-    Separator
-        Not scaled: its normal has not the length one.
-    """
-    model = SVC(C=C, kernel="precomputed").fit(kernel(rows, rows), signs, weights)
-    coefficients = np.asarray(model.dual_coef_[0], dtype=np.float64)
-    intercept = float(model.intercept_[0])
-    support = rows[model.support_]
-    return Separator(kernel, rows=support, coefficients=coefficients, intercept=intercept)
-
-
 def soft_planes(
     rows: Block, classes: AnyArray, C: float, *, intercept: bool
 ) -> tuple[FloatArray, FloatArray]:
@@ -161,23 +131,14 @@ def soft_planes(
     coef : ndarray of shape (1, d) or (n_classes, d), float64
     intercept : ndarray of shape (1,) or (n_classes,), float64
     """
-    points = dense_rows(rows.points).astype(np.float64)
+    points, labels = dense_rows(rows.points).astype(np.float64), labels_of(rows)
     fits = [
-        soft_margin(points, signs, rows.weights, C, intercept=intercept)
-        for signs in signs_of(labels_of(rows), classes).T
+        soft_margin(
+            points, np.where(labels == one, 1.0, -1.0), rows.weights, C, intercept=intercept
+        )
+        for one in (classes[1:] if len(classes) == 2 else classes)
     ]
     return np.stack([w for w, _ in fits]), np.array([b for _, b in fits])
-
-
-def soft_separators(
-    rows: Block, classes: AnyArray, C: float, kernel: Kernel
-) -> tuple[Separator, ...]:
-    """Fit `soft_kernel` to rows: one separator for two classes, one for each of more."""
-    points = dense_rows(rows.points).astype(np.float64)
-    return tuple(
-        soft_kernel(points, signs, rows.weights, C, kernel)
-        for signs in signs_of(labels_of(rows), classes).T
-    )
 
 
 @dataclass(frozen=True, eq=False)

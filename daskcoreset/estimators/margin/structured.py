@@ -12,26 +12,31 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from daskcoreset.constructions.class_summary import summarise_classes
 from daskcoreset.constructions.margin.examples import (
     answers_of,
     check_whole,
     run_numbers,
     share_right,
-    survey,
 )
 from daskcoreset.constructions.margin.problems import (
     MultiClassProblem,
     SequenceProblem,
     StructuredProblem,
+    centering,
 )
-from daskcoreset.constructions.margin.separators import InseparableError
 from daskcoreset.constructions.margin.structured import StructuredMargin, structured_margin
 from daskcoreset.core.blocks import Block
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
+from daskcoreset.core.errors import (
+    InvalidInputError,
+    InvalidTypeError,
+    NotSeparableError,
+    warn_user,
+)
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import shown
 from daskcoreset.estimators.checks import is_in_memory, refuse_as, require_y
-from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, AuditedMargin
+from daskcoreset.estimators.margin.hard import MARGIN_CONSTRAINTS, MarginModel
 from daskcoreset.execution.engine import map_rows
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.cubes import refuse_cube
@@ -40,74 +45,60 @@ from daskcoreset.inputs.cubes import refuse_cube
 Maker = Callable[[int, int], StructuredProblem]
 
 
-class StructuredMaxMargin(AuditedMargin):
+class StructuredMaxMargin(MarginModel):
     """Separates the right answer from all others with the largest margin, up to epsilon.
 
     Parameters
     ----------
     problem : {"multiclass", "sequence"}, StructuredProblem or callable, default="multiclass"
-        What an answer is. "multiclass" gives a class to every row, as Crammer and Singer do;
+        What an answer is. "multiclass" gives a class to every row, as Crammer and Singer do.
         "sequence" gives a class to every row of a run of rows, with Viterbi's algorithm. A
-        callable is asked for ``problem(n_features, n_classes)``, and sees labels as numbers
-        of classes; a `StructuredProblem` takes the labels, which are whole numbers, as they are.
+        callable returns ``problem(n_features, n_classes)``, and gets labels as numbers of
+        classes. A `StructuredProblem` takes the labels, whole numbers, as they are.
     epsilon : float, default=0.1
         The margin is at least ``1 - epsilon`` of the largest.
     fit_intercept : bool, default=True
         Whether classes have a bias, for "multiclass" and "sequence".
     on_inseparable : {"soft", "raise"}, default="soft"
-        What to do when no separator answers all examples rightly: allow errors by the squared
+        What to do if no separator answers all examples rightly: allow errors by the squared
         hinge loss, with a warning, or raise, with the evidence.
     C : float, default=1.0
-        Of that loss.
+        Weight of that loss.
     per_block : int, default=10
         Wrong answers that a block may add to the core set in a read.
     max_passes : int or None, default=None
         Reads of the data at most; None for as many as the certificate takes.
     on_invalid : {"raise", "drop"} or None, default=None
-        What becomes of rows with NaN or infinity when `fit` reads them, as in `daskcoreset.build`.
+        As in `daskcoreset.build`, for the rows that `fit` reads.
 
     Attributes
     ----------
     classes_ : ndarray of shape (K,)
         Of the labels; for a `StructuredProblem` the numbers from 0 to the largest seen.
-    coef_ : ndarray of shape (1, d) or (K, d), float64
+    coef_, intercept_ : ndarray of shape (1, d) or (K, d), and (1,) or (K,), float64
         For "multiclass"; of two classes the second less the first.
-    intercept_ : ndarray of shape (1,) or (K,), float64
-        For "multiclass".
     w_ : ndarray of shape (D,), float64
-        Of the joint features.
+        Coefficients of the joint features.
     problem_ : StructuredProblem
-    margin_, data_margin_ : float
-        On the core set, which no separator passes, and on all data.
+    margin_, core_margin_ : float
+        Margin on all data, and on the core set, an upper bound of the largest margin there is.
+        Both count slacks if errors are allowed.
     coreset_ : Coreset
-        For "multiclass", the rows of the core triples, each once and of weight one, as a margin has
-        no weights.
+        For "multiclass", the rows of the core triples, each once and of weight one.
     result_ : StructuredMargin
         Core triples, duals and trace.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (d,), object
-        Where the columns of X have names.
-
-    Warns
-    -----
-    CoresetWarning
-        When errors were allowed; when `max_passes` came before the certificate.
 
     Notes
     -----
-    For sequences, rows of neighbours with one number in `groups` are a sequence. Out of core,
-    groups are numbers that are not negative. scikit-learn's checks of estimators apply to
-    "multiclass" only: they know nothing of groups.
+    Neighbouring rows with one number in `groups` are a sequence. Out of core, groups are numbers
+    that are not negative, and every block holds whole sequences.
 
     Examples
     --------
-    >>> import warnings
-    >>> from sklearn.datasets import load_iris
-    >>> X, y = load_iris(return_X_y=True)
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("ignore")  # two kinds overlap
-    ...     StructuredMaxMargin(C=10.0).fit(X, y).score(X, y) > 0.95
-    True
+    >>> import numpy as np
+    >>> X = np.array([[0.0, 0.0], [0.0, 9.0], [9.0, 0.0]])
+    >>> StructuredMaxMargin().fit(X, ["a", "b", "c"]).predict(X).tolist()
+    ['a', 'b', 'c']
 
     References
     ----------
@@ -153,7 +144,8 @@ class StructuredMaxMargin(AuditedMargin):
         y : array-like of shape (n,), or str
             The label of every row.
         groups : array-like of shape (n,), or str, optional
-            Neighbouring rows of one value are one example; without it every row is.
+            Neighbouring rows of one value are one example; without it every row is. Out of core,
+            no boundary of blocks may cut an example.
 
         Returns
         -------
@@ -162,7 +154,7 @@ class StructuredMaxMargin(AuditedMargin):
 
         Raises
         ------
-        InseparableError
+        NotSeparableError
             If `on_inseparable` is "raise", and no separator answers all examples rightly.
         InvalidInputError, ValueError, TypeError
             If an argument cannot be used.
@@ -184,7 +176,9 @@ class StructuredMaxMargin(AuditedMargin):
             groups = None if groups is None else run_numbers(groups, X.shape[0])
         elif y is None:
             raise require_y(self)
-        blocks = row_blocks(X, y, groups, on_invalid=self.on_invalid)
+        # In memory one block holds all examples.
+        chunks = "auto" if data is None or groups is None else X.shape[0]
+        blocks = row_blocks(X, y, groups, chunks=chunks, on_invalid=self.on_invalid)
         if data is None:
             self._set_features(X, blocks.schema.n_features, blocks.columns)
         grouped = groups is not None
@@ -198,14 +192,18 @@ class StructuredMaxMargin(AuditedMargin):
         d = blocks.schema.n_features
         if isinstance(self.problem, StructuredProblem):
             return self.problem, None
-        biased = self.fit_intercept and self.problem == "multiclass"
-        summary = survey(blocks, grouped=grouped)
+        summary = summarise_classes(blocks, weighted=not grouped)
         K = len(summary.classes)
+        if K < 2:
+            raise InvalidInputError(
+                f"y has one class, {summary.classes.tolist()[0]!r}, and a margin needs two; pass "
+                f"rows of another."
+            )
         if callable(self.problem):
             return self._made_problem(d, K), summary.classes
         if self.problem == "sequence":
             return SequenceProblem(d, K, bias=float(self.fit_intercept)), summary.classes
-        center, bias = (summary.moments.mean, summary.spread) if biased else (None, 0.0)
+        center, bias = centering(summary) if self.fit_intercept else (None, 0.0)
         return MultiClassProblem(d, K, center, bias), summary.classes
 
     def _made_problem(self, d: int, K: int) -> StructuredProblem:
@@ -234,7 +232,7 @@ class StructuredMaxMargin(AuditedMargin):
         self._softened = False
         try:
             return solve()
-        except InseparableError as error:
+        except NotSeparableError as error:
             if self.on_inseparable == "raise":
                 raise
             warn_user(
@@ -246,7 +244,7 @@ class StructuredMaxMargin(AuditedMargin):
 
     def _keep(self, result: StructuredMargin, classes: AnyArray | None) -> None:
         self.result_, self.w_ = result, result.w
-        self.margin_, self.data_margin_ = result.margin, result.data_margin
+        self.margin_, self.core_margin_ = result.data_margin, result.margin
         largest = max((int(y.max()) for y in result.rivals), default=0)
         self.classes_ = np.arange(largest + 1) if classes is None else classes
         for name in ("coef_", "intercept_", "coreset_"):
@@ -274,7 +272,7 @@ class StructuredMaxMargin(AuditedMargin):
         ----------
         X : array-like of shape (n, d), or path
         groups : array-like of shape (n,), or str, optional
-            As in `fit`. Out of core, no boundary of blocks may cut an example.
+            As in `fit`.
 
         Returns
         -------
@@ -326,7 +324,7 @@ class StructuredMaxMargin(AuditedMargin):
         sample_weight : array-like of shape (n,), or str, optional
             Not together with groups.
         groups : array-like of shape (n,), or str, optional
-            As in `fit`; blocks may cut examples.
+            As in `fit`.
 
         Returns
         -------

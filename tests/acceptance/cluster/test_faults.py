@@ -36,7 +36,9 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::daskcoreset.errors.CoresetWarning"),
 ]
 
-KILLED = ("size=auto", "CoresetTree", "CoresetStream", "audit", "coverage", "ActiveMaxMargin")
+KILLED = (
+    "size=auto", "CoresetTree", "CoresetStream", "audit", "coverage", "ActiveMaxMarginClassifier"
+)  # fmt: skip
 """All others, too, in ``benchmarks/cluster_faults.py``."""
 
 

@@ -184,9 +184,8 @@ def test_verification__random_rows_follow_the_weights() -> None:
         asked.extend(indices.tolist())
         return y[indices]
 
-    result = face.margin.ActiveMaxMargin(oracle, random_state=0, error=0.2).run(
-        da.from_array(X, chunks=(700, 2)), sample_weight=u
-    )
+    lazy = da.from_array(X, chunks=(700, 2))
+    result = face.ask_labels(lazy, random_state=0, error=0.2, sample_weight=u).run(oracle)
     assert result.stopped == "verified"
     assert not (np.array(asked) % 7 == 0).any()
     phases = result.n_labels_by_phase
@@ -195,9 +194,8 @@ def test_verification__random_rows_follow_the_weights() -> None:
     assert u[wrong].sum() <= 0.2 * u.sum()
     # All that is left out has no weight: every other row gets its label.
     few = np.where(np.arange(3000) % 100 == 3, 1.0, 0.0)
-    every = face.margin.ActiveMaxMargin(oracle, random_state=0, error=1e-6, batch=7).run(
-        X, sample_weight=few
-    )
+    options = {"random_state": 0, "error": 1e-6, "batch": 7}
+    every = face.ask_labels(X, sample_weight=few, **options).run(oracle)
     assert every.stopped == "exhausted"
     assert sorted(every.indices) == np.flatnonzero(few).tolist()
     found = every.certificate
@@ -220,13 +218,10 @@ def test_labels__that_contradict_are_named_and_may_be_softened() -> None:
     sums = [parts[y[rows] == sign] @ X[rows[y[rows] == sign]] for sign in (True, False)]
     assert np.allclose(*sums)
     assert [parts[y[rows] == sign].sum() for sign in (True, False)] == pytest.approx([1.0, 1.0])
-    n_before = run.n_labels
     assert len(run.ask()) == 1
-    with pytest.raises(face.CoresetError, match="positive and finite"):
-        run.soften(math.inf)
-    run.soften(0.5)
-    assert run.n_labels == n_before
-    result = run.run(lambda _, indices: y[indices])
+    known = run.result()
+    soft = face.ask_labels(X, known=(known.indices, known.labels), random_state=0, C=0.5)
+    result = soft.run(lambda _, indices: y[indices])
     assert result.stopped in {"stalled", "verified"}
     model = es.ActiveMaxMarginClassifier(random_state=0, C=0.5)
     with pytest.warns(face.CoresetWarning, match="errors are allowed"):
@@ -260,9 +255,9 @@ def test_labels__budget_and_oracle_that_fails() -> None:
     X, y = two_classes(400, 3, 0.02, 4)
     seen: list[Any] = []
     for most in (1, 5, 11):
-        result = face.margin.ActiveMaxMargin(
-            lambda _, indices: y[indices], max_labels=most, batch=4, random_state=2
-        ).run(X, report=seen.append)
+        result = face.ask_labels(X, max_labels=most, batch=4, random_state=2).run(
+            lambda _, indices: y[indices], report=seen.append
+        )
         assert (result.n_labels, result.stopped) == (most, "max_labels")
         assert len(seen) == len(result.trace)
         seen.clear()
@@ -275,16 +270,14 @@ def test_labels__budget_and_oracle_that_fails() -> None:
         rows[:] = 0.0  # of its own
         return y[indices]
 
-    method = face.margin.ActiveMaxMargin(failing, random_state=2, max_labels=11)
+    run = face.ask_labels(X, random_state=2, max_labels=11)
     with pytest.raises(face.CoresetError, match=r"gone.*5 labels") as caught:
-        method.run(X)
+        run.run(failing)
     failed: Any = caught.value
     asking = failed.asking
     assert asking.n_labels == 5
     assert not asking.done
-    whole = face.margin.ActiveMaxMargin(
-        lambda _, indices: y[indices], random_state=2, max_labels=11
-    ).run(X)
+    whole = face.ask_labels(X, random_state=2, max_labels=11).run(lambda _, indices: y[indices])
     again = asking.run(lambda _, indices: y[indices])
     assert asking.done
     assert np.array_equal(again.indices, whole.indices)
@@ -309,7 +302,7 @@ def test_known__what_cannot_be_used_is_refused(known: Any, match: str) -> None:
     X = np.random.default_rng(0).normal(size=(80, 2))
     X[9] = np.nan
     with pytest.raises(face.CoresetError, match=match):
-        face.margin.ActiveMaxMargin().start(X, known=known, on_invalid="drop")
+        face.ask_labels(X, known=known, on_invalid="drop")
 
 
 def test_known__labels_are_no_cost_and_begin_where_they_lead() -> None:

@@ -30,15 +30,9 @@ ALSO_CALLED = {
     "groups": ("sample_weight",),
     "classes": ("labels",),
     "random_state": ("pass a larger k",),
-    "report": ("oracle",),
     "progress": ("oracle",),
 }
 """What messages call some arguments, as users do."""
-
-SHARED = {
-    "OutlierMaxMargin": ("pass a larger k",),  # whose draws decide whether the rest is separable
-}
-"""What messages of all arguments of some calls say."""
 
 ENDLESS = {("n_init", value) for value in ("huge", "2^63", "2^31", "10^9")}
 """Numbers of runs that may be asked for, and are made one after the other."""
@@ -79,16 +73,15 @@ def problem_of(call: PublicCall, argument: str, value: str) -> str | None:
 
 def is_named(call: PublicCall, argument: str, said: str) -> bool:
     """Whether a message names the argument, or another one of the call that it does not fit."""
-    names = {argument, *call.known, *ALSO_CALLED.get(argument, ()), *SHARED.get(call.name, ())}
+    names = {argument, *call.known, *ALSO_CALLED.get(argument, ())}
     return any(name in said for name in names if len(name) > 1) or any(
         f"{name} " in said or f"{name}=" in said or f"'{name}'" in said for name in names
     )
 
 
-def is_expected(call: PublicCall, said: str) -> bool:
+def is_expected(call: PublicCall) -> bool:
     """Whether arguments that are good end in an error all the same."""
-    nothing_there = any(value is NOTHING for value in call.good.values())
-    return nothing_there or any(one in said for one in SHARED.get(call.name, ()))
+    return any(value is NOTHING for value in call.good.values())
 
 
 def names_path(options: dict[str, Any], said: str) -> bool:

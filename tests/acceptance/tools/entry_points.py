@@ -30,7 +30,6 @@ from tests.acceptance.face import (
     plan,
     time_limit,
 )
-from tests.acceptance.face import library as dc
 from tests.acceptance.face import (
     stream as make_stream,
 )
@@ -148,23 +147,6 @@ def _audit(data: Data) -> str:
     return bits(coreset.audit(data.X, n_clusters=2, random_state=0, chunks=BLOCK).distortion)
 
 
-def _margin(data: Data) -> str:
-    return bits(dc.MaxMarginCoreset(intercept=True, chunks=BLOCK).run(data.X, data.y).w)
-
-
-def _outlier(data: Data) -> str:
-    return bits(dc.OutlierMaxMargin(k=1, intercept=True, random_state=0).run(data.dask_X, data.y).w)
-
-
-def _oracle(rows: Any) -> Any:
-    return rows[:, 0] > 4.0
-
-
-def _active(data: Data) -> str:
-    learner = dc.ActiveMaxMargin(_oracle, batch=20, max_labels=40, random_state=0)
-    return bits(learner.run(data.X, chunks=BLOCK).w)
-
-
 Entry = Callable[[Data], str]
 
 BUILDS: dict[str, Entry] = {
@@ -216,9 +198,6 @@ OTHERS: dict[str, Entry] = {
     "CoresetTree": _tree,
     "CoresetStream": _stream,
     "audit": _audit,
-    "MaxMarginCoreset": _margin,
-    "OutlierMaxMargin": _outlier,
-    "ActiveMaxMargin": _active,
 }
 """Everything else that reads."""
 

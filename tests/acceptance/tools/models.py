@@ -47,7 +47,6 @@ MODELS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "odm": (lambda: E.ODMClassifier(random_state=0), "classes"),
     "margin": (E.MaxMarginClassifier, "separable"),
-    "margin of a kernel": (lambda: E.MaxMarginClassifier(kernel="rbf"), "separable"),
     "outliers": (lambda: E.OutlierMaxMarginClassifier(2, random_state=0), "separable"),
     "active": (lambda: E.ActiveMaxMarginClassifier(random_state=0), "separable"),
     "structured": (E.StructuredMaxMargin, "separable"),

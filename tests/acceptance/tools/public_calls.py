@@ -225,14 +225,6 @@ def public_calls() -> list[PublicCall]:
     def covered(construction: Any) -> Any:
         return dc.build(ROWS, method=construction)
 
-    def run(construction: Any) -> Any:
-        return construction.run(APART, SIDES)
-
-    def pooled(construction: Any) -> Any:
-        return construction.run(ROWS)
-
-    oracle: dict[str, Any] = {"oracle": lambda _, indices: SIDES[indices], "random_state": 0}
-
     gaussians: dict[str, Any] = {"n": 300, "d": 2, "n_clusters": 3, "random_state": 0}
     calls: list[PublicCall] = [
         PublicCall("build", dc.build, {**built, "size": 20}),
@@ -256,16 +248,11 @@ def public_calls() -> list[PublicCall]:
         PublicCall("LightweightBregman", _with(dc.LightweightBregman, of_rows), {}),
         PublicCall("Mixture", _with(dc.Mixture, of), {"n_components": 2}),
         PublicCall("Coverage", _with(dc.Coverage, covered), {"size": 9}),
-        PublicCall("MaxMarginCoreset", _with(dc.MaxMarginCoreset, run), {}),
-        PublicCall("OutlierMaxMargin", _with(dc.OutlierMaxMargin, run), {"random_state": 0}),
-        PublicCall("ActiveMaxMargin", _with(dc.ActiveMaxMargin, pooled), oracle),
-        PublicCall("MaxMarginCoreset.run", dc.MaxMarginCoreset().run, {"X": APART, "y": SIDES}),
         PublicCall(
-            "OutlierMaxMargin.run",
-            dc.OutlierMaxMargin(random_state=0).run,
-            {"X": APART, "y": SIDES},
+            "ActiveMaxMarginClassifier.start",
+            dc.estimators.ActiveMaxMarginClassifier(random_state=0).start,
+            {"X": ROWS},
         ),
-        PublicCall("ActiveMaxMargin.run", dc.ActiveMaxMargin(**oracle).run, {"X": ROWS}),
         PublicCall("CoresetStream", _of_path(dc.CoresetStream), {"size": 20, "random_state": 0}),
         *(
             PublicCall(f"CoresetStream.{what}", _of_path(_of_stream(what)), good)
@@ -320,17 +307,6 @@ def public_calls() -> list[PublicCall]:
                     "make_near_mean": {"n": 3000, "d": 2, "random_state": 0},
                 }
             )
-        ),
-        PublicCall("hard_margin", dc.margin.hard_margin, {"z": ROWS * SIDES[:, None] + 9.0}),
-        PublicCall(
-            "hard_margin_bias", dc.margin.hard_margin_bias, {"points": ROWS, "labels": SIDES}
-        ),
-        PublicCall("hard_margin_gram", dc.margin.hard_margin_gram, {"gram": ROWS @ ROWS.T + 1}),
-        PublicCall("build_margin", dc.margin.build_margin, {"X": APART, "y": SIDES}),
-        PublicCall(
-            "plot_gap",
-            dc.margin.plot_gap,
-            {"place": [1, 2], "core_margin": [2.0, 1.0], "margin": [0.5, 0.9]},
         ),
         PublicCall("kmeans_cost", dc.metrics.kmeans_cost, {"X": ROWS, "centers": ROWS[:2]}),
         PublicCall("plot_coreset", dc.plotting.plot_coreset, {"coreset": held, "X": ROWS}),
