@@ -140,7 +140,9 @@ def find_previous(path: Path) -> Path | None:
     >>> find_previous(Path("result")) is None
     True
     """
-    hidden = path.parent.glob(f".{glob.escape(_tag(path))}.*.daskcoreset-previous")
+    pattern = f".{glob.escape(_tag(path))}.*.daskcoreset-previous"
+    names = glob.glob(pattern, root_dir=path.parent)  # noqa: PTH207 - of no error
+    hidden = [path.with_name(name) for name in names]
     # Without the one that was to take its place, it has been replaced.
     found = [one for one in hidden if one.with_suffix(".daskcoreset-partial").is_dir()]
     return min(found, default=None)

@@ -439,6 +439,8 @@ def find_folder(
         The URL is of another kind, or the location has no options.
     InvalidTypeError
         It is a Zarr store without conditional writes, or no location.
+    StoreError
+        If access to it is denied.
     """
     from zarr.abc.store import Store
     from zarr.storage import LocalStore, ObjectStore
@@ -468,4 +470,10 @@ def find_folder(
             f"{argument} is a URL ({scheme_of(place)}) of no object store; pass a path on a local "
             f"disk, or a URL that begins with s3://, gs://, az:// or https://."
         )
+    with suppress(FileNotFoundError, NotADirectoryError):
+        try:
+            place.lstat()
+        except PermissionError as error:
+            msg = f"{argument} is {place}, to which access is denied; choose another path."
+            raise StoreError(msg) from error
     return place

@@ -220,6 +220,9 @@ def read_contents(  # noqa: PLR0917 - all of them are always given
             group = _open(target)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise _nothing_at(target, where) from error
+    except PermissionError as error:
+        msg = f"{where} cannot be read: access is denied; let the user of this process read it"
+        raise StoreError(msg) from error
     except (StoreError, OutOfTimeError):
         raise
     # A damaged store makes zarr, its codecs and the file system raise almost anything.

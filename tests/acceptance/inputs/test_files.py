@@ -13,7 +13,16 @@ import pytest
 from obstore.store import MemoryStore
 from zarr.storage import ObjectStore
 
-from tests.acceptance.face import Coreset, CoresetStream, CoresetTree, build, call, estimators
+from tests.acceptance.face import (
+    Coreset,
+    CoresetStream,
+    CoresetTree,
+    build,
+    call,
+    create_tree,
+    errors,
+    estimators,
+)
 
 X = np.random.default_rng(5).gamma(0.3, size=(60, 3))
 
@@ -149,6 +158,27 @@ def test_build__of_a_file_that_may_not_be_read_says_so(
         assert "AWS" not in str(caught.value)
     with forbidden(path), pytest.raises(ValueError, match=r"source .* access is denied"):
         CoresetTree.follow(path, ObjectStore(MemoryStore()), size=9)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="this system has no such permissions")
+def test_results__in_a_folder_that_may_not_be_entered_say_so(tmp_path: Path) -> None:
+    folder = tmp_path / "locked"
+    coreset = build(X, size=9, random_state=0)
+    coreset.to_zarr(folder / "c")
+    create_tree(folder / "t", size=9).append(X)
+    calls: list[Callable[[], Any]] = [
+        lambda: Coreset.from_zarr(folder / "c"),
+        lambda: coreset.to_zarr(folder / "d"),
+        lambda: CoresetTree.open(folder / "t"),
+        lambda: create_tree(folder / "u", size=9),
+        lambda: CoresetStream.load(folder / "s"),
+        lambda: CoresetTree.follow(X, folder / "v", size=9),
+    ]
+    with forbidden(folder):
+        for call in calls:
+            with pytest.raises(errors.StoreError, match=r"(?i)denied"):
+                call()
+    CoresetTree.open(folder / "t").verify()
 
 
 def test_build__of_rows_that_may_not_be_read_says_so() -> None:
