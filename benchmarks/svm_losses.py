@@ -1,8 +1,8 @@
 """The squared hinge on coresets made for the hinge, against its optimum on all rows.
 
 Rows of `daskcoreset.SVM` and of a uniform sample, 2000 each, are handed to scikit-learn's
-``LinearSVC`` with either penalty that `CoresetSVC` hands on; the cost of what it finds is
-taken over all rows. Features are standardised, C = 1.
+``LinearSVC`` with either penalty. The cost of what it finds is taken over all rows. Features are
+standardised, C = 1.
 
     DASKCORESET_DATA=... python benchmarks/svm_losses.py --trials 5
 """

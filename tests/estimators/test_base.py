@@ -99,7 +99,7 @@ def make_portfolio() -> tuple[Any, Any, Any]:
     y = rng.choice(["no", "yes"], 5000)
     X = rng.normal(size=(5000, 3)) + 2.0 * (y == "yes")[:, np.newaxis]
     methods = {"clusters": StrongKMeans(2), "svm": SVM()}
-    return X, y, daskcoreset.build(X, y, size=400, method=methods, random_state=0)
+    return X, y, daskcoreset.build_many(X, y, sizes=400, methods=methods, random_state=0)
 
 
 def test_fit__on_a_member_uses_its_rows_and_weights() -> None:
