@@ -40,7 +40,7 @@ def build_many(X: Any, y: Any = None, *, methods: dict[str, Any], size: int, **o
 
 def stream(method: Any, size: int, leaf_size: int, seed: int) -> Any:
     """Return a stream."""
-    return dc.CoresetStream(method, size, leaf_size=leaf_size, random_state=seed)
+    return dc.CoresetStream(method, size=size, leaf_size=leaf_size, random_state=seed)
 
 
 def follow(source: Any, path: Any, size: int, seed: int) -> Any:

@@ -105,7 +105,7 @@ def jobs() -> Iterator[tuple[str, Callable[[], str]]]:
         )
 
         def streamed(a: tuple[Any, ...] = (method, data, labels)) -> str:
-            stream = dc.CoresetStream(a[0], 200, leaf_size=2000, random_state=1)
+            stream = dc.CoresetStream(a[0], size=200, leaf_size=2000, random_state=1)
             for start in range(0, len(a[1]), 1100):
                 rows = slice(start, start + 1100)
                 stream.partial_fit(a[1][rows], *([] if a[2] is None else [a[2][rows]]))

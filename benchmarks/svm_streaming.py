@@ -23,7 +23,7 @@ import numpy as np
 from svm_offline import LEAST, SETS, cost, data_of
 from threadpoolctl import threadpool_limits
 
-from daskcoreset import SVM, CoresetStream
+from daskcoreset import SVM, CoresetStream, MergeReduce
 from daskcoreset.solvers.linear import solve_svm
 
 if TYPE_CHECKING:
@@ -62,10 +62,13 @@ def stream_of(method: str, size: int, seed: int) -> CoresetStream:
     leaf = STREAMS[method] * size
     if method == "Algorithm 2":
         return CoresetStream(
-            SVM(variant="paper"), size, leaf, inner_size=size, sampling="multinomial",
+            SVM(variant="paper"),
+            size=size,
+            leaf_size=leaf,
             random_state=seed,
-        )  # fmt: skip
-    return CoresetStream(SVM(), size, leaf, random_state=seed)
+            draw=MergeReduce(inner_size=size, sampling="multinomial"),
+        )
+    return CoresetStream(SVM(), size=size, leaf_size=leaf, random_state=seed)
 
 
 def trial(X: np.ndarray, y: np.ndarray, size: int, seed: int) -> dict[str, list[float]]:

@@ -160,7 +160,10 @@ def error_part(k: int, size: int, seeds: int, names: list[str] | None) -> Part:
             method: object = method,
         ) -> daskcoreset.Coreset:
             stream = daskcoreset.CoresetStream(
-                method, size, inner_size=int(factor * size), random_state=seed
+                method,
+                size=size,
+                random_state=seed,
+                draw=MergeReduce(inner_size=int(factor * size)),
             )
             return stream.partial_fit(X, y).coreset()
 

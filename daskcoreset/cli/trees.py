@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated
 
 import typer
@@ -15,7 +15,6 @@ from daskcoreset.cli.parameters import (
     In,
     Json,
     Labels,
-    Metric,
     MissingChunks,
     OnInvalid,
     Out,
@@ -64,9 +63,8 @@ def create(
     size: Annotated[
         int, typer.Option(min=1, metavar="ROWS", help="Rows of a coreset that is asked for.")
     ] = 1000,
-    method: Annotated[str, choice(*CONSTRUCTIONS, text="Construction.")] = "lightweight",
+    method: Annotated[str | None, choice(*CONSTRUCTIONS, text="Construction.")] = None,
     clusters: Clusters = None,
-    metric: Metric = "euclidean",
     seed: Seed = None,
     on_invalid: OnInvalid = "raise",
     storage_option: StorageOptions = None,
@@ -74,14 +72,14 @@ def create(
     """Make an empty tree."""
     CoresetTree.create(
         tree,
-        method,
-        size,
+        method=method,
+        size=size,
         n_clusters=clusters,
-        metric=metric,  # type: ignore[arg-type] # one of the choices
         random_state=seed,
         on_invalid=on_invalid,  # type: ignore[arg-type] # one of the choices
         storage_options=mapping(storage_option),
     )
+    method = method or ("lightweight" if clusters is None else "kmeans")
     show("tree", {"tree": clean_url(tree), "method": method, "size": size})
 
 
@@ -103,6 +101,9 @@ def append(
     columns: Columns = None,
     storage_option: StorageOptions = None,
     missing_chunks: MissingChunks = "raise",
+    unit_length: Annotated[
+        bool, typer.Option("--unit-length", help="Divide every row by its length.")
+    ] = False,
     on_invalid: LeafOnInvalid = None,
     progress: Progress = None,
 ) -> None:
@@ -121,7 +122,7 @@ def append(
         read, keys = as_built(known, source, read, **keys)
     forgotten = keys["sample_weight"] is None and _is_weighted(kept)
     leaf = kept.append(
-        Rows(absolute(source), read),
+        Rows(absolute(source), replace(read, unit_length=unit_length)),
         keys["y"],
         keys["sample_weight"],
         name=name,

@@ -798,37 +798,6 @@ def _limit(weights: FloatArray, n_features: int) -> np.float64:
     return largest_value(max(1.0, float(weights.sum())), n_features)
 
 
-def usable_copies(out: AnyArray) -> Callable[[AnyArray, int], bool]:
-    """Return what copies rows of weight one into others, and says whether all can be used.
-
-    In one go, since a second look at a thousand rows takes as long as their copy. "No" may be said
-    of rows that `find_unusable_row` finds nothing wrong with, which has the last word.
-
-    Parameters
-    ----------
-    out : ndarray of shape (n, d)
-
-    Returns
-    -------
-    callable
-        ``copy(rows, start)`` copies rows to those of `out` from `start` on; both are in C order and
-        of the same dtype.
-
-    Examples
-    --------
-    >>> room = np.zeros((3, 1))
-    >>> copy = usable_copies(room)
-    >>> copy(np.array([[np.nan]]), 2), copy(np.array([[5.0], [7.0]]), 1), room.ravel().tolist()
-    (False, True, [0.0, 5.0, 7.0])
-    """
-    from daskcoreset.core import rowwise_numba as loops
-
-    copy = loops.copy_within
-    largest = min(float(largest_value(*out.shape)), float(np.finfo(out.dtype).max))
-    limit = out.dtype.type(largest)
-    return lambda rows, start: bool(copy(rows, out, start, limit))
-
-
 def find_unusable_row(
     points: Points,
     weights: FloatArray,

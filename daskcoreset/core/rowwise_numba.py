@@ -196,18 +196,6 @@ def largest_bits(bits: AnyArray, magnitude: Any) -> Any:
 
 
 @jit(IN_ORDER)
-def copy_within(rows: AnyArray, out: AnyArray, start: int, limit: Any) -> bool:
-    """Copy rows to those of `out` from `start` on; return whether all values are within a limit."""
-    numbers, room = rows.reshape(-1), out.reshape(-1)[start * rows.shape[1] :]
-    beyond = 0
-    for i in range(numbers.shape[0]):
-        value = numbers[i]
-        room[i] = value
-        beyond += not (abs(value) <= limit)
-    return beyond == 0
-
-
-@jit(IN_ORDER)
 def first_beyond(values: AnyArray, limit: Any) -> int:
     """Return where the first value is that is NaN or longer than `limit`, or -1."""
     for start in range(0, values.shape[0], 4096):

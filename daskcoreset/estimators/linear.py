@@ -230,7 +230,7 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         if stream is None:
             stream = CoresetStream(
                 self._method(),
-                self.size,
+                size=self.size,
                 random_state=self.random_state,
                 on_invalid=self.on_invalid or "raise",
             )

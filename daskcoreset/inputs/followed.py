@@ -21,14 +21,14 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, MissingPathError
-from daskcoreset.core.validation import a_type, as_int, check_choice, is_choice
+from daskcoreset.core.validation import a_type
 from daskcoreset.inputs.containers import is_web_store, split_container
 from daskcoreset.inputs.opening import open_all
 from daskcoreset.inputs.options import ReadOptions, Rows, is_path
 from daskcoreset.inputs.parquet import SUFFIXES, ParquetFiles, data_files, parquet_files
 from daskcoreset.inputs.places import Place, clear_errors, is_glob
 from daskcoreset.inputs.sources import Source, import_reader
-from daskcoreset.inputs.stamps import Detect, chunk_stamper, digest_of, stamps_of_files
+from daskcoreset.inputs.stamps import chunk_stamps, digest_of, stamps_of_files
 from daskcoreset.inputs.versioned import (
     Commit,
     is_repository,
@@ -97,23 +97,14 @@ class FollowOptions:
     ----------
     y, sample_weight : str or None
         Names of columns, or of arrays of the group.
-    chunks : int or "auto"
-        Rows of a part of a Zarr array; "auto" takes a chunk, or a shard.
-    detect : {"stat", "content"}
-    branch : str
-        Of an Icechunk repository.
     reading : ReadOptions
     """
 
     y: str | None = None
     sample_weight: str | None = None
-    chunks: int | str = "auto"
-    detect: Detect = "stat"
-    branch: str = "main"
     reading: ReadOptions = field(default_factory=ReadOptions)
 
     def __post_init__(self) -> None:
-        check_choice("detect", self.detect, "stat", "content")
         for name in ("y", "sample_weight"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, str) or not value):
@@ -121,10 +112,11 @@ class FollowOptions:
                     f"{name} is {a_type(value)}; of a source that is followed, pass the "
                     f"name of a column or array in it."
                 )
-        if not isinstance(self.branch, str):
-            raise InvalidTypeError(f"branch is {a_type(self.branch)}; pass its name.")
-        if not is_choice(self.chunks, ("auto",)):
-            as_int("chunks", self.chunks, remedy='pass a larger int, or "auto"')
+        if self.reading.has_dims:
+            raise InvalidInputError(
+                "sample_dims and feature_dims are for xarray objects, and a source that is "
+                "followed is a Zarr array or files; leave them out."
+            )
 
     @property
     def record(self) -> dict[str, Any]:
@@ -133,10 +125,17 @@ class FollowOptions:
         return {
             "y": self.y,
             "sample_weight": self.sample_weight,
-            "chunks": self.chunks if isinstance(self.chunks, str) else int(self.chunks),
             "columns": None if columns is None else list(columns),
             "missing_chunks": self.reading.missing_chunks,
+            "unit_length": bool(self.reading.unit_length),
         }
+
+    @classmethod
+    def of_record(cls, record: Mapping[str, Any], given: ReadOptions) -> FollowOptions:
+        """Return the options of `record`; how a source is reached comes from what is given."""
+        names = ("columns", "missing_chunks", "unit_length")
+        reading = replace(given, **{name: record[name] for name in names})
+        return cls(record["y"], record["sample_weight"], reading)
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -146,17 +145,6 @@ class FollowOptions:
     def opened(self, X: Any) -> tuple[Any, Any, Any]:
         """Return the arguments of `row_blocks`."""
         return Rows(X, self.reading), self.y, self.sample_weight
-
-
-def detect_of(stamp: str) -> str | None:
-    """Return by what means a stamp was made; None for any other text.
-
-    Examples
-    --------
-    >>> detect_of("content:6f3a"), detect_of("snapshot:6f3a:VY76"), detect_of("size=1 time=10:00")
-    ('content', 'stat', None)
-    """
-    return {"stat": "stat", "snapshot": "stat", "content": "content"}.get(stamp.partition(":")[0])
 
 
 def look(
@@ -187,7 +175,7 @@ def look(
     if isinstance(source, (list, tuple)) and not source:
         raise InvalidInputError("source is an empty list; name one file at least.")
     if is_repository(source):
-        commit = opened_commit(source, options.branch, mark)
+        commit = opened_commit(source, mark)
         return _array_state(commit.store, options, commit, stamps or {})
     if is_path(source):
         return _path_state(source, options)
@@ -267,11 +255,11 @@ def _file_state(
         raise InvalidInputError(f"source names {twice!r} twice; name every file once.")
     stores = {place: _store_stamp(place, options) for place in places if is_web_store(place)}
     files = [place for place in places if place not in stores]
-    stamps = stores | dict(zip(files, stamps_of_files(files, options.detect), strict=True))
+    stamps = stores | dict(zip(files, stamps_of_files(files), strict=True))
     parts = tuple(
         SourcePart(
             name,
-            f"{options.detect}:{stamps[place]}",
+            stamps[place],
             partial(_opened_file, place, base, options),
             time_in_name(name),
         )
@@ -282,7 +270,7 @@ def _file_state(
 
 def _store_stamp(place: Place, options: FollowOptions) -> str:
     """Return the stamp of a Zarr store of the web, one of several: that of all its chunks."""
-    state = _array_state(place.url, replace(options, chunks="auto"))
+    state = _array_state(place.url, options)
     return digest_of(part.stamp for part in state.parts)
 
 
@@ -365,17 +353,16 @@ def _array_state(
     dtypes = {part: np.dtype(array.dtype).name for part, array in arrays.items()}
     if len(X.shape) == 2 and X.shape[0] == 0:
         return SourceState("array", name, (), snapshot, dtypes, 0)
-    missing = ReadOptions(missing_chunks=options.reading.missing_chunks)
-    opened = open_all(Rows(X, missing), arrays.get("y"), arrays.get("sample_weight"))
-    rows = _block_rows(opened.X, options.chunks)
+    given = options.reading
+    reading = ReadOptions(missing_chunks=given.missing_chunks)
+    opened = open_all(Rows(X, reading), arrays.get("y"), arrays.get("sample_weight"))
+    rows = opened.X.granularity
     n_rows = int(X.shape[0])
     blocks = [(start, min(start + rows, n_rows)) for start in range(0, n_rows, rows)]
-    use_commit = commit is not None and options.detect == "stat"
-    stamps: Sequence[str]
-    if commit is not None and use_commit:
-        stamps = _stamps_by_commit(arrays, blocks, commit, before or {})
+    if commit is None:
+        stamps = _stamps_of_blocks(arrays, blocks)
     else:
-        stamps = _stamps_of_blocks(arrays, blocks, options.detect)
+        stamps = _stamps_by_commit(arrays, blocks, commit, before or {})
     parts = tuple(
         SourcePart(block_name(i), stamp, partial(_rows_of_block, opened.sources, start, stop))
         for i, ((start, stop), stamp) in enumerate(zip(blocks, stamps, strict=True))
@@ -410,17 +397,6 @@ def block_name(number: int) -> str:
     return f"block-{number}"
 
 
-def _block_rows(X: Source, chunks: int | str) -> int:
-    if isinstance(chunks, str):
-        return X.granularity
-    if chunks % X.granularity:
-        raise InvalidInputError(
-            f"chunks={chunks} cuts chunks of {X.granularity} rows, which would be read for two "
-            f"leaves; pass a multiple of {X.granularity}."
-        )
-    return int(chunks)
-
-
 def _rows_of_block(sources: Mapping[str, Source], start: int, stop: int) -> tuple[Any, Any, Any]:
     X, y, weights = (sources.get(name) for name in ("X", "y", "sample_weight"))
     return (
@@ -446,17 +422,15 @@ def _chunk_rows(array: Any, start: int, stop: int) -> range:
     return range(start // outer, -(-stop // outer))
 
 
-def _stamps_of_blocks(
-    arrays: Mapping[str, Any], blocks: Sequence[tuple[int, int]], detect: Detect
-) -> list[str]:
+def _stamps_of_blocks(arrays: Mapping[str, Any], blocks: Sequence[tuple[int, int]]) -> list[str]:
     texts: list[list[str | None]] = [[*_form(arrays, start, stop)] for start, stop in blocks]
     for array in arrays.values():
         keys = [_chunk_keys(array, start, stop) for start, stop in blocks]
         # Of all blocks at once, for a web server is asked for each.
-        stamps = iter(chunk_stamper(array, detect)([*itertools.chain(*keys)]))
+        stamps = iter(chunk_stamps(array, [*itertools.chain(*keys)]))
         for said, asked in zip(texts, keys, strict=True):
             said.extend(itertools.islice(stamps, len(asked)))
-    return [f"{detect}:{digest_of(said)}" for said in texts]
+    return [digest_of(said) for said in texts]
 
 
 def _chunk_keys(array: Any, start: int, stop: int) -> list[str]:

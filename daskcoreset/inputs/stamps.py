@@ -1,9 +1,9 @@
 """What tells a file, an object or a chunk from what was there before: its *stamp*.
 
-By ``"stat"`` a stamp holds size and modification time (of the disk also the number of the file and
-the time of its last change, since a modification time can be set), or the entity tag of an object;
-by ``"content"`` it is a hash of the bytes. Stamps are compared, and mean nothing else: no random
-number depends on them.
+A stamp holds size and modification time (of the disk also the number of the file and the time of
+its last change, since a modification time can be set), or the entity tag of an object. If a server
+or a store tells neither, it is a hash of the bytes. Stamps are compared, and mean nothing else: no
+random number depends on them.
 """
 
 from __future__ import annotations
@@ -13,18 +13,15 @@ import datetime as dt
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
-from daskcoreset.core.errors import InvalidInputError, StoreError
-from daskcoreset.core.validation import a_type
 from daskcoreset.inputs.places import Place, read_clearly
 from daskcoreset.inputs.zarr_stores import store_name
-
-Detect: TypeAlias = Literal["stat", "content"]
 
 # A file that is written again within one tick of the clock of its disk, after it was looked at, has
 # the same times. What is younger than a tick is therefore waited for: a file whose time has a
@@ -56,24 +53,21 @@ def digest_of(texts: Iterable[str | None]) -> str:
     return hashlib.blake2b(repr(list(texts)).encode(), digest_size=16).hexdigest()
 
 
-def stamps_of_files(places: Sequence[Place], detect: Detect) -> list[str]:
+def stamps_of_files(places: Sequence[Place]) -> list[str]:
     """Return the stamps of files; of a folder, such as a Zarr store, that of all files in it."""
     listed: dict[str, Mapping[str, Any]] = {}
-    return [_of_place(place, detect, listed) for place in places]
+    return [_of_place(place, listed) for place in places]
 
 
-def _of_place(place: Place, detect: Detect, listed: dict[str, Mapping[str, Any]]) -> str:
+def _of_place(place: Place, listed: dict[str, Mapping[str, Any]]) -> str:
     if not place.is_file and (files := place.files()):
         return digest_of(
-            f"{file.path[len(place.path) :]} {_of_file(file, detect, listed)}" for file in files
+            f"{file.path[len(place.path) :]} {_of_file(file, listed)}" for file in files
         )
-    return _of_file(place, detect, listed)
+    return _of_file(place, listed)
 
 
-def _of_file(place: Place, detect: Detect, listed: dict[str, Mapping[str, Any]]) -> str:
-    if detect == "content":
-        what = f"the file {place.name!r}"
-        return read_clearly(lambda: what, lambda: _hashed(place), place.url)
+def _of_file(place: Place, listed: dict[str, Mapping[str, Any]]) -> str:
     if place.filesystem is None:
         return read_clearly(lambda: f"the file {place.path!r}", lambda: _of_disk(place.path)) or ""
     if place.path not in listed:
@@ -82,7 +76,9 @@ def _of_file(place: Place, detect: Detect, listed: dict[str, Mapping[str, Any]])
     found = listed.get(place.path, {})
     if not any(found.get(key) for key in (*_TAGS, *_TIMES)):  # lists of web servers say less
         found = _asked(place)
-    return _of_object(found, place.name)
+    if stamp := _of_object(found):
+        return stamp
+    return read_clearly(lambda: f"the file {place.name!r}", lambda: _hashed(place), place.url)
 
 
 def _listed(filesystem: Any, folder: str) -> Mapping[str, Mapping[str, Any]]:
@@ -103,14 +99,12 @@ def _asked(place: Place) -> Mapping[str, Any]:
     return read_clearly(lambda: f"the file {place.name!r}", ask, place.url)
 
 
-def _of_object(found: Mapping[str, Any], name: str) -> str:
+def _of_object(found: Mapping[str, Any]) -> str:
+    """Return the stamp of an object; an empty one if nothing tells when it was written."""
     tags = [str(found[key]) for key in _TAGS if found.get(key)]
     times = [str(found[key]) for key in _TIMES if found.get(key)]
     if not tags and not times:
-        raise InvalidInputError(
-            f"{name}: its server tells neither when it was written nor an entity tag, so that "
-            f'changes cannot be seen; pass detect="content", which reads every file.'
-        )
+        return ""
     # Without a tag, what is written within one tick after it was looked at may look the same.
     young = not tags and any(abs(time.time() - seconds) < _COARSE_TICK for seconds in _times(found))
     seen = f" seen={time.time_ns()}" if young else ""
@@ -159,38 +153,47 @@ def _hashed(place: Place) -> str:
 # --- chunks of Zarr arrays ----------------------------------------------------------------
 
 
-def chunk_stamper(array: Any, detect: Detect) -> Callable[[Sequence[str]], list[str | None]]:
-    """Return what gives the stamps of chunks of a Zarr array by their keys; None for no chunk.
-
-    Raises
-    ------
-    InvalidInputError
-        If the store of the array tells too little about its chunks.
-    """
-    from zarr.storage import FsspecStore, LocalStore, MemoryStore, ObjectStore, WrapperStore
+def chunk_stamps(array: Any, keys: Sequence[str]) -> list[str | None]:
+    """Return the stamps of chunks of a Zarr array by their keys; None for no chunk."""
+    from zarr.storage import LocalStore, WrapperStore
 
     place = array.store_path
     store = place.store
     prefix = f"{place.path}/" if place.path else ""
     while isinstance(store, WrapperStore):
         store = store._store  # noqa: SLF001 - where the chunks lie is known to the inner one
-    if detect == "content" or isinstance(store, MemoryStore):
-        return lambda keys: _chunk_hashes(store, [prefix + key for key in keys])
     if isinstance(store, LocalStore):
-        return lambda keys: [_of_disk(store.root / (prefix + key)) for key in keys]
+        return [_of_disk(store.root / (prefix + key)) for key in keys]
+    found = _found_objects(store, prefix, keys, store_name(place))
+    if found is not None:
+        stamps = [None if one is None else _of_object(one) for one in found]
+        if "" not in stamps:
+            return stamps
+    return _chunk_hashes(store, [prefix + key for key in keys])
+
+
+def _found_objects(
+    store: Any, prefix: str, keys: Sequence[str], name: str
+) -> Sequence[Mapping[str, Any] | None] | None:
+    """Return what a store says of its objects; None if it says nothing."""
+    from zarr.storage import FsspecStore, ObjectStore
+
     if isinstance(store, FsspecStore):
         folder = f"{store.path.rstrip('/')}/{prefix}"
         protocol = store.fs.protocol
         protocols = {protocol} if isinstance(protocol, str) else {*protocol}
         if protocols & {"http", "https"}:
-            return lambda keys: _web_stamps(store.fs, folder, keys, store_name(place))
-        return _listing(lambda: _fsspec_objects(store.fs, folder), store_name(place))
-    if isinstance(store, ObjectStore):
-        return _listing(lambda: _obstore_objects(store.store, prefix), store_name(place))
-    raise InvalidInputError(
-        f"{store_name(place)}: {a_type(store)} does not tell when chunks were written; "
-        f'pass detect="content", which reads them all, or, of Icechunk, the repository.'
-    )
+            return _asked_of_web(store.fs, folder, keys, name)
+        ask = partial(_fsspec_objects, store.fs, folder)
+    elif isinstance(store, ObjectStore):
+        ask = partial(_obstore_objects, store.store, prefix)
+    else:
+        return None
+    listed = read_clearly(lambda: f"the list of {name}", ask)
+    # The metadata of an array lie beside its chunks, in every list that leaves out nothing.
+    if not listed.keys() & {"zarr.json", ".zarray"}:
+        return None
+    return [listed.get(key) for key in keys]
 
 
 def _chunk_hashes(store: Any, keys: Sequence[str]) -> list[str | None]:
@@ -206,37 +209,6 @@ def _chunk_hashes(store: Any, keys: Sequence[str]) -> list[str | None]:
     return stamps
 
 
-def _listing(
-    list_objects: Callable[[], Mapping[str, Mapping[str, Any]]], name: str
-) -> Callable[[Sequence[str]], list[str | None]]:
-    """Return stamps out of one list, which is asked for when it is needed first."""
-    found: list[Mapping[str, Mapping[str, Any]]] = []
-
-    def stamps(keys: Sequence[str]) -> list[str | None]:
-        if not found:
-            found.append(_checked(read_clearly(lambda: f"the list of {name}", list_objects), name))
-        listed = found[0]
-        return [_of_object(listed[key], name) if key in listed else None for key in keys]
-
-    return stamps
-
-
-def _checked(listed: Mapping[str, Mapping[str, Any]], name: str) -> Mapping[str, Mapping[str, Any]]:
-    """Refuse lists that leave out what is there: chunks would look as if there were none.
-
-    The metadata of an array lie beside its chunks, and so are in every list that is one.
-    """
-    known = [listed[key] for key in ("zarr.json", ".zarray") if key in listed]
-    if not known:
-        raise StoreError(
-            f"{name}: its server does not list what it stores, so that changes of chunks cannot be "
-            f'seen; pass detect="content", which reads every chunk.'
-        )
-    for entry in known:
-        _of_object(entry, name)
-    return listed
-
-
 def _fsspec_objects(filesystem: Any, folder: str) -> Mapping[str, Mapping[str, Any]]:
     from zarr.core.sync import sync
 
@@ -250,7 +222,9 @@ def _fsspec_objects(filesystem: Any, folder: str) -> Mapping[str, Mapping[str, A
     return {str(path).removeprefix(start): entry for path, entry in found.items()}
 
 
-def _web_stamps(filesystem: Any, folder: str, keys: Sequence[str], name: str) -> list[str | None]:
+def _asked_of_web(
+    filesystem: Any, folder: str, keys: Sequence[str], name: str
+) -> list[Mapping[str, Any] | None]:
     """Ask a web server for the head of every chunk: their names are known from the grid."""
     from zarr.core.sync import sync
 
@@ -269,8 +243,7 @@ def _web_stamps(filesystem: Any, folder: str, keys: Sequence[str], name: str) ->
         limit = asyncio.Semaphore(_AT_ONCE)
         return await asyncio.gather(*(ask(limit, key) for key in keys))
 
-    answers = read_clearly(lambda: f"the chunks of {name}", lambda: sync(ask_all()))
-    return [None if found is None else _of_object(found, name) for found in answers]
+    return read_clearly(lambda: f"the chunks of {name}", lambda: sync(ask_all()))
 
 
 def _obstore_objects(store: Any, prefix: str) -> Mapping[str, Mapping[str, Any]]:

@@ -10,6 +10,9 @@ from typing import Any, NamedTuple
 from daskcoreset.core.errors import StoreError
 from daskcoreset.inputs.places import clear_errors, said
 
+# The branch that is followed.
+_BRANCH = "main"
+
 
 def is_repository(source: Any) -> bool:
     """Whether a source is a repository of Icechunk."""
@@ -24,7 +27,7 @@ class Commit:
     Attributes
     ----------
     store : zarr.abc.store.Store
-    branch, snapshot : str
+    snapshot : str
     changes : object or None
         Icechunk's diff; None where all is to be taken for changed.
     before : icechunk.Session or None
@@ -32,14 +35,13 @@ class Commit:
     """
 
     store: Any
-    branch: str
     snapshot: str
     changes: Any
     before: Any = None
 
     def name(self, path: str) -> str:
         """Return what the array is told from others by; a repository has no name of its own."""
-        return f"Icechunk branch {self.branch!r}/{path}"
+        return f"Icechunk branch {_BRANCH!r}/{path}"
 
     def changed_rows(self, path: str) -> frozenset[int] | None:
         """Return the rows of chunks that were written; None where all are to be taken for it."""
@@ -56,8 +58,8 @@ class Commit:
         return frozenset(rows)
 
 
-def opened_commit(repository: Any, branch: str, since: str | None) -> Commit:
-    """Open the newest snapshot of a branch, and look what has changed since another one.
+def opened_commit(repository: Any, since: str | None) -> Commit:
+    """Open the newest snapshot of the branch "main", and look what has changed since another one.
 
     Raises
     ------
@@ -66,15 +68,15 @@ def opened_commit(repository: Any, branch: str, since: str | None) -> Commit:
     StoreError
         The repository does not know the snapshot of before.
     """
-    with clear_errors("source", "the repository", f"the branch {branch!r} of Icechunk"):
-        session = repository.readonly_session(branch=branch)
+    with clear_errors("source", "the repository", f"the branch {_BRANCH!r} of Icechunk"):
+        session = repository.readonly_session(branch=_BRANCH)
     snapshot, changes, before = str(session.snapshot_id), None, None
     if since is not None and since != snapshot:
         changes = _changes(repository, since, snapshot)
         before = None if changes is None else repository.readonly_session(snapshot_id=since)
     elif since is not None:
         changes = _Nothing(frozenset(), frozenset(), frozenset(), {})
-    return Commit(session.store, branch, snapshot, changes, before)
+    return Commit(session.store, snapshot, changes, before)
 
 
 def _chunk_numbers(session: Any, path: str) -> set[tuple[int, ...]]:

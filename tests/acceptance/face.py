@@ -52,8 +52,6 @@ from daskcoreset.objectives import Objective
 
 T = TypeVar("T")
 
-MERGING = MergeReduce()
-
 library: Any = dc
 """Everything that is public, for tests of the arguments of every call."""
 
@@ -151,24 +149,19 @@ def forecast(X: Any, y: Any = None, **options: Any) -> Any:
     return plan(X, y, **options).forecast
 
 
-def stream(*, draw: MergeReduce = MERGING, **options: Any) -> CoresetStream:
+def stream(**options: Any) -> CoresetStream:
     """Return a stream without rows."""
-    return CoresetStream(**_merging(draw), **_method(options))
+    return CoresetStream(**options)
 
 
-def create_tree(path: Any, *, draw: MergeReduce = MERGING, **options: Any) -> CoresetTree:
+def create_tree(path: Any, **options: Any) -> CoresetTree:
     """Create a tree without leaves."""
-    return CoresetTree.create(path, **_merging(draw), **_method(options))
+    return CoresetTree.create(path, **options)
 
 
-def follow(source: Any, path: Any, *, draw: MergeReduce = MERGING, **options: Any) -> CoresetTree:
+def follow(source: Any, path: Any, **options: Any) -> CoresetTree:
     """Create a view of a source, or bring it up to date."""
-    reading: dict[str, Any] = {}
-    if isinstance(source, Rows):
-        given, source = source.options, source.source
-        reading = {"columns": given.columns, "missing_chunks": given.missing_chunks}
-        reading["source_options"] = given.storage_options
-    return CoresetTree.follow(source, path, **reading, **_merging(draw), **_method(options))
+    return CoresetTree.follow(source, path, **options)
 
 
 def program(*words: object) -> int:
@@ -229,11 +222,6 @@ def _known(method: Any, blocks: Any, seed: int) -> Any:
     return [(known, each, local) for each, local in zip(blocks, own, strict=True)]
 
 
-def _merging(draw: MergeReduce) -> dict[str, Any]:
-    """Return how trees and streams draw, which normalise only what they return."""
-    return {"inner_size": draw.inner_size, "sampling": draw.sampling}
-
-
 estimators: Any = dc.estimators
 
 
@@ -241,10 +229,3 @@ def _given(X: Any, options: dict[str, Any]) -> dict[str, Any]:
     has_dims = isinstance(X, Rows) and X.options.has_dims
     made = {name: one() if isinstance(one, partial) else one for name, one in options.items()}
     return {"on_invalid": "drop" if has_dims else "raise", **made}
-
-
-def _method(options: dict[str, Any]) -> dict[str, Any]:
-    """Choose the method that the public face will choose by default."""
-    if options.get("method") is None:
-        options["method"] = "lightweight" if options.get("n_clusters") is None else "kmeans"
-    return options

@@ -81,7 +81,7 @@ def test_to_zarr__brings_all_back(tmp_path: Path) -> None:
         portfolio.to_zarr(tmp_path / "p.zarr")
     position = list(portfolio).index("a b/ü")
     shutil.rmtree(tmp_path / "p.zarr" / f"member{position}_points" / "c")
-    with pytest.raises(daskcoreset.errors.StoreError, match="array 'points' of member 'a b/ü'"):
+    with pytest.raises(daskcoreset.errors.StoreError, match="does not match"):
         Portfolio.from_zarr(tmp_path / "p.zarr")
     portfolio.to_zarr(tmp_path / "p.zarr", overwrite=True)
     with pytest.raises(daskcoreset.errors.StoreError, match="not a 'coreset'"):
@@ -104,11 +104,12 @@ def test_build__of_a_cube_keeps_the_coordinates_of_every_member() -> None:
         coords={"lat": np.arange(20)},
     ).chunk(time=2, lat=10)
     dims: dict[str, Any] = {"sample_dims": ("time", "lat", "lon"), "feature_dims": "level"}
-    rows, options = daskcoreset.open_rows(cube, **dims), {"random_state": 1}
+    rows = daskcoreset.open_rows(cube, **dims)
     methods: dict[str, Any] = {"means": Lightweight(), "plain": Uniform()}
-    portfolio = daskcoreset.build_many(rows, methods=methods, sizes=50, **options)
+    portfolio = daskcoreset.build_many(rows, methods=methods, sizes=50, random_state=1)
     for name, method in methods.items():
-        assert portfolio[name].equals(daskcoreset.build(rows, method=method, size=50, **options))
+        alone = daskcoreset.build(rows, method=method, size=50, random_state=1)
+        assert portfolio[name].equals(alone)
     np.testing.assert_array_equal(portfolio["plain"].points, X[portfolio["plain"].indices])
     store = zarr.storage.MemoryStore()
     portfolio.to_zarr(store)

@@ -57,12 +57,12 @@ def test_n_clusters__is_remembered_wherever_it_was_said(tmp_path: Path) -> None:
     other = CoresetKMeans(4, size=100, method=StrongKMeans(9)).fit(ROWS).coreset_
     assert other.provenance["objective"] == {**wanted, "n_clusters": 9}
 
-    stream = CoresetStream("lightweight", 100, n_clusters=4, store=tmp_path / "s")
+    stream = CoresetStream("lightweight", size=100, n_clusters=4, store=tmp_path / "s")
     stream.partial_fit(ROWS)
     for one in (stream, CoresetStream.load(tmp_path / "s")):
         assert one.coreset().provenance["objective"] == wanted
     assert len(stream.coreset().audit(ROWS).solutions[0]) == 4
-    tree = CoresetTree.create(tmp_path / "t", "uniform", 100, n_clusters=4)
+    tree = CoresetTree.create(tmp_path / "t", method="uniform", size=100, n_clusters=4)
     tree.append(ROWS)
     for made in (tree, CoresetTree.open(tmp_path / "t")):
         assert made.coreset().provenance["objective"] == wanted

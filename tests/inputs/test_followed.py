@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import zarr
 
-from daskcoreset import CoresetTree
+from daskcoreset import CoresetTree, open_rows
 from daskcoreset.inputs.followed import time_in_name
 from tests.acceptance.tools.view_histories import assert_alike
 
@@ -48,8 +48,8 @@ def test_follow__a_parquet_folder_with_dates_and_labels(tmp_path: Path) -> None:
 
     for i in range(1, 5):
         put(f"2026-01-0{i}", i, 50)
-    options = {**OPTIONS, "y": "t", "columns": ["a", "b"]}
-    view = CoresetTree.follow(folder, tmp_path / "view", **options)
+    options, source = {**OPTIONS, "y": "t"}, open_rows(folder, columns=["a", "b"])
+    view = CoresetTree.follow(source, tmp_path / "view", **options)
     put("2026-01-02", 9, 30)
     put("2026-01-03", 3, 0)
     shutil.rmtree(folder / "date=2026-01-01")
@@ -59,7 +59,7 @@ def test_follow__a_parquet_folder_with_dates_and_labels(tmp_path: Path) -> None:
     assert done.removed == ("date=2026-01-01/part.1.parquet",)
     assert done.rows == 30
     assert view.leaves[0].time == "2026-01-02"
-    assert_alike(view, CoresetTree.follow(folder, tmp_path / "fresh", **options))
+    assert_alike(view, CoresetTree.follow(source, tmp_path / "fresh", **options))
 
 
 def test_follow__stores_by_other_ways_are_the_same_source(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import zarr
 
-from daskcoreset import CoresetTree
-from daskcoreset.core.errors import InvalidInputError, StoreError
+from daskcoreset import CoresetTree, open_rows
+from daskcoreset.core.errors import StoreError
 from tests.acceptance.tools.object_stores import ObjectServer, object_server
 from tests.acceptance.tools.servers import FileServer, file_server
 from tests.acceptance.tools.view_histories import assert_alike
@@ -35,8 +35,8 @@ def test_follow__objects_by_their_entity_tags(tmp_path: Path) -> None:
 
         for i in range(3):
             put(f"{i}.npy", np.full((9, 2), float(i)))
-        options = {**OPTIONS, "source_options": server.options}
-        view = CoresetTree.follow(f"{url}/*.npy", tmp_path / "files", **options)
+        files = open_rows(f"{url}/*.npy", storage_options=server.options)
+        view = CoresetTree.follow(files, tmp_path / "files", **OPTIONS)
         put("1.npy", np.full((9, 2), 7.0))
         put("3.npy", np.full((9, 2), 8.0))
         assert view.refresh().read == ("1.npy", "3.npy")
@@ -48,7 +48,8 @@ def test_follow__objects_by_their_entity_tags(tmp_path: Path) -> None:
             storage_options=dict(server.options),
         )
         array[:] = 1.0
-        stored = CoresetTree.follow(f"{url}/rows.zarr", tmp_path / "view", **options)
+        rows = open_rows(f"{url}/rows.zarr", storage_options=server.options)
+        stored = CoresetTree.follow(rows, tmp_path / "view", **OPTIONS)
         array[7] = 3.0
         assert stored.refresh().read == ("block-1",)
         assert not stored.refresh().read
@@ -66,7 +67,7 @@ def on_the_web(tmp_path: Path) -> Iterator[tuple[Any, FileServer]]:
 
 
 @pytest.mark.parametrize("lists", [True])
-def test_follow__a_zarr_array_of_the_web(
+def test_follow__a_zarr_array_of_the_web_by_hashes_of_its_chunks(
     on_the_web: tuple[Any, FileServer], lists: bool, tmp_path: Path
 ) -> None:
     array, server = on_the_web
@@ -75,12 +76,8 @@ def test_follow__a_zarr_array_of_the_web(
             b'<a href="zarr.json">zarr.json</a><a href="c/">c/</a>'
         )
     url = f"{server.url}/a.zarr"
-    for source in (url, [url]):
-        with pytest.raises((InvalidInputError, StoreError), match='pass detect="content"'):
-            CoresetTree.follow(source, tmp_path / "stat", **OPTIONS)
-    options = {**OPTIONS, "detect": "content"}
-    view = CoresetTree.follow(url, tmp_path / "view", **options)
-    several = CoresetTree.follow([url], tmp_path / "list", **options)
+    view = CoresetTree.follow(url, tmp_path / "view", **OPTIONS)
+    several = CoresetTree.follow([url], tmp_path / "list", **OPTIONS)
     array[7] = -1.0
     array.append(np.ones((5, 2)))
     assert view.refresh().read == ("block-1", "block-4")

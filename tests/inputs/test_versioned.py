@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import zarr
 
-from daskcoreset import CoresetTree
-from daskcoreset.core.errors import InvalidInputError, StoreError
+from daskcoreset import CoresetTree, open_rows
+from daskcoreset.core.errors import StoreError
 from tests.acceptance.tools.view_histories import assert_alike
 
 pytestmark = pytest.mark.usefixtures("light_trees")
@@ -62,16 +62,14 @@ def test_icechunk__reads_what_the_snapshots_differ_in(tmp_path: Path) -> None:
     version = view.version
     with pytest.raises(StoreError, match="another repository, or the snapshot has expired"):
         CoresetTree.follow(repository(50), tmp_path / "view", **options)
-    with pytest.raises(InvalidInputError, match="branch"):
-        CoresetTree.follow(made, tmp_path / "view", branch="other", **options)
     assert CoresetTree.open(tmp_path / "view").version == version
 
 
 def test_icechunk__of_rows_that_were_cut_off_in_between(tmp_path: Path) -> None:
     made = repository()
-    options = {**OPTIONS, "y": "y", "missing_chunks": "fill"}
-    view = CoresetTree.follow(made, tmp_path / "view", **options)
+    options, source = {**OPTIONS, "y": "y"}, open_rows(made, missing_chunks="fill")
+    view = CoresetTree.follow(source, tmp_path / "view", **options)
     edit(made, lambda group: group["X"].resize((35, 2)))
     edit(made, lambda group: group["X"].resize((60, 2)))
     assert view.refresh().read == ("block-4", "block-5")
-    assert_alike(view, CoresetTree.follow(made, tmp_path / "fresh", **options))
+    assert_alike(view, CoresetTree.follow(source, tmp_path / "fresh", **options))

@@ -8,21 +8,25 @@ from typing import Any, Literal
 
 import numpy as np
 
+from daskcoreset.constructions.draws import MergeReduce
 from daskcoreset.constructions.sampling.job import DataFacts, make_coreset
 from daskcoreset.constructions.sampling.messages import check_report
 from daskcoreset.constructions.tree.reducer import Reducer, resolve_reducer
 from daskcoreset.core.blocks import InvalidRow, ReadBlock, plain_labels
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import InvalidInputError, warn_complete, warn_few
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_complete, warn_few
 from daskcoreset.core.linalg import csr_rows, one_thread
 from daskcoreset.core.points import WeightedPoints, concatenate, from_checked
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
-from daskcoreset.core.typing import AnyArray, Metric, Sampling
-from daskcoreset.core.validation import as_int, check_choice, check_flag
+from daskcoreset.core.typing import AnyArray
+from daskcoreset.core.validation import as_int, check_choice, check_flag, shown
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction
 from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.rounds import Request, Steps, run_alone
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
+
+# Rows of a coreset of a stream or a stored tree.
+DEFAULT_SIZE = 1000
 
 # Rows of an inner node for each row of the root.
 INNER_FACTOR = 2
@@ -42,15 +46,17 @@ class Settings:
         Rows of a coreset that is asked for, and of the nodes.
     seed : int
     n_clusters : int or None
-        Clusters that the coresets are for, where the construction does not say.
+        Clusters that the coresets are for, if the construction does not say.
     on_invalid : {"raise", "drop"}
         Of a stream or a stored tree.
+    normalize : bool
+        Whether coresets of a stream or a stored tree are normalised.
+    split_every : int
+        Nodes of a leaf out of core that one task merges.
     leaf_size : int or None
         Rows of a leaf of a stream.
     save_every : int or None
         Batches of a stream after which it is saved.
-    metric : {"euclidean", "cosine"}
-        Of a stream or a stored tree, as in `daskcoreset.build`.
     """
 
     reducer: Reducer
@@ -59,57 +65,24 @@ class Settings:
     seed: int
     n_clusters: int | None = None
     on_invalid: Literal["raise", "drop"] = "raise"
+    normalize: bool = False
+    split_every: int = 16
     leaf_size: int | None = None
     save_every: int | None = None
-    metric: Metric = "euclidean"
-
-    @classmethod
-    def checked(  # noqa: PLR0917 - all of them are always given
-        cls,
-        method: Any,
-        size: Any,
-        inner_size: Any,
-        n_clusters: int | None,
-        random_state: RandomState,
-        sampling: Sampling,
-        on_invalid: Any,
-        metric: Any,
-    ) -> Settings:
-        """Check the options of a stream or a stored tree, and fill in defaults.
-
-        Parameters
-        ----------
-        method, size, inner_size, n_clusters, random_state, sampling, on_invalid, metric
-            As in `daskcoreset.build`.
-
-        Raises
-        ------
-        InvalidInputError, InvalidTypeError
-            If something cannot be used.
-        """
-        reducer = resolve_reducer(method, sampling, n_clusters)
-        size = as_int("size", size, remedy="pass a larger int")
-        inner_size = optional_int("inner_size", inner_size)
-        if inner_size is None:
-            inner_size = INNER_FACTOR * size
-        check_inner_size(inner_size, size)
-        check_choice("on_invalid", on_invalid, "raise", "drop")
-        check_choice("metric", metric, "euclidean", "cosine")
-        n_clusters = None if n_clusters is None else int(n_clusters)
-        seed = resolve_seed(random_state)
-        return cls(reducer, size, inner_size, seed, n_clusters, on_invalid, metric=metric)
 
     def of_stream(self, leaf_size: Any, save_every: Any) -> Settings:
         """Check the options that streams alone have, and fill in defaults."""
-        rows = optional_int("leaf_size", leaf_size)
-        if rows is None:
-            rows = max(LEAF_FACTOR * self.size, self.inner_size + 1)
-        elif rows <= self.inner_size:
+        rows = max(LEAF_FACTOR * self.size, self.inner_size + 1)
+        if leaf_size is not None:
+            rows = as_int("leaf_size", leaf_size, remedy="pass a larger int")
+        if rows <= self.inner_size:
             raise InvalidInputError(
                 f"leaf_size={rows} is not above inner_size={self.inner_size}: a leaf would not be "
                 f"reduced; pass more, or a smaller inner_size."
             )
-        return replace(self, leaf_size=rows, save_every=optional_int("save_every", save_every))
+        if save_every is not None:
+            save_every = as_int("save_every", save_every, remedy="pass a larger int")
+        return replace(self, leaf_size=rows, save_every=save_every)
 
     @property
     def leaf_rows(self) -> int:
@@ -120,7 +93,7 @@ class Settings:
     def open(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> RowBlocks:
         """Open rows, of which there may be none, for a stream or a leaf of a stored tree."""
         options |= {"on_invalid": self.on_invalid, "allow_empty": True}
-        return row_blocks(X, y, sample_weight, **options).by(self.metric)
+        return row_blocks(X, y, sample_weight, **options)
 
     def check_data(self, blocks: RowBlocks, node_rows: int) -> None:
         """Check, before any read, that the method can use the data, and nodes of so many rows."""
@@ -167,9 +140,15 @@ class Settings:
         return with_canonical_labels(self.reducer.finish(union, self.size, rng)), facts
 
     def make_coreset(
-        self, points: WeightedPoints, data: DataFacts, facts: dict[str, Any], *, normalize: bool
+        self,
+        points: WeightedPoints,
+        data: DataFacts,
+        facts: dict[str, Any],
+        *,
+        normalize: bool | None,
     ) -> Coreset:
-        """Return the coreset of the rows of the last reduction."""
+        """Return the coreset of the rows of the last reduction; None normalises by the draw."""
+        normalize = self.normalize if normalize is None else normalize
         check_flag("normalize", normalize)
         arguments = {
             "sampling": getattr(self.reducer, "sampling", None),
@@ -187,6 +166,76 @@ class Settings:
         )
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What a stream or a stored tree is asked to be, as in `daskcoreset.CoresetTree.create`."""
+
+    method: Any
+    size: Any
+    n_clusters: int | None
+    random_state: RandomState
+    on_invalid: Any
+    draw: Any
+
+    def settings(self) -> Settings:
+        """Check the options, and fill in defaults.
+
+        Raises
+        ------
+        InvalidInputError, InvalidTypeError
+            If an option cannot be used.
+        """
+        draw, n_clusters = self.draw, self.n_clusters
+        if not isinstance(draw, MergeReduce):
+            raise InvalidTypeError(f"draw is {shown(draw)}; pass a MergeReduce.")
+        method = self.method
+        if method is None:
+            method = "lightweight" if n_clusters is None else "kmeans"
+        reducer = resolve_reducer(method, draw.sampling, n_clusters)
+        size = DEFAULT_SIZE
+        if self.size is not None:
+            size = as_int("size", self.size, remedy="pass a larger int")
+        inner_size = INNER_FACTOR * size if draw.inner_size is None else int(draw.inner_size)
+        check_inner_size(inner_size, size)
+        check_choice("on_invalid", self.on_invalid, "raise", "drop")
+        return Settings(
+            reducer,
+            size,
+            inner_size,
+            resolve_seed(self.random_state),
+            None if n_clusters is None else int(n_clusters),
+            self.on_invalid,
+            bool(draw.normalize),
+            int(draw.split_every),
+        )
+
+    def check(self, known: Settings, where: str) -> None:
+        """Check that a view has these settings; None takes those of the view.
+
+        Raises
+        ------
+        InvalidInputError
+            If it has others.
+        """
+        wanted = replace(
+            self,
+            size=known.size if self.size is None else self.size,
+            n_clusters=known.n_clusters if self.n_clusters is None else self.n_clusters,
+            random_state=known.seed if self.random_state is None else self.random_state,
+        ).settings()
+        names = ["size", "inner_size", "seed", "n_clusters", "on_invalid"]
+        names += ["normalize", "split_every"]
+        pairs = [(name, getattr(wanted, name), getattr(known, name)) for name in names]
+        drawn = (getattr(one.reducer, "sampling", None) for one in (wanted, known))
+        for name, asked, there in (*pairs, ("sampling", *drawn)):
+            if asked != there:
+                title = "random_state" if name == "seed" else name
+                raise InvalidInputError(
+                    f"{title} is {asked!r}, and the view at {where} was made with {there!r}; "
+                    f"pass that, or another path."
+                )
+
+
 def check_inner_size(inner_size: int, size: int) -> None:
     """Check that the nodes below the root keep at least the rows of the result."""
     if inner_size < size:
@@ -194,11 +243,6 @@ def check_inner_size(inner_size: int, size: int) -> None:
             f"inner_size={inner_size} is below size={size}: a node cannot give more rows than it "
             f"keeps; pass at least {size}, or leave it out."
         )
-
-
-def optional_int(name: str, value: Any) -> int | None:
-    """Return an integer of at least 1, or None where nothing was passed."""
-    return None if value is None else as_int(name, value, remedy="pass a larger int")
 
 
 def concatenate_parts(

@@ -1,22 +1,315 @@
-"""One leaf of a stored tree: rows that are read once, and their coreset."""
+"""Leaves of a stored tree: their table, and rows that are read once and reduced."""
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, NamedTuple
+import numbers
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, astuple, dataclass, field, fields, replace
+from decimal import Decimal
+from functools import cached_property
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, overload
 
 import numpy as np
 
+from daskcoreset.constructions.tree import windows
 from daskcoreset.constructions.tree.job import Settings, TreeJob, with_canonical_labels
 from daskcoreset.constructions.tree.persistence import RowSchema
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.optional import import_optional
 from daskcoreset.core.points import WeightedPoints, to_arrays
 from daskcoreset.core.random import Stage, stream
+from daskcoreset.core.tables import html_table, text_table
+from daskcoreset.core.typing import IndexArray
+from daskcoreset.core.validation import a_type, is_int, shown
 from daskcoreset.inputs.cubes import refuse_cube
 
-# Coresets of blocks united at a time where a leaf's data are out of core.
-_SPLIT_EVERY = 16
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Bits of a stored row number that count rows of the leaf; the rest say which leaf.
+ROW_BITS = 40
+
+_COLUMNS = ("name", "rows", "time", "weight")
+
+# Leaves at either end of a table in a notebook.
+_SHOWN = 15
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A row of the table of leaves.
+
+    Attributes
+    ----------
+    name : str
+    rows : int
+        Rows of its data, those left out included.
+    time : str or None
+        As given to `CoresetTree.append`; ISO 8601 where a date or time was given.
+    weight : float
+        Total weight of its data.
+    n_dropped : int
+        Rows with NaN or infinity that were left out.
+    uid : int
+        Its own number: leaves are counted as they are appended, and keep it when replaced.
+    slot : int
+        Its position in the shape of the tree.
+    revision : int
+        How often it was replaced.
+    content : str
+        What its coreset is, where the tree follows a source; empty elsewhere.
+    """
+
+    name: str
+    rows: int
+    time: str | None
+    weight: float
+    n_dropped: int = 0
+    uid: int = field(default=0, repr=False, compare=False)
+    slot: int = field(default=0, repr=False, compare=False)
+    revision: int = field(default=0, repr=False, compare=False)
+    content: str = field(default="", repr=False, compare=False)
+
+    @property
+    def node(self) -> str:
+        """Name of its node."""
+        return f"leaf-{self.content or f'{self.uid}-{self.revision}'}"
+
+    @property
+    def entry(self) -> list[Any]:
+        """What is written of it."""
+        return list(astuple(self))
+
+    def revised(self, time: Any, leaves: Sequence[Leaf]) -> Leaf:
+        """Return the leaf, one of `leaves`, for other rows, with another time if there is one."""
+        others = (leaf for leaf in leaves if leaf.uid != self.uid)
+        time = self.time if time is None else time_text(time, others)
+        return replace(self, time=time, revision=self.revision + 1)
+
+
+class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kept
+    """The leaves of a tree, in their order, printed as a table.
+
+    Examples
+    --------
+    >>> table = LeafTable([Leaf("monday", 10, None, 10.0), Leaf("tuesday", 5, None, 5.0)])
+    >>> table.names, table["tuesday"].rows, len(table)
+    (['monday', 'tuesday'], 5, 2)
+    >>> "tuesday" in table
+    True
+    >>> print(table)
+    name     rows  time  weight
+    monday     10  -         10
+    tuesday     5  -          5
+    """
+
+    @overload
+    def __getitem__(self, index: SupportsIndex | str) -> Leaf: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> LeafTable: ...
+
+    def __getitem__(self, index: SupportsIndex | str | slice) -> Leaf | LeafTable:
+        if isinstance(index, slice):
+            return LeafTable(super().__getitem__(index))
+        return super().__getitem__(self.position(index) if isinstance(index, str) else index)
+
+    def __contains__(self, leaf: object) -> bool:
+        return leaf in self.names if isinstance(leaf, str) else super().__contains__(leaf)
+
+    def __repr__(self) -> str:
+        rows = [(x.name, f"{x.rows}", x.time or "-", f"{x.weight:.6g}") for x in self]
+        return "\n".join(text_table([_COLUMNS, *rows], left_columns=(0, 2)))
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+    def to_html(self, caption: str = "") -> str:
+        """Return the table as HTML; of many leaves the first and the last.
+
+        Parameters
+        ----------
+        caption : str, default=""
+
+        Returns
+        -------
+        str
+        """
+        rows = [(x.name, f"{x.rows:,}", x.time or "", f"{x.weight:.6g}") for x in self]
+        if len(rows) > 2 * _SHOWN:
+            rows[_SHOWN:-_SHOWN] = [(f"{len(rows) - 2 * _SHOWN:,} more", "…", "…", "…")]
+        return html_table(rows, _COLUMNS, caption)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the leaves."""
+        return [leaf.name for leaf in self]
+
+    @property
+    def offsets(self) -> list[int]:
+        """Number of the first row of every leaf, counted over all leaves before it."""
+        return list(accumulate((leaf.rows for leaf in self), initial=0))[:-1]
+
+    def position(self, name: str) -> int:
+        """Return the position of a leaf; an error names leaves that exist.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is none of this name.
+        """
+        if not isinstance(name, str):
+            raise InvalidTypeError(f"leaf is {shown(name)}; pass its name, which is text.")
+        if name not in self._positions:
+            names = ", ".join(map(repr, self.names[-5:])) or "none"
+            raise InvalidInputError(
+                f"there is no leaf {name!r}; pass one of those in tree.leaves, such as {names}."
+            )
+        return self._positions[name]
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {leaf.name: position for position, leaf in enumerate(self)}
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """Return the table as a DataFrame.
+
+        Raises
+        ------
+        MissingDependencyError
+            pandas is not installed.
+        """
+        columns = [column.name for column in fields(Leaf) if column.compare]
+        rows = [asdict(leaf) for leaf in self]
+        msg = 'pandas is not installed; pip install "daskcoreset[dataframe]" brings it'
+        frame: pd.DataFrame = import_optional("pandas", msg).DataFrame(rows, None, columns)
+        return frame
+
+    def select(self, leaves: Any) -> list[bool]:
+        """Return a mask of the leaves that are selected.
+
+        Parameters
+        ----------
+        leaves : str, sequence of str, slice, int, date, or None
+            Names; a slice from one name or date to another, both included; positions, and slices
+            of them, as Python has them; None for all.
+
+        Examples
+        --------
+        >>> table = LeafTable([Leaf(name, 1, None, 1.0) for name in "abcd"])
+        >>> table.select(slice("b", "c")), table.select(["a", "d"])
+        ([False, True, True, False], [True, False, False, True])
+        """
+        if leaves is None:
+            return [True] * len(self)
+        if isinstance(leaves, slice):
+            return windows.select(self, leaves, self.position)
+        if is_int(leaves):
+            return windows.by_position(len(self), leaves)
+        if windows.is_date(leaves):
+            return windows.by_date(self, leaves, leaves)
+        if not hasattr(leaves, "__iter__"):
+            raise InvalidTypeError(f"leaves is {shown(leaves)}; pass names, which are text.")
+        names = [leaves] if isinstance(leaves, str) else _listed(leaves)
+        if not names:
+            raise InvalidInputError("leaves is empty; pass at least one name, or leave it out.")
+        if not_text := [name for name in names if not isinstance(name, str)]:
+            raise InvalidTypeError(
+                f"leaves holds {shown(not_text[0])}; pass names, which are text, or positions as "
+                f"one number or a slice."
+            )
+        positions = {self.position(name) for name in names}
+        if len(positions) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InvalidInputError(f"leaves names {twice!r} twice; name every leaf once.")
+        return [position in positions for position in range(len(self))]
+
+    def locate(self, indices: IndexArray) -> tuple[list[str], IndexArray]:
+        """Return the name of the leaf of every row number, and the row's number in it.
+
+        Raises
+        ------
+        InvalidInputError, InvalidTypeError
+            If a number is beyond the rows of all leaves, or is no row number.
+        """
+        try:
+            numbers = np.asarray(indices)
+        except ValueError as error:
+            raise InvalidTypeError(f"indices is no vector of row numbers: {error}.") from error
+        if numbers.ndim != 1 or (len(numbers) and numbers.dtype.kind not in "iu"):
+            raise InvalidTypeError(
+                f"indices is {type(indices).__name__} of dtype {numbers.dtype} and shape "
+                f"{numbers.shape}; pass a vector of row numbers, such as coreset.indices."
+            )
+        numbers = numbers.astype(np.int64)
+        total = sum(leaf.rows for leaf in self)
+        if len(numbers) and not 0 <= numbers.min() <= numbers.max() < total:
+            raise InvalidInputError(
+                f"indices reach from {numbers.min()} to {numbers.max()}, and the leaves have "
+                f"{total} rows; pass the indices of a coreset of this tree as it is now."
+            )
+        offsets = np.array(self.offsets, dtype=np.int64)
+        positions = np.searchsorted(offsets, numbers, side="right") - 1
+        names = self.names
+        return [names[position] for position in positions.tolist()], numbers - offsets[positions]
+
+
+def time_text(time: Any, leaves: Iterable[Leaf] = ()) -> str | None:
+    """Return the time of a leaf as text.
+
+    Parameters
+    ----------
+    time : str, date, datetime, number, array of one of these, or None
+    leaves : iterable of Leaf, optional
+        The others, whose times are of the same kind, so that they can be compared.
+
+    Examples
+    --------
+    >>> time_text(dt.date(2026, 3, 1)), time_text(np.datetime64("2026-03-01T12"))
+    ('2026-03-01', '2026-03-01T12')
+    """
+    if time is None:
+        return None
+    if isinstance(time, np.ndarray) and not time.ndim:
+        time = time[()]
+    if str(time) in ("NaT", "nan"):
+        raise InvalidInputError(f"time is {time}, which is no time; pass one, or leave it out.")
+    kinds = (str, dt.date, np.datetime64, numbers.Real, Decimal)
+    if isinstance(time, bool) or not isinstance(time, kinds):
+        raise InvalidTypeError(
+            f"time is {a_type(time)}; pass text, a date, a datetime or a number."
+        )
+    text = time.isoformat() if isinstance(time, dt.date) else str(time)  # a datetime is a date
+    if not (found := windows.kinds_of_time(text)):
+        raise InvalidInputError(
+            f"time is {shown(text)}, which is no date and no number; pass a date or time in the "
+            f'form of ISO 8601, such as "2026-03-02", or a number.'
+        )
+    for leaf in leaves:
+        if leaf.time is None:
+            continue
+        others = windows.kinds_of_time(leaf.time)
+        if not found & others:
+            raise InvalidInputError(
+                f"time is {text!r}, a {min(found)}, and that of leaf {leaf.name!r} is "
+                f"{leaf.time!r}, a {min(others)}; pass times of one kind, so that they can be "
+                f"compared."
+            )
+    return text
+
+
+def _listed(leaves: Any) -> list[Any]:
+    try:
+        return list(leaves)
+    except (TypeError, ValueError) as error:  # a number in an array; an array of unknown length
+        problem = f"leaves is {shown(leaves)}; pass names, which are text."
+        raise InvalidTypeError(problem) from error
+
+
+# --- reading ------------------------------------------------------------------------------
 
 
 class LeafRows(NamedTuple):
@@ -48,6 +341,8 @@ def read_leaf(
     settings: Settings,
     address: tuple[int, int],
     check: Callable[[RowSchema], object],
+    *,
+    unit_length: bool = False,
     progress: bool | None = False,
 ) -> LeafRows:
     """Read rows once, and reduce them.
@@ -62,15 +357,19 @@ def read_leaf(
         Of the leaf's random numbers.
     check : callable
         Refuses rows of another schema, before they are read.
+    unit_length : bool, default=False
+        Whether rows are divided by their lengths, however they are opened.
     progress : bool or None, default=False
     """
     refuse_cube("a stored tree", data[0])
     blocks = settings.open(*data)
+    if unit_length:
+        blocks = blocks.by("cosine")
     schema = replace(RowSchema.of(blocks, None), keys=blocks.keys)
     check(schema)
     rng = stream(settings.seed, Stage.TREE_LEAVES, *address)
     leaf_settings = replace(settings, size=settings.inner_size, seed=int(rng.integers(2**63)))
-    results = TreeJob(blocks, leaf_settings, _SPLIT_EVERY, part=True).root(progress)
+    results = TreeJob(blocks, leaf_settings, settings.split_every, part=True).root(progress)
     node = results.value
     return LeafRows(
         node.points,

@@ -2,26 +2,113 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from typing import Any, TypeAlias
 
 from daskcoreset.constructions.tree import persistence
-from daskcoreset.constructions.tree.chain import Head
-from daskcoreset.constructions.tree.leaf_table import Leaf, LeafTable, time_text
-from daskcoreset.constructions.tree.persistence import Origin, RowSchema
-from daskcoreset.constructions.tree.places import MAIN, Members, Place
-from daskcoreset.constructions.tree.shape import Part, shape_by_keys, shape_of
-from daskcoreset.constructions.tree.source_record import SourceRecord
-from daskcoreset.core.contents import GroupContents
+from daskcoreset.constructions.tree.job import Settings, concatenate_parts
+from daskcoreset.constructions.tree.leaves import Leaf, LeafTable, time_text
+from daskcoreset.constructions.tree.persistence import RowSchema
+from daskcoreset.constructions.tree.places import MAIN, Head, Members, Place, link_of
+from daskcoreset.constructions.tree.shape import Part, respaced, shape_by_keys, shape_of
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.validation import a_type
+from daskcoreset.inputs.followed import FollowOptions, SourceState
 
 _MANIFEST = "coreset-tree-manifest"
 
 _NODE = "coreset-tree-node"
+
+_REMEDY = "restore the tree from a copy"
+
+
+@dataclass(frozen=True)
+class SourceRecord:
+    """The source as it was when it was last looked at, and how it is read.
+
+    Attributes
+    ----------
+    kind, name : str
+        Of `SourceState`.
+    options : mapping
+        ``FollowOptions.record``: a source is followed in one way. Of an array also its dtypes.
+    keep : int or None
+        Versions of the tree that are kept; None for all.
+    mark : str or None
+        Snapshot or version of the source.
+    stamps : mapping of str to str
+        Of the parts, by the names of their leaves.
+    """
+
+    kind: str
+    name: str
+    options: Mapping[str, Any]
+    keep: int | None = None
+    mark: str | None = None
+    stamps: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any] | None) -> SourceRecord | None:
+        """Return the record of `to_json`; None of a tree that follows nothing."""
+        if values is None:
+            return None
+        record = cls(**values)
+        if not all(isinstance(stamp, str) for stamp in record.stamps.values()):
+            raise ValueError("a stamp is no text")
+        return record
+
+    def check(self, where: str, state: SourceState, options: FollowOptions) -> None:
+        """Check that a state is one of the same source, opened in the same way.
+
+        Raises
+        ------
+        InvalidInputError
+            It is another source; the error names both.
+        """
+        remedy = "pass that, or another path for a view of this one"
+        if (state.kind, state.name) != (self.kind, self.name):
+            raise InvalidInputError(
+                f"source is {state.name!r} ({state.kind}), and {where} follows {self.name!r} "
+                f"({self.kind}); {remedy}."
+            )
+        for name, value in options.record.items():
+            if (known := self.options[name]) != value:
+                raise InvalidInputError(
+                    f"{name} is {value!r}, and {where} follows {self.name!r} with {known!r}; "
+                    f"{remedy}."
+                )
+        self._check_dtypes(where, state)
+        names = {part.name for part in state.parts}
+        if self.stamps and names.isdisjoint(self.stamps):
+            listed = state.name == "a list of files" and names
+            if listed:
+                raise InvalidInputError(
+                    f"source lists {min(names)!r} and no file that {where} follows, such as "
+                    f"{min(self.stamps)!r}; {remedy}."
+                )
+
+    @staticmethod
+    def options_of(state: SourceState, options: FollowOptions) -> dict[str, Any]:
+        """Return what is remembered of how a source is read."""
+        return {**options.record, "dtypes": dict(state.dtypes)}
+
+    def _check_dtypes(self, where: str, state: SourceState) -> None:
+        """Refuse an array that was written anew with another dtype, whatever its rows count as."""
+        known: Mapping[str, str] = self.options["dtypes"]
+        for name, dtype in state.dtypes.items():
+            before = known.get(name, dtype)
+            if dtype != before:
+                raise InvalidInputError(
+                    f"{name} is {dtype}, and {where} follows {self.name!r} with {before}; the view "
+                    f"is as it was. Write the array with {before}, or follow it from another path."
+                )
 
 
 @dataclass(frozen=True)
@@ -45,8 +132,6 @@ class Manifest:
         The next leaf's own number.
     schema : RowSchema or None
         None before the first leaf.
-    most_rows : int or None
-        Rows of a node at most; None where it is not known.
     source : SourceRecord or None
         The source that the tree follows, where it follows one.
     """
@@ -59,7 +144,6 @@ class Manifest:
     digests: Mapping[str, str] = field(default_factory=dict)
     next_uid: int = 0
     schema: RowSchema | None = None
-    most_rows: int | None = None
     source: SourceRecord | None = None
 
     @cached_property
@@ -123,9 +207,7 @@ class Manifest:
         }
 
     @classmethod
-    def from_json(
-        cls, place: Place, head: Head, values: Mapping[str, Any], most_rows: int | None
-    ) -> Manifest:
+    def from_json(cls, place: Place, head: Head, values: Mapping[str, Any]) -> Manifest:
         """Return the manifest of the values of `to_json`, after a check of their consistency.
 
         Raises
@@ -139,10 +221,9 @@ class Manifest:
             head.version,
             LeafTable(Leaf(*entry) for entry in values["entries"]),
             {name: (int(made_in), int(i)) for name, (made_in, i) in values["nodes"].items()},
-            dict(values.get("digests", {})),  # which earlier versions did not write
+            dict(values["digests"]),
             int(values["next_uid"]),
             RowSchema.from_json(values["form"]),
-            most_rows,
             SourceRecord.from_json(values.get("source")),
         )
         leaves = manifest.leaves
@@ -155,36 +236,16 @@ class Manifest:
             raise ValueError("two leaves have the same name")
         if {part.name for part in manifest.top or ()} != set(manifest.nodes):
             raise ValueError("its nodes are not those above its leaves")
-        if manifest.digests and set(manifest.digests) != set(manifest.nodes):
+        if set(manifest.digests) != set(manifest.nodes):
             raise ValueError("its digests are not those of its nodes")
         return manifest
 
-    def groups(self, made: Mapping[str, WeightedPoints]) -> dict[str, GroupContents]:
-        """Return what is written of nodes, by their names.
-
-        Raises
-        ------
-        InvalidInputError
-            A node has far more rows than were asked for.
-        """
-        most = self.most_rows
-        for points in made.values():
-            if most is not None and len(points) > most:
-                raise InvalidInputError(
-                    f"method gave {len(points):,} rows for a node, which may have {most:,}; "
-                    f"correct `reduce`, or raise inner_size."
-                )
-        return {
-            name: persistence.state_contents(_NODE, {"name": name}, [points])
-            for name, points in made.items()
-        }
-
-    def to_write(self, groups: Mapping[str, GroupContents]) -> tuple[Manifest, Members]:
+    def to_write(self, made: Mapping[str, WeightedPoints]) -> tuple[Manifest, Members]:
         """Return what is written of this version, which follows the one before, `head`.
 
         Parameters
         ----------
-        groups : mapping
+        made : mapping of str to WeightedPoints
             The nodes that are new in it.
 
         Returns
@@ -193,47 +254,47 @@ class Manifest:
             As it will be there: with the digests of all nodes, and its own head.
         Members
         """
-        new = {name: contents.digest for name, contents in groups.items()}
-        digests = {name: new.get(name) or self._digest_of(name) for name in self.nodes}
+        new = {
+            name: persistence.state_contents(_NODE, {"name": name}, [points])
+            for name, points in made.items()
+        }
+        digests = {
+            name: new[name].digest if name in new else self.digests[name] for name in self.nodes
+        }
         written = replace(self, digests=digests)
         state = persistence.state_contents(_MANIFEST, written.to_json(), link=self.head.link)
-        nodes = {f"node-{self.nodes[name][1]}": new for name, new in groups.items()}
+        nodes = {self._member_of(name)[1]: contents for name, contents in new.items()}
         return replace(written, head=self.head.followed_by(state.digest)), {**nodes, MAIN: state}
 
-    def _digest_of(self, name: str) -> str:
-        """Return the digest of a node that is there; earlier versions did not write it."""
-        return self.digests.get(name) or self._read_group(name).digest
-
     @classmethod
-    def newest(cls, place: Place, origin: Origin, most_rows: int | None) -> Manifest:
-        """Read the newest version, and check that its nodes are there.
+    def newest(cls, place: Place, settings: str) -> Manifest:
+        """Read the newest version of a tree, and check that its nodes are there.
 
         Raises
         ------
         StoreError
-            It is damaged, or it is not the newest one that was written, or a node is missing.
+            If it is damaged, is not the newest one that was written, or a node is missing.
         """
 
-        def read(version: int) -> tuple[Manifest, Mapping[str, str] | None, str]:
-            manifest, link = cls._read_version(place, origin.digest, version, most_rows)
+        def read(version: int) -> tuple[Manifest, Mapping[str, str], str]:
+            manifest, link = cls._read_version(place, settings, version)
             manifest.check_nodes()
             return manifest, link, manifest.head.digest
 
-        manifest, head = place.read_newest(origin, read)
-        return manifest or cls(place, head, head.version, most_rows=most_rows)
+        manifest, head = place.read_newest(settings, read)
+        return manifest or cls(place, head, head.version)
 
     @classmethod
     def _read_version(
-        cls, place: Place, settings: str, version: int, most_rows: int | None
-    ) -> tuple[Manifest, Mapping[str, str] | None]:
+        cls, place: Place, settings: str, version: int
+    ) -> tuple[Manifest, Mapping[str, str]]:
         contents = place.read(version, MAIN, _MANIFEST)
         head = Head(settings, version, contents.digest)
+        where = place.where(version, MAIN)
         manifest = persistence.state_from(
-            contents,
-            place.where(version, MAIN),
-            lambda values, _: cls.from_json(place, head, values, most_rows),
+            contents, where, lambda values, _: cls.from_json(place, head, values)
         )
-        return manifest, persistence.link_of(contents)
+        return manifest, link_of(contents)
 
     def as_of(self, version: int) -> Manifest:
         """Return an earlier version that is kept, after a check of the chain up to this one.
@@ -259,22 +320,22 @@ class Manifest:
                     f"trees the one before the newest)."
                 )
             found, link_before = self._read_kept(number)
-            if link is not None and link.get("previous") != found.head.digest:
+            if link.get("previous") != found.head.digest:
                 where = self.place.where(number, MAIN)
                 raise StoreError(f"{where}: is not the one that was there; restore it from a copy")
             link = link_before
         found.check_nodes()
         return found
 
-    def _is_first(self, link: Mapping[str, str] | None) -> bool:
-        """Whether a version follows no other; its number goes on where it replaced a place."""
-        return link is not None and link.get("previous") == self.head.settings
+    def _is_first(self, link: Mapping[str, str]) -> bool:
+        """Whether a version follows no other, whatever its number is."""
+        return link.get("previous") == self.head.settings
 
     def _keeps(self, version: int) -> bool:
         return self.place.find_missing([(version, MAIN)]) is None
 
-    def _read_kept(self, version: int) -> tuple[Manifest, Mapping[str, str] | None]:
-        return self._read_version(self.place, self.head.settings, version, self.most_rows)
+    def _read_kept(self, version: int) -> tuple[Manifest, Mapping[str, str]]:
+        return self._read_version(self.place, self.head.settings, version)
 
     def needed_by(self, version: int) -> frozenset[tuple[int, str]] | None:
         """Return the members that an earlier version needs; None where it does not read."""
@@ -287,27 +348,11 @@ class Manifest:
         """Check that the nodes are there."""
         if missing := self.place.find_missing(self.needed):
             where = self.place.where(*missing)
-            raise StoreError(
-                f"{where}: a node of the tree is missing; restore the tree from a copy"
-            )
+            raise StoreError(f"{where}: a node of the tree is missing; {_REMEDY}")
 
     def _member_of(self, name: str) -> tuple[int, str]:
         made_in, index = self.nodes[name]
         return made_in, f"node-{index}"
-
-    def _read_group(self, name: str) -> GroupContents:
-        find_problem = partial(self._find_problem, name)
-        return self.place.read(*self._member_of(name), _NODE, find_problem)
-
-    def _find_problem(self, name: str, header: Mapping[str, Any]) -> str | None:
-        """Return what is wrong with the header of a node, or None."""
-        if self.digests.get(name, header["digest"]) != header["digest"]:
-            return "holds the node of another tree"
-        n_rows = header["arrays"]["weights"]["shape"][0]
-        shape = header["arrays"].get("points", {}).get("shape")
-        if self.schema is not None and shape not in (None, [n_rows, self.schema.n_features]):
-            return f"is declared to hold points of shape {shape}, which the tree does not have"
-        return None
 
     def read_node(self, name: str) -> WeightedPoints:
         """Read a node; a missing one is an error: the tree has changed or is damaged.
@@ -319,13 +364,14 @@ class Manifest:
         """
         where = self.place.where(*self._member_of(name))
 
-        def only_part(values: dict[str, Any], parts: list[WeightedPoints]) -> WeightedPoints:
-            if values.get("name") != name or len(parts) != 1:
-                raise StoreError(f"{where}: holds another node; restore the tree from a copy")
+        def only_part(_: dict[str, Any], parts: list[WeightedPoints]) -> WeightedPoints:
+            if contents.digest != self.digests[name] or len(parts) != 1:
+                raise StoreError(f"{where}: holds the node of another tree; {_REMEDY}")
             return parts[0]
 
         try:
-            return persistence.state_from(self._read_group(name), where, only_part)
+            contents = self.place.read(*self._member_of(name), _NODE)
+            return persistence.state_from(contents, where, only_part)
         except StoreError as error:
             if self.place.newest() == self.version:
                 raise
@@ -354,11 +400,11 @@ class Manifest:
             return
         place = self.place
         contents = place.read(self.version, MAIN, _MANIFEST)
-        link = persistence.link_of(contents)
+        link = link_of(contents)
         if contents.digest != self.head.digest:
             where = place.where(self.version, MAIN)
             raise StoreError(f"{where}: replaced since it was opened; restore it from a copy")
-        if link is not None and self.version > 1 and not self._is_first(link):
+        if self.version > 1 and not self._is_first(link):
             before = place.read(self.version - 1, MAIN, _MANIFEST)
             if before.digest != link.get("previous"):
                 where = place.where(self.version - 1, MAIN)
@@ -373,3 +419,102 @@ class Manifest:
             If it has.
         """
         self.place.check_current(self.head)
+
+
+# --- changes ------------------------------------------------------------------------------
+
+# What versions need that are kept beside the newest one, by their numbers.
+Needed: TypeAlias = Mapping[int, frozenset[tuple[int, str]]]
+
+
+def write_version(
+    settings: Settings,
+    before: Manifest,
+    changed: Manifest,
+    made: dict[str, WeightedPoints],
+    known: Needed,
+    *,
+    commit: Callable[[Manifest, Members], None],
+) -> Needed:
+    """Make the nodes that are not there yet, write the next version, and sweep what none needs.
+
+    Parameters
+    ----------
+    settings : Settings
+    before : Manifest
+        The tree as it is.
+    changed : Manifest
+        The leaves as they are to be; its version and nodes are still those before.
+    made : dict of str to WeightedPoints
+        Leaves that are new, by the names of their nodes; the nodes above them are added.
+    known : Needed
+        As far as it was read already.
+    commit : callable
+        ``commit(after, members)`` writes the version after `before`, and goes on from it: what
+        comes after that only removes, and may be interrupted.
+
+    Returns
+    -------
+    Needed
+        Of the versions that are kept.
+
+    Raises
+    ------
+    StoreError
+        If another process has changed the tree, or the disk refused. It is as it was.
+    """
+    before.check_current()
+    place, version = before.place, before.version + 1
+    after = replace(changed, version=version)
+    if changed.source is None:
+        slots = respaced([leaf.slot for leaf in changed.leaves])
+        spaced = zip(changed.leaves, slots, strict=True)
+        after = replace(after, leaves=LeafTable(replace(leaf, slot=i) for leaf, i in spaced))
+    there = _make_nodes(settings, before, after, made)
+    new = {name: (version, index) for index, name in enumerate(made, place.first_index)}
+    after = replace(after, nodes=there | new)
+    for points in made.values():
+        if len(points) > settings.most_rows:
+            raise InvalidInputError(
+                f"method gave {len(points):,} rows for a node, which may have "
+                f"{settings.most_rows:,}; correct `reduce`, or raise inner_size."
+            )
+    after, members = after.to_write(made)
+    commit(after, members)
+    # Who has the tree open as it was may go on reading.
+    known = {**known, before.version: before.needed}
+    kept = {old: known.get(old) or before.needed_by(old) for old in _kept(after)}
+    readable = {old: members for old, members in kept.items() if members is not None}
+    needed = after.needed.union(*readable.values())
+    # What an unreadable version needs is not known: nothing is removed then.
+    everything = len(readable) < len(kept)
+    place.sweep(
+        lambda made_in, member: everything or (made_in, member) in needed or made_in > version
+    )
+    return readable
+
+
+def _make_nodes(
+    settings: Settings, before: Manifest, after: Manifest, made: dict[str, WeightedPoints]
+) -> dict[str, tuple[int, int]]:
+    """Add the nodes that are new to `made`, those below first; return where the others are."""
+    there: dict[str, tuple[int, int]] = {}
+    for part in after.top or ():
+        if part.name in before.nodes:
+            there[part.name] = before.nodes[part.name]
+        elif part.below:
+            names = [below.name for below in part.below]
+            points = [made[name] if name in made else before.read_node(name) for name in names]
+            made[part.name] = _reduced(settings, part, points)
+    return there
+
+
+def _reduced(settings: Settings, part: Part, below: list[WeightedPoints]) -> WeightedPoints:
+    # By the name, which stands for the leaves below: the same leaves give the same bits.
+    return settings.reduce(concatenate_parts(below), int(part.name, 16))
+
+
+def _kept(after: Manifest) -> range:
+    """Return the versions that stay beside the one that is made."""
+    first = 1 if after.keep is None else max(1, after.version - after.keep + 1)
+    return range(first, after.version)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import numpy as np
 
-from daskcoreset.constructions.tree.chain import Head
 from daskcoreset.constructions.tree.job import (
     Settings,
     canonical,
@@ -19,80 +17,24 @@ from daskcoreset.constructions.tree.job import (
     with_canonical_labels,
 )
 from daskcoreset.constructions.tree.reducer import Reducer, SensitivityReducer, resolve_reducer
-from daskcoreset.core import storage
-from daskcoreset.core.atomic import new_store
-from daskcoreset.core.contents import FindProblem, GroupContents, refuse_inconsistent
+from daskcoreset.core.contents import GroupContents, refuse_inconsistent
 from daskcoreset.core.coreset import freeze, thaw
-from daskcoreset.core.errors import CoresetError, InvalidInputError, StoreError, warn_user
+from daskcoreset.core.errors import CoresetError, InvalidInputError, warn_user
 from daskcoreset.core.linalg import csr_rows
 from daskcoreset.core.points import WeightedPoints, from_arrays, to_arrays
-from daskcoreset.core.typing import AnyArray
-from daskcoreset.core.validation import check_choice, check_flag, names_apart
+from daskcoreset.core.typing import AnyArray, Metric
+from daskcoreset.core.validation import names_apart
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.sensitivities import CONSTRUCTIONS
 
 T = TypeVar("T")
 
-# Version of the layout of streams and trees; one higher whenever an older reader would fail. Since
-# version 2 there is a chain. Older stores are read, and become version 2 with their next change.
-# Of version 3 are the settings of trees that follow a source, of version 4 those by the metric
-# cosine, by which an earlier reader would not divide; all else is still version 2.
-SCHEMA_VERSION = 4
-_FOLLOWING_VERSION = 3
-OLDEST_VERSION = 1
-_WRITTEN_VERSION = 2
+# Version of the layout of streams and trees, the only one that is read.
+SCHEMA_VERSION = 1
 
 
-def create_store(  # noqa: PLR0917 - all of them are always given
-    path: Path,
-    settings: GroupContents,
-    fill: Callable[[Path, Head], Head],
-    remedy: str,
-    overwrite: Any,
-    refuse_others: Callable[[], None],
-) -> Head:
-    """Make a folder with the settings of a stream or tree, complete or not at all.
-
-    Parameters
-    ----------
-    path : Path
-    settings : GroupContents
-        Of `settings_contents`.
-    fill : callable
-        Writes what comes into the folder beside them; ``fill(folder, head)`` gets the head before
-        the first version, and returns the one of what it wrote.
-    remedy : str
-        What to do where something is there.
-    overwrite : bool
-        Whether to replace a store of this kind that is there.
-    refuse_others : callable
-        Raises an error where the folder holds anything that is not the store's, and would go
-        with it.
-
-    Returns
-    -------
-    Head
-        The one that `fill` returned.
-    """
-
-    def may_replace() -> bool:
-        if not path.exists() or (path.is_dir() and not any(path.iterdir())):
-            return False
-        check_flag("overwrite", overwrite)
-        if not overwrite:
-            raise StoreError(f"{path} exists; {remedy}")
-        read_group(path, settings.kind)  # or refuse what it is
-        refuse_others()
-        return True
-
-    may_replace()  # before the work of writing, and once more after it
-    with new_store(path, may_replace) as scratch:
-        storage.fill_group(scratch, settings)
-        return fill(scratch, Head.before_first(settings.digest))
-
-
-def settings_contents(settings: Settings, kind: str, *, follows: bool = False) -> GroupContents:
-    """Return what is written of the settings of a stream or tree, which may follow a source."""
+def settings_contents(settings: Settings, kind: str) -> GroupContents:
+    """Return what is written of the settings of a stream or tree."""
     values = {field.name: getattr(settings, field.name) for field in fields(settings)}
     reducer: Reducer = values.pop("reducer")
     values |= {
@@ -102,50 +44,10 @@ def settings_contents(settings: Settings, kind: str, *, follows: bool = False) -
         # So that two stores with the same settings are told apart.
         "identity": uuid4().hex,
     }
-    written = _FOLLOWING_VERSION if follows else _WRITTEN_VERSION
-    if settings.metric == "euclidean":  # as in stores of before
-        del values["metric"]
-    else:
-        written = SCHEMA_VERSION
-    return GroupContents({}, {}, values, kind, written).checked()
+    return GroupContents({}, {}, values, kind, SCHEMA_VERSION).checked()
 
 
-def is_view(contents: GroupContents) -> bool:
-    """Whether settings say for certain that they are of a tree that follows a source."""
-    return contents.schema_version == _FOLLOWING_VERSION
-
-
-def read_group(path: Path, kind: str, find_problem: FindProblem | None = None) -> GroupContents:
-    """Read a group of any version that is known."""
-    return storage.read_folder(
-        path,
-        kind=kind,
-        schema_version=SCHEMA_VERSION,
-        oldest=OLDEST_VERSION,
-        find_problem=find_problem,
-    )
-
-
-class Origin(NamedTuple):
-    """The settings as they are stored, from which a chain of versions begins.
-
-    Attributes
-    ----------
-    digest : str
-    chained : bool
-        Whether the store was made with a chain.
-    """
-
-    digest: str
-    chained: bool
-
-
-def origin_of(contents: GroupContents) -> Origin:
-    """Return what the versions of a store begin from, by its settings."""
-    return Origin(contents.digest, chained=contents.schema_version > 1)
-
-
-def settings_from(contents: GroupContents, path: str, method: Any) -> tuple[Settings, Origin]:
+def settings_from(contents: GroupContents, path: str, method: Any) -> Settings:
     """Return the settings that were written, with the method passed or the stored one.
 
     Raises
@@ -155,14 +57,12 @@ def settings_from(contents: GroupContents, path: str, method: Any) -> tuple[Sett
     StoreError
         If the settings are not consistent.
     """
-    # Earlier versions did not write the clusters.
-    attributes: dict[str, Any] = {"n_clusters": None, "metric": "euclidean", **contents.attributes}
+    attributes: dict[str, Any] = dict(contents.attributes)
     with refuse_inconsistent(f"{path}: its settings are not consistent"):
         names = [field.name for field in fields(Settings) if field.name != "reducer"]
         values = {name: attributes[name] for name in names}
-        check_choice("metric", values["metric"], "euclidean", "cosine")
         made_with = (attributes["method"], attributes["parameters"], attributes["sampling"])
-    return Settings(_stored_reducer(path, *made_with, method), **values), origin_of(contents)
+    return Settings(_stored_reducer(path, *made_with, method), **values)
 
 
 def _stored_reducer(path: str, name: str, parameters: Any, sampling: Any, method: Any) -> Reducer:
@@ -212,6 +112,8 @@ class RowSchema:
     labels : {"b", "i", "u", "f", "U"} or None
         Kind of the labels; None where there are none, or none was seen yet.
     columns : tuple of str or None
+    unit_length : bool
+        Whether rows are divided by their lengths, as those of the first rows are.
     keys : dict of str to str
         Names of labels and weights, by the names of the arguments; of a stored tree those of the
         last leaves that had any. Rows of other names agree as well.
@@ -223,6 +125,7 @@ class RowSchema:
     has_labels: bool
     labels: str | None = None
     columns: tuple[str, ...] | None = None
+    unit_length: bool = False
     keys: dict[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -242,11 +145,17 @@ class RowSchema:
             sparse=blocks.sparse,
             has_labels=blocks.has_labels,
             columns=blocks.columns,
+            unit_length=blocks.schema.metric == "cosine",
         )
         if before is None:
             return schema
         before.check(schema)
         return before.with_columns(schema.columns)
+
+    @property
+    def metric(self) -> Metric:
+        """How far rows are apart."""
+        return "cosine" if self.unit_length else "euclidean"
 
     def with_columns(self, columns: tuple[str, ...] | None) -> RowSchema:
         """Return the schema with the names that later rows have, where it has none."""
@@ -286,6 +195,11 @@ class RowSchema:
             raise InvalidInputError(
                 f"X has the columns {found}, and the rows before it have {expected}; select "
                 f"these, in this order."
+            )
+        if other.unit_length and not self.unit_length:
+            raise InvalidInputError(
+                "unit_length is True, and the rows before are not divided by their lengths; pass "
+                "rows without unit_length."
             )
         if other.sparse != self.sparse:
             words = {True: "sparse", False: "dense"}
@@ -349,7 +263,7 @@ def state_contents(
         Plain JSON values.
     parts : sequence of WeightedPoints
     link : mapping, optional
-        `Head.link` of the version before, where the group is a version.
+        `Head.link` of the version before, if the group is a version.
     """
     union = with_canonical_labels(concatenate_parts(parts)) if parts else None
     arrays, dims, layout = ({}, {}, {}) if union is None else to_arrays(union)
@@ -357,7 +271,7 @@ def state_contents(
     attributes = {**layout, "lengths": [len(part) for part in parts], "state": state}
     if link is not None:
         attributes["link"] = dict(link)
-    return GroupContents(arrays, dims, attributes, kind, _WRITTEN_VERSION).checked()
+    return GroupContents(arrays, dims, attributes, kind, SCHEMA_VERSION).checked()
 
 
 def state_from(
@@ -377,14 +291,8 @@ def state_from(
         return build(attributes["state"], _parts(contents.arrays, attributes))
 
 
-def link_of(contents: GroupContents) -> Mapping[str, str] | None:
-    """Return the link of a version; None for one of before there was a chain."""
-    link: Any = contents.attributes.get("link")
-    return link if isinstance(link, Mapping) and contents.schema_version > 1 else None
-
-
 def _parts(arrays: Mapping[str, AnyArray], attributes: Mapping[str, Any]) -> list[WeightedPoints]:
-    lengths = attributes.get("lengths", [])  # manifests of earlier versions have none
+    lengths = attributes["lengths"]
     if not lengths:
         return []
     union = from_arrays(arrays, attributes)

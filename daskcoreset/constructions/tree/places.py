@@ -1,38 +1,42 @@
 """Where a stream or a stored tree is kept, apart from what it keeps there.
 
 A `Place` holds settings, which are made once, and numbered versions. A version is added whole or
-not at all, right after the one before it, and by one writer; its members are Zarr groups, which
-later versions may go on using. `LocalPlace` is a folder on a disk, and `RemotePlace` of `remote`
-one of an object store.
+not at all, right after the one before it, and by one writer. Its members are Zarr groups, which
+later versions may use as well. `LocalPlace` of `local` is a folder on a disk, `RemotePlace` of
+`remote` one of an object store.
+
+A version carries a *link*: the digests of the settings and of the version before it. A manifest has
+the digests of its nodes, too. So the digest of a version covers all that led to it. The newest
+version is recorded a second time, as a `Head`, since no link can say what came after it.
 """
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from daskcoreset.constructions.tree import persistence, versions
-from daskcoreset.constructions.tree.chain import Head
-from daskcoreset.constructions.tree.persistence import Origin
-from daskcoreset.core import storage
-from daskcoreset.core.contents import FindProblem, GroupContents
+from daskcoreset.core.contents import GroupContents
 from daskcoreset.core.errors import StoreError
 
 T = TypeVar("T")
 
-# The member that says what a version is; a version of a stream has no other one.
+# The member that says what a version is. A version of a stream has no other one.
 MAIN = "manifest"
 
-# What a version consists of, by name; `MAIN` is the last, and its digest that of the version.
+# What a version consists of, by name. `MAIN` is the last, and its digest is that of the version.
 Members: TypeAlias = Mapping[str, GroupContents]
 
-# What is wanted of a version, its link, and its digest.
-ReadVersion: TypeAlias = Callable[[int], tuple[T, Mapping[str, str] | None, str]]
+# Returns what is wanted of a version, its link, and its digest.
+ReadVersion: TypeAlias = Callable[[int], tuple[T, Mapping[str, str], str]]
+
+# Times that the newest version is looked for while others go on writing.
+_N_LOOKS = 100
+
+_REMEDY = "restore it from a copy"
 
 
 @dataclass(frozen=True)
@@ -54,10 +58,130 @@ class Layout:
     flat: bool
 
 
+@dataclass(frozen=True)
+class Head:
+    """A version, and what tells it from any other.
+
+    Attributes
+    ----------
+    settings : str
+        Digest of the settings.
+    version : int
+        0 before the first.
+    digest : str
+        Of the version; of the settings before the first.
+    """
+
+    settings: str
+    version: int
+    digest: str
+
+    @property
+    def link(self) -> dict[str, str]:
+        """What the version after it says of those before."""
+        return {"settings": self.settings, "previous": self.digest}
+
+    def followed_by(self, digest: str) -> Head:
+        """Return the version after it."""
+        return Head(self.settings, self.version + 1, digest)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Head:
+        """Return the head of the values of `to_json`.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If they are of another form.
+        """
+        head = cls(str(values["settings"]), values["version"], str(values["digest"]))
+        if type(head.version) is not int or head.version < 0:
+            raise ValueError(f"version {head.version!r}")
+        return head
+
+
+class OvertakenError(StoreError):
+    """Another writer was first: nothing was written, and what it wrote is there."""
+
+
+class UnansweredError(StoreError):
+    """No answer came to a change, which was made as a whole or not at all."""
+
+
+def overtaken_error(where: str, version: int, based_on: Head) -> OvertakenError:
+    """Return the error of a change of a version that is not the newest one any more."""
+    there = f"{'another ' * (version == based_on.version)}version {version} is there"
+    return OvertakenError(
+        f"{where}: another writer has changed it since it was opened ({there}, this change is "
+        f"based on {based_on.version}); nothing was written; open it again, a view by "
+        f"CoresetTree.follow, and repeat the change"
+    )
+
+
+def _check_newest(
+    where: str, found: Head, link: Mapping[str, str] | None, recorded: Head | None
+) -> None:
+    """Check that the newest version that is there is the newest one that was written.
+
+    A writer that is killed between its version and the record leaves a record that is one version
+    behind, which the next writer mends.
+    """
+    if link is not None and link.get("settings") != found.settings:
+        raise StoreError(
+            f"{where}: version {found.version} belongs to another store, or the settings were "
+            f"replaced; {_REMEDY}"
+        )
+    if recorded is None:
+        raise StoreError(
+            f"{where}: the record of its newest version is missing, so that versions may be "
+            f"missing as well; {_REMEDY}"
+        )
+    if recorded.settings != found.settings:
+        raise StoreError(f"{where}: its head belongs to another store; {_REMEDY}")
+    if found.version < recorded.version:
+        raise StoreError(
+            f"{where}: version {recorded.version} is missing, and the newest one there is "
+            f"{found.version}; {_REMEDY}"
+        )
+    expected = found.digest
+    if found.version == recorded.version + 1 and link is not None:
+        expected = str(link.get("previous"))
+    # Further behind are only heads of writers without locks that overtook one another.
+    if found.version <= recorded.version + 1 and recorded.digest != expected:
+        raise StoreError(
+            f"{where}: version {found.version} is not the one that followed; {_REMEDY}"
+        )
+
+
+class Unmade(NamedTuple):
+    """What the first commit makes a place of.
+
+    Attributes
+    ----------
+    settings : GroupContents
+    remedy : str
+        What to do if something else is there by then.
+    overwrite : bool
+        Whether what is there is replaced.
+    replaced : Head or None
+        The newest version of what is there. Another one is not replaced.
+    """
+
+    settings: GroupContents
+    remedy: str
+    overwrite: bool
+    replaced: Head | None
+
+
 class Place(ABC):
     """Settings and versions of a stream or tree."""
 
     layout: Layout
+    unmade: Unmade | None = None
 
     @property
     @abstractmethod
@@ -73,17 +197,32 @@ class Place(ABC):
         """Whether another place is this one."""
         return self.path == other.path
 
+    # --- reading -------------------------------------------------------------------------
+
+    @abstractmethod
+    def is_free(self) -> bool:
+        """Whether nothing is there."""
+
     @abstractmethod
     def settings(self) -> GroupContents:
-        """Return the settings; an error where there are none of this layout's kind."""
+        """Return the settings; an error if there are none of this layout's kind."""
 
     @abstractmethod
     def newest(self) -> int:
         """Return the highest version; 0 before the first."""
 
     @abstractmethod
-    def read_newest(self, origin: Origin, read: ReadVersion[T]) -> tuple[T | None, Head]:
+    def newest_and_head(self) -> tuple[int, Head | None]:
+        """Return the highest version, and the record of the newest one, which is never ahead."""
+
+    def read_newest(self, settings: str, read: ReadVersion[T]) -> tuple[T | None, Head]:
         """Read the newest version, and check that it is the newest one that was written.
+
+        Parameters
+        ----------
+        settings : str
+            Digest of the settings.
+        read : callable
 
         Returns
         -------
@@ -94,26 +233,25 @@ class Place(ABC):
         Raises
         ------
         StoreError
-            A version is damaged, missing or of another store.
+            If a version is damaged, missing or of another store.
         """
+        for look in range(_N_LOOKS):
+            seen = version, recorded = self.newest_and_head()
+            try:
+                value, link, digest = read(version) if version else (None, None, settings)
+                found = Head(settings, version, digest)
+                _check_newest(self.name, found, link, recorded)
+            except StoreError:
+                # Two changes may have been made in the meantime, and this version swept away.
+                if look == _N_LOOKS - 1 or self.newest_and_head() == seen:
+                    raise
+            else:
+                return value, found
+        raise AssertionError("not reached")  # pragma: no cover
 
     @abstractmethod
-    def read(
-        self,
-        version: int,
-        member: str,
-        kind: str,
-        find_problem: FindProblem | None = None,
-    ) -> GroupContents:
-        """Return a member of a version; an error where it is missing or damaged.
-
-        Parameters
-        ----------
-        version : int
-        member, kind : str
-        find_problem : callable, optional
-            Returns what else is wrong with its header, before anything else is read, or None.
-        """
+    def read(self, version: int, member: str, kind: str) -> GroupContents:
+        """Return a member of a version; an error if it is missing or damaged."""
 
     @abstractmethod
     def where(self, version: int, member: str) -> str:
@@ -123,11 +261,80 @@ class Place(ABC):
     def find_missing(self, needed: Iterable[tuple[int, str]]) -> tuple[int, str] | None:
         """Return the first member, given with its version, that is not there; None if all are."""
 
-    @abstractmethod
-    def check_current(self, head: Head) -> None:
-        """Check, before the work of a change, that a version is the newest, and can be followed."""
+    # --- writing -------------------------------------------------------------------------
 
     @abstractmethod
+    def create(
+        self,
+        settings: GroupContents,
+        remedy: str,
+        *,
+        head: Head | None = None,
+        members: Members | None = None,
+        overwrite: bool = False,
+        replaced: Head | None = None,
+    ) -> Head:
+        """Make it, whole or not at all.
+
+        Parameters
+        ----------
+        settings : GroupContents
+        remedy : str
+            What to do if something is there.
+        head : Head, optional
+            What the first version follows, by `begin`.
+        members : Members, optional
+            Of the first version.
+        overwrite : bool, default=False
+            Whether to replace a place of this kind that is there.
+        replaced : Head, optional
+            The newest version of the place that is there. Another one is not replaced.
+
+        Returns
+        -------
+        Head
+
+        Raises
+        ------
+        StoreError
+            If something is there, or it cannot be written. What was there is unchanged.
+        """
+
+    @abstractmethod
+    def first_head(self, settings: GroupContents) -> Head:
+        """Return what the first version follows that `create` makes."""
+
+    @abstractmethod
+    def check_writable(self, remedy: str) -> None:
+        """Check, before the work of a first version, that it could be made here."""
+
+    def begin(
+        self,
+        settings: GroupContents,
+        remedy: str,
+        *,
+        overwrite: bool = False,
+        replaced: Head | None = None,
+    ) -> Head:
+        """Let the first commit make the place; return what the first version follows.
+
+        The settings are written with the first version, in one step. A first refresh of a view
+        that ends in an error or a kill leaves nothing behind.
+        """
+        self.check_writable(remedy)
+        self.unmade = Unmade(settings, remedy, overwrite, replaced)
+        return self.first_head(settings)
+
+    def check_current(self, head: Head) -> None:
+        """Check, before the work of a change, that a version is the newest, and can be followed."""
+        unmade = self.unmade
+        if unmade is None:
+            self._check_current(head)
+        elif unmade.replaced is not None:
+            self._check_current(unmade.replaced)
+        elif not (unmade.overwrite or self.is_free()):
+            raise overtaken_error(self.name, self.newest(), head)
+
     def commit(self, head: Head, members: Members, keep: int | None = 2) -> Head:
         """Add the version after `head`.
 
@@ -145,8 +352,34 @@ class Place(ABC):
         Raises
         ------
         StoreError
-            Another writer was first, or it cannot be written. What was there is unchanged.
+            If another writer was first, or it cannot be written. What was there is unchanged.
         """
+        if self.unmade is None:
+            return self._commit(head, members, keep)
+        settings, remedy, overwrite, replaced = self.unmade
+        try:
+            after = self.create(
+                settings,
+                remedy,
+                head=head,
+                members=members,
+                overwrite=overwrite,
+                replaced=replaced,
+            )
+        except StoreError as error:
+            if not overwrite and not self.is_free():
+                raise overtaken_error(self.name, self.newest(), head) from error
+            raise
+        self.unmade = None
+        return after
+
+    @abstractmethod
+    def _check_current(self, head: Head) -> None:
+        """Do as `check_current`, of a place that is made."""
+
+    @abstractmethod
+    def _commit(self, head: Head, members: Members, keep: int | None) -> Head:
+        """Do as `commit`, of a place that is made."""
 
     @abstractmethod
     def sweep(self, keep: Callable[[int, str], bool]) -> None:
@@ -158,204 +391,130 @@ class Place(ABC):
         return 0
 
 
-class NewPlace(Place):
-    """A place that can be made."""
-
-    @abstractmethod
-    def create(
-        self,
-        settings: GroupContents,
-        first: Callable[[Head], Members] | None,
-        remedy: str,
-        *,
-        overwrite: bool,
-        replaced: Head | None = None,
-    ) -> Head:
-        """Make it, whole or not at all.
-
-        Parameters
-        ----------
-        settings : GroupContents
-        first : callable, optional
-            Returns the members of the first version, which follows the head that it gets; without
-            it there is no version yet.
-        remedy : str
-            What to do where something is there.
-        overwrite : bool
-            Whether to replace a place of this kind that is there.
-        replaced : Head, optional
-            The newest version of the place that is there; another one is not replaced.
-
-        Returns
-        -------
-        Head
-
-        Raises
-        ------
-        StoreError
-            Something is there, or it cannot be written. What was there is unchanged.
-        """
-
-    @abstractmethod
-    def check_writable(self, remedy: str) -> None:
-        """Check, before the work of a first version, that it could be made here.
-
-        Raises
-        ------
-        StoreError
-            It could not; `remedy` says what to do where something else is there.
-        """
-
-    @abstractmethod
-    def head_before(self, settings: GroupContents, replaced: Head | None = None) -> Head:
-        """Return what the first version follows that `create` makes."""
-
-    @abstractmethod
-    def is_free(self) -> bool:
-        """Whether nothing is there."""
+# --- what an object holds -----------------------------------------------------------------
 
 
-class LocalPlace(NewPlace):
-    """A folder on a disk, in which a version is a folder that is renamed when it is complete.
+@dataclass(frozen=True)
+class _Change(Generic[T]):
+    """A change of which it is not known yet whether it was made.
+
+    Attributes
+    ----------
+    place : Place
+    head : Head
+        The newest version of the place, if it was.
+    kind : str
+        Of the group that says what a version is.
+    value : object
+        What is held then.
+    """
+
+    place: Place
+    head: Head
+    kind: str
+    value: T
+
+    def was_made(self) -> bool:
+        """Look at the place; False if another writer has changed it since."""
+        place = self.place
+        if place.unmade is not None and place.is_free():
+            return False
+
+        def read(version: int) -> tuple[None, Mapping[str, str], str]:
+            contents = place.read(version, MAIN, self.kind)
+            return None, link_of(contents), contents.digest
+
+        made = place.read_newest(place.settings().digest, read)[1] == self.head
+        if made:
+            place.unmade = None
+        return made
+
+
+def link_of(contents: GroupContents) -> Mapping[str, str]:
+    """Return the link of a version."""
+    link: Any = contents.attributes.get("link")
+    return link if isinstance(link, Mapping) else {}
+
+
+class Kept(Generic[T]):
+    """A value that stands for the newest version of a place which its object has made or seen.
+
+    A place makes a change by one step, and the object goes on from it once that has returned. After
+    a `KeyboardInterrupt` between the two, it looks at the place when it is used again.
 
     Parameters
     ----------
-    path : Path
-    layout : Layout
-        Of a flat one, `MAIN` is the folder of its version itself.
+    value : object
+        Never changed itself: another one takes its place.
     """
 
-    def __init__(self, path: Path, layout: Layout) -> None:
-        self._path = path
-        self.layout = layout
+    def __init__(self, value: T) -> None:
+        self._value = value
+        self._unknown: _Change[T] | None = None
 
     @property
-    def path(self) -> Path:
-        """The folder."""
-        return self._path
+    def value(self) -> T:
+        """The value, after a look at the place if the last change was interrupted.
+
+        Raises
+        ------
+        StoreError, OutOfTimeError
+            If the place does not read then.
+        """
+        if self._unknown is not None:
+            self._settle(self._unknown)
+        return self._value
+
+    @value.setter
+    def value(self, value: T) -> None:
+        self._value = value
 
     @property
-    def root(self) -> Path:
-        """The folder of the versions."""
-        return self.path / self.layout.part
+    def last_known(self) -> T:
+        """The value, or the one before if the place does not read: for what never fails."""
+        with suppress(OSError):  # among which are errors of stores and of time that has passed
+            return self.value
+        return self._value
 
-    def create(
-        self,
-        settings: GroupContents,
-        first: Callable[[Head], Members] | None,
-        remedy: str,
-        *,
-        overwrite: bool,
-        replaced: Head | None = None,
-    ) -> Head:
-        """Make the folder under another name, and rename it when all of it is there."""
-
-        def fill(scratch: Path, head: Head) -> Head:
-            place = LocalPlace(scratch, self.layout)
-            if first is not None:
-                return place.commit(head, first(head))
-            versions.write_head(place.root, head)
-            return head
-
-        with ExitStack() as turn:
-
-            def refuse_others() -> None:
-                self._refuse_others()
-                if replaced is not None:  # and nobody follows it until this one stands there
-                    turn.close()  # of the call before the work of writing
-                    turn.enter_context(versions.locked(self.root))
-                    versions.check_current(self.root, replaced)
-
-            return persistence.create_store(
-                self.path, settings, fill, remedy, overwrite, refuse_others
-            )
-
-    def check_writable(self, remedy: str) -> None:  # noqa: ARG002 - `is_free` looks for others
-        """Look at the folder above it, or the first one above that which is there."""
-        above = next(folder for folder in self.path.absolute().parents if folder.exists())
-        if not (above.is_dir() and os.access(above, os.W_OK | os.X_OK)):
-            what = "cannot be written" if above.is_dir() else "is no folder"
-            raise StoreError(f"{self.path} cannot be made: {above} {what}; choose another path")
-
-    def head_before(
-        self,
-        settings: GroupContents,
-        replaced: Head | None = None,  # noqa: ARG002 - of object stores numbers go on
-    ) -> Head:
-        """Begin from the settings."""
-        return Head.before_first(settings.digest)
-
-    def is_free(self) -> bool:
-        """Look for a folder with anything in it."""
-        return not self.path.exists() or (self.path.is_dir() and not any(self.path.iterdir()))
-
-    def _refuse_others(self) -> None:
-        others = versions.others(self.path, {"zarr.json", self.layout.part})
-        others |= versions.others(self.root, set())
-        if others:
+    def _settle(self, change: _Change[T]) -> None:
+        try:
+            made = change.was_made()
+        except StoreError as error:
             raise StoreError(
-                f"{self.path} also holds {min(others)!r}, so it is never overwritten; choose "
-                f"another path, or move that away."
-            )
-
-    def settings(self) -> GroupContents:
-        """Return the Zarr group that the folder is."""
-        return persistence.read_group(self.path, self.layout.kind)
-
-    def newest(self) -> int:
-        """Return the highest number of a folder."""
-        return versions.newest(self.root)
-
-    def read_newest(self, origin: Origin, read: ReadVersion[T]) -> tuple[T | None, Head]:
-        """Compare the folders with the record beside them."""
-        return versions.read_newest(self.root, origin, read)
-
-    def _member(self, version: int, member: str) -> Path:
-        folder = versions.folder_of(self.root, version)
-        return folder if self.layout.flat else folder / member
-
-    def where(self, version: int, member: str) -> str:
-        """Return its path."""
-        return str(self._member(version, member))
-
-    def read(
-        self,
-        version: int,
-        member: str,
-        kind: str,
-        find_problem: FindProblem | None = None,
-    ) -> GroupContents:
-        """Read a Zarr group."""
-        return persistence.read_group(self._member(version, member), kind, find_problem)
-
-    def find_missing(self, needed: Iterable[tuple[int, str]]) -> tuple[int, str] | None:
-        """Look for the Zarr groups one by one."""
-        for version, member in sorted(needed):
-            if not (self._member(version, member) / "zarr.json").is_file():
-                return version, member
-        return None
-
-    def check_current(self, head: Head) -> None:
-        """Compare with the folders, and with the record beside them."""
-        versions.check_current(self.root, head)
+                f"{change.place.name}: the last change was interrupted; it was made as a whole or "
+                f"not at all, and which of the two does not read ({error}); try again when it "
+                f"reads, or open it again"
+            ) from error
+        if made:
+            self._value = change.value
+        self._unknown = None
 
     def commit(
-        self,
-        head: Head,
-        members: Members,
-        keep: int | None = 2,  # noqa: ARG002 - a folder is there until it is swept
-    ) -> Head:
-        """Fill a folder under another name, and rename it."""
+        self, place: Place, before: Head, members: Members, value: T, keep: int | None = 2
+    ) -> None:
+        """Add the version after `before` to a place, and hold another value.
 
-        def fill(scratch: Path) -> str:
-            if not self.layout.flat:
-                scratch.mkdir(exist_ok=True)
-            for name, contents in members.items():
-                storage.fill_group(scratch if self.layout.flat else scratch / name, contents)
-            return members[MAIN].digest
+        Parameters
+        ----------
+        place, before, members, keep
+            As in `Place.commit`.
+        value : object
+            What is held then.
 
-        return versions.commit(self.root, head, fill)
-
-    def sweep(self, keep: Callable[[int, str], bool]) -> None:
-        """Remove folders of members."""
-        versions.sweep(self.root, keep)
+        Raises
+        ------
+        StoreError
+            As of `Place.commit`. The value is the one before.
+        """
+        after = before.followed_by(members[MAIN].digest)
+        change = _Change(place, after, members[MAIN].kind, value)
+        # Nothing is called between an error in here and what is done about it, so that no further
+        # interrupt comes between the two.
+        try:
+            place.commit(before, members, keep)
+            self._value = value
+        except BaseException as error:
+            self._unknown = change
+            if isinstance(error, StoreError) and not isinstance(error, UnansweredError):
+                self._unknown = None  # nothing was written
+            raise

@@ -16,11 +16,6 @@ swept, however young it is. The list of objects is asked for nothing else, and m
 
 Where the answer to the third step is lost, the root is read again: the writer's token among its
 tokens says that the change was made, even if others have changed the tree since.
-
-Why this and not Icechunk, which has transactions as well: an append takes a third of the requests
-and less than half of the time (``benchmarks/object_store.py``), both let one of two writers through
-and lose nothing to kills, obstore is 16 MB and Icechunk 56, what lies there are the Zarr groups of
-a local disk, and nothing has to expire by the clock.
 """
 
 from __future__ import annotations
@@ -34,26 +29,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from daskcoreset.constructions.tree import persistence
-from daskcoreset.constructions.tree.chain import (
-    Head,
-    UnansweredError,
-    check_newest,
-    overtaken_error,
-)
-from daskcoreset.constructions.tree.persistence import Origin
+from daskcoreset.constructions.tree.local import LocalPlace
+from daskcoreset.constructions.tree.persistence import SCHEMA_VERSION
 from daskcoreset.constructions.tree.places import (
     MAIN,
+    Head,
     Layout,
-    LocalPlace,
     Members,
-    NewPlace,
     Place,
-    ReadVersion,
-    T,
+    UnansweredError,
+    overtaken_error,
 )
 from daskcoreset.core import storage
-from daskcoreset.core.contents import FindProblem, GroupContents, refuse_inconsistent
+from daskcoreset.core.contents import GroupContents, refuse_inconsistent
 from daskcoreset.core.deadline import pause
 from daskcoreset.core.errors import MissingPathError, OutOfTimeError, StoreError
 from daskcoreset.core.objects import ObjectFolder, RefusedError, Stored, find_folder
@@ -75,9 +63,6 @@ _PAUSE = 0.2
 
 # Objects that one request lists.
 _PAGE = 1000
-
-# Times that the newest version is looked for while others go on writing.
-_N_LOOKS = 100
 
 _MEMBER = re.compile(r"(?P<version>\d{12})/(?P<name>[a-z]+)-(?P<id>[0-9a-f]+)\.zip")
 
@@ -130,7 +115,7 @@ class Root:
         return self.tokens[age] if 0 <= age < len(self.tokens) else None
 
 
-class RemotePlace(NewPlace):
+class RemotePlace(Place):
     """A folder of an object store, whose versions are objects that its root refers to.
 
     Parameters
@@ -182,38 +167,10 @@ class RemotePlace(NewPlace):
         """Return the version of the head."""
         return self._root().head.version
 
-    def read_newest(self, origin: Origin, read: ReadVersion[T]) -> tuple[T | None, Head]:
-        """Compare the version that the head names with what it says of it."""
-        for look in range(_N_LOOKS):
-            head = self._root().head
-            try:
-                self._check_rest(head)
-                value, link, digest = read(head.version) if head.version else (None, None, None)
-                if digest is not None:
-                    found = Head(origin.digest, head.version, digest)
-                    check_newest(self.name, found, link, head, chained=True)
-            except StoreError:
-                # Two changes may have been made in the meantime, and this version swept away.
-                if look == _N_LOOKS - 1 or self._root().head == head:
-                    raise
-            else:
-                return value, head
-        raise AssertionError("not reached")  # pragma: no cover
-
-    def _check_rest(self, head: Head) -> None:
-        """Check that no member is of a version after the next one, which a killed writer may leave.
-
-        Where there is one, the version before it was made, and this root was put in its place.
-        """
-        if self.folder.read_only:  # a web server lists nothing
-            return
-        after = f"{self.layout.part}/{head.version + 2:012d}/"
-        found = map(self._parse, self.folder.keys(self.layout.part, most=1, after=after))
-        if later := [member for member in found if member is not None]:
-            raise StoreError(
-                f"{self.name}: its root says that version {head.version} is the newest, and there "
-                f"are members of version {later[0][0]}; restore it from a copy"
-            )
+    def newest_and_head(self) -> tuple[int, Head | None]:
+        """Return what the root says."""
+        head = self._root().head
+        return head.version, head
 
     def _key(self, version: int, member: str) -> str:
         if member != MAIN:
@@ -237,20 +194,14 @@ class RemotePlace(NewPlace):
         """Return its URL."""
         return f"{self.name}/{self._key(version, member)}"
 
-    def read(
-        self,
-        version: int,
-        member: str,
-        kind: str,
-        find_problem: FindProblem | None = None,
-    ) -> GroupContents:
+    def read(self, version: int, member: str, kind: str) -> GroupContents:
         """Read one object."""
         key = self._key(version, member)
         where = f"{self.name}/{key}"
         stored = self.folder.get(key)
         if stored is None:
             raise StoreError(f"{where} is missing; restore it from a copy")
-        return _read(unpack(stored.data, where), where, kind, find_problem)
+        return _read(unpack(stored.data, where), where, kind)
 
     def find_missing(self, needed: Iterable[tuple[int, str]]) -> tuple[int, str] | None:
         """Look in a list, and ask for what it leaves out, since it may be late."""
@@ -275,9 +226,8 @@ class RemotePlace(NewPlace):
         # So that no two writers give a member the same name, and none can guess another's.
         return secrets.randbelow(2**62)
 
-    def check_current(self, head: Head) -> None:
-        """Compare with the head; a web server takes no change."""
-        self._refuse_read_only()
+    def _check_current(self, head: Head) -> None:
+        self._refuse_read_only()  # a web server takes no change
         self._base(head)
 
     def _base(self, head: Head) -> Root:
@@ -293,35 +243,37 @@ class RemotePlace(NewPlace):
                 f"store itself, by its own URL, or to a local disk"
             )
 
+    def first_head(self, settings: GroupContents) -> Head:
+        """Continue the numbers, so that a version is never made twice in a place."""
+        root = self._find_root()
+        return Head(settings.digest, root.head.version if root else 0, settings.digest)
+
     def create(
         self,
         settings: GroupContents,
-        first: Callable[[Head], Members] | None,
         remedy: str,
         *,
-        overwrite: bool,
+        head: Head | None = None,
+        members: Members | None = None,
+        overwrite: bool = False,
         replaced: Head | None = None,
     ) -> Head:
-        """Write the first members, and then the root where none is, or in place of the old one."""
+        """Write the first members, and then the root if none is there, or in place of the old."""
         self._refuse_read_only()
         check_flag("overwrite", overwrite)
         before = self._find_root()
         if before is not None and not overwrite:
             raise StoreError(f"{self.name} exists; {remedy}")
-        head_before = None if before is None else before.head
-        if replaced is not None and head_before != replaced:
-            there = 0 if head_before is None else head_before.version
-            raise overtaken_error(self.name, there, replaced)
         self._refuse_others(before, remedy)
-        start = self.head_before(settings, head_before)
-        head = self._write(settings, start, first(start) if first else {}, before)
-        if head is None:
+        there = 0 if before is None else before.head.version
+        start = Head(settings.digest, there, settings.digest)
+        is_other = replaced is not None and (before is None or before.head != replaced)
+        if is_other or head not in (None, start):
+            raise overtaken_error(self.name, there, replaced or head or start)
+        after = self._write(settings, start, members or {}, before)
+        if after is None:
             raise StoreError(f"{self.name} exists since a moment ago; {remedy}")
-        return head
-
-    def head_before(self, settings: GroupContents, replaced: Head | None = None) -> Head:
-        """Go on with the numbers, so that a version is never made twice in a place."""
-        return Head(settings.digest, replaced.version if replaced else 0, settings.digest)
+        return after
 
     def check_writable(self, remedy: str) -> None:
         """Look for what is no member, and write what no writer knows on a condition."""
@@ -347,7 +299,7 @@ class RemotePlace(NewPlace):
                         f"there; restore it from a copy, or choose another path"
                     )
 
-    def commit(self, head: Head, members: Members, keep: int | None = 2) -> Head:
+    def _commit(self, head: Head, members: Members, keep: int | None) -> Head:
         """Write members, and then the root in place of the one before."""
         before = self._base(head)
         after = self._write(before.settings, head, members, before, keep)
@@ -480,13 +432,10 @@ class RemotePlace(NewPlace):
             self._delete([key for key, member in found if member and not keep(*member)])
 
 
-def _read(
-    store: Store, where: str, kind: str, find_problem: FindProblem | None = None
-) -> GroupContents:
+def _read(store: Store, where: str, kind: str) -> GroupContents:
     from zarr.storage import StorePath
 
-    newest = persistence.SCHEMA_VERSION  # the first with object stores is the first with a chain
-    return storage.read_contents(StorePath(store), where, kind, newest, 2, find_problem)
+    return storage.read_contents(StorePath(store), where, kind, SCHEMA_VERSION)
 
 
 def _is_token(value: Any) -> bool:
@@ -495,7 +444,7 @@ def _is_token(value: Any) -> bool:
 
 def place_at(
     argument: str, location: Any, layout: Layout, storage_options: Mapping[str, Any] | None = None
-) -> NewPlace:
+) -> Place:
     """Return the place of a path, a URL, or a Zarr store that wraps an object store.
 
     Parameters

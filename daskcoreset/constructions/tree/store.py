@@ -10,40 +10,42 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+import numpy as np
+
+from daskcoreset.constructions.draws import MergeReduce
+from daskcoreset.constructions.sampling.job import DataFacts
 from daskcoreset.constructions.tree import persistence
-from daskcoreset.constructions.tree.answers import coreset_of
-from daskcoreset.constructions.tree.chain import Head, OvertakenError
-from daskcoreset.constructions.tree.changes import Needed, write_version
-from daskcoreset.constructions.tree.following import Plan, Refresh, Refreshing
-from daskcoreset.constructions.tree.job import Settings
-from daskcoreset.constructions.tree.kept import Kept
-from daskcoreset.constructions.tree.leaf_table import ROW_BITS, Leaf, LeafTable
-from daskcoreset.constructions.tree.leaves import read_leaf
-from daskcoreset.constructions.tree.manifest import Manifest
-from daskcoreset.constructions.tree.places import Layout, Members, NewPlace, Place
+from daskcoreset.constructions.tree.following import Plan, Refresh, Refreshing, SourceView
+from daskcoreset.constructions.tree.job import Asked, Settings
+from daskcoreset.constructions.tree.leaves import ROW_BITS, Leaf, LeafTable, read_leaf
+from daskcoreset.constructions.tree.manifest import Manifest, Needed, write_version
+from daskcoreset.constructions.tree.places import (
+    Head,
+    Kept,
+    Layout,
+    Members,
+    OvertakenError,
+    Place,
+)
 from daskcoreset.constructions.tree.reducer import Reducer
 from daskcoreset.constructions.tree.remote import place_at
-from daskcoreset.constructions.tree.unmade import UnmadePlace
-from daskcoreset.constructions.tree.view import SourceView
+from daskcoreset.constructions.tree.shape import cover, digest_of, finer
 from daskcoreset.constructions.tree.windows import TreeWindow, no_leaves
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.tables import counted, short_seed
-from daskcoreset.core.typing import IndexArray, Metric, Sampling
+from daskcoreset.core.typing import IndexArray
 from daskcoreset.core.validation import as_int, check_choice, check_flag
 from daskcoreset.core.zarr_places import Location
 from daskcoreset.execution.progress import count_reads
-from daskcoreset.inputs.followed import FollowOptions
-from daskcoreset.inputs.options import ReadOptions
 from daskcoreset.sensitivities import Sensitivity
 
 # Leaves by name, by position, or by date.
 Window: TypeAlias = "str | Sequence[str] | slice | int | dt.date | None"
 
-# Times that a view is opened anew where another process has brought it up to date meanwhile: one
-# that reads very many leaves writes several versions.
+# Times that a view is opened again if another process has brought it up to date meanwhile.
 _N_TURNS = 3
 
 _LAYOUT = Layout("coreset-tree", "versions", flat=False)
@@ -63,26 +65,10 @@ class Standing(NamedTuple):
     view: SourceView | None = None
 
 
-def _unmade(place: NewPlace, settings: Settings, replaced: Head | None = None) -> Manifest:
-    """Return an empty view, which its first version makes."""
-    contents = persistence.settings_contents(settings, _LAYOUT.kind, follows=True)
-    remedy = "CoresetTree.follow opens a view that is there, or choose another path"
-    unmade = UnmadePlace(place, contents, remedy, replaced)
-    head = unmade.first_head
-    return Manifest(unmade, head, head.version, most_rows=settings.most_rows)
-
-
 def _opened(place: Place, method: Any) -> tuple[Settings, Manifest]:
-    settings, origin = persistence.settings_from(place.settings(), place.name, method)
-    return settings, Manifest.newest(place, origin, settings.most_rows)
-
-
-def _find_unused(place: Place) -> Head | None:
-    """Return the newest version of a view that has never had a leaf; None of any other."""
     contents = place.settings()
-    manifest = Manifest.newest(place, persistence.origin_of(contents), None)
-    is_view = manifest.source is not None or persistence.is_view(contents)
-    return manifest.head if is_view and not manifest.next_uid else None
+    settings = persistence.settings_from(contents, place.name, method)
+    return settings, Manifest.newest(place, contents.digest)
 
 
 class CoresetTree:
@@ -157,15 +143,13 @@ class CoresetTree:
     def create(
         cls,
         path: Location,
-        method: str | Sensitivity[Any] | Reducer = "lightweight",
-        size: int = 1000,
         *,
-        inner_size: int | None = None,
-        random_state: RandomState = None,
-        sampling: Sampling = "systematic",
-        on_invalid: Literal["raise", "drop"] = "raise",
+        method: str | Sensitivity[Any] | Reducer | None = None,
+        size: int | None = None,
         n_clusters: int | None = None,
-        metric: Metric = "euclidean",
+        random_state: RandomState = None,
+        on_invalid: Literal["raise", "drop"] = "raise",
+        draw: MergeReduce = MergeReduce(),
         storage_options: Mapping[str, Any] | None = None,
     ) -> CoresetTree:
         """Make an empty tree.
@@ -175,19 +159,23 @@ class CoresetTree:
         path : path, URL or zarr.storage.ObjectStore
             A folder that does not exist yet, on a local disk or of an object store:
             ``s3://bucket/folder``, ``gs://...`` or ``az://...``.
-        method, random_state, sampling, on_invalid, n_clusters, metric
-            As in `daskcoreset.build`; a `Reducer` of one's own and constructions of several
-            folds as well. By ``metric="cosine"`` the rows of all leaves are divided by their
-            lengths.
-        size : int, default=1000
-            Rows of a coreset that is asked for.
-        inner_size : int or None, default=None
-            Rows of a node, leaves among them; None takes twice `size`, for the reasons in
-            `daskcoreset.constructions.tree.job`.
+        method : str, Sensitivity or Reducer, optional
+            As in `daskcoreset.build`, methods of several passes as well. Default: "kmeans" if
+            `n_clusters` is given, else "lightweight".
+        size : int, optional
+            Rows of a coreset. Default: 1000.
+        n_clusters : int, optional
+            Clusters that the coresets are for.
+        random_state : int, Generator, RandomState or None, default=None
+            With an int, the same leaves in the same order give the same bits.
+        on_invalid : {"raise", "drop"}, default="raise"
+            How to treat rows with NaN or infinity.
+        draw : MergeReduce, default=MergeReduce()
+            How nodes are drawn, and how many rows they keep.
         storage_options : mapping, optional
             For a URL: keys, endpoint and region, by the names of obstore or of fsspec, such as
-            ``{"key": ..., "secret": ..., "endpoint_url": ...}``. What is left out comes from the
-            environment; nothing of it is kept in the tree.
+            ``{"key": ..., "secret": ..., "endpoint_url": ...}``. Default: what the environment
+            says. Nothing of it is kept in the tree.
 
         Raises
         ------
@@ -196,14 +184,11 @@ class CoresetTree:
         InvalidInputError, InvalidTypeError
             When an argument cannot be used.
         """
-        settings = Settings.checked(
-            method, size, inner_size, n_clusters, random_state, sampling, on_invalid, metric
-        )
+        settings = Asked(method, size, n_clusters, random_state, on_invalid, draw).settings()
         place = place_at("path", path, _LAYOUT, storage_options)
-        contents = persistence.settings_contents(settings, _LAYOUT.kind)
         remedy = "CoresetTree.open opens a tree that is there, or choose another path"
-        head = place.create(contents, None, remedy, overwrite=False)
-        return cls(settings, Manifest(place, head, most_rows=settings.most_rows))
+        contents = persistence.settings_contents(settings, _LAYOUT.kind)
+        return cls(settings, Manifest(place, place.create(contents, remedy)))
 
     @classmethod
     def open(
@@ -292,83 +277,53 @@ class CoresetTree:
         cls,
         source: Any,
         path: Location,
-        method: str | Sensitivity[Any] | Reducer = "lightweight",
-        size: int = 1000,
         *,
         y: str | None = None,
         sample_weight: str | None = None,
-        inner_size: int | None = None,
-        random_state: RandomState = None,
-        sampling: Sampling = "systematic",
-        on_invalid: Literal["raise", "drop"] = "raise",
+        method: str | Sensitivity[Any] | Reducer | None = None,
+        size: int | None = None,
         n_clusters: int | None = None,
-        metric: Metric = "euclidean",
-        chunks: int | Literal["auto"] = "auto",
-        detect: Literal["stat", "content"] = "stat",
-        branch: str = "main",
+        random_state: RandomState = None,
+        on_invalid: Literal["raise", "drop"] = "raise",
+        draw: MergeReduce = MergeReduce(),
         keep: int | None = 10,
-        allow_shrink: bool = False,
-        columns: Sequence[str] | None = None,
-        missing_chunks: Literal["raise", "fill"] = "raise",
-        source_options: Mapping[str, Any] | None = None,
         storage_options: Mapping[str, Any] | None = None,
-        progress: bool | None = False,
     ) -> CoresetTree:
         """Open the view of a source that changes, or make it, and bring it up to date.
 
-        A view is a tree with a leaf for every row block of a Zarr array, or for every file. It
-        remembers what it has seen of each, so that `refresh` reads only what is new or changed;
-        what it holds then has the bits of a view that is made from the source as it is.
+        A view is a tree with a leaf for every chunk of a Zarr array along its rows, or for every
+        file. `refresh` reads what is new or changed. The bits are those of a view that is made
+        from the source as it is.
 
         Parameters
         ----------
         source : path, URL, glob, list of paths, Zarr array, group or store, Icechunk repository,
-            or function
-            A Zarr array, a folder of Parquet files, a glob, a list of files, or the newest
-            snapshot of a branch of Icechunk. A function is called whenever the source is looked
-            at, and returns one of these.
+            function that returns one of these, or Rows
+            A Zarr array, a folder of Parquet files, a glob, a list of files, or the branch "main"
+            of a repository. A function is called whenever the source is looked at. Use
+            `open_rows` for columns, unit length, and options of a URL.
         path : path, URL or zarr.storage.ObjectStore
-            Of the view; made where nothing is there. Not inside the store or folder that is
-            followed, with which it would be lost.
-        method, size, inner_size, random_state, sampling, on_invalid, n_clusters, metric,
-        storage_options
-            As in `create`; of a view that is there the same as when it was made, but for a
-            `random_state` of None, which takes that of the view.
+            Of the view, outside of the source. It is made if nothing is there.
         y, sample_weight : str, optional
             Names of columns, or of arrays of the group.
-        chunks : int or "auto", default="auto"
-            Rows of a leaf of a Zarr array; "auto" takes one chunk, or shard. A multiple of these
-            makes fewer leaves, of which more is read again.
-        detect : {"stat", "content"}, default="stat"
-            How a change is known: by size, modification time and entity tag of files, or of the
-            chunks of an array; or by a hash of what is stored, for which all of it is read. Of
-            Icechunk, "stat" takes the difference of two snapshots. A view keeps to the one that it
-            was made with: by the other, all of the source would look new.
-        branch : str, default="main"
-            Of an Icechunk repository.
+        method, size, n_clusters, random_state, on_invalid, draw, storage_options
+            As in `create`. An existing view needs the same values. None takes those of the view.
         keep : int or None, default=10
-            Versions of the view that `as_of` can go back to; None keeps all.
-        allow_shrink : bool, default=False
-            As in `refresh`.
-        source_options : mapping, optional
-            ``storage_options`` of the source, where that is a URL.
-        progress
-            As in `daskcoreset.build`.
+            Versions of the view that `as_of` can return; None keeps all.
 
         Returns
         -------
         CoresetTree
-            Up to date; `last_refresh` says what was read for that.
+            Up to date. `last_refresh` says what was read for that.
 
         Raises
         ------
         InvalidInputError, InvalidTypeError
-            If an argument cannot be used, the view follows another source, or parts of the source
-            have another width or dtype, or it has shrunk (see `refresh`). The view is as it was.
+            If an argument cannot be used, the view follows another source, parts of the source
+            differ in width or dtype, or it has shrunk (see `refresh`). The view is as it was.
         StoreError
-            If the source does not read, or the view is damaged or out of reach, or another process
-            brings it up to date at the same time, again and again. After once this one goes on
-            with what the other has read.
+            If the source does not read, the view is damaged or out of reach, or other processes
+            bring it up to date again and again.
 
         Warns
         -----
@@ -381,31 +336,23 @@ class CoresetTree:
         >>> import numpy as np
         >>> folder = Path(tempfile.mkdtemp())
         >>> rng = np.random.default_rng(0)
-        >>> for day in ("2026-03-01", "2026-03-02"):
-        ...     np.save(folder / f"{day}.npy", rng.normal(size=(1000, 3)))
+        >>> np.save(folder / "2026-03-01.npy", rng.normal(size=(1000, 3)))
         >>> view = CoresetTree.follow(f"{folder}/*.npy", folder / "view", size=100, random_state=0)
-        >>> np.save(folder / "2026-03-03.npy", rng.normal(size=(1000, 3)))
+        >>> np.save(folder / "2026-03-02.npy", rng.normal(size=(1000, 3)))
         >>> view.refresh()
-        Refresh(version 2: 1 of 3 leaves read, 1,000 rows, 24,000 bytes; 1 added, ...)
-        >>> view[-2:]
-        TreeWindow(2 of 3 leaves: '2026-03-02.npy' to '2026-03-03.npy')
+        Refresh(version 2: 1 of 2 leaves read, 1,000 rows, 24,000 bytes; 1 added, ...)
         """
-        reading = ReadOptions(source_options, columns, missing_chunks)
-        options = FollowOptions(y, sample_weight, chunks, detect, branch, reading)
-        view = SourceView(source, options, keep)
-        wanted = Settings.checked(
-            method, size, inner_size, n_clusters, random_state, sampling, on_invalid, metric
-        )
+        view = SourceView.of(source, y, sample_weight, keep)
+        asked = Asked(method, size, n_clusters, random_state, on_invalid, draw)
         place = place_at("path", path, _LAYOUT, storage_options)
         for turn in range(_N_TURNS):
             if place.is_free():
                 view.refuse_among_data(place)
-                tree = cls(wanted, _unmade(place, wanted), view)
+                tree = cls._begun(asked, place, view)
             else:
-                args = (place, view, wanted, method, random_state)
-                tree = cls._reopened(*args, may_replace=not turn)
+                tree = cls._reopened(asked, place, view, may_replace=not turn)
             try:
-                tree.refresh(allow_shrink=allow_shrink, progress=progress)
+                tree.refresh()
                 break
             except OvertakenError:  # what the other one has read is there now
                 if turn + 1 == _N_TURNS:
@@ -415,25 +362,29 @@ class CoresetTree:
         return tree
 
     @classmethod
-    def _reopened(
-        cls,
-        place: NewPlace,
-        view: SourceView,
-        wanted: Settings,
-        method: Any,
-        random_state: Any,
-        *,
-        may_replace: bool,
+    def _begun(
+        cls, asked: Asked, place: Place, view: SourceView, replaced: Head | None = None
     ) -> CoresetTree:
-        """Open a view that is there; one that never had a leaf takes other settings."""
+        """Return an empty view, which its first version makes."""
+        settings = asked.settings()
+        remedy = "CoresetTree.follow opens a view that is there, or choose another path"
+        contents = persistence.settings_contents(settings, _LAYOUT.kind)
+        head = place.begin(contents, remedy, overwrite=replaced is not None, replaced=replaced)
+        return cls(settings, Manifest(place, head, head.version), view)
+
+    @classmethod
+    def _reopened(
+        cls, asked: Asked, place: Place, view: SourceView, *, may_replace: bool
+    ) -> CoresetTree:
+        """Open a view that is there. One that never had a leaf takes other settings."""
         try:
-            settings, manifest = _opened(place, method)
-            view.check_settings(place, settings, wanted, random_state)
+            settings, manifest = _opened(place, asked.method)
+            asked.check(settings, place.name)
         except InvalidInputError:
-            unused = _find_unused(place) if may_replace else None
-            if unused is None:
+            manifest = Manifest.newest(place, place.settings().digest)
+            if not may_replace or manifest.source is None or manifest.next_uid:
                 raise
-            return cls(wanted, _unmade(place, wanted, unused), view)
+            return cls._begun(asked, place, view, manifest.head)
         return cls(settings, manifest, view)
 
     def refresh(
@@ -452,12 +403,12 @@ class CoresetTree:
         Parameters
         ----------
         source : object, optional
-            The source, opened anew, such as a longer list of files; None looks at the one that was
-            passed to `follow`, which alone knows how a source is read: not `open`.
+            The source, opened again, such as a longer list of files. A view that `open` opened
+            needs it. Default: the one that was passed to `follow`.
         allow_shrink : bool, default=False
             Whether a Zarr array may end before a leaf of the view, and whether all files may be
-            gone. Single files that are gone are deleted leaves, without more words.
-        progress
+            gone. Single files that are gone are deleted leaves.
+        progress : bool or None, default=False
             As in `daskcoreset.build`.
 
         Returns
@@ -475,15 +426,18 @@ class CoresetTree:
         """
         check_flag("allow_shrink", allow_shrink)
         manifest, view = self._kept.value
+        if source is not None and view is not None:
+            view = view.at(source)
+        elif source is not None and manifest.source is not None:
+            view = SourceView.again(source, manifest.source)
         if view is None:
-            what = "was opened as it is, not to be followed"
-            what = what if manifest.source else "follows no source"
+            what = (
+                "follows no source" if manifest.source is None else "was opened without its source"
+            )
             raise InvalidInputError(
                 f"the tree {what}; CoresetTree.follow(source, path) opens a view."
             )
         manifest.check_current()
-        if source is not None:
-            view = replace(view, source=source)
         state, record = view.look(manifest)
         plan = Plan.of(manifest, state, record, allow_shrink=allow_shrink)
         if plan.is_done(manifest):
@@ -652,7 +606,14 @@ class CoresetTree:
         manifest.check_current()  # before the data are read
         check = (lambda _: None) if manifest.schema is None else manifest.schema.check
         # Another seed for every leaf, and every time it is replaced.
-        read = read_leaf(data, settings, (leaf.uid, leaf.revision), check, progress)
+        read = read_leaf(
+            data,
+            settings,
+            (leaf.uid, leaf.revision),
+            check,
+            unit_length=manifest.schema is not None and manifest.schema.unit_length,
+            progress=progress,
+        )
         if read.rows >> ROW_BITS or leaf.uid >> (63 - ROW_BITS):
             raise InvalidInputError(
                 f"leaf {leaf.uid} with {read.rows} rows is more than a tree can number; make "
@@ -718,7 +679,7 @@ class CoresetTree:
 
     # --- questions -----------------------------------------------------------------------
 
-    def coreset(self, leaves: Window = None, *, normalize: bool = False) -> Coreset:
+    def coreset(self, leaves: Window = None, *, normalize: bool | None = None) -> Coreset:
         """Return a coreset of all leaves or of some.
 
         Parameters
@@ -728,9 +689,8 @@ class CoresetTree:
             date, or a slice from one to another, both included, of leaves with a time; a position
             or a slice of positions, as Python counts them, such as ``slice(-7, None)``; None for
             all.
-        normalize : bool, default=False
-            Whether to scale the weights to the total weight of the data, as in
-            `daskcoreset.build`.
+        normalize : bool, optional
+            Whether to scale the weights to the total weight of the data. Default: as `draw` says.
 
         Returns
         -------
@@ -746,7 +706,7 @@ class CoresetTree:
         StoreError
             If the tree has changed since it was opened and the nodes are gone, or it is damaged.
         """
-        return coreset_of(self._settings, self._manifest, leaves, normalize=normalize)
+        return _coreset_of(self._settings, self._manifest, leaves, normalize=normalize)
 
     def locate(self, indices: IndexArray) -> tuple[list[str], IndexArray]:
         """Return the leaf, and the row number in it, of rows of a coreset of this tree.
@@ -781,3 +741,57 @@ class CoresetTree:
             one is.
         """
         self._manifest.verify()
+
+
+def _coreset_of(
+    settings: Settings, manifest: Manifest, window: Any, *, normalize: bool | None
+) -> Coreset:
+    """Return a coreset of the leaves of a window, see `CoresetTree.coreset`.
+
+    Raises
+    ------
+    InvalidInputError
+        There are no leaves, or none of such a name, or they have no rows.
+    StoreError
+        A node is gone or damaged.
+    """
+    leaves = manifest.leaves
+    flags = leaves.select(window)
+    if manifest.top is None:
+        raise no_leaves()
+    parts = cover(manifest.top, flags)
+    if not any(leaf.rows for leaf, flag in zip(leaves, flags, strict=True) if flag):
+        raise InvalidInputError("leaves has no rows; pass a window with some.")
+    if manifest.source is not None:  # whose nodes near the root have few or many leaves
+        parts = finer(parts)
+    # By the names of the parts, which stand for the leaves below them.
+    points, described = settings.last_reduction(
+        [manifest.read_node(part.name) for part in parts], int(digest_of(parts), 16)
+    )
+    points = replace(points, indices=_count_rows(leaves, points.indices))
+    all_leaves = zip(leaves, leaves.offsets, flags, strict=True)
+    chosen = [(leaf, offset) for leaf, offset, flag in all_leaves if flag]
+    facts = {
+        **described,
+        "strategy": "store",
+        "version": manifest.version,
+        "levels": manifest.depth,
+        "leaves": [{"name": x.name, "offset": start, "rows": x.rows} for x, start in chosen],
+    }
+    n_dropped = sum(leaf.n_dropped for leaf, _ in chosen)
+    n = sum(leaf.rows for leaf, _ in chosen) - n_dropped
+    weight = float(sum(leaf.weight for leaf, _ in chosen))
+    schema = manifest.schema
+    assert schema is not None  # noqa: S101 - there are rows
+    place = str(manifest.place.path)
+    data = DataFacts(n, n_dropped, weight, place, schema.columns, schema.metric, schema.keys)
+    return settings.make_coreset(points, data, facts, normalize=normalize)
+
+
+def _count_rows(leaves: LeafTable, stored: IndexArray) -> IndexArray:
+    """Turn row numbers as they are kept into those that count through all leaves."""
+    uids = np.array([leaf.uid for leaf in leaves])
+    order = np.argsort(uids)
+    positions = order[np.searchsorted(uids, stored >> ROW_BITS, sorter=order)]
+    starts: IndexArray = np.array(leaves.offsets)[positions]
+    return starts + (stored & ((1 << ROW_BITS) - 1))

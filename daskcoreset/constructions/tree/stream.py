@@ -7,7 +7,7 @@ A stream that is killed and goes on::
     if Path("stream.zarr").exists():
         stream = CoresetStream.load("stream.zarr")
     else:
-        stream = CoresetStream("lightweight", 1000, random_state=0, store="stream.zarr")
+        stream = CoresetStream(size=1000, random_state=0, store="stream.zarr")
     for start in range(stream.n_rows, len(X), 10_000):
         stream.partial_fit(X[start : start + 10_000])
 
@@ -18,42 +18,48 @@ stream that was never killed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from contextvars import copy_context
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, pairwise
+from itertools import chain
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from daskcoreset.constructions.draws import MergeReduce
 from daskcoreset.constructions.sampling.job import DataFacts
 from daskcoreset.constructions.tree import persistence
-from daskcoreset.constructions.tree.chain import Head
-from daskcoreset.constructions.tree.job import Settings, concatenate_parts, valid_points
-from daskcoreset.constructions.tree.kept import Kept
+from daskcoreset.constructions.tree.job import (
+    Asked,
+    Settings,
+    concatenate_parts,
+    valid_points,
+)
 from daskcoreset.constructions.tree.persistence import RowSchema
-from daskcoreset.constructions.tree.places import MAIN, Layout, Members, NewPlace
+from daskcoreset.constructions.tree.places import (
+    MAIN,
+    Head,
+    Kept,
+    Layout,
+    Members,
+    Place,
+    link_of,
+)
 from daskcoreset.constructions.tree.reducer import Reducer
 from daskcoreset.constructions.tree.remote import place_at
-from daskcoreset.constructions.tree.waiting import Waiting
-from daskcoreset.core.blocks import (
-    Block,
-    BlockSchema,
-    InvalidRow,
-    validate_block,
-)
+from daskcoreset.core.blocks import find_unusable_row
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.deadline import check_time
 from daskcoreset.core.errors import InvalidInputError, StoreError
-from daskcoreset.core.linalg import one_thread
-from daskcoreset.core.points import WeightedPoints
+from daskcoreset.core.points import WeightedPoints, from_checked
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.tables import html_table, short_seed
-from daskcoreset.core.typing import AnyArray, Metric, Sampling
+from daskcoreset.core.typing import AnyArray
+from daskcoreset.core.validation import check_flag
 from daskcoreset.core.zarr_places import Location
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction
 from daskcoreset.inputs.blocks import RowBlocks
@@ -90,6 +96,43 @@ def is_reduced(level: int) -> bool:
     return level in {0, 2} or (level > 1 and level % 2 == 1)
 
 
+# Parts of waiting rows that become one, if the first of them is not twice as long as the last.
+_SIMILAR_PARTS = 32
+
+
+def with_waiting(
+    parts: tuple[WeightedPoints, ...], further: WeightedPoints
+) -> tuple[WeightedPoints, ...]:
+    """Return rows that wait and further ones, in order.
+
+    So many of about one size become one. Rows that come one by one are copied a logarithmic number
+    of times, and held in few arrays.
+    """
+    parts = (*parts, further)
+    while len(parts) >= _SIMILAR_PARTS and len(parts[-_SIMILAR_PARTS]) < 2 * len(parts[-1]):
+        last = concatenate_parts(parts[-_SIMILAR_PARTS:])
+        parts = (*parts[:-_SIMILAR_PARTS], last)
+    return parts
+
+
+def joined(parts: Sequence[WeightedPoints]) -> list[WeightedPoints]:
+    """Return waiting rows as one part, in a list; an empty list if there are none.
+
+    Raises
+    ------
+    InvalidInputError
+        If the weights add up to more than float64 holds.
+    """
+    if not parts:
+        return []
+    rows = concatenate_parts(parts)
+    with np.errstate(over="ignore"):
+        is_finite = np.isfinite(rows.total_weight)
+    if not is_finite:  # which the check of what is made anew says
+        rows = WeightedPoints(rows.points, rows.weights, rows.indices, rows.labels)
+    return [rows]
+
+
 # Not frozen, as immutable as it is: to make one would take three times as long, for each batch.
 @dataclass(eq=False)
 class StreamState:
@@ -100,8 +143,8 @@ class StreamState:
     nodes : tuple of tuple of WeightedPoints
         The coreset of each of `levels`; candidates of some leaves that wait for others, leaf by
         leaf, so that they are put together once.
-    waiting : Waiting
-        Rows that do not fill a leaf yet.
+    waiting : tuple of WeightedPoints
+        Rows that do not fill a leaf yet, in parts.
     schema : RowSchema or None
         None before the first row.
     n_leaves : int
@@ -113,7 +156,7 @@ class StreamState:
     """
 
     nodes: tuple[tuple[WeightedPoints, ...], ...] = ()
-    waiting: Waiting = field(default_factory=Waiting)
+    waiting: tuple[WeightedPoints, ...] = ()
     schema: RowSchema | None = None
     n_leaves: int = 0
     weight: float = 0.0
@@ -130,18 +173,18 @@ class StreamState:
     @property
     def parts(self) -> list[WeightedPoints]:
         """All rows in memory, a part for each level, the oldest first."""
-        return [*map(concatenate_parts, self.nodes), *self.waiting.joined()]
+        return [*map(concatenate_parts, self.nodes), *joined(self.waiting)]
 
     @property
     def n_held(self) -> int:
         """How many rows are in memory."""
-        return sum(map(len, chain.from_iterable(self.nodes))) + len(self.waiting)
+        return sum(map(len, chain(*self.nodes, self.waiting)))
 
     @property
     def total_weight(self) -> float:
         """Total weight of all rows that came."""
         # Of those that wait as one array: summed part by part it would tell how they came.
-        return self.weight + sum(rows.total_weight for rows in self.waiting.joined())
+        return self.weight + sum(rows.total_weight for rows in joined(self.waiting))
 
     def n_missing(self, settings: Settings) -> int:
         """How many rows are missing to the next leaf."""
@@ -162,38 +205,36 @@ class StreamState:
         state, start, waiting = self, 0, self.waiting
         missing = self.n_missing(settings)
         while len(points) - start >= missing:
-            further = points.take(slice(start, start + missing))
-            if len(waiting):
-                [leaf] = waiting.add(further, self.n_rows, missing).joined()
-            else:
-                leaf = further.moved(self.n_rows)
-            state, start, waiting = state._with_leaf(leaf, settings), start + missing, Waiting()
+            further = points.take(slice(start, start + missing)).moved(self.n_rows)
+            [leaf] = joined((*waiting, further))
+            state, start, waiting = state._with_leaf(leaf, settings), start + missing, ()
             missing = settings.leaf_rows
-        if start:
-            rest = points.take(slice(start, None))
-            waiting = Waiting().add(rest, self.n_rows, settings.leaf_rows)
-        else:
-            waiting = waiting.add(points, self.n_rows, missing)
-        # By name: `replace` takes as long as to copy hundreds of rows.
-        return StreamState(
-            nodes=state.nodes,
+        if start < len(points):
+            # Copied: a slice would keep all of a large batch, and the user may write into it.
+            rest = points.take(slice(start, None)).copied(self.n_rows)
+            waiting = with_waiting(waiting, rest)
+        return replace(
+            state,
             waiting=waiting,
             schema=schema,
-            n_leaves=state.n_leaves,
-            weight=state.weight,
             n_rows=self.n_rows + n_rows,
             n_dropped=self.n_dropped + n_rows - len(points),
         )
 
-    def add_array(self, rows: AnyArray) -> StreamState | None:
-        """Return the state after rows of weight one that fit beside those that wait.
+    def with_few(self, rows: AnyArray) -> StreamState | None:
+        """Return the state after copies of rows of weight one, which fill no leaf.
 
-        None where one of them cannot be used.
+        None if one of them cannot be used.
         """
-        waiting = self.waiting.with_array(rows, self.n_rows)
-        if waiting is None:
+        assert self.schema is not None  # noqa: S101 - rows came before
+        copies, weights = np.array(rows, self.schema.dtype, order="C"), np.ones(len(rows))
+        if find_unusable_row(copies, weights) is not None:
             return None
-        counted = (self.n_leaves, self.weight, self.n_rows + len(rows), self.n_dropped)
+        n_rows = self.n_rows + len(rows)
+        part = from_checked(copies, weights, np.arange(self.n_rows, n_rows), None)
+        waiting = with_waiting(self.waiting, part)
+        counted = (self.n_leaves, self.weight, n_rows, self.n_dropped)
+        # By name: `replace` takes as long as to copy hundreds of rows.
         return StreamState(self.nodes, waiting, self.schema, *counted)
 
     def _with_leaf(self, leaf: WeightedPoints, settings: Settings) -> StreamState:
@@ -211,14 +252,10 @@ class StreamState:
         return replace(
             self,
             nodes=(*nodes, parts),
-            waiting=Waiting(),
+            waiting=(),
             n_leaves=self.n_leaves + 1,
             weight=self.weight + leaf.total_weight,
         )
-
-    def apart(self) -> StreamState:
-        """Return the same state, which adds no rows to memory that this one may add some to."""
-        return replace(self, waiting=Waiting(self.waiting.all_parts))
 
     def members(self, head: Head) -> Members:
         """Return the state as the version after another one."""
@@ -236,8 +273,7 @@ class StreamState:
         if len(parts) - len(levels) not in {0, 1} or values["levels"] != [*levels]:
             raise ValueError(f"{len(parts)} parts on levels {values['levels']}")
         nodes = tuple((part,) for part in parts[: len(levels)])
-        waiting = Waiting(tuple(parts[len(levels) :]))
-        return replace(state, nodes=nodes, waiting=waiting)
+        return replace(state, nodes=nodes, waiting=tuple(parts[len(levels) :]))
 
 
 def _arrays(points: WeightedPoints) -> list[AnyArray]:
@@ -258,7 +294,7 @@ class Standing(NamedTuple):
     state : StreamState
     n_unsaved : int
         Batches since it was saved.
-    place : NewPlace or None
+    place : Place or None
         Where it is saved.
     head : Head or None
         The version of its state that is there.
@@ -266,7 +302,7 @@ class Standing(NamedTuple):
 
     state: StreamState
     n_unsaved: int = 0
-    place: NewPlace | None = None
+    place: Place | None = None
     head: Head | None = None
 
 
@@ -296,44 +332,36 @@ def read_ahead(blocks: RowBlocks, reducer: Reducer) -> Iterator[BlockResults[Wei
 class CoresetStream:
     r"""A coreset of rows that come one by one or in batches, in little memory.
 
-    Rows wait until they fill a leaf, which becomes a coreset; coresets become one, four at a time.
-    Memory is that of `leaf_size` rows, twice while a leaf is reduced, and some
-    :math:`1.5 \log_2 (n /` `leaf_size` :math:`) + 1` coresets of `inner_size` rows, whatever n is;
-    after 4 leaves, of which each is thinned first and four, then eight, are reduced together, also
-    up to 14 times `inner_size` candidates. The coreset depends on the sequence of the rows and on
-    the seed, not on how they were cut into batches. One thread at a time may feed a stream: two
-    have no order of rows.
+    Rows wait until they fill a leaf, which becomes a coreset. Coresets are united and reduced as
+    the digits of a number carry, so memory grows with the logarithm of the rows. The coreset
+    depends on the sequence of the rows and on the seed, not on how they were cut into batches.
+    Feed a stream from one thread. If the first rows come from ``open_rows(..., unit_length=True)``,
+    all rows are divided by their lengths.
 
     Parameters
     ----------
-    method : str, Sensitivity or Reducer, default="lightweight"
-        As in `daskcoreset.build`; a construction of several folds as well.
-    size : int, default=1000
-        Rows of a coreset that is asked for.
-    leaf_size : int or None, default=None
-        Rows of a leaf; None takes 32 times `size`. Larger leaves make a shallower tree, less
-        work a row and a smaller error, and take more memory. At least `inner_size` + 1.
-    inner_size : int or None, default=None
-        Rows of a coreset that is kept; None takes twice `size`, for the reasons in
-        `daskcoreset.constructions.tree.job`.
+    method : str, Sensitivity or Reducer, optional
+        As in `daskcoreset.build`, methods of several passes as well. Default: "kmeans" if
+        `n_clusters` is given, else "lightweight".
+    size : int, optional
+        Rows of a coreset. Default: 1000.
+    leaf_size : int, optional
+        Rows of a leaf, more than nodes keep. Default: 32 times `size`. Larger leaves take less
+        work per row, more memory, and give a smaller error.
+    n_clusters : int, optional
+        Clusters that the coresets are for.
     random_state : int, Generator, RandomState or None, default=None
         With an int, the same rows give the same bits.
-    sampling : {"systematic", "multinomial"}, default="systematic"
-        As in `daskcoreset.build`.
     on_invalid : {"raise", "drop"}, default="raise"
-        What becomes of rows with NaN or infinity: a batch with such a row is refused as a
-        whole, or they are left out and counted.
-    n_clusters : int or None, default=None
-        As in `daskcoreset.build`; ``stream.coreset().audit(X)`` remembers it.
-    metric : {"euclidean", "cosine"}, default="euclidean"
-        As in `daskcoreset.build`: by "cosine" rows are divided by their lengths as they come, and
-        one of zeros is treated as one with NaN.
-    store : path, URL, zarr.storage.ObjectStore or None, default=None
-        A folder that does not exist yet, on a disk or of an object store. With it, the stream is
-        saved there while it runs, and `load` goes on after a crash.
+        How to treat rows with NaN or infinity: refuse the batch, or leave them out and count them.
+    draw : MergeReduce, default=MergeReduce()
+        How nodes are drawn, and how many rows they keep.
+    store : path, URL or zarr.storage.ObjectStore, optional
+        A folder that does not exist yet. The stream is saved there while it runs, and `load`
+        continues it after a crash.
     save_every : int, default=1
-        Batches after which it is saved; with 1, all that `partial_fit` took is on the disk when
-        it returns. On an object store a save takes five requests.
+        Batches after which it is saved. With 1, all that `partial_fit` took is stored when it
+        returns.
     storage_options : mapping, optional
         For a URL, as in `daskcoreset.CoresetTree.create`.
 
@@ -360,7 +388,7 @@ class CoresetStream:
     Examples
     --------
     >>> import numpy as np
-    >>> stream = CoresetStream("lightweight", size=100, random_state=0)
+    >>> stream = CoresetStream(size=100, random_state=0)
     >>> rng = np.random.default_rng(0)
     >>> for day in range(30):
     ...     _ = stream.partial_fit(rng.normal(day, 1.0, size=(1000, 3)))
@@ -376,24 +404,21 @@ class CoresetStream:
 
     def __init__(
         self,
-        method: str | Sensitivity[Any] | Reducer = "lightweight",
-        size: int = 1000,
-        leaf_size: int | None = None,
+        method: str | Sensitivity[Any] | Reducer | None = None,
         *,
-        inner_size: int | None = None,
-        random_state: RandomState = None,
-        sampling: Sampling = "systematic",
-        on_invalid: Literal["raise", "drop"] = "raise",
+        size: int | None = None,
+        leaf_size: int | None = None,
         n_clusters: int | None = None,
-        metric: Metric = "euclidean",
+        random_state: RandomState = None,
+        on_invalid: Literal["raise", "drop"] = "raise",
+        draw: MergeReduce = MergeReduce(),
         store: Location | None = None,
         save_every: int = 1,
         storage_options: Mapping[str, Any] | None = None,
     ) -> None:
         place = None if store is None else place_at("store", store, _LAYOUT, storage_options)
-        settings = Settings.checked(
-            method, size, inner_size, n_clusters, random_state, sampling, on_invalid, metric
-        ).of_stream(leaf_size, save_every)
+        asked = Asked(method, size, n_clusters, random_state, on_invalid, draw)
+        settings = asked.settings().of_stream(leaf_size, save_every)
         if store is None:
             settings = replace(settings, save_every=None)
         self._begin(settings, StreamState())
@@ -404,16 +429,14 @@ class CoresetStream:
         self,
         settings: Settings,
         state: StreamState,
-        place: NewPlace | None = None,
+        place: Place | None = None,
         head: Head | None = None,
     ) -> None:
         self._settings = settings
         self._kept = Kept(Standing(state, 0, place, head))
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy goes on by itself, in a thread of its own, too.
-        kept = self._kept.copied(lambda one: one._replace(state=one.state.apart()))
-        return {**vars(self), "_kept": kept}
+        return {**vars(self), "_kept": copy(self._kept)}  # a copy goes on by itself
 
     @property
     def _state(self) -> StreamState:
@@ -507,7 +530,7 @@ class CoresetStream:
             was saved, such as Ctrl-C, `n_rows` says whether it was taken: where the store does not
             read, this is the error of `n_rows`, and of what changes the stream.
         """
-        if y is None and sample_weight is None and self._take_more(X):
+        if y is None and sample_weight is None and self._take_few(X):
             return self
         self._take(X, y, sample_weight)
         return self
@@ -522,83 +545,43 @@ class CoresetStream:
             for batch in X:
                 self.partial_fit(*(batch if isinstance(batch, tuple) else (batch,)))
             return
-        settings, start = self._settings, 0
-        if y is None and sample_weight is None and self._is_as_before(X):
-            self._take_array(X)
-            return
+        settings, start, known = self._settings, 0, self._state.schema
         refuse_cube("a stream", X)
         blocks = settings.open(X, y, sample_weight)
         if blocks.are_views and blocks.n_blocks > 1:  # one block, which is checked as a whole
             blocks = settings.open(X, y, sample_weight, chunks=blocks.n_rows or 1)
+        if known is not None and known.unit_length:
+            blocks = blocks.by("cosine")
         settings.check_data(blocks, settings.leaf_rows)
-        schema = RowSchema.of(blocks, self._state.schema)
-        # Set once for all steps in memory, of which each would set it by itself.
-        alone = blocks.in_memory and self._kept.value.place is None
-        with one_thread() if alone else nullcontext():
-            for results in read_ahead(blocks, settings.reducer):
-                if results.invalid is not None:
-                    _, invalid = results.invalid
-                    raise invalid.error(start)
-                self._advance(self._state.add(results.value, results.n_rows, schema, settings))
-                start += results.n_rows
+        schema = RowSchema.of(blocks, known)
+        for results in read_ahead(blocks, settings.reducer):
+            if results.invalid is not None:
+                _, invalid = results.invalid
+                raise invalid.error(start)
+            self._advance(self._state.add(results.value, results.n_rows, schema, settings))
+            start += results.n_rows
 
-    def _is_as_before(self, X: Any) -> bool:
-        """Whether X is an array in memory of which nothing but its rows is new."""
-        schema = self._state.schema
-        if schema is None or schema.has_labels or schema.sparse:
-            return False
-        return (
-            type(X) is np.ndarray
-            and X.ndim == 2
-            and X.shape[0] > 0
-            and X.shape[1] == schema.n_features
-            and X.dtype in (np.float32, schema.dtype)
-        )
+    def _take_few(self, X: Any) -> bool:
+        """Take an array of rows that are only copied; return whether that was done.
 
-    def _take_more(self, X: Any) -> bool:
-        """Take an array of usable rows that are only to be copied; return whether that was done.
-
-        All else that is done for every call takes longer than to copy a thousand rows.
+        All else that is done for other batches takes longer than to copy a thousand rows.
         """
-        if type(X) is not np.ndarray or not (X.flags.c_contiguous and X.flags.aligned):
+        state, settings = self._state, self._settings
+        schema = state.schema
+        if type(X) is not np.ndarray or X.ndim != 2 or schema is None:
             return False
-        if self._settings.metric != "euclidean":
+        if schema.has_labels or schema.sparse or schema.unit_length or settings.reducer.checks_rows:
             return False
-        state, reducer, n_rows = self._state, self._settings.reducer, len(X) if X.ndim else 0
-        # Rows that fill a leaf are reduced.
-        if not 0 < n_rows < state.waiting.places(X):
+        if X.shape[1] != schema.n_features or X.dtype not in (np.float32, schema.dtype):
             return False
-        if reducer.checks_rows:
-            block = Block(X, state.waiting.next_weights(n_rows))
-            if reducer.find_invalid_row(block) is not None:
-                return False
+        if not 0 < len(X) < state.n_missing(settings):
+            return False
         check_time()
-        further = state.add_array(X)
+        further = state.with_few(X)
         if further is None:
             return False
         self._advance(further)
         return True
-
-    def _take_array(self, X: AnyArray) -> None:
-        """Take rows in memory; to open an array takes longer than to take a thousand rows."""
-        settings, schema = self._settings, self._state.schema
-        assert schema is not None  # noqa: S101 - it is as before
-        form = BlockSchema(X.shape[1], X.dtype, settings.on_invalid, metric=settings.metric)
-        state, leaf_rows = self._state, settings.leaf_rows
-        # By leaves, each of which is then still in the cache when it is reduced; the last one with
-        # what is left.
-        missing = state.n_missing(settings)
-        inner = range(missing, len(X) - leaf_rows + 1, leaf_rows)
-        # Set once for all leaves, of which each would set it by itself.
-        with one_thread() if len(X) >= missing else nullcontext():
-            for start, stop in pairwise((0, *inner, len(X))):
-                check_time()
-                rows = validate_block(X[start:stop], None, None, form)
-                points = rows.problem or valid_points(settings.reducer, rows)
-                if isinstance(points, InvalidRow):
-                    raise points.error(start)
-                state = state.add(points, stop - start, schema, settings)
-        self._advance(state)
 
     def _advance(self, state: StreamState) -> None:
         """Go on from a state; where it cannot be saved, the batch was not taken."""
@@ -631,16 +614,15 @@ class CoresetStream:
         if self.n_rows == self.n_dropped:
             raise InvalidInputError("the stream has no rows yet; call partial_fit first.")
         state = self._state
-        return concatenate_parts([*chain.from_iterable(state.nodes), *state.waiting.joined()])
+        return concatenate_parts([*chain.from_iterable(state.nodes), *joined(state.waiting)])
 
-    def coreset(self, *, normalize: bool = False) -> Coreset:
+    def coreset(self, *, normalize: bool | None = None) -> Coreset:
         """Return a coreset of all rows so far; the state of the stream does not change.
 
         Parameters
         ----------
-        normalize : bool, default=False
-            Whether to scale the weights to the total weight of the rows, as in
-            `daskcoreset.build`.
+        normalize : bool, optional
+            Whether to scale the weights to the total weight of the rows. Default: as `draw` says.
 
         Raises
         ------
@@ -655,11 +637,10 @@ class CoresetStream:
             "leaf_size": settings.leaf_size,
             "levels": 1 + max(self.levels, default=-1),
         }
-        n, columns = state.n_rows - state.n_dropped, None
-        if state.schema is not None:
-            columns = state.schema.columns
-        weight, metric = state.total_weight, settings.metric
-        data = DataFacts(n, state.n_dropped, weight, None, columns, metric)
+        n, schema = state.n_rows - state.n_dropped, state.schema
+        assert schema is not None  # noqa: S101 - rows came
+        weight = state.total_weight
+        data = DataFacts(n, state.n_dropped, weight, None, schema.columns, schema.metric)
         return settings.make_coreset(points, data, facts, normalize=normalize)
 
     def save(
@@ -699,26 +680,21 @@ class CoresetStream:
             return
         self._save_new(place, overwrite=overwrite)
 
-    def _save_new(self, place: NewPlace, *, overwrite: bool) -> None:
+    def _save_new(self, place: Place, *, overwrite: bool) -> None:
         remedy = (
             "CoresetStream.load goes on with a stream that is there, or choose another path, or "
             "save with overwrite=True"
         )
-        before = self._kept.value
-        self._kept.create(
-            partial(
-                place.create,
-                persistence.settings_contents(self._settings, _LAYOUT.kind),
-                remedy=remedy,
-                overwrite=overwrite,
-            ),
-            place,
-            before.state.members,
-            # It goes on being saved where it was first.
-            lambda head: (
-                before if before.place is not None else Standing(before.state, 0, place, head)
-            ),
-        )
+        check_flag("overwrite", overwrite)
+        if not (overwrite or place.is_free()):
+            raise StoreError(f"{place.name} exists; {remedy}")
+        contents = persistence.settings_contents(self._settings, _LAYOUT.kind)
+        head, before = place.begin(contents, remedy, overwrite=overwrite), self._kept.value
+        members = before.state.members(head)
+        after = before
+        if before.place is None:  # else it goes on being saved where it was first
+            after = Standing(before.state, 0, place, head.followed_by(members[MAIN].digest))
+        self._kept.commit(place, head, members, after)
 
     @classmethod
     def load(
@@ -748,15 +724,16 @@ class CoresetStream:
             If `method` is needed or is another one.
         """
         place = place_at("path", path, _LAYOUT, storage_options)
-        settings, origin = persistence.settings_from(place.settings(), place.name, method)
+        stored = place.settings()
+        settings = persistence.settings_from(stored, place.name, method)
 
-        def read(version: int) -> tuple[StreamState, Mapping[str, str] | None, str]:
+        def read(version: int) -> tuple[StreamState, Mapping[str, str], str]:
             contents = place.read(version, MAIN, _STATE)
             where = place.where(version, MAIN)
             state = persistence.state_from(contents, where, StreamState.read)
-            return state, persistence.link_of(contents), contents.digest
+            return state, link_of(contents), contents.digest
 
-        state, head = place.read_newest(origin, read)
+        state, head = place.read_newest(stored.digest, read)
         if state is None:
             raise StoreError(f"{place.name}: its states are missing; restore it from a copy")
         loaded = cls.__new__(cls)

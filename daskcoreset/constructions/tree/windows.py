@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from calendar import monthrange
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import isfinite
@@ -91,8 +90,7 @@ def by_position(n_leaves: int, window: slice | int) -> list[bool]:
 def by_date(leaves: Sequence[_Leaf], first: Any, last: Any) -> list[bool]:
     """Return a mask of the leaves from one date or time to another, both included.
 
-    A date stands for the whole day, and a month for all of its days. A time with a zone is compared
-    in UTC; one without is taken as it is.
+    A date stands for the whole day. A time with a zone is compared in UTC, any other as it is.
 
     Raises
     ------
@@ -127,13 +125,10 @@ def _instant(what: str, value: Any, *, end: bool) -> dt.datetime:
         value = str(value)
     if isinstance(value, str):
         try:
-            is_month = len(value) == len("2026-03")
-            value = read_date(f"{value}-01" if is_month else value)
-            if is_month and end:
-                value = value.replace(day=monthrange(value.year, value.month)[1])
+            value = read_date(value)
         except ValueError as error:
             raise InvalidInputError(
-                f"{what} is {value!r}, which is no date; pass one, or name leaves."
+                f"{what} is {value!r}, which is no date; pass a datetime.date, or names of leaves."
             ) from error
     if not isinstance(value, dt.date):
         raise InvalidTypeError(f"{what} is {a_type(value)}; pass a date or a time.")
@@ -168,7 +163,7 @@ def select(leaves: Sequence[_Leaf], window: slice, position: Callable[[str], int
             f"leaves is a slice with step {window.step!r}, which only positions have; pass a list "
             f"of names."
         )
-    if any(map(is_date, bounds)) or _are_dates_only(bounds, leaves):
+    if any(map(is_date, bounds)):
         return by_date(leaves, window.start, window.stop)
     if not leaves:
         raise no_leaves()
@@ -183,19 +178,6 @@ def select(leaves: Sequence[_Leaf], window: slice, position: Callable[[str], int
 
 def _index(value: Any) -> int | None:
     return None if value is None else int(value)
-
-
-def _are_dates_only(bounds: Sequence[Any], leaves: Sequence[_Leaf]) -> bool:
-    """Whether bounds are dates as text, of which one is no name of a leaf."""
-    if not bounds or not all(isinstance(one, str) for one in bounds):
-        return False
-    try:
-        for one in bounds:
-            _instant("leaves", one, end=False)
-    except InvalidInputError:
-        return False
-    names = {leaf.name for leaf in leaves}
-    return not names.issuperset(bounds) and any(leaf.time for leaf in leaves)
 
 
 class TreeWindow:
@@ -234,7 +216,7 @@ class TreeWindow:
     def __len__(self) -> int:
         return len(self.names)
 
-    def coreset(self, *, normalize: bool = False) -> Coreset:
+    def coreset(self, *, normalize: bool | None = None) -> Coreset:
         """Return a coreset of these leaves, see `CoresetTree.coreset`."""
         coreset: Coreset = self.tree.coreset(list(self.names), normalize=normalize)
         return coreset

@@ -79,7 +79,7 @@ def test_leaves__names_times_and_row_numbers(tmp_path: Path) -> None:
     assert tree.leaves["x"].time == "2026-01-09"
 
 
-def test_window__times_of_days_and_months(tmp_path: Path) -> None:
+def test_window__times_of_days(tmp_path: Path) -> None:
     tree = face.create_tree(tmp_path / "t", size=5, random_state=0)
     times = ["2026-01-31T23:59", "2026-02-01", "2026-02-28T23:59:59+00:00",
              "2026-03-01T00:30+02:00", "2026-03-01T12:00"]  # fmt: skip
@@ -89,11 +89,11 @@ def test_window__times_of_days_and_months(tmp_path: Path) -> None:
     def of(window: Any) -> list[str]:
         return list(tree[window].names)
 
-    assert of(slice("2026-02", "2026-02")) == ["n1", "n2", "n3"]  # the third is in UTC of February
-    assert of(slice(None, "2026-01")) == ["n0"]
+    assert of(slice(dt.date(2026, 2, 1), dt.date(2026, 2, 28))) == ["n1", "n2", "n3"]
+    assert of(slice(None, dt.date(2026, 1, 31))) == ["n0"]
     assert of(slice(dt.date(2026, 3, 1), None)) == ["n4"]
     assert of(dt.date(2026, 2, 28)) == ["n2", "n3"]
-    assert of(slice(dt.datetime(2026, 2, 28, 23, tzinfo=dt.UTC), "2026-02")) == ["n2"]
+    assert of(slice(dt.datetime(2026, 2, 28, 23, tzinfo=dt.UTC), dt.date(2026, 2, 28))) == ["n2"]
     assert of(np.datetime64("2026-02-01")) == ["n1"]
     assert of(slice("n1", "n2")) == ["n1", "n2"]
     assert of(slice(None, "n0")) == ["n0"]
@@ -130,10 +130,11 @@ def frame(n: int, names: str = "ab") -> Any:
 
 def test_tree__labels_weights_sparse_rows_and_unit_length(tmp_path: Path) -> None:
     X = sp.csr_array(np.random.default_rng(0).random((60, 4)) * (np.arange(4) != 2))
-    tree = face.create_tree(tmp_path / "t", size=12, random_state=0, metric="cosine")
+    tree = face.create_tree(tmp_path / "t", size=12, random_state=0)
     for i, text in enumerate(("a", "long")):
         part = X[30 * i : 30 * i + 30]
-        tree.append(part, np.full(30, text), np.full(30, 2.0 + i), name=text)
+        unit = face.open_rows(part, unit_length=True)
+        tree.append(unit, np.full(30, text), np.full(30, 2.0 + i), name=text)
     c: Any = face.CoresetTree.open(tmp_path / "t").coreset()
     assert sp.issparse(c.points)
     assert np.allclose(sp.linalg.norm(c.points, axis=1), 1.0)
@@ -148,8 +149,10 @@ def test_tree__labels_weights_sparse_rows_and_unit_length(tmp_path: Path) -> Non
     again = face.CoresetTree.open(tmp_path / "t")
     again.append(X[:9] * 5.0, np.full(9, "a"), name="more")
     assert np.allclose(sp.linalg.norm(again.coreset("more").points, axis=1), 1.0)
-    stream = face.stream(size=12, random_state=0, metric="cosine", leaf_size=25)
-    stream.partial_fit(X.toarray()[:40]).partial_fit(X.toarray()[40:])
+    stream = face.stream(size=12, random_state=0, leaf_size=25)
+    stream.partial_fit(face.open_rows(X.toarray()[:40], unit_length=True)).partial_fit(
+        X.toarray()[40:]
+    )
     assert np.allclose(np.linalg.norm(stream.rows().points, axis=1), 1.0)
     assert np.allclose(stream.coreset().points, (X.toarray() / np.linalg.norm(
         X.toarray(), axis=1, keepdims=True))[stream.coreset().indices])  # fmt: skip

@@ -87,16 +87,6 @@ def test_refresh__reports_what_was_read_and_what_that_changed(tmp_path: Path) ->
     assert view.version == version
 
 
-def test_refresh__by_content_sees_what_hides_from_the_clock(tmp_path: Path) -> None:
-    source = make_days(tmp_path / "days")
-    view = follow(source, tmp_path / "view", detect="content", **OPTIONS)
-    content = (tmp_path / "days" / "2026-03-05.npy").read_bytes()
-    (tmp_path / "days" / "2026-03-05.npy").write_bytes(content)
-    assert not view.refresh().read
-    np.save(tmp_path / "days" / "2026-03-05.npy", rows(60, 8))
-    assert view.refresh().changed == ("2026-03-05.npy",)
-
-
 @pytest.mark.usefixtures("light_trees")
 def test_refresh__of_an_array_that_is_resized_in_the_middle_of_a_chunk(tmp_path: Path) -> None:
     array = make_array(tmp_path / "rows", 95)

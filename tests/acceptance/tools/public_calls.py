@@ -135,7 +135,9 @@ _tree.__signature__ = inspect.signature(  # type: ignore[attr-defined] # as mypy
 def _of_tree(what: str) -> Callable[..., Any]:
     def call(**options: Any) -> Any:
         with tempfile.TemporaryDirectory() as folder:
-            tree = dc.CoresetTree.create(Path(folder) / "t", "uniform", 20, random_state=0)
+            tree = dc.CoresetTree.create(
+                Path(folder) / "t", method="uniform", size=20, random_state=0
+            )
             tree.append(ROWS, name="a")
             tree.append(ROWS, name="b")
             version = tree.version
@@ -158,7 +160,7 @@ def _without_self(function: Any) -> inspect.Signature:
 
 def _of_stream(what: str) -> Callable[..., Any]:
     def call(**options: Any) -> Any:
-        stream = dc.CoresetStream("uniform", 20, random_state=0).partial_fit(ROWS)
+        stream = dc.CoresetStream("uniform", size=20, random_state=0).partial_fit(ROWS)
         try:
             return getattr(stream, what)(**options)
         except Exception:

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import zarr
 
-from daskcoreset import CoresetTree
+from daskcoreset import CoresetTree, MergeReduce, open_rows
 from daskcoreset.core.errors import (
     InvalidInputError,
     InvalidTypeError,
 )
 from daskcoreset.core.points import WeightedPoints
 from tests.acceptance.tools.view_histories import assert_alike
-from tests.pairs import each, few
+from tests.pairs import few
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 
@@ -42,41 +42,19 @@ def make_days(folder: Path, days: range = range(1, 6)) -> str:
 # --- what is read -------------------------------------------------------------------------
 
 
-@each(made=["stat", "content"], kind=["files", "array"])
-def test_follow__by_another_detect_is_refused(kind: str, made: Any, tmp_path: Path) -> None:
-    # By the other means nothing is known, and all of the source would be read again.
-    other: Any = "content" if made == "stat" else "stat"
-    source: Any = make_array(tmp_path / "a") if kind == "array" else make_days(tmp_path / "days")
-    path = tmp_path / "view"
-    view = CoresetTree.follow(source, path, detect=made, **OPTIONS)
-    with pytest.raises(
-        InvalidInputError,
-        match=f"detect is '{other}', and .* with '{made}': .* pass detect='{made}', or another",
-    ):
-        CoresetTree.follow(source, path, detect=other, **OPTIONS)
-    again = CoresetTree.follow(source, path, detect=made, **OPTIONS)
-    assert again.version == view.version
-    assert again.last_refresh is not None
-    assert not again.last_refresh.read
-
-
 @pytest.mark.usefixtures("light_trees")
-def test_follow__with_larger_leaves_and_labels(tmp_path: Path) -> None:
+def test_follow__arrays_in_coarser_chunks_change_all_leaves_under_them(tmp_path: Path) -> None:
     group = zarr.open_group(tmp_path / "rows", mode="w")
     X = group.create_array("X", shape=(100, 2), chunks=(10, 2), dtype="f4")
     y = group.create_array("y", shape=(100,), chunks=(50,), dtype="i4")
     X[:], y[:] = rows(100), np.arange(100) % 2
-    options = {**OPTIONS, "method": "svm", "y": "y", "chunks": 20}
+    options = {**OPTIONS, "method": "svm", "y": "y"}
     view = CoresetTree.follow(group, tmp_path / "view", **options)
-    assert [leaf.rows for leaf in view.leaves] == [20] * 5
+    assert [leaf.rows for leaf in view.leaves] == [10] * 10
     y[99] = 0
-    assert view.refresh().read == ("block-2", "block-3", "block-4")
+    assert view.refresh().read == tuple(f"block-{i}" for i in range(5, 10))
     assert view.refresh().changed == ()
     assert view.coreset().labels is not None
-    with pytest.raises(InvalidInputError, match="pass a multiple of 10"):
-        CoresetTree.follow(group, tmp_path / "other", chunks=15, **OPTIONS)
-    with pytest.raises(InvalidInputError, match=r"chunks is 50, and .* follows .* with 20"):
-        CoresetTree.follow(group, tmp_path / "view", **{**options, "chunks": 50})
 
 
 # --- bad input ----------------------------------------------------------------------------
@@ -129,15 +107,20 @@ def test_follow__refuses_what_it_cannot_follow(tmp_path: Path) -> None:
         ({"random_state": 1}, "random_state is 1"),
         ({"method": "uniform"}, "method is 'uniform'"),
         ({"on_invalid": "drop"}, "on_invalid is 'drop'"),
-        ({"inner_size": 25}, "inner_size is 25"),
-        ({"sampling": "multinomial"}, "sampling"),
-        ({"metric": "cosine"}, "metric is 'cosine'"),
+        ({"draw": MergeReduce(inner_size=25)}, "inner_size is 25"),
+        ({"draw": MergeReduce(sampling="multinomial")}, "sampling"),
+        ({"draw": MergeReduce(normalize=True)}, "normalize is True"),
+        ({"n_clusters": 3}, "n_clusters is 3"),
         ({"keep": 0}, "keep"),
         ({"sample_weight": "w"}, "sample_weight is 'w', and .* follows"),
     ):
         with pytest.raises(InvalidInputError, match=message):
             CoresetTree.follow(source, path, **{**OPTIONS, **options})
-    again = CoresetTree.follow(source, path, size=20)  # any seed
+    with pytest.raises(InvalidInputError, match=r"unit_length is True, and .* follows"):
+        CoresetTree.follow(open_rows(source, unit_length=True), path, **OPTIONS)
+    with pytest.raises(InvalidTypeError, match="draw is 'systematic'"):
+        CoresetTree.follow(source, path, draw="systematic")  # type: ignore[arg-type]
+    again = CoresetTree.follow(source, path)  # the settings of the view
     assert again.coreset().equals(view.coreset())
     for change in (
         lambda: view.append(rows(5)),
@@ -146,8 +129,9 @@ def test_follow__refuses_what_it_cannot_follow(tmp_path: Path) -> None:
     ):
         with pytest.raises(InvalidInputError, match="change the source, and call refresh"):
             change()
-    with pytest.raises(InvalidInputError, match="opened as it is, not to be followed"):
+    with pytest.raises(InvalidInputError, match="opened without its source"):
         CoresetTree.open(path).refresh()
+    assert not CoresetTree.open(path).refresh(source).read
     tree = CoresetTree.create(tmp_path / "tree", **OPTIONS)
     with pytest.raises(InvalidInputError, match="follows no source"):
         tree.refresh()
@@ -167,10 +151,8 @@ def test_follow__into_the_store_by_another_name_is_refused(way: str, tmp_path: P
     assert not path.exists()
 
 
-@each(dtypes=["f8 f4", "f4 f8", "i8 f8", "i8 i4", "? u1"], detect=["stat", "content"])
-def test_refresh__of_an_array_of_another_dtype_is_refused(
-    dtypes: str, detect: Any, tmp_path: Path
-) -> None:
+@few("dtypes", ["f8 f4", "f4 f8", "i8 f8", "i8 i4", "? u1"], 2)
+def test_refresh__of_an_array_of_another_dtype_is_refused(dtypes: str, tmp_path: Path) -> None:
     before, after = dtypes.split()
     values = np.arange(60).reshape(30, 2) % 50
 
@@ -181,7 +163,7 @@ def test_refresh__of_an_array_of_another_dtype_is_refused(
         array[:] = values
 
     write(before)
-    view = CoresetTree.follow(tmp_path / "rows", tmp_path / "view", detect=detect, **OPTIONS)
+    view = CoresetTree.follow(tmp_path / "rows", tmp_path / "view", **OPTIONS)
     coreset = view.coreset()
     write(after)
     names = [np.dtype(dtype).name for dtype in (after, before)]
@@ -189,7 +171,7 @@ def test_refresh__of_an_array_of_another_dtype_is_refused(
     with pytest.raises(InvalidInputError, match=message):
         view.refresh(allow_shrink=True)
     with pytest.raises(InvalidInputError, match=message):
-        CoresetTree.follow(tmp_path / "rows", tmp_path / "view", detect=detect, **OPTIONS)
+        CoresetTree.follow(tmp_path / "rows", tmp_path / "view", **OPTIONS)
     assert CoresetTree.open(tmp_path / "view").coreset().equals(coreset)
     write(f">{before}" if before != "?" else before)
     view.refresh()  # the same numbers, in the other order of bytes

@@ -25,7 +25,7 @@ def test_build__a_reducer_needs_the_tree_and_few_rows_warn() -> None:
     from daskcoreset.constructions.tree.reducer import SensitivityReducer
 
     X = data(100)[0]
-    with pytest.raises(InvalidInputError, match='pass strategy="tree"'):
+    with pytest.raises(InvalidInputError, match=r"pass draw=MergeReduce"):
         build(X, size=9, method=SensitivityReducer(Uniform()))
     with pytest.warns(CoresetWarning, match="is below n_clusters=12"):
         build(X, size=9, method=StrongKMeans(12), draw=MergeReduce())

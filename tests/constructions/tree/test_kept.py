@@ -12,11 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskcoreset import CoresetStream, CoresetTree
+from daskcoreset import CoresetStream, CoresetTree, MergeReduce
 from daskcoreset.core.errors import StoreError
 from daskcoreset.core.typing import AnyArray
 
-OPTIONS: dict[str, Any] = {"method": "uniform", "sampling": "multinomial", "random_state": 1}
+OPTIONS: dict[str, Any] = {
+    "method": "uniform",
+    "draw": MergeReduce(sampling="multinomial"),
+    "random_state": 1,
+}
 ROWS = np.arange(400, dtype=float).reshape(-1, 2)
 
 

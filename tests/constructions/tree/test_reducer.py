@@ -63,8 +63,8 @@ def test_reducer__of_one_s_own_in_all_three_forms(tmp_path: Any) -> None:
     X = np.arange(400.0).reshape(200, 2)
     own = Last()
     built = daskcoreset.build(X, size=5, method=own, chunks=30, draw=daskcoreset.MergeReduce())
-    stream = daskcoreset.CoresetStream(own, 5, 40, random_state=0).partial_fit(X)
-    tree = daskcoreset.CoresetTree.create(tmp_path / "t", own, 5, random_state=0)
+    stream = daskcoreset.CoresetStream(own, size=5, leaf_size=40, random_state=0).partial_fit(X)
+    tree = daskcoreset.CoresetTree.create(tmp_path / "t", method=own, size=5, random_state=0)
     tree.append(X[:100])
     tree.append(X[100:])
     for coreset in (built, stream.coreset(), tree.coreset()):

@@ -1,4 +1,4 @@
-"""Trees and streams by the metric cosine: as of rows that were divided by their lengths before."""
+"""Trees and streams of unit length: as of rows that were divided by their lengths before."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import dask.array as da
 import numpy as np
 import pytest
 
-from daskcoreset import CoresetStream, CoresetTree
+from daskcoreset import CoresetStream, CoresetTree, open_rows
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import unit_rows
-from daskcoreset.core.typing import AnyArray, Metric
+from daskcoreset.core.typing import AnyArray
 
 RNG = np.random.default_rng(0)
 
@@ -42,12 +42,13 @@ def assert_same(one: Any, other: Any) -> None:
 def test_tree__has_the_bits_of_rows_divided_before(tmp_path: Path, dtype: str, method: str) -> None:
     X = ROWS.astype(dtype)
     options = {**OPTIONS, "n_clusters": 5}
-    tree = CoresetTree.create(tmp_path / "t", method, metric="cosine", **options)
-    other = CoresetTree.create(tmp_path / "o", method, **options)
-    tree = CoresetTree.open(tmp_path / "t")  # which keeps the metric
-    for start, stop in ((0, 1000), (1000, 1800)):
-        for kept, rows in ((tree, X[start:stop]), (other, unit(X[start:stop]))):
-            kept.append(da.from_array(rows, chunks=(400, 8)) if start else rows)
+    tree = CoresetTree.create(tmp_path / "t", method=method, **options)
+    other = CoresetTree.create(tmp_path / "o", method=method, **options)
+    tree.append(open_rows(X[:1000], unit_length=True))
+    other.append(unit(X[:1000]))
+    tree = CoresetTree.open(tmp_path / "t")  # which keeps dividing
+    tree.append(da.from_array(X[1000:1800], chunks=(400, 8)))
+    other.append(da.from_array(unit(X[1000:1800]), chunks=(400, 8)))
     tree.replace("leaf-1", X[2000:])
     other.replace("leaf-1", unit(X[2000:]))
     coreset = tree.coreset()
@@ -59,7 +60,8 @@ def test_tree__has_the_bits_of_rows_divided_before(tmp_path: Path, dtype: str, m
 @pytest.mark.parametrize("dtype", ["f2"])
 def test_stream__has_the_bits_of_rows_divided_before(tmp_path: Path, dtype: str) -> None:
     X = ROWS.astype(dtype)
-    stream = CoresetStream(metric="cosine", leaf_size=400, store=tmp_path / "s", **OPTIONS)
+    stream = CoresetStream(leaf_size=400, store=tmp_path / "s", **OPTIONS)
+    stream.partial_fit(open_rows(X[:0], unit_length=True))
     other = CoresetStream(leaf_size=400, **OPTIONS)
     for rows, divided in ((X[:700], unit(X[:700])), (X[700:], unit(X[700:]))):
         stream.partial_fit(da.from_array(rows, chunks=(300, 8)))
@@ -75,20 +77,18 @@ def test_follow__reads_what_is_new_by_the_metric(tmp_path: Path) -> None:
     for folder in folders:
         folder.mkdir()
     views: list[CoresetTree] = []
-    metrics: tuple[Metric, ...] = ("cosine", "euclidean")
     for day in range(2):
         part = ROWS[1000 * day : 1000 * (day + 1)]
+        views = []
         for folder, rows in zip(folders, (part, unit(part)), strict=True):
             np.save(folder / f"{day}.npy", rows)
-        views = [
-            CoresetTree.follow(f"{folder}/*.npy", tmp_path / f"{name}-view", metric=name, **OPTIONS)
-            for folder, name in zip(folders, metrics, strict=True)
-        ]
+            source = open_rows(f"{folder}/*.npy", unit_length=folder is folders[0])
+            views.append(CoresetTree.follow(source, tmp_path / f"{folder.name}-view", **OPTIONS))
         assert views[0].last_refresh is not None
         assert views[0].last_refresh.added == (f"{day}.npy",)
     assert_same(views[0].coreset(), views[1].coreset())
-    with pytest.raises(InvalidInputError, match=r"metric is 'euclidean', and the view at .*cosine"):
-        CoresetTree.follow(f"{folders[0]}/*.npy", tmp_path / "cosine-view", **OPTIONS)
+    with pytest.raises(InvalidInputError, match=r"unit_length is False, and .* with True"):
+        CoresetTree.follow(f"{folders[0]}/*.npy", tmp_path / "rows-view", **OPTIONS)
 
 
 MAKERS: dict[str, Callable[..., Any]] = {
@@ -101,14 +101,15 @@ MAKERS: dict[str, Callable[..., Any]] = {
 def test_rows_of_zeros__are_refused_or_left_out(kind: str, tmp_path: Path) -> None:
     X = ROWS.copy()
     X[[7, 2000]] = 0.0
-    kept = MAKERS[kind](tmp_path, metric="cosine", **OPTIONS)
+    kept, rows = MAKERS[kind](tmp_path, **OPTIONS), open_rows(X, unit_length=True)
     with pytest.raises(InvalidInputError, match=r"zero in all columns at row 7, .*cosine"):
-        kept.partial_fit(X)
+        kept.partial_fit(rows)
     weights = np.ones(3000)
     weights[[7, 2000]] = 0.0
-    assert kept.partial_fit(X, sample_weight=weights).coreset().total_weight > 2900
-    dropping = MAKERS[kind](tmp_path / "d", metric="cosine", on_invalid="drop", **OPTIONS)
-    coreset = dropping.partial_fit(X).coreset()
+    assert kept.partial_fit(rows, sample_weight=weights).coreset().total_weight > 2900
+    dropping = MAKERS[kind](tmp_path / "d", on_invalid="drop", **OPTIONS)
+    coreset = dropping.partial_fit(rows).coreset()
     assert (coreset.provenance["n"], coreset.provenance["n_dropped"]) == (2998, 2)
-    with pytest.raises(InvalidInputError, match='metric must be "euclidean" or "cosine"'):
-        MAKERS[kind](tmp_path / "e", metric="dot")
+    plain = MAKERS[kind](tmp_path / "e", **OPTIONS).partial_fit(ROWS)
+    with pytest.raises(InvalidInputError, match="unit_length is True"):
+        plain.partial_fit(rows)
