@@ -16,7 +16,6 @@ import bregman
 import common
 import kernels
 import numpy as np
-import representatives
 import throughput
 
 NAME = "by_task"
@@ -106,18 +105,6 @@ def _centroids(data: dict[str, Any]) -> Iterator[Line]:
     for one in data["results"]:
         rows, cells = (np.array(one[kind]["cost"]) / one["whole"] - 1 for kind in _KINDS)
         yield Line(_named(one), cells, rows)
-
-
-def _off(query: str | None = None) -> Callable[[dict[str, Any]], Iterator[Line]]:
-    """Return absolute errors of costs of a query, or of the centers found."""
-
-    def lines(data: dict[str, Any]) -> Iterator[Line]:
-        for one in data["results"]:
-            both = [one[each]["others"][query] if query else one[each]["off"] for each in _KINDS]
-            rows, cells = np.abs(both)
-            yield Line(_named(one), cells, rows)
-
-    return lines
 
 
 def _svm(data: dict[str, Any]) -> Iterator[Line]:
@@ -221,13 +208,6 @@ TASKS = (
          "quality", _kmeans),
     Task("k-means by centroids", ERROR, "rows of the same construction", f"{EQUAL}; 1 read",
          "representatives", _centroids),
-    Task("costs of the centers found", "off, %", "rows", f"{EQUAL}; 1 read",
-         "representatives", _off()),
-    *(
-        Task(f"costs of {query.replace('solution', 'a solution')}", "off, %", "rows",
-             f"{EQUAL}; 1 read", "representatives", _off(query))
-        for query in (*representatives.QUERIES[::2], representatives.QUERIES[-1])
-    ),
     Task("support vector machines", ERROR, "uniform rows", f"{EQUAL}; 2 reads, 1 of the peer",
          "svm_offline", _svm),
     Task("logistic regression", ERROR, "uniform rows", f"{EQUAL}; 2 reads, 1 of the peer",

@@ -86,8 +86,6 @@ LEAVING = (
     "core/stored_arrays", "core/trust",
     "inputs/cube_weights", "inputs/graphs",
     "inputs/travel", "metrics/plot_",
-    "sensitivities/centroids",
-    "solvers/centroids", "solvers/hartigan",
     "solvers/mixture/cross_fit", "solvers/mixture/search", "testing/",
     "cli/demo",
 )  # fmt: skip

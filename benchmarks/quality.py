@@ -3,8 +3,8 @@
 For every set, size and seed: build a coreset, solve k-means on it, evaluate the solution on
 all data. Uniform and lightweight coresets as in the paper (independent draws, two reads)
 stand beside the default of `build` and rows of `StrongKMeans`, in one read; all with one start of
-k-means++ and Lloyd's steps, as FULL. Then `CoresetKMeans` as it comes, centroids solved from the
-starts that it takes by default, and the same with `representatives="rows"`.
+k-means++ and Lloyd's steps, as FULL. Then `CoresetKMeans`, rows solved from the starts that it
+takes by default.
 Writes a table, a figure and the raw errors into the folder given.
 
     DASKCORESET_DATA=... python benchmarks/quality.py --seeds 20
@@ -47,13 +47,11 @@ DRAWS: dict[str, dict[str, Any]] = {
     "`StrongKMeans`": {"method": "kmeans"},
 }
 MODELS: dict[str, dict[str, Any]] = {
-    "`CoresetKMeans`, rows": {"representatives": "rows"},
     "`CoresetKMeans`": {},
 }
 METHODS = (*DRAWS, *MODELS)
 _LOOKED = (
     "uniform", "lightweight, paper", "lightweight", "kmeans", "kmeans, starts",
-    "kmeans, centroids",
 )  # fmt: skip
 LOOKS = common.looks_of(dict(zip(METHODS, _LOOKED, strict=True)))
 SETS = ("cod_rna", "kdd_bio", "covtype", "skin", "ijcnn1", "credit")
@@ -219,8 +217,8 @@ def readme(data: dict[str, Any]) -> str:
         "solution found on the coreset against the solution found on everything; mean and 95 %",
         f"interval of {made['seeds']} seeds (`benchmarks/quality.py`; all sizes and speed-ups in",
         "`benchmarks/results/quality.md`). The first two read the data twice, all others once. All",
-        "solve from one start of k-means++ but `CoresetKMeans`, as it comes, with centroids, and",
-        "of rows, which takes several: below zero is what one start on everything misses.",
+        "solve from one start of k-means++ but `CoresetKMeans`, which takes several: below zero is",
+        "what one start on everything misses.",
         common.stamped(data),
         "",
         *common.table(["set", "size", *METHODS], rows),

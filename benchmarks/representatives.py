@@ -1,10 +1,9 @@
-"""Coresets for k-means whose points are rows against those of weighted centroids, at equal size.
+"""Coresets for k-means of few rows against as many centroids by `Coreset.compress`.
 
-`CoresetKMeans` as it comes, but for `representatives`: by how much the cost of its centers over all
-rows is above that of k-means on all rows, how far `coreset_inertia_` is from the cost of these
-centers, and processor seconds of the fit. Then how far the costs of other queries on the coresets
-are from those on all rows: of random rows, and of a solution on uniform rows. Real sets, and
-hostile ones.
+How far the cost of the centers of k-means on them is above that of k-means on all rows. The rows
+are drawn for their number. The centroids stand for 20,000 rows, which are shown as well. With how
+far the cost on the centroids is above the cost on the rows that they stand for, the cost in the
+cells, and processor seconds. Real sets, and hostile ones.
 
     python benchmarks/representatives.py
 """
@@ -18,15 +17,18 @@ import common
 import numpy as np
 from sets import load
 
-from daskcoreset.core.points import deduplicate
-from daskcoreset.estimators import CoresetKMeans
+from daskcoreset import build
+from daskcoreset.core.points import WeightedPoints, deduplicate
 from daskcoreset.metrics.costs import kmeans_cost
-from daskcoreset.solvers.kmeans import solve
+from daskcoreset.solvers.kmeans import auto_starts, solve
 
 NAME = "representatives"
 REAL = ("cod_rna", "credit", "kdd_bio")
-# Clusters, points of the coreset, seeds.
+# Clusters, points, seeds.
 SETTINGS = ((100, 1000, 8), (10, 1000, 8), (100, 10_000, 4))
+# Rows that centroids stand for.
+DRAWN = 20_000
+KINDS = ("rows", "centroids", f"{DRAWN:,} rows")
 
 
 def _outlier(rng: np.random.Generator) -> np.ndarray:
@@ -40,9 +42,6 @@ def _five_far(rng: np.random.Generator) -> np.ndarray:
     rows[-5:] += 300.0
     return rows
 
-
-RANDOM = (10, 100, 300)
-QUERIES = (*(f"{count} random rows" for count in RANDOM), "solution on uniform rows")
 
 HOSTILE: dict[str, Any] = {
     "one row far out": _outlier,
@@ -67,66 +66,46 @@ def rows_of(name: str) -> np.ndarray:
     return common.dense(load(name).X, np.float64)
 
 
-def queries(X: np.ndarray, k: int, size: int, seed: int) -> dict[str, np.ndarray]:
-    """Return centers that no coreset has seen: random rows, and those of k-means on others."""
-    rng = np.random.default_rng([seed, 5])
-    few = X[rng.choice(len(X), size, replace=False)]
-    options: dict[str, Any] = {"n_init": 1, "max_iter": 100, "tol": 1e-4, "seed": seed}
-    found = [X[rng.choice(len(X), count, replace=False)] for count in RANDOM]
-    found.append(solve(few, np.ones(size), k, init="k-means++", **options).centers)
-    return dict(zip(QUERIES, found, strict=True))
+def centers_of(rows: WeightedPoints, k: int, seed: int) -> np.ndarray:
+    """Return centers of k-means on weighted rows, found as `CoresetKMeans` finds them."""
+    points, weights, _ = deduplicate(rows.points, rows.weights)
+    if len(points) <= k:
+        return points
+    options: dict[str, Any] = {"n_init": auto_starts(k), "max_iter": 300, "tol": 1e-4}
+    return solve(points, weights, k, init="k-means++", seed=seed, **options).centers
 
 
 def compare(X: np.ndarray, k: int, size: int, seeds: int) -> dict[str, Any]:
-    """Fit on rows and on centroids in turns."""
-    # As fits do: where rows repeat, k-means++ and Lloyd's steps end elsewhere without it.
+    """Solve on rows and on centroids in turns."""
     rows, counts, _ = deduplicate(X, np.ones(len(X)))
-    whole = solve(
-        rows,
-        counts,
-        k,
-        init="k-means++",
-        n_init=1,
-        max_iter=100,
-        tol=1e-4,
-        seed=0,
-    ).centers
-    best = float(kmeans_cost(X, whole))
-    found: dict[str, Any] = {}
-    for kind in ("rows", "centroids"):
-        found[kind] = {"cost": [], "off": [], "seconds": [], "points": [], "inner": []}
-        found[kind] |= {"others": {name: [] for name in QUERIES}}
+    options: dict[str, Any] = {"n_init": 1, "max_iter": 100, "tol": 1e-4, "seed": 0}
+    whole = solve(rows, counts, k, init="k-means++", **options).centers
+    found: dict[str, Any] = {kind: {"cost": [], "seconds": [], "points": []} for kind in KINDS}
+    inner, above, compressing = [], [], []
     for seed in range(seeds):
-        others = queries(X, k, size, seed)
-        true = np.asarray(kmeans_cost(X, list(others.values())))
-        for kind, each in found.items():
-            model = CoresetKMeans(k, size=size, representatives=kind, random_state=seed)
+        drawn = build(X, size=DRAWN, method="kmeans", n_clusters=k, random_state=seed)
+        start = time.process_time()
+        small = drawn.compress(size, k, random_state=seed)
+        compressing.append(time.process_time() - start)
+        few = build(X, size=size, method="kmeans", n_clusters=k, random_state=seed)
+        for kind, points in zip(KINDS, (few, small, drawn), strict=True):
             start = time.process_time()
-            model.fit(X)
-            each["seconds"].append(time.process_time() - start)
-            cost = float(model.inertia_)
-            each["cost"].append(cost)
-            each["off"].append(model.coreset_inertia_ / cost - 1)
-            each["points"].append(len(model.coreset_))
-            each["inner"].append(model.coreset_.constant / cost)
-            off = model.coreset_.cost(list(others.values())) / true - 1
-            for name, value in zip(QUERIES, off, strict=True):
-                each["others"][name].append(float(value))
-    return {"whole": best, **found}
+            centers = centers_of(points, k, seed)
+            found[kind]["seconds"].append(time.process_time() - start)
+            found[kind]["cost"].append(float(kmeans_cost(X, centers)))
+            found[kind]["points"].append(len(points))
+            if points is small:
+                on_centroids = float(kmeans_cost(small.points, centers, small.weights))
+                above.append((on_centroids + small.constant) / drawn.cost(centers) - 1.0)
+                inner.append(small.constant / drawn.cost(centers))
+    whole_cost = float(kmeans_cost(X, whole))
+    return {"whole": whole_cost, "inner": inner, "above": above, "compress": compressing, **found}
 
 
 HEADS = (
-    "set",
-    "k",
-    "m",
-    "rows: cost",
-    "centroids: cost",
-    "gain",
-    "rows: estimate off",
-    "centroids: estimate off",
-    "in cells",
-    "seconds",
-)
+    "set", "k", "m", *(f"{kind}: cost" for kind in KINDS), "gain over rows", "cost above rows",
+    "in cells", "seconds to compress", "seconds to solve",
+)  # fmt: skip
 
 
 def _mean(values: Any) -> str:
@@ -134,62 +113,41 @@ def _mean(values: Any) -> str:
     return f"{values.mean():.2f} ± {common.interval(values):.2f}"
 
 
-def _both(values: Any) -> str:
-    """Return the mean, and how far single coresets are off."""
-    return f"{_mean(values)} ({100 * np.sqrt(np.mean(np.square(values))):.2f})"
-
-
 def _of_solutions(one: dict[str, Any]) -> list[str]:
-    """Return the cells of the first table."""
-    rows, cells, whole = one["rows"], one["centroids"], one["whole"]
-    gains = (np.array(rows["cost"]) - np.array(cells["cost"])) / whole
+    """Return the cells of the table."""
+    costs = [np.array(one[kind]["cost"]) / one["whole"] for kind in KINDS]
     return [
-        _mean(np.array(rows["cost"]) / whole - 1),
-        _mean(np.array(cells["cost"]) / whole - 1),
-        _mean(gains),
-        _mean(rows["off"]),
-        _mean(cells["off"]),
-        _mean(cells["inner"]),
-        " → ".join(f"{np.median(each['seconds']):.2f}" for each in (rows, cells)),
+        *(_mean(cost - 1) for cost in costs),
+        _mean(costs[0] - costs[1]),
+        _mean(one["above"]),
+        _mean(one["inner"]),
+        f"{np.median(one['compress']):.2f}",
+        " → ".join(f"{np.median(one[kind]['seconds']):.2f}" for kind in KINDS),
     ]
 
 
 def report(data: dict[str, Any]) -> str:
-    """Write the tables."""
-    named = [([one["set"], one["k"], f"{one['size']:,}"], one) for one in data["results"]]
-    lines = [
-        "# Rows against centroids, at equal size",
-        "",
-        "Cost of the centers of `CoresetKMeans` over all rows, in % above one run of k-means on",
-        "all rows (below zero where that run ended in a poorer optimum); difference of",
-        "`coreset_inertia_` from the cost of these centers in %; the cost in the cells in % of",
-        "it; median processor seconds of a fit, with the build, the solver and the costs of all",
-        "rows. A build reads the data once. Means with intervals of 95 % over seeds. Negative",
-        "gains are losses.",
-        "",
-        *common.table(HEADS, [[*names, *_of_solutions(one)] for names, one in named]),
-        "",
+    """Write the table."""
+    cells = [
+        [one["set"], one["k"], f"{one['size']:,}", *_of_solutions(one)] for one in data["results"]
     ]
-    if all("others" in one["rows"] for one in data["results"]):
-        kinds = ("rows", "centroids")
-        heads = [f"{kind}: {name}" for name in QUERIES for kind in kinds]
-        cells = [[_both(one[kind]["others"][name]) for name in QUERIES for kind in kinds]
-                 for _, one in named]  # fmt: skip
-        lines += [
-            "## Costs of other queries",
+    return "\n".join(
+        [
+            "# Rows against centroids, at equal size",
             "",
-            "Costs of centers that were not found on the coreset, by the same coresets: how far",
-            "they are from the costs over all rows, in %: the mean over seeds, its interval, and",
-            "in brackets the root of the mean square. The solution is that of k-means on m uniform",
-            "rows.",
+            "Cost of the centers of k-means over all rows, in % above one run of k-means on all",
+            "rows (below zero where that run ended in a poorer optimum): on m rows, on m centroids",
+            f"of {DRAWN:,} rows, and on these rows. How far the cost on the centroids, with",
+            "`constant`, is above that on the rows, in %. The cost in the cells, in % of the",
+            "latter. Median processor seconds of `Coreset.compress`, and of the solver on each.",
+            "Means with intervals of 95 % over seeds. Negative gains are losses.",
             "",
-            *common.table(
-                (*HEADS[:3], *heads),
-                [[*names, *own] for (names, _), own in zip(named, cells, strict=True)],
-            ),
+            *common.table(HEADS, cells),
+            "",
+            common.stamped(data),
             "",
         ]
-    return "\n".join([*lines, common.stamped(data), ""])
+    )
 
 
 def main() -> None:

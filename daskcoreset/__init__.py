@@ -45,9 +45,6 @@ if TYPE_CHECKING:
         datasets as datasets,
     )
     from daskcoreset import (
-        divergences as divergences,
-    )
-    from daskcoreset import (
         errors as errors,
     )
     from daskcoreset import (
@@ -152,7 +149,6 @@ _HOMES = {
     "build": "_build",
     "build_many": "_build",
     "datasets": "datasets",
-    "divergences": "divergences",
     "errors": "errors",
     "estimators": "estimators",
     "grow": "_build",

@@ -7,7 +7,6 @@ of the documentation puts the number there.
 from __future__ import annotations
 
 import json
-import math
 import re
 import statistics
 from pathlib import Path
@@ -109,25 +108,6 @@ def _representatives() -> dict[str, str]:
     return found
 
 
-def _other_queries() -> dict[str, str]:
-    """Return how far costs of queries that no coreset has seen are off, at ten points a cluster.
-
-    The root of the mean square over seeds: of the least set, and of the most.
-    """
-    found = {}
-    queries = {"few": "10 random rows", "many": "300 random rows"}
-    queries["else"] = "solution on uniform rows"
-    results = _read("representatives")["results"]
-    of_ten = [one for one in results if (one["k"], one["size"]) == (100, 1000)]
-    for short, query in queries.items():
-        for name, kind in (("queries", "centroids"), ("rows_queries", "rows")):
-            squares = [[off * off for off in one[kind]["others"][query]] for one in of_ten]
-            values = [100 * math.sqrt(statistics.mean(each)) for each in squares]
-            found[f"{name}_{short}_least"] = f"{min(values):.1f}"
-            found[f"{name}_{short}_most"] = f"{max(values):.1f}"
-    return found
-
-
 def _boosting() -> dict[str, str]:
     """On how many sets the gap is at most half of a uniform sample's, by learner, and the others.
 
@@ -160,27 +140,6 @@ def _cube() -> dict[str, str]:
     return {
         "cube_size": cells["cube"].split(" in ")[0],
         "cube_peak": cells["peak memory"],
-    }
-
-
-def _of_cells() -> dict[str, str]:
-    """How far estimates are off, at ten points a cluster, in %, and the time of fits."""
-    ten = ("100", "1,000")
-    off = {
-        kind: [_number(cell) for cell in _columns("representatives", f"{kind}: estimate off", *ten)]
-        for kind in ("rows", "centroids")
-    }
-    times = [
-        float(after) / float(before)
-        for cell in _columns("representatives", "seconds")
-        for before, after in [cell.split(" → ")]
-    ]
-    return {
-        "centroids_off_most": f"{-min(off['centroids']):.1f}",
-        "rows_off_least": f"{-max(off['rows']):.0f}",
-        "rows_off_most": f"{-min(off['rows']):.0f}",
-        "centroids_time_least": f"{min(times):.1f}",
-        "centroids_time_most": f"{max(times):.1f}",
     }
 
 
@@ -291,7 +250,7 @@ def _trees() -> dict[str, str]:
 
 
 _PARTS = (
-    _one_read, _refresh, _representatives, _other_queries, _of_cells, _boosting, _cube,
+    _one_read, _refresh, _representatives, _boosting, _cube,
     _mixtures, _bregman, _logistic, _svm_losses,
     _costs_of_builds, _trees,
 )  # fmt: skip

@@ -54,6 +54,7 @@ EXCEPTIONS = {
     ("core.coreset", "metrics.audit"),
     ("core.coreset", "plotting"),
     ("core.coreset", "inputs.picking"),
+    ("core.coreset", "solvers.centroids"),
     ("core.portfolio", "plotting"),
     ("metrics.audit", "plotting"),
 }

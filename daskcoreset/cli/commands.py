@@ -245,11 +245,7 @@ def info(
     storage_option: StorageOptions = None,
     as_json: Json = False,
 ) -> None:
-    """Show what a saved coreset holds and where it comes from.
-
-    Of centroids "constant" is the cost in their cells, which sums over the rows lack, and
-    "cell_rows" whether a row of each cell is there, by which costs of centers are right.
-    """
+    """Show what a saved coreset holds and where it comes from."""
     coreset = Coreset.from_zarr(path, storage_options=mapping(storage_option))
     facts = {"store": clean_url(path), **facts_of(coreset)}
     report("coreset", facts, as_json=as_json)

@@ -198,7 +198,7 @@ def read_options(
 
 
 def facts_of(coreset: Coreset) -> dict[str, Any]:
-    """Return size, weight, what centroids add, and provenance of a coreset in JSON values."""
+    """Return size, weight and provenance of a coreset in JSON values."""
     provenance = thaw(coreset.provenance)
     # `m` and `d` are there already, under the names that need no explanation.
     further = {key: value for key, value in provenance.items() if key not in ("m", "d")}
@@ -208,8 +208,6 @@ def facts_of(coreset: Coreset) -> dict[str, Any]:
         "dtype": str(coreset.points.dtype),
         "labels": None if coreset.labels is None else kind_of_values(coreset.labels),
         "weight": coreset.total_weight,
-        "constant": coreset.constant,
-        "cell_rows": coreset.cell_rows is not None,
         **further,
     }
 

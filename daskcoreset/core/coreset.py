@@ -24,10 +24,11 @@ from daskcoreset.core.coordinates import (
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.points import WeightedPoints, concatenate, from_arrays, to_arrays
+from daskcoreset.core.random import RandomState
 from daskcoreset.core.storage import read_group, write_group
 from daskcoreset.core.tables import counted, html_table, kind_of_values, short_seed
 from daskcoreset.core.typing import AnyArray, IndexArray, Metric
-from daskcoreset.core.validation import a_type, is_int, is_number, shown, unused_name
+from daskcoreset.core.validation import a_type, is_int, shown, unused_name
 from daskcoreset.core.zarr_places import Location, location_name
 
 if TYPE_CHECKING:
@@ -173,8 +174,6 @@ def merge_provenance(
     costs = [record.get("objective") for record in records]
     if costs[0] is not None and all(cost == costs[0] for cost in costs):
         merged["objective"] = costs[0]
-    if any(record.get("representatives") == "centroids" for record in records):
-        merged |= {"representatives": "centroids", "objective": _common_cost(costs)}
     names = _common(records, "columns", "name their columns differently", "rename or reorder them")
     metric = _common(
         [{"metric": record.get("metric", "euclidean")} for record in records],
@@ -208,17 +207,6 @@ def _common(records: Sequence[Mapping[str, Any]], key: str, problem: str, remedy
     if len(values) > 1:
         raise InvalidInputError(f"parts {problem}: {sorted(values)}; {remedy}")
     return values.pop() if values else None
-
-
-def _common_cost(costs: Sequence[Mapping[str, Any] | None]) -> Mapping[str, Any]:
-    """Return the cost that centroids are for, of as many centers as all parts say."""
-    kinds = [None if cost is None else {**thaw(cost), "n_clusters": None} for cost in costs]
-    if kinds[0] is None or any(kind != kinds[0] for kind in kinds):
-        raise InvalidInputError(
-            "parts are made for different costs, and the constant of centroids is for one; merge "
-            "coresets of rows, or of one construction."
-        )
-    return costs[0] if all(cost == costs[0] for cost in costs) else kinds[0]  # type: ignore[return-value]
 
 
 def n_clusters_of(coreset: Coreset) -> int | None:
@@ -258,24 +246,12 @@ class Coreset(WeightedPoints):
     coordinates : mapping of str to ndarray of shape (m,), default empty
         Where each row lies in labelled data, such as its time, latitude and longitude: numbers,
         dates, also those of cftime, text, None, and periods, intervals and times of pandas.
-    constant : float, default 0
-        Cost of every solution beyond that of the weighted rows: where the rows are centroids of
-        cells (``representatives="centroids"`` of `daskcoreset.StrongKMeans` and others), the cost
-        in the cells. `cost` adds it; a sum of one's own has to.
-    cell_rows : WeightedPoints or None, default None
-        Of centroids a row of the data drawn from each of their cells, with weights by which sums
-        over all rows are estimated: `cost` learns from them what rows save that are nearer to
-        another center than their centroid is. None in coresets that were stored before there
-        were any; costs on these are too high. Who scales `weights` by hand scales `constant` and
-        the weights of these by the same.
 
     Raises
     ------
     InvalidInputError
-        As in `WeightedPoints`; also if there are no rows, `constant` is no finite number of at
-        least zero, `cell_rows` are not as many as the points, or given where the provenance has
-        no ``representatives="centroids"``, or ``m``, ``n``, ``d`` or ``columns`` of the provenance
-        contradict the arrays.
+        As in `WeightedPoints`; also if there are no rows, or ``m``, ``n``, ``d`` or ``columns`` of
+        the provenance contradict the arrays.
     InvalidTypeError
         As in `WeightedPoints`; also if the provenance is not plain JSON.
 
@@ -293,7 +269,7 @@ class Coreset(WeightedPoints):
     >>> record = {"method": "uniform", "n": 10, "seed": 0}
     >>> coreset = Coreset(rows, np.full(2, 5.0), np.array([4, 8]), provenance=record)
     >>> coreset
-    Coreset(uniform: 2 of 10 rows, 2 features, float64, total weight 10, seed 0)
+    Coreset(uniform: 2 of 10 rows, 2 features, no labels, seed 0)
 
     Any solver that takes weights takes it:
     ``KMeans(100).fit(coreset.points, sample_weight=coreset.weights)``.
@@ -301,8 +277,6 @@ class Coreset(WeightedPoints):
 
     provenance: Mapping[str, Any] = field(default_factory=dict)
     coordinates: Mapping[str, AnyArray] = field(default_factory=dict)
-    constant: float = 0.0
-    cell_rows: WeightedPoints | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -310,16 +284,6 @@ class Coreset(WeightedPoints):
         object.__setattr__(self, "coordinates", placed)
         if not len(self):
             raise InvalidInputError("points has no rows; a coreset has at least one")
-        if not is_number(self.constant) or not 0.0 <= self.constant < math.inf:
-            msg = f"constant is {shown(self.constant)}; pass a finite number of at least zero"
-            raise InvalidInputError(msg)
-        object.__setattr__(self, "constant", float(self.constant))
-        cells = self.cell_rows
-        if cells is not None and not isinstance(cells, WeightedPoints):
-            raise InvalidTypeError(f"cell_rows is {a_type(cells)}; pass WeightedPoints")
-        if cells is not None and cells.points.shape != self.points.shape:
-            msg = f"cell_rows has shape {cells.points.shape} and points has {self.points.shape}; "
-            raise InvalidInputError(msg + "give a row of the cell of every point")
         try:
             frozen = freeze(self.provenance)
         except RecursionError:
@@ -329,12 +293,6 @@ class Coreset(WeightedPoints):
             raise InvalidTypeError(msg)
         check_provenance(frozen, len(self), self.n_features)
         object.__setattr__(self, "provenance", frozen)
-        if cells is not None and not self.of_centroids:
-            raise InvalidInputError(
-                f"cell_rows is given, and provenance['representatives'] is "
-                f"{shown(frozen.get('representatives'))}; set it to 'centroids', with their cost "
-                f"as 'objective', or leave cell_rows out"
-            )
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Through the constructor, because a pickled array forgets that it was read-only.
@@ -342,37 +300,48 @@ class Coreset(WeightedPoints):
         plain = {"provenance": thaw(self.provenance), "coordinates": dict(self.coordinates)}
         return type(self), tuple((arguments | plain).values())
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> AnyArray:
+        del dtype, copy
+        raise InvalidTypeError(
+            "X is a Coreset, which is no array of rows; pass X=coreset.points with "
+            "sample_weight=coreset.weights (and y=coreset.labels)."
+        )
+
     def __repr__(self) -> str:
         record = self.provenance
         whole = ", nothing reduced" if record.get("complete") else ""
         method = f"{record['method']}{whole}: " if "method" in record else ""
-        of = f" of {record['n']:,}" if "n" in record else ""
-        seed = f", seed {short_seed(record['seed'])}" if record.get("seed") is not None else ""
-        stand = " centroids" if self.of_centroids else ""
+        seed = "" if record.get("seed") is None else f", seed {short_seed(record['seed'])}"
+        labels = "no labels" if self.labels is None else f"labels {kind_of_values(self.labels)}"
         return (
-            f"{type(self).__name__}({method}{len(self):,}{stand}{of} rows, "
-            f"{counted(self.n_features, 'feature')}, "
-            f"{self.points.dtype}, total weight {self.total_weight:.6g}{seed})"
+            f"{type(self).__name__}({method}{self._n_rows} rows, "
+            f"{counted(self.n_features, 'feature')}, {labels}{seed})"
         )
+
+    @property
+    def _n_rows(self) -> str:
+        """Number of rows, and of how many they were drawn."""
+        n = self.provenance.get("n")
+        return f"{len(self):,}" if n is None else f"{len(self):,} of {n:,}"
 
     def _repr_html_(self) -> str:
         sparse = "" if isinstance(self.points, np.ndarray) else ", sparse"
-        shown = {
-            "rows": f"{len(self):,}",
+        record = {key: _text_of(value) for key, value in self.provenance.items()}
+        first = {
+            "method": record.pop("method", "none"),
+            "rows": self._n_rows,
             "features": f"{self.n_features:,}",
-            "dtype": f"{self.points.dtype}{sparse}",
             "labels": "none" if self.labels is None else kind_of_values(self.labels),
+            "seed": short_seed(record.pop("seed", "none")),
+            "dtype": f"{self.points.dtype}{sparse}",
             "total weight": f"{self.total_weight:.6g}",
+            "source": record.pop("source", "none"),
         }
-        for key, value in self.provenance.items():
-            # Counts are above, and a long list of columns or parts would bury the rest.
-            if key in ("m", "d"):
-                continue
-            text = value if isinstance(value, str) else json.dumps(thaw(value))
-            text = {"null": "none"}.get(text, short_seed(text) if key == "seed" else text)
-            name = "weight of the data" if key == "total_weight" else key  # beside that of the rows
-            shown[name] = text if len(text) <= 200 else f"{text[:200]} …"
-        return html_table(shown.items(), caption=type(self).__name__)
+        others = html_table(record.items())
+        return (
+            html_table(first.items(), caption=type(self).__name__)
+            + f"<details><summary>provenance</summary>{others}</details>"
+        )
 
     def equals(self, other: WeightedPoints) -> bool:
         """Return whether all arrays have the same bits, and the provenances are equal.
@@ -393,14 +362,7 @@ class Coreset(WeightedPoints):
             and super().equals(other)
             and bool(self.provenance == other.provenance)
             and same_coordinates(self.coordinates, other.coordinates)
-            and self.constant == other.constant
-            and _same_rows(self.cell_rows, other.cell_rows)
         )
-
-    @property
-    def of_centroids(self) -> bool:
-        """Whether rows are means of cells of rows, and not rows of the data."""
-        return self.provenance.get("representatives") == "centroids"
 
     @property
     def metric(self) -> Metric:
@@ -408,7 +370,7 @@ class Coreset(WeightedPoints):
         return "cosine" if self.provenance.get("metric") == "cosine" else "euclidean"
 
     def renumbered(self, numbers_of: Callable[[IndexArray], IndexArray]) -> Coreset:
-        """Return the coreset with other numbers of the rows of the data, those of cells as well.
+        """Return the coreset with other numbers of the rows of the data.
 
         Parameters
         ----------
@@ -426,10 +388,7 @@ class Coreset(WeightedPoints):
         >>> half.renumbered(lambda numbers: numbers + 10).indices
         array([13])
         """
-        cells = self.cell_rows
-        if cells is not None:
-            cells = replace(cells, indices=numbers_of(cells.indices))
-        return replace(self, indices=numbers_of(self.indices), cell_rows=cells)
+        return replace(self, indices=numbers_of(self.indices))
 
     def merge(self, *others: Coreset, offsets: Sequence[int] | None = None) -> Coreset:
         """Unite coresets of different parts of the data into one of all of it.
@@ -450,15 +409,13 @@ class Coreset(WeightedPoints):
         Returns
         -------
         Coreset
-            Rows in the order of the arguments. Weights are unchanged, so totals add, and so do the
-            constants of centroids; rows of a part without cells stand for their own. The
-            provenance lists the parts.
+            Rows in the order of the arguments. Weights are unchanged, so totals add. The provenance
+            lists the parts.
 
         Raises
         ------
         InvalidInputError
-            Features, labels, columns or offsets do not fit together; or there are centroids, whose
-            constant is for one cost, and the parts are made for several.
+            Features, labels, columns or offsets do not fit together.
 
         Examples
         --------
@@ -481,7 +438,7 @@ class Coreset(WeightedPoints):
             problem = f"offsets is {shown(offsets)}; pass a number for each coreset."
             raise InvalidTypeError(problem) from error
         if len(moves) != len(parts) or not all(
-            is_int(move) and 0 <= move <= np.iinfo(np.int64).max - _last_row(part)
+            is_int(move) and 0 <= move <= np.iinfo(np.int64).max - part.indices.max()
             for move, part in zip(moves, parts, strict=False)
         ):
             msg = f"offsets is {shown(moves)} for {len(parts)} coresets; "
@@ -496,24 +453,12 @@ class Coreset(WeightedPoints):
         records = [part.provenance for part in parts]
         record = merge_provenance(records, moves, len(union), union.n_features)
         together = union_of_coordinates([part.coordinates for part in parts])
-        constant = math.fsum(part.constant for part in parts)
-        return Coreset(
-            union.points,
-            union.weights,
-            union.indices,
-            union.labels,
-            record,
-            together,
-            constant,
-            _union_of_cells(parts),
-        )
+        return Coreset(union.points, union.weights, union.indices, union.labels, record, together)
 
     def cost(self, solutions: Any, objective: Any = None) -> Any:
         """Cost of solutions on this coreset: an estimate of their cost on the data.
 
-        The weighted sum of the losses of its rows. Of centroids the cost in their cells is added,
-        and what their rows save that are nearer to another center is taken off, as `cell_rows`
-        tell. Nothing is read.
+        The weighted sum of the losses of its rows. Nothing is read.
 
         Parameters
         ----------
@@ -527,20 +472,13 @@ class Coreset(WeightedPoints):
         -------
         float, or ndarray of shape (n_solutions,), float64
             One cost for one solution, else one for each. For solutions that do not depend on
-            the draw it is unbiased where weights are (neither normalised nor calibrated), of
-            centroids as long as it is not warned of; for those that were fitted to the coreset it
-            is too low on average, and `audit` says by how much.
+            the draw it is unbiased if weights are (neither normalized nor calibrated). For those
+            that were fitted to the coreset it is too low on average, and `audit` says by how much.
 
         Raises
         ------
         InvalidInputError, InvalidTypeError
-            A solution does not fit; the coreset is made for no cost, or its centroids for another.
-
-        Warns
-        -----
-        CoresetWarning
-            If the coreset is of centroids, and what their rows save is known poorly: centers tell
-            clusters apart that lie together in cells.
+            A solution does not fit, or the coreset is made for no cost.
 
         Examples
         --------
@@ -553,6 +491,48 @@ class Coreset(WeightedPoints):
         """
         above = import_module("daskcoreset.metrics.audit")
         return above.cost_of_solutions(self, solutions, objective)
+
+    def compress(
+        self, n_points: int, n_clusters: int, random_state: RandomState = None
+    ) -> WeightedPoints:
+        """Replace the rows by fewer weighted centroids, for k-means with `n_clusters` centers.
+
+        Centroids are means of small cells of rows, whose weights they have. They are for storage
+        and for slow solvers: the best centers on ten centroids per cluster cost nearly what the
+        best centers on the rows cost.
+
+        Parameters
+        ----------
+        n_points : int
+            Centroids, at least `n_clusters`. Fewer come back if fewer rows are distinct.
+        n_clusters : int
+            Number of centers that will be looked for.
+        random_state : int, Generator, RandomState or None, default=None
+            Seed.
+
+        Returns
+        -------
+        WeightedPoints
+            Centroids in float64, without labels. ``indices`` names a row of the data that is near
+            to each, and ``constant`` is the cost inside the cells. The k-means cost on the rows is
+            at most the cost on the centroids plus `constant`, and equal to it for one center.
+
+        Raises
+        ------
+        InvalidInputError, InvalidTypeError
+            If a number is out of range.
+
+        Examples
+        --------
+        >>> import numpy as np, daskcoreset
+        >>> X = np.random.default_rng(0).normal(size=(50_000, 3))
+        >>> coreset = daskcoreset.build(X, size=20_000, n_clusters=10, random_state=0)
+        >>> small = coreset.compress(100, 10, random_state=0)
+        >>> len(small), bool(small.constant > 0)
+        (100, True)
+        """
+        above = import_module("daskcoreset.solvers.centroids")
+        return above.compress(self, n_points, n_clusters, random_state)  # type: ignore[no-any-return]
 
     def audit(self, X: Any, y: Any = None, **options: Any) -> Any:
         """Compare costs on this coreset with those on all data, in one read.
@@ -749,8 +729,7 @@ class Coreset(WeightedPoints):
             ``points``, ``weights``, ``indices`` and, if there are any, ``labels``, with the
             provenance as a JSON text among the attributes; `coordinates` are coordinates of the
             rows, and names of columns those of the features. xarray has no sparse matrix, so
-            sparse points appear as the three vectors of their CSR form, as in the store. Of
-            centroids there are `cell_points`, `cell_weights` and `cell_indices` of `cell_rows`.
+            sparse points appear as the three vectors of their CSR form, as in the store.
 
         Raises
         ------
@@ -761,18 +740,15 @@ class Coreset(WeightedPoints):
             "xarray", 'xarray is not installed; pip install "daskcoreset[xarray]" brings it'
         )
         arrays, dims, attributes = to_arrays(self)
-        cells, dims_of_cells = _named_cells(self.cell_rows)
-        arrays, dims = arrays | cells, dims | dims_of_cells
         columns = self.provenance.get("columns")
         coords: dict[str, Any] = {} if columns is None else {"feature": list(columns)}
         taken = {*arrays, "feature", "row"}
         for name, values in self.coordinates.items():
             coords[unused_name(name, taken | coords.keys())] = ("row", values)
-        constant = {"constant": self.constant} if self.constant else {}
         dataset: xr.Dataset = xarray.Dataset(
             {name: (dims[name], array) for name, array in arrays.items()},
             coords=coords,
-            attrs={**attributes, **constant, "provenance": json.dumps(thaw(self.provenance))},
+            attrs={**attributes, "provenance": json.dumps(thaw(self.provenance))},
         )
         return dataset
 
@@ -790,8 +766,7 @@ class Coreset(WeightedPoints):
         -------
         pandas.DataFrame
             Features under the names in ``provenance["columns"]`` or ``x0``, ``x1``, …;
-            sparse points in sparse columns. Of centroids ``attrs["constant"]`` is `constant`, and
-            `cell_rows` are left out.
+            sparse points in sparse columns.
 
         Raises
         ------
@@ -818,8 +793,6 @@ class Coreset(WeightedPoints):
         frame.columns = columns
         for name, vector in added:
             frame[name] = vector
-        if self.constant:
-            frame.attrs["constant"] = self.constant
         return frame
 
 
@@ -829,10 +802,6 @@ def stored_coreset(
     """Return the arrays of a coreset, their dimensions, and the attributes beside them."""
     arrays, dims, attributes = to_arrays(coreset)
     attributes["provenance"] = thaw(coreset.provenance)
-    if coreset.constant:
-        attributes["constant"] = coreset.constant
-    cells, dims_of_cells = _named_cells(coreset.cell_rows)
-    arrays, dims = arrays | cells, dims | dims_of_cells
     if coreset.coordinates:
         stored, attributes["coordinates"] = stored_coordinates(coreset.coordinates)
         arrays, dims = arrays | stored, dims | dict.fromkeys(stored, ("row",))
@@ -842,54 +811,13 @@ def stored_coreset(
 def loaded_coreset(arrays: dict[str, AnyArray], attributes: Mapping[str, Any]) -> Coreset:
     """Return the coreset of what `stored_coreset` returned."""
     coordinates = loaded_coordinates(arrays, attributes.get("coordinates", {}))
-    named = [name for name in arrays if name.startswith(_OF_CELLS)]
-    cells = {name.removeprefix(_OF_CELLS): arrays.pop(name) for name in named}
     part = from_arrays(arrays, attributes)
-    return Coreset(
-        part.points,
-        part.weights,
-        part.indices,
-        part.labels,
-        attributes["provenance"],
-        coordinates,
-        attributes.get("constant", 0.0),
-        from_arrays(cells, {}) if cells else None,
-    )
+    provenance = attributes["provenance"]
+    return Coreset(part.points, part.weights, part.indices, part.labels, provenance, coordinates)
 
 
-# What the names of the arrays of rows of cells begin with.
-_OF_CELLS = "cell_"
-
-
-def _named_cells(
-    cell_rows: WeightedPoints | None,
-) -> tuple[dict[str, AnyArray], dict[str, tuple[str, ...]]]:
-    """Return the arrays of rows of cells, and their dimensions."""
-    if cell_rows is None:
-        return {}, {}
-    arrays, dims, _ = to_arrays(cell_rows)
-    return tuple({f"{_OF_CELLS}{name}": each for name, each in of.items()} for of in (arrays, dims))  # type: ignore[return-value]
-
-
-def _last_row(coreset: Coreset) -> int:
-    """Return the largest number of a row of the data, those of cells as well."""
-    found = [rows for rows in (coreset, coreset.cell_rows) if rows is not None]
-    return max(int(rows.indices.max()) for rows in found)
-
-
-def _union_of_cells(parts: Sequence[Coreset]) -> WeightedPoints | None:
-    """Return rows of the cells of all parts: of points that are rows themselves.
-
-    None where there are no centroids, or some of which none are known.
-    """
-    if not any(part.of_centroids for part in parts):
-        return None
-    if any(part.of_centroids and part.cell_rows is None for part in parts):
-        return None
-    # Points that are rows themselves have no labels here, as centroids have none.
-    rows = [part.cell_rows or replace(part.take(slice(None)), labels=None) for part in parts]
-    return concatenate(rows)
-
-
-def _same_rows(one: WeightedPoints | None, other: WeightedPoints | None) -> bool:
-    return one is other or (one is not None and other is not None and one.equals(other))
+def _text_of(value: Any) -> str:
+    """Return an entry of the provenance as text of at most 200 characters."""
+    text = value if isinstance(value, str) else json.dumps(thaw(value))
+    text = "none" if text == "null" else text
+    return text if len(text) <= 200 else f"{text[:200]} …"

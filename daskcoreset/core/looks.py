@@ -59,7 +59,6 @@ LOOKS: dict[str, Look] = {
     "kmeans, paper": Look(ORANGE, "v", ":"),
     "kmeans, pilot": Look(ORANGE, "x", "--"),
     "kmeans, starts": Look(ORANGE, "<", "--"),
-    "kmeans, centroids": Look(ORANGE, "*", "-"),
     "svm": Look(GREEN, "D", "-"),
     "svm, paper": Look(GREEN, "o", "--"),
     "svm, stream": Look(GREEN, "^", "-."),

@@ -92,16 +92,6 @@ def require_weighted_fit(estimator: Any, remedy: str) -> None:
         )
 
 
-def refuse_centroids(coreset: Coreset, estimator: Any) -> None:
-    """Check that a coreset is of rows, where means of them are not enough."""
-    if coreset.of_centroids:
-        raise InvalidInputError(
-            f"the rows of the coreset are centroids, which have lost the spread that a "
-            f"{type(estimator).__name__} fits; pass one of rows "
-            f'(representatives="rows").'
-        )
-
-
 def coreset_is_all(coreset: Coreset) -> bool:
     """Whether a coreset holds every row of positive weight."""
     return int(coreset.provenance["m"]) >= int(coreset.provenance["n"])

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset._build import default_size
@@ -19,16 +20,16 @@ from daskcoreset.core.linalg import one_thread, tiles
 from daskcoreset.core.moments import merge_scatters, scatter_of, scatter_of_block
 from daskcoreset.core.points import deduplicate, spread_out
 from daskcoreset.core.random import RandomState
-from daskcoreset.core.typing import AnyArray, FloatArray, Points, Sampling
+from daskcoreset.core.typing import AnyArray, FloatArray, Points
 from daskcoreset.estimators.available import available_where
-from daskcoreset.estimators.base import check_size, refuse_centroids, resolve_for
+from daskcoreset.estimators.base import check_size, resolve_for
 from daskcoreset.estimators.checks import InMemoryData, Rows, refuse
 from daskcoreset.estimators.kmeans import CLUSTERING_CONSTRAINTS, ClusteringModel
 from daskcoreset.estimators.lazy import apply_method
 from daskcoreset.estimators.scoring import weighted_sum
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks
-from daskcoreset.objectives import Distortion, check_centroids, cost_on
+from daskcoreset.objectives import Distortion
 from daskcoreset.sensitivities import LightweightBregman, Sensitivity, StrongBregman
 from daskcoreset.solvers.bregman import HardClustering, bregman_hard
 from daskcoreset.solvers.bregman_soft import SoftClustering, bregman_soft
@@ -83,86 +84,45 @@ def _if_hard(model: Any) -> str | None:
 class CoresetBregman(ClusteringModel):
     r"""Hard or soft clustering by a Bregman divergence, of data of any size.
 
-    A coreset in one read, and `daskcoreset.solvers.bregman` on it.
-
     Parameters
     ----------
     n_clusters : int, default=8
-        Clusters or components wanted, k.
+        Number of clusters, or of components.
     divergence : str or Divergence, default="squared_euclidean"
         "squared_euclidean", "mahalanobis", "kl" or "itakura_saito", or a divergence with its
         parameters. The last two are for positive data. The precision of "mahalanobis" is the
         inverse of the covariance of all rows, which costs one more read.
     soft : bool, default=False
-        Whether to fit a mixture of the exponential family that belongs to the divergence,
-        instead of giving every row to one center.
+        Whether to fit a mixture of the exponential family that belongs to the divergence.
     size : int or "auto", default="auto"
         Rows of the coreset; "auto" is the larger of 10,000 and ``100 * n_clusters``.
     method : str or Sensitivity, default="strong_bregman"
-        Construction of the coreset. "strong_bregman" and "lightweight_bregman" take the
-        divergence; the former also keeps small clusters, the latter is cheaper to build.
-    sampling : {"systematic", "multinomial"}, default="systematic"
-        As in `daskcoreset.build`.
-    passes : {1, 2}, default=1
-        Reads of the data for the coreset, as in `daskcoreset.build`.
-    init : {"k-means++"} or array of shape (k, d), default="k-means++"
+        Construction of the coreset. "strong_bregman" keeps small clusters;
+        "lightweight_bregman" is cheaper to build.
+    init : "k-means++" or array of shape (n_clusters, d), default="k-means++"
         Where the solver starts: seeds drawn by the divergence, or given centers.
     n_init : int or "auto", default="auto"
-        Starts of the hard clustering, of which the best is kept; "auto" as in `CoresetKMeans`.
-        One where `init` is an array.
+        Starts of the hard clustering, of which the best is kept, as in `CoresetKMeans`.
     max_iter : int, default=300
         Steps of one run at most.
     tol : float, default=1e-6
-        A run ends when a step lowers the cost by less: by this share of it, or, where
-        ``soft=True``, by this per unit of weight.
-    compute_inertia : bool, default=False
-        Whether `fit` reads data that are out of core once more for `inertia_`.
+        A run ends when a step lowers the cost by less than this share of it, or, if ``soft=True``,
+        by less than this per unit of weight.
     random_state : int, Generator, RandomState or None, default=None
         With an int, the same data, chunks and versions give the same result.
     on_invalid : {"raise", "drop"} or None, default=None
-        What becomes of rows with NaN or infinity in `fit`: an error, or they are left out, as in
-        `daskcoreset.build`, also for None; their labels in `labels_` are -1 where X is in memory.
+        As in `CoresetKMeans`.
 
     Attributes
     ----------
-    cluster_centers_ : ndarray of shape (k, d), float64
-    weights_ : ndarray of shape (k,), float64
+    cluster_centers_, coreset_, labels_, inertia_, coreset_inertia_, n_iter_, n_features_in_
+        As in `CoresetKMeans`, with the cost :math:`\sum_x u(x) \min_j d(x, c_j)`, or
+        :math:`-\sum_x u(x) \ln \sum_j \pi_j e^{-d(x, c_j)}` if ``soft=True``.
+    weights_ : ndarray of shape (n_clusters,), float64
         Weights of the components; only with ``soft=True``.
     divergence_ : Divergence
-        As used, with its precision where that was estimated.
-    coreset_ : Coreset
-        What the solver ran on.
-    labels_ : ndarray of shape (n,), int32
-        Cluster of every row; out of core a Dask array, and none once the model was pickled.
-    inertia_ : float
-        :math:`\sum_x u(x) \min_j d(x, c_j)` over all rows, or :math:`-\sum_x u(x) \ln \sum_j
-        \pi_j e^{-d(x, c_j)}` with ``soft=True``. Out of core a Dask array without dimensions,
-        which reads the data when it is computed, unless `compute_inertia` is set.
-    coreset_inertia_ : float
-        The same over the coreset, which estimates it.
-    n_iter_ : int
-        Steps of the best run.
+        As used, with its precision if that was estimated.
     converged_ : bool
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (d,), object
-        Where the columns of X have names.
-
-    Warns
-    -----
-    sklearn.exceptions.ConvergenceWarning
-        When fewer rows are distinct than there shall be clusters: centers repeat then.
-
-    See Also
-    --------
-    CoresetKMeans : For squared Euclidean distances, with faster loops.
-    CoresetGaussianMixture : Gaussians with covariances of their own.
-
-    Notes
-    -----
-    Data in memory are answered at once; everything else that `daskcoreset.build` takes stays
-    out of core, and `predict`, `predict_proba` and `transform` return Dask arrays. Sparse rows
-    are taken in Dask blocks, and, with ``soft=False``, in memory; not by divergences of positive
-    data, which have no zeros.
 
     Examples
     --------
@@ -172,9 +132,6 @@ class CoresetBregman(ClusteringModel):
     >>> model = CoresetBregman(3, divergence="kl", size=1000, random_state=0).fit(X)
     >>> model.cluster_centers_.shape
     (3, 2)
-    >>> labels = model.predict(X)  # nothing is read yet
-    >>> labels[:5].compute().dtype
-    dtype('int32')
 
     References
     ----------
@@ -186,7 +143,7 @@ class CoresetBregman(ClusteringModel):
         **CLUSTERING_CONSTRAINTS,
         "divergence": [str, Divergence],
         "soft": ["boolean"],
-        "init": [StrOptions({"k-means++"}), "array-like"],
+        "tol": [Interval(Real, 0, None, closed="left")],
     }
 
     divergence_: Divergence
@@ -200,13 +157,10 @@ class CoresetBregman(ClusteringModel):
         soft: bool = False,
         size: int | Literal["auto"] = "auto",
         method: str | Sensitivity[Any] = "strong_bregman",
-        sampling: Sampling = "systematic",
-        passes: Literal[1, 2] = 1,
         init: Any = "k-means++",
         n_init: int | Literal["auto"] = "auto",
         max_iter: int = 300,
         tol: float = 1e-6,
-        compute_inertia: bool = False,
         random_state: RandomState = None,
         on_invalid: Literal["raise", "drop"] | None = None,
     ) -> None:
@@ -215,13 +169,10 @@ class CoresetBregman(ClusteringModel):
         self.soft = soft
         self.size = size
         self.method = method
-        self.sampling = sampling
-        self.passes = passes
         self.init = init
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
-        self.compute_inertia = compute_inertia
         self.random_state = random_state
         self.on_invalid = on_invalid
 
@@ -262,9 +213,6 @@ class CoresetBregman(ClusteringModel):
         return method, size, self.n_clusters
 
     def _solve(self, coreset: Coreset, seed: int) -> None:
-        if self.soft:
-            refuse_centroids(coreset, self)
-        check_centroids(coreset, Distortion(None, self._divergence))
         points, weights, _ = deduplicate(spread_out(coreset.points), coreset.weights)
         distinct = self._distinct_centers(points, coreset)
         init, n_clusters = (None if isinstance(self.init, str) else self.init), self.n_clusters
@@ -287,13 +235,8 @@ class CoresetBregman(ClusteringModel):
             solution = _repeated(solution, self.n_clusters)
         self._solution, self.divergence_ = solution, solution.divergence
         self.cluster_centers_ = solution.centers
-        self.coreset_inertia_ = self._cost_on(coreset) if coreset.of_centroids else solution.cost
+        self.coreset_inertia_ = solution.cost
         self.n_iter_, self.converged_ = solution.n_iter, solution.converged
-
-    def _cost_on(self, coreset: Coreset) -> float:
-        if self.soft:
-            refuse_centroids(coreset, self)
-        return cost_on(coreset, self._judged_by(), self.cluster_centers_)
 
     def _judged_by(self) -> Distortion:
         return Distortion(self.n_clusters, self.divergence_)

@@ -10,7 +10,6 @@ from types import NoneType
 from typing import Any, TypeAlias
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.utils import assert_all_finite, check_array, check_consistent_length, column_or_1d
 from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.validation import _check_sample_weight, validate_data
@@ -168,11 +167,6 @@ Rows: TypeAlias = "InMemoryData | RowBlocks"
 def count_features(rows: Rows) -> int:
     """Return the columns of rows, before they are read."""
     return int(rows.X.shape[1]) if isinstance(rows, InMemoryData) else rows.schema.n_features
-
-
-def is_sparse(rows: Rows) -> bool:
-    """Whether rows are known to be sparse."""
-    return issparse(rows.X) if isinstance(rows, InMemoryData) else rows.sparse
 
 
 # What to do about an argument that scikit-learn refuses.

@@ -45,8 +45,6 @@ from daskcoreset.objectives import (
     LeastSquaresCost,
     LinearCost,
     Objective,
-    QuantizationError,
-    cost_on,
 )
 from daskcoreset.sensitivities import Sensitivity
 from daskcoreset.solvers.kmeans import nearest, weighted_cost
@@ -313,10 +311,6 @@ class CoresetEstimator(RowAttributes, CoresetModel):
             if self._centers() is not None:
                 _, distances = nearest(data.X, self.cluster_centers_, threads=True)
                 self._inertia = weighted_cost(distances, data.sample_weight)
-                if data.coreset is not None and data.coreset.of_centroids:
-                    self._inertia = cost_on(
-                        data.coreset, QuantizationError(), self.cluster_centers_
-                    )
         return self
 
     def _labels_as_given(self, data: InMemoryData | None) -> AnyArray | None:
@@ -487,9 +481,6 @@ class CoresetEstimator(RowAttributes, CoresetModel):
         inner = model.estimator_
         data = model._validate_in_memory(X, y, sample_weight, reset=False)  # noqa: SLF001
         if data is not None:
-            given = data.coreset
-            if given is not None and given.of_centroids and hasattr(inner, "inertia_"):
-                return -cost_on(given, QuantizationError(), self.cluster_centers_)
             weights = {} if data.sample_weight is None else {"sample_weight": data.sample_weight}
             return float(inner.score(data.X, data.y, **weights))
         supervised = is_classifier(self) or is_regressor(self)

@@ -25,7 +25,6 @@ from daskcoreset.estimators.base import (
     UnlabelledModel,
     check_size,
     coreset_is_all,
-    refuse_centroids,
     resolve_for,
 )
 from daskcoreset.estimators.checks import InMemoryData, Rows, count_features
@@ -282,7 +281,6 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         return MixtureCost(self.n_components)
 
     def _solve(self, coreset: Coreset, seed: int) -> None:
-        refuse_centroids(coreset, self)
         held_out, self._held_out = self._held_out, None
         judge, screen = judges(held_out, score_samples, coreset.points)
         points, weights, _ = deduplicate(coreset.points, coreset.weights)

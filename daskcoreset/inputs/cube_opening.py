@@ -260,7 +260,7 @@ def placed(coreset: Coreset, cube: Cube | None) -> Coreset:
 
     coreset = coreset.renumbered(numbers_of)
     order = np.argsort(coreset.indices, kind="stable")
-    rows, cells = coreset.take(order), coreset.cell_rows
+    rows = coreset.take(order)
     where = {
         "sample_dims": list(cube.dims),
         "sample_shape": list(cube.shape),
@@ -273,8 +273,6 @@ def placed(coreset: Coreset, cube: Cube | None) -> Coreset:
         rows.labels,
         {**coreset.provenance, **where},
         cube.coordinates(rows.indices),
-        coreset.constant,
-        None if cells is None else cells.take(order),
     )
 
 

@@ -29,7 +29,6 @@ from daskcoreset.objectives import (
     LinearCost,
     Objective,
     QuantizationError,
-    cost_on,
     objective_for,
 )
 
@@ -344,7 +343,7 @@ def audit(
         objective = objective_for(coreset.provenance, n_clusters, rows)
         objective = _judging(objective, coreset, labelled, solutions)
     names, candidates = candidate_solutions(objective, rows, solutions, seed)
-    on_coreset = np.array([cost_on(coreset, objective, solution) for solution in candidates])
+    on_coreset = np.array([objective.cost(rows, solution) for solution in candidates])
     if sample_size is None:
         sample_size = max(_MIN_SAMPLE, len(coreset))
     size = as_int("sample_size", sample_size)
@@ -399,7 +398,7 @@ def cost_of_solutions(coreset: Coreset, solutions: Any, objective: Objective[Any
         objective = objective_for(coreset.provenance, 1 if known is None else None, rows)
         objective = _judging(objective, coreset, coreset.labels is not None, solutions)
     _, several = candidate_solutions(objective, rows, solutions, 0)
-    costs = np.array([cost_on(coreset, objective, solution) for solution in several])
+    costs = np.array([objective.cost(rows, solution) for solution in several])
     single = not isinstance(solutions, Mapping) and objective.several(solutions)[0] is solutions
     return float(costs[0]) if single else costs
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 from daskcoreset.core.blocks import Block
-from daskcoreset.core.coreset import Coreset, thaw
-from daskcoreset.core.errors import InvalidInputError, warn_user
-from daskcoreset.core.points import WeightedPoints
+from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.validation import is_choice
 from daskcoreset.objectives.base import Objective
 from daskcoreset.objectives.clustering import Distortion, QuantizationError
@@ -17,7 +14,6 @@ from daskcoreset.objectives.linear import LinearClassifier, LinearCost
 from daskcoreset.objectives.mixture import MixtureCost
 from daskcoreset.objectives.regression import LeastSquaresCost, LinearPredictor
 from daskcoreset.solvers import divergences
-from daskcoreset.solvers.divergences import SquaredEuclidean, resolve_divergence
 
 __all__ = [
     "OBJECTIVES",
@@ -29,7 +25,6 @@ __all__ = [
     "MixtureCost",
     "Objective",
     "QuantizationError",
-    "cost_on",
     "divergences",
     "objective_for",
     "recorded",
@@ -127,101 +122,3 @@ def recorded(objective: Objective[Any] | None, n_clusters: int | None) -> dict[s
     if objective.n_parts is None and n_clusters is not None:
         objective = objective.with_parts(n_clusters)
     return objective.record()
-
-
-def cost_on(coreset: WeightedPoints, objective: Objective[Any], solution: Any) -> float:
-    r"""Return the cost of a solution on a coreset: an estimate of that on the data.
-
-    The weighted cost of the rows, and of centroids the cost in their cells besides, less an
-    estimate of what rows of a cell save that are nearer to another center than its centroid is:
-    for the center :math:`q_i` nearest to the centroid, and a row :math:`x_i` of weight
-    :math:`v_i` drawn from the cell,
-
-    .. math:: \sum_i v_i \left(d(x_i, q_i) - \min_{q \in Q} d(x_i, q)\right) .
-
-    Of a solution that does not depend on the draw this is unbiased, as long as something is left
-    above zero. Where cells hold several clusters that the solution tells apart, it varies far more
-    than on as many rows of the data, and there may be nothing left: one row of a cell says little
-    of what the others save.
-
-    Raises
-    ------
-    InvalidInputError
-        If the coreset is of centroids for another cost.
-
-    Warns
-    -----
-    CoresetWarning
-        If what rows save is known poorly; where what is left is not above zero, the cost is the
-        weighted one of the rows drawn from cells.
-
-    Examples
-    --------
-    >>> import numpy as np, daskcoreset
-    >>> X = np.random.default_rng(0).normal(size=(10_000, 2))
-    >>> method = daskcoreset.StrongKMeans(3, representatives="centroids")
-    >>> coreset = daskcoreset.build(X, size=500, method=method, random_state=0)
-    >>> others, cost = X[:50], QuantizationError()
-    >>> on_all = cost.cost(Block(X, np.ones(len(X))), others)
-    >>> bool(abs(cost_on(coreset, cost, others) / on_all - 1) < 0.1)
-    True
-
-    References
-    ----------
-    Sarndal, Swensson and Wretman (1992), Model Assisted Survey Sampling, section 6.3: the
-    difference estimator.
-    """
-    rows = Block(coreset.points, coreset.weights, coreset.labels)
-    if not isinstance(coreset, Coreset):
-        return objective.cost(rows, solution)
-    check_centroids(coreset, objective)
-    if coreset.cell_rows is None:
-        return objective.cost(rows, solution) + coreset.constant
-    drawn = Block(coreset.cell_rows.points, coreset.cell_rows.weights)
-    at_points, at_drawn, saved = objective.losses_in_cells(rows, drawn, solution)
-    cost = float((rows.weights * at_points).sum()) + coreset.constant
-    if not math.isfinite(cost):
-        return cost
-    saved = drawn.weights * saved
-    left, error = cost - float(saved.sum()), math.sqrt(float(saved @ saved))
-    if error > _SURE * left:
-        warn_user(
-            "the centers tell clusters apart that lie together in cells of the centroids, and the "
-            f"cost of {cost:.4g}, less {cost - left:.4g} that rows of the cells save, is off by "
-            f'some {error:.4g}; build with a larger size, or with representatives="rows".'
-        )
-    return left if left > 0.0 else float((drawn.weights * at_drawn).sum())
-
-
-# Error of what rows of cells save, as a share of the cost, up to which nothing is said of it.
-_SURE = 0.25
-
-
-def check_centroids(coreset: Coreset, objective: Objective[Any]) -> None:
-    """Raise an error if a coreset is of centroids for another cost."""
-    record, asked = coreset.provenance.get("objective") or {}, objective.record()
-    if coreset.of_centroids and _kind(record) != _kind(asked):
-        raise InvalidInputError(
-            f"the rows of the coreset are centroids for {_named(record)}, and say nothing of "
-            f'{_named(asked)}; build it with representatives="rows".'
-        )
-
-
-def _named(record: Mapping[str, Any]) -> str:
-    """Return the name of a cost, with its divergence."""
-    if "name" not in record:
-        return "a cost that its provenance does not name"
-    divergence = record.get("divergence")
-    by = divergence.get("name") if isinstance(divergence, Mapping) else divergence
-    return f"the {record['name']}" + ("" if by is None else f" by {by}")
-
-
-def _kind(record: Mapping[str, Any]) -> Any:
-    """Return what tells costs of centers apart, whatever their number."""
-    divergence = record.get("divergence")
-    euclidean = isinstance(divergence, str) and isinstance(
-        resolve_divergence(divergence), SquaredEuclidean
-    )
-    if record.get("name") == QuantizationError.name or euclidean:
-        return QuantizationError.name
-    return {name: value for name, value in thaw(record).items() if name != "n_clusters"}

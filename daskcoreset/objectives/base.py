@@ -118,37 +118,6 @@ class Objective(ABC, Generic[Q]):
         del solution
         return 0.0
 
-    def losses_in_cells(
-        self, centroids: Block, rows: Block, solution: Q
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Losses of centroids of cells, and of a row of each cell; all are in memory.
-
-        Only costs of centers have centroids.
-
-        Parameters
-        ----------
-        centroids, rows : Block of m rows
-            Centroids, and one row of the cell of each.
-        solution : object
-
-        Returns
-        -------
-        of_centroids, of_rows : ndarray of shape (m,), float64
-        saved : ndarray of shape (m,), float64
-            By how much rows cost less than at the center nearest to the centroid of their cell;
-            not negative.
-
-        Raises
-        ------
-        InvalidInputError
-            The cost is not one of centers.
-        """
-        del centroids, rows, solution
-        raise InvalidInputError(
-            f"centroids stand for their cells in costs of centers, and the {self.name} is none; "
-            f'build the coreset with representatives="rows".'
-        )
-
     def find_invalid_row(self, block: Block) -> InvalidRow | None:
         """Return the first row without a defined cost, or None."""
         del block

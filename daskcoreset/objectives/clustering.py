@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -12,7 +11,7 @@ import numpy as np
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense, tiles
-from daskcoreset.core.typing import FloatArray, IndexArray, Points
+from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import a_type, n_dims
 from daskcoreset.objectives.base import Objective, check_parts, require_parts
 from daskcoreset.objectives.cells import Bracket, Cells, bracket_below, cells_by_distance
@@ -21,7 +20,7 @@ from daskcoreset.solvers.divergences import (
     Divergence,
     DivergenceParameter,
 )
-from daskcoreset.solvers.kmeans import assign, nearest, own_distances, rough_kmeans, seed_cells
+from daskcoreset.solvers.kmeans import assign, rough_kmeans, seed_cells
 
 # Draws among the rows of a coreset, of more of which it has no other rows to show.
 _MANY = 10**6
@@ -67,27 +66,6 @@ class _OfCenters(Objective[FloatArray]):
         for part in tiles(len(block), points.shape[1]):
             center += share[part] @ dense(points[part]).astype(np.float64)
         return center
-
-    @abstractmethod
-    def _nearest(self, block: Block, solution: FloatArray) -> tuple[IndexArray, FloatArray]:
-        """Nearest center of every row in memory, and the loss there."""
-
-    @abstractmethod
-    def _losses_at(self, points: Points, labels: IndexArray, solution: FloatArray) -> FloatArray:
-        """Losses of rows at the centers that `labels` give them."""
-
-    def losses_in_cells(
-        self, centroids: Block, rows: Block, solution: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Losses at the nearest centers, each found once."""
-        labels, of_centroids = self._nearest(centroids, solution)
-        nearer, of_rows = self._nearest(rows, solution)
-        saved = np.zeros(len(rows))
-        # Nothing is saved at the center of the centroid, whatever rounding leaves.
-        moved = np.flatnonzero((labels != nearer) & np.isfinite(of_rows))
-        own = self._losses_at(rows.points[moved], labels[moved], solution)
-        saved[moved] = np.maximum(own - of_rows[moved], 0.0)
-        return of_centroids, of_rows, saved
 
     def read(self, solution: Any, n_features: int, name: str) -> FloatArray:
         """Return centers as float64."""
@@ -142,12 +120,6 @@ class QuantizationError(_OfCenters):
     def losses(self, block: Block, solution: FloatArray) -> FloatArray:
         """Squared distance of every row to its nearest center."""
         return assign(block.points, solution)[1]
-
-    def _nearest(self, block: Block, solution: FloatArray) -> tuple[IndexArray, FloatArray]:
-        return nearest(block.points, solution, threads=True)
-
-    def _losses_at(self, points: Points, labels: IndexArray, solution: FloatArray) -> FloatArray:
-        return own_distances(points, labels, solution)
 
     def solve(self, block: Block, rng: np.random.Generator) -> FloatArray:
         """Centers by k-means++ and a few steps of Lloyd."""
@@ -221,16 +193,10 @@ class Distortion(DivergenceParameter, _OfCenters):
 
     def losses(self, block: Block, solution: FloatArray) -> FloatArray:
         """Divergence of every row to its nearest center; zero for rows that do not count."""
-        return self._nearest(block, solution)[1]
-
-    def _nearest(self, block: Block, solution: FloatArray) -> tuple[IndexArray, FloatArray]:
-        labels, losses = np.zeros(len(block), dtype=np.int64), np.zeros(len(block))
+        losses = np.zeros(len(block))
         rows = np.flatnonzero(block.weights > 0)
-        labels[rows], losses[rows] = self._divergence.nearest(block.points[rows], solution)
-        return labels, losses
-
-    def _losses_at(self, points: Points, labels: IndexArray, solution: FloatArray) -> FloatArray:
-        return self._divergence.between(dense(points), solution[labels])
+        losses[rows] = self._divergence.nearest(block.points[rows], solution)[1]
+        return losses
 
     def solve(self, block: Block, rng: np.random.Generator) -> FloatArray:
         """Centers by Bregman hard clustering."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from daskcoreset.core.blocks import Block, InvalidRow
 from daskcoreset.core.ordering import spatial_order
@@ -17,32 +17,6 @@ if TYPE_CHECKING:
     import numpy as np
 
 S = TypeVar("S")
-
-
-class Represented(NamedTuple):
-    """Points in the place of the rows that were drawn.
-
-    Attributes
-    ----------
-    points : ndarray of shape (m, d), float64
-    weights : ndarray of shape (m,), float64
-    rows : ndarray of shape (m,), int64
-        Position of a row that each of them is near to.
-    constant : float
-        Cost that the rows have beyond that of the points, where none is nearer to another center
-        than its point is.
-    drawn : ndarray of shape (m,), int64
-        Position of a row drawn from those that each of them stands for.
-    drawn_weights : ndarray of shape (m,), float64
-        Of the rows drawn: by these, sums over them estimate sums over all.
-    """
-
-    points: FloatArray
-    weights: FloatArray
-    rows: IndexArray
-    constant: float
-    drawn: IndexArray
-    drawn_weights: FloatArray
 
 
 class SamplingDesign(Generic[S]):
@@ -225,18 +199,6 @@ class SamplingDesign(Generic[S]):
         if solution is None:
             raise NotImplementedError
         return solution.constant + float(candidate_weights @ solution.losses)
-
-    def n_drawn(self, size: int, n_features: int) -> int:
-        """Rows to draw for a coreset of `size` points; as many, unless `represent` has fewer."""
-        del n_features
-        return size
-
-    def represent(
-        self, rows: Block, weights: FloatArray, size: int, rng: np.random.Generator
-    ) -> Represented | None:
-        """Return `size` points that stand for the rows drawn; by default None, the rows do."""
-        del rows, weights, size, rng
-        return None
 
 
 class Sensitivity(ABC, Generic[S]):

@@ -23,7 +23,6 @@ from daskcoreset.core.moments import (
 from daskcoreset.core.typing import FloatArray, Points
 from daskcoreset.objectives import Distortion
 from daskcoreset.sensitivities.base import Sensitivity
-from daskcoreset.sensitivities.centroids import Representable
 from daskcoreset.sensitivities.lightweight import half_uniform, half_uniform_totals
 from daskcoreset.solvers.divergences import (
     Divergence,
@@ -157,7 +156,7 @@ def _roots(matrix: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class LightweightBregman(Representable, DivergenceParameter, Sensitivity[BregmanStatistics]):
+class LightweightBregman(DivergenceParameter, Sensitivity[BregmanStatistics]):
     r"""Lightweight coresets for hard and soft clustering by a Bregman divergence.
 
     For a divergence with :math:`\mu\, d_A \le d_\phi \le d_A`, the squared Mahalanobis
@@ -182,9 +181,6 @@ class LightweightBregman(Representable, DivergenceParameter, Sensitivity[Bregman
     divergence : str or Divergence, default="squared_euclidean"
         A name in `daskcoreset.objectives.divergences.DIVERGENCES`, or a divergence. For
         "mahalanobis" the precision is the inverse of the covariance of all rows.
-    representatives : {"rows", "centroids"}, default="rows"
-        As in `StrongKMeans`, with the divergence in the place of squared distances: whatever it
-        is, the best center of a cell is its mean.
 
     Raises
     ------
@@ -214,10 +210,6 @@ class LightweightBregman(Representable, DivergenceParameter, Sensitivity[Bregman
     def objective(self) -> Distortion:
         """The cost of Bregman hard clustering, of any number of centers."""
         return Distortion(None, self.divergence)
-
-    @property
-    def _of_cells(self) -> Divergence:
-        return self._divergence
 
     @property
     def proposal_bound(self) -> float | None:  # type: ignore[override]

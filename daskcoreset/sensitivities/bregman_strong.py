@@ -21,7 +21,6 @@ from daskcoreset.sensitivities.bregman import (
     merge_statistics,
     statistics_of,
 )
-from daskcoreset.sensitivities.centroids import Representable
 from daskcoreset.sensitivities.kmeans import StrongKMeans, rough_cells, too_rough
 from daskcoreset.solvers.divergences import (
     Divergence,
@@ -104,7 +103,7 @@ RoughBregman: TypeAlias = BregmanCells | WhiteSolution
 
 
 @dataclass(frozen=True)
-class StrongBregman(Representable, DivergenceParameter, Sensitivity[RoughBregman]):
+class StrongBregman(DivergenceParameter, Sensitivity[RoughBregman]):
     r"""Coresets for hard and soft Bregman clustering with a multiplicative error only.
 
     The sensitivities of `StrongKMeans`, with the dominating squared Mahalanobis distance
@@ -133,9 +132,6 @@ class StrongBregman(Representable, DivergenceParameter, Sensitivity[RoughBregman
         A name in `daskcoreset.objectives.divergences.DIVERGENCES`, or a divergence.
     n_centers : int or None, default=None
         Centers of the rough solution; None takes `n_clusters`. See `StrongKMeans`.
-    representatives : {"rows", "centroids"}, default="rows"
-        As in `StrongKMeans`, with the divergence in the place of squared distances: whatever it
-        is, the best center of a cell is its mean.
 
     Raises
     ------
@@ -175,10 +171,6 @@ class StrongBregman(Representable, DivergenceParameter, Sensitivity[RoughBregman
     def objective(self) -> Distortion:
         """The cost of Bregman hard clustering with k centers."""
         return Distortion(self.n_clusters, self.divergence)
-
-    @property
-    def _of_cells(self) -> Divergence:
-        return self._divergence
 
     @property
     def _rough(self) -> StrongKMeans:

@@ -16,7 +16,6 @@ from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.core.validation import as_int, too_many, too_wide
 from daskcoreset.objectives import QuantizationError
 from daskcoreset.sensitivities.base import Sensitivity
-from daskcoreset.sensitivities.centroids import Representable
 from daskcoreset.solvers.kmeans import (
     Clusters,
     Partition,
@@ -260,7 +259,7 @@ class RoughKMeans(Sensitivity[Clusters]):
 
 
 @dataclass(frozen=True)
-class StrongKMeans(Representable, RoughKMeans):
+class StrongKMeans(RoughKMeans):
     r"""Coresets for k-means with a multiplicative error only.
 
     With a rough solution B of k centers, its cells :math:`B_i` and
@@ -284,10 +283,6 @@ class StrongKMeans(Representable, RoughKMeans):
         Centers of the rough solution; None takes `n_clusters`. Fewer, between 1 and k, give
         the *welterweight* coresets between lightweight and strong: cheaper, and with an
         additive error by the cost of that many centers.
-    representatives : {"rows", "centroids"}, default="rows"
-        What the coreset is of. "centroids" draws 20,000 rows, or two for each centroid, and puts
-        weighted means of small cells in their place, of about as many cells as `size` says: see
-        the notes. For k-means on ten to a hundred points a cluster.
 
     Raises
     ------
@@ -303,31 +298,6 @@ class StrongKMeans(Representable, RoughKMeans):
     The price: as many reads as a lightweight coreset has, and some times its work on every block,
     which ``docs/guide/clustering.md`` has in seconds. It grows as k times the rows, and is larger
     where further centers lower the cost by much, up to 4 k of them.
-
-    **Centroids.** Let the rows drawn, which are a strong coreset D of all data, lie in cells with
-    centroids :math:`c_i` of weight :math:`U_i`, and let :math:`\phi = \sum u |x - c_i|^2` be the
-    cost in the cells, `Coreset.constant`. With :math:`\phi_C(Q) = \phi + \sum_i U_i\, d(c_i, Q)^2`
-    one center costs on C what it costs on D, to rounding, and for any Q
-
-    .. math::
-
-        \phi_D(Q) \le \phi_C(Q) \le \phi_D(Q) + 2 \sqrt{\phi\, \phi_D(Q)} + 2 \phi .
-
-    What lies between is what rows save that are nearer to another center than the centroid of
-    their cell is. Solvers do not see it: up to 256 clusters the cells lie in the clusters of a
-    rough solution of the rows drawn, or of three up to 16 clusters, for whose centers there is
-    nothing between. `Coreset.cost`, and with it audits and `coreset_inertia_`, take off an estimate
-    of it, by one row drawn from each cell (`Coreset.cell_rows`, as many numbers again as
-    the centroids): so costs of solutions that do not depend on the draw are unbiased, as those on
-    rows are, and mostly vary less (``benchmarks/results/representatives.md``); where centers tell
-    clusters apart that lie together in cells they vary far more, and a warning says so where
-    these rows show it. A sum of one's own over centroids and the constant is :math:`\phi_C`.
-
-    Sums of weights and of weighted rows are kept. The guarantee of D is that of its rows, which
-    are more than `size`; the cells add the term above, and ``constant`` says how large it is. It
-    ends with squared distances: for medians, densities or labels, and wherever real rows are
-    wanted, take rows. ``indices`` names the row drawn that is nearest to each centroid, ``weights``
-    what the cell weighs: an estimate of the number of rows in it, where rows have no weights.
 
     Examples
     --------
@@ -351,7 +321,6 @@ class StrongKMeans(Representable, RoughKMeans):
     citation: ClassVar[str] = "lucic2016strong, Algorithm 2"
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         as_int("n_clusters", self.n_clusters)
         if self.n_centers is not None:
             as_int("n_centers", self.n_centers)

@@ -12,11 +12,10 @@ from daskcoreset.core.moments import Moments, distances_to, merge_moments, momen
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.objectives import QuantizationError
 from daskcoreset.sensitivities.base import Sensitivity
-from daskcoreset.sensitivities.centroids import Representable
 
 
 @dataclass(frozen=True)
-class Lightweight(Representable, Sensitivity[Moments]):
+class Lightweight(Sensitivity[Moments]):
     r"""Lightweight coresets for k-means and Bregman clustering.
 
     .. math::
@@ -32,11 +31,6 @@ class Lightweight(Representable, Sensitivity[Moments]):
     \phi_X(\{\mu\})`.
 
     Data whose rows are all equal have no distances: they are sampled uniformly.
-
-    Parameters
-    ----------
-    representatives : {"rows", "centroids"}, default="rows"
-        As in `StrongKMeans`.
 
     Examples
     --------

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.deadline import check_time
+from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import dense_rows, one_thread, read_only
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.core.validation import as_numbers
-from daskcoreset.solvers.hartigan import hartigan
 
 # Numbers of sparse rows spread out at a time: 1 MiB.
 _TILE_NUMBERS = 2**17
@@ -297,7 +297,7 @@ class Centers(NamedTuple):
 
 
 def check_init(init: Any, n_clusters: int, n_features: int) -> None:
-    """Check initial centers: of an array before the data are read, of a function behind it."""
+    """Check initial centers."""
     shape = as_numbers("init", init).shape
     if shape != (n_clusters, n_features):
         what, wanted = "number of clusters", n_clusters
@@ -337,8 +337,6 @@ def solve(
     max_iter: int,
     tol: float,
     seed: int,
-    verbose: int = 0,
-    algorithm: str = "lloyd",
 ) -> Centers:
     """Run k-means on weighted rows.
 
@@ -364,9 +362,6 @@ def solve(
         As in `CoresetKMeans`; `n_init` a number.
     seed : int
         Below 2**32.
-    verbose : int, default=0
-        Whether every step prints a line.
-    algorithm : {"lloyd", "elkan"}, default="lloyd"
 
     Returns
     -------
@@ -391,9 +386,7 @@ def solve(
         scale = _power_of_two(points.data)
         points = points.astype(np.float64) / scale
         variance = _sparse_variance(points)
-    if callable(init):
-        init = _Shifted(init, shift, scale)
-    elif not isinstance(init, str):
+    if not isinstance(init, str):
         init = (np.asarray(init, dtype=np.float64) - shift) / scale
     model = KMeans(
         n_clusters,
@@ -401,10 +394,8 @@ def solve(
         n_init=n_init,
         max_iter=max_iter,
         tol=tol,
-        verbose=verbose,
         random_state=seed,
         copy_x=False,
-        algorithm=algorithm,
     ).fit(points, sample_weight=weights)
     n_iter = int(model.n_iter_)
     within = float(model.inertia_) / (float(weights.sum()) * points.shape[1])
@@ -417,11 +408,95 @@ def solve(
     left = max_iter - n_iter
     if left and isinstance(points, np.ndarray):
         rows: Any = points  # float64, since they were centered
-        centers, n_passes = hartigan(
-            rows, weights, centers, max_iter=left, tol=least_gain, verbose=verbose
-        )
+        centers, n_passes = hartigan(rows, weights, centers, max_iter=left, tol=least_gain)
         n_iter += n_passes
     return Centers(centers * scale + shift, n_iter)
+
+
+def hartigan(
+    points: FloatArray, weights: FloatArray, centers: FloatArray, *, max_iter: int, tol: float
+) -> tuple[FloatArray, int]:
+    r"""Move single rows between the cells of given centers as long as the cost falls.
+
+    A row x of weight u costs its cell a, of weight :math:`n_a` and mean :math:`c_a`, and would
+    cost another cell b
+
+    .. math::
+
+        \frac{n_a u}{n_a - u} |x - c_a|^2 \quad\text{and}\quad \frac{n_b u}{n_b + u} |x - c_b|^2,
+
+    because the means follow the row. Lloyd's steps compare the distances alone. So they leave a
+    rare category in one-hot form in the cell of a common one: no center is nearer.
+
+    Parameters
+    ----------
+    points : ndarray of shape (m, d), float64
+    weights : ndarray of shape (m,), float64
+        Positive.
+    centers : ndarray of shape (k, d), float64
+        Where Lloyd's steps ended.
+    max_iter : int
+        Passes over the rows at most.
+    tol : float
+        The first pass that gains no more than this share of the cost is the last.
+
+    Returns
+    -------
+    centers : ndarray of shape (k, d), float64
+        Means of the cells, which cost less, or those given.
+    n_iter : int
+        Passes that moved rows.
+
+    Examples
+    --------
+    Three categories in two cells: the light ones belong together.
+
+    >>> rows, counts = np.eye(3), np.array([8.0, 2.0, 1.0])
+    >>> start = np.array([[0.9, 0.0, 0.1], [0.0, 1.0, 0.0]])
+    >>> hartigan(rows, counts, start, max_iter=9, tol=0.0)[0].round(3)
+    array([[1.   , 0.   , 0.   ],
+           [0.   , 0.667, 0.333]])
+
+    References
+    ----------
+    Hartigan (1975), Clustering algorithms, chapter 4.
+    Telgarsky and Vattani (2010), Hartigan's method: k-means clustering without Voronoi.
+    """
+    from daskcoreset.solvers import kmeans_numba as loops
+
+    k, points = len(centers), read_only(points)
+    labels, distances = assign(points, centers)
+    start = cost = float(weights @ distances)
+    counts = np.bincount(labels, minlength=k)
+    moved, mass = _means(points, weights, labels, centers)
+    n_iter = 0
+    while n_iter < max_iter:
+        check_time("clusters were being fitted", "pass a smaller size")
+        n_moved, gain = loops.move_rows(points, weights, labels, moved, mass, counts)
+        if not n_moved:
+            break
+        n_iter += 1
+        cost -= gain
+        if gain <= tol * cost:
+            break
+    moved, _ = _means(points, weights, labels, moved)
+    # If rounding is all that is left to gain, centers stay as they are.
+    better = float(weights @ own_distances(points, labels, moved)) < start
+    return (moved, n_iter) if better else (centers, 0)
+
+
+def _means(
+    points: AnyArray, weights: FloatArray, labels: IndexArray, centers: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return means and weights of cells; centers of empty cells stay."""
+    from daskcoreset.solvers import kmeans_numba as loops
+
+    mass, shift = np.zeros(len(centers)), np.zeros(centers.shape)
+    loops.cell_means(points, weights, labels, centers, mass, shift)
+    used = mass > 0.0
+    moved = centers.copy()
+    moved[used] += shift[used] / mass[used, np.newaxis]
+    return moved, mass
 
 
 def _sparse_variance(points: Any) -> float:
@@ -447,26 +522,6 @@ def _centered(
 def _power_of_two(values: AnyArray) -> float:
     """Return the power of two next above the largest value."""
     return float(2.0 ** np.frexp(np.float64(abs(values).max(initial=0.0)))[1])
-
-
-class _Shifted:
-    """Calls a user's `init` with the rows in their original coordinates."""
-
-    def __init__(self, init: Any, shift: Any, scale: float) -> None:
-        self.init, self.shift, self.scale = init, shift, scale
-
-    def __call__(self, X: Any, n_clusters: int, random_state: Any) -> Any:
-        rows = X * self.scale
-        rows = rows + self.shift if isinstance(X, np.ndarray) else rows
-        try:
-            centers = self.init(rows, n_clusters, random_state=random_state)
-        except TypeError as error:
-            raise InvalidTypeError(
-                f"init failed ({error}); it gets rows, n_clusters and random_state=, and returns "
-                f"centers."
-            ) from error
-        check_init(centers, n_clusters, X.shape[1])
-        return (centers - self.shift) / self.scale
 
 
 # Sparse rows of so many columns at most are spread out, a tile at a time, and differences are

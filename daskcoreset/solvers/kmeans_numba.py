@@ -144,95 +144,57 @@ def cell_costs(
             costs[labels[i]] += weights[i] * distances[i]
 
 
-# Rows of a part from which they lie beside one another: of fewer, most lanes would be empty.
-_FEW_ROWS = 48
-
-
-@part(ROW_SUMS)
-def _nearest_of_few(
-    points: AnyArray, centers: FloatArray, labels: IndexArray
-) -> None:  # pragma: no cover - runs compiled
-    """Fill `labels` with the nearest center of every row."""
-    n, d = points.shape
-    for i in range(n):
-        smallest = np.inf
-        for c in range(centers.shape[0]):
-            total = 0.0
-            for j in range(d):
-                gap = points[i, j] - centers[c, j]
-                total += gap * gap
-            if total < smallest:
-                smallest = total
-                labels[i] = c
-
-
-@part(IN_ORDER)
-def _moved(
-    points: AnyArray, weights: FloatArray, labels: IndexArray, centers: FloatArray
-) -> int:  # pragma: no cover - runs compiled
-    """Move centers to the means of their cells, those without any out; return their number."""
-    k = centers.shape[0]
-    mass, shift = np.zeros(k), np.zeros(centers.shape)
-    cell_means(points, weights, labels, centers, mass, shift)
-    count = 0
-    for c in range(k):
-        if mass[c] > 0.0:
-            for j in range(centers.shape[1]):
-                centers[count, j] = centers[c, j] + shift[c, j] / mass[c]
-            count += 1
-    return count
+# Part of what a row costs that a move has to gain: less is rounding.
+_LEAST_GAIN = 1e-9
 
 
 @jit(IN_ORDER)
-def cells_of_parts(  # noqa: PLR0917 - numba takes arguments by position
-    points: AnyArray,
+def move_rows(  # noqa: PLR0917 - numba takes arguments by position
+    points: FloatArray,
     weights: FloatArray,
-    starts: IndexArray,
-    coins: FloatArray,
-    coin_starts: IndexArray,
-    n_steps: int,
-) -> tuple[IndexArray, FloatArray, IndexArray]:  # pragma: no cover - runs compiled
-    """Return cells of every part of the rows: k-means++, and steps of Lloyd.
+    labels: IndexArray,
+    centers: FloatArray,
+    mass: FloatArray,
+    counts: IndexArray,
+) -> tuple[int, float]:  # pragma: no cover - runs compiled
+    """Move rows to the cells where they cost least; return how many moved, and the gain.
 
-    Parts are ranges of rows between `starts`, with seeds by the coins between `coin_starts`.
-
-    Returns
-    -------
-    labels : ndarray of shape (n,), int64
-        Cell of every row among those of its part.
-    centers : ndarray of shape (k, d), float64
-        Where those of the parts are about, one part after another.
-    counts : ndarray, int64
-        Cells of every part.
+    Centers, masses and counts of rows follow every move.
     """
-    n, d = points.shape
-    labels, distances = np.zeros(n, np.int64), np.empty(n)
-    distances[:] = np.inf
-    no_cell = np.int64(0)  # no constant, for which loops would be compiled once more
-    all_centers, counts = np.empty((coins.shape[0], d)), np.empty(starts.shape[0] - 1, np.int64)
-    total = 0
-    for which in range(counts.shape[0]):
-        first, stop = starts[which], starts[which + 1]
-        rows, u = points[first:stop], weights[first:stop]
-        own, gaps = labels[first:stop], distances[first:stop]
-        some = coins[coin_starts[which] : coin_starts[which + 1]]
-        seeds = kmeans_plus_plus(rows, u, some, no_cell, own, gaps)
-        k = seeds.shape[0]
-        centers = all_centers[total : total + k]
-        cost = 0.0
+    (n, d), k = points.shape, centers.shape[0]
+    columns = np.ascontiguousarray(centers.T)  # so that distances are formed beside one another
+    squares, moved, gain = np.empty(k), 0, 0.0
+    for i in range(n):
+        own, weight = labels[i], weights[i]
+        rest = mass[own] - weight
+        # Of a row that outweighs the others of its cell they are what may move: no digit of `rest`
+        # is certain.
+        if counts[own] < 2 or rest <= 1e-6 * mass[own]:
+            continue
+        squares[:] = 0.0
+        for j in range(d):
+            x, column = points[i, j], columns[j]
+            for c in range(k):
+                squares[c] += (x - column[c]) ** 2
+        saved = mass[own] / rest * weight * squares[own]
+        squares[own] = np.inf
+        least, to = saved * (1.0 - _LEAST_GAIN), -1
         for c in range(k):
-            for j in range(d):
-                centers[c, j] = rows[seeds[c], j]
-        for i in range(stop - first):
-            cost += _share(u[i], gaps[i], False)
-        if k < stop - first and cost > 0.0:  # else every row is its own center
-            for _ in range(n_steps):
-                k = _moved(rows, u, own, centers[:k])
-                if stop - first < _FEW_ROWS:
-                    _nearest_of_few(rows, centers[:k], own)
-                else:
-                    gaps[:] = np.inf
-                    nearest_center(rows, centers[:k], no_cell, own, gaps)
-        counts[which] = k
-        total += k
-    return labels, all_centers[:total], counts
+            added = mass[c] / (mass[c] + weight) * weight * squares[c]
+            if added < least:
+                least, to = added, c
+        if to < 0:
+            continue
+        mass[own] = rest
+        mass[to] += weight
+        counts[own] -= 1
+        counts[to] += 1
+        out, into = weight / rest, weight / mass[to]
+        for j in range(d):
+            columns[j, own] -= out * (points[i, j] - columns[j, own])
+            columns[j, to] += into * (points[i, j] - columns[j, to])
+        labels[i] = to
+        moved += 1
+        gain += saved - least
+    centers[:] = columns.T
+    return moved, gain

@@ -23,10 +23,9 @@ def few_with_weight(n_rows: int, n_weighted: int) -> tuple[Any, Any]:
 @pytest.mark.parametrize(
     ("method", "n_rows", "n_weighted", "lazy"),
     [
-        (face.StrongKMeans(4, representatives="centroids"), 20_000, 50, False),
-        (face.StrongKMeans(4, representatives="centroids"), 900, 1, True),
-        (face.Lightweight(representatives="centroids"), 20_000, 7, True),
-        (face.StrongBregman(4, "kl", representatives="centroids"), 5_000, 40, False),
+        (face.StrongKMeans(4), 900, 1, True),
+        (face.Lightweight(), 20_000, 7, True),
+        (face.StrongBregman(4, "kl"), 5_000, 40, False),
         (face.StrongKMeans(4), 20_000, 40, False),
     ],
 )

@@ -82,7 +82,7 @@ def test_model__is_near_the_solution_on_all_rows(kind: str) -> None:
     X = imbalanced(12_000, 6)
     u = np.random.default_rng(0).uniform(0.5, 2, len(X)) if kind == "weights" else np.ones(len(X))
     rows = da.from_array(X, chunks=(4000, 3)) if kind == "chunks" else X
-    model = es.CoresetKMeans(6, size=600, random_state=0, compute_inertia=True)
+    model = es.CoresetKMeans(6, size=600, random_state=0)
     model.fit(rows, sample_weight=u if kind == "weights" else None)
     best = read.kmeans_cost(X, u, solved(X, u, 6))
     own = read.kmeans_cost(X, u, model.cluster_centers_)

@@ -96,12 +96,9 @@ KINDS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("representatives", ["rows", "centroids"])
-def test_fit__by_cosine_is_spherical_kmeans(kind: str, representatives: Any) -> None:
-    if kind == "sparse" and representatives == "centroids":
-        pytest.skip("centroids are of dense rows")
+def test_fit__by_cosine_is_spherical_kmeans(kind: str) -> None:
     X = KINDS[kind](ROWS)
-    options: dict[str, Any] = {"size": 800, "representatives": representatives, "random_state": 0}
+    options: dict[str, Any] = {"size": 800, "random_state": 0}
     model = CoresetKMeans(10, metric="cosine", **options).fit(X)
     centers = model.cluster_centers_
     np.testing.assert_allclose(np.linalg.norm(centers, axis=1), 1.0)
@@ -162,10 +159,8 @@ def test_build__by_cosine_is_audited_by_cosine() -> None:
 def test_fit__takes_coresets_by_its_own_metric_only() -> None:
     model = CoresetKMeans(10, size=500, metric="cosine", random_state=0).fit(ROWS)
     coreset = model.coreset_
-    assert coreset.of_centroids
     again = CoresetKMeans(10, metric="cosine", random_state=0).fit(coreset)
     np.testing.assert_allclose(again.coreset_inertia_, model.coreset_inertia_, rtol=0.05)
-    # The constant of centroids counts wherever the cost of a coreset is asked for.
     np.testing.assert_allclose(-again.score(coreset), again.inertia_)
     for other in (CoresetKMeans(10), CoresetGaussianMixture(2)):
         with pytest.raises(InvalidInputError, match="by the metric cosine"):

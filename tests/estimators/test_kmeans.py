@@ -55,17 +55,15 @@ def npy(folder: Path) -> str:
 # --- what it finds -----------------------------------------------------------------------
 
 
-@pairs(lazy=[False, True], sparse=[False, True], representatives=["rows", "centroids"])
-def test_fit__uneven_categories_as_good_as_kmeans_on_everything(
-    representatives: Any, sparse: bool, lazy: bool
-) -> None:
+@pairs(lazy=[False, True], sparse=[False, True])
+def test_fit__uneven_categories_as_good_as_kmeans_on_everything(sparse: bool, lazy: bool) -> None:
     rows = uneven_categories(20_000, 60)
     full = KMeans(30, n_init=3, random_state=0).fit(rows)
     made: Any = sp.csr_array(rows) if sparse else rows
     if lazy:
         made = da.from_array(rows, chunks=(5000, 60))
         made = made.map_blocks(sp.csr_array) if sparse else made
-    model = CoresetKMeans(30, size=5000, representatives=representatives, random_state=0)
+    model = CoresetKMeans(30, size=5000, random_state=0)
     cost = kmeans_cost(rows, model.fit(made).cluster_centers_)
     assert cost <= 1.001 * full.inertia_
     assert model.coreset_inertia_ == pytest.approx(float(cost), rel=0.02)
@@ -79,14 +77,11 @@ def test_fit__float32_far_from_the_origin() -> None:
     assert models[1].cluster_centers_.dtype == np.float64
 
 
-@pytest.mark.parametrize("copy_x", [True, False])
-def test_fit__rows_in_memory_are_never_written_to(copy_x: bool) -> None:
+def test_fit__rows_in_memory_are_never_written_to() -> None:
     X = np.random.default_rng(0).normal(1e6, 1.0, size=(500, 3))
     before = X.copy()
-    model = CoresetKMeans(3, copy_x=copy_x, random_state=0).fit(X)
+    CoresetKMeans(3, random_state=0).fit(X)
     np.testing.assert_array_equal(X, before)
-    plain = CoresetKMeans(3, random_state=0).fit(X)
-    np.testing.assert_array_equal(model.cluster_centers_, plain.cluster_centers_)
 
 
 def test_fit__initial_centers_are_used() -> None:
@@ -95,7 +90,6 @@ def test_fit__initial_centers_are_used() -> None:
     np.testing.assert_allclose(model.cluster_centers_, init, atol=1.0)
     lazy = small(init=init.tolist(), n_init=1).fit(da.from_array(X, chunks=1000))
     np.testing.assert_allclose(lazy.cluster_centers_, init, atol=1.0)
-    assert small(init="random").fit(X).inertia_ > 0
 
 
 # --- inputs ------------------------------------------------------------------------------
@@ -119,10 +113,11 @@ def test_predict__keeps_the_chunks_of_the_data() -> None:
 
 def test_predict__known_and_unknown_weights() -> None:
     lazy, weights = da.from_array(X, chunks=1000), da.from_array(WEIGHTS, chunks=1000)
-    model = small(compute_inertia=True).fit(lazy, sample_weight=weights)
+    model = small().fit(lazy, sample_weight=weights)
     assert model.coreset_.total_weight == pytest.approx(WEIGHTS.sum(), rel=0.1)
-    assert model.inertia_ == pytest.approx(-model.score(X, sample_weight=WEIGHTS))
-    assert model.inertia_ == pytest.approx(-model.score(lazy, sample_weight=WEIGHTS))
+    inertia = float(model.inertia_)
+    assert inertia == pytest.approx(-model.score(X, sample_weight=WEIGHTS))
+    assert inertia == pytest.approx(-model.score(lazy, sample_weight=WEIGHTS))
     frame = pd.DataFrame(X, columns=COLUMNS).assign(w=WEIGHTS)
     named = small().fit(frame, sample_weight="w")
     assert list(named.feature_names_in_) == COLUMNS
@@ -209,24 +204,20 @@ def test_fit__too_few_rows_in_the_coreset() -> None:
 def test_fit__drops_invalid_rows(size: Any) -> None:
     bad = X.copy()
     bad[[7, 1500], [0, 2]] = np.nan, np.inf
-    model = small(representatives="rows", on_invalid="drop", size=size).fit(bad)
+    model = small(on_invalid="drop", size=size).fit(bad)
     assert np.flatnonzero(model.labels_ < 0).tolist() == [7, 1500]
     assert model.coreset_.provenance["n_dropped"] == 2
     np.testing.assert_array_equal(bad[model.coreset_.indices], model.coreset_.points)
-    lazy = small(representatives="rows", on_invalid="drop", size=size).fit(
-        da.from_array(bad, chunks=(1000, 3))
-    )
+    lazy = small(on_invalid="drop", size=size).fit(da.from_array(bad, chunks=(1000, 3)))
     assert lazy.coreset_.provenance["n_dropped"] == 2
     with pytest.raises(
         AttributeError, match=r"left out rows .* call predict\(X\) on the other rows\."
     ):
         _ = lazy.labels_
     with pytest.raises(ValueError, match="without NaN"):
-        small(representatives="rows", on_invalid="drop").fit(np.full((20, 2), np.nan))
+        small(on_invalid="drop").fit(np.full((20, 2), np.nan))
     with pytest.raises(ValueError, match="NaN"):
-        small(
-            representatives="rows",
-        ).fit(bad)
+        small().fit(bad)
 
 
 def test_fit__warns_once_of_a_column_that_decides_alone() -> None:

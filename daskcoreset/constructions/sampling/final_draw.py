@@ -46,9 +46,6 @@ from daskcoreset.sensitivities.estimated_error import estimated_error
 # Candidates per row of the coreset. The share of the variance that the first stage adds is 1 / 4.
 OVERSAMPLING = 4
 
-# The same, where the rows drawn are many more than the points that stand for them.
-POOL_OVERSAMPLING = 2
-
 # Candidates gathered at least: 1.6 MB at 20 float32 features, and the root takes 20 ms.
 MIN_CANDIDATES = 20_000
 
@@ -96,16 +93,6 @@ class Selection:
         report = BlockReport(self.results.value.weights, self.summary)
         return replace(self, results=replace(self.results, value=report))
 
-    def without_weightless(self, size: int) -> Selection:
-        """Return at most `size` rows if no more than these have a positive weight."""
-        counted = np.flatnonzero(self.weights > 0.0)
-        if not len(counted) <= size < len(self.rows):
-            return self
-        rows, indices = self.rows.take(counted), self.indices[counted]
-        return replace(
-            self, rows=rows, weights=self.weights[counted], indices=indices, complete=False
-        )
-
 
 @dataclass(frozen=True)
 class FinalDraw:
@@ -118,8 +105,6 @@ class FinalDraw:
         Rows of the coreset, m.
     sampling : {"systematic", "multinomial"}
     seed : int
-    n_features : int, default=1
-        Columns of the data; designs that draw more rows than `size` look at their memory.
     n_held_out : int, default=0
         Candidates that are not drawn to be kept beside the rows that are, at most.
     """
@@ -128,22 +113,14 @@ class FinalDraw:
     size: int
     sampling: Sampling
     seed: int
-    n_features: int = 1
     n_held_out: int = 0
-
-    @property
-    def n_drawn(self) -> int:
-        """Rows to draw, which the design may put fewer points in the place of."""
-        return self.construction.design.n_drawn(self.size, self.n_features)
 
     @property
     def n_candidates(self) -> float:
         """Candidates to gather in all."""
         if self.sampling == "multinomial":
-            return float(OVERSAMPLING * self.n_drawn)
-        # Of rows that points stand for there are many, whose variance hardly counts.
-        further = POOL_OVERSAMPLING * self.n_drawn if self.n_drawn > self.size else 0
-        return float(max(OVERSAMPLING * self.size, MIN_CANDIDATES, further))
+            return float(OVERSAMPLING * self.size)
+        return float(max(OVERSAMPLING * self.size, MIN_CANDIDATES))
 
     def reduction(self, chunk: Any) -> Reduction[BlockReport]:
         """Return the reduction of the reports that `chunk` makes of blocks."""
@@ -167,7 +144,7 @@ class FinalDraw:
 
     def request(self, results: Results) -> DrawRequest:
         """Return the request for the second read."""
-        if results.n_kept <= self.n_drawn:
+        if results.n_kept <= self.size:
             return DrawRequest(None, None)
         blocks, total_scores = self._total_scores(results)
         summary = results.value.summary
@@ -179,7 +156,7 @@ class FinalDraw:
             # A share that rounding puts above a whole number adds no row.
             targets = np.ceil(self.n_candidates * shares - 1e-6)
             return DrawRequest(summary, dict(zip(blocks, targets.tolist(), strict=True)))
-        quotas = split_quota(self.n_drawn, total_scores, stream(self.seed, Stage.QUOTAS))
+        quotas = split_quota(self.size, total_scores, stream(self.seed, Stage.QUOTAS))
         return DrawRequest(summary, dict(zip(blocks, quotas, strict=True)))
 
     def draw_where_gathered(
@@ -213,14 +190,14 @@ class FinalDraw:
             return self._everything(second)
         if self.sampling == "systematic":
             candidates = CandidatesOfBlocks.joined(second.value.candidates)
-            return self._reweighted(results, candidates, self.n_drawn)
+            return self._reweighted(results, candidates)
         _, total_scores = self._total_scores(results)
         return self._weighted(results, second.value.candidates, total_scores.sum())
 
     def draw_proposed(self, results: Results) -> Steps[Selection]:
         """Draw from the candidates that the blocks proposed in the last fold."""
         results = self.finalize(results, self.construction.n_folds - 1)
-        if results.n_kept <= self.n_drawn:
+        if results.n_kept <= self.size:
             # Known only now, where Dask does not know the number of rows before reading.
             return (yield from self._completed(results))
         if self.sampling == "systematic":
@@ -271,8 +248,7 @@ class FinalDraw:
         shares = total_scores.sum(axis=1) / total_scores.sum()
         candidates = CandidatesOfBlocks.joined(results.value.candidates)
         # By the number requested of the block, not the number drawn: that would be biased.
-        count = self._count(shares, candidates.targets)
-        lacking = count * shares > candidates.targets
+        lacking = self.size * shares > candidates.targets
         short = candidates.blocks[lacking].tolist()
         if short:
             requested = np.ceil(self.n_candidates * shares[lacking])
@@ -280,17 +256,10 @@ class FinalDraw:
             request = DrawRequest(results.value.summary, targets)
             again = yield self._again(self.request_chunk(Stage.TOP_UP), request, short)
             candidates = candidates.replaced(again.value.candidates)
-        return self._reweighted(results, candidates, count, len(short))
-
-    def _count(self, shares: FloatArray, targets: FloatArray) -> int:
-        """Rows to draw: as many as no block must be read again for, and `size` at least."""
-        if self.n_drawn == self.size:
-            return self.size
-        enough = float((targets[shares > 0.0] / shares[shares > 0.0]).min())
-        return int(min(max(self.size, enough), self.n_drawn))
+        return self._reweighted(results, candidates, len(short))
 
     def _reweighted(
-        self, results: Results, candidates: CandidatesOfBlocks, count: int, rereads: int = 0
+        self, results: Results, candidates: CandidatesOfBlocks, rereads: int = 0
     ) -> Selection:
         r"""Draw m candidates with :math:`\pi_2 \propto s / \pi_1`, systematically."""
         rows, indices = _gather(candidates, results.offsets())
@@ -300,7 +269,7 @@ class FinalDraw:
         summary = results.value.summary
         rng = stream(self.seed, Stage.ROOT)
         with ignore_overflow():
-            draw = draw_systematically(self.construction, summary, rows, first, count, rng)
+            draw = draw_systematically(self.construction, summary, rows, first, self.size, rng)
             kept = rows.take(draw.chosen)
             design = self.construction.design
             fitted = design.fitted(kept, draw.weights, rows, summary)
@@ -327,7 +296,7 @@ class FinalDraw:
         """Keep each block's first v_i accepted candidates; draw what is missing anew."""
         summary = results.value.summary
         blocks, total_scores = self._total_scores(results)
-        by_component = split_quota(self.n_drawn, total_scores, stream(self.seed, Stage.QUOTAS))
+        by_component = split_quota(self.size, total_scores, stream(self.seed, Stage.QUOTAS))
         bound = self.construction.proposal_bound
         assert bound is not None  # noqa: S101 - the front door has checked it
         kept: list[Candidates] = []
@@ -360,7 +329,7 @@ class FinalDraw:
         candidates = CandidatesOfBlocks.joined(sent)
         rows, indices = _gather(candidates, results.offsets())
         q = candidates.probability / total
-        first, weights = merge_duplicates(indices, rows.weights / (self.n_drawn * q))
+        first, weights = merge_duplicates(indices, rows.weights / (self.size * q))
         rows = rows.take(first)
         calibrated = self.construction.design.calibrate(rows, weights, results.value.summary)
         return Selection(

@@ -18,17 +18,14 @@ from daskcoreset.constructions.sampling.final_draw import FinalDraw, Results, Se
 from daskcoreset.constructions.sampling.messages import DrawRequest
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import (
-    InvalidInputError,
-    ignore_overflow,
     package_versions,
     warn_complete,
     warn_few,
     warn_lost,
     warn_user,
 )
-from daskcoreset.core.linalg import dense, one_thread
+from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.points import WeightedPoints, from_checked
-from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.typing import Metric
 from daskcoreset.execution.engine import BlockResults, Engine
 from daskcoreset.execution.lazy import Lazy
@@ -76,13 +73,8 @@ class SamplingJob:
     def __post_init__(self) -> None:
         d = self.blocks.schema.n_features
         construction = self.construction.suited_to(self.blocks.n_rows, d)
-        draw = replace(self.final_draw, construction=construction, n_features=d)
+        draw = replace(self.final_draw, construction=construction)
         object.__setattr__(self, "final_draw", draw)
-        if self._represents and self.blocks.has_labels:
-            raise InvalidInputError(
-                'representatives="centroids", and means of rows have no labels; leave out y, or '
-                "representatives."
-            )
         if construction.needs_labels:
             self.blocks.require_labels(construction.name)
         if not self.needs_all_rows:
@@ -95,15 +87,10 @@ class SamplingJob:
         return self.final_draw.construction
 
     @property
-    def _represents(self) -> bool:
-        """Whether fewer points stand for the rows that are drawn."""
-        return self.final_draw.n_drawn > self.final_draw.size
-
-    @property
     def needs_all_rows(self) -> bool:
         """Whether the coreset is all rows, as far as is known before reading."""
         rows = self.blocks.n_rows
-        return rows is not None and rows <= self.final_draw.n_drawn
+        return rows is not None and rows <= self.final_draw.size
 
     @property
     def is_graph(self) -> bool:
@@ -207,26 +194,22 @@ class SamplingJob:
         if self.beside is not None:
             self.beside(selection)
         draw = self.final_draw
-        if self._represents:
-            selection = selection.without_weightless(draw.size)
         rows = selection.rows
         # What comes of it is checked by the coreset that is made of it.
         points = from_checked(rows.points, selection.weights, selection.indices, rows.labels)
-        points, cells, drawn = self._represented(selection, points)
         if self.warns:
-            self._warn(selection, len(points))
+            self._warn(selection)
         facts = {} if selection.summary is None else self.construction.provenance(selection.summary)
         record = {
             "sampling": draw.sampling,
             "seed": draw.seed,
             **({} if self.size_given else {"size_rule": {"rule": "default"}}),
-            "complete": selection.complete and not cells,
+            "complete": selection.complete,
             "passes": self.reads,
             "blocks_read_again": selection.rereads,
             "n_blocks": self.blocks.n_blocks,
             **facts,
             **selection.facts,
-            **drawn,
         }
         return make_coreset(
             points,
@@ -236,39 +219,13 @@ class SamplingJob:
             record,
             n_clusters=self.n_clusters,
             normalize=self.normalize,
-            **cells,
         )
 
-    @one_thread()
-    def _represented(
-        self, selection: Selection, points: WeightedPoints
-    ) -> tuple[WeightedPoints, dict[str, Any], dict[str, Any]]:
-        """Return the points of the coreset, what `make_coreset` takes of their cells, and facts.
-
-        Where rows stand for themselves there are no cells.
-        """
-        if not self._represents:
-            return points, {}, {}
-        draw = self.final_draw
-        with ignore_overflow():
-            found = self.construction.design.represent(
-                selection.rows, selection.weights, draw.size, stream(draw.seed, Stage.CENTROIDS)
-            )
-        facts = {"representatives": "rows" if found is None else "centroids", "drawn": len(points)}
-        if found is None:
-            return points, {}, facts
-        nearest, numbers = (selection.indices[rows] for rows in (found.rows, found.drawn))
-        rows: Any = selection.rows.points
-        cells = WeightedPoints(dense(rows[found.drawn]), found.drawn_weights, numbers)
-        points = WeightedPoints(found.points, found.weights, nearest)
-        return points, {"constant": found.constant, "cell_rows": cells}, facts
-
-    def _warn(self, selection: Selection, n_points: int) -> None:
+    def _warn(self, selection: Selection) -> None:
         """Warn of what was drawn."""
         draw, rows = self.final_draw, selection.rows
         if selection.complete:
-            if n_points == len(rows):
-                warn_complete(draw.size, len(rows), given=self.size_given)
+            warn_complete(draw.size, len(rows), given=self.size_given)
             return
         remark = remark_on(selection.facts.get("estimated_error"), draw.size)
         if remark is not None:
@@ -324,8 +281,6 @@ def make_coreset(
     *,
     n_clusters: int | None,
     normalize: bool,
-    constant: float = 0.0,
-    cell_rows: WeightedPoints | None = None,
 ) -> Coreset:
     """Make a coreset of the rows that were drawn; of samples, trees, streams and stores alike.
 
@@ -342,15 +297,10 @@ def make_coreset(
         Clusters that the coreset is for, where the method does not say.
     normalize : bool
         Whether weights are scaled to the total weight of the data.
-    constant, cell_rows
-        Of centroids, as in `Coreset`.
     """
     weights = points.weights
     if normalize and data.n > size:  # rows that are all there have their own weights
-        scale = data.weight / weights.sum()
-        weights, constant = weights * scale, constant * scale
-        if cell_rows is not None:
-            cell_rows = replace(cell_rows, weights=cell_rows.weights * scale)
+        weights = weights * (data.weight / weights.sum())
     provenance = {
         "method": method.name,
         "parameters": method.parameters(),
@@ -377,8 +327,6 @@ def make_coreset(
         points.indices,
         points.labels,
         provenance,
-        constant=constant,
-        cell_rows=cell_rows,
     )
 
 

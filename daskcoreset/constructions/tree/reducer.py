@@ -377,10 +377,4 @@ def resolve_reducer(
             f"{shown(method)}; pass one of these, of which the names are "
             f"{', '.join(map(repr, CONSTRUCTIONS))}."
         )
-    construction = construction_for(method, n_clusters)
-    if getattr(construction, "representatives", "rows") != "rows":
-        raise InvalidInputError(
-            'representatives="centroids" is for draws from all rows: the nodes of a tree are rows, '
-            "which are reduced again; leave it out."
-        )
-    return SensitivityReducer(construction, sampling)
+    return SensitivityReducer(construction_for(method, n_clusters), sampling)

@@ -119,7 +119,7 @@ class CoresetTree:
     2026-03-05  1000  -       1000
     >>> window = tree.coreset(leaves=slice("2026-03-02", "2026-03-03"))
     >>> window
-    Coreset(lightweight: 100 of 1,900 rows, 3 features, float64, total weight ..., seed 0)
+    Coreset(lightweight: 100 of 1,900 rows, 3 features, no labels, seed 0)
     >>> names, rows = tree.locate(window.indices)
     >>> sorted(set(names))
     ['2026-03-02', '2026-03-03']

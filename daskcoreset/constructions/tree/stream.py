@@ -395,7 +395,7 @@ class CoresetStream:
     >>> stream
     CoresetStream(lightweight: 30,000 rows seen, 1,800 held, size 100, seed 0)
     >>> stream.coreset()
-    Coreset(lightweight: 100 of 30,000 rows, 3 features, float64, total weight ..., seed 0)
+    Coreset(lightweight: 100 of 30,000 rows, 3 features, no labels, seed 0)
 
     References
     ----------

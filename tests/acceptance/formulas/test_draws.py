@@ -140,16 +140,13 @@ def test_build__normalised_of_all_rows_keeps_their_weights() -> None:
         assert part.weights.sum() == pytest.approx(u.sum(), rel=1e-12)
 
 
-@pytest.mark.parametrize("method", ["lightweight", "centroids"])
-def test_build__of_all_rows_is_complete_and_holds_no_view_of_them(method: Any) -> None:
-    if method == "centroids":
-        method = face.StrongKMeans(3, representatives="centroids")
+def test_build__of_all_rows_is_complete_and_holds_no_view_of_them() -> None:
     rng = np.random.default_rng(0)
     X, u = rng.normal(size=(60, 2)), rng.uniform(0.5, 2.0, size=60)
     before = X.copy(), u.copy()
     for size in (60, 10**6):
         with pytest.warns(face.CoresetWarning):
-            c = face.build(X, sample_weight=u, size=size, method=method, random_state=0)
+            c = face.build(X, sample_weight=u, size=size, method="lightweight", random_state=0)
         X *= 7.0
         u *= 7.0
         assert c.provenance["complete"]
@@ -209,32 +206,6 @@ def test_grow__doubles_up_to_half_the_rows() -> None:
     assert math.isclose(c.weights.sum(), 3000.0, rel_tol=0.2)
     with pytest.raises(face.errors.InvalidInputError, match="delta"):
         face.grow(X, n_clusters=2, delta=1e-9)
-
-
-def test_centroids__stand_for_the_rows_that_were_drawn() -> None:
-    """Of many more rows than `size`; weights, and costs of any kind, are scaled alike."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(30_000, 2)) + 10.0 * rng.integers(0, 4, size=(30_000, 1))
-    X[20_000:] *= 3.0
-    method = face.StrongKMeans(4, representatives="centroids")
-    rows = da.from_array(X, chunks=((20_000, 10_000), 2))
-    plain, scaled = (
-        face.build(rows, size=60, method=method, random_state=0, draw=face.Draw(normalize=one))
-        for one in (False, True)
-    )
-    assert len(plain) == 60
-    assert plain.provenance["drawn"] > 600
-    assert plain.provenance["blocks_read_again"] == 0
-    assert scaled.weights.sum() == pytest.approx(30_000, rel=1e-12)
-    factor = 30_000 / plain.weights.sum()
-    for centers in (X[:1], X[::1500], X[::100]):
-        with warnings.catch_warnings():  # that the last are more than centroids tell apart
-            warnings.simplefilter("ignore", face.CoresetWarning)
-            found = [c.cost(centers) for c in (plain, scaled)]
-        assert found[1] == pytest.approx(factor * found[0], rel=1e-9)
-        if len(centers) < 50:
-            cost = read.kmeans_cost(X, np.ones(30_000), centers)
-            assert found[0] == pytest.approx(cost, rel=0.25)
 
 
 @pytest.mark.parametrize("weights", ["alike", "unlike"])
