@@ -43,40 +43,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from daskcoreset import (
         datasets as datasets,
-    )
-    from daskcoreset import (
         errors as errors,
-    )
-    from daskcoreset import (
         estimators as estimators,
-    )
-    from daskcoreset import (
         metrics as metrics,
-    )
-    from daskcoreset import (
         objectives as objectives,
-    )
-    from daskcoreset import (
         plotting as plotting,
-    )
-    from daskcoreset import (
         testing as testing,
     )
     from daskcoreset._build import (
         build as build,
-    )
-    from daskcoreset._build import (
         build_many as build_many,
-    )
-    from daskcoreset._build import (
         grow as grow,
-    )
-    from daskcoreset._build import (
         plan as plan,
     )
     from daskcoreset.constructions.coverage.cover import Coverage as Coverage
-    from daskcoreset.constructions.draws import Draw as Draw
-    from daskcoreset.constructions.draws import MergeReduce as MergeReduce
+    from daskcoreset.constructions.draws import Draw as Draw, MergeReduce as MergeReduce
     from daskcoreset.constructions.tree.reducer import Reducer as Reducer
     from daskcoreset.constructions.tree.store import CoresetTree as CoresetTree
     from daskcoreset.constructions.tree.stream import CoresetStream as CoresetStream
@@ -85,37 +66,18 @@ if TYPE_CHECKING:
     from daskcoreset.core.points import WeightedPoints as WeightedPoints
     from daskcoreset.core.portfolio import Portfolio as Portfolio
     from daskcoreset.execution.plan import Plan as Plan
-    from daskcoreset.inputs.options import Rows as Rows
-    from daskcoreset.inputs.options import open_rows as open_rows
+    from daskcoreset.inputs.options import Rows as Rows, open_rows as open_rows
     from daskcoreset.objectives import Objective as Objective
     from daskcoreset.sensitivities import (
         SVM as SVM,
-    )
-    from daskcoreset.sensitivities import (
         LeastSquares as LeastSquares,
-    )
-    from daskcoreset.sensitivities import (
         Lightweight as Lightweight,
-    )
-    from daskcoreset.sensitivities import (
         LightweightBregman as LightweightBregman,
-    )
-    from daskcoreset.sensitivities import (
         Logistic as Logistic,
-    )
-    from daskcoreset.sensitivities import (
         Mixture as Mixture,
-    )
-    from daskcoreset.sensitivities import (
         Sensitivity as Sensitivity,
-    )
-    from daskcoreset.sensitivities import (
         StrongBregman as StrongBregman,
-    )
-    from daskcoreset.sensitivities import (
         StrongKMeans as StrongKMeans,
-    )
-    from daskcoreset.sensitivities import (
         Uniform as Uniform,
     )
 

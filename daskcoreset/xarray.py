@@ -60,7 +60,7 @@ class CoresetAccessor:
         weights: Any = None,
         **options: Any,
     ) -> Any:
-        """Build a coreset of the cells, as `daskcoreset.build` does.
+        """Build a coreset of the cells, as `daskcoreset.build` does; masked cells are left out.
 
         Parameters
         ----------
@@ -90,7 +90,7 @@ class CoresetAccessor:
             open_rows(self._data, **dims),
             size=size,
             sample_weight=_weights(weights, options),
-            **options,
+            **{"on_invalid": "drop", **options},
         )
 
     def fit(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 import subprocess
 import sys
 from fnmatch import fnmatch
@@ -30,18 +31,17 @@ MAY_IMPORT: dict[str, set[str]] = {
     "sensitivities": {"core", "solvers", "objectives"},
     "constructions": {"core", "inputs", "execution", "solvers", "objectives", "sensitivities"},
 }
-MAY_IMPORT["build"] = MAY_IMPORT["constructions"] | {"constructions"}
-MAY_IMPORT["metrics"] = MAY_IMPORT["build"] | {"build"}
+MAY_IMPORT["_build"] = MAY_IMPORT["constructions"] | {"constructions"}
+MAY_IMPORT["metrics"] = MAY_IMPORT["_build"] | {"_build"}
 MAY_IMPORT["plotting"] = MAY_IMPORT["metrics"] | {"metrics"}
 MAY_IMPORT["estimators"] = MAY_IMPORT["metrics"] | {"metrics"}
 MAY_IMPORT["datasets"] = {"core"}
-MAY_IMPORT["testing"] = MAY_IMPORT["build"] | {"build"}
+MAY_IMPORT["testing"] = MAY_IMPORT["_build"] | {"_build"}
 MAY_IMPORT["xarray"] = MAY_IMPORT["estimators"] | {"estimators"}
 MAY_IMPORT["cli"] = MAY_IMPORT["estimators"] | {"estimators", "datasets", ""}
 MAY_IMPORT["__main__"] = {"cli"}
 HANDED_ON = {
     "errors": "core",
-    "sizing": "metrics",
 }
 """Files that hand on the public names of a folder, or of a file in one."""
 MAY_IMPORT |= {name: {folder} for name, folder in HANDED_ON.items()}
@@ -165,7 +165,7 @@ def test_exceptions__are_used(imports: dict[str, list[str]]) -> None:
 def test_root__holds_the_folders_and_build() -> None:
     kept = {"__init__.py", "__main__.py", "__pycache__", "py.typed", "references.bib"}
     entries = {path.name for path in ROOT.iterdir()} - kept
-    files = ("build", "datasets", "plotting", "xarray", *HANDED_ON)
+    files = ("_build", "datasets", "plotting", "xarray", *HANDED_ON)
     assert entries == {f"{name}.py" if name in files else name for name in MAY_IMPORT} - {
         "",
         "__main__",
@@ -210,7 +210,7 @@ def private_of_dask(names: list[str]) -> list[str]:
 
 PUBLIC = (
     "datasets", "errors", "estimators", "metrics",
-    "objectives", "plotting", "sizing", "testing",
+    "objectives", "plotting", "testing",
 )  # fmt: skip
 
 
@@ -221,24 +221,14 @@ def test_public_modules__are_where_users_import_them() -> None:
         assert module.__all__
 
 
-def test_import_of_all__brings_the_public_names_alone() -> None:
-    names: dict[str, object] = {}
-    exec("from daskcoreset import *", names)  # noqa: S102 - of functions it is a syntax error
-    del names["__builtins__"]
-    assert sorted(names) == dir(daskcoreset) == sorted(daskcoreset.__all__)
-    # What needs packages for tests is imported by its name.
-    assert set(PUBLIC) - {"testing"} <= set(names)
-    assert all(names[name] is getattr(daskcoreset, name) for name in names)
-    daskcoreset.__all__.clear()
-    assert daskcoreset.__all__
-
-
-def test_import_of_all__needs_no_package_for_tests() -> None:
-    code = (
-        "sys.modules.update(pytest=None, hypothesis=None); "
-        "from daskcoreset import *; help('daskcoreset'); print(build.__name__)"
-    )
-    assert printed_by(code)[-1] == "build"
+def test_help__fits_on_two_screens_and_needs_no_package_for_tests() -> None:
+    code = "sys.modules.update(pytest=None, hypothesis=None); help('daskcoreset')"
+    command = [sys.executable, "-c", f"import sys\n{code}"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert len(shown.splitlines()) <= 100
+    listed = re.findall(r"`(\w+)`", daskcoreset.__doc__ or "")
+    assert set(dir(daskcoreset)) <= {*listed, "estimators", "build"}
+    assert all(hasattr(daskcoreset, name) for name in listed)
 
 
 def test_package__shows_its_public_names_alone() -> None:
@@ -274,12 +264,6 @@ def test_import__takes_neither_dask_nor_other_modules() -> None:
     assert printed_by(f"PACKAGE = '{PACKAGE}'; import daskcoreset; {code}") == [PACKAGE]
 
 
-def test_build__is_the_function_whoever_imports_its_module() -> None:
-    code = "from daskcoreset import build as one; print(type(daskcoreset.build).__name__, one is"
-    code = f"import daskcoreset; import daskcoreset.build; {code} daskcoreset.build)"
-    assert printed_by(code) == ["function", "True"]
-
-
 def test_public_names__are_found_where_the_type_checker_finds_them() -> None:
     tree = ast.parse((ROOT / "__init__.py").read_text(encoding="utf-8"))
     (block,) = (node for node in tree.body if isinstance(node, ast.If))
@@ -289,12 +273,9 @@ def test_public_names__are_found_where_the_type_checker_finds_them() -> None:
         if isinstance(node, ast.ImportFrom) and node.module
         for alias in node.names
     }
-    modules = {name for name, home in homes.items() if home == PACKAGE}
-    assert modules == set(PUBLIC) - {"testing"}
-    assert set(homes) == set(daskcoreset.__all__)
-    assert {name: home for name, home in homes.items() if name not in modules} == {
-        name: home for home, names in daskcoreset._HOMES.items() for name in names
-    }
+    modules = {name: name for name, home in homes.items() if home == PACKAGE}
+    assert set(modules) == set(PUBLIC)
+    assert {**homes, **modules} == daskcoreset._HOMES
 
 
 TESTS = Path(__file__).parent

@@ -13,8 +13,7 @@ import dask
 import numpy as np
 import pytest
 import xarray as xr
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from sklearn.cluster import KMeans
 from sklearn.linear_model import LogisticRegression
 
@@ -27,6 +26,7 @@ from daskcoreset import (
     MergeReduce,
     Portfolio,
     build,
+    build_many,
     open_rows,
     plan,
 )
@@ -117,7 +117,9 @@ def test_build__any_chunks_masks_and_orders_of_dimensions(data: st.DataObject) -
     if not there.any():
         return
     with pytest.warns(UserWarning, match="is not below"):
-        coreset = build(open_rows(X, sample_dims=samples), size=10**6, random_state=0)
+        coreset = build(
+            open_rows(X, sample_dims=samples), size=10**6, on_invalid="drop", random_state=0
+        )
     np.testing.assert_array_equal(coreset.indices, np.flatnonzero(there))
     np.testing.assert_array_equal(coreset.points, rows[there])
 
@@ -128,7 +130,8 @@ def test_build__any_chunks_masks_and_orders_of_dimensions(data: st.DataObject) -
 def test_build__rows_have_their_numbers_and_coordinates(options: dict[str, Any]) -> None:
     cube = weather().chunk(time=5, lat=3, lon=4)
     coreset = cube.coreset.build(60, random_state=0, **options)
-    lazy = cube.coreset.build(60, random_state=0, compute=False, **options)
+    rows = open_rows(cube, feature_dims=())
+    lazy = plan(rows, size=60, on_invalid="drop", random_state=0, **options)
     assert lazy.compute().equals(coreset)
     (together,) = dask.compute(lazy)
     assert together.equals(coreset)
@@ -203,7 +206,7 @@ def test_reads__every_chunk_once_and_none_at_definition(chunks: Any) -> None:
     predicted.compute()
     assert reads() == [1] * n_chunks
     assert distances.dims == (*DIMS, "cluster")
-    cube.coreset.build(50, passes=2, random_state=0)
+    cube.coreset.build(50, draw=Draw(passes=2), random_state=0)
     assert reads() == [2] * n_chunks
     assert predicted.isel(time=0).compute().notnull().any()
     # The chunks of one time alone; of a small store that Dask has not cut, one block is all.
@@ -213,13 +216,16 @@ def test_reads__every_chunk_once_and_none_at_definition(chunks: Any) -> None:
 def test_plan__one_task_a_block_and_the_cost_of_cut_features() -> None:
     whole = xr.DataArray(dask.array.ones((8, 6, 10), chunks=(2, 3, 10)), dims=("t", "x", "level"))
     planned = plan(open_rows(whole, feature_dims="level"), size=10)
-    assert planned.tasks == 8 + 1
-    assert planned.merged_chunks == 1
+    assert planned.forecast.tasks == 8 + 1
+    assert planned.forecast.merged_chunks == 1
     cut = plan(open_rows(whole.chunk(level=4), feature_dims="level"), size=10)
-    assert cut.merged_chunks == 3
-    assert "3 chunks of features merged in each task at the cost of a copy" in str(cut)
+    assert cut.forecast.merged_chunks == 3
+    assert "3 chunks of features merged in each task" in str(cut)
     store, opening = stored(weather(), (5, 8, 4))
-    assert xr.open_zarr(store, **opening).coreset.build(10, dry_run=True).tasks == 9 + 1
+    assert (
+        plan(open_rows(xr.open_zarr(store, **opening), feature_dims=()), size=10).forecast.tasks
+        == 9 + 1
+    )
 
 
 # --- what is not there, and what is not as declared -----------------------------------------
@@ -239,14 +245,16 @@ def test_missing_chunks__are_errors_unless_they_are_to_be_filled(
     works: list[Callable[[], Any]] = [
         lambda: lost.coreset.build(10),
         lambda: lost[["t2m"]].coreset.build(10, weights=lost.u10),
-        lambda: lost.coreset.build(10, compute=False).compute(),
-        lambda: lost.coreset.build(10, strategy="tree", timeout=600),
+        lambda: plan(open_rows(lost, feature_dims=()), size=10, on_invalid="drop").compute(),
+        lambda: lost.coreset.build(10, draw=MergeReduce()),
         lambda: model.predict(lost).compute(),
     ]
     for work in works:
         with pytest.raises(StoreError, match=r"(?s)c(/1/0/2|hunk) .* is not stored"):
             work()
-    filled = lost.coreset.build(10, missing_chunks="fill")
+    filled = build(
+        open_rows(lost, feature_dims=(), missing_chunks="fill"), size=10, on_invalid="drop"
+    )
     assert filled.provenance["n_dropped"] == 5 * 8 * 2
     predicted = model.predict(open_rows(lost, missing_chunks="fill"))
     shutil.rmtree(path)
@@ -331,7 +339,8 @@ def test_names_of_results__give_way_to_those_of_the_input(taken: str) -> None:
 def test_portfolio__of_a_cube_makes_maps(tmp_path: Path) -> None:
     cube = weather()
     methods = {"clusters": "lightweight", "mixture": "uniform"}
-    built = build(open_rows(cube, sample_dims=DIMS), size=200, method=methods, random_state=0)
+    rows = open_rows(cube, sample_dims=DIMS)
+    built = build_many(rows, sizes=200, methods=methods, on_invalid="drop", random_state=0)
     built.to_zarr(tmp_path / "p")
     coreset = Portfolio.from_zarr(tmp_path / "p")["clusters"]
     model = CoresetKMeans(3, random_state=0).fit(coreset)
@@ -348,7 +357,11 @@ def test_portfolio__of_a_cube_makes_maps(tmp_path: Path) -> None:
     assert centers.sizes == direct.sizes
     assert all(centers[name].attrs == direct[name].attrs for name in direct)
     labelled = build(
-        open_rows(cube, sample_dims=DIMS), labels.fillna(0).astype(int), size=200, random_state=0
+        open_rows(cube, sample_dims=DIMS),
+        labels.fillna(0).astype(int),
+        size=200,
+        random_state=0,
+        on_invalid="drop",
     )
     machine = CoresetKernelClassifier(max_points=20, random_state=0).fit(labelled)
     assert machine.predict(cube).dims == DIMS
@@ -370,7 +383,9 @@ def test_coreset__of_a_cube_knows_its_features(levels: Any, tmp_path: Path) -> N
     values = np.random.default_rng(0).normal(size=(30, 3, 8))
     coords = {} if levels is None else {"level": levels}
     air = xr.DataArray(values, coords, ("time", "level", "x"), "air", attrs).chunk(time=10)
-    build(open_rows(air, feature_dims="level"), size=50, random_state=0).to_zarr(tmp_path / "c")
+    build(open_rows(air, feature_dims="level"), size=50, random_state=0, on_invalid="drop").to_zarr(
+        tmp_path / "c"
+    )
     coreset = Coreset.from_zarr(tmp_path / "c")
     model = CoresetKMeans(2, random_state=0).fit(coreset)
     assert model.predict(air).dims == ("time", "x")
@@ -462,7 +477,7 @@ def test_streams__say_how_the_rows_of_a_cube_are_passed(
     )
     for take in takers:
         with pytest.raises(InvalidInputError, match="numbers rows as they come") as error:
-            take(cube, **dims)
+            take(open_rows(cube, **dims))
     # What is advised is taken.
     advice = str(error.value).partition("for example ")[2].partition(", or build")[0]
     rows = eval(advice, {"X": cube})  # noqa: S307 - an expression of the library's own

@@ -60,8 +60,7 @@ from daskcoreset.core.tables import counted
 from daskcoreset.core.validation import unused_name
 from daskcoreset.execution.cluster import cluster_for
 from daskcoreset.execution.progress import show_progress
-from daskcoreset.inputs.options import ReadOptions
-from daskcoreset.inputs.options import Rows as OpenedRows
+from daskcoreset.inputs.options import ReadOptions, Rows as OpenedRows
 from daskcoreset.metrics.costs import data_of
 from daskcoreset.sensitivities import CONSTRUCTIONS
 

@@ -19,8 +19,7 @@ from daskcoreset.core.errors import StoreError
 from daskcoreset.core.locations import is_file_url, path_of_file_url
 from daskcoreset.core.tables import kind_of_values, short_seed
 from daskcoreset.inputs.containers import member_names
-from daskcoreset.inputs.options import ReadOptions
-from daskcoreset.inputs.options import Rows as OpenedRows
+from daskcoreset.inputs.options import ReadOptions, Rows as OpenedRows
 from daskcoreset.inputs.places import from_root
 
 # Letters of values that the table of options shows beside a flag; it breaks longer ones anywhere.

@@ -42,8 +42,12 @@ from daskcoreset.inputs.blocks import RowBlocks, selection_of
 from daskcoreset.inputs.cubes import Cube, dataset_of
 from daskcoreset.inputs.dataframes import Declared, partition_to_numpy, without_index
 from daskcoreset.inputs.known_columns import known_blocks
-from daskcoreset.inputs.options import ReadOptions, select_features, with_columns
-from daskcoreset.inputs.options import Rows as OpenedRows
+from daskcoreset.inputs.options import (
+    ReadOptions,
+    Rows as OpenedRows,
+    select_features,
+    with_columns,
+)
 from daskcoreset.inputs.parquet import with_vectors
 
 

@@ -16,8 +16,7 @@ import numpy as np
 from daskcoreset.core.contents import HEADER
 from daskcoreset.core.errors import InvalidInputError, MissingPathError
 from daskcoreset.core.locations import clean_url
-from daskcoreset.core.validation import a_type
-from daskcoreset.core.validation import shown as briefly
+from daskcoreset.core.validation import a_type, shown as briefly
 from daskcoreset.inputs.dataframes import arrays_of_dask, split_columns
 from daskcoreset.inputs.files import open_numpy
 from daskcoreset.inputs.hdf5 import Hdf5File, dataset_names, open_hdf5_file

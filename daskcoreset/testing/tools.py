@@ -13,8 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 import scipy.stats
 from dask.multiprocessing import get_context, initialize_worker_process
-from hypothesis import assume
-from hypothesis import strategies as st
+from hypothesis import assume, strategies as st
 
 from daskcoreset.constructions.sampling.final_draw import FinalDraw, Selection
 from daskcoreset.constructions.sampling.job import SamplingJob

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.stats
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from daskcoreset.core.random import Stage, resolve_seed, stream
 

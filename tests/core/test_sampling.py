@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.stats
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 from hypothesis.extra.numpy import arrays
 
 from daskcoreset.core.blocks import Block

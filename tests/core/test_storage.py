@@ -14,8 +14,7 @@ import hypothesis.extra.numpy as hnp
 import numpy as np
 import pytest
 import zarr
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from zarr.core.attributes import Attributes
 from zarr.storage import MemoryStore
 

@@ -25,8 +25,6 @@ from tests.acceptance.face import (
     create_tree,
     errors,
     estimators,
-)
-from tests.acceptance.face import (
     stream as make_stream,
 )
 from tests.pairs import each

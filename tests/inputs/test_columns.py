@@ -23,8 +23,6 @@ from tests.acceptance.face import (
     errors,
     estimators,
     open_rows,
-)
-from tests.acceptance.face import (
     stream as make_stream,
 )
 from tests.pairs import each

@@ -20,10 +20,8 @@ from tests.acceptance.face import (
     errors,
     estimators,
     open_rows,
-    time_limit,
-)
-from tests.acceptance.face import (
     stream as make_stream,
+    time_limit,
 )
 from tests.acceptance.tools.cluster_harness import RealCluster, real_cluster
 

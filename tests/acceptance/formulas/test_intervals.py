@@ -12,14 +12,12 @@ from sklearn.linear_model import LogisticRegression
 
 from tests.acceptance.face import (
     Coreset,
+    block as make_block,
     build,
     errors,
     grow,
     metrics,
     objectives,
-)
-from tests.acceptance.face import (
-    block as make_block,
 )
 
 # --- intervals ---------------------------------------------------------------------------

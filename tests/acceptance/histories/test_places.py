@@ -20,8 +20,6 @@ from tests.acceptance.face import (
     create_tree,
     errors,
     follow,
-)
-from tests.acceptance.face import (
     stream as make_stream,
 )
 from tests.acceptance.tools.object_stores import SECRET, Objects, ObjectServer

@@ -17,8 +17,6 @@ from tests.acceptance.face import (
     CoresetTree,
     create_tree,
     errors,
-)
-from tests.acceptance.face import (
     stream as make_stream,
 )
 

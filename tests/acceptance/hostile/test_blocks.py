@@ -22,8 +22,6 @@ from tests.acceptance.face import (
     build,
     datasets,
     estimators,
-)
-from tests.acceptance.face import (
     stream as make_stream,
 )
 from tests.acceptance.tools import readings as read

@@ -30,14 +30,10 @@ from tests.acceptance.face import (
     StrongBregman,
     StrongKMeans,
     Uniform,
+    block as make_block,
     build,
     errors,
     objectives,
-)
-from tests.acceptance.face import (
-    block as make_block,
-)
-from tests.acceptance.face import (
     stream as make_stream,
 )
 from tests.acceptance.tools.hostile import INSTANCES, Instance

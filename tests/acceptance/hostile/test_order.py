@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from tests.acceptance.face import Draw, MergeReduce, build
-from tests.acceptance.face import stream as make_stream
+from tests.acceptance.face import Draw, MergeReduce, build, stream as make_stream
 from tests.pairs import pairs
 
 SIZE = 500

@@ -19,8 +19,7 @@ import scipy.sparse as sp
 import xarray as xr
 import zarr
 
-from tests.acceptance.face import build, call, errors, estimators, open_rows
-from tests.acceptance.face import stream as make_stream
+from tests.acceptance.face import build, call, errors, estimators, open_rows, stream as make_stream
 
 pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword")  # of Dask
 

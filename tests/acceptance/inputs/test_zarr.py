@@ -23,8 +23,6 @@ from tests.acceptance.face import (
     estimators,
     open_rows,
     plan,
-)
-from tests.acceptance.face import (
     stream as make_stream,
 )
 from tests.acceptance.tools.object_stores import ObjectServer

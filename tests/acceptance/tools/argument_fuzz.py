@@ -8,9 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import seed as with_seed
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, Phase, given, seed as with_seed, settings, strategies as st
 
 from tests.acceptance.face import errors
 from tests.acceptance.tools import fuzzing

@@ -18,9 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import zarr
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import seed as with_seed
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, Phase, given, seed as with_seed, settings, strategies as st
 
 from tests.acceptance.face import (
     Coreset,
@@ -29,8 +27,6 @@ from tests.acceptance.face import (
     build,
     create_tree,
     errors,
-)
-from tests.acceptance.face import (
     stream as make_stream,
 )
 from tests.acceptance.tools import fuzzing

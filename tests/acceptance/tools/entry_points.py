@@ -28,10 +28,8 @@ from tests.acceptance.face import (
     estimators,
     grow,
     plan,
-    time_limit,
-)
-from tests.acceptance.face import (
     stream as make_stream,
+    time_limit,
 )
 from tests.acceptance.tools.cluster_harness import Gate, GatedRows, until
 

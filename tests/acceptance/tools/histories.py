@@ -25,8 +25,6 @@ from tests.acceptance.face import (
     WeightedPoints,
     create_tree,
     errors,
-)
-from tests.acceptance.face import (
     stream as make_stream,
 )
 from tests.acceptance.tools.disk import Connection, Disk, Fault, Killed, faults

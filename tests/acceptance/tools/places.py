@@ -10,8 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from tests.acceptance.face import Coreset, CoresetStream, CoresetTree, create_tree
-from tests.acceptance.face import stream as make_stream
+from tests.acceptance.face import (
+    Coreset,
+    CoresetStream,
+    CoresetTree,
+    create_tree,
+    stream as make_stream,
+)
 from tests.acceptance.tools.object_stores import Objects
 from tests.acceptance.tools.trees import day
 

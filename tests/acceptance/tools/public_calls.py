@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from tests.acceptance.face import Draw, MergeReduce
-from tests.acceptance.face import library as dc
+from tests.acceptance.face import Draw, MergeReduce, library as dc
 
 N = 40
 

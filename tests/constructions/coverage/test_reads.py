@@ -8,8 +8,7 @@ import dask
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from daskcoreset.constructions.coverage.reads import cover, nearest
 from daskcoreset.core.errors import InvalidInputError

@@ -6,8 +6,7 @@ import itertools
 
 import numpy as np
 import scipy.sparse as sp
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from daskcoreset.constructions.margin.problems import SequenceProblem
 from tests.tools.structured_problems import Array

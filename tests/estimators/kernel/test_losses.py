@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from daskcoreset.estimators.kernel.losses import LOSSES, MarginLoss, resolve_loss
 from tests.tools.kernel_problems import ALL_LOSSES, name_of

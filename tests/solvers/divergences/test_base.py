@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.special
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.spatial.distance import cdist
 

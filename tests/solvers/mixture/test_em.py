@@ -7,8 +7,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 from sklearn.mixture import GaussianMixture
 
 from daskcoreset.core.errors import InvalidInputError
