@@ -56,6 +56,12 @@ class Forecast:
     here : bool
         Whether threads of this process do the work although a client is active, because the data
         are in its memory.
+    merged_chunks : int
+        Chunks that cut the features of an xarray object. A task holds so many at a time, beside
+        the rows that it makes of them. One if no chunk cuts the features.
+    cut_bytes : int
+        Bytes of the largest chunk of Dask that is cut into blocks. It is in memory until the last
+        of them is done. Zero if no chunk is cut.
     """
 
     reads: int
@@ -68,13 +74,19 @@ class Forecast:
     peak_bytes: int | None
     decoder: str | None
     here: bool
+    merged_chunks: int
+    cut_bytes: int
 
     def __str__(self) -> str:
         rows = "an unknown number of" if self.n_rows is None else f"{self.n_rows:,}"
         largest = (
             "" if self.block_bytes is None else f" of at most {size_in_bytes(self.block_bytes)}"
         )
+        if self.cut_bytes:
+            largest += f", cut from chunks of {size_in_bytes(self.cut_bytes)}"
         decoded = "" if self.decoder is None else f", decoded by {self.decoder}"
+        if self.merged_chunks > 1:
+            decoded += f", {self.merged_chunks} chunks of features merged in each task"
         tasks = counted(self.tasks, "task") if self.tasks else "no scheduler"
         return (
             f"{counted(self.reads, 'read')} of {rows} rows in "
@@ -199,6 +211,8 @@ def forecast(
         peak_bytes=peak,
         decoder=blocks.decoder,
         here=here,
+        merged_chunks=1 if blocks.cube is None else blocks.cube.merged,
+        cut_bytes=blocks.cut_bytes,
     )
 
 

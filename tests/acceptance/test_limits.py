@@ -35,7 +35,6 @@ def noisy(n_rows: int, n_features: int) -> tuple[Any, Any]:
         (E.MaxMarginClassifier(epsilon=1e-9), separable(2_500, 1_600)),
         (E.MaxMarginClassifier(epsilon=1e-9), separable(1_500, 900, 3)),
         (E.OutlierMaxMarginClassifier(k=3, max_problems=10**6), separable(1_500, 900)),
-        (E.MaxMarginClassifier(kernel="rbf", gamma=1.0), separable(3_000, 300)),
         (E.ODMClassifier(), separable(8_000, 300)),
     ],
 )
@@ -97,18 +96,6 @@ def test_fit__asks_for_few_labels_of_very_many_columns() -> None:
     X, y = wide(3_000, 50_000)
     model = E.ActiveMaxMarginClassifier(max_labels=6, random_state=0).fit(X, y)
     assert model.n_labels_ <= 6
-
-
-def test_time_limit__ends_the_calls_of_a_slow_kernel() -> None:
-    X, y = separable(5_000, 3)
-
-    def slow(rows: Any, others: Any) -> Any:
-        time.sleep(0.001)
-        return rows @ others.T
-
-    model = E.MaxMarginClassifier(kernel=slow)
-    with pytest.raises(face.errors.OutOfTimeError), face.time_limit(0.4):
-        model.fit(X, y)
 
 
 def test_fit__separates_few_rows_of_very_many_columns() -> None:

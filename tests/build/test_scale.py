@@ -12,13 +12,13 @@ import zarr
 from dask._task_spec import DataNode
 
 from daskcoreset import Draw, plan
-from daskcoreset.execution.lazy import Alone, Lazy
+from daskcoreset.execution.lazy import Lazy
 
 Passes = Literal[1, 2]
 
 
 def optimised(lazy: Lazy[Any]) -> dict[Any, Any]:
-    return dict(Alone.optimize(lazy.__dask_graph__(), lazy.__dask_keys__()))
+    return dict(lazy.__dask_optimize__(lazy.__dask_graph__(), lazy.__dask_keys__()))
 
 
 def stores(folder: Path) -> dict[str, Any]:
