@@ -44,7 +44,12 @@ TURNS = 11
 SECONDS = 1.10
 """Most that processor seconds of a call may grow to."""
 
-DROPPED: dict[str, str] = {}
+DROPPED: dict[str, str] = {
+    f"margin: made up, {case}, violators block": 'violators="block"'
+    for case in (
+        "base", "epsilon = 0.01", "epsilon = 0.5", "n = 5000", "d = 10", "gap = 0.01", "gap = 1"
+    )
+}  # fmt: skip
 """Rows that are gone, or beginnings of their names, by the features that were dropped."""
 
 

@@ -75,7 +75,8 @@ def margin_facts(model: Any) -> dict[str, Any]:
         case estimators.OutlierMaxMarginClassifier():
             facts |= {"outliers": model.outliers_, "probability": model.probability_}
         case estimators.ActiveMaxMarginClassifier():
-            facts |= {"certificate": model.certificate_.error, "labels": model.n_labels_}
+            facts = {"margin": model.core_margin_, "certificate": model.certificate_.error}
+            facts |= {"labels": model.n_labels_}
         case estimators.StructuredMaxMargin():
             facts |= {"core margin": model.core_margin_, "w": model.w_}
     if hasattr(model, "coef_"):

@@ -47,13 +47,7 @@ class MinNormPoint:
 
 
 @one_thread()
-def min_norm_point(
-    rows: FloatArray,
-    groups: IndexArray,
-    *,
-    start: FloatArray | None = None,
-    tol: float = 1e-10,
-) -> MinNormPoint:
+def min_norm_point(rows: FloatArray, groups: IndexArray, *, tol: float = 1e-10) -> MinNormPoint:
     """Find the shortest vector of the sum of the hulls of groups of rows.
 
     Parameters
@@ -62,9 +56,6 @@ def min_norm_point(
         Of length about one: the longest row sets the scale of what counts as zero.
     groups : ndarray of shape (m,), int64
         Group of each row, from zero; no group is empty.
-    start : ndarray of shape (m,) or None, default=None
-        Coefficients to start from, such as those of a smaller problem; scaled to sum one in
-        every group.
     tol : float, default=1e-10
         Gap between the squared length and the sum of levels, as a share of the former.
 
@@ -85,7 +76,7 @@ def min_norm_point(
     """
     scale = float(np.sqrt(np.einsum("ij,ij->i", rows, rows).max(initial=0.0)))
     n_groups = int(groups.max()) + 1
-    dual = _scaled(_guess(rows, groups, n_groups) if start is None else start, groups)
+    dual = _scaled(_guess(rows, groups, n_groups), groups)
     best: MinNormPoint | None = None
     # Every set of active rows occurs once at most; the limit only guards against rounding.
     remaining_steps = 10 * (len(rows) + rows.shape[1]) + 100
@@ -187,10 +178,8 @@ def _guess_in_steps(gram: FloatArray) -> FloatArray:
 
 
 def _scaled(start: FloatArray, groups: IndexArray) -> FloatArray:
-    # Shares count, so that numbers whose sum would overflow may be cut off.
-    most = np.finfo(np.float64).max / (2 * len(groups))
-    dual = np.clip(np.asarray(start, dtype=np.float64), 0.0, most)
-    sums = np.bincount(groups, weights=dual)
+    """Bring coefficients to sum one in every group; a group without any gets its first row."""
+    dual, sums = start.copy(), np.bincount(groups, weights=start)
     for g in np.flatnonzero(~(sums > 0.0)):
         dual[np.flatnonzero(groups == g)[0]] = 1.0
         sums[g] = 1.0
@@ -316,15 +305,13 @@ class HardMargin:
 
 
 @one_thread()
-def hard_margin(z: Any, *, start: FloatArray | None = None, tol: float = 1e-8) -> HardMargin:
+def hard_margin(z: Any, *, tol: float = 1e-8) -> HardMargin:
     r"""Find the separator through the origin with the largest margin.
 
     Parameters
     ----------
     z : array-like of shape (m, d)
         Rows times labels, :math:`z_i = y_i x_i`; m and d up to some thousands.
-    start : ndarray of shape (m,) or None, default=None
-        Dual coefficients to start from, zeros for new rows; saves time, changes nothing else.
     tol : float, default=1e-8
         Relative gap between `margin` and `length` at which to stop. In double precision about
         :math:`10^{-15} R / \rho` can be reached, and usually is.
@@ -342,13 +329,11 @@ def hard_margin(z: Any, *, start: FloatArray | None = None, tol: float = 1e-8) -
     False
     """
     rows = np.asarray(z, dtype=np.float64)
-    return _solve(rows, np.zeros(len(rows), dtype=np.int64), start, tol)
+    return _solve(rows, np.zeros(len(rows), dtype=np.int64), tol)
 
 
 @one_thread()
-def hard_margin_bias(
-    points: Any, labels: Any, *, start: FloatArray | None = None, tol: float = 1e-8
-) -> HardMargin:
+def hard_margin_bias(points: Any, labels: Any, *, tol: float = 1e-8) -> HardMargin:
     r"""Find the hyperplane, through the origin or not, with the largest margin.
 
     Its normal joins the nearest points of the hulls of the two classes. This is not the same
@@ -359,7 +344,7 @@ def hard_margin_bias(
     points : array-like of shape (m, d)
     labels : array-like of shape (m,)
         +1 and -1, both present.
-    start, tol
+    tol
         As in `hard_margin`.
 
     Returns
@@ -377,7 +362,7 @@ def hard_margin_bias(
     # Moving all points moves no hull against the other, and a common offset costs digits.
     center = points.mean(axis=0)
     rows = (points - center) * signs[:, None]
-    hard = _solve(rows, (signs < 0).astype(np.int64), start, tol)
+    hard = _solve(rows, (signs < 0).astype(np.int64), tol)
     intercept = float((hard.levels[1] - hard.levels[0]) / 2 - hard.w @ center)
     return replace(
         hard,
@@ -388,14 +373,12 @@ def hard_margin_bias(
     )
 
 
-def _solve(
-    rows: FloatArray, groups: IndexArray, start: FloatArray | None, tol: float
-) -> HardMargin:
+def _solve(rows: FloatArray, groups: IndexArray, tol: float) -> HardMargin:
     """Scale and solve; measure the margin of the unit normal on the original rows."""
     scale = float(np.abs(rows).max(initial=0.0)) or 1.0
     scaled = rows / scale
     longest = float(np.sqrt(np.einsum("ij,ij->i", scaled, scaled).max()))
-    point = min_norm_point(scaled, groups, start=start, tol=min(tol, 1.0) / 100)
+    point = min_norm_point(scaled, groups, tol=min(tol, 1.0) / 100)
     length = float(np.linalg.norm(point.vector))
     w, levels = np.zeros(rows.shape[1]), np.zeros(len(point.levels))
     if length > ZERO * longest:

@@ -116,38 +116,6 @@ def test_shortest_vector__gets_there_without_a_guess(monkeypatch: pytest.MonkeyP
     assert hard_margin(z).margin == pytest.approx(guessed, rel=1e-9)
 
 
-def test_hard_margin_bias__takes_no_step_where_rows_stand_at_zero() -> None:
-    # A core set of binary rows, and where it was solved before: coefficients of zero that
-    # are to stay zero.
-    columns = [
-        "8 10 14 16 17 18 19 20 21 22 24 27 28 30 31 36 37 38 39 41",
-        "",
-        "6 7 29",
-        "11 13 20 24 34 40 46",
-        "6 7",
-        "29",
-        "13 15 21 24 32 33 37 38 39 43",
-        "11 20 44",
-        "9",
-        "35 40 45 46",
-        "12 24",
-        "0 5",
-        "4",
-        "2 3",
-        "21 24 29 33 38 43 44 47",
-        "1",
-        "21 23 29 43",
-        "",
-    ]
-    X, y = np.zeros((18, 48)), np.full(18, -1.0)
-    for row, ones in zip(X, columns, strict=True):
-        row[[int(one) for one in ones.split()]] = 1.0
-    y[[2, 4, 5]] = 1.0
-    start = [0, 0.26, 0, 0, 0.3, 0.7, 0, 0.01, 0.02, 0.01, 0.11, 0.05, 0.09, 0.07, 0.03, 0.26]
-    found = hard_margin_bias(X, y, start=np.array([*start, 0.07, 0.0]))
-    assert found.margin == pytest.approx(hard_margin_bias(X, y).margin, rel=1e-9)
-
-
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(3, 12), n_groups=st.integers(1, 2))
 def test_to_corral__never_makes_the_vector_longer(seed: int, n: int, n_groups: int) -> None:
     rng = np.random.default_rng(seed)

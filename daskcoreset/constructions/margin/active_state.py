@@ -279,32 +279,26 @@ def separate(
     signs = labelled.signs
     if before is None:
         firsts = np.array([int((signs == s).argmax()) for s in (1.0, -1.0)])
-        core, dual = np.unique(np.concatenate([firsts, add])), None
+        core = np.unique(np.concatenate([firsts, add]))
     else:
         core = np.concatenate([before.core, add])
-        dual = np.concatenate([before.dual, np.zeros(len(add))])
     while True:
-        fit = _solve(labelled, core, dual, options)
+        fit = _solve(labelled, core, options)
         margins = labelled.margins(fit.separator)
         margins[core] = np.inf
         worst = int(margins.argmin())
         if margins[worst] >= (1.0 - options.epsilon) * fit.margin:
             return fit
-        core, dual = np.append(core, worst), np.append(fit.dual, 0.0)
+        core = np.append(core, worst)
 
 
-def _solve(
-    labelled: Labelled,
-    core: IndexArray,
-    dual: FloatArray | None,
-    options: ActiveOptions,
-) -> CoreFit:
+def _solve(labelled: Labelled, core: IndexArray, options: ActiveOptions) -> CoreFit:
     C = options.C
     signs, d = labelled.signs[core], labelled.rows.shape[1]
     rows = labelled.rows[core].astype(np.float64)
     if np.isfinite(C):
         rows = np.concatenate([rows, np.diag(signs / np.sqrt(C))], axis=1)
-    hard = solve_margin(rows, signs, intercept=options.intercept, start=dual)
+    hard = solve_margin(rows, signs, intercept=options.intercept)
     if not hard.separable:
         raise _inseparable(labelled, core, hard.dual)
     slack = hard.w[d:] * signs / np.sqrt(C) if np.isfinite(C) else np.zeros(len(core))

@@ -4,25 +4,38 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Real
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
+from scipy.optimize import minimize
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
-from daskcoreset.constructions.margin.rows import FirstRead, find_classes, refuse_wide
-from daskcoreset.core.blocks import finite_rows, plain_labels
+from daskcoreset.constructions.margin.rows import (
+    FirstRead,
+    SelectedRows,
+    concatenate_rows,
+    find_classes,
+    refuse_wide,
+    row_numbers,
+    select_rows,
+    smallest,
+)
+from daskcoreset.core.blocks import Block, finite_rows, labels_of, plain_labels
 from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.deadline import check_time
 from daskcoreset.core.errors import NotSeparableError, package_versions, warn_user
+from daskcoreset.core.linalg import dense_rows, one_thread
 from daskcoreset.core.points import WeightedPoints
-from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.core.typing import AnyArray, IndexArray
+from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.estimators.base import BUILD_CONSTRAINTS
 from daskcoreset.estimators.checks import refuse_as
 from daskcoreset.estimators.classifier import DecisionModel
-from daskcoreset.estimators.margin.soft import SOFT_ROWS, draw_uniform, soft_planes
-from daskcoreset.execution.engine import BlockResults
+from daskcoreset.execution.engine import BlockResults, map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.cubes import refuse_cube
 from daskcoreset.objectives import MARGIN, LinearCost
@@ -38,6 +51,18 @@ MARGIN_CONSTRAINTS: dict[str, list[Any]] = {
 
 # Rows of each class that the first read brings, at most.
 _STARTS = 64
+
+# Rows that a soft margin is fitted to; more rows hardly change a few coefficients.
+_SOFT_ROWS = 10_000
+
+# Columns up to which a matrix of second derivatives is formed.
+_MAX_COLUMNS = 2000
+
+# Bits of the number of a row within its block: where blocks start is known after the read.
+_WITHIN = 40
+
+# Rows drawn; how many have a weight, and the sum of these.
+_RowSample: TypeAlias = tuple[SelectedRows, FloatArray]
 
 
 class MarginModel(DecisionModel):
@@ -126,16 +151,20 @@ class HardMarginModel(MarginModel):
     def _soften(self, blocks: RowBlocks, classes: AnyArray) -> None:
         """Fit a soft margin, to a uniform sample or to all rows if they are few."""
         seed = resolve_seed(self.random_state)
-        drawn = draw_uniform(blocks, SOFT_ROWS, seed)
-        rows = drawn.rows
-        numbers: Any = rows.rows
+        n_rows = blocks.n_rows
+        blocks.refuse_zeros(_SOFT_ROWS if n_rows is None else min(_SOFT_ROWS, n_rows))
+        read = map_reduce(blocks, partial(_draw, seed=seed), _merge_draws)
+        sample, (n_used, weight) = read.value
+        numbers = row_numbers(read, sample.indices >> _WITHIN, sample.indices & (2**_WITHIN - 1))
+        weights = sample.block.weights * (n_used / max(1, len(sample)))
+        rows = replace(sample.block, weights=weights, rows=numbers)
         record = {
             "method": "uniform",
             "m": len(rows),
-            "n": drawn.n_rows + self._n_unused,
-            "n_dropped": drawn.n_dropped,
+            "n": read.n_kept + self._n_unused,
+            "n_dropped": read.n_rows - read.n_kept,
             "d": blocks.schema.n_features,
-            "total_weight": drawn.weight,
+            "total_weight": float(weight),
             "seed": seed,
             "versions": package_versions(),
             "source": blocks.name,
@@ -149,7 +178,18 @@ class HardMarginModel(MarginModel):
             self._named(rows.labels, classes),
             record,
         )
-        self._set_hyperplanes(*soft_planes(rows, classes, self.C, intercept=self.fit_intercept))
+        points, labels = dense_rows(rows.points).astype(np.float64), labels_of(rows)
+        fits = [
+            soft_margin(
+                points,
+                np.where(labels == one, 1.0, -1.0),
+                rows.weights,
+                self.C,
+                intercept=self.fit_intercept,
+            )
+            for one in (classes[1:] if len(classes) == 2 else classes)
+        ]
+        self._set_hyperplanes(np.stack([w for w, _ in fits]), np.array([b for _, b in fits]))
 
     def _named(self, labels: Any, block_classes: AnyArray) -> AnyArray:
         """Return the labels as given; those of data in memory are codes in blocks."""
@@ -185,3 +225,97 @@ class HardMarginModel(MarginModel):
 
     def _blocks(self, X: Any, y: Any, sample_weight: Any) -> RowBlocks:
         return row_blocks(X, y, sample_weight, on_invalid=self.on_invalid)
+
+
+@dataclass(frozen=True, eq=False)
+class _Objective:
+    rows: FloatArray
+    signs: FloatArray
+    weights: FloatArray
+    intercept: bool
+
+    def __call__(self, v: FloatArray) -> tuple[float, FloatArray]:
+        check_time("a soft margin was being fitted", "pass fewer columns")
+        w, b = v[:-1], v[-1] if self.intercept else 0.0
+        short = np.maximum(0.0, 1.0 - self.signs * (self.rows @ w + b))
+        pull = -2.0 * self.weights * self.signs * short
+        gradient = np.append(w + self.rows.T @ pull, pull.sum() if self.intercept else 0.0)
+        return float(w @ w) / 2 + float(self.weights @ short**2), gradient
+
+
+@one_thread()
+def soft_margin(
+    rows: FloatArray, signs: FloatArray, weights: FloatArray, C: float, *, intercept: bool
+) -> tuple[FloatArray, float]:
+    r"""Minimise :math:`|w|^2/2 + C \sum_i u_i \max(0, 1 - y_i(\langle w, x_i\rangle + b))^2`.
+
+    Columns are brought to zero mean (with an intercept) and unit spread first, in which the
+    penalty is meant, too: no column counts more for its unit.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d), float64
+    signs : ndarray of shape (n,), float64
+    weights : ndarray of shape (n,), float64
+        As if so many rows; positive.
+    C : float
+    intercept : bool
+
+    Returns
+    -------
+    w : ndarray of shape (d,), float64
+    b : float
+        For rows as they are.
+
+    Examples
+    --------
+    >>> rows = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> w, b = soft_margin(rows, np.array([-1.0, 1, -1, 1]), np.ones(4), 1.0, intercept=True)
+    >>> bool(w[0] > 0), round(float(-b / w[0]), 6)
+    (True, 1.5)
+    """
+    share = weights / weights.sum()
+    center = share @ rows if intercept else np.zeros(rows.shape[1])
+    spread = np.sqrt(share @ (rows - center) ** 2)
+    spread[spread == 0.0] = 1.0
+    scaled = (rows - center) / spread
+    objective = _Objective(scaled, signs, C * weights, intercept)
+    options = {"maxiter": 10_000, "maxfun": 100_000, "ftol": 1e-16, "gtol": 1e-10}
+    v = np.zeros(rows.shape[1] + 1)
+    v = minimize(objective, v, jac=True, method="L-BFGS-B", options=options).x
+    if rows.shape[1] <= _MAX_COLUMNS:
+        v = _polished(objective, v)
+    w = v[:-1] / spread
+    b = float(v[-1] - w @ center) if intercept else 0.0
+    return w, b
+
+
+def _polished(objective: _Objective, v: FloatArray) -> FloatArray:
+    """Take Newton steps while the objective falls; near the solution no row changes sides."""
+    d = len(v) - 1
+    rows = np.column_stack([objective.rows, np.full(len(objective.rows), objective.intercept)])
+    gradient = objective(v)[1]
+    while True:
+        active = objective.signs * (rows @ v) < 1.0
+        weighted = rows[active] * (2.0 * objective.weights[active])[:, None]
+        hessian = rows[active].T @ weighted
+        hessian[np.arange(d), np.arange(d)] += 1.0
+        hessian[d, d] += 1e-12
+        after = v - np.linalg.solve(hessian, gradient)
+        gradient_after = objective(after)[1]
+        if np.abs(gradient_after).max() >= np.abs(gradient).max():
+            return v
+        v, gradient = after, gradient_after
+
+
+def _draw(block: Block, block_index: int, _broadcast: object, *, seed: int) -> _RowSample:
+    # The rows of smallest coins, of the block and of all: a sample without replacement.
+    coins = stream(seed, Stage.DRAWS, block_index).random(len(block))
+    used = block.weights > 0.0
+    drawn = smallest(np.where(used, coins, np.inf), _SOFT_ROWS)
+    totals = np.array([np.count_nonzero(used), block.weights.sum()], dtype=np.float64)
+    return select_rows(block, drawn, coins[drawn], start=block_index << _WITHIN), totals
+
+
+def _merge_draws(first: _RowSample, second: _RowSample) -> _RowSample:
+    return concatenate_rows(first[0], second[0]).smallest(_SOFT_ROWS), first[1] + second[1]

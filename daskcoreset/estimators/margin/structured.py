@@ -13,19 +13,20 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.constructions.class_summary import summarise_classes
-from daskcoreset.constructions.margin.examples import (
-    answers_of,
-    check_whole,
-    run_numbers,
-    share_right,
-)
 from daskcoreset.constructions.margin.problems import (
     MultiClassProblem,
     SequenceProblem,
     StructuredProblem,
     centering,
 )
-from daskcoreset.constructions.margin.structured import StructuredMargin, structured_margin
+from daskcoreset.constructions.margin.structured import (
+    StructuredMargin,
+    answers_of,
+    check_whole,
+    run_numbers,
+    share_right,
+    structured_margin,
+)
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import (
     InvalidInputError,
@@ -245,7 +246,7 @@ class StructuredMaxMargin(MarginModel):
     def _keep(self, result: StructuredMargin, classes: AnyArray | None) -> None:
         self.result_, self.w_ = result, result.w
         self.margin_, self.core_margin_ = result.data_margin, result.margin
-        largest = max((int(y.max()) for y in result.rivals), default=0)
+        largest = max((int(y.max()) for y in (*result.rivals, *result.answers)), default=0)
         self.classes_ = np.arange(largest + 1) if classes is None else classes
         for name in ("coef_", "intercept_", "coreset_"):
             if hasattr(self, name):

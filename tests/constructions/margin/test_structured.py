@@ -9,13 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from daskcoreset.constructions.class_summary import summarise_classes
-from daskcoreset.constructions.margin.examples import answers_of
 from daskcoreset.constructions.margin.problems import (
     MultiClassProblem,
     SequenceProblem,
     centering,
 )
-from daskcoreset.constructions.margin.structured import structured_margin
+from daskcoreset.constructions.margin.structured import answers_of, structured_margin
 from daskcoreset.estimators import StructuredMaxMargin
 from daskcoreset.inputs.blocks import row_blocks
 from tests.tools.structured_problems import classes_of, planted
