@@ -8,6 +8,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
+from sklearn.svm import LinearSVC
 
 from tests.acceptance import face
 from tests.acceptance.tools import readings as read
@@ -196,14 +197,13 @@ def test_papers__error_is_below_that_of_uniform_rows() -> None:
 def test_model__on_all_rows_minimises_the_cost(loss: Any, intercept: bool) -> None:
     """C is lambda, and the intercept is not penalised."""
     X, y, u = two_classes(250)
+    squared = LinearSVC(C=0.7, fit_intercept=intercept, tol=1e-8, max_iter=10**5, random_state=0)
     model = face.estimators.CoresetSVC(
         C=0.7,
-        loss=loss,
+        estimator=None if loss == "hinge" else squared,
         fit_intercept=intercept,
         size=250,
         random_state=0,
-        tol=1e-8,
-        max_iter=10**5,
     ).fit(X, y, sample_weight=u)
     w, b = model.coef_[0], float(np.atleast_1d(model.intercept_)[0])
     signs = np.where(y, 1.0, -1.0)
