@@ -241,53 +241,34 @@ class PilotDesign(SamplingDesign[LogisticPilot]):
 class Logistic(Sensitivity[Any]):
     r"""Coresets for logistic regression.
 
-    With Q an orthonormal basis of the columns of the data, the entry of one for the intercept
-    among them, a row is scored by the root of its leverage and by its share of the weight,
+    For the objective :math:`|w|^2/2 + \lambda \sum_x u(x) \ln(1 + e^{-y(x) (\langle x, w \rangle
+    + b)})`, or the softmax of more classes. With U the total weight and the leverage
+    :math:`\ell(x) = 1/U + (x - \mu)^T S^{-1} (x - \mu)`, a row is scored by
 
     .. math::
 
         s(x) = u(x) \left( \max \left\{ \sqrt{\ell(x)}, \frac{\ell(x)}{10}
         \sqrt{\frac{U}{d + 1}} \right\} + \frac{1}{U} \right),
-        \qquad \ell(x) = \frac{1}{U} + (x - \mu)^T S^{-1} (x - \mu),
-        \qquad S = \sum_x u(x) (x - \mu)(x - \mu)^T ,
 
-    which up to a factor that depends on the data alone bounds its sensitivity. The factor is
-    large where the classes are nearly separable: no construction can do without it. The second
-    term of the maximum is that of rows ten times as long as others, which sums over all rows cannot
-    be met without.
-
-    Two reads, the default, keep that score for two fifths of the draws. The first read takes S, the
-    means of the classes, and a pilot of up to 2,048 rows, as many of every class, to which a model
-    is fitted. Two fifths of the draws go by :math:`u |g| \sqrt{\ell}`, g the derivative of
-    the loss at the pilot's model, a fifth by :math:`u \ell`. The second read sums up the
-    loss and the gradient of that model over all rows, and draws candidates. In every class rows are
-    drawn along an order in which neighbours are alike. Where `size` is below two rows for every
-    column, or up to three where a class has less than a tenth of the weight, all draws go by s(x):
-    a plane separates most sets of so few rows, however they are labelled.
+    which bounds its sensitivity up to a factor that depends on the data alone. The second term is
+    that of rows ten times as long as others. Two reads keep s for two fifths of the draws, which
+    keeps the guarantee. Two fifths go by :math:`u |g| \sqrt{\ell}`, g the derivative of the loss at
+    a model that the first read fits to up to 2,048 rows, and a fifth by :math:`u \ell`.
 
     Parameters
     ----------
     variant : {"calibrated", "systematic"}, default="calibrated"
-        "systematic": unbiased for every model. "calibrated": the same draws, whose weights are
-        scaled until the totals of the classes are those of the data, exactly. With at least four
-        rows for each of them they are raked to the means of the classes, in two reads to the loss
-        and the gradient at the pilot's model as well, and where the means of two classes are too
-        much for the rows, to the gradient where coefficients are zero; as far as that is possible
-        with no weight raised or lowered by more than a factor of 20. ``provenance["calibration"]``
-        says what was met. In two reads the best of up to eight draws of few rows is kept, by the
-        cost of the model fitted on it over all candidates.
+        "systematic" is unbiased for every model. "calibrated" is the same draw with exact totals of
+        the classes, whose weights are raked to the class means. In two reads they are raked to loss
+        and gradient at the pilot's model, too, and the best of up to eight draws of few rows is
+        kept. ``provenance["calibration"]`` has what was met.
     intercept : bool, default=True
         Whether the model has an intercept; without one leverage is about the origin.
     reads : {1, 2}, default=2
-        Two have a small part of the excess cost of one (``docs/guide/labels.md``), for the same
-        problem and its like; for models far from the best one either may have the smaller error
-        (``benchmarks/results/logistic.md``, whose sets are hostile in part). A pilot of fewer than
-        ten rows for every column makes no model, and draws and weights go as in one read then. Data
-        of more than 2,048 rows and 203 columns are therefore read once, and the provenance has
-        ``reads`` 1; where a class has few rows, and columns are more than a hundred, that is only
-        found out by the first read, and the second one gains nothing.
+        Two have a small part of the excess cost of one for this problem. Data of more than 2,048
+        rows and 203 columns have too few rows in the pilot, and are read once.
     lam : float, default=1.0
-        The C of scikit-learn, for the pilot's model and for audits.
+        :math:`\lambda`, the same number as the C of scikit-learn, for the pilot and for audits.
 
     Raises
     ------
@@ -296,25 +277,9 @@ class Logistic(Sensitivity[Any]):
 
     Notes
     -----
-    A part of the data with d features sends a matrix of d x d numbers. A millionth of the
-    variance of every column is added to it, so that columns that depend on one another do no
-    harm. More than two classes share their draws: in one read scores do not look at labels, in two
-    the pilot's model is the softmax of all classes.
-
-    Few rows of a class in many columns can be told apart by a plane without a loss, and models on
-    them follow the penalty alone. Every coreset, a uniform one too, then gives a model worse than
-    none, and those of one read and of two that found no pilot may be the worse ones. With less than
-    two or three rows for every column models on part of the columns may be worse than those of
-    uniform rows.
-    Pass more rows, or a smaller C.
-
-    Where a few rows hold nearly all of the scatter of some columns, as Cauchy variables have it,
-    models on part of the columns may be worse than those of uniform rows.
-
-    Before weights are raked they are unbiased for every model, whatever the pilot found. With the
-    two fifths of the draws that go by s(x) no row is drawn with less than two fifths of the
-    probability that it has in one read: two and a half times the rows have the guarantee of the
-    paper, at the worst.
+    A block of d features sends a matrix of d x d numbers. A millionth of the variance of every
+    column is added to it, so columns may depend on one another. If `size` is below two rows per
+    column, or three with a rare class, a plane separates most draws, and all go by s.
 
     Examples
     --------
@@ -328,10 +293,8 @@ class Logistic(Sensitivity[Any]):
 
     References
     ----------
-    Munteanu, Schwiegelshohn, Sohler and Woodruff (2018), section 4. Owen and Zhou (2000), Safe and
-    effective importance sampling, for the share of the draws that keeps the bound. Cover (1965),
-    Geometrical and statistical properties of systems of linear inequalities, for rows that a plane
-    separates.
+    Munteanu, Schwiegelshohn, Sohler and Woodruff (2018), section 4. Owen and Zhou (2000), for the
+    share of the draws that keeps the bound.
     """
 
     variant: Variant = "calibrated"
