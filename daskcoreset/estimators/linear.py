@@ -19,7 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.constructions.tree.stream import CoresetStream
-from daskcoreset.core.blocks import check_classes, plain_labels
+from daskcoreset.core.blocks import check_classes, find_missing_label, plain_labels
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, caller_level
 from daskcoreset.core.linalg import one_thread
@@ -44,7 +44,6 @@ from daskcoreset.estimators.class_weights import (
     weigh_rows,
     weights_for,
 )
-from daskcoreset.estimators.classifier import announced_classes
 from daskcoreset.estimators.meta import of_inner
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.objectives import Objective
@@ -213,7 +212,7 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
             )
         stream = getattr(self, "_stream", None)
         fresh = stream is None and not hasattr(self, "coreset_")
-        announced = announced_classes(classes, getattr(self, "_announced", None), as_text=True)
+        announced = _announced_classes(classes, getattr(self, "_announced", None))
         data = self._validate_in_memory(X, y, sample_weight, reset=fresh, fits=True)
         if data is not None:
             with refuse_as("y"):
@@ -337,6 +336,29 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         """
         check_is_fitted(self, "estimator_")
         return self._accuracy(self.estimator_, X, y, sample_weight)
+
+
+def _announced_classes(classes: Any, earlier: AnyArray | None) -> AnyArray | None:
+    """Return the announced classes, sorted, as a coreset has them; None if no call gives them."""
+    if classes is None:
+        return earlier
+    with refuse_as("classes"):
+        labels = np.asarray(classes).ravel()
+    missing = find_missing_label(labels)
+    if missing is not None:
+        raise InvalidInputError(
+            f"classes holds {labels[missing.row]!r} at place {missing.row}, which is no class; "
+            f"leave it out."
+        )
+    with refuse_as("classes"):
+        distinct: AnyArray = np.unique(labels)
+    distinct = plain_labels(distinct)
+    if earlier is not None and not np.array_equal(distinct, earlier):
+        raise InvalidInputError(
+            f"classes={distinct} differ from those of the first call, {earlier}; pass the same, "
+            f"or None."
+        )
+    return distinct
 
 
 def _of_stream(stream: CoresetStream, announced: AnyArray | None) -> Coreset:

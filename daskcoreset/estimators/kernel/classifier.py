@@ -22,7 +22,7 @@ from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.estimators.base import BUILD_CONSTRAINTS
 from daskcoreset.estimators.checks import InMemoryData, refuse_as
-from daskcoreset.estimators.classifier import DecisionModel
+from daskcoreset.estimators.decision import DecisionModel
 from daskcoreset.estimators.kernel.kernels import (
     KernelDecision,
     KernelMap,

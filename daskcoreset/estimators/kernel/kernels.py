@@ -13,7 +13,7 @@ from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.core.linalg import dense, one_thread, product
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
 from daskcoreset.core.validation import is_number
-from daskcoreset.estimators.classifier import DecisionFunction
+from daskcoreset.estimators.decision import DecisionFunction
 
 # Numbers in a tile of kernel values: 1 MiB, so that the sweeps over it stay in the cache.
 _TILE_NUMBERS = 2**17
