@@ -47,7 +47,7 @@ from daskcoreset.objectives import (
     Objective,
 )
 from daskcoreset.sensitivities import Sensitivity
-from daskcoreset.solvers.kmeans import nearest, weighted_cost
+from daskcoreset.solvers.kmeans import nearest
 
 # Up to which an inertia is the cost of its centers: solvers add up float32.
 _SAME_COST = 1e-3
@@ -156,8 +156,8 @@ class CoresetEstimator(RowAttributes, CoresetModel):
         Cluster of every row, of a clusterer with ``predict``; lazy where X was out of core, and
         not there after pickling then.
     inertia_ : float, or dask.array.Array of shape ()
-        Sum of the weighted squared distances of all rows from the nearest center, where
-        `estimator_` has an `inertia_` that is this sum over `coreset_`; lazy likewise.
+        Sum of the weighted squared distances of all rows from the nearest center, if the score of
+        `estimator_` is minus this sum; lazy likewise.
     coef_, intercept_, n_iter_, cluster_centers_, components_, feature_importances_
         Those of `estimator_`, where it has them.
     n_features_in_ : int
@@ -308,9 +308,9 @@ class CoresetEstimator(RowAttributes, CoresetModel):
         self._source = None if data is not None else (X, sample_weight)
         if data is not None and is_clusterer(self) and hasattr(self.estimator_, "predict"):
             self._labels = data.as_given(self.estimator_.predict(data.X))
-            if self._centers() is not None:
-                _, distances = nearest(data.X, self.cluster_centers_, threads=True)
-                self._inertia = weighted_cost(distances, data.sample_weight)
+            if _scores_distances(self.estimator_):
+                score = self.estimator_.score(data.X, sample_weight=data.sample_weight)
+                self._inertia = -float(score)
         return self
 
     def _labels_as_given(self, data: InMemoryData | None) -> AnyArray | None:
@@ -359,27 +359,15 @@ class CoresetEstimator(RowAttributes, CoresetModel):
         return super()._rows_of_fit(name, remedy)
 
     def _row_costs(self) -> tuple[Any, Any]:
-        centers = self._centers()
-        if centers is None:
+        if not _scores_distances(self.estimator_):
             raise AttributeError(
-                "inertia_ is there only where estimator_ has one that is the sum of the squared "
+                "inertia_ is there only if the score of estimator_ is minus the sum of the squared "
                 "distances from its centers; see estimator_."
             )
-        return partial(squared_distances, centers=centers), None
+        return partial(squared_distances, centers=self.cluster_centers_), None
 
-    def _centers(self) -> FloatArray | None:
-        """Centers of the inner estimator, where its inertia is the sum of squared distances."""
-        inner = self.estimator_
-        inertia, centers = (getattr(inner, n, ()) for n in ("inertia_", "cluster_centers_"))
-        if np.ndim(inertia) or np.shape(centers)[1:] != (self.n_features_in_,):
-            return None
-        centers = np.asarray(centers, dtype=np.float64)
-        coreset = self.coreset_
-        cost = weighted_cost(nearest(coreset.points, centers, threads=True)[1], coreset.weights)
-        return centers if np.isclose(inertia, cost, rtol=_SAME_COST) else None
-
-    coef_ = of_inner("coef_", "Coefficients of the inner estimator; setting them sets its own.")
-    intercept_ = of_inner("intercept_", "Its intercept; setting it sets its own.")
+    coef_ = of_inner("coef_", "Coefficients of the inner estimator.")
+    intercept_ = of_inner("intercept_", "Its intercept.")
     n_iter_ = of_inner("n_iter_", "Iterations of its solver.")
     cluster_centers_ = of_inner("cluster_centers_", "Its centers.")
     components_ = of_inner("components_", "Its components.")
