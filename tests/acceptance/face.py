@@ -146,6 +146,9 @@ def moments(X: Any, y: Any = None, **options: Any) -> Any:
 
 def forecast(X: Any, y: Any = None, **options: Any) -> Any:
     """Return what a plan says of its reads, bytes and memory."""
+    if isinstance(options.get("method"), dict):
+        named = {"methods": options.pop("method"), "sizes": options.pop("size")}
+        return SimpleNamespace(reads=build_many(X, y, **named, **options).provenance["passes"])
     return plan(X, y, **options).forecast
 
 

@@ -127,8 +127,8 @@ def test_dry_run__threads_are_those_of_the_scheduler(
     settings: dict[str, Any], threads: int
 ) -> None:
     with dask.config.set(settings):
-        planned = plan(Counted(X), size=50, chunks=ROWS)
-    assert planned.forecast.threads == threads
+        forecast = plan(Counted(X), size=50, chunks=ROWS).forecast
+    assert forecast.threads == threads
 
 
 @pytest.mark.nightly

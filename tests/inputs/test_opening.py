@@ -60,6 +60,6 @@ def test_build__tasks_of_a_block(tmp_path: Path) -> None:
     tree = 7 + 1  # sixteen at a time
     assert plan(array, labels, **options).n_tasks <= n_blocks + tree + 1
     in_columns = da.zeros((n_blocks * 10, 8), chunks=(10, 4))
-    assert plan(in_columns, **options).n_tasks <= 4 * n_blocks + tree
+    assert plan(in_columns, **options).n_tasks <= 4 * n_blocks + tree + 1
     made = stored(tmp_path, "X.zarr", np.zeros((1000, 8), np.float32), chunks=(10, 8))
     assert plan(made, **options).n_tasks <= n_blocks + tree + 1
