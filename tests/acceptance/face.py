@@ -10,6 +10,7 @@ import runpy
 import sys
 from collections.abc import Callable
 from functools import partial, reduce
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import numpy as np
