@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -29,10 +29,6 @@ JSON: TypeAlias = "str | int | float | bool | Sequence[JSON] | Mapping[str, JSON
 
 # Of an array.
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
-
-
-# What else is wrong with a header, before anything else is read; None for nothing.
-FindProblem: TypeAlias = "Callable[[Mapping[str, Any]], str | None]"
 
 
 @dataclass(frozen=True)
@@ -126,9 +122,7 @@ _OPENED_BY = {
 }
 
 
-def find_header_problem(
-    header: Any, kind: str, schema_version: int, oldest: int | None = None
-) -> str | None:
+def find_header_problem(header: Any, kind: str, schema_version: int) -> str | None:
     """Return what is wrong with a header: the library, the kind, completeness; or None.
 
     Parameters
@@ -138,8 +132,6 @@ def find_header_problem(
     kind : str
     schema_version : int
         Kind and version that it must have.
-    oldest : int, optional
-        The oldest version that will do; `schema_version` by default.
     """
     if not isinstance(header, dict):
         return "a Zarr group, but not one of daskcoreset; check the path"
@@ -152,7 +144,7 @@ def find_header_problem(
     elif isinstance(version, int) and version > schema_version:
         newer = f"schema version {version} is newer than {schema_version}, the newest known"
         problem = f"{newer}; upgrade daskcoreset"
-    elif not isinstance(version, int) or version < (oldest or schema_version):
+    elif not isinstance(version, int) or version < schema_version:
         problem = f"schema version {version!r} instead of {schema_version}; build it again"
     elif "digest" not in header:
         problem = "incomplete, its writing was interrupted; write it with overwrite=True"

@@ -15,11 +15,8 @@ from daskcoreset.core.atomic import find_previous, new_store
 from daskcoreset.core.contents import (
     HEADER,
     JSON,
-    NAME,
-    FindProblem,
     GroupContents,
     find_header_problem,
-    refuse_inconsistent,
     spell_dtype,
 )
 from daskcoreset.core.deadline import NO_ANSWER, check_time, in_time
@@ -183,8 +180,6 @@ def read_folder(
     *,
     kind: str,
     schema_version: int,
-    oldest: int | None = None,
-    find_problem: FindProblem | None = None,
 ) -> GroupContents:
     """Read a group on a local disk as `read_group` does, with its version and its digest.
 
@@ -193,26 +188,20 @@ def read_folder(
     path : Path
     kind, schema_version
         As in `read_group`.
-    oldest : int, optional
-        The oldest version that is read; `schema_version` by default.
-    find_problem : callable, optional
-        Returns what else is wrong with a header, or None.
     """
     from zarr.storage import LocalStore, StorePath
 
     # An overwrite that was killed between its renames leaves the store of before beside the path.
     place = path if os.path.lexists(path) else find_previous(path) or path
     target = StorePath(LocalStore(place, read_only=True))
-    return read_contents(target, str(path), kind, schema_version, oldest, find_problem)
+    return read_contents(target, str(path), kind, schema_version)
 
 
-def read_contents(  # noqa: PLR0917 - all of them are always given
+def read_contents(
     target: StorePath,
     where: str,
     kind: str,
     schema_version: int,
-    oldest: int | None = None,
-    find_problem: FindProblem | None = None,
 ) -> GroupContents:
     """Read a group of a Zarr store as `read_folder` does one on a disk; `where` is its name."""
     try:
@@ -231,9 +220,8 @@ def read_contents(  # noqa: PLR0917 - all of them are always given
         raise StoreError(msg) from error
     attributes: dict[str, Any] = group.attrs.asdict()
     header = attributes.pop(HEADER, None)
-    if problem := find_header_problem(header, kind, schema_version, oldest):
+    if problem := find_header_problem(header, kind, schema_version):
         raise StoreError(f"{where}: {problem}")
-    _check_header(header, where, find_problem)
     arrays: dict[str, AnyArray] = {}
     dims: dict[str, tuple[str, ...]] = {}
     for name, spec in header["arrays"].items():
@@ -260,16 +248,6 @@ def _nothing_at(target: StorePath, where: str) -> StoreError:
     if isinstance(store, LocalStore) and os.path.lexists(store.root / target.path):
         return StoreError(f"{where}: no Zarr version 3 group; check the path")
     return MissingPathError(f"{where}: no Zarr version 3 group; check the path")
-
-
-def _check_header(header: Mapping[str, Any], where: str, find_problem: FindProblem | None) -> None:
-    if wrong := [name for name in header["arrays"] if not NAME.fullmatch(name)]:
-        raise StoreError(
-            f"{where}: no array has a name such as {wrong[0]!r}; restore it from a copy"
-        )
-    with refuse_inconsistent(f"{where}: its header is damaged"):
-        if find_problem is not None and (problem := find_problem(header)):
-            raise StoreError(f"{where}: {problem}; restore it from a copy")
 
 
 def _open(target: StorePath, mode: Literal["r", "r+"] = "r") -> zarr.Group:

@@ -102,11 +102,11 @@ class SourceView:
             state = look(self.source, self.options, mark, stamps)
         except (InvalidInputError, StoreError) as error:
             # Of files the error names one.
-            if manifest and before is not None and before.kind != "files" and error.args:
-                where, said = manifest.place.name, str(error.args[0]).rstrip(".")
-                follows = f"source does not open as {before.name!r}, which {where} follows"
-                error.args = (f"{follows}: {said}; the view is as it was.", *error.args[1:])
-            raise
+            if manifest is None or before is None or before.kind == "files":
+                raise
+            where, said = manifest.place.name, str(error).rstrip(".")
+            follows = f"source does not open as {before.name!r}, which {where} follows"
+            raise type(error)(f"{follows}: {said}; the view is as it was.") from error
         if manifest is not None:
             if before is not None:
                 before.check(manifest.place.name, state, self.options)
@@ -410,9 +410,7 @@ class Refreshing:
             mark = None if manifest.source is None else manifest.source.mark
             stamps = {name: self._stamps[name] for name in names}
             record = replace(record, mark=mark, stamps=stamps)
-        leaves = LeafTable(
-            replace(self._leaves[name], slot=slot) for slot, name in enumerate(names)
-        )
+        leaves = LeafTable(self._leaves[name] for name in names)
         changed = replace(
             manifest,
             leaves=leaves,
@@ -430,6 +428,7 @@ def naming(part: str) -> Iterator[None]:
     try:
         yield
     except CoresetError as error:
-        if error.args and not str(error.args[0]).startswith(f"{part}: "):
-            error.args = (f"{part}: {error.args[0]}", *error.args[1:])
-        raise
+        if error.problem.startswith(f"{part}: "):
+            raise
+        told = {"argument": error.argument, "remedy": error.remedy}
+        raise type(error)(f"{part}: {error.problem}", **told) from error

@@ -6,7 +6,7 @@ import datetime as dt
 import hashlib
 import numbers
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, astuple, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from decimal import Decimal
 from functools import cached_property
 from itertools import accumulate
@@ -55,8 +55,6 @@ class Leaf:
         Rows with NaN or infinity that were left out.
     uid : int
         Its own number: leaves are counted as they are appended, and keep it when replaced.
-    slot : int
-        Its position in the shape of the tree.
     revision : int
         How often it was replaced.
     content : str
@@ -69,7 +67,6 @@ class Leaf:
     weight: float
     n_dropped: int = 0
     uid: int = field(default=0, repr=False, compare=False)
-    slot: int = field(default=0, repr=False, compare=False)
     revision: int = field(default=0, repr=False, compare=False)
     content: str = field(default="", repr=False, compare=False)
 
@@ -77,11 +74,6 @@ class Leaf:
     def node(self) -> str:
         """Name of its node."""
         return f"leaf-{self.content or f'{self.uid}-{self.revision}'}"
-
-    @property
-    def entry(self) -> list[Any]:
-        """What is written of it."""
-        return list(astuple(self))
 
     def revised(self, time: Any, leaves: Sequence[Leaf]) -> Leaf:
         """Return the leaf, one of `leaves`, for other rows, with another time if there is one."""

@@ -130,18 +130,12 @@ def _check_newest(
     A writer that is killed between its version and the record leaves a record that is one version
     behind, which the next writer mends.
     """
-    if link is not None and link.get("settings") != found.settings:
+    settings = {found.settings, (link or found.link).get("settings")}
+    if recorded is None or settings != {recorded.settings}:
         raise StoreError(
-            f"{where}: version {found.version} belongs to another store, or the settings were "
-            f"replaced; {_REMEDY}"
+            f"{where}: its settings, its newest version and the record of that do not belong "
+            f"together; {_REMEDY}"
         )
-    if recorded is None:
-        raise StoreError(
-            f"{where}: the record of its newest version is missing, so that versions may be "
-            f"missing as well; {_REMEDY}"
-        )
-    if recorded.settings != found.settings:
-        raise StoreError(f"{where}: its head belongs to another store; {_REMEDY}")
     if found.version < recorded.version:
         raise StoreError(
             f"{where}: version {recorded.version} is missing, and the newest one there is "

@@ -108,11 +108,6 @@ class Reducer(ABC):
         """Return the parameters by name; plain JSON values."""
         return {}
 
-    @property
-    def checks_rows(self) -> bool:
-        """Whether `find_invalid_row` may find one; True where it is a method of one's own."""
-        return type(self).find_invalid_row is not Reducer.find_invalid_row
-
     def find_invalid_row(self, block: Block) -> InvalidRow | None:
         """Return the first row, as they come in, that is unfit for the method, or None."""
         del block
@@ -223,15 +218,6 @@ class SensitivityReducer(Reducer):
     def parameters(self) -> dict[str, Any]:
         """Parameters of the construction."""
         return self.construction.parameters()
-
-    @property
-    def checks_rows(self) -> bool:
-        """Whether the construction does, or a subclass."""
-        own, construction = type(self), type(self.construction)
-        return (
-            own.find_invalid_row is not SensitivityReducer.find_invalid_row
-            or construction.find_invalid_row is not Sensitivity.find_invalid_row
-        )
 
     def find_invalid_row(self, block: Block) -> InvalidRow | None:
         """Return that of the construction."""

@@ -1,15 +1,10 @@
 r"""The shape of a stored tree: which nodes stand above which leaves.
 
-Leaves have numbered slots in their order; a new one takes the slot after the last in use. The
-shape is the binary trie of the slots in use, without the nodes that have one child: it is a
-function of these slots alone, so that appending a leaf and deleting it again leads back to the
-very same nodes. A path has at most :math:`\lceil \log_2 s \rceil + 1` nodes, s the span of the
-slots in use: below the first digit in which they differ, each half lies within s of the middle.
-
-Deleting makes the span larger than the number w of leaves. When it exceeds :math:`w^2` (and
-64), slots are given anew, from 0: a path never has more than :math:`\max(6, 2 \log_2 w) + 2`
-nodes. That costs up to w - 1 nodes at once, after more than :math:`w^2 - w` changes, and so
-next to nothing a change.
+Leaves have numbers, which count them as they come. The shape is the binary trie of the numbers in
+use, without the nodes that have one child. It is a function of these numbers alone, so that
+appending a leaf and deleting it again leads back to the same nodes. A path has at most
+:math:`\lceil \log_2 s \rceil + 1` nodes, s the span of the numbers in use: below the first digit in
+which they differ, each half lies within s of the middle.
 
 A node is named after all that is below it, so that a name stands for its contents and for its
 random numbers. What a change has to compute are the names that were not there before.
@@ -22,9 +17,6 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-
-# Spans up to this many slots are never worth the work of giving them anew.
-_DENSE_SPAN = 64
 
 
 @dataclass(frozen=True)
@@ -58,12 +50,12 @@ class Part:
         return 1 + max(part.depth for part in self.below) if self.below else 0
 
 
-def shape_of(slots: Sequence[int], names: Sequence[str]) -> Part:
+def shape_of(numbers: Sequence[int], names: Sequence[str]) -> Part:
     """Return the tree over leaves.
 
     Parameters
     ----------
-    slots : sequence of int
+    numbers : sequence of int
         Increasing; at least one.
     names : sequence of str
         Of the leaves, all different.
@@ -73,16 +65,16 @@ def shape_of(slots: Sequence[int], names: Sequence[str]) -> Part:
     >>> shape_of([0, 1, 2, 3], list("abcd")).depth, shape_of([0, 9], list("ab")).depth
     (2, 1)
     """
-    return _shape(slots, names, 0, len(slots))
+    return _shape(numbers, names, 0, len(numbers))
 
 
-def _shape(slots: Sequence[int], names: Sequence[str], start: int, stop: int) -> Part:
-    first, last = slots[start], slots[stop - 1]
+def _shape(numbers: Sequence[int], names: Sequence[str], start: int, stop: int) -> Part:
+    first, last = numbers[start], numbers[stop - 1]
     if first == last:
         return Part(names[start], start, stop)
     digit = (first ^ last).bit_length() - 1
-    middle = bisect_left(slots, last >> digit << digit, start, stop)
-    below = _shape(slots, names, start, middle), _shape(slots, names, middle, stop)
+    middle = bisect_left(numbers, last >> digit << digit, start, stop)
+    below = _shape(numbers, names, start, middle), _shape(numbers, names, middle, stop)
     return Part(digest_of(below), start, stop, below)
 
 
@@ -205,16 +197,3 @@ def finer(parts: Sequence[Part]) -> list[Part]:
             break
         found[largest : largest + 1] = found[largest].below
     return found
-
-
-def respaced(slots: Sequence[int]) -> list[int]:
-    """Return the slots, or new ones where those in use lie too far apart.
-
-    Examples
-    --------
-    >>> respaced([3, 70, 90]), respaced([3, 5])
-    ([0, 1, 2], [3, 5])
-    """
-    if slots and slots[-1] - slots[0] + 1 > max(_DENSE_SPAN, len(slots) ** 2):
-        return list(range(len(slots)))
-    return list(slots)

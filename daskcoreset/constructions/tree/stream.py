@@ -51,7 +51,7 @@ from daskcoreset.constructions.tree.places import (
 )
 from daskcoreset.constructions.tree.reducer import Reducer
 from daskcoreset.constructions.tree.remote import place_at
-from daskcoreset.core.blocks import find_unusable_row
+from daskcoreset.core.blocks import Block, find_unusable_row
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.deadline import check_time
 from daskcoreset.core.errors import InvalidInputError, StoreError
@@ -221,7 +221,7 @@ class StreamState:
             n_dropped=self.n_dropped + n_rows - len(points),
         )
 
-    def with_few(self, rows: AnyArray) -> StreamState | None:
+    def with_few(self, rows: AnyArray, reducer: Reducer) -> StreamState | None:
         """Return the state after copies of rows of weight one, which fill no leaf.
 
         None if one of them cannot be used.
@@ -229,6 +229,8 @@ class StreamState:
         assert self.schema is not None  # noqa: S101 - rows came before
         copies, weights = np.array(rows, self.schema.dtype, order="C"), np.ones(len(rows))
         if find_unusable_row(copies, weights) is not None:
+            return None
+        if reducer.find_invalid_row(Block(copies, weights)) is not None:
             return None
         n_rows = self.n_rows + len(rows)
         part = from_checked(copies, weights, np.arange(self.n_rows, n_rows), None)
@@ -570,14 +572,14 @@ class CoresetStream:
         schema = state.schema
         if type(X) is not np.ndarray or X.ndim != 2 or schema is None:
             return False
-        if schema.has_labels or schema.sparse or schema.unit_length or settings.reducer.checks_rows:
+        if schema.has_labels or schema.sparse or schema.unit_length:
             return False
         if X.shape[1] != schema.n_features or X.dtype not in (np.float32, schema.dtype):
             return False
         if not 0 < len(X) < state.n_missing(settings):
             return False
         check_time()
-        further = state.with_few(X)
+        further = state.with_few(X, settings.reducer)
         if further is None:
             return False
         self._advance(further)

@@ -9,7 +9,6 @@ from hypothesis import given, strategies as st
 from daskcoreset.constructions.tree.shape import (
     cover,
     finer,
-    respaced,
     shape_by_keys,
     shape_of,
 )
@@ -46,14 +45,6 @@ def test_cover__is_exact_and_small_for_windows(
         i for i in range(n) if wanted[i]
     ]
     assert len(parts) <= 2 * np.ceil(np.log2(n)) + 2
-
-
-def test_respaced__only_where_leaves_are_few() -> None:
-    assert respaced([]) == []
-    assert respaced([5, 68]) == [5, 68]
-    assert respaced([5, 69]) == [0, 1]
-    dense = list(range(0, 900, 9))
-    assert respaced(dense) == dense
 
 
 @pytest.mark.parametrize("n_leaves", [17, 100])
