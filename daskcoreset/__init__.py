@@ -12,7 +12,7 @@ X is an array, data frame, path or URL, in memory, on disk or on a cluster. Any 
 
 Build
     `build` one coreset, `build_many` from the same passes, `grow` one to a wanted error; `plan`
-    says what a build costs and is lazy; `compare` methods and sizes on rows held out
+    says what a build costs and is lazy; `compare` methods and sizes by errors on all rows
 Say how
     `open_rows` (columns, credentials, dimensions), `Draw`, `MergeReduce`, `time_limit`
 Keep and judge
@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from daskcoreset.core.portfolio import Portfolio as Portfolio
     from daskcoreset.execution.plan import Plan as Plan
     from daskcoreset.inputs.options import Rows as Rows, open_rows as open_rows
+    from daskcoreset.metrics.compare import compare as compare
     from daskcoreset.objectives import Objective as Objective
     from daskcoreset.sensitivities import (
         SVM as SVM,
@@ -110,6 +111,7 @@ _HOMES = {
     "WeightedPoints": "core.points",
     "build": "_build",
     "build_many": "_build",
+    "compare": "metrics.compare",
     "datasets": "datasets",
     "errors": "errors",
     "estimators": "estimators",

@@ -133,9 +133,9 @@ def build(
     if cover is not None:
         blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
         return placed(build_cover(cover, blocks, progress=progress), blocks.cube)
-    define = _defined(method, size, n_clusters, resolve_seed(random_state), draw)
+    define = job_of(method, size, n_clusters, resolve_seed(random_state), draw)
     blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
-    coreset: Coreset = _run(define(blocks), progress)
+    coreset: Coreset = run_job(define(blocks), progress)
     return coreset
 
 
@@ -187,7 +187,7 @@ def plan(
             'method "coverage" decides after each pass whether to read on, so it cannot be '
             "planned; call build."
         )
-    define = _defined(method, size, n_clusters, resolve_seed(random_state), draw)
+    define = job_of(method, size, n_clusters, resolve_seed(random_state), draw)
     blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
     job, cube = define(blocks), blocks.cube
     lazy = job.lazy()
@@ -243,19 +243,19 @@ def build_many(
     ['uniform', 'lightweight']
     """
     _check_arguments(y, None, progress)
-    members = _members(methods)
+    members = members_of(methods)
     seed = resolve_seed(random_state)
     defined: dict[str, _Define] = {}
     for name, size in _sizes(sizes, members).items():
         with about_member(name):
-            defined[name] = _defined(members[name], size, n_clusters, seed, draw)
+            defined[name] = job_of(members[name], size, n_clusters, seed, draw)
     blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
     jobs: dict[str, _Job] = {}
     for name, define in defined.items():
         with about_member(name):
             jobs[name] = define(blocks)
     shared = PortfolioJob(blocks, jobs, draw.split_every)
-    portfolio: Portfolio = _run(shared, progress)
+    portfolio: Portfolio = run_job(shared, progress)
     return portfolio
 
 
@@ -373,7 +373,7 @@ def build_and_hold_out(
         n_clusters=n_clusters,
         beside=found.append,
     )
-    return _run(job, None), found[0].held_out
+    return run_job(job, None), found[0].held_out
 
 
 def default_size(n_clusters: int) -> int:
@@ -426,7 +426,7 @@ def _coverage(
     )
 
 
-def _members(methods: Any) -> dict[str, Any]:
+def members_of(methods: Any) -> dict[str, Any]:
     """Return the methods of a portfolio by name."""
     if isinstance(methods, str) or not isinstance(methods, Mapping | Sequence):
         raise InvalidTypeError(
@@ -478,7 +478,7 @@ def _sizes(sizes: Any, members: Mapping[str, Any]) -> dict[str, Any]:
     return {name: sizes.get(name) for name in members}
 
 
-def _defined(
+def job_of(
     method: Any, size: Any, n_clusters: int | None, seed: int, draw: Draw | MergeReduce
 ) -> _Define:
     """Check the arguments of one coreset; return what makes its job of the blocks."""
@@ -542,7 +542,7 @@ def _merged(
     )
 
 
-def _run(job: _Job | PortfolioJob, progress: bool | None) -> Any:
+def run_job(job: _Job | PortfolioJob, progress: bool | None) -> Any:
     """Return the coreset or portfolio of a job."""
     cube = job.blocks.cube
     if not job.is_graph:

@@ -24,7 +24,7 @@ import daskcoreset
 ROOT = Path(__file__).parents[1]
 REFERENCE = ROOT / "docs" / "reference" / "index.rst"
 MODULES = (
-    "estimators", "metrics", "sizing", "plotting",
+    "estimators", "metrics", "plotting",
     "objectives", "datasets", "errors", "testing",
 )  # fmt: skip
 

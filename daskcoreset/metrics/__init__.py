@@ -1,8 +1,10 @@
-"""Costs over all data, audits, sizes, and pictures of them."""
+"""Costs over all data, audits, comparisons of methods, and sizes by theory."""
 
 from __future__ import annotations
 
+from daskcoreset.metrics.audit import Audit, audit
+from daskcoreset.metrics.compare import Comparison, compare
 from daskcoreset.metrics.costs import kmeans_cost
 from daskcoreset.metrics.sizing import theory_size
 
-__all__ = ["kmeans_cost", "theory_size"]
+__all__ = ["Audit", "Comparison", "audit", "compare", "kmeans_cost", "theory_size"]

@@ -13,7 +13,7 @@ from daskcoreset.core.coreset import CLASS_WEIGHT, Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.tables import counted, html_table, text_table
-from daskcoreset.core.typing import FloatArray
+from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import as_float, as_int, check_flag
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.metrics.costs import check_usable, data_of
@@ -87,7 +87,7 @@ def candidate_solutions(
 
 
 # Centers or components of the default solutions, if their number is unknown.
-_PARTS = (2, 8, 32)
+PARTS = (2, 8, 32)
 
 
 def _candidates(
@@ -97,7 +97,7 @@ def _candidates(
     if objective.n_parts is not None:
         yield from objective.candidates(block, rng)
         return
-    for k in _PARTS:
+    for k in PARTS:
         for name, solution in objective.with_parts(k).candidates(block, rng):
             yield f"{name}, k={k}", solution
 
@@ -430,8 +430,20 @@ def _judging(
                 "and pass the y of X."
             )
         return objective
+    return LeastSquaresCost() if is_regression(labels) else LinearCost("logistic")
+
+
+def is_regression(labels: AnyArray) -> bool:
+    """Whether labels are numbers to predict: floats, or more integers than there are classes."""
     many = labels.dtype.kind in "iu" and len(np.unique(labels)) > MAX_CLASSES
-    return LeastSquaresCost() if labels.dtype.kind == "f" or many else LinearCost("logistic")
+    return labels.dtype.kind == "f" or many
+
+
+def cost_for(coreset: Coreset, n_clusters: int | None) -> Objective[Any]:
+    """Return the cost that an audit of a coreset compares by default."""
+    rows = Block(coreset.points, coreset.weights, coreset.labels)
+    objective = objective_for(coreset.provenance, n_clusters, rows)
+    return _judging(objective, coreset, coreset.labels is not None, None)
 
 
 def _check_weight(found: float, built: float) -> None:

@@ -123,24 +123,24 @@ class LinearCost(Objective[LinearClassifier]):
     def solve(self, block: Block, rng: np.random.Generator) -> LinearClassifier:
         """Classifier of the last class, fitted to the rows."""
         del rng
-        return self._fit(block, _positives(block)[-1])
+        return self.fit(block, positives(block)[-1])
 
     def seed(self, block: Block, rng: np.random.Generator) -> LinearClassifier:
         """Classifier fitted to some of the rows, drawn by weight."""
-        positive = rng.choice(np.array(_positives(block))).item()
+        positive = rng.choice(np.array(positives(block))).item()
         few = max(10, min(len(block) // 4, 10 * (1 + int(block.points.shape[1]))))
         rows = np.unique(rng.choice(len(block), few, p=block.weights / block.weights.sum()))
         signs = _signs(block, positive)
         # Both classes, even where one is rare.
         rows = np.union1d(rows, [np.flatnonzero(signs == sign)[0] for sign in (-1.0, 1.0)])
-        return self._fit(block.take(rows), positive)
+        return self.fit(block.take(rows), positive)
 
     def candidates(
         self, block: Block, rng: np.random.Generator
     ) -> Iterator[tuple[str, LinearClassifier]]:
         """Fitted classifiers, three that are fitted to few rows, and three at random."""
-        for positive in _positives(block):
-            yield f"fitted, {positive!r} against the rest", self._fit(block, positive)
+        for positive in positives(block):
+            yield f"fitted, {positive!r} against the rest", self.fit(block, positive)
         for i in range(1, 4):
             yield f"fitted to few rows {i}", self.seed(block, rng)
         rows = dense_rows(block.points).astype(np.float64)
@@ -149,7 +149,7 @@ class LinearCost(Objective[LinearClassifier]):
             coef = np.asarray(rng.normal(size=rows.shape[1]))
             coef /= max(float(np.abs((rows - mean) @ coef).mean()), 1e-300)
             shift = -float(coef @ mean) if self.intercept else 0.0
-            yield f"random direction {i}", LinearClassifier(coef, shift, _positives(block)[-1])
+            yield f"random direction {i}", LinearClassifier(coef, shift, positives(block)[-1])
 
     def read(self, solution: Any, n_features: int, name: str) -> LinearClassifier:
         """Return a `LinearClassifier`, or that of a fitted estimator of two classes."""
@@ -193,7 +193,8 @@ class LinearCost(Objective[LinearClassifier]):
         )
 
     @one_thread()
-    def _fit(self, block: Block, positive: Any) -> LinearClassifier:
+    def fit(self, block: Block, positive: Any) -> LinearClassifier:
+        """Return the classifier of one class against the rest, fitted to the rows."""
         signs = _signs(block, positive)
         if self.loss == "hinge":
             fit = solve_svm(
@@ -216,7 +217,7 @@ def _signs(block: Block, positive: Any) -> FloatArray:
     return np.where(labels_of(block) == positive, 1.0, -1.0)
 
 
-def _positives(block: Block) -> list[Any]:
+def positives(block: Block) -> list[Any]:
     """Classes that stand against the rest: all but the least, where there are two."""
     labels = [label.item() for label in np.unique(labels_of(block))]
     if len(labels) < 2:
