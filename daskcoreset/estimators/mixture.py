@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, get_args
@@ -13,12 +12,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset._build import build_and_hold_out
-from daskcoreset.constructions.sampling.held_out import HeldOut, judges
+from daskcoreset.constructions.sampling.held_out import HeldOut
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import warn_user
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState
-from daskcoreset.core.typing import FloatArray, IndexArray, Sampling
+from daskcoreset.core.typing import FloatArray, IndexArray
 from daskcoreset.estimators.base import (
     AUTO_SIZE,
     BUILD_CONSTRAINTS,
@@ -32,9 +31,7 @@ from daskcoreset.estimators.scoring import weighted_sum
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.objectives import MixtureCost
 from daskcoreset.sensitivities import Mixture, Sensitivity
-from daskcoreset.solvers.mixture.cross_fit import expected_score
-from daskcoreset.solvers.mixture.em import MixtureFit, fit_mixture
-from daskcoreset.solvers.mixture.init import InitParams, check_initial
+from daskcoreset.solvers.mixture.em import fit_mixture
 from daskcoreset.solvers.mixture.model import (
     CovarianceType,
     MixtureModel,
@@ -73,116 +70,53 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
     Parameters
     ----------
     n_components : int, default=1
-        Components of the mixture, k.
+        Number of components.
     covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
         A matrix for each component, one for all, a diagonal or a variance for each.
     size : int or "auto", default="auto"
-        Rows of the coreset; "auto" is ten for every free parameter of the model, and 10,000
-        at least (see `auto_mixture_size`).
+        Rows of the coreset; "auto" is ten for every free parameter of the model, and at least
+        10,000.
     method : str or Sensitivity, default="mixture"
         Construction of the coreset. "mixture" is ``Mixture(n_components)``.
     tol : float, default=1e-3
         EM stops when the weighted mean log-likelihood changes by less.
     reg_covar : float, default=1e-6
-        Added to all variances, in squared units of the data. Columns of few distinct values want
-        a small share of their variance: where all rows of a component on the coreset agree in one,
-        other values have next to no density; a warning says so.
+        Added to all variances, in squared units of the data. Columns with few distinct values
+        need a small share of their variance.
     max_iter : int, default=100
         Iterations of one run at most.
     n_init : int or "auto", default="auto"
-        Runs of EM on the coreset, of which the one is kept that is the best by rows that the
-        coreset did not take, see `lower_bound_`, or by its own likelihood where there are none.
-        "auto" makes eight short runs on a sample of 3,000 rows, by `init_params` and by "k-means++"
-        in turns, and goes on from the best two on the whole coreset. Iterations before that are
-        not counted, and runs that fail are left out as long as others do not. Of more than fifty
-        components fewer runs are made, in proportion. A mixture never wins against one with fewer
-        spikes: components whose least variance in any direction is that of `reg_covar`, as of rows
-        with one value in a column of integers.
-    init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
-        How the first responsibilities are found, as in `sklearn.mixture.GaussianMixture`.
-    weights_init : array-like of shape (k,), optional
-    means_init : array-like of shape (k, d), optional
-    precisions_init : array-like, optional
-        Inverse covariances in the shape of the type. Each of the three takes the place of what
-        `init_params` finds.
-    warm_start : bool, default=False
-        Whether `fit` goes on from the mixture of the one before, where that has as many
-        components of the same type and columns; `n_init` and initial parameters are not used then.
-    verbose : int, default=0
-        Whether every iteration of the best run prints a line, once EM is done.
-    sampling : {"systematic", "multinomial"}, default="systematic"
-        As in `daskcoreset.build`.
-    passes : {1, 2}, default=1
-        Reads of the data for the coreset, as in `daskcoreset.build`.
+        Runs of EM. The best is kept by the likelihood of rows that the read brought and the
+        coreset did not take. "auto" makes eight short runs and goes on with the best two.
     random_state : int, Generator, RandomState or None, default=None
         With an int, the same data, chunks and versions give the same result.
     on_invalid : {"raise", "drop"} or None, default=None
-        What becomes of rows with NaN or infinity in `fit`: an error, or they are left out, as in
-        `daskcoreset.build`, also for None.
+        Whether rows with NaN or infinity are an error in `fit`, also for None, or are left out.
 
     Attributes
     ----------
-    weights_ : ndarray of shape (k,), float64
-    means_ : ndarray of shape (k, d), float64
-    covariances_, precisions_, precisions_cholesky_ : ndarray, float64
-        Of shape (k, d, d), (d, d), (k, d) or (k,), in the order of the types.
-    converged_ : bool
-    n_iter_ : int
-        Iterations of the best run.
+    weights_, means_, covariances_, precisions_, precisions_cholesky_ : ndarray, float64
+        As in scikit-learn.
+    converged_, n_iter_
+        Of the best run.
     lower_bound_ : float
-        Estimate of `score` of all rows. With m rows and p free parameters the likelihood of the
-        coreset, which EM made large, lies above that by some p / m. So the mixture is judged by
-        rows that the coreset did not take: candidates of its draw, up to 20,000, which come with
-        the same read. Where nothing is sampled it is the likelihood at the last E step, as in
-        scikit-learn. Where no candidates are at hand, for coresets in place of X and
-        ``sampling="multinomial"``, it is computed when it is first asked for, by cross-fitting in
-        the coreset: EM goes on ten times, each time with a tenth of the rows cut down to what they
-        weigh themselves, which are then scored. What it goes on from remembers these rows, so
-        that it is too high for small coresets of heavy tails (``docs/guide/clustering.md``).
+        Estimate of `score` of all rows, by rows that the coreset did not take. If there are none,
+        as with a coreset in place of X, it is the likelihood of the coreset, which is too high.
     lower_bound_error_ : float
-        Its standard error, by the rows that were held out: 0 where they were all others, NaN for
-        cross-fitting.
+        Its standard error: 0 if nothing was sampled, NaN if it is unknown.
     lower_bounds_ : list of float
-        Weighted mean log-likelihood of the coreset at every iteration of the best run: what EM
-        made large, and what `tol` and `warm_start` go by.
+        Weighted mean log-likelihood of the coreset at every iteration of the best run.
     coreset_ : Coreset
         What EM ran on.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (d,), object
-        Where the columns of X have names.
-
-    Warns
-    -----
-    sklearn.exceptions.ConvergenceWarning
-        If the best run did not converge within `max_iter` iterations.
-    CoresetWarning
-        If rows that the coreset did not take have next to no density: `lower_bound_` is below
-        ``lower_bounds_[-1]`` by more than there are columns.
-
-    See Also
-    --------
-    CoresetBregman : Mixtures of other exponential families, by their divergence.
-
-    Notes
-    -----
-    Data in memory are answered at once; everything else that `daskcoreset.build` takes stays
-    out of core, and `predict`, `predict_proba` and `score_samples` return Dask arrays. Sparse
-    rows are taken in Dask blocks, but not in memory, as in scikit-learn. Equal rows are merged
-    and ordered by value before EM, so that neither their order nor the split of their weight
-    matters: on data that are not sampled, the same initial parameters give scikit-learn's
-    result up to rounding, while `random_state` gives another start.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
 
     Examples
     --------
     >>> import dask.array as da
     >>> X = da.random.default_rng(0).normal(size=(100_000, 2), chunks=(25_000, 2))
     >>> model = CoresetGaussianMixture(2, size=2000, random_state=0).fit(X)
-    >>> model.covariances_.shape
-    (2, 2, 2)
     >>> bool(abs(model.lower_bound_ - model.score(X)) < 4 * model.lower_bound_error_)
-    True
-    >>> shares = model.predict_proba(X)  # nothing is read yet
-    >>> bool((shares[:5].compute().sum(axis=1).round(6) == 1).all())
     True
 
     References
@@ -194,24 +128,19 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "covariance_type": [StrOptions(set(get_args(CovarianceType)))],
-        **BUILD_CONSTRAINTS,
         "size": AUTO_SIZE,
+        "method": BUILD_CONSTRAINTS["method"],
         "tol": [Interval(Real, 0, None, closed="left")],
         "reg_covar": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 0, None, closed="left")],
         "n_init": AUTO_SIZE,
-        "init_params": [StrOptions(set(get_args(InitParams)))],
-        "weights_init": ["array-like", None],
-        "means_init": ["array-like", None],
-        "precisions_init": ["array-like", None],
-        "warm_start": ["boolean"],
-        "verbose": ["verbose"],
+        "on_invalid": BUILD_CONSTRAINTS["on_invalid"],
     }
 
     # Rows of the build that the coreset did not take, while a fit runs.
     _held_out: HeldOut | None = None
-    # `lower_bound_` and its error; None before they are computed from the coreset alone.
-    _bound: tuple[float, float] | None
+    # `lower_bound_` and its error.
+    _bound: tuple[float, float]
 
     def __init__(
         self,
@@ -224,14 +153,6 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         reg_covar: float = 1e-6,
         max_iter: int = 100,
         n_init: int | Literal["auto"] = "auto",
-        init_params: InitParams = "kmeans",
-        weights_init: Any = None,
-        means_init: Any = None,
-        precisions_init: Any = None,
-        warm_start: bool = False,
-        verbose: int = 0,
-        sampling: Sampling = "systematic",
-        passes: Literal[1, 2] = 1,
         random_state: RandomState = None,
         on_invalid: Literal["raise", "drop"] | None = None,
     ) -> None:
@@ -243,28 +164,12 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         self.reg_covar = reg_covar
         self.max_iter = max_iter
         self.n_init = n_init
-        self.init_params = init_params
-        self.weights_init = weights_init
-        self.means_init = means_init
-        self.precisions_init = precisions_init
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.sampling = sampling
-        self.passes = passes
         self.random_state = random_state
         self.on_invalid = on_invalid
 
     def _construction(self, rows: Rows) -> tuple[Sensitivity[Any], int, int]:
         k = self.n_components
         d = count_features(rows)
-        check_initial(
-            self.covariance_type,
-            k,
-            d,
-            weights=self.weights_init,
-            means=self.means_init,
-            precisions=self.precisions_init,
-        )
         size = self.size
         if size == "auto":
             size = auto_mixture_size(k, self.covariance_type, d)
@@ -282,14 +187,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
 
     def _solve(self, coreset: Coreset, seed: int) -> None:
         held_out, self._held_out = self._held_out, None
-        judge, screen = judges(held_out, score_samples, coreset.points)
         points, weights, _ = deduplicate(coreset.points, coreset.weights)
-        earlier: MixtureFit | None = getattr(self, "_fit", None) if self.warm_start else None
-        if earlier is not None and (
-            earlier.mixture.covariance_type != self.covariance_type
-            or earlier.mixture.means.shape != (self.n_components, coreset.n_features)
-        ):
-            earlier = None
         fit = fit_mixture(
             points,
             weights,
@@ -299,19 +197,9 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
             reg_covar=self.reg_covar,
             max_iter=self.max_iter,
             n_init=self.n_init,
-            init_params=self.init_params,
-            weights_init=self.weights_init,
-            means_init=self.means_init,
-            precisions_init=self.precisions_init,
             random_state=seed,
-            warm_start=earlier,
-            judge=judge,
-            screen=screen,
+            judge=None if held_out is None else held_out.judge(score_samples, coreset.points),
         )
-        if self.verbose:
-            for step, bound in enumerate(fit.lower_bounds, 1):
-                sys.stdout.write(f"[{type(self).__name__}] iteration {step}, bound {bound:.6g}\n")
-        self._fit = fit if self.warm_start else None
         self._mixture = fit.mixture
         self.converged_, self.n_iter_ = fit.converged, fit.n_iter
         self.lower_bounds_ = fit.lower_bounds.tolist()
@@ -320,7 +208,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
             self._bound = held_out.mean(*scores)
             self._warn_of_rows_without_density(self._bound[0])
         else:
-            self._bound = (fit.lower_bound, 0.0) if coreset_is_all(coreset) else None
+            self._bound = fit.lower_bound, 0.0 if coreset_is_all(coreset) else np.nan
 
     def _warn_of_rows_without_density(self, all_rows: float) -> None:
         fitted = max(self.lower_bounds_[-1:], default=-np.inf)
@@ -339,24 +227,16 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         return self._mixture
 
     @property
-    def _score_and_error(self) -> tuple[float, float]:
-        mixture, coreset = self._fitted, self.coreset_
-        if self._bound is not None:
-            return self._bound
-        points, weights, _ = deduplicate(coreset.points, coreset.weights)
-        options = {"tol": self.tol, "reg_covar": self.reg_covar, "max_iter": self.max_iter}
-        n_rows = int(coreset.provenance["n"])
-        return expected_score(points, weights, mixture, n_rows, **options), np.nan
-
-    @property
     def lower_bound_(self) -> float:
         """Estimate of the score of all rows."""
-        return self._score_and_error[0]
+        check_is_fitted(self, "_mixture")
+        return self._bound[0]
 
     @property
     def lower_bound_error_(self) -> float:
         """Standard error of `lower_bound_`."""
-        return self._score_and_error[1]
+        check_is_fitted(self, "_mixture")
+        return self._bound[1]
 
     def predict(self, X: Any) -> Any:
         """Return the number of the most probable component of every row.

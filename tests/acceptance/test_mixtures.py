@@ -103,16 +103,3 @@ def test_fit__units_of_continuous_columns_do_not_matter(spread: float) -> None:
         4, size=1_000, reg_covar=1e-6 * spread**2, random_state=0
     ).fit(X * spread)
     assert adjusted_rand_score(labels, model.predict(X * spread)) > 0.9
-
-
-@pytest.mark.parametrize("unit", [1e-4, 1.0, 1e4])
-def test_precisions_init__must_be_symmetric_in_every_unit(unit: float) -> None:
-    X = rows_of("a grid", 400, 0.0)[0]
-    precisions = np.array([np.eye(2) * scale + 0.2 for scale in (0.7, 1.3)]) / unit**2
-    model = face.estimators.CoresetGaussianMixture(
-        2, precisions_init=precisions * (1.0 + 1e-7 * np.eye(2, k=1)), random_state=0
-    )
-    assert np.isfinite(model.fit(X * unit).means_).all()
-    model.precisions_init = precisions * (1.0 + 0.02 * np.eye(2, k=1))
-    with pytest.raises(face.CoresetError, match="symmetric"):
-        model.fit(X * unit)

@@ -9,6 +9,7 @@ import dask.array as da
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
 from daskcoreset import Draw, build
@@ -31,7 +32,6 @@ def blobs(n: int = 4000) -> AnyArray:
 X = blobs()
 WEIGHTS = np.random.default_rng(1).uniform(0.5, 2.0, size=len(X))
 LAZY = da.from_array(X, chunks=(1500, 2))
-MEANS = np.array([[0.5, 0.5], [7.0, 0.0], [-3.0, 8.0]])
 
 
 def small(**options: Any) -> CoresetGaussianMixture:
@@ -44,32 +44,22 @@ def small(**options: Any) -> CoresetGaussianMixture:
 
 @pytest.mark.parametrize("kind", TYPES)
 def test_fit__scikit_learns_answer_where_nothing_is_sampled(kind: Any) -> None:
-    precisions = {
-        "full": np.stack([np.eye(2)] * 3),
-        "tied": np.eye(2),
-        "diag": np.ones((3, 2)),
-        "spherical": np.ones(3),
-    }[kind]
-    given: Any = {
-        "n_components": 3,
-        "covariance_type": kind,
-        "tol": 1e-10,
-        "max_iter": 500,
-        "weights_init": np.full(3, 1 / 3),
-        "means_init": MEANS,
-        "precisions_init": precisions,
-    }
+    options: Any = {"covariance_type": kind, "tol": 1e-12, "max_iter": 1000, "random_state": 0}
     rows = X[:600]
-    theirs, ours = GaussianMixture(**given).fit(rows), CoresetGaussianMixture(**given).fit(rows)
-    for name in ("weights_", "means_", "covariances_", "precisions_", "precisions_cholesky_"):
-        np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-6, atol=1e-6)
+    theirs, ours = GaussianMixture(3, **options), CoresetGaussianMixture(3, **options)
+    theirs.fit(rows)
+    ours.fit(rows)
     assert ours.converged_
     assert ours.lower_bound_ == pytest.approx(theirs.lower_bound_, abs=1e-8)
     assert ours.lower_bounds_[-1] == ours.lower_bound_
     assert len(ours.lower_bounds_) == ours.n_iter_
-    np.testing.assert_array_equal(ours.predict(rows), theirs.predict(rows))
-    np.testing.assert_allclose(ours.predict_proba(rows), theirs.predict_proba(rows), atol=1e-6)
-    np.testing.assert_allclose(ours.score_samples(rows), theirs.score_samples(rows), atol=1e-5)
+    np.testing.assert_allclose(np.sort(ours.weights_), np.sort(theirs.weights_), rtol=1e-4)
+    np.testing.assert_allclose(np.sort(ours.means_, 0), np.sort(theirs.means_, 0), rtol=1e-4)
+    np.testing.assert_allclose(ours.score_samples(rows), theirs.score_samples(rows), atol=1e-4)
+    assert adjusted_rand_score(ours.predict(rows), theirs.predict(rows)) == 1.0
+    proba = ours.predict_proba(rows)
+    np.testing.assert_array_equal(proba.argmax(axis=1), ours.predict(rows))
+    np.testing.assert_allclose(np.sort(proba), np.sort(theirs.predict_proba(rows)), atol=1e-4)
     for name in ("score", "bic", "aic"):
         assert getattr(ours, name)(rows) == pytest.approx(getattr(theirs, name)(rows), rel=1e-6)
 

@@ -8,7 +8,11 @@ import numpy as np
 from sklearn.mixture import GaussianMixture
 
 from daskcoreset.core.typing import FloatArray
-from daskcoreset.solvers.mixture.model import CovarianceType, MixtureModel, mixture_from_precisions
+from daskcoreset.solvers.mixture.model import (
+    CovarianceType,
+    MixtureModel,
+    mixture_from_covariances,
+)
 
 
 def blobs(seed: int = 0, n: int = 400, d: int = 3, k: int = 4, spread: float = 3.0) -> FloatArray:
@@ -28,6 +32,15 @@ def precisions_of(kind: CovarianceType, k: int, d: int, seed: int = 0) -> FloatA
     diagonals = np.diagonal(full, axis1=1, axis2=2)
     choices = {"full": full, "tied": full[0], "diag": diagonals, "spherical": diagonals[:, 0]}
     return np.array(choices[kind])
+
+
+def mixture_from_precisions(
+    kind: CovarianceType, weights: FloatArray, means: FloatArray, precisions: FloatArray
+) -> MixtureModel:
+    """Return a mixture with inverse covariances, as ``precisions_init`` states them."""
+    matrices = kind in ("full", "tied")
+    covariances = np.linalg.inv(precisions) if matrices else 1.0 / precisions
+    return mixture_from_covariances(kind, weights, means, covariances)
 
 
 def mixture_of(kind: CovarianceType, k: int = 3, d: int = 2) -> MixtureModel:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,6 @@ from daskcoreset.core.blocks import Block
 from daskcoreset.core.sampling import systematic
 from daskcoreset.core.typing import FloatArray, IndexArray, Points
 from daskcoreset.sensitivities.estimated_error import rows_outside
-
-# Of these the rows that choose among many models at first: all of them would take longer than what
-# they choose among.
-MAX_SCREENING = 3000
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +79,7 @@ class HeldOut:
         return mean, share * float(np.sqrt(squares) / weights.sum())
 
     def judge(
-        self, score: Callable[[Any, Points], FloatArray], points: Points, count: int | None = None
+        self, score: Callable[[Any, Points], FloatArray], points: Points
     ) -> Callable[[Any], float]:
         """Return a function by which the best of several models is chosen.
 
@@ -96,8 +92,6 @@ class HeldOut:
             From a model and rows to values, of which the mean is to be large.
         points : ndarray of shape (m, d) or csr_array
             Rows of the coreset.
-        count : int or None, default=None
-            How many of the rows judge; None takes all.
 
         Returns
         -------
@@ -112,55 +106,11 @@ class HeldOut:
         >>> judge(5.0)
         5.2
         """
-        some = self if count is None else self.part(count)
 
         def judged(model: Any) -> float:
-            return some.mean(score(model, points), score(model, some.points))[0]
+            return self.mean(score(model, points), score(model, self.points))[0]
 
         return judged
-
-    def part(self, count: int) -> HeldOut:
-        """Return some of the rows, the same on every call, for what all of them would take long.
-
-        Parameters
-        ----------
-        count : int
-            Rows of the part; all are returned where they are no more.
-
-        Examples
-        --------
-        >>> ones = np.ones(4)
-        >>> part = HeldOut(np.eye(4), ones, 5 * ones, ones, total=24.0).part(2)
-        >>> part.points.shape, part.factors.tolist()
-        ((2, 4), [10.0, 10.0])
-        """
-        n = len(self.weights)
-        if n <= count:
-            return self
-        # Their order may be periodic.
-        rows = np.sort(np.random.default_rng(0).permutation(n)[:count])
-        return replace(
-            self,
-            points=self.points[rows],
-            weights=self.weights[rows],
-            factors=self.factors[rows] * (n / count),
-        )
-
-
-def judges(
-    held_out: HeldOut | None, score: Callable[[Any, Points], FloatArray], points: Points
-) -> tuple[Callable[[Any], float] | None, Callable[[Any], float] | None]:
-    """Return by what models are chosen, and by what at first; None where no rows are held out.
-
-    Parameters
-    ----------
-    held_out : HeldOut or None
-    score, points
-        As in `HeldOut.judge`.
-    """
-    if held_out is None:
-        return None, None
-    return held_out.judge(score, points), held_out.judge(score, points, MAX_SCREENING)
 
 
 def hold_out(  # noqa: PLR0917 - all of them are always given

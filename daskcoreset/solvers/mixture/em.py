@@ -9,10 +9,10 @@ their weighted mean in float64, so that float32 data with a large offset lose no
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, Literal, get_args
+from functools import partial, reduce
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -21,28 +21,38 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import first_nonfinite_row, one_thread
 from daskcoreset.core.moments import moments_of
 from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.core.typing import FloatArray
-from daskcoreset.core.validation import is_choice, is_int
-from daskcoreset.solvers.mixture.init import (
-    InitParams,
-    check_initial,
-    legacy_random_state,
-    start_mixture,
-)
+from daskcoreset.core.typing import FloatArray, IndexArray
+from daskcoreset.core.validation import as_int, is_choice
 from daskcoreset.solvers.mixture.model import (
     CovarianceType,
     MixtureModel,
     as_covariance_type,
     count_spikes,
+    tiles,
 )
-from daskcoreset.solvers.mixture.search import Judge, Steps, best_starts, possible
-from daskcoreset.solvers.mixture.steps import expectation, maximisation
+from daskcoreset.solvers.mixture.steps import (
+    ComponentMoments,
+    expectation,
+    maximisation,
+    merge_components,
+    moments_of_components,
+)
+
+_Found = TypeVar("_Found")
+Judge: TypeAlias = Callable[[MixtureModel], float]
+InitParams: TypeAlias = Literal["kmeans", "k-means++", "random_from_data"]
 
 # Share of the total weight that no sum in float64 can notice.
 _NEGLIGIBLE = 1e-200
 
 # Beyond it, squares times a precision come near the end of float64.
 _LARGEST_SPREAD = 1e100
+
+# Starts of ``n_init="auto"``, steps after which the best go on, and how many do. Of more components
+# than the last number fewer starts are made, in proportion.
+_STARTS: tuple[InitParams, ...] = ("kmeans", "k-means++") * 4
+_FIRST_STEPS, _KEPT = 15, 2
+_MANY_COMPONENTS = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,23 +93,18 @@ def fit_mixture(
     max_iter: int = 100,
     n_init: int | Literal["auto"] = 1,
     init_params: InitParams = "kmeans",
-    weights_init: Any = None,
-    means_init: Any = None,
-    precisions_init: Any = None,
+    start: MixtureModel | None = None,
     random_state: RandomState = None,
-    warm_start: MixtureFit | None = None,
     judge: Judge | None = None,
-    screen: Judge | None = None,
 ) -> MixtureFit:
     r"""Fit a Gaussian mixture to weighted rows by expectation maximisation.
 
     Parameters
     ----------
     X : array-like of shape (n, d) or scipy.sparse.csr_array
-        Rows in memory, such as the points of a coreset; finite where their weight is not
-        zero. One float64 copy is made, and tiles of a few MiB.
+        Rows in memory, such as the points of a coreset; finite if their weight is not zero.
     sample_weight : array-like of shape (n,), optional
-        Non-negative weights u, ones by default; positive in total. Only their ratios
+        Weights that are not negative, ones by default; positive in total. Only their ratios
         matter. Rows with less than 1e-200 of the total are left out.
     n_components : int, default=1
         Number of components k, at most the number of distinct rows.
@@ -107,41 +112,22 @@ def fit_mixture(
     tol : float, default=1e-3
         EM stops when the weighted mean log-likelihood changes by less.
     reg_covar : float, default=1e-6
-        Added to all variances, so that a component on one point keeps a density. It is in
-        squared units of the data: where their variance is 1e12, for instance, the default
-        is lost in rounding, and 1e-6 times the variance does what is meant. With a value
-        that is not negligible the likelihood may fall a little between iterations.
+        Added to all variances, so that a component on one point keeps a density.
     max_iter : int, default=100
         With 0 the starting point is returned.
     n_init : int or "auto", default=1
-        Starts, of which the one with the largest bound is kept, or see `judge`. One is made when
-        the start is given in full, and by "auto" of one component. "auto" makes eight short runs on
-        a sample of 3,000 rows, by `init_params` and by "k-means++" in turns, and goes on from the
-        best two. Runs that fail are left out as long as others do not. Of more than fifty
-        components fewer runs are made, in proportion. A mixture never wins against one with fewer
-        components whose least variance in any direction is that of `reg_covar`.
-    init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
-        How the first responsibilities are found; see `start_mixture`. The default is that
-        of scikit-learn.
-    weights_init : array-like of shape (k,), optional
-    means_init : array-like of shape (k, d), optional
-    precisions_init : array-like, optional
-        Inverse covariances, of shape (k, d, d), (d, d), (k, d) or (k,) in the order of the
-        types. Each of the three takes the place of what `init_params` finds.
+        Starts, of which the best is kept. "auto" makes eight starts, and goes on from the best two
+        after 15 steps. Starts that fail are left out as long as others do not.
+    init_params : {"kmeans", "k-means++", "random_from_data"}, default="kmeans"
+        Start of a run: clusters of k-means, or rows drawn by k-means++ or by weight. "auto" takes
+        the first two in turns.
+    start : MixtureModel, optional
+        Start of the only run, in place of these.
     random_state : int, Generator, RandomState or None, default=None
-        With unit weights an int gives the starting point that it gives scikit-learn, except
-        for "random_from_data", whose rows are drawn by weight, and for a tied covariance
-        with "k-means++" (see `start_mixture`).
-    warm_start : MixtureFit, optional
-        Go on from this fit, whose type and number of components must be those asked for;
-        `n_init`, `init_params` and the initial parameters are not used.
     judge : callable, optional
         What the best of several starts is large by, such as the likelihood of other rows; None
-        takes the bound, in favour of mixtures that have learned single rows by heart. Short runs
-        of "auto" keep a third of the sample apart then, which judges until EM goes on with all.
-    screen : callable, optional
-        What takes less time than `judge`, by which "auto" makes the first choice of its many
-        starts; `judge` by default.
+        takes the bound. A mixture never wins against one with fewer components whose least
+        variance in any direction is that of `reg_covar`.
 
     Returns
     -------
@@ -158,99 +144,77 @@ def fit_mixture(
     sklearn.exceptions.ConvergenceWarning
         If the best start did not converge within `max_iter` iterations.
 
-    Examples
-    --------
-    >>> X = np.array([[0.0], [1.0], [10.0], [11.0]])
-    >>> fit = fit_mixture(X, [1, 1, 3, 3], n_components=2, random_state=0)
-    >>> order = fit.mixture.weights.argsort()
-    >>> fit.mixture.weights[order].round(3), fit.mixture.means[order].round(3)
-    (array([0.25, 0.75]), array([[ 0.5], [10.5]]))
-
     References
     ----------
-    Dempster, Laird and Rubin (1977), Maximum Likelihood from Incomplete Data via the EM
-    Algorithm; Biernacki, Celeux and Govaert (2003), Choosing starting values for the EM algorithm,
-    for short runs; Lucic, Faulkner, Krause and Feldman (2017), Training Gaussian Mixture
-    Models at Scale via Coresets, for weighted rows; Pedregosa et al. (2011) for the
-    parametrisation.
+    Dempster, Laird and Rubin (1977); Biernacki, Celeux and Govaert (2003) for short runs.
     """
+    kind, auto = as_covariance_type(covariance_type), is_choice(n_init, ("auto",))
+    k, limit = as_int("n_components", n_components), as_int("max_iter", max_iter, 0)
+    count = 1 if auto else as_int("n_init", n_init)
+    for name, value in {"tol": tol, "reg_covar": reg_covar}.items():
+        if not 0.0 <= value < np.inf:
+            raise InvalidInputError(f"{name} must be finite and not negative, got {value!r}.")
+    points, u, center = _weighted_rows(X, sample_weight)
+    _check_distinct(points, k)
+    rng = np.random.default_rng(resolve_seed(random_state))
+
+    def begun(params: InitParams) -> MixtureFit:
+        return _before_steps(start_mixture(points, u, k, kind, params, reg_covar, rng))
+
+    def rank(fit: MixtureFit) -> tuple[int, float]:
+        """Sort by the components that are spikes, and only then by a likelihood."""
+        value = fit.lower_bound if judge is None else judge(_moved(fit.mixture, center))
+        return -count_spikes(fit.mixture, reg_covar), value
+
+    if start is not None:
+        fits = [_before_steps(_moved(start, -center))]
+    elif auto and k > 1:
+        n_starts = min(len(_STARTS), max(2, len(_STARTS) * _MANY_COMPONENTS // k))
+        fits = _possible([partial(begun, params) for params in _STARTS[:n_starts]])
+        # Components of few rows come near by less than tol in a step.
+        step = partial(_iterate, points, u, tol=0.1 * tol, reg_covar=reg_covar)
+        short = _possible([partial(step, fit, min(_FIRST_STEPS, limit)) for fit in fits])
+        best = sorted(short, key=rank, reverse=True)[:_KEPT]
+        fits = [_before_steps(fit.mixture) for fit in best]
+    else:
+        fits = _possible([partial(begun, init_params)] * count)
+    run = partial(_iterate, points, u, tol=tol, reg_covar=reg_covar)
+    fits = _possible([partial(run, fit, limit) for fit in fits])
+    best_fit = max(fits, key=rank) if len(fits) > 1 else fits[0]
+    if limit > 0 and not best_fit.converged:
+        _warn_not_converged(max_iter, tol)
+    return replace(best_fit, mixture=_moved(best_fit.mixture, center))
+
+
+def _warn_not_converged(max_iter: int, tol: float) -> None:
     from sklearn.exceptions import ConvergenceWarning
 
-    kind = as_covariance_type(covariance_type)
-    auto = is_choice(n_init, ("auto",))
-    _check_integers(n_components=n_components, max_iter=max_iter, n_init=1 if auto else n_init)
-    _check_choices(tol, reg_covar, init_params)
-    points, u, center = _weighted_rows(X, sample_weight)
-    k, d = int(n_components), points.shape[1]
-    initial = check_initial(
-        kind, k, d, weights=weights_init, means=means_init, precisions=precisions_init
+    warnings.warn(
+        # As scikit-learn says it, to those who filter its warnings.
+        f"Best performing initialization did not converge. Try different init parameters, or "
+        f"increase max_iter, tol, or check for degenerate data. EM took max_iter={max_iter} "
+        f"iterations, and tol={tol}.",
+        ConvergenceWarning,
+        stacklevel=4,
     )
-    _check_distinct(points, k)
-    run = partial(_iterate, points, u, tol=tol, reg_covar=reg_covar)
-    if warm_start is not None:
-        start = _moved(_check_warm(warm_start.mixture, kind, k, d), -center)
-        begun = replace(warm_start, mixture=start, n_iter=0, lower_bounds=np.zeros(0))
-        best = run(replace(begun, converged=False), max_iter)
-    else:
-        if initial.means is not None:
-            initial = replace(initial, means=initial.means - center)
-        rng = legacy_random_state(random_state)
-        begin = partial(
-            start_mixture,
-            n_components=k,
-            covariance_type=kind,
-            initial=initial,
-            reg_covar=reg_covar,
-            rng=rng,
-        )
-
-        def starting(
-            rows: FloatArray, weights: FloatArray, init: InitParams | None
-        ) -> MixtureModel:
-            return begin(rows, weights, init_params=init or init_params)
-
-        def iterated(
-            rows: FloatArray, weights: FloatArray, one: MixtureModel, n_steps: int
-        ) -> MixtureModel:
-            begun, limit = fit_before_steps(one), min(n_steps, max_iter)
-            # Components of few rows come near by less than tol in a step.
-            few = {"tol": 0.1 * tol, "reg_covar": reg_covar}
-            return _iterate(rows, weights, begun, limit, **few).mixture
-
-        def rank(value: Judge) -> Callable[[MixtureModel], tuple[int, float]]:
-            """Sort by the components that are spikes, and only then by a likelihood."""
-            return lambda one: (-count_spikes(one, reg_covar), value(one))
-
-        judge, screen = _about(center, judge), _about(center, screen)
-        if auto and not initial.complete and k > 1:
-            steps = Steps(starting, iterated, rank, judge, screen or judge, k)
-            search_rng = np.random.default_rng(resolve_seed(rng))
-            found = best_starts(points, u, steps, search_rng)
-            runs = possible([partial(run, fit_before_steps(one), max_iter) for one in found])
-        else:
-            # By default these are fits of one component, which end in the same.
-            n_starts = 1 if auto or initial.complete else int(n_init)
-            found = [starting(points, u, None) for _ in range(n_starts)]
-            runs = [run(fit_before_steps(one), max_iter) for one in found]
-        best = runs[0]
-        if len(runs) > 1:
-            value = judge or {fit.mixture: fit.lower_bound for fit in runs}.__getitem__
-            best = max(runs, key=lambda fit: rank(value)(fit.mixture))
-    if max_iter > 0 and not best.converged:
-        warnings.warn(
-            # As scikit-learn says it, to those who filter its warnings.
-            f"Best performing initialization did not converge. Try different init parameters, or "
-            f"increase max_iter, tol, or check for degenerate data. EM took max_iter={max_iter} "
-            f"iterations, and tol={tol}.",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
-    return replace(best, mixture=_moved(best.mixture, center))
 
 
-def fit_before_steps(mixture: MixtureModel) -> MixtureFit:
+def _before_steps(mixture: MixtureModel) -> MixtureFit:
     """Return the fit before the first iteration."""
     return MixtureFit(mixture, False, 0, -np.inf, np.zeros(0))
+
+
+def _possible(runs: Sequence[Callable[[], _Found]]) -> list[_Found]:
+    """Return what came of the runs that did not fail; an error where all do."""
+    found, errors = [], []
+    for run in runs:
+        try:
+            found.append(run())
+        except InvalidInputError as error:
+            errors.append(error)
+    if not found:
+        raise errors[0]
+    return found
 
 
 def _iterate(
@@ -275,23 +239,64 @@ def _iterate(
     return MixtureFit(mixture, converged, len(bounds), bound, np.array(bounds))
 
 
-def _check_integers(**numbers: Any) -> None:
-    for name, value in numbers.items():
-        minimum = 0 if name == "max_iter" else 1
-        if not is_int(value) or value < minimum:
-            raise InvalidInputError(
-                f"{name} must be an integer of at least {minimum}, got {value!r}."
-            )
+def start_mixture(  # noqa: PLR0917 - all of them are always given
+    X: FloatArray,
+    u: FloatArray,
+    k: int,
+    kind: CovarianceType,
+    init_params: InitParams,
+    reg_covar: float,
+    rng: np.random.Generator,
+) -> MixtureModel:
+    """Return parameters that EM starts from, of k clusters or rows.
 
+    Rows have the variance `reg_covar` and the weight 1/k each; the first E step then gives the
+    others to the nearest.
 
-def _check_choices(tol: float, reg_covar: float, init_params: str) -> None:
-    for name, value in {"tol": tol, "reg_covar": reg_covar}.items():
-        if not 0.0 <= value < np.inf:
-            raise InvalidInputError(f"{name} must be finite and not negative, got {value!r}.")
-    if not is_choice(init_params, get_args(InitParams)):
-        raise InvalidInputError(
-            f"init_params must be one of {', '.join(get_args(InitParams))}, got {init_params!r}."
+    Raises
+    ------
+    InvalidInputError
+        If fewer than k clusters can be told apart, or a covariance is singular.
+    """
+    from sklearn.cluster import KMeans, kmeans_plusplus
+
+    seed = int(rng.integers(2**32))
+    if init_params == "kmeans":
+        labels = KMeans(k, n_init=1, random_state=seed).fit(X, sample_weight=u).labels_
+        moments = _moments_of_clusters(X, u, k, kind, labels)
+    else:
+        rows = (
+            kmeans_plusplus(X, k, sample_weight=u, random_state=seed)[1]
+            if init_params == "k-means++"
+            else _distinct_rows(X, u, k, rng)
         )
+        moments = moments_of_components(X[rows], np.eye(k), kind)
+    n_distinct = int((moments.weight > 0.0).sum())
+    if n_distinct < k:
+        raise InvalidInputError(
+            f"n_components={k}, but only {n_distinct} clusters of X can be told apart; pass a "
+            f"smaller n_components."
+        )
+    return maximisation(moments, None, reg_covar)
+
+
+def _moments_of_clusters(
+    X: FloatArray, u: FloatArray, k: int, kind: CovarianceType, labels: IndexArray
+) -> ComponentMoments:
+    def of_tile(rows: slice, tile: FloatArray) -> ComponentMoments:
+        shares = np.zeros((k, len(tile)))
+        shares[labels[rows], np.arange(len(tile))] = u[rows]
+        return moments_of_components(tile, shares, kind)
+
+    return reduce(merge_components, (of_tile(*part) for part in tiles(X, k)))
+
+
+def _distinct_rows(X: FloatArray, u: FloatArray, k: int, rng: np.random.Generator) -> IndexArray:
+    # Equal rows would start two components that stay equal for ever.
+    _, first, inverse = np.unique(X, axis=0, return_index=True, return_inverse=True)
+    totals = np.bincount(inverse.ravel(), weights=u)
+    chosen = rng.choice(len(first), size=k, replace=False, p=totals / totals.sum())
+    return np.asarray(first[chosen], dtype=np.int64)
 
 
 def _weighted_rows(X: Any, sample_weight: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -346,21 +351,6 @@ def _check_distinct(points: FloatArray, n_components: int) -> None:
             f"n_components={n_components}, but X has only {n_distinct} distinct rows of positive "
             f"weight; pass a smaller n_components."
         )
-
-
-def _check_warm(mixture: MixtureModel, kind: CovarianceType, k: int, d: int) -> MixtureModel:
-    if mixture.covariance_type != kind or mixture.means.shape != (k, d):
-        raise InvalidInputError(
-            f"warm_start has {len(mixture.means)} components of type "
-            f"{mixture.covariance_type!r} in {mixture.means.shape[1]} columns, but {k} of type "
-            f"{kind!r} in {d} columns were asked for; pass a fit of the same model."
-        )
-    return mixture
-
-
-def _about(center: FloatArray, by: Judge | None) -> Judge | None:
-    """Return what judges mixtures of rows from which a center was taken."""
-    return None if by is None else lambda mixture: by(_moved(mixture, center))
 
 
 def _moved(mixture: MixtureModel, by: FloatArray) -> MixtureModel:

@@ -121,11 +121,6 @@ def as_covariance_type(name: str) -> CovarianceType:
     return cast("CovarianceType", name)
 
 
-def covariance_shape(kind: CovarianceType, k: int, d: int) -> tuple[int, ...]:
-    """Shape of the covariances of k components in d dimensions."""
-    return {"full": (k, d, d), "tied": (d, d), "diag": (k, d), "spherical": (k,)}[kind]
-
-
 def mixture_from_covariances(
     covariance_type: CovarianceType, weights: FloatArray, means: FloatArray, covariances: FloatArray
 ) -> MixtureModel:
@@ -169,43 +164,6 @@ def mixture_from_covariances(
     except np.linalg.LinAlgError:
         raise singular_error(covariance_type, covariances) from None
     return MixtureModel(covariance_type, weights, means, covariances, factors)
-
-
-def mixture_from_precisions(
-    covariance_type: CovarianceType, weights: FloatArray, means: FloatArray, precisions: FloatArray
-) -> MixtureModel:
-    """Mixture with given inverse covariances, as ``precisions_init`` states them.
-
-    Arguments are those of `mixture_from_covariances`, with inverses for the covariances.
-
-    Raises
-    ------
-    InvalidInputError
-        If a precision is not positive definite.
-
-    Examples
-    --------
-    >>> mixture = mixture_from_precisions(
-    ...     "spherical", np.ones(1), np.zeros((1, 2)), np.full(1, 4.0)
-    ... )
-    >>> mixture.covariances, mixture.precisions_cholesky
-    (array([0.25]), array([2.]))
-    """
-    if covariance_type in ("diag", "spherical"):
-        if not (precisions > 0.0).all():
-            raise InvalidInputError("precisions must be positive; pass positive precisions.")
-        return MixtureModel(covariance_type, weights, means, 1.0 / precisions, np.sqrt(precisions))
-    try:
-        # With J the reversal of rows, J P J = L L^T gives P = (J L J)(J L J)^T, where J L J
-        # is upper triangular: the factor that the inverse covariance would have given.
-        factors = np.linalg.cholesky(precisions[..., ::-1, ::-1])[..., ::-1, ::-1]
-    except np.linalg.LinAlgError:
-        raise InvalidInputError(
-            "precisions must be positive definite; pass inverse covariances."
-        ) from None
-    inverse = np.linalg.inv(factors)
-    covariances = inverse.swapaxes(-1, -2) @ inverse
-    return MixtureModel(covariance_type, weights, means, covariances, np.ascontiguousarray(factors))
 
 
 def sample(
@@ -413,25 +371,6 @@ def posterior(
         joint[:, lost] = mixture.weights[:, np.newaxis]
         density[lost] = -np.inf
     return density, joint
-
-
-def component_densities(mixture: MixtureModel, X: Points) -> FloatArray:
-    r"""Log-densities of rows in each component, :math:`\log \mathcal N(x; \mu_k, \Sigma_k)`.
-
-    Of shape (k, n); minus infinity where the square of a distance overflows.
-
-    Examples
-    --------
-    >>> mixture = mixture_from_covariances("tied", np.full(2, 0.5), np.eye(2), np.eye(2))
-    >>> component_densities(mixture, np.array([[1.0, 0.0]])).round(3)
-    array([[-1.838],
-           [-2.838]])
-    """
-    parts = (
-        _densities(mixture, tile, squared_lengths(mixture, tile))
-        for _, tile in tiles(X, len(mixture.means))
-    )
-    return np.concatenate(list(parts), axis=1)
 
 
 def _densities(mixture: MixtureModel, tile: FloatArray, out: FloatArray) -> FloatArray:

@@ -17,7 +17,6 @@ from daskcoreset.solvers.mixture.model import (
     MixtureModel,
     assign,
     mixture_from_covariances,
-    mixture_from_precisions,
     responsibilities,
     sample,
     score_samples,
@@ -26,6 +25,7 @@ from tests.tools.gaussian_mixtures import (
     assert_same_mixture,
     blobs,
     dense_covariances,
+    mixture_from_precisions,
     mixture_of,
     precisions_of,
 )
@@ -79,7 +79,7 @@ def test_score_samples__and_fit_hold_tiles_only() -> None:
 
     assert peak(lambda: score_samples(start.mixture, X)) < 12
     assert peak(lambda: assign(start.mixture, X)) < 12
-    assert peak(lambda: fit(X, warm_start=start)) < 16
+    assert peak(lambda: fit(X, start=start.mixture)) < 16
 
 
 @kinds
