@@ -13,7 +13,7 @@ from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.inputs.containers import opened_container
 from daskcoreset.inputs.opening import open_all
-from daskcoreset.inputs.options import ReadOptions, check_columns
+from daskcoreset.inputs.options import ReadOptions, check_columns, select_columns
 from daskcoreset.inputs.parquet import ArrowTable
 from daskcoreset.inputs.sources import Source
 
@@ -52,7 +52,7 @@ def pick_rows(X: Any, indices: IndexArray) -> Any:
         )
     if hasattr(type(data), "iloc") and not hasattr(type(data), "__dask_graph__"):
         _check(indices, len(data))
-        return data.iloc[indices]
+        return select_columns(data, options.columns, ()).iloc[indices]
     with ExitStack() as stack:
         container = opened_container(data, stack, options)
         if isinstance(container, ArrowTable):

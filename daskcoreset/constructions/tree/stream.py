@@ -64,6 +64,7 @@ from daskcoreset.core.zarr_places import Location
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.inputs.cubes import refuse_cube
+from daskcoreset.inputs.options import ReadOptions, select_features
 from daskcoreset.sensitivities import Sensitivity
 
 _LAYOUT = Layout("coreset-stream", "states", flat=True)
@@ -538,7 +539,8 @@ class CoresetStream:
         return self
 
     def _take(self, X: Any, y: Any, sample_weight: Any) -> None:
-        if isinstance(X, Iterator):
+        if isinstance(ReadOptions.of(X)[0], Iterator):
+            X = select_features(X)  # which opens each batch as it comes
             if y is not None or sample_weight is not None:
                 raise InvalidInputError(
                     "X is an iterator of batches, so that y and sample_weight belong to each of "
