@@ -1,0 +1,49 @@
+"""The size of the package. A limit is what was reached and 2 %; it may only fall."""
+
+from __future__ import annotations
+
+import inspect
+
+from tests.tools.structure import (
+    MODULES,
+    entries,
+    files,
+    n_parameters,
+    names_of,
+    public_objects,
+)
+
+MAX_CODE_LINES = 32_000
+MAX_FILES = 210
+MAX_ENTRIES = 17
+MAX_NAMES = 60
+MAX_OTHER_NAMES = 35
+MAX_PARAMETERS = 12
+MAX_DOCSTRING_LINES = 60
+
+
+def test_code__is_short() -> None:
+    assert sum(files().values()) <= MAX_CODE_LINES
+
+
+def test_files__are_few() -> None:
+    assert sum(not name.endswith("__init__.py") for name in files()) <= MAX_FILES
+    assert len(entries()) <= MAX_ENTRIES
+
+
+def test_public_names__are_few() -> None:
+    assert len(names_of("")) + len(names_of("estimators")) <= MAX_NAMES
+    assert sum(len(names_of(module)) for module in MODULES) <= MAX_OTHER_NAMES
+
+
+def test_parameters__are_few() -> None:
+    wide = {name: n_parameters(value) for name, value in public_objects().items()}
+    assert {name: count for name, count in wide.items() if count > MAX_PARAMETERS} == {}
+
+
+def test_docstrings__fit_on_a_page() -> None:
+    lines = {
+        name: len((inspect.getdoc(value) or "").splitlines())
+        for name, value in public_objects().items()
+    }
+    assert {name: count for name, count in lines.items() if count > MAX_DOCSTRING_LINES} == {}
