@@ -99,8 +99,7 @@ def build(
     draw : Draw or MergeReduce
         How rows are drawn. `MergeReduce` builds by merging and reducing coresets of blocks.
     progress : bool, optional
-        Whether to show a progress bar. Default: on a terminal or in a notebook, if the work takes
-        longer than a second.
+        Whether to show a progress bar. Default: if the work takes longer than a second.
 
     Returns
     -------

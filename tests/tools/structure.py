@@ -83,7 +83,7 @@ def n_parameters(value: Any) -> int:
     """Parameters of a callable, without `self`, ``*args`` and ``**kwargs``."""
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     parameters = inspect.signature(value).parameters.values()
-    return sum(one.kind not in variadic and one.name != "self" for one in parameters)
+    return sum(one.kind not in variadic and one.name not in {"self", "cls"} for one in parameters)
 
 
 def _methods(value: type) -> Iterator[tuple[str, Any]]:
@@ -96,5 +96,7 @@ def _methods(value: type) -> Iterator[tuple[str, Any]]:
 
 
 def _is_ours(value: Any) -> bool:
+    if inspect.isclass(value) and issubclass(value, BaseException):
+        return False  # nobody calls them
     is_callable = inspect.isclass(value) or inspect.isfunction(value)
     return is_callable and value.__module__.startswith("daskcoreset")
