@@ -97,7 +97,9 @@ def measure(cube: xr.Dataset, n_clusters: int, **parameters: Any) -> dict[str, A
     READS.clear()
     before = peak()
     with common.timed() as fit:
-        model = cube.coreset.kmeans(n_clusters, weights="area", random_state=0, **parameters)
+        model = cube.coreset.kmeans(
+            n_clusters, weights=np.cos(np.deg2rad(cube.lat)), random_state=0, **parameters
+        )
     reads = dict(READS)
     labels = model.predict(cube)
     assert labels.chunks == cube.t2m.chunks, "the chunks were touched"

@@ -8,7 +8,7 @@ Cells are rows, and variables columns; results come back with dimensions, coordi
 >>> lat = xr.Variable("lat", np.linspace(-80, 80, 9), {"units": "degrees_north"})
 >>> cube = (("time", "lat"), rng.normal(280, 10, (50, 9)), {"units": "K"})
 >>> weather = xr.Dataset({"t2m": cube, "d2m": cube}, {"lat": lat})
->>> model = weather.coreset.kmeans(3, weights="area", random_state=0)
+>>> model = weather.coreset.kmeans(3, weights=np.cos(np.deg2rad(weather.lat)), random_state=0)
 >>> model.predict(weather).dims
 ('time', 'lat')
 >>> model.centers_to_xarray().t2m.attrs["units"]
@@ -69,8 +69,7 @@ class CoresetAccessor:
             Dimensions whose cells are rows, and those whose cells are columns. Where neither is
             given, all dimensions are those of rows.
         weights : str, xarray.DataArray or array, optional
-            The name of a variable or coordinate, an array with some of the sample dimensions, or
-            "area" for the cosine of latitude.
+            The name of a variable or coordinate, or an array with some of the sample dimensions.
         **options
             Of `daskcoreset.build`; ``y`` too.
 

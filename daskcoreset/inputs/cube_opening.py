@@ -14,8 +14,7 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_us
 from daskcoreset.core.locations import clean_url
 from daskcoreset.core.typing import IndexArray
 from daskcoreset.inputs.cube_arrays import Plane, box_loader, dask_chunks, dask_rows, merged_chunks
-from daskcoreset.inputs.cube_weights import variable_of
-from daskcoreset.inputs.cubes import Cube, Layout, layout_of
+from daskcoreset.inputs.cubes import Cube, Layout, is_xarray, layout_of
 from daskcoreset.inputs.expressions import as_tasks
 from daskcoreset.inputs.options import MissingChunks, ReadOptions
 from daskcoreset.inputs.packed import packed_remark
@@ -136,11 +135,6 @@ def open_cube(
     beside = {"y": y, "sample_weight": sample_weight}
     given = {name: part for name, part in beside.items() if part is not None}
     keys = {name: part for name, part in given.items() if isinstance(part, str)}
-    has_area = hasattr(X, "coords") and (
-        "area" in X.coords or "area" in getattr(X, "variables", ())
-    )
-    if keys.get("sample_weight") == "area" and not has_area:
-        del keys["sample_weight"]
     if options.storage_options is not None:
         raise InvalidInputError(
             "storage_options are for URLs, and X is an xarray object; leave them out, or pass "
@@ -156,7 +150,7 @@ def open_cube(
         for one, array in layout.variables.items()
     ]
     for name, part in given.items():
-        variable = _checked(variable_of(part, name, layout), missing)
+        variable = _checked(_variable_of(part, name, layout), missing)
         remarks.append(packed_remark([variable], name))
         _check_dtype(variable.dtype, name)
         plane = Plane(tuple(variable.dims), layout.sample_dims, ())
@@ -233,6 +227,64 @@ def _check_dtype(dtype: np.dtype[Any], name: str) -> None:
             f"{name} must hold numbers{'' if name == 'sample_weight' else ' or text'}, found dtype "
             f"{dtype}; convert it with astype."
         )
+
+
+def _variable_of(part: Any, name: str, layout: Layout) -> Any:
+    """Return labels or weights as a variable with some of the sample dimensions.
+
+    Parameters
+    ----------
+    part : str, xarray.DataArray or array
+        The name of a variable or coordinate of X, or an array.
+    name : str
+        The argument that it was passed as.
+    layout : Layout
+
+    Returns
+    -------
+    xarray.Variable
+    """
+    if isinstance(part, str):
+        found = layout.data[part]
+    elif is_xarray(part):
+        found = part
+    else:
+        return _of_array(part, name, layout)
+    if hasattr(found, "data_vars"):
+        raise InvalidInputError(f"{name} is a Dataset; pass one of its variables.")
+    if strange := [dim for dim in found.dims if dim not in layout.sample_dims]:
+        raise InvalidInputError(
+            f"{name} has the dimensions {strange}, which are not in "
+            f"sample_dims={layout.sample_dims}; select or sum along them first."
+        )
+    for dim in found.dims:
+        expected = layout.data.sizes[dim]
+        if found.sizes[dim] != expected:
+            raise InvalidInputError(
+                f"{name} has {found.sizes[dim]} cells along {dim!r}, and X has {expected}; pass "
+                f"one for each."
+            )
+        indexes = [one.indexes[dim] for one in (found, layout.data) if dim in one.indexes]
+        if len(indexes) == 2 and not indexes[0].equals(indexes[1]):
+            raise InvalidInputError(
+                f"{name} has other coordinates along {dim!r} than X; align them, for example with "
+                f"{name}.reindex_like(X)."
+            )
+    return found.variable
+
+
+def _of_array(part: Any, name: str, layout: Layout) -> Any:
+    import xarray as xr
+
+    array = part if hasattr(part, "__dask_graph__") else np.asarray(part)
+    if array.shape == (np.prod(layout.shape, dtype=np.int64),) and isinstance(array, np.ndarray):
+        array = array.reshape(layout.shape)
+    if array.shape != layout.shape:
+        raise InvalidInputError(
+            f"{name} has the shape {array.shape}, and the rows of X lie along {layout.sample_dims} "
+            f"in the shape {layout.shape}; pass a DataArray, or an array of this shape."
+        )
+    return xr.Variable(layout.sample_dims, array)
 
 
 def placed(coreset: Coreset, cube: Cube | None) -> Coreset:
