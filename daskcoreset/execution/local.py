@@ -63,10 +63,8 @@ def check_sent(blocks: RowBlocks) -> None:
     Tasks carry them, so that a worker that dies takes nothing with it: all bytes pass through the
     scheduler, once a read.
     """
-    if blocks.are_views or sum(blocks.held.values()) <= MEMORY_BYTES or _client() is None:
-        return
-    sent = blocks.sent_bytes
-    if sent > MEMORY_BYTES:
+    sent = sum(blocks.held.values())
+    if not blocks.are_views and sent > MEMORY_BYTES and _client() is not None:
         names = " and ".join(blocks.held)
         raise InvalidInputError(
             f"{names} would be sent through the scheduler with every read, {sent / 2**20:,.0f} "

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -23,11 +22,9 @@ from daskcoreset.core.validation import check_choice, is_choice, is_int, too_man
 from daskcoreset.inputs.cube_opening import open_cube
 from daskcoreset.inputs.cubes import Cube
 from daskcoreset.inputs.dataframes import is_arrow_table
-from daskcoreset.inputs.declared import with_declared_shapes
 from daskcoreset.inputs.opening import OpenedData, open_all
 from daskcoreset.inputs.options import ReadOptions, select_features
 from daskcoreset.inputs.sources import Loader, Source, array_source, even_cut
-from daskcoreset.inputs.travel import bytes_to_send
 
 # Block size aimed at: small enough for memory, large enough to hide a task's overhead.
 TARGET_BYTES = 32 * 2**20
@@ -199,11 +196,6 @@ class RowBlocks:
         """Rows of the largest block; as many as fit into 32 MiB where they are unknown."""
         fit = TARGET_BYTES // (self.schema.n_features * self.schema.dtype.itemsize)
         return max(1, fit) if self.sizes is None else max(self.sizes)
-
-    @cached_property
-    def sent_bytes(self) -> int:
-        """About the bytes of the parts that `held` names, as tasks carry them."""
-        return sum(bytes_to_send([spec.loaders[name] for spec in self.specs]) for name in self.held)
 
     def refuse(self, method: str, reason: str | None) -> None:
         """Raise an error if a method cannot work on blocks of this size."""
@@ -514,10 +506,8 @@ def _rechunked(arrays: dict[str, Any], sizes: tuple[int, ...] | None) -> dict[st
                 f"or Series {name}.to_dask_array(lengths=True)."
             )
         chunks = (sizes, *((length,) for length in array.shape[1:]))
-        # Of a block that is cut or merged nobody would see that it was too long.
-        checked = array if chunks == array.chunks else with_declared_shapes(array, name)
         # Shuffles of the cluster write to disk what a few concatenations do in memory.
-        aligned[name] = checked.rechunk(chunks, method="tasks")
+        aligned[name] = array.rechunk(chunks, method="tasks")
     return aligned
 
 

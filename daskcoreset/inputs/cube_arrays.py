@@ -17,7 +17,6 @@ from daskcoreset.core.boxes import Box
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import without_mask
-from daskcoreset.inputs.declared import with_declared_shapes
 from daskcoreset.inputs.places import read_clearly
 from daskcoreset.inputs.sources import Loader
 
@@ -177,8 +176,8 @@ def dask_rows(
     names = dict.fromkeys((*sample_dims, *(dim for plane in planes for dim in plane.feature_dims)))
     letters = dict(zip(names, string.ascii_letters, strict=False))
     cut = dict(zip(sample_dims, chunks, strict=True))
-    arrays = [_as_dask(variable, cut, name) for variable in variables]
-    arrays = _alike(arrays, planes, sample_dims, name)
+    arrays = [_as_dask(variable, cut) for variable in variables]
+    arrays = _alike(arrays, planes, sample_dims)
     n_chunks = {
         dim: max(
             len(array.chunks[plane.dims.index(dim)])
@@ -232,9 +231,7 @@ def dask_rows(
     )
 
 
-def _alike(
-    arrays: Sequence[Any], planes: Sequence[Plane], sample_dims: Sequence[str], name: str
-) -> list[Any]:
+def _alike(arrays: Sequence[Any], planes: Sequence[Plane], sample_dims: Sequence[str]) -> list[Any]:
     """Make feature dimensions that arrays cut in different ways one chunk in all of them.
 
     Tasks would get a whole chunk of one array for every chunk of another.
@@ -248,13 +245,11 @@ def _alike(
     for array, plane in zip(arrays, planes, strict=True):
         whole = {axis: -1 for axis, dim in enumerate(plane.dims) if dim in differing}
         cut = any(len(array.chunks[axis]) > 1 for axis in whole)
-        found.append(
-            with_declared_shapes(array, name).rechunk(whole, method="tasks") if cut else array
-        )
+        found.append(array.rechunk(whole, method="tasks") if cut else array)
     return found
 
 
-def _as_dask(variable: Any, cut: dict[str, tuple[int, ...]], name: str) -> Any:
+def _as_dask(variable: Any, cut: dict[str, tuple[int, ...]]) -> Any:
     """Return a variable as a Dask array, cut as all are along the sample dimensions."""
     import dask.array as da
 
@@ -268,8 +263,7 @@ def _as_dask(variable: Any, cut: dict[str, tuple[int, ...]], name: str) -> Any:
     )
     if array.chunks == wanted:
         return array
-    # Of a block that is cut nobody would see that it was too long.
-    return with_declared_shapes(array, name).rechunk(wanted, method="tasks")
+    return array.rechunk(wanted, method="tasks")
 
 
 def _flatten_block(

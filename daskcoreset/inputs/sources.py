@@ -27,7 +27,6 @@ from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.core.validation import without_mask
 from daskcoreset.inputs.places import Place, read_clearly
 from daskcoreset.inputs.seen import Layout, check_seen
-from daskcoreset.inputs.travel import RowsInMemory
 from daskcoreset.inputs.zarr_stores import damaged_chunk
 
 T = TypeVar("T")
@@ -254,9 +253,13 @@ def array_source(array: AnyArray) -> Source:
     """Return the source of an ndarray in memory; blocks are views, and pickle alone."""
 
     def loader(start: int, stop: int) -> Loader:
-        return RowsInMemory(array[start:stop])
+        return partial(_rows_in_memory, array[start:stop])
 
     return Source(array.shape, array.dtype, loader, in_memory=True)
+
+
+def _rows_in_memory(rows: AnyArray) -> AnyArray:
+    return rows
 
 
 def sparse_source(matrix: Any) -> Source:
