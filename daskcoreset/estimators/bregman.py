@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset._build import default_size
@@ -21,7 +22,6 @@ from daskcoreset.core.moments import merge_scatters, scatter_of, scatter_of_bloc
 from daskcoreset.core.points import deduplicate, spread_out
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
-from daskcoreset.estimators.available import available_where
 from daskcoreset.estimators.base import check_size, resolve_for
 from daskcoreset.estimators.checks import InMemoryData, Rows, refuse
 from daskcoreset.estimators.kmeans import CLUSTERING_CONSTRAINTS, ClusteringModel
@@ -77,8 +77,10 @@ def _repeated(solution: Any, n_clusters: int) -> Any:
     return replace(solution, centers=solution.centers[rows], mixing=mixing)
 
 
-def _if_hard(model: Any) -> str | None:
-    return None if model.soft else "pass soft=True to the estimator, before fit, or use predict."
+def _if_soft(model: Any) -> bool:
+    if not model.soft:
+        raise AttributeError("soft is False; pass soft=True before fit, or call predict.")
+    return True
 
 
 class CoresetBregman(ClusteringModel):
@@ -285,7 +287,7 @@ class CoresetBregman(ClusteringModel):
         called = ("cluster", "output")
         return self._apply_in_domain(X, labels, np.int32, predicts=True, called=called)
 
-    @available_where(_if_hard)
+    @available_if(_if_soft)
     def predict_proba(self, X: Any) -> Any:
         """Probability of every component for every row, with ``soft=True``.
 

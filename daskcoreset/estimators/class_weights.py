@@ -203,21 +203,6 @@ def weigh_blocks(
     return replace(blocks, schema=replace(blocks.schema, class_weight=tuple(factors)))
 
 
-def count_classes(blocks: RowBlocks, y: Any, sample_weight: Any) -> int | None:
-    """Count the classes of data out of core; None where they lie in X, which is read for nothing.
-
-    Parameters
-    ----------
-    blocks : RowBlocks
-    y, sample_weight
-        From which they were opened.
-    """
-    labels = _labels_alone(blocks, y, sample_weight)
-    if labels is blocks:
-        return None
-    return len(map_reduce(labels, _sums_by_label, _merge_sums).value)
-
-
 def _labels_alone(blocks: RowBlocks, y: Any, sample_weight: Any) -> RowBlocks:
     drops = blocks.schema.on_invalid == "drop"
     if drops or blocks.n_rows is None or blocks.cube is not None or isinstance(y, str):

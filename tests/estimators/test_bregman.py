@@ -72,7 +72,7 @@ def test_soft__probabilities_and_weights() -> None:
     hard = small().fit(X)
     assert not hasattr(hard, "weights_")
     assert not hasattr(hard, "predict_proba")
-    with pytest.raises(AttributeError, match="no attribute 'predict_proba': pass soft=True"):
+    with pytest.raises(AttributeError, match="no attribute 'predict_proba'"):
         hard.predict_proba(X)
 
 
