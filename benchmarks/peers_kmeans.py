@@ -78,7 +78,7 @@ def uniform_sample(path: str, k: int, size: int, seed: int) -> Solved:
         size=size,
         method="uniform",
         random_state=seed,
-        draw=daskcoreset.Draw(sampling="multinomial"),
+        draw=daskcoreset.Draw(sampling="multinomial", passes=2),
     )
     return _on_rows(rows.points, rows.weights, k, seed)
 

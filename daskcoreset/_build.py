@@ -603,8 +603,3 @@ def _check_sampling(construction: Sensitivity[Any], draw: Draw) -> None:
             f"passes=1, but {construction.name!r} needs {construction.n_folds} passes before it "
             f"can score; pass draw=Draw(passes=2), or draw=MergeReduce()."
         )
-    if one_pass and draw.sampling == "multinomial" and construction.proposal_bound is None:
-        raise InvalidInputError(
-            f'sampling="multinomial" with passes=1, but {construction.name!r} has no bound for '
-            f'rejection; pass draw=Draw(sampling="multinomial", passes=2).'
-        )

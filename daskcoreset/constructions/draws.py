@@ -18,8 +18,9 @@ class Draw:
     ----------
     sampling : {"systematic", "multinomial"}, default="systematic"
         "systematic" draws without replacement, and gives exactly `size` distinct rows. No order
-        of the rows makes it worse than independent draws. "multinomial" draws independently.
-        It merges rows that it draws twice, so fewer than `size` rows may come back.
+        of the rows makes it worse than independent draws. "multinomial" draws independently,
+        with ``passes=2``. It merges rows that it draws twice, so fewer than `size` rows may come
+        back.
     passes : {1, 2}, default=1
         Passes over the data. With 1, blocks offer candidates by their own statistics, and the
         rows are drawn from these. With 2, the procedure is that of the paper. The error is the
@@ -46,6 +47,11 @@ class Draw:
         if not is_int(self.passes) or self.passes not in {1, 2}:
             raise InvalidInputError(
                 f"passes must be 1 or 2, got {shown(self.passes)}; pass one of these."
+            )
+        if self.sampling == "multinomial" and self.passes == 1:
+            raise InvalidInputError(
+                'passes is 1, and sampling="multinomial" needs the scores of all rows; pass '
+                "passes=2."
             )
 
 

@@ -218,11 +218,6 @@ class Sensitivity(ABC, Generic[S]):
     total_scores_exact : bool
         Whether `total_scores` gives the very sums of `scores`. Where it only estimates them,
         independent draws cost one more read, which adds the scores up.
-    proposal_bound : float or None
-        A bound c with :math:`q(x) \le c\, Q_i\, p_i(x)` for every row x of every block i,
-        where p_i are the normalised scores by the block's own summary, q those by the
-        global one and Q_i the block's share of q. With it draws from one read can be made
-        exact by rejection. None where no bound is known.
     needs_labels : bool
         Whether rows must have labels.
     """
@@ -231,7 +226,6 @@ class Sensitivity(ABC, Generic[S]):
     citation: ClassVar[str]
     randomised: ClassVar[bool] = False
     total_scores_exact: ClassVar[bool] = True
-    proposal_bound: ClassVar[float | None] = None
     needs_labels: ClassVar[bool] = False
 
     @property

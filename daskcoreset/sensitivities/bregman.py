@@ -211,15 +211,6 @@ class LightweightBregman(DivergenceParameter, Sensitivity[BregmanStatistics]):
         """The cost of Bregman hard clustering, of any number of centers."""
         return Distortion(None, self.divergence)
 
-    @property
-    def proposal_bound(self) -> float | None:  # type: ignore[override]
-        """Two where A is given, None where it depends on the data.
-
-        Rows times the root of A have Euclidean distances, for which `Lightweight` proves it.
-        A block whose own A is smaller than that of all data in some column has no bound.
-        """
-        return None if depends_on_data(self._divergence) else 2.0
-
     def block_summary(
         self, block: Block, previous: BregmanStatistics | None, rng: np.random.Generator
     ) -> BregmanStatistics:

@@ -47,10 +47,6 @@ class Lightweight(Sensitivity[Moments]):
 
     name: ClassVar[str] = "lightweight"
     citation: ClassVar[str] = "bachem2018scalable, Algorithm 1 and section 4.2"
-    # |x - mu|^2 <= (r + D)^2 <= (r^2 / s^2 + 1)(s^2 + D^2) by Cauchy and Schwarz, with r the
-    # distance to the block's mean, s^2 the block's variance and D the distance of the means:
-    # the distance part is at most 2 Q_i p_i, and so is the uniform part.
-    proposal_bound: ClassVar[float | None] = 2.0
 
     @property
     def objective(self) -> QuantizationError:

@@ -34,7 +34,6 @@ class Uniform(Sensitivity[float]):
 
     name: ClassVar[str] = "uniform"
     citation: ClassVar[str] = "bachem2018scalable, section 7"
-    proposal_bound: ClassVar[float | None] = 1.0
 
     @property
     def objective(self) -> QuantizationError:

@@ -21,8 +21,10 @@ def numbered(n: int = 2000) -> Any:
 BLOCKS = (1, 499, 0, 1000, 500)
 
 
-@pytest.mark.parametrize("draw", [face.Draw(), face.Draw(passes=2), face.MergeReduce(),
-                                  face.Draw(sampling="multinomial")], ids=str)  # fmt: skip
+DRAWS = (face.Draw(), face.Draw(passes=2), face.MergeReduce(), face.Draw("multinomial", 2))
+
+
+@pytest.mark.parametrize("draw", DRAWS, ids=str)
 @pytest.mark.parametrize("unknown", [False, True])
 def test_build__of_blocks_of_any_length(draw: Any, unknown: bool) -> None:
     rows = da.from_array(numbered(), chunks=(BLOCKS, 2))

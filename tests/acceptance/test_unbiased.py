@@ -112,26 +112,10 @@ def test_build__independent_draws_count_times_u_over_m_q(name: str) -> None:
     assert counts.round().max() >= 2
 
 
-@pytest.mark.parametrize("name", ["uniform", "lightweight", "mahalanobis"])
-def test_build__independent_draws_of_one_read_have_the_same_weights(name: str) -> None:
-    method, probability = CLOSED[name]
-    X, u, _ = data()
-    draw = face.Draw(sampling="multinomial")
-    if name == "mahalanobis":
-        method = face.LightweightBregman(
-            face.divergences.SquaredMahalanobis(np.linalg.inv(read.scatter_of(X, u) / u.sum()))
-        )
-    c = face.build(X, sample_weight=u, method=method, size=60, draw=draw, chunks=70)
-    counts = c.weights * (60 * probability(X, u) / u)[c.indices]
-    assert np.allclose(counts, counts.round(), rtol=1e-6)
-    assert counts.round().sum() == 60
-
-
 MODES: dict[str, Any] = {
     "systematic": face.Draw(),
     "two reads": face.Draw(passes=2),
     "independent": INDEPENDENT,
-    "rejection": face.Draw(sampling="multinomial"),
 }
 
 

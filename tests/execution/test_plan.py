@@ -13,7 +13,6 @@ import pytest
 from dask.callbacks import Callback
 
 from daskcoreset import Draw, build, plan
-from daskcoreset.core.typing import Sampling
 from tests.pairs import pairs
 
 N, D, ROWS = 3000, 4, 100
@@ -75,12 +74,12 @@ def as_dask(parts: dict[str, Counted]) -> dict[str, Any]:
     }
 
 
-@pairs(kind=["self-reading", "dask"], passes=[1, 2], sampling=["systematic", "multinomial"])
-def test_dry_run__is_what_really_happens(kind: str, passes: Passes, sampling: Sampling) -> None:
-    parts = sources()
+@pairs(kind=["self-reading", "dask"], draw=[Draw(), Draw(passes=2), Draw("multinomial", 2)])
+def test_dry_run__is_what_really_happens(kind: str, draw: Draw) -> None:
+    parts, passes = sources(), draw.passes
     arguments: Any = parts if kind == "self-reading" else as_dask(parts)
     # Rows without order, and not few of a block: candidates suffice, so that none is read again.
-    options: Any = {"size": 600, "random_state": 0, "chunks": ROWS, "draw": Draw(sampling, passes)}
+    options: Any = {"size": 600, "random_state": 0, "chunks": ROWS, "draw": draw}
     planned = plan(**arguments, **options)
     assert sum(part.read for part in parts.values()) == 0
     with Tasks() as tasks:

@@ -44,10 +44,6 @@ MIN_OF_CLASS = 5
 # few rows, which may have most of the cost, is then not left to two or three of them.
 CLASS_SHARE = 8
 
-# Proposals for each row of a block at most: a `size` above the number of rows, where that is
-# unknown, asks for more than memory holds, only to learn that every row is wanted.
-_MAX_PROPOSALS = 4
-
 
 def _block_of(construction: Sensitivity[Any], rows: ReadBlock) -> Block | InvalidRow:
     """Return the block that was read, or its first row that the construction cannot take."""
@@ -112,7 +108,6 @@ class ProposeCandidates:
     """
 
     construction: Sensitivity[Any]
-    sampling: Sampling
     seed: int
     n_candidates: float
     n_rows: int | None
@@ -135,14 +130,7 @@ class ProposeCandidates:
         with ignore_overflow():
             summaries = stream(self.seed, Stage.SUMMARIES, index)
             local, scores = self.construction.proposal(block, None, summaries)
-            if self.sampling == "systematic":
-                candidates = _candidates(
-                    self.construction, local, block, index, scores, target, rng
-                )
-            else:
-                if self.n_rows is None:
-                    target = min(target, _MAX_PROPOSALS * rows.read)
-                candidates = _proposals(block, index, scores, int(np.ceil(target)), rng)
+            candidates = _candidates(self.construction, local, block, index, scores, target, rng)
         return _last_report(self.construction, rows, local, None, candidates)
 
     def _by_estimates(self, rows: ReadBlock, block: Block, previous: Any) -> BlockReport:
@@ -223,16 +211,6 @@ def _candidates(  # noqa: PLR0917 - all of them are always given
     if not is_partial and not ((inclusion > 0.0) & (inclusion < 1.0)).any():
         target = np.inf  # all rows with a score are here: reading the block again would add none
     return Candidates(block_index, block.take(chosen), inclusion[chosen], target=target)
-
-
-def _proposals(
-    block: Block, block_index: int, scores: FloatArray, count: int, rng: np.random.Generator
-) -> Candidates:
-    total = scores.sum()
-    chosen = draw_with_replacement(scores, count if total > 0 else 0, rng)
-    probability = scores[chosen] / total
-    coins = rng.random(len(chosen))
-    return Candidates(block_index, block.take(chosen), probability, coins, target=count)
 
 
 def take_block(

@@ -118,8 +118,6 @@ class FinalDraw:
     @property
     def n_candidates(self) -> float:
         """Candidates to gather in all."""
-        if self.sampling == "multinomial":
-            return float(OVERSAMPLING * self.size)
         return float(max(OVERSAMPLING * self.size, MIN_CANDIDATES))
 
     def reduction(self, chunk: Any) -> Reduction[BlockReport]:
@@ -200,16 +198,12 @@ class FinalDraw:
         if results.n_kept <= self.size:
             # Known only now, where Dask does not know the number of rows before reading.
             return (yield from self._completed(results))
-        if self.sampling == "systematic":
-            return (yield from self._refined(results))
-        return (yield from self._rejected(results))
+        return (yield from self._refined(results))
 
     def _completed(self, results: Results) -> Steps[Selection]:
         """Take all rows: read blocks again that did not propose each of theirs."""
         candidates = CandidatesOfBlocks.joined(results.value.candidates)
         lacking = candidates.counts < np.array([results.kept[i] for i in candidates.blocks])
-        if self.sampling == "multinomial":  # some rows more than once
-            lacking[:] = True
         again = candidates.blocks[lacking].tolist()
         if again:
             every = yield self._again(self.request_chunk(), DrawRequest(None, None), again)
@@ -292,39 +286,7 @@ class FinalDraw:
         numbers = indices[draw.chosen]
         return Selection(kept, draw.weights, numbers, results, rereads, False, facts, held_out)
 
-    def _rejected(self, results: Results) -> Steps[Selection]:
-        """Keep each block's first v_i accepted candidates; draw what is missing anew."""
-        summary = results.value.summary
-        blocks, total_scores = self._total_scores(results)
-        by_component = split_quota(self.size, total_scores, stream(self.seed, Stage.QUOTAS))
-        bound = self.construction.proposal_bound
-        assert bound is not None  # noqa: S101 - the front door has checked it
-        kept: list[Candidates] = []
-        missing: dict[int, IndexArray] = {}
-        by_block = zip(blocks, by_component, total_scores, results.value.candidates, strict=True)
-        for block, quota, sums, part in by_block:
-            scores = self.construction.scores(part.rows, summary)
-            ratio = scores.sum(axis=0) / (bound * sums.sum() * part.probability)
-            # The quota is drawn beforehand: to take all that are accepted would let chance decide
-            # how many rows a block has, and add its variance.
-            accepted = np.flatnonzero(part.coins < ratio)[: quota.sum()]
-            rows = part.rows.take(accepted)
-            kept.append(Candidates(block, rows, scores.sum(axis=0)[accepted]))
-            if len(accepted) < quota.sum():
-                # The draws that are missing are independent of those that were accepted, so
-                # the components may be split afresh.
-                count = int(quota.sum()) - len(accepted)
-                rng = stream(self.seed, Stage.QUOTAS, 1 + block)
-                missing[block] = split_quota(count, sums[np.newaxis], rng)[0]
-        if missing:
-            request = DrawRequest(summary, missing)
-            again = yield self._again(self.request_chunk(Stage.TOP_UP), request, missing)
-            kept += again.value.candidates
-        return self._weighted(results, kept, total_scores.sum(), len(missing))
-
-    def _weighted(
-        self, results: Results, sent: Iterable[Candidates], total: float, rereads: int = 0
-    ) -> Selection:
+    def _weighted(self, results: Results, sent: Iterable[Candidates], total: float) -> Selection:
         r"""Weigh independent draws by :math:`u / (m q)` and merge rows drawn twice."""
         candidates = CandidatesOfBlocks.joined(sent)
         rows, indices = _gather(candidates, results.offsets())
@@ -337,7 +299,6 @@ class FinalDraw:
             calibrated.weights,
             indices[first],
             results,
-            rereads,
             facts=calibrated.describe(),
         )
 

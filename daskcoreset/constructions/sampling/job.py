@@ -183,7 +183,6 @@ class SamplingJob:
         blocks = self.blocks
         return ProposeCandidates(
             draw.construction,
-            draw.sampling,
             draw.seed,
             draw.n_candidates,
             blocks.n_rows,

@@ -27,8 +27,6 @@ class Candidates:
         The rows, in the order of the draws.
     probability : ndarray of shape (k,), float64
         Of inclusion (systematic), or per draw (multinomial).
-    coins : ndarray of shape (k,), float64, or None
-        Uniform numbers for rejection, drawn where the rows were.
     target : float
         Rows requested of the block; infinite where it gave all that have a score, so
         that nothing was left to chance.
@@ -37,7 +35,6 @@ class Candidates:
     block_index: int
     rows: Block
     probability: FloatArray
-    coins: FloatArray | None = None
     target: float = np.inf
 
 
@@ -52,8 +49,6 @@ class CandidatesOfBlocks:
     targets : ndarray of shape (n,), float64
     rows : Block
     probability : ndarray of shape (k,), float64
-    coins : ndarray of shape (k,), float64, or None
-        As in `Candidates`.
     """
 
     blocks: IndexArray
@@ -61,7 +56,6 @@ class CandidatesOfBlocks:
     targets: FloatArray
     rows: Block
     probability: FloatArray
-    coins: FloatArray | None = None
 
     @classmethod
     def joined(cls, parts: Iterable[Candidates | CandidatesOfBlocks]) -> CandidatesOfBlocks:
@@ -75,7 +69,6 @@ class CandidatesOfBlocks:
                 np.array([part.target], dtype=np.float64),
                 part.rows,
                 part.probability,
-                part.coins,
             )
             if isinstance(part, Candidates)
             else part
@@ -83,14 +76,12 @@ class CandidatesOfBlocks:
         ]
         if len(each) == 1:
             return each[0]
-        coins = [part.coins for part in each if part.coins is not None]
         return cls(
             np.concatenate([part.blocks for part in each]),
             np.concatenate([part.counts for part in each]),
             np.concatenate([part.targets for part in each]),
             concatenate([part.rows for part in each]),
             np.concatenate([part.probability for part in each]),
-            np.concatenate(coins) if coins else None,
         )
 
     def __len__(self) -> int:
@@ -105,7 +96,6 @@ class CandidatesOfBlocks:
                 block,
                 self.rows.part(part),
                 self.probability[part],
-                None if self.coins is None else self.coins[part],
                 float(self.targets[i]),
             )
 

@@ -83,39 +83,6 @@ def test_build__block_of_just_enough_candidates_is_not_read_again() -> None:
         assert (c.indices < 400).sum() == pytest.approx(200, abs=10)
 
 
-def test_rejection__of_rows_by_weight_alone_reads_once() -> None:
-    """In whatever unit weights are: a block's own draw is that of all the data; one has none."""
-    rng = np.random.default_rng(0)
-    X, u = rng.normal(size=(600, 2)), rng.uniform(0.5, 2.0, size=600)
-    u[200:400] = 0.0
-    for unit in (1.0, 1e6):
-        c = face.build(
-            da.from_array(X, chunks=(200, 2)), sample_weight=u * unit, method=face.Uniform(),
-            size=40, draw=face.Draw(sampling="multinomial"), random_state=0,
-        )  # fmt: skip
-        assert c.provenance["blocks_read_again"] == 0
-        counts = c.weights * (40 / (u.sum() * unit))
-        assert np.allclose(counts, counts.round())
-        assert counts.sum() == pytest.approx(40)
-
-
-def test_rejection__does_not_depend_on_the_unit_of_scores() -> None:
-    """Scores of one's own, which add up to anything."""
-
-    class Seven(face.Uniform):
-        def scores(self, block: Any, summary: Any) -> Any:
-            return 7.0 * super().scores(block, summary)
-
-        def total_scores(self, local: Any, summary: Any) -> Any:
-            return 7.0 * super().total_scores(local, summary)
-
-    X = np.random.default_rng(0).normal(size=(400, 2))
-    rows, draw = da.from_array(X, chunks=(200, 2)), face.Draw(sampling="multinomial")
-    c = face.build(rows, method=Seven(), size=40, draw=draw, random_state=0)
-    assert c.provenance["blocks_read_again"] == 0
-    assert (c.weights * 40 / 400).sum() == pytest.approx(40)
-
-
 def test_scores__whose_sum_overflows_on_one_block_are_an_error() -> None:
     class Infinite(face.Uniform):
         def total_scores(self, local: Any, summary: Any) -> Any:
@@ -123,8 +90,6 @@ def test_scores__whose_sum_overflows_on_one_block_are_an_error() -> None:
             return found * np.inf if found.sum() < 0.3 else found
 
     X = da.from_array(np.random.default_rng(0).normal(size=(400, 2)), chunks=((300, 100), 2))
-    for sampling in ("systematic", "multinomial"):
-        for passes in (1, 2):
-            draw = face.Draw(sampling=sampling, passes=passes)
-            with pytest.raises(face.errors.InvalidInputError, match="overflow"):
-                face.build(X, method=Infinite(), size=40, draw=draw, random_state=0)
+    for draw in (face.Draw(), face.Draw(passes=2), face.Draw(sampling="multinomial", passes=2)):
+        with pytest.raises(face.errors.InvalidInputError, match="overflow"):
+            face.build(X, method=Infinite(), size=40, draw=draw, random_state=0)

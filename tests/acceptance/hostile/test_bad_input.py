@@ -39,7 +39,6 @@ X = np.random.default_rng(0).normal(size=(N, D))
 WAYS: list[Any] = [
     Draw(),
     Draw(passes=2),
-    Draw("multinomial"),
     Draw("multinomial", 2),
     MergeReduce(),
 ]
