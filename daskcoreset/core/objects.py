@@ -353,9 +353,7 @@ class ObjectFolder:
             raise StoreError(f"{self.name}: writes on a condition fail; try again")
 
     @_again
-    def keys(
-        self, under: str | None = None, most: int | None = None, after: str | None = None
-    ) -> list[str]:
+    def keys(self, under: str | None = None, most: int | None = None) -> list[str]:
         """Return the names of the objects under a folder, in no order: of all, or of so many.
 
         Parameters
@@ -364,13 +362,11 @@ class ObjectFolder:
             The folder.
         most : int, optional
             How many.
-        after : str, optional
-            Only names that sort after this one.
         """
         import obstore
 
         def found() -> list[str]:
-            batches = obstore.list(self.store, under, offset=after)
+            batches = obstore.list(self.store, under)
             listed = (meta["path"] for batch in batches for meta in batch)
             return list(islice(listed, most))
 

@@ -32,7 +32,7 @@ from daskcoreset.constructions.tree.manifest import Manifest, SourceRecord
 from daskcoreset.constructions.tree.persistence import RowSchema
 from daskcoreset.constructions.tree.places import Place
 from daskcoreset.core.deadline import check_time
-from daskcoreset.core.errors import CoresetError, InvalidInputError, StoreError, warn_user
+from daskcoreset.core.errors import CoresetError, InvalidInputError, warn_user
 from daskcoreset.core.locations import locate
 from daskcoreset.core.points import WeightedPoints, to_arrays
 from daskcoreset.core.validation import as_int
@@ -83,12 +83,7 @@ class SourceView:
         options = self.options if reading is DEFAULTS else replace(self.options, reading=reading)
         return replace(self, source=source, options=options)
 
-    @property
-    def n_threads(self) -> int:
-        """Leaves that are read at a time."""
-        return max(1, min(_MAX_THREADS, os.cpu_count() or 1))
-
-    def look(self, manifest: Manifest | None) -> tuple[SourceState, SourceRecord]:
+    def look(self, manifest: Manifest) -> tuple[SourceState, SourceRecord]:
         """Return the source as it is, and what is remembered of how it is read.
 
         Raises
@@ -96,24 +91,15 @@ class SourceView:
         InvalidInputError
             It is not the one that the tree follows.
         """
-        before = None if manifest is None else manifest.source
+        before = manifest.source
         mark, stamps = (None, None) if before is None else (before.mark, before.stamps)
-        try:
-            state = look(self.source, self.options, mark, stamps)
-        except (InvalidInputError, StoreError) as error:
-            # Of files the error names one.
-            if manifest is None or before is None or before.kind == "files":
-                raise
-            where, said = manifest.place.name, str(error).rstrip(".")
-            follows = f"source does not open as {before.name!r}, which {where} follows"
-            raise type(error)(f"{follows}: {said}; the view is as it was.") from error
-        if manifest is not None:
-            if before is not None:
-                before.check(manifest.place.name, state, self.options)
-            elif manifest.next_uid:
-                raise InvalidInputError(
-                    f"{manifest.place.name} is a tree that follows no source; choose another path."
-                )
+        state = look(self.source, self.options, mark, stamps)
+        if before is not None:
+            before.check(manifest.place.name, state, self.options)
+        elif manifest.next_uid:
+            raise InvalidInputError(
+                f"{manifest.place.name} is a tree that follows no source; choose another path."
+            )
         keep = None if self.keep is None else int(self.keep)
         options = SourceRecord.options_of(state, self.options)
         return state, SourceRecord(state.kind, state.name, options, keep)
@@ -314,10 +300,10 @@ class Refreshing:
         self._made: dict[str, WeightedPoints] = {}
         self._held = 0
 
-    def run(self, advance: Callable[[int], None], n_threads: int) -> Refresh:
+    def run(self, advance: Callable[[int], None]) -> Refresh:
         """Read, reduce and write; what was written stays where a later part fails."""
         plan, rows, nbytes = self._plan, 0, 0
-        for part, leaf in self._read(n_threads):
+        for part, leaf in self._read():
             with naming(part.name):
                 self._take(part, leaf)
             rows, nbytes = rows + leaf.rows, nbytes + leaf.nbytes
@@ -338,9 +324,9 @@ class Refreshing:
             nbytes,
         )
 
-    def _read(self, n_threads: int) -> Iterator[tuple[SourcePart, LeafRows]]:
+    def _read(self) -> Iterator[tuple[SourcePart, LeafRows]]:
         """Read parts, some at a time, and yield them in their order."""
-        parts = self._plan.to_read
+        parts, n_threads = self._plan.to_read, max(1, min(_MAX_THREADS, os.cpu_count() or 1))
         with ThreadPoolExecutor(n_threads, "coreset-view") as pool:
             ahead: dict[int, Future[LeafRows]] = {}
             try:

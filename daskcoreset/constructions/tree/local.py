@@ -42,7 +42,6 @@ class LocalPlace(Place):
     ----------
     path : Path
     layout : Layout
-        If it is flat, `MAIN` is the folder of its version itself.
     """
 
     def __init__(self, path: Path, layout: Layout) -> None:
@@ -63,8 +62,7 @@ class LocalPlace(Place):
         return self.root / f"{version:012d}"
 
     def _member(self, version: int, member: str) -> Path:
-        folder = self._folder(version)
-        return folder if self.layout.flat else folder / member
+        return self._folder(version) / member
 
     # --- reading -------------------------------------------------------------------------
 
@@ -201,8 +199,7 @@ class LocalPlace(Place):
             try:
                 with new_store(self._folder(head.version + 1), nothing_there) as scratch:
                     for name, contents in members.items():
-                        folder = scratch if self.layout.flat else scratch / name
-                        storage.fill_group(folder, contents)
+                        storage.fill_group(scratch / name, contents)
             except StoreError:
                 # Whoever is first also clears away what the others were writing.
                 self._check_current(head)

@@ -57,26 +57,24 @@ def settings_from(contents: GroupContents, path: str, method: Any) -> Settings:
     StoreError
         If the settings are not consistent.
     """
-    attributes: dict[str, Any] = dict(contents.attributes)
+    stored: dict[str, Any] = dict(contents.attributes)
     with refuse_inconsistent(f"{path}: its settings are not consistent"):
         names = [field.name for field in fields(Settings) if field.name != "reducer"]
-        values = {name: attributes[name] for name in names}
-        made_with = (attributes["method"], attributes["parameters"], attributes["sampling"])
-    return Settings(_stored_reducer(path, *made_with, method), **values)
+        values = {name: stored[name] for name in names}
+        made_with = (stored["method"], stored["parameters"], stored["sampling"])
+    n_clusters = stored["n_clusters"] if isinstance(method, str) else None
+    return Settings(_stored_reducer(path, *made_with, method, n_clusters), **values)
 
 
-def _stored_reducer(path: str, name: str, parameters: Any, sampling: Any, method: Any) -> Reducer:
+def _stored_reducer(  # noqa: PLR0917 - all of them are always given
+    path: str, name: str, parameters: Any, sampling: Any, method: Any, n_clusters: int | None
+) -> Reducer:
     if method is not None:
-        reducer = resolve_reducer(method, sampling or "systematic")
+        reducer = resolve_reducer(method, sampling or "systematic", n_clusters)
         if (reducer.name, _parameters(reducer)) != (name, parameters):
             raise InvalidInputError(
                 f"method is {reducer.name!r} with {_parameters(reducer)}, and {path} was made with "
                 f"{name!r} and {parameters}; pass that, or leave method out."
-            )
-        if (drawn := getattr(reducer, "sampling", None)) != sampling:
-            raise InvalidInputError(
-                f"method has sampling {drawn!r}, and {path} was made with {sampling!r}; pass that, "
-                f"or leave method out."
             )
         return reducer
     remedy = f"method {name!r} with {parameters} cannot be made from what {path} says; pass method"

@@ -33,9 +33,6 @@ Members: TypeAlias = Mapping[str, GroupContents]
 # Returns what is wanted of a version, its link, and its digest.
 ReadVersion: TypeAlias = Callable[[int], tuple[T, Mapping[str, str], str]]
 
-# Times that the newest version is looked for while others go on writing.
-_N_LOOKS = 100
-
 _REMEDY = "restore it from a copy"
 
 
@@ -49,13 +46,10 @@ class Layout:
         What its Zarr group is.
     part : str
         Folder of its versions.
-    flat : bool
-        Whether a version has no member but `MAIN`.
     """
 
     kind: str
     part: str
-    flat: bool
 
 
 @dataclass(frozen=True)
@@ -229,19 +223,17 @@ class Place(ABC):
         StoreError
             If a version is damaged, missing or of another store.
         """
-        for look in range(_N_LOOKS):
-            seen = version, recorded = self.newest_and_head()
-            try:
-                value, link, digest = read(version) if version else (None, None, settings)
-                found = Head(settings, version, digest)
-                _check_newest(self.name, found, link, recorded)
-            except StoreError:
-                # Two changes may have been made in the meantime, and this version swept away.
-                if look == _N_LOOKS - 1 or self.newest_and_head() == seen:
-                    raise
-            else:
-                return value, found
-        raise AssertionError("not reached")  # pragma: no cover
+        seen = version, recorded = self.newest_and_head()
+        try:
+            value, link, digest = read(version) if version else (None, None, settings)
+            found = Head(settings, version, digest)
+            _check_newest(self.name, found, link, recorded)
+        except StoreError:
+            if self.newest_and_head() == seen:
+                raise
+            # Two changes were made in the meantime, and this version swept away.
+            return self.read_newest(settings, read)
+        return value, found
 
     @abstractmethod
     def read(self, version: int, member: str, kind: str) -> GroupContents:

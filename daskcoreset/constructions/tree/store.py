@@ -48,7 +48,7 @@ Window: TypeAlias = "str | Sequence[str] | slice | int | dt.date | None"
 # Times that a view is opened again if another process has brought it up to date meanwhile.
 _N_TURNS = 3
 
-_LAYOUT = Layout("coreset-tree", "versions", flat=False)
+_LAYOUT = Layout("coreset-tree", "versions")
 
 
 class Standing(NamedTuple):
@@ -446,7 +446,7 @@ class CoresetTree:
             commit = partial(self._commit, view=view)
             work = Refreshing(self._settings, manifest, plan, commit)
             with count_reads(progress, len(plan.to_read), unit="leaf") as advance:
-                done = work.run(advance, view.n_threads)
+                done = work.run(advance)
         self._kept.value = self._kept.value._replace(view=view)
         self.last_refresh = done
         return done

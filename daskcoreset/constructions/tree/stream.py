@@ -67,7 +67,7 @@ from daskcoreset.inputs.cubes import refuse_cube
 from daskcoreset.inputs.options import ReadOptions, select_features
 from daskcoreset.sensitivities import Sensitivity
 
-_LAYOUT = Layout("coreset-stream", "states", flat=True)
+_LAYOUT = Layout("coreset-stream", "states")
 
 _STATE = "coreset-stream-state"
 
