@@ -11,6 +11,7 @@ is counted apart.
 from __future__ import annotations
 
 import json
+import sys
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -23,7 +24,10 @@ import zarr
 
 import daskcoreset as dc
 from daskcoreset import estimators as es
-from daskcoreset.testing import Traffic
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from tests.tools.traffic import Traffic
 
 COLUMNS = 20
 CHUNK_ROWS = 200_000  # 16 MB

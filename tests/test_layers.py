@@ -165,7 +165,7 @@ def test_exceptions__are_used(imports: dict[str, list[str]]) -> None:
 def test_root__holds_the_folders_and_build() -> None:
     kept = {"__init__.py", "__main__.py", "__pycache__", "py.typed", "references.bib"}
     entries = {path.name for path in ROOT.iterdir()} - kept
-    files = ("_build", "datasets", "plotting", "xarray", *HANDED_ON)
+    files = ("_build", "datasets", "plotting", "testing", "xarray", *HANDED_ON)
     assert entries == {f"{name}.py" if name in files else name for name in MAY_IMPORT} - {
         "",
         "__main__",

@@ -44,7 +44,6 @@ from daskcoreset import (
     objectives,
     open_rows,
     plotting,
-    testing,
     time_limit,
 )
 from daskcoreset.errors import CoresetError, CoresetWarning, NotSeparableError
@@ -109,7 +108,6 @@ __all__ = [
     "scores",
     "source_rows",
     "stream",
-    "testing",
     "time_limit",
     "total_scores",
 ]

@@ -12,8 +12,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 
-from tests.acceptance.face import testing
 from tests.acceptance.tools.models import MODELS, fitted, methods_of
+from tests.tools.counting import CountingScheduler
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -28,7 +28,7 @@ def lazily(X: Any) -> Any:
 @pytest.mark.parametrize("name", MODELS)
 def test_answers__of_lazy_rows_are_defined_without_a_computation(name: str) -> None:
     model, X, _ = fitted(name)
-    scheduler = testing.CountingScheduler()
+    scheduler = CountingScheduler()
     with dask.config.set(scheduler=scheduler):
         answers = {method: getattr(model, method)(lazily(X)) for method in methods_of(model)}
         assert scheduler.calls == 0

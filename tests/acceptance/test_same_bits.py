@@ -18,6 +18,7 @@ import zarr
 
 from tests.acceptance import face
 from tests.pairs import few
+from tests.tools.processes import shared_pool
 
 N, CHUNK = 24_000, 2_000
 
@@ -82,7 +83,7 @@ def test_build__on_one_thread_and_four(name: str, store: Path) -> None:
 @pytest.mark.parametrize("name", ["lightweight", "svm"])
 def test_build__on_processes(name: str, store: Path) -> None:
     here = built(store, name)
-    with dask.config.set(scheduler="processes", pool=face.testing.shared_pool()):
+    with dask.config.set(scheduler="processes", pool=shared_pool()):
         there = built(store, name)
     assert there.equals(here)
 

@@ -27,8 +27,9 @@ from daskcoreset.core.sampling import (
     systematic,
 )
 from daskcoreset.core.typing import FloatArray
-from daskcoreset.testing import assert_mean, assert_multinomial
+from daskcoreset.testing import assert_mean
 from tests.pairs import each
+from tests.tools.multinomial import assert_multinomial
 
 # Scores as blocks have them: sums and shares neither overflow nor underflow.
 MODERATE = st.one_of(st.sampled_from([0.0, 1.0, 0.1]), st.floats(1e-6, 1e6))

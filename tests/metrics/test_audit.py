@@ -18,7 +18,6 @@ import scipy.stats
 from matplotlib.figure import Figure
 from sklearn.base import clone
 from sklearn.cluster import KMeans
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.mixture import GaussianMixture
 
@@ -35,8 +34,6 @@ from daskcoreset.estimators import (
     CoresetLogisticRegression,
     CoresetRidge,
     CoresetSVC,
-    MaxMarginClassifier,
-    OutlierMaxMarginClassifier,
 )
 from daskcoreset.metrics.audit import audit
 from daskcoreset.metrics.costs import kmeans_cost
@@ -454,17 +451,3 @@ def test_audit__of_fitted_models() -> None:
         assert coreset.audit(X, y, solutions=solutions).objective == LinearCost("logistic")
     with pytest.raises(InvalidInputError, match="labels are missing"):
         coreset.audit(X, solutions=[model])
-
-
-def test_audit__of_a_largest_margin_says_what_measures_it() -> None:
-    y = (X[:, 0] > 0).astype(int)
-    hard, soft = MaxMarginClassifier(0.5).fit(X, y), MaxMarginClassifier()
-    with pytest.warns(CoresetWarning, match="soft margin"):
-        soft.fit(X, 1 - (X[:, 0] > X[:, 1] ** 2))
-    for model in (hard, OutlierMaxMarginClassifier(1, epsilon=0.5).fit(X, y)):
-        assert model.audit(X, y).holds
-    # A soft margin has losses, which rows that are all there keep.
-    assert "losses of a soft margin" in repr(soft.audit(X, 1 - (X[:, 0] > X[:, 1] ** 2)))
-    assert hard.audit(X, y, objective=LinearCost("hinge"), random_state=0).on_data.all()
-    with pytest.raises(NotFittedError):
-        MaxMarginClassifier().audit(X, y)

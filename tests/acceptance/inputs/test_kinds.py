@@ -22,7 +22,6 @@ from tests.acceptance.face import (
     estimators,
     forecast,
     plan,
-    testing,
 )
 from tests.acceptance.tools.input_kinds import (
     CHUNK,
@@ -42,6 +41,7 @@ from tests.acceptance.tools.input_kinds import (
     parquet_file,
     zarr_sharded,
 )
+from tests.tools.processes import shared_pool
 
 
 def coreset_of(made: Made, passes: Any = 1, call: Callable[..., Any] = build) -> Any:
@@ -99,7 +99,7 @@ def test_build__nothing_computed_while_defined(
 def test_build__same_bits_on_processes(
     kind: Callable[[Path], Made], tmp_path: Path, reference: dict[int, Coreset]
 ) -> None:
-    with dask.config.set(scheduler="processes", pool=testing.shared_pool()):
+    with dask.config.set(scheduler="processes", pool=shared_pool()):
         assert_same(coreset_of(kind(tmp_path)), reference[1])
 
 

@@ -14,7 +14,7 @@ from daskcoreset.constructions.coverage.reads import cover, nearest
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.blocks import row_blocks
-from daskcoreset.testing.tools import cut_rows
+from daskcoreset.testing import cut_rows
 from tests.acceptance.tools.strategies import chunks_of, dask_arrays, matrices
 from tests.tools.covers import check, distances, gonzalez, near_a_surface
 

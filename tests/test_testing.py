@@ -20,9 +20,6 @@ from tests.tools.blocks import TwoFolds, rows
 
 class TestTwoFolds(SensitivityContract):
     n_seeds = 200
-    # Its graph is of the same making as the others', and workers take seconds to start.
-    test_build__same_bits_on_a_cluster: ClassVar[None] = None  # type: ignore[assignment]
-    test_build__same_bits_on_local_schedulers: ClassVar[None] = None  # type: ignore[assignment]
 
     def construction(self) -> TwoFolds:
         return TwoFolds(share=0.5)

@@ -31,14 +31,6 @@ class Traffic:
         Bytes that the scheduler read and wrote, pickled and compressed as they are sent.
     workers : int
         Bytes that workers fetched from one another.
-
-    Examples
-    --------
-    >>> from distributed import Client
-    >>> with Client(shared_cluster()) as client, Traffic(client) as traffic:  # doctest: +SKIP
-    ...     client.submit(bytes, 1000).result()
-    >>> traffic.scheduler > 2000  # doctest: +SKIP
-    True
     """
 
     def __init__(self, client: Any) -> None:

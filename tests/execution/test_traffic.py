@@ -13,7 +13,7 @@ import zarr
 
 from daskcoreset import Draw, build
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.testing import Traffic
+from tests.tools.traffic import Traffic
 
 pytestmark = pytest.mark.distributed
 

@@ -1,0 +1,67 @@
+"""Arrays and schedulers that count what is asked of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import dask
+import numpy as np
+
+if TYPE_CHECKING:
+    from daskcoreset.core.typing import AnyArray
+
+
+class CountingScheduler:
+    """A Dask scheduler that counts how often it is called, and then runs synchronously.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> scheduler = CountingScheduler()
+    >>> with dask.config.set(scheduler=scheduler):
+    ...     lazy = da.ones(4, chunks=2).sum()
+    >>> scheduler.calls
+    0
+    """
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, graph: Any, keys: Any, **options: Any) -> Any:
+        """Run a graph, as Dask asks schedulers to."""
+        self.calls += 1
+        return dask.get(graph, keys, **options)
+
+
+@dataclass(eq=False)
+class CountingArray:
+    """Rows with shape, dtype and slicing that count how often each of them is read.
+
+    Examples
+    --------
+    >>> rows = CountingArray(np.zeros((3, 2)))
+    >>> rows[1:].shape, rows.reads
+    ((2, 2), array([0, 1, 1]))
+    """
+
+    array: AnyArray
+    reads: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.reads = np.zeros(len(self.array), dtype=np.int64)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the array."""
+        return self.array.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Data type of the array."""
+        return self.array.dtype
+
+    def __getitem__(self, index: Any) -> AnyArray:
+        self.reads[index] += 1
+        rows: AnyArray = self.array[index]
+        return rows
