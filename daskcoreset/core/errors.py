@@ -102,8 +102,15 @@ class NotSeparableError(InvalidInputError):
     intercept: bool = False
     duplicates: tuple[int, int] | None = None
 
-    def __init__(self, *args: object, **evidence: Any) -> None:
-        super().__init__(*args)
+    def __init__(
+        self,
+        problem: str = "",
+        *,
+        argument: str | None = None,
+        remedy: str | None = None,
+        **evidence: Any,
+    ) -> None:
+        super().__init__(problem, argument=argument, remedy=remedy)
         vars(self).update(evidence)
 
 

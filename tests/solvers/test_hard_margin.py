@@ -91,7 +91,7 @@ def test_hard_margin__keeps_its_digits_for_small_margins(ratio: float) -> None:
     found = hard_margin(z)
     z = z / np.linalg.norm(z, axis=1).max()
     # Only along the normal do rows come close: the rest of them is as long as before.
-    z -= np.outer(z @ found.w, found.w) * (1 - 1 / ratio)  # type: ignore[arg-type]
+    z -= np.outer(z @ found.w, found.w) * (1 - 1 / ratio)
     near = hard_margin(z)
     assert near.separable
     assert 1 - near.margin / near.length < 1e-8

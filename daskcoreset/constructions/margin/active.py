@@ -392,8 +392,10 @@ class ActiveRun:
         return OracleError(
             f"the oracle, asked for row {first_few(request.indices, 5)}, {cause} The "
             f"{len(self.state.labelled)} labels told before are kept in the attribute `asking` of "
-            f"this error; mend the oracle and call asking.run(oracle).",
-            self,
+            f"this error",
+            argument="oracle",
+            remedy="mend the oracle and call asking.run(oracle)",
+            asking=self,
         )
 
     def result(self) -> ActiveMargin:
@@ -509,6 +511,13 @@ class OracleError(InvalidInputError):
         The run as it was before the call: ``asking.run(oracle)`` goes on from there.
     """
 
-    def __init__(self, message: str, asking: ActiveRun | None = None) -> None:
-        super().__init__(message)
+    def __init__(
+        self,
+        problem: str = "",
+        *,
+        argument: str | None = None,
+        remedy: str | None = None,
+        asking: ActiveRun | None = None,
+    ) -> None:
+        super().__init__(problem, argument=argument, remedy=remedy)
         self.asking = asking

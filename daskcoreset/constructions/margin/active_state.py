@@ -316,8 +316,9 @@ def _inseparable(labelled: Labelled, core: IndexArray, dual: FloatArray) -> NotS
     equal = len(positions) == 2 and np.array_equal(*labelled.rows[positions])
     why = "are equal" if equal else "hold a convex combination that no separator can tell apart"
     return NotSeparableError(
-        f"the labels contradict each other: rows {first_few(shown, 6)} {why}; start again with the "
-        f'right labels as known, or with on_inseparable="soft".',
+        f"the labels contradict each other: rows {first_few(shown, 6)} {why}",
+        argument="labels",
+        remedy='start again with the right labels as known, or with on_inseparable="soft"',
         indices=indices,
         coefficients=dual[evidence],
         intercept=len(np.unique(labelled.codes[positions])) == 2,

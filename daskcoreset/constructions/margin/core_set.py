@@ -300,27 +300,27 @@ def _not_separable(
     # The length is half of the distance between the hulls if there are two.
     norm = 2.0 * hard.length if intercept else hard.length
     duplicates = opposite_duplicates(points, signs, core.indices)
-    remedy = "drop wrong rows, or use OutlierMaxMarginClassifier or a soft margin."
+    remedy = "drop wrong rows, or use OutlierMaxMarginClassifier or a soft margin"
     if duplicates is not None:
-        message = (
-            f"X has equal rows with opposite labels, {duplicates[0]} and {duplicates[1]}; {remedy}"
-        )
+        problem = f"X has equal rows with opposite labels, {duplicates[0]} and {duplicates[1]}"
     elif len(indices) == 1:
-        message = (
-            f"X is zero at row {indices[0]}, which lies on every hyperplane through the origin; "
-            f"use an intercept, or drop the row."
+        problem = (
+            f"X is zero at row {indices[0]}, which lies on every hyperplane through the origin"
         )
+        remedy = "use an intercept, or drop the row"
     else:
         kind, reason = "", "the hulls of the two classes meet"
         if not intercept:
             kind, remedy = " through the origin", f"use an intercept, {remedy}"
             reason = "a convex combination of rows times labels is zero"
-        message = (
+        problem = (
             f"X and y are not separable by a hyperplane{kind}: {reason}, with coefficients on the "
-            f"rows {first_few(indices, _MAX_NAMED)} and length {norm:.2g}; {remedy}"
+            f"rows {first_few(indices, _MAX_NAMED)} and length {norm:.2g}"
         )
     return NotSeparableError(
-        message,
+        problem,
+        argument="X",
+        remedy=remedy,
         indices=indices,
         coefficients=hard.dual[support],
         norm=norm,

@@ -163,8 +163,9 @@ class Search:
             k = self.options.k
             raise NotSeparableError(
                 f"X and y are not separable when {k} rows are left out"
-                + ("" if probability == 1.0 else f" (found with probability {probability:.3g})")
-                + "; pass a larger k, or fit a soft margin."
+                + ("" if probability == 1.0 else f" (found with probability {probability:.3g})"),
+                argument="k",
+                remedy="pass a larger k, or fit a soft margin",
             )
         return OutlierMargin(
             Separator(best.w, best.intercept),

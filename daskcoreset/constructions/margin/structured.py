@@ -211,8 +211,9 @@ def _refuse_cuts(read: BlockResults[Any], ends: list[Ends]) -> None:
         block_index, group, _ = cuts[0]
         raise InvalidInputError(
             f"groups: {len(cuts)} block boundaries cut an example, the first one group {group:g} "
-            f"at row {read.row(block_index, 0)}; rechunk X, y and groups so that each block holds "
-            f"whole examples."
+            f"at row {read.row(block_index, 0)}",
+            argument="groups",
+            remedy="rechunk X, y and groups so that each block holds whole examples",
         )
 
 
@@ -489,8 +490,9 @@ def _inseparable(core: list[Triple], numbers: IndexArray, dual: FloatArray) -> N
     ]
     return NotSeparableError(
         f"y cannot be separated from other answers: a convex combination of differences is zero "
-        f"({first_few(shown, 4)}); correct the labels, add features, or allow errors with a "
-        f"finite C.",
+        f"({first_few(shown, 4)})",
+        argument="y",
+        remedy="correct the labels, add features, or allow errors with a finite C",
         indices=numbers[evidence],
         coefficients=dual[evidence],
     )
