@@ -428,53 +428,6 @@ def gram_of(rows: FloatArray) -> FloatArray:
     return out
 
 
-class GramSum:
-    """Sum of products of the transpose of rows with them, of a few rows at a time.
-
-    Parameters
-    ----------
-    width : int
-        Numbers r of a row.
-    beside : int, default=1
-        Sums that are made at the same time.
-
-    Examples
-    --------
-    >>> sum_ = GramSum(2)
-    >>> sum_.add(np.array([[1.0, 2.0]]))
-    >>> sum_.add(np.array([[0.0, 1.0]]))
-    >>> sum_.total()
-    array([[1., 2.],
-           [2., 5.]])
-    """
-
-    def __init__(self, width: int, beside: int = 1) -> None:
-        self._sum = np.zeros((width, width))
-        waiting = _WAITING // (width * beside)
-        self._rows = np.empty((waiting if waiting >= _FEWEST else 0, width))
-        self._filled = 0
-
-    def add(self, rows: FloatArray) -> None:
-        """Add rows, of shape (n, r)."""
-        if not len(self._rows):
-            self._sum += gram_of(rows)
-            return
-        while len(rows):
-            some = rows[: len(self._rows) - self._filled]
-            self._rows[self._filled : self._filled + len(some)] = some
-            self._filled += len(some)
-            rows = rows[len(some) :]
-            if self._filled == len(self._rows):
-                self.total()
-
-    def total(self) -> FloatArray:
-        """Return the sum so far, of shape (r, r)."""
-        if self._filled:
-            self._sum += gram_of(self._rows[: self._filled])
-            self._filled = 0
-        return self._sum
-
-
 # Share of the variance of a column that is added to it: directions of less variance cannot be told
 # from rounding where rows lie far from the origin.
 _RIDGE = 1e-6

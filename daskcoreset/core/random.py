@@ -40,7 +40,6 @@ class Stage(enum.IntEnum):
     TREE_LEAVES = 13
     DESCENT = 14
     SUBSETS = 15
-    COVER = 18
     HELD_OUT = 19
 
 

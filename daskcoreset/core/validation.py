@@ -393,19 +393,3 @@ def check_penalty(name: str, value: Any) -> None:
     check_number(name, value)
     if not 0.0 <= float(value) < float("inf"):
         raise InvalidInputError(f"{name} is {value!r}; pass zero or a positive number.")
-
-
-def check_share(name: str, value: Any) -> None:
-    """Check that a value lies between zero and one."""
-    if not is_number(value):
-        raise InvalidTypeError(f"{name} is {shown(value)}; pass a number between 0 and 1.")
-    if not 0.0 < value < 1.0:
-        raise InvalidInputError(f"{name} is {value}; pass a number between 0 and 1.")
-
-
-def check_count(name: str, value: Any, minimum: int = 1) -> None:
-    """Check that a value is an integer of at least `minimum`."""
-    if not is_int(value):
-        raise InvalidTypeError(f"{name} is {shown(value)}; pass an int of at least {minimum}.")
-    if value < minimum:
-        raise InvalidInputError(f"{name} is {value}; pass an int of at least {minimum}.")

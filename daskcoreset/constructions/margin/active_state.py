@@ -236,15 +236,12 @@ class CoreFit:
         Positions of the core rows among the labelled ones.
     dual : ndarray of shape (m,), float64
         Their dual coefficients.
-    slack : ndarray of shape (m,), float64
-        What each core row gains by its slack; zeros without a finite C.
     """
 
     separator: Separator
     margin: float
     core: IndexArray
     dual: FloatArray
-    slack: FloatArray
 
 
 def separate(
@@ -301,9 +298,8 @@ def _solve(labelled: Labelled, core: IndexArray, options: ActiveOptions) -> Core
     hard = solve_margin(rows, signs, intercept=options.intercept)
     if not hard.separable:
         raise _inseparable(labelled, core, hard.dual)
-    slack = hard.w[d:] * signs / np.sqrt(C) if np.isfinite(C) else np.zeros(len(core))
     separator = Separator(hard.w[:d], hard.intercept)
-    return CoreFit(separator, hard.margin, core, hard.dual, slack)
+    return CoreFit(separator, hard.margin, core, hard.dual)
 
 
 def _inseparable(labelled: Labelled, core: IndexArray, dual: FloatArray) -> NotSeparableError:
