@@ -276,7 +276,7 @@ def test_blocks__that_are_not_as_declared_are_errors() -> None:
     )
     with pytest.raises(InvalidInputError, match=r"X has shape \(1, 8, 5\) in its block at time"):
         short.coreset.build(10)
-    with pytest.raises(InvalidInputError, match=r"sample_weight has shape \(1, 8, 5\)"):
+    with pytest.raises(InvalidInputError, match="sample_weight has shape"):
         weather().coreset.build(10, weights=short.t2m)
     with pytest.raises(InvalidInputError, match="X has dtype float64 in block 0"):
         xr.Dataset({"t2m": (DIMS, wide)}).coreset.build(10)
