@@ -127,7 +127,7 @@ def real_disk() -> Iterator[Path]:
 def cluster() -> Any:
     """Two worker processes of one thread each, started once; connect with ``Client(cluster)``."""
     pytest.importorskip("distributed")
-    from tests.tools.processes import shared_cluster
+    from tests.acceptance.tools.processes import shared_cluster
 
     return shared_cluster()
 

@@ -47,8 +47,8 @@ from daskcoreset.estimators import (
     OutlierMaxMarginClassifier,
     StructuredMaxMargin,
 )
+from tests.acceptance.tools.counting import CountingScheduler
 from tests.acceptance.tools.cubes import DIMS, SHAPE, rows_of, stored, weather
-from tests.tools.counting import CountingScheduler
 
 assert daskcoreset.xarray.__all__
 

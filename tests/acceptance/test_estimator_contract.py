@@ -12,8 +12,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 
+from tests.acceptance.tools.counting import CountingScheduler
 from tests.acceptance.tools.models import MODELS, fitted, methods_of
-from tests.tools.counting import CountingScheduler
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")

@@ -8,8 +8,7 @@ from pathlib import Path
 FOLDER = Path(__file__).parent
 
 PUBLIC = """
-datasets divergences errors estimators margin metrics objectives plotting sizing testing
-xarray
+datasets errors estimators metrics objectives plotting testing xarray
 """
 
 IMPORT = re.compile(r"^\s*(?:from|import) (daskcoreset\S*|tests\S*)", re.MULTILINE)

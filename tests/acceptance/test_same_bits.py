@@ -17,8 +17,8 @@ import pytest
 import zarr
 
 from tests.acceptance import face
+from tests.acceptance.tools.processes import shared_pool
 from tests.pairs import few
-from tests.tools.processes import shared_pool
 
 N, CHUNK = 24_000, 2_000
 

@@ -17,7 +17,7 @@ from daskcoreset import Coreset, MergeReduce, StrongKMeans, build, metrics, open
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.estimators import CoresetGaussianMixture, CoresetKMeans
-from tests.tools.counting import CountingScheduler
+from tests.acceptance.tools.counting import CountingScheduler
 
 MIB = 2**20
 

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.estimators import CoresetBregman
 from daskcoreset.solvers.divergences import SquaredMahalanobis
-from tests.tools.counting import CountingScheduler
+from tests.acceptance.tools.counting import CountingScheduler
 
 
 def poisson(n: int = 4000) -> AnyArray:

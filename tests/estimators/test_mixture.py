@@ -17,7 +17,7 @@ from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.estimators import CoresetGaussianMixture
 from daskcoreset.sensitivities import Mixture
-from tests.tools.counting import CountingScheduler
+from tests.acceptance.tools.counting import CountingScheduler
 
 TYPES = ("full", "tied", "diag", "spherical")
 

@@ -6,7 +6,7 @@ import dask
 import dask.array as da
 
 import daskcoreset
-from tests.tools.counting import CountingScheduler
+from tests.acceptance.tools.counting import CountingScheduler
 
 
 def test_repr__is_cheap_and_a_table_in_notebooks() -> None:

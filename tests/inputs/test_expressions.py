@@ -17,7 +17,7 @@ import pytest
 
 from daskcoreset import Draw, build, plan
 from daskcoreset.inputs.blocks import row_blocks
-from tests.tools.counting import CountingScheduler
+from tests.acceptance.tools.counting import CountingScheduler
 
 # A program, for Dask decides what its arrays are when it is imported. It prints what builds draw,
 # blocks and the reads of every row.
@@ -28,7 +28,7 @@ import daskcoreset
 import dask.dataframe as dd, pandas as pd
 from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.inputs.blocks import row_blocks
-from tests.tools.counting import CountingArray, CountingScheduler
+from tests.acceptance.tools.counting import CountingArray, CountingScheduler
 
 import dask.array as da
 rows = np.random.default_rng(0).normal(size=(1000, 5))

@@ -13,7 +13,7 @@ import pytest
 from daskcoreset import SVM, Mixture, StrongKMeans, build, compare
 from daskcoreset.core.errors import CoresetError
 from daskcoreset.datasets import make_mixture
-from tests.tools.counting import CountingArray
+from tests.acceptance.tools.counting import CountingArray
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(4000, 3)) * [5.0, 1.0, 3.0]

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from daskcoreset.metrics.costs import kmeans_cost
-from tests.tools.counting import CountingArray
+from tests.acceptance.tools.counting import CountingArray
 
 
 def brute_cost(X: Any, centers: Any, u: Any = None) -> float:

@@ -41,7 +41,7 @@ from tests.acceptance.tools.input_kinds import (
     parquet_file,
     zarr_sharded,
 )
-from tests.tools.processes import shared_pool
+from tests.acceptance.tools.processes import shared_pool
 
 
 def coreset_of(made: Made, passes: Any = 1, call: Callable[..., Any] = build) -> Any:

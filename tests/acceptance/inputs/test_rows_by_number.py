@@ -16,7 +16,8 @@ import scipy.sparse as sp
 import xarray as xr
 import zarr
 
-from tests.acceptance.face import Coreset, build, errors, open_rows, source_rows, testing
+from tests.acceptance.face import Coreset, build, errors, open_rows, source_rows
+from tests.acceptance.tools.counting import CountingArray
 
 X = np.random.default_rng(2).gamma(1.0, size=(20_000, 4)).astype(np.float32)
 
@@ -48,7 +49,7 @@ class Calls:
 def test_source_rows__of_wide_arrays_leave_out_what_is_between() -> None:
     weights = np.zeros(1_000)
     weights[[3, 4, 600, 998]] = 1.0
-    wide = testing.CountingArray(np.arange(3e6).reshape(1_000, 3_000))
+    wide = CountingArray(np.arange(3e6).reshape(1_000, 3_000))
     few = build(np.ones((1_000, 1)), sample_weight=weights, size=4, method="uniform")
     np.testing.assert_array_equal(source_rows(few, wide), wide.array[few.indices])
     assert wide.reads.sum() < 20

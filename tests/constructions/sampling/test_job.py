@@ -11,8 +11,8 @@ import daskcoreset
 from daskcoreset import Draw
 from daskcoreset.core.typing import Sampling
 from daskcoreset.sensitivities import Lightweight, Sensitivity, Uniform
+from tests.acceptance.tools.counting import CountingArray, CountingScheduler
 from tests.pairs import each
-from tests.tools.counting import CountingArray, CountingScheduler
 
 METHODS: list[Sensitivity[Any]] = [Lightweight(), Uniform()]
 

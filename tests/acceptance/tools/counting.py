@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dask
 import numpy as np
-
-if TYPE_CHECKING:
-    from daskcoreset.core.typing import AnyArray
 
 
 class CountingScheduler:
@@ -45,7 +42,7 @@ class CountingArray:
     ((2, 2), array([0, 1, 1]))
     """
 
-    array: AnyArray
+    array: np.ndarray[Any, Any]
     reads: Any = field(init=False)
 
     def __post_init__(self) -> None:
@@ -61,7 +58,7 @@ class CountingArray:
         """Data type of the array."""
         return self.array.dtype
 
-    def __getitem__(self, index: Any) -> AnyArray:
+    def __getitem__(self, index: Any) -> np.ndarray[Any, Any]:
         self.reads[index] += 1
-        rows: AnyArray = self.array[index]
+        rows: np.ndarray[Any, Any] = self.array[index]
         return rows
