@@ -45,15 +45,16 @@ from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.metrics.costs import kmeans_cost
 from daskcoreset.sensitivities import Sensitivity
 from daskcoreset.solvers.kmeans import (
+    STEPS,
     auto_starts,
     center_distances,
     check_init,
     nearest,
     nearest_labels,
     solve,
+    unit_centers,
     weighted_cost,
 )
-from daskcoreset.solvers.spherical import STEPS, unit_centers
 
 # Share of the variance above which one column decides alone: the others are noise in it. A column
 # a hundred times as wide as each of twenty others has as much. Not the rule of kernel machines, of

@@ -305,10 +305,11 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
 
         Examples
         --------
-        >>> import xarray as xr
+        >>> import daskcoreset, xarray as xr
         >>> cells = np.random.default_rng(0).normal(280.0, 9.0, size=(40, 30))
         >>> air = xr.DataArray(cells, dims=("lat", "lon"), name="t2m", attrs={"units": "K"})
-        >>> model = CoresetGaussianMixture(2, random_state=0).fit(air, sample_dims=("lat", "lon"))
+        >>> cells = daskcoreset.open_rows(air, sample_dims=("lat", "lon"))
+        >>> model = CoresetGaussianMixture(2, random_state=0).fit(cells)
         >>> model.means_to_xarray().t2m.attrs["units"]
         'K'
         """

@@ -181,33 +181,21 @@ class Mixture(RoughKMeans):
 
     Notes
     -----
-    The bounds are those of `StrongKMeans`, its constants included: the source bounds
-    sensitivities in this form, but its own constants were not at hand to be compared.
-    They weigh the three parts against each other; the weights are unbiased with any. The
-    guarantee of the source is for eigenvalues within fixed bounds, and distances are
-    Euclidean: bring columns of unlike units to one scale first.
+    The bounds are those of `StrongKMeans`, with its constants. The guarantee of the source is for
+    eigenvalues within fixed bounds, and distances are Euclidean: bring columns of unlike units to
+    one scale first.
 
     In the second half a row is drawn in proportion to :math:`u \sqrt{\ell}`, where
     :math:`\ell` is the squared length of the derivative of its log-density by the parameters of
-    the pilot, in the pilot's information: of all draws it is the one after which the maximum of
-    the likelihood lies nearest to that of all rows, to first order. The pilot is five steps of EM
-    on 3,000 candidates or more, of fewer than 10,000, as in nodes of trees, two on 1,500 or more,
-    with covariances in full where there are four of them for each number in these, else with
-    variances; where they are too few for these as well, as with hundreds of components, bounds
-    stand alone. A row is drawn with at least half the chance that the bounds
-    give it, so that their guarantee holds with twice as many rows. Weights of rows that are not
-    certain are scaled, so that all add up to that of all the data. Independent draws
-    (``sampling="multinomial"``) go by the bounds.
+    a pilot mixture of candidates, in the pilot's information. A row is drawn with at least half
+    the chance that the bounds give it, so that their guarantee holds with twice as many rows.
+    Weights of rows that are not certain are scaled to the total weight of the data. Independent
+    draws (``sampling="multinomial"``) go by the bounds.
 
-    A maximum of the likelihood over few rows follows their noise. So where there are fewer than
-    eight rows for each derivative at the pilot, drawn from 10,000 candidates or more, weights of
-    rows that are not certain are first moved so that the derivatives add up to nearly those of all
-    candidates: by ridge calibration, the less exactly the fewer the rows are. Before they
-    are scaled, no weight is moved by more than half of it down or all of it up, and none falls
-    below that of the row itself. To first order a maximum near the pilot then lies nearer to that
-    of all candidates. Costs are unbiased but for this move, which leaves a bias: rows that pull
-    hard are moved down where they are drawn, more than others are moved up where they are not, so
-    that likely mixtures look likelier, by less than unbiased weights are off by chance.
+    If there are fewer than eight rows for each derivative at the pilot, drawn from at least 10,000
+    candidates, weights are first moved so that the derivatives add up to nearly those of all
+    candidates (ridge calibration). This leaves a bias: likely mixtures look likelier, by less than
+    unbiased weights are off by chance.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from daskcoreset.solvers.spherical import unit_centers
+from daskcoreset.solvers.kmeans import unit_centers
 
 RNG = np.random.default_rng(0)
 
