@@ -111,8 +111,6 @@ def warn_lost_classes(classes: AnyArray, labels: AnyArray) -> None:
 BUILD_CONSTRAINTS: dict[str, list[Any]] = {
     "size": [Interval(Integral, 1, None, closed="left")],
     "method": [str, Sensitivity],
-    "sampling": [StrOptions({"systematic", "multinomial"})],
-    "passes": [Interval(Integral, 1, 2, closed="both")],
     "on_invalid": [StrOptions({"raise", "drop"}), None],
 }
 
@@ -192,11 +190,7 @@ class CoresetModel(LazyModel):
                 method=method,
                 n_clusters=n_clusters,
                 random_state=seed,
-                draw=Draw(
-                    getattr(self, "sampling", "systematic"),
-                    getattr(self, "passes", 1),
-                    normalize=True,
-                ),
+                draw=Draw(normalize=True),
             )
         if not isinstance(rows, InMemoryData):
             self._set_features(X, rows.schema.n_features, rows.columns, rows.cube)

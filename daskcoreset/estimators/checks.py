@@ -229,7 +229,7 @@ def validate_rows(
     fits: bool | None = None,
     finite: bool = True,
     y_numeric: bool = False,
-    multi_output: bool = False,
+    named: bool = True,
 ) -> InMemoryData:
     """Check data in memory as scikit-learn does, by the tags of the estimator.
 
@@ -245,8 +245,10 @@ def validate_rows(
     finite : bool, default=True
         Whether rows with NaN or infinity are errors, or left out as `on_invalid` says. If not, it
         is for what reads the rows later.
-    y_numeric, multi_output : bool, default=False
-        Whether y holds numbers, and whether it may have several columns.
+    y_numeric : bool, default=False
+        Whether y holds numbers.
+    named : bool, default=True
+        Whether names of columns are compared with those of the fit.
     """
     tags = estimator.__sklearn_tags__()
     fits = reset if fits is None else fits
@@ -262,14 +264,14 @@ def validate_rows(
         _check_labels(estimator, y)
     if type(X) is np.ndarray and X.dtype == np.float16:  # needs no float64, as out of core
         X = in_single(X)
-    X = _checked_points(estimator, X, reset=reset, accept_sparse=sparse)
-    if X.shape[1] != estimator.n_features_in_:  # an array that is another one than it says
+    X = _checked_points(estimator if reset or named else None, X, reset=reset, accept_sparse=sparse)
+    if X.shape[1] != estimator.n_features_in_:
         raise InvalidInputError(
-            f"X holds {X.shape[1]} features, where it says that it has "
-            f"{estimator.n_features_in_}; pass an array."
+            f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input; pass the columns it was fitted on."
         )
     if labelled:
-        y = _checked_labels(X, y, numeric=y_numeric, several=multi_output)
+        y = _checked_labels(X, y, numeric=y_numeric)
     sample_weight = _checked_weights(sample_weight, X)
     data = InMemoryData(X, y, sample_weight)
     if not finite:
@@ -282,24 +284,27 @@ def validate_rows(
     return data
 
 
-def _checked_points(estimator: Any, X: Any, **checks: Any) -> Any:
-    """Return X as scikit-learn checks it; rows that are not finite are left for later."""
+def _checked_points(estimator: Any, X: Any, *, reset: bool, accept_sparse: Any) -> Any:
+    """Return X as scikit-learn checks it; rows that are not finite are left for later.
+
+    Without an estimator its features are not set or compared.
+    """
+    checks = {"dtype": FLOATS, "ensure_all_finite": False, "accept_sparse": accept_sparse}
     with refuse_as("X"):
         try:
-            return validate_data(estimator, X, dtype=FLOATS, ensure_all_finite=False, **checks)
+            if estimator is None:
+                return check_array(X, **checks)
+            return validate_data(estimator, X, reset=reset, **checks)
         except (TypeError, ValueError):
             _check_columns(X)
             raise
 
 
-def _checked_labels(X: Any, y: Any, *, numeric: bool, several: bool) -> AnyArray:
+def _checked_labels(X: Any, y: Any, *, numeric: bool) -> AnyArray:
     """Return y as scikit-learn checks it beside X."""
     with refuse_as("y"):
-        if several:
-            labels: AnyArray = check_array(y, ensure_2d=False, dtype=None, input_name="y")
-        else:
-            labels = column_or_1d(y, warn=True)
-            assert_all_finite(labels, input_name="y")
+        labels: AnyArray = column_or_1d(y, warn=True)
+        assert_all_finite(labels, input_name="y")
         if numeric and labels.dtype.kind == "O":
             labels = labels.astype(np.float64)
         check_consistent_length(X, labels)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
@@ -108,14 +106,6 @@ def member_for(model: Any, portfolio: Portfolio) -> Coreset:
     return portfolio[fitting[0]]
 
 
-@contextmanager
-def of_known_names() -> Iterator[None]:
-    """Let rows of a coreset pass as arrays: their names are those of the coreset."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
-        yield
-
-
 class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # scikit-learn has no annotations
     """Base of the estimators: what is fitted is applied to rows of any input.
 
@@ -197,8 +187,8 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
             self._cube = None
         else:
             self._check_names(coreset.provenance.get("columns"))
-        with of_known_names():
-            data = validate_rows(self, coreset.points, labels, weights, **checks)
+        # Their names are those of the coreset, which were compared.
+        data = validate_rows(self, coreset.points, labels, weights, named=False, **checks)
         if reset:
             record, d = coreset.provenance, coreset.n_features
             cube = Cube.from_json(record.get("cube"), d)

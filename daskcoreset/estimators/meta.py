@@ -123,26 +123,27 @@ _ON_ROWS = {
 
 
 class CoresetEstimator(RowAttributes, CoresetModel):
-    """Fits any estimator that takes weights on a coreset, and applies it to all rows.
+    """Fit any estimator that takes weights on a coreset, and apply it to all rows.
+
+    Methods of `estimator`, such as ``predict``, ``predict_proba`` and ``transform``, are there if
+    it has them. They return Dask arrays for data out of core.
 
     Parameters
     ----------
     estimator : estimator object
-        A classifier, regressor, clusterer or transformer whose ``fit`` takes
-        ``sample_weight``. In a pipeline, put `CoresetEstimator` around the last step.
-        One that is fitted already predicts for rows of any input without `fit`, if
-        ``sklearn.frozen.FrozenEstimator`` holds it.
+        A classifier, regressor, clusterer or transformer whose ``fit`` takes ``sample_weight``. In
+        a pipeline, put `CoresetEstimator` around the last step. If it is a
+        ``sklearn.frozen.FrozenEstimator``, the model in it is applied without `fit`.
     size : int, default=10_000
-        Rows of the coreset: what most solvers fit within seconds.
+        Rows of the coreset.
     method : str or Sensitivity, default="lightweight"
-        Construction of the coreset, as in `daskcoreset.build`. "lightweight" keeps rows far
-        from the mean, which clusterers and transformers that square distances need. For
-        linear models of rows that are all alike, "uniform" may serve as well.
+        Construction of the coreset, as in `daskcoreset.build`. "lightweight" keeps rows far from
+        the mean, which solvers that square distances need. "uniform" serves most others.
     random_state : int, Generator, RandomState or None, default=None
         Determines the coreset, and every ``random_state`` of `estimator` that is None.
     on_invalid : {"raise", "drop"} or None, default=None
-        What becomes of rows with NaN or infinity in `fit`: an error, or they are left out, as in
-        `daskcoreset.build`, also for None; their labels in `labels_` are -1 where X is in memory.
+        How to treat rows with NaN or infinity in `fit`: raise an error, or drop them. None is
+        "raise", unless X says otherwise. Rows in memory that are dropped have the label -1.
 
     Attributes
     ----------
@@ -150,34 +151,22 @@ class CoresetEstimator(RowAttributes, CoresetModel):
         The clone of `estimator` that was fitted on the coreset.
     coreset_ : Coreset
         What it was fitted on, with the labels of its rows.
-    classes_ : ndarray
-        Classes in the coreset, of a classifier.
     labels_ : ndarray or dask.array.Array of shape (n,)
-        Cluster of every row, of a clusterer with ``predict``; lazy where X was out of core, and
-        not there after pickling then.
+        Cluster of every row, of a clusterer with ``predict``; lazy if X was out of core, and then
+        not there after pickling.
     inertia_ : float, or dask.array.Array of shape ()
         Sum of the weighted squared distances of all rows from the nearest center, if the score of
         `estimator_` is minus this sum; lazy likewise.
-    coef_, intercept_, n_iter_, cluster_centers_, components_, feature_importances_
-        Those of `estimator_`, where it has them.
+    classes_, coef_, intercept_, n_iter_, cluster_centers_, components_, feature_importances_
+        Those of `estimator_`, if it has them.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,), object
-        Where the columns of X have names.
+        If the columns of X have names.
 
     Warns
     -----
     CoresetWarning
-        When rows of a class are among the labels in memory, but none is in the coreset.
-
-    See Also
-    --------
-    CoresetKMeans : k-means, with a coreset made for it.
-
-    Notes
-    -----
-    Weights add up to those of the data, so that terms of regularisation keep their balance
-    with the loss. Methods of `estimator` (``predict``, ``predict_proba``, ``transform`` and
-    others) are there where it has them; on data out of core they return Dask arrays.
+        If no row of a class in memory is in the coreset.
 
     Examples
     --------
@@ -190,10 +179,6 @@ class CoresetEstimator(RowAttributes, CoresetModel):
     dask.array<..., shape=(50000,), dtype=int64, chunksize=(25000,), chunktype=numpy.ndarray>
     >>> model.score(X, y) > 0.95
     True
-
-    References
-    ----------
-    Bachem, Lucic and Krause (2018), Scalable k-means clustering via lightweight coresets.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
