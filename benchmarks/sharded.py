@@ -1,18 +1,20 @@
 """Builds of sharded Zarr stores against a plain read by zarrs, in pairs.
 
 A sharded store of float32 rows (20 columns, zstd) is written. Three things are timed in turns on
-the threads scheduler: a plain read of all blocks by zarrs, a build as it is (by the fastest
-pipeline that is installed), and a build by Zarr's own pipeline. Ratios are medians over the turns,
-each against the plain read of its own turn. That both builds give the same bits is asserted.
+the threads scheduler: a plain read of all blocks by zarrs, a build that decodes by zarrs, and a
+build by Zarr's own pipeline. Ratios are medians over the turns, each against the plain read of its
+own turn. That both builds give the same bits is asserted.
 
     python benchmarks/sharded.py --rows 10000000
 """
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import common
 import dask
@@ -21,12 +23,10 @@ import numpy as np
 import zarr
 
 import daskcoreset
-from daskcoreset.inputs import zarr_stores
 
 COLUMNS = 20
 CHUNK_ROWS, SHARD_ROWS = 10_000, 200_000  # 0.8 and 16 MB
 SIZE = 10_000
-PIPELINES = zarr_stores.PIPELINES
 JOBS = ("plain read by zarrs", "build", "build by Zarr's own pipeline")
 
 
@@ -55,9 +55,10 @@ def plain_read(path: Path) -> None:
 
 
 def build(path: Path, *, own: bool) -> Any:
-    """Build a coreset, by Zarr's own pipeline or by the fastest."""
-    zarr_stores.PIPELINES = () if own else PIPELINES
-    return daskcoreset.build(path, size=SIZE, random_state=0, progress=False)
+    """Build a coreset, by Zarr's own pipeline or by zarrs."""
+    hidden = {"zarrs": None} if own else {}
+    with mock.patch.dict(sys.modules, hidden):
+        return daskcoreset.build(path, size=SIZE, random_state=0, progress=False)
 
 
 def measure(path: Path, turns: int) -> dict[str, list[float]]:
@@ -125,7 +126,7 @@ def main() -> None:
     ):
         path = Path(folder) / "sharded.zarr"
         write_shards(path, args.rows)
-        decoder = daskcoreset.plan(path, size=SIZE).decoder
+        decoder = daskcoreset.plan(path, size=SIZE).forecast.decoder
         results = measure(path, args.turns)
     stamp = common.stamp(rows=args.rows, turns=args.turns, decoder=decoder, zarr=zarr.__version__)
     data = {"stamp": stamp, "results": results}

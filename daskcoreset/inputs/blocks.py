@@ -18,12 +18,18 @@ from daskcoreset.core.boxes import Box
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.locations import clean_url
 from daskcoreset.core.typing import IndexArray, Metric
-from daskcoreset.core.validation import check_choice, is_choice, is_int, too_many_zeros
+from daskcoreset.core.validation import (
+    check_choice,
+    how_to_select,
+    is_choice,
+    is_int,
+    too_many_zeros,
+)
 from daskcoreset.inputs.cube_opening import open_cube
 from daskcoreset.inputs.cubes import Cube
 from daskcoreset.inputs.dataframes import is_arrow_table
 from daskcoreset.inputs.opening import OpenedData, open_all
-from daskcoreset.inputs.options import ReadOptions, select_features
+from daskcoreset.inputs.options import ReadOptions, is_path, select_features
 from daskcoreset.inputs.sources import Loader, Source, array_source, even_cut
 
 # Block size aimed at: small enough for memory, large enough to hide a task's overhead.
@@ -345,6 +351,54 @@ def row_blocks(
             named=isinstance(y, str) or isinstance(sample_weight, str),
         ),
     )
+
+
+def known_blocks(
+    known: Sequence[str] | None,
+    owner: str,
+    X: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    **options: Any,
+) -> RowBlocks:
+    """Open rows of which some columns are wanted.
+
+    Parameters
+    ----------
+    known : sequence of str or None
+        Columns that are wanted, where they have names.
+    owner : str
+        What has them, for the error.
+    X, y, sample_weight, **options
+        As in `daskcoreset.inputs.blocks.row_blocks`.
+
+    Raises
+    ------
+    InvalidInputError, InvalidTypeError
+        As `row_blocks`. Where columns that hold no numbers are not wanted, the error says at once
+        which ones to select.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> known_blocks(["a"], "the fit", pd.DataFrame({"a": [1.0], "name": ["x"]}))
+    Traceback (most recent call last):
+    ...
+    daskcoreset.errors.InvalidInputError: X has columns that the fit has not: ['name']; pass ...
+    """
+    try:
+        return row_blocks(X, y, sample_weight, **options)
+    except InvalidTypeError as error:
+        others, found = (vars(error).get(name, ()) for name in ("others", "columns"))
+        if not others or known is None or {*others} & {*known}:
+            raise
+        named = isinstance(y, str) or isinstance(sample_weight, str)
+        data = ReadOptions.of(X)[0]
+        selection = selection_of(data, stored=is_path(data), named=named)
+        problem = how_to_select(found, known, owner, selection)
+        if problem is None:
+            raise
+        raise InvalidInputError(problem) from None
 
 
 def selection_of(X: Any, *, stored: bool = False, named: bool = False) -> str:

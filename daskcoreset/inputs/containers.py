@@ -18,7 +18,7 @@ from daskcoreset.core.errors import InvalidInputError, MissingPathError
 from daskcoreset.core.locations import clean_url
 from daskcoreset.core.validation import a_type, shown as briefly
 from daskcoreset.inputs.dataframes import arrays_of_dask, split_columns
-from daskcoreset.inputs.files import open_numpy
+from daskcoreset.inputs.files import open_numpy, read_npy
 from daskcoreset.inputs.hdf5 import Hdf5File, dataset_names, open_hdf5_file
 from daskcoreset.inputs.options import DEFAULTS, ReadOptions, check_columns, is_path
 from daskcoreset.inputs.parquet import (
@@ -38,7 +38,7 @@ from daskcoreset.inputs.places import (
     read_clearly,
     shortened,
 )
-from daskcoreset.inputs.sources import Table, import_reader, read_npy
+from daskcoreset.inputs.sources import Table, import_reader
 from daskcoreset.inputs.stored import with_own_metadata
 from daskcoreset.inputs.zarr_stores import is_store, open_store, open_zarr, store_name
 

@@ -15,7 +15,7 @@ from daskcoreset.core.locations import clean_url
 from daskcoreset.core.typing import IndexArray
 from daskcoreset.inputs.cube_arrays import Plane, box_loader, dask_chunks, dask_rows, merged_chunks
 from daskcoreset.inputs.cubes import Cube, Layout, is_xarray, layout_of
-from daskcoreset.inputs.expressions import as_tasks
+from daskcoreset.inputs.dataframes import as_tasks
 from daskcoreset.inputs.options import MissingChunks, ReadOptions
 from daskcoreset.inputs.packed import packed_remark
 from daskcoreset.inputs.sources import Loader

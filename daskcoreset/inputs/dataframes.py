@@ -14,7 +14,6 @@ import numpy as np
 from daskcoreset.core.blocks import EXACT, find_inexact_value, inexact_error
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import AnyArray
-from daskcoreset.inputs.expressions import array_of
 from daskcoreset.inputs.sources import Loader, Source
 
 # Of text and of all else that NumPy has no numbers for.
@@ -461,3 +460,41 @@ def _long_columns(frame: Any) -> list[int]:
 
 def _is_long(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "iu" and dtype.itemsize == 8
+
+
+# --- expressions of Dask ----------------------------------------------------------------------
+
+
+def as_tasks(array: Any) -> Any:
+    """Return a Dask array as one of tasks: same blocks, same values; nothing is computed.
+
+    Expressions are those of ``dask_array.Array``, which xarray uses where that package is
+    installed, and of Dask itself under its setting ``array.query-planning``. Arrays made from one
+    that X and y share name its blocks alike, so that these are still read once.
+
+    Parameters
+    ----------
+    array : dask.array.Array or dask_array.Array
+        Anything else, such as an array of tasks, is returned as it is.
+    """
+    if not hasattr(array, "expr"):
+        return array
+    import dask
+    from dask.array.utils import meta_from_array
+
+    # Optimised, each array would get reads of its own, of the very columns that it needs.
+    with dask.config.set({"array.optimize-graph": False}):
+        plain = type(array)(array.expr)  # which remembers the setting
+        return array_of(plain, array.chunks, meta_from_array(array))
+
+
+def array_of(collection: Any, chunks: tuple[tuple[Any, ...], ...], meta: Any) -> Any:
+    """Return any collection whose keys are those of the blocks of an array as that array."""
+    from dask.array.core import Array
+    from dask.core import flatten
+    from dask.highlevelgraph import HighLevelGraph
+
+    graph, name = collection.__dask_graph__(), next(flatten(collection.__dask_keys__()))[0]
+    if not isinstance(graph, HighLevelGraph):
+        graph = HighLevelGraph.from_collections(name, graph)
+    return Array(graph, name, chunks, meta=meta)

@@ -14,8 +14,7 @@ import numpy as np
 from daskcoreset.core.errors import InvalidInputError, StoreError
 from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.inputs.options import MissingChunks
-from daskcoreset.inputs.places import Place, clear_errors, read_clearly
-from daskcoreset.inputs.seen import Layout, check_seen, here
+from daskcoreset.inputs.places import Layout, Place, check_seen, clear_errors, here, read_clearly
 from daskcoreset.inputs.sources import Source, import_reader, near, stacked
 from daskcoreset.inputs.stored import filled_regions
 

@@ -18,8 +18,8 @@ from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import a_type, is_real, without_mask
 from daskcoreset.inputs.containers import Rows, shown_location, split_container
-from daskcoreset.inputs.dataframes import arrays_of_dask, frame_source
-from daskcoreset.inputs.expressions import as_tasks
+from daskcoreset.inputs.dataframes import arrays_of_dask, as_tasks, frame_source
+from daskcoreset.inputs.files import memmap_source
 from daskcoreset.inputs.hdf5 import Hdf5Array, hdf5_source
 from daskcoreset.inputs.options import MissingChunks, ReadOptions, is_path
 from daskcoreset.inputs.packed import packed_remark
@@ -28,7 +28,6 @@ from daskcoreset.inputs.sources import (
     array_source,
     concatenated_source,
     indexed_source,
-    memmap_source,
     sparse_source,
 )
 from daskcoreset.inputs.stored import StoredArray, with_stored, with_stored_in_graph
@@ -37,7 +36,7 @@ from daskcoreset.inputs.zarr_stores import (
     is_in_process,
     is_store,
     name_of_array,
-    with_fast_pipeline,
+    with_zarrs,
 )
 
 # Shards above this are cut between the chunks inside them.
@@ -225,7 +224,7 @@ def _open_zarr(array: Any, missing_chunks: MissingChunks) -> Source:
         granularity = int((outer if whole else inner)[0])
     stored = StoredArray.of(array, missing_chunks)
     # Last, for another array than that which was passed is read.
-    array = with_fast_pipeline(stored.array)
+    array = with_zarrs(stored.array)
     stored = replace(stored, array=array)
     source = indexed_source(stored, granularity=granularity, name=name_of_array(array))
     return replace(

@@ -37,8 +37,7 @@ from daskcoreset.inputs.dataframes import (
     is_arrow_table,
     unequal_lists,
 )
-from daskcoreset.inputs.places import Place, clear_errors, is_glob, read_clearly, shortened
-from daskcoreset.inputs.seen import here
+from daskcoreset.inputs.places import Place, clear_errors, here, is_glob, read_clearly, shortened
 from daskcoreset.inputs.sources import Loader, Source, Table, import_reader
 
 SUFFIXES = (".parquet", ".parq", ".pq")

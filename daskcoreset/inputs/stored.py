@@ -30,7 +30,7 @@ import numpy as np
 from daskcoreset.core.errors import StoreError
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.options import MissingChunks
-from daskcoreset.inputs.seen import Layout, check_seen, here
+from daskcoreset.inputs.places import Layout, check_seen, here
 from daskcoreset.inputs.zarr_stores import name_of_array
 
 # Openings whose metadata this process has seen: of these none are read again.

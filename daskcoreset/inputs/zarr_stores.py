@@ -1,8 +1,7 @@
-"""Zarr stores: opened by URL or as objects, read by the fastest pipeline, damage found by chunk."""
+"""Zarr stores: opened by URL or as objects, decoded by zarrs, damage found by chunk."""
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import sys
 import warnings
@@ -18,14 +17,6 @@ from daskcoreset.inputs.places import Place, clear_errors, options_for
 
 # Chunks of a block that are tried one by one to find the damaged one.
 _MAX_TRIED = 4096
-
-# Pipelines that decode shards faster than that of Zarr by default, the fastest first: by zarrs,
-# which is compiled, and by Zarr from version 3.3 on.
-PIPELINES = (
-    ("zarrs", "ZarrsCodecPipeline"),
-    ("zarr.core.codec_pipeline", "FusedCodecPipeline"),
-)
-_DEFAULT = "BatchedCodecPipeline"
 
 
 def is_store(part: Any) -> bool:
@@ -96,63 +87,42 @@ def name_of_array(array: Any) -> str:
     return store_name(array.store_path)
 
 
-# --- pipelines ---------------------------------------------------------------------------
+# --- decoders ----------------------------------------------------------------------------
 
 
-def with_fast_pipeline(array: Any) -> Any:
-    """Return the same Zarr array, read by the fastest pipeline there is for its shards.
+def with_zarrs(array: Any) -> Any:
+    """Return the same Zarr array, whose shards are decoded by zarrs if it is installed and fits.
 
-    Values are the same, whichever it is. The array that was passed and the settings of Zarr stay
-    as they are; where these name another pipeline than the default, it is kept.
+    Values are the same. The array that was passed and the settings of Zarr stay as they are. If
+    these name another pipeline than the default, it is kept.
     """
-    if not array.shards or pipeline_name(array) != _DEFAULT or array.dtype.kind not in "biuf":
-        return array
-    if not array.dtype.isnative:
+    fits = array.shards and array.dtype.kind in "biuf" and array.dtype.isnative
+    if not fits or decoder_of(array) != "zarr":
         return array
     import zarr
 
-    for module, name in PIPELINES:
-        made = zarr.AsyncArray(metadata=array.metadata, store_path=array.store_path)
-        if (pipeline := _pipeline(module, name, made)) is not None:
-            # It is chosen when an array is made, by a setting of the whole process, which other
-            # threads read at the same time.
-            object.__setattr__(made, "codec_pipeline", pipeline)
-            return type(array)(made)
-    return array
-
-
-def _pipeline(module: str, name: str, array: Any) -> Any:
-    """Return a pipeline for an array; None where it is not installed or does not fit."""
+    made = zarr.AsyncArray(metadata=array.metadata, store_path=array.store_path)
     try:
-        made = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError):
-        return None
-    store = array.store_path.store
-    try:
+        from zarrs import ZarrsCodecPipeline
+
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # that an array is not supported
-            try:
-                return made.from_array_metadata_and_store(
-                    array_metadata=array.metadata, store=store
-                )
-            except NotImplementedError:
-                if not type(store).__module__.startswith("zarr") or module == "zarrs":
-                    return None
-                return made.from_codecs(array.metadata.codecs)
-    except Exception:  # noqa: BLE001 - the default pipeline reads what another one does not
-        return None
+            pipeline = ZarrsCodecPipeline.from_array_metadata_and_store(
+                array_metadata=array.metadata, store=array.store_path.store
+            )
+    except Exception:  # noqa: BLE001 - Zarr reads what zarrs does not
+        return array
+    # It is chosen when an array is made, by a setting of the whole process, which other threads
+    # read at the same time.
+    object.__setattr__(made, "codec_pipeline", pipeline)
+    return type(array)(made)
 
 
 def decoder_of(array: Any) -> str:
     """Return what decodes the chunks of a Zarr array, for the plan of a build."""
-    name = pipeline_name(array)
-    return {_DEFAULT: "zarr", "ZarrsCodecPipeline": "zarrs"}.get(name, name)
-
-
-def pipeline_name(array: Any) -> str:
-    """Return the class of the pipeline by which a Zarr array is read."""
     inner = getattr(array, "async_array", None) or getattr(array, "_async_array", None)
-    return type(getattr(inner, "codec_pipeline", None)).__name__
+    name = type(getattr(inner, "codec_pipeline", None)).__name__
+    return {"BatchedCodecPipeline": "zarr", "ZarrsCodecPipeline": "zarrs"}.get(name, name)
 
 
 # --- damage ------------------------------------------------------------------------------

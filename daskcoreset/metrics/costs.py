@@ -24,8 +24,7 @@ from daskcoreset.core.validation import (
     names_apart,
 )
 from daskcoreset.execution.engine import map_reduce
-from daskcoreset.inputs.blocks import RowBlocks, row_blocks
-from daskcoreset.inputs.known_columns import known_blocks
+from daskcoreset.inputs.blocks import RowBlocks, known_blocks, row_blocks
 from daskcoreset.objectives import QuantizationError
 from daskcoreset.objectives.clustering import as_centers
 

@@ -11,7 +11,7 @@ import pytest
 import zarr
 
 from daskcoreset import plan
-from daskcoreset.inputs.zarr_stores import decoder_of, with_fast_pipeline
+from daskcoreset.inputs.zarr_stores import decoder_of, with_zarrs
 
 N, D, CHUNK = 200, 3, 50
 X = np.random.default_rng(2).normal(size=(N, D))
@@ -35,13 +35,13 @@ SHARDED: dict[str, Any] = {"chunks": (10, 3), "shards": (50, 3)}
 def test_pipelines__give_the_same_bits(tmp_path: Path) -> None:
     pytest.importorskip("zarrs", reason="zarrs is not installed")
     array = store_of(tmp_path / "a.zarr", **SHARDED)
-    fast = with_fast_pipeline(array)
+    fast = with_zarrs(array)
     assert (decoder_of(array), decoder_of(fast)) == ("zarr", "zarrs")
     for rows in (slice(0, 50), slice(7, 133), slice(199, 200), slice(0, 200)):
         np.testing.assert_array_equal(fast[rows], array[rows])
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(fast))[3:9], X[3:9])
     assert decoder_of(pickle.loads(pickle.dumps(fast))) == "zarrs"
     planned = plan(array, size=20)
-    assert planned.decoder == "zarrs"
+    assert planned.forecast.decoder == "zarrs"
     assert "decoded by zarrs" in str(planned)
     assert zarr.config.get("codec_pipeline.path").endswith("BatchedCodecPipeline")
