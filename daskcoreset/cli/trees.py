@@ -19,7 +19,6 @@ from daskcoreset.cli.parameters import (
     OnInvalid,
     Out,
     Overwrite,
-    Progress,
     Seed,
     StorageOptions,
     Weights,
@@ -105,7 +104,6 @@ def append(
         bool, typer.Option("--unit-length", help="Divide every row by its length.")
     ] = False,
     on_invalid: LeafOnInvalid = None,
-    progress: Progress = None,
 ) -> None:
     """Add the rows of IN as a leaf after the others.
 
@@ -128,7 +126,6 @@ def append(
         name=name,
         time=time,
         on_invalid=on_invalid,  # type: ignore[arg-type] # one of the choices
-        progress=progress,
     )
     if forgotten:
         warn_user(

@@ -48,7 +48,7 @@ class DataSummary:
     --------
     >>> import numpy as np, daskcoreset
     >>> X = np.random.default_rng(0).normal(size=(20_000, 3))
-    >>> portfolio = daskcoreset.build(X, size=500, method=["uniform"])
+    >>> portfolio = daskcoreset.build_many(X, methods=["uniform"], sizes=500)
     >>> bool(np.allclose(portfolio.moments.covariance, np.cov(X.T)))
     True
     """
@@ -108,7 +108,7 @@ class DataSummary:
         --------
         >>> import numpy as np, daskcoreset
         >>> X = np.random.default_rng(0).normal(size=(20_000, 2))
-        >>> portfolio = daskcoreset.build(X, X @ [2.0, -1.0] + 3.0, method=["uniform"])
+        >>> portfolio = daskcoreset.build_many(X, X @ [2.0, -1.0] + 3.0, methods=["uniform"])
         >>> model = portfolio.moments.ridge(1e-6)
         >>> model.coef_.round(3).tolist(), round(model.intercept_, 3)
         ([2.0, -1.0], 3.0)
@@ -172,7 +172,7 @@ class DataSummary:
         --------
         >>> import numpy as np, daskcoreset
         >>> X = np.random.default_rng(0).normal(size=(20_000, 2))
-        >>> portfolio = daskcoreset.build(X, 2.0 * X[:, 0] + 3.0, method=["uniform"])
+        >>> portfolio = daskcoreset.build_many(X, 2.0 * X[:, 0] + 3.0, methods=["uniform"])
         >>> model = portfolio.moments.elastic_net(0.1, l1_ratio=1.0)
         >>> (model.coef_.round(1) + 0.0).tolist(), round(model.intercept_, 1)
         ([1.9, 0.0], 3.0)

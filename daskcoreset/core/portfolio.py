@@ -32,7 +32,7 @@ _HEADS = ("name", "method", "rows", "total weight", "reads by itself")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Portfolio(Mapping[str, Coreset]):
-    """Coresets of the same data by name, which `daskcoreset.build` made of shared reads.
+    """Coresets of the same data by name, which `daskcoreset.build_many` makes.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Portfolio(Mapping[str, Coreset]):
     >>> import numpy as np, daskcoreset
     >>> X = np.random.default_rng(0).normal(size=(20_000, 3))
     >>> methods = {"means": "lightweight", "plain": "uniform"}
-    >>> portfolio = daskcoreset.build(X, size=500, method=methods, random_state=0)
+    >>> portfolio = daskcoreset.build_many(X, methods=methods, sizes=500, random_state=0)
     >>> list(portfolio), len(portfolio["means"])
     (['means', 'plain'], 500)
     """

@@ -77,9 +77,9 @@ class Reducer(ABC):
     >>> daskcoreset.build(
     ...     rows,
     ...     size=2,
-    ...     strategy="tree",
     ...     method=Heaviest(),
     ...     sample_weight=np.arange(10),
+    ...     draw=daskcoreset.MergeReduce(),
     ... ).indices
     array([8, 9])
     """

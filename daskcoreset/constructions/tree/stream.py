@@ -338,8 +338,7 @@ class CoresetStream:
     Rows wait until they fill a leaf, which becomes a coreset. Coresets are united and reduced as
     the digits of a number carry, so memory grows with the logarithm of the rows. The coreset
     depends on the sequence of the rows and on the seed, not on how they were cut into batches.
-    Feed a stream from one thread. If the first rows come from ``open_rows(..., unit_length=True)``,
-    all rows are divided by their lengths.
+    If the first rows have ``open_rows(..., unit_length=True)``, all are divided by their lengths.
 
     Parameters
     ----------
@@ -363,19 +362,14 @@ class CoresetStream:
         A folder that does not exist yet. The stream is saved there while it runs, and `load`
         continues it after a crash.
     save_every : int, default=1
-        Batches after which it is saved. With 1, all that `partial_fit` took is stored when it
-        returns.
+        Batches after which it is saved.
     storage_options : mapping, optional
         For a URL, as in `daskcoreset.CoresetTree.create`.
 
     Attributes
     ----------
-    n_rows : int
-        Rows that came, those left out included: feeding goes on from here.
-    n_dropped : int
-        Rows left out.
-    n_held : int
-        Rows in memory.
+    n_rows, n_dropped, n_held : int
+        Rows that came, those of them that were left out, and rows in memory.
     total_weight : float
         Weight of all rows that came.
     levels : tuple of int
@@ -383,10 +377,8 @@ class CoresetStream:
 
     Raises
     ------
-    InvalidInputError, InvalidTypeError
-        When an argument cannot be used.
-    StoreError
-        When `store` exists already.
+    InvalidInputError, InvalidTypeError, StoreError
+        If an argument cannot be used, or `store` exists already.
 
     Examples
     --------
@@ -395,8 +387,6 @@ class CoresetStream:
     >>> rng = np.random.default_rng(0)
     >>> for day in range(30):
     ...     _ = stream.partial_fit(rng.normal(day, 1.0, size=(1000, 3)))
-    >>> stream
-    CoresetStream(lightweight: 30,000 rows seen, 1,800 held, size 100, seed 0)
     >>> stream.coreset()
     Coreset(lightweight: 100 of 30,000 rows, 3 features, no labels, seed 0)
 
