@@ -52,7 +52,7 @@ from daskcoreset.core.errors import (
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.typing import AnyArray, IndexArray
-from daskcoreset.core.validation import shown
+from daskcoreset.core.validation import as_numbers, shown
 
 # Rows looked at for each that is asked for, where several are asked for at a time.
 _CANDIDATES = 8
@@ -442,8 +442,11 @@ def start_run(
 
 
 def _pair_of(classes: Any) -> list[Any]:
-    if isinstance(classes, str) or np.ndim(classes) != 1:
-        raise InvalidTypeError(f"classes is {shown(classes)}; pass two labels.")
+    is_vector = isinstance(classes, np.ndarray) and classes.ndim == 1
+    if not is_vector and not isinstance(classes, tuple | list):
+        raise InvalidTypeError(
+            f"classes is {shown(classes)}", argument="classes", remedy="pass a pair of labels"
+        )
     pair = plain_labels(list(classes), 2)
     if pair[0] == pair[1] or isinstance(pair[0], str) != isinstance(pair[1], str):
         raise InvalidInputError(
@@ -475,16 +478,21 @@ def _told(state: ActiveState, labels: Any) -> ActiveState:
 
 def _with_known_labels(state: ActiveState, pool: Pool, known: tuple[Any, Any]) -> ActiveState:
     """Add labels that are known already."""
-    indices = np.asarray(known[0])
-    if (
-        indices.ndim != 1
-        or indices.dtype.kind not in "iu"
-        or len(set(indices.tolist())) < len(indices)
-    ):
-        raise InvalidInputError(
-            "known[0] must be numbers of rows, each once; pass a vector of integers."
+    if not isinstance(known, tuple | list) or len(known) != 2:
+        raise InvalidTypeError(
+            f"known is {shown(known)}",
+            argument="known",
+            remedy="pass a pair of numbers of rows and their labels",
         )
-    indices = indices.astype(np.int64)
+    as_numbers("known[0]", known[0])
+    given = np.asarray(known[0])
+    if given.ndim != 1 or given.dtype.kind not in "iu" or len(np.unique(given)) < len(given):
+        raise InvalidInputError(
+            f"known[0] is {shown(known[0])}, and must be numbers of rows, each once",
+            argument="known",
+            remedy="pass a vector of integers",
+        )
+    indices = given.astype(np.int64)
     if len(indices) and not 0 <= indices.min() <= indices.max() < pool.n_rows:
         raise InvalidInputError(
             f"known[0] goes from {indices.min()} to {indices.max()}, but X has {pool.n_rows} rows; "

@@ -111,7 +111,8 @@ def passes_bound(radius: float, margin: float, epsilon: float) -> float:
     """
     if margin <= 0:
         return math.inf
-    return 1.0 + 4.0 * (radius / margin) ** 2 / epsilon**2
+    ratio = radius / margin / epsilon  # may overflow to infinity, and its square may
+    return 1.0 + 4.0 * ratio * ratio
 
 
 def solve_margin(
@@ -228,13 +229,14 @@ class MarginCoreset:
 
     def describe(self) -> dict[str, Any]:
         """Facts for a provenance, plain JSON."""
+        bound = passes_bound(self.radius, self.core_margin, self.epsilon)
         return {
             "margin": self.margin,
             "core_margin": self.core_margin,
             "factor": self.factor,
             "converged": self.converged,
             "radius": self.radius,
-            "passes_bound": passes_bound(self.radius, self.core_margin, self.epsilon),
+            "passes_bound": bound if math.isfinite(bound) else None,
             "reads": self.reads,
             "passes": [
                 {"size": step.size, "core_margin": step.core_margin, "margin": step.margin}
