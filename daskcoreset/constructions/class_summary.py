@@ -35,8 +35,6 @@ class ClassSummary:
     moments : Moments
     low, high : ndarray of shape (d,), float64
         Least and largest number of every column, over rows with a positive weight.
-    n_read : int
-        Rows as read, with those that were dropped; zero until all are.
     """
 
     classes: AnyArray
@@ -46,7 +44,6 @@ class ClassSummary:
     moments: Moments
     low: FloatArray
     high: FloatArray
-    n_read: int = 0
 
     @property
     def weight(self) -> float:
@@ -100,7 +97,7 @@ def summarise_classes(
         raise InvalidInputError("y is missing; pass the labels of the rows.")
     work = partial(_of_block, weighted=weighted)
     found = map_reduce(blocks, work, _merge, progress=progress)
-    summary: ClassSummary = replace(found.value, n_read=found.n_rows)
+    summary: ClassSummary = found.value
     if not summary.weight:
         raise InvalidInputError("sample_weight is zero for every row; give some row a weight.")
     return summary

@@ -407,13 +407,6 @@ def _largest_of(dtype: Any, limit: float) -> tuple[Any, int]:
     return largest, int(largest.view(_BITS[dtype][1]))
 
 
-# Rows that are worth a call of BLAS.
-_FEWEST = 64
-
-# Numbers that wait in all sums of a block: 8 MiB, so that their own are seldom gone through.
-_WAITING = 2**20
-
-
 def gram_of(rows: FloatArray) -> FloatArray:
     """Product of the transpose of rows with them, of shape (r, r).
 

@@ -317,11 +317,6 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
         """Open data out of core, and check its columns against those of the fit."""
         return self._checked(self._known_blocks(X, y, sample_weight))
 
-    def _open_more(self, X: Any, y: Any = None, sample_weight: Any = None) -> RowBlocks:
-        """Open further data to be fitted to: rows are dropped where `on_invalid` says so."""
-        opened = self._known_blocks(X, y, sample_weight, on_invalid=self.on_invalid)
-        return self._checked(opened)
-
     def _known_blocks(self, X: Any, *beside: Any, **options: Any) -> RowBlocks:
         """Open data that are said to have the columns of the fit."""
         known = self._column_names
