@@ -26,6 +26,9 @@ from daskcoreset.solvers.hard_margin import HardMargin, hard_margin
 # Block, and row in it, of the first row of an example.
 FirstRow = tuple[int, int]
 
+# Triples of all blocks that a read returns at most.
+_MAX_TRIPLES = 1000
+
 # A block, and the groups of its first and last row.
 Ends = tuple[int, float, float]
 
@@ -332,10 +335,6 @@ def share_right(
     query = StructuredQuery(problem, w, classes, grouped)
     n_right, n_rows = read_examples(blocks, query, _count_right, _add_counts).value
     return float(n_right / n_rows)
-
-
-# Triples of all blocks that a read returns at most.
-_MAX_TRIPLES = 1000
 
 
 @dataclass(frozen=True, eq=False)

@@ -56,7 +56,6 @@ class ActiveMaxMarginClassifier(MarginModel):
     Attributes
     ----------
     coef_, intercept_ : ndarray of shape (1, d) and (1,), float64
-        Of length one; zeros if only one class was seen.
     classes_ : ndarray of shape (n_classes,)
     margin_ : float
         Margin on all rows, those without a label taken as classified rightly; NaN if this was not
@@ -71,11 +70,6 @@ class ActiveMaxMarginClassifier(MarginModel):
         Share of the rows that may be misclassified, and with which probability.
     result_ : ActiveMargin
         All that is known, with the trace.
-
-    Notes
-    -----
-    Some problems need every label (section 4.3 of the paper). A class of one row may be missed;
-    `error` bounds what that can cost.
 
     Examples
     --------

@@ -48,8 +48,7 @@ class MaxMarginClassifier(HardMarginModel):
     Parameters
     ----------
     epsilon : float, default=0.1
-        The margin is at least ``1 - epsilon`` of the largest. Data that fit in one block of memory
-        are solved exactly.
+        The margin is at least ``1 - epsilon`` of the largest. One block in memory gets it all.
     fit_intercept : bool, default=True
         False for hyperplanes through the origin.
     on_inseparable : {"soft", "raise"}, default="soft"
@@ -71,17 +70,15 @@ class MaxMarginClassifier(HardMarginModel):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, d) or (n_classes, d), float64
+    coef_, intercept_ : ndarray of shape (1, d) or (n_classes, d), and (1,) or (n_classes,)
         For two classes of length one, so that decision values are distances.
-    intercept_ : ndarray of shape (1,) or (n_classes,), float64
     classes_ : ndarray of shape (n_classes,)
-        Labels of rows with a positive weight. Rows of weight zero are left out.
+        Labels of rows with a positive weight.
     separable_ : bool
     margin_, core_margin_ : float
         Margin on all rows, and on the core set, an upper bound of the largest margin there is.
-        Zero if the rows are not separable.
     factor_ : float
-        ``margin_ / core_margin_``; zero if the rows are not separable.
+        ``margin_ / core_margin_``. All three are zero if the rows are not separable.
     coreset_ : Coreset
         Rows of the core set, of weight one. If they are not separable, the rows of the soft margin.
     core_indices_, dual_coef_ : ndarray of shape (m,)

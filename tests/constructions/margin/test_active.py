@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import dask.array as da
 import numpy as np
@@ -16,14 +15,6 @@ from daskcoreset.estimators import ActiveMaxMarginClassifier
 from daskcoreset.solvers.hard_margin import hard_margin, hard_margin_bias
 from tests.pairs import each
 from tests.tools.active_pools import W, above, looked_up, separable
-
-
-def circle(n: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Fig. 3: one negative among positives on a circle, which every separator can cut off."""
-    angle = 2 * np.pi * np.arange(n) / n
-    y = np.ones(n, dtype=int)
-    y[n // 3] = -1
-    return np.stack([np.cos(angle), np.sin(angle)], axis=1), y
 
 
 @each(batch=[1, 4], intercept=[True, False])
