@@ -191,7 +191,7 @@ def plan(
     job, cube = define(blocks), blocks.cube
     lazy = job.lazy()
     if cube is not None:
-        lazy = lazy.then(partial(_placed, cube=cube))
+        lazy = lazy.then(partial(placed, cube=cube))
     return Plan(lazy, blocks, job.reads, job.n_candidates, progress)
 
 
@@ -265,7 +265,7 @@ def grow(
     n_clusters: int,
     epsilon: float = 0.05,
     delta: float = 0.1,
-    method: str | Sensitivity[Any] | None = None,
+    method: Method | None = None,
     sample_weight: Any = None,
     random_state: RandomState = None,
     chunks: int | Literal["auto"] = "auto",

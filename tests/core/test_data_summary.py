@@ -28,7 +28,8 @@ def make_summary(**options: Any) -> tuple[Any, Any, DataSummary]:
 def test_ridge__of_columns_that_say_the_same_has_a_solution() -> None:
     X = np.random.default_rng(0).normal(size=(500, 1)) @ [[1.0, 1.0]]
     portfolio = daskcoreset.build_many(X, X[:, 0], sizes=100, methods=["uniform"])
-    np.testing.assert_allclose(portfolio.moments.ridge(0.0).coef_, [0.5, 0.5])
+    assert portfolio.moments is not None
+    np.testing.assert_allclose(portfolio.moments.ridge(0.0).coef_, np.array([0.5, 0.5]))
 
 
 def make_units() -> tuple[Any, Any, DataSummary]:
@@ -58,6 +59,7 @@ def test_ridge__without_a_penalty_is_the_shortest_solution(times: float) -> None
     X = np.column_stack([x, np.full(500, 7.0), times * x, 1e9 * z])
     y = x + z
     portfolio = daskcoreset.build_many(X, y, sizes=100, methods=["uniform"])
+    assert portfolio.moments is not None
     found = portfolio.moments.ridge(0.0).coef_
     expected = [1 / (1 + times**2), 0.0, times / (1 + times**2), 1e-9]
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-14)

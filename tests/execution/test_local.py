@@ -121,13 +121,13 @@ def test_build__of_large_arrays_stays_here_with_an_active_client(cluster: Any) -
             planned = plan(ROWS, size=100)
         ran = client.run_on_scheduler(_count_tasks)
         assert not ran
-        assert planned.here
+        assert planned.forecast.here
         assert "here, for the data are in memory" in str(planned)
         # Who names the cluster gets it.
         with dask.config.set(scheduler="distributed"):
             assert same(build(ROWS, size=100, random_state=0), expected)
         assert client.run_on_scheduler(_count_tasks)
-    assert not plan(ROWS, size=100).here
+    assert not plan(ROWS, size=100).forecast.here
 
 
 def _forget_tasks(dask_scheduler: Any) -> None:
