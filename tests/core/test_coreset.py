@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from dask.base import tokenize
+from sklearn.cluster import KMeans
 from zarr.storage import MemoryStore
 
 from daskcoreset.core.coreset import Coreset
@@ -228,6 +229,11 @@ def test_repr__is_one_line() -> None:
         "Coreset(lightweight: 4 of 1,000 rows, 3 features, no labels, seed 3)"
     )
     assert repr(VARIANTS["empty-record"]) == ("Coreset(4 rows, 3 features, no labels)")
+
+
+def test_coreset__is_no_array_and_says_what_to_pass() -> None:
+    with pytest.raises(InvalidTypeError, match=r"X=coreset\.points with sample_weight"):
+        KMeans(2).fit(make_coreset())
 
 
 def test_repr_html__shows_and_escapes_the_record() -> None:
