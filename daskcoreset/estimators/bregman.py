@@ -287,7 +287,7 @@ class CoresetBregman(ClusteringModel):
         called = ("cluster", "output")
         return self._apply_in_domain(X, labels, np.int32, predicts=True, called=called)
 
-    @available_if(_if_soft)
+    @available_if(_if_soft)  # type: ignore[untyped-decorator] # of scikit-learn
     def predict_proba(self, X: Any) -> Any:
         """Probability of every component for every row, with ``soft=True``.
 

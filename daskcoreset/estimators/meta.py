@@ -507,7 +507,7 @@ class CoresetEstimator(RowAttributes, CoresetModel):
 
 def _scores_distances(model: Any) -> bool:
     """Whether the score of a fitted clusterer is minus the sum of squared distances."""
-    centers = getattr(model, "cluster_centers_", None)
+    centers: Any = getattr(model, "cluster_centers_", None)
     if np.ndim(centers) != 2 or not hasattr(model, "score"):
         return False
     rows = np.asarray(centers) + 1.0

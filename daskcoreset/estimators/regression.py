@@ -141,10 +141,10 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type
     def _solve(self, coreset: Coreset, moments: DataSummary | None) -> None:
         """Solve by the moments, or on the coreset."""
         exact = moments is not None and moments.y_mean is not None and moments.count > 1
-        if exact:
+        if moments is not None and exact:
             with one_thread():
                 # The solver is given arrays, so it has no names of columns.
-                fitted = self._exact_solver(replace(moments, columns=None))  # type: ignore[type-var]
+                fitted = self._exact_solver(replace(moments, columns=None))
         else:
             points, weights, labels = deduplicate(coreset.points, coreset.weights, coreset.labels)
             assert labels is not None  # noqa: S101 - constructions ask for them
@@ -298,7 +298,8 @@ class CoresetRidge(LinearCoresetRegressor):
         return Ridge(self.alpha, **self._options)
 
     def _exact_solver(self, moments: DataSummary) -> Ridge:
-        steps = {"tol": 1e-10} if self.positive else {}  # of as many rows as columns
+        # Steps take no time, of as many rows as columns.
+        steps: dict[str, Any] = {"tol": 1e-10} if self.positive else {}
         return moments.ridge(float(self.alpha), **self._options, **steps)
 
 
