@@ -21,7 +21,6 @@ import boosting
 import bregman
 import by_task
 import common
-import conventions
 import covers
 import install_size
 import kernels
@@ -43,7 +42,7 @@ import tree
 _WRITTEN = (
     quality, table1, svm_offline, svm_queries, svm_streaming, time_to_accuracy, covers,
     install_size, peers_kmeans, strong_blocks, tree, active_margin, boosting,
-    bregman, conventions, kernels, logistic, mixtures, representatives,
+    bregman, kernels, logistic, mixtures, representatives,
     throughput,
 )  # fmt: skip
 
