@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from unittest import mock
 
 from daskcoreset.core import storage
@@ -43,17 +43,14 @@ def light_groups() -> Iterator[None]:
         held[key] = contents
         (path / _FILE).write_bytes(key)
 
-    def read(
-        path: Path, kind: str, schema_version: int, oldest: int | None = None, **_: Any
-    ) -> GroupContents:
+    def read(path: Path, kind: str, schema_version: int) -> GroupContents:
         if is_leftover(path):
             raise StoreError(f"{path} is left over from an interrupted write")
         try:
             contents = held[(path / _FILE).read_bytes()]
         except (OSError, KeyError) as error:
             raise StoreError(f"{path}: not there, or damaged ({error!r})") from error
-        known = range(oldest or schema_version, schema_version + 1)
-        if contents.kind != kind or contents.schema_version not in known:
+        if (contents.kind, contents.schema_version) != (kind, schema_version):
             raise StoreError(f"{path}: holds a {contents.kind}")
         arrays = {name: array.copy() for name, array in contents.arrays.items()}
         return replace(contents, arrays=arrays)
