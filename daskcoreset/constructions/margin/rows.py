@@ -17,6 +17,9 @@ from daskcoreset.inputs.blocks import RowBlocks
 
 _TOO_MANY = f"y has more than {MAX_LABELS} classes; pass labels of classes, not measurements."
 
+# Bits of the number of a row within its block.
+_WITHIN = 40
+
 # Columns of more rows than these, at most: separating 2,000 of so many takes minutes.
 _MAX_COLUMNS = 2**11
 
@@ -131,19 +134,23 @@ def smallest(values: FloatArray, n_keep: int) -> IndexArray:
     return np.sort(near[np.argsort(values[near], kind="stable")[:n_keep]])
 
 
-def row_numbers(
-    read: BlockResults[Any], block_indices: IndexArray, positions: IndexArray
-) -> IndexArray:
-    """Numbers, in the whole data, of rows that `read` selected at positions of blocks.
+def mark(block_index: int) -> int:
+    """Return a stand-in for the number of the first row of a block, before it is known."""
+    return block_index << _WITHIN
+
+
+def row_numbers(read: BlockResults[Any], marks: IndexArray) -> IndexArray:
+    """Numbers, in the whole data, of rows that `read` selected, by the marks of their blocks.
 
     Examples
     --------
     >>> from daskcoreset.execution.engine import BlockResults
-    >>> row_numbers(BlockResults(None, {0: 10, 1: 5}), np.array([1, 0]), np.array([2, 3]))
+    >>> row_numbers(BlockResults(None, {0: 10, 1: 5}), np.array([mark(1) + 2, mark(0) + 3]))
     array([12,  3])
     """
     starts = np.array(list(read.offsets().items()), dtype=np.int64)
-    return np.asarray(starts[np.searchsorted(starts[:, 0], block_indices), 1] + positions)
+    places = np.searchsorted(starts[:, 0], marks >> _WITHIN)
+    return np.asarray(starts[places, 1] + (marks & (mark(1) - 1)))
 
 
 def signs_of(block: Block, classes: AnyArray) -> FloatArray:
@@ -162,14 +169,11 @@ class FirstRead:
     ----------
     rows : SelectedRows
         Of each class a few.
-    block_indices : ndarray of shape (r,), int64
-        Block of each.
     n_used : int
         Rows with a positive weight.
     """
 
     rows: SelectedRows
-    block_indices: IndexArray
     n_used: int
 
     @property
@@ -213,8 +217,8 @@ def _first_read_of_block(block: Block, block_index: int, _: object) -> FirstRead
         signs = np.where(codes == 1, 1.0, -1.0)
         values = signs * _rough_projections(block, used, signs)
     worst = _smallest_of_each(values, codes, 1)
-    rows = select_rows(block, used[worst], values[worst])
-    return FirstRead(rows, np.full(len(rows), block_index), len(used))
+    rows = select_rows(block, used[worst], values[worst], mark(block_index))
+    return FirstRead(rows, len(used))
 
 
 def _rough_projections(block: Block, rows: Any, signs: FloatArray) -> FloatArray:
@@ -239,8 +243,7 @@ def _merge(first: FirstRead, second: FirstRead, *, n_keep: int) -> FirstRead:
     kept = _smallest_of_each(rows.values, codes, n_keep)
     # One class more than are allowed is enough for the error.
     kept = kept[codes[kept] <= MAX_LABELS]
-    block_indices = np.concatenate([first.block_indices, second.block_indices])
-    return FirstRead(rows.take(kept), block_indices[kept], first.n_used + second.n_used)
+    return FirstRead(rows.take(kept), first.n_used + second.n_used)
 
 
 def find_classes(blocks: RowBlocks, *, n_keep: int) -> BlockResults[FirstRead]:
@@ -276,5 +279,5 @@ def find_classes(blocks: RowBlocks, *, n_keep: int) -> BlockResults[FirstRead]:
         )
     if len(classes) > MAX_LABELS:
         raise InvalidInputError(_TOO_MANY)
-    indices = row_numbers(read, first.block_indices, first.rows.indices)
+    indices = row_numbers(read, first.rows.indices)
     return replace(read, value=replace(first, rows=replace(first.rows, indices=indices)))

@@ -14,7 +14,7 @@ import numpy as np
 
 from daskcoreset.constructions.margin.core_set import evidence_of, first_few
 from daskcoreset.constructions.margin.problems import BatchProblem, StructuredProblem
-from daskcoreset.constructions.margin.rows import row_numbers, rows_of_block
+from daskcoreset.constructions.margin.rows import mark, row_numbers, rows_of_block
 from daskcoreset.core.blocks import Block, InvalidRow, labels_of, plain_labels
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, NotSeparableError
 from daskcoreset.core.points import WeightedPoints
@@ -22,9 +22,6 @@ from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.execution.engine import BlockResults, map_reduce
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.solvers.hard_margin import HardMargin, hard_margin
-
-# Block, and row in it, of the first row of an example.
-FirstRow = tuple[int, int]
 
 # Triples of all blocks that a read returns at most.
 _MAX_TRIPLES = 1000
@@ -44,8 +41,8 @@ class Examples:
     labels : ndarray of shape (n,), int64
     starts : ndarray of shape (q + 1,), int64
         Where each begins; the last entry is n.
-    first_rows : ndarray of shape (q, 2), int64
-        Block, and row in it, of the first row of each.
+    first_rows : ndarray of shape (q,), int64
+        The first row of each, with the `mark` of its block.
     """
 
     points: Points
@@ -78,14 +75,13 @@ def cut_block(block: Block, block_index: int, labels: IndexArray, *, grouped: bo
     -------
     examples : Examples
     """
-    rows = rows_of_block(block)
+    rows = rows_of_block(block, mark(block_index))
     if not grouped:
         used = np.flatnonzero(block.weights)
         if len(used) < len(block):
             block, labels, rows = block.take(used), labels[used], rows[used]
     starts = _starts_of(block.weights) if grouped else np.arange(len(block) + 1)
-    first_rows = np.stack([np.full(len(starts) - 1, block_index), rows[starts[:-1]]], axis=1)
-    return Examples(block.points, labels, starts, first_rows)
+    return Examples(block.points, labels, starts, rows[starts[:-1]])
 
 
 def _starts_of(groups: FloatArray) -> IndexArray:
@@ -135,14 +131,14 @@ class StructuredQuery:
     grouped : bool
         Both as in `structured_margin`.
     slacks : mapping
-        Slack of the examples of the core set, by block and row in it.
+        Slack of the examples of the core set, by their first rows.
     """
 
     problem: StructuredProblem
     w: FloatArray
     classes: AnyArray | None
     grouped: bool
-    slacks: Mapping[FirstRow, float] = field(default_factory=dict)
+    slacks: Mapping[int, float] = field(default_factory=dict)
 
 
 Work = Callable[[Examples, StructuredQuery], Any]
@@ -295,8 +291,8 @@ def answers_of(
     if not n:
         return np.empty(0, dtype=np.int64)
     starts = _starts_of(groups)
-    nothing = np.zeros((len(starts) - 1, 2), dtype=np.int64)
-    examples = Examples(points, np.zeros(n, dtype=np.int64), starts, nothing)
+    none = np.zeros(n, dtype=np.int64)
+    examples = Examples(points, none, starts, none[starts[:-1]])
     return rivals_of(problem, w, examples, free=True)[0]
 
 
@@ -343,8 +339,8 @@ class Triple:
 
     Attributes
     ----------
-    first_row : tuple of int
-        Block, and row in it, of the first row of the example.
+    first_row : int
+        The first row of the example, with the `mark` of its block.
     margin : float
         At the separator that it violated, with slacks.
     difference : ndarray of shape (D,), float64
@@ -355,7 +351,7 @@ class Triple:
         First row of the example.
     """
 
-    first_row: FirstRow
+    first_row: int
     margin: float
     difference: FloatArray
     answer: IndexArray
@@ -363,7 +359,7 @@ class Triple:
     row: FloatArray
 
     @property
-    def key(self) -> tuple[FirstRow, bytes]:
+    def key(self) -> tuple[int, bytes]:
         """Example and wrong answer, to be compared."""
         return self.first_row, self.rival.tobytes()
 
@@ -409,7 +405,7 @@ def _worst_of(examples: Examples, query: StructuredQuery, count: int) -> WorstTr
     if not len(examples):
         return WorstTriples([], math.inf, 0)
     rivals, margins, losses = rivals_of(problem, query.w, examples)
-    first_rows = [(block, row) for block, row in examples.first_rows.tolist()]
+    first_rows = examples.first_rows.tolist()
     if query.slacks:
         margins = margins + np.array([query.slacks.get(first_row, 0.0) for first_row in first_rows])
     triples = []
@@ -440,7 +436,7 @@ def _diverse(examples: Examples, rivals: IndexArray, margins: FloatArray, count:
 
 def solve_triples(
     core: list[Triple], numbers: IndexArray, C: float
-) -> tuple[HardMargin, dict[FirstRow, float]]:
+) -> tuple[HardMargin, dict[int, float]]:
     """Find the separator of largest margin on some triples.
 
     Parameters
@@ -455,7 +451,7 @@ def solve_triples(
     -------
     hard : HardMargin
         Its margin is with slacks.
-    slacks : dict of (int, int) to float
+    slacks : dict of int to float
         What each example gains by its slack; empty for an infinite C.
 
     Raises
@@ -463,20 +459,18 @@ def solve_triples(
     NotSeparableError
     """
     rows = np.stack([triple.difference for triple in core])
-    D, first_rows = rows.shape[1], np.empty((0, 2), np.int64)
+    D, first_rows = rows.shape[1], np.empty(0, np.int64)
     if math.isfinite(C):
         # One more column for every example, in which its triples can be separated.
-        of_triples = [triple.first_row for triple in core]
-        first_rows, columns = np.unique(of_triples, axis=0, return_inverse=True)
-        added = np.equal.outer(columns.reshape(-1), np.arange(len(first_rows))) / math.sqrt(C)
+        of_triples = np.array([triple.first_row for triple in core])
+        first_rows = np.unique(of_triples)
+        added = np.equal.outer(of_triples, first_rows) / math.sqrt(C)
         rows = np.concatenate([rows, added], axis=1)
     hard = hard_margin(rows)  # from scratch: a start with many new rows takes longer
     if not hard.separable:
         raise _inseparable(core, numbers, hard.dual)
     slacks = (hard.w[D:] / math.sqrt(C)).tolist()
-    of_examples = {
-        (block, row): slack for (block, row), slack in zip(first_rows.tolist(), slacks, strict=True)
-    }
+    of_examples = dict(zip(first_rows.tolist(), slacks, strict=True))
     return replace(hard, w=hard.w[:D]), of_examples
 
 
@@ -667,7 +661,7 @@ def structured_margin(
         if converged or not new or stopped:
             break
         core = core + new
-        numbers = row_numbers(read, *np.array([triple.first_row for triple in core]).T)
+        numbers = row_numbers(read, np.array([triple.first_row for triple in core]))
         solved, slacks = solve_triples(core, numbers, C)
         margin = solved.margin
         query = replace(query, w=solved.w, slacks=slacks)

@@ -19,6 +19,7 @@ from daskcoreset.constructions.margin.rows import (
     SelectedRows,
     concatenate_rows,
     find_classes,
+    mark,
     refuse_wide,
     row_numbers,
     select_rows,
@@ -57,9 +58,6 @@ _SOFT_ROWS = 10_000
 
 # Columns up to which a matrix of second derivatives is formed.
 _MAX_COLUMNS = 2000
-
-# Bits of the number of a row within its block: where blocks start is known after the read.
-_WITHIN = 40
 
 # Rows drawn; how many have a weight, and the sum of these.
 _RowSample: TypeAlias = tuple[SelectedRows, FloatArray]
@@ -155,7 +153,7 @@ class HardMarginModel(MarginModel):
         blocks.refuse_zeros(_SOFT_ROWS if n_rows is None else min(_SOFT_ROWS, n_rows))
         read = map_reduce(blocks, partial(_draw, seed=seed), _merge_draws)
         sample, (n_used, weight) = read.value
-        numbers = row_numbers(read, sample.indices >> _WITHIN, sample.indices & (2**_WITHIN - 1))
+        numbers = row_numbers(read, sample.indices)
         weights = sample.block.weights * (n_used / max(1, len(sample)))
         rows = replace(sample.block, weights=weights, rows=numbers)
         record = {
@@ -314,7 +312,7 @@ def _draw(block: Block, block_index: int, _broadcast: object, *, seed: int) -> _
     used = block.weights > 0.0
     drawn = smallest(np.where(used, coins, np.inf), _SOFT_ROWS)
     totals = np.array([np.count_nonzero(used), block.weights.sum()], dtype=np.float64)
-    return select_rows(block, drawn, coins[drawn], start=block_index << _WITHIN), totals
+    return select_rows(block, drawn, coins[drawn], mark(block_index)), totals
 
 
 def _merge_draws(first: _RowSample, second: _RowSample) -> _RowSample:
