@@ -183,8 +183,9 @@ def plan(
     _check_arguments(y, size, progress)
     if _coverage(method, size, n_clusters, random_state, draw) is not None:
         raise InvalidInputError(
-            'method "coverage" decides after each pass whether to read on, so it cannot be '
-            "planned; call build."
+            'method "coverage" decides after each pass whether to read on, so it cannot be planned',
+            argument="method",
+            remedy="call build",
         )
     define = job_of(method, size, n_clusters, resolve_seed(random_state), draw)
     blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
@@ -319,10 +320,14 @@ def grow(
     _check_arguments(y, None, progress)
     rule = AutoSize(n_clusters, epsilon, delta)
     if not isinstance(draw, Draw):
-        raise InvalidTypeError(f"draw is {shown(draw)}; pass a Draw, for grow draws samples.")
+        raise InvalidTypeError(
+            f"draw is {shown(draw)}", argument="draw", remedy="pass a Draw, for grow draws samples"
+        )
     if isinstance(method, Coverage) or is_choice(method, ("coverage",)):
         raise InvalidInputError(
-            'method "coverage" draws no samples; pass another one, or a diameter to build.'
+            'method "coverage" draws no samples',
+            argument="method",
+            remedy="pass another one, or a diameter to build",
         )
     construction = _grown(default_method(method, n_clusters), n_clusters)
     define = _sampled(construction, rule.start, resolve_seed(random_state), draw, n_clusters)
@@ -393,11 +398,15 @@ def _check_arguments(y: Any, size: Any, progress: Any) -> None:
     """Check that what stands in the place of the labels is not another argument."""
     if is_number(y) and size is None:
         raise InvalidTypeError(
-            f"y is {y!r}, and the second argument is the labels; pass size={y!r} by its name."
+            f"y is {y!r}, and the second argument is the labels",
+            argument="y",
+            remedy=f"pass size={y!r} by its name",
         )
     if isinstance(y, (Sensitivity, Reducer, Coverage)):
         raise InvalidTypeError(
-            f"y is {y!r}, and the second argument is the labels; pass method={y!r} by its name."
+            f"y is {y!r}, and the second argument is the labels",
+            argument="y",
+            remedy=f"pass method={y!r} by its name",
         )
     if progress is not None:
         check_flag("progress", progress)
@@ -415,13 +424,17 @@ def _coverage(
     if given or draw != Draw():
         name = given[0] if given else "draw"
         raise InvalidInputError(
-            f'{name} has no use with method "coverage", which draws nothing; leave it out.'
+            f'{name} has no use with method "coverage", which draws nothing',
+            argument=name,
+            remedy="leave it out",
         )
     cover = Coverage(size=size) if named else method
     if named or size is None:
         return cover
     raise InvalidInputError(
-        f"size is given beside {cover!r}, which has a diameter or a size; leave it out."
+        f"size is given beside {cover!r}, which has a diameter or a size",
+        argument="size",
+        remedy="leave it out",
     )
 
 
@@ -429,12 +442,15 @@ def members_of(methods: Any) -> dict[str, Any]:
     """Return the methods of a portfolio by name."""
     if isinstance(methods, str) or not isinstance(methods, Mapping | Sequence):
         raise InvalidTypeError(
-            f"methods is {shown(methods)}; pass a list of methods or a mapping of names to "
-            f"methods, or call build for one."
+            f"methods is {shown(methods)}",
+            argument="methods",
+            remedy="pass a list of methods or a mapping of names to methods, or call build for one",
         )
     if not methods:
         raise InvalidInputError(
-            f'methods is empty, got {methods!r}; pass at least one method, such as ["uniform"].'
+            f"methods is empty, got {methods!r}",
+            argument="methods",
+            remedy='pass at least one method, such as ["uniform"]',
         )
     if isinstance(methods, Mapping):
         members = {check_member_name(name): one for name, one in methods.items()}
@@ -447,15 +463,17 @@ def members_of(methods: Any) -> dict[str, Any]:
                 continue
             if name in members:
                 raise InvalidInputError(
-                    f"methods has two members named {name!r}; pass a mapping that gives each a "
-                    f"name of its own."
+                    f"methods has two members named {name!r}",
+                    argument="methods",
+                    remedy="pass a mapping that gives each a name of its own",
                 )
             members[name] = one
     for name, one in members.items():
         if isinstance(one, Coverage) or is_choice(one, ("coverage",)):
             raise InvalidInputError(
                 f'member {name!r}: method "coverage" decides after each pass whether to read on, '
-                f"and shares no pass; build it by itself."
+                "and shares no pass",
+                remedy="build it by itself",
             )
     return members
 
@@ -464,15 +482,19 @@ def _sizes(sizes: Any, members: Mapping[str, Any]) -> dict[str, Any]:
     """Return the size of every member."""
     if isinstance(sizes, list | tuple):
         raise InvalidTypeError(
-            f"sizes is {shown(sizes)}; pass one number of rows for all members, or a mapping of "
-            f"their names, such as {{{next(iter(members))!r}: 1000}}."
+            f"sizes is {shown(sizes)}",
+            argument="sizes",
+            remedy="pass one number of rows for all members, or a mapping of their names, such "
+            f"as {{{next(iter(members))!r}: 1000}}",
         )
     if not isinstance(sizes, Mapping):
         return dict.fromkeys(members, sizes)
     if unknown := [name for name in sizes if name not in members]:
         names = ", ".join(map(repr, members))
         raise InvalidInputError(
-            f"sizes names {unknown[0]!r}, and methods has no such member; pass sizes for {names}."
+            f"sizes names {unknown[0]!r}, and methods has no such member",
+            argument="sizes",
+            remedy=f"pass sizes for {names}",
         )
     return {name: sizes.get(name) for name in members}
 
@@ -485,11 +507,14 @@ def job_of(
     if isinstance(draw, MergeReduce):
         return _merged(method, size, seed, draw, n_clusters)
     if not isinstance(draw, Draw):
-        raise InvalidTypeError(f"draw is {shown(draw)}; pass a Draw or a MergeReduce.")
+        raise InvalidTypeError(
+            f"draw is {shown(draw)}", argument="draw", remedy="pass a Draw or a MergeReduce"
+        )
     if isinstance(method, Reducer):
         raise InvalidInputError(
-            f"method {method.name!r} is a Reducer, which reduces rows in memory; pass "
-            f"draw=MergeReduce()."
+            f"method {method.name!r} is a Reducer, which reduces rows in memory",
+            argument="method",
+            remedy="pass draw=MergeReduce()",
         )
     construction = construction_for(method, n_clusters)
     rows = _default_rows(construction, n_clusters) if size is None else size
@@ -579,7 +604,9 @@ def _grown(method: Any, n_clusters: int) -> Sensitivity[Any]:
     if construction.objective.with_parts(n_clusters).n_parts is None:
         raise InvalidInputError(
             f"method {construction.name!r} is for no number of clusters, and grow compares costs "
-            f"of clusters; pass another method, or call build with a size."
+            "of clusters",
+            argument="method",
+            remedy="pass another method, or call build with a size",
         )
     return construction
 
@@ -601,5 +628,7 @@ def _check_sampling(construction: Sensitivity[Any], draw: Draw) -> None:
     if one_pass and construction.n_folds > 1 and not construction.design.scores_from_pilot:
         raise InvalidInputError(
             f"passes=1, but {construction.name!r} needs {construction.n_folds} passes before it "
-            f"can score; pass draw=Draw(passes=2), or draw=MergeReduce()."
+            "can score",
+            argument="passes",
+            remedy="pass draw=Draw(passes=2), or draw=MergeReduce()",
         )

@@ -186,7 +186,9 @@ def make_near_mean(
     n_far = _count("n_clusters", n_clusters) - n_near
     if n_far < 2:
         raise InvalidInputError(
-            f"n_clusters is {n_clusters}, and n_near {n_near}; pass at least two clusters more."
+            f"n_clusters is {n_clusters}, and n_near {n_near}",
+            argument="n_clusters",
+            remedy="pass at least two clusters more",
         )
     share = _real("near_share", near_share, 0, 1)
     far, near, spread = _real("far", far, 0), _real("near", near, 0), _real("spread", spread, 0)
@@ -383,14 +385,20 @@ def _rows_of(chunks: Chunks, n: int, d: int, dtype: np.dtype[Any]) -> int:
     """Check `chunks` and return the number of rows that it means."""
     if isinstance(chunks, str):
         if chunks != "auto":
-            raise InvalidInputError(f"chunks is {chunks!r}; pass a number of rows, or 'auto'.")
+            raise InvalidInputError(
+                f"chunks is {chunks!r}",
+                argument="chunks",
+                remedy="pass a number of rows, or 'auto'",
+            )
         rows = _AUTO_BYTES // (d * dtype.itemsize)
     else:
         rows = as_int("chunks", chunks)
     rows = max(1, min(n, rows))
     if n > rows * _MAX_BLOCKS:
         raise InvalidInputError(
-            f"chunks gives more than {_MAX_BLOCKS:,} blocks of {rows:,} rows; pass more rows."
+            f"chunks gives more than {_MAX_BLOCKS:,} blocks of {rows:,} rows",
+            argument="chunks",
+            remedy="pass more rows",
         )
     return rows
 
@@ -398,18 +406,22 @@ def _rows_of(chunks: Chunks, n: int, d: int, dtype: np.dtype[Any]) -> int:
 def _count(name: str, value: Any, maximum: int = _MAX_SIDE) -> int:
     count = as_int(name, value)
     if count > maximum:
-        raise InvalidInputError(f"{name} is {shown(value)}; pass at most {maximum:,}.")
+        raise InvalidInputError(
+            f"{name} is {shown(value)}", argument=name, remedy=f"pass at most {maximum:,}"
+        )
     return count
 
 
 def _real(name: str, value: Any, minimum: float, maximum: float = math.inf) -> float:
     """Return `value` as a finite float, if it lies within the closed interval."""
     if not is_number(value):
-        raise InvalidTypeError(f"{name} is {shown(value)}; pass a float.")
+        raise InvalidTypeError(f"{name} is {shown(value)}", argument=name, remedy="pass a float")
     real = float(value)
     if not math.isfinite(real) or not minimum <= real <= maximum:
         raise InvalidInputError(
-            f"{name} is {real:g}; pass a finite number in [{minimum:g}, {maximum:g}]."
+            f"{name} is {real:g}",
+            argument=name,
+            remedy=f"pass a finite number in [{minimum:g}, {maximum:g}]",
         )
     return real
 
@@ -419,7 +431,11 @@ def _dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
     try:
         resolved = np.dtype(dtype)
     except (TypeError, ValueError) as error:
-        raise InvalidTypeError(f"dtype is {shown(dtype)}; pass 'float32' or 'float64'.") from error
+        raise InvalidTypeError(
+            f"dtype is {shown(dtype)}", argument="dtype", remedy="pass 'float32' or 'float64'"
+        ) from error
     if resolved not in (np.dtype("float32"), np.dtype("float64")):
-        raise InvalidInputError(f"dtype is {resolved}; pass float32 or float64.")
+        raise InvalidInputError(
+            f"dtype is {resolved}", argument="dtype", remedy="pass float32 or float64"
+        )
     return resolved

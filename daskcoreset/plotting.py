@@ -110,7 +110,9 @@ def plot_coreset(
     'x0'
     """
     if not isinstance(coreset, Coreset):
-        raise InvalidTypeError(f"coreset is {shown(coreset)}; pass a Coreset.")
+        raise InvalidTypeError(
+            f"coreset is {shown(coreset)}", argument="coreset", remedy="pass a Coreset"
+        )
     picture = _picture([coreset], X, sample_weight, bins, on_invalid, legend)
     ax = _axes_for(ax)
     _draw(ax, coreset, picture, style)
@@ -170,11 +172,12 @@ def plot_coresets(
     several = list(given.values()) if isinstance(given, Mapping) else []
     if not several or not all(isinstance(one, Coreset) for one in several):
         raise InvalidTypeError(
-            f"coresets is {shown(coresets)}; pass a dict of names to coresets, or a Portfolio."
+            f"coresets is {shown(coresets)}",
+            remedy="pass a dict of names to coresets, or a Portfolio",
         )
     if len(widths := {one.n_features for one in several}) > 1:
         raise InvalidInputError(
-            f"coresets have {sorted(widths)} columns; pass coresets of the same data."
+            f"coresets have {sorted(widths)} columns", remedy="pass coresets of the same data"
         )
     picture = _picture(several, X, sample_weight, bins, on_invalid, legend)
     panels = _panels(axes, len(several))
@@ -269,7 +272,9 @@ def _picture(  # noqa: PLR0917 - the arguments of both calls, in their order
     if bins is not None:
         as_int("bins", bins)
         if bins > _MOST_BINS:
-            raise InvalidInputError(f"bins is {bins}; pass at most {_MOST_BINS}.")
+            raise InvalidInputError(
+                f"bins is {bins}", argument="bins", remedy=f"pass at most {_MOST_BINS}"
+            )
     need_matplotlib()
     center, axes, shares = _axes_of(coresets[0].points, coresets[0].weights)
     scale = min(_scale_of(one.weights) for one in coresets)
@@ -465,7 +470,9 @@ def _axes_for(ax: Axes | None) -> Axes:
         created: Axes = _panels(None, 1)[0]
         return created
     if not callable(getattr(ax, "errorbar", None)):
-        raise InvalidTypeError(f"ax is {a_type(ax)}; pass matplotlib's Axes, or None.")
+        raise InvalidTypeError(
+            f"ax is {a_type(ax)}", argument="ax", remedy="pass matplotlib's Axes, or None"
+        )
     return ax
 
 
@@ -474,7 +481,9 @@ def _panels(axes: Any, n: int) -> AnyArray:
     if axes is not None:
         given = np.array(axes, dtype=object).ravel()
         if len(given) != n:
-            raise InvalidInputError(f"axes has {len(given)} axes for {n} coresets; pass as many.")
+            raise InvalidInputError(
+                f"axes has {len(given)} axes for {n} coresets", remedy="pass as many"
+            )
         return given
     pyplot = need_matplotlib("matplotlib.pyplot")
     high = -(-n // _PANELS)

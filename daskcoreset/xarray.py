@@ -129,8 +129,10 @@ class CoresetAccessor:
         """
         if not isinstance(estimator, CoresetModel):
             raise InvalidTypeError(
-                f"estimator is {shown(estimator)}; pass one of daskcoreset.estimators, such as "
-                f"CoresetKMeans(8), or CoresetEstimator(...) around another one that takes weights."
+                f"estimator is {shown(estimator)}",
+                argument="estimator",
+                remedy="pass one of daskcoreset.estimators, such as CoresetKMeans(8), or "
+                "CoresetEstimator(...) around another one that takes weights",
             )
         dims = _dims(sample_dims, feature_dims)
         rows = open_rows(self._data, columns=columns, missing_chunks=missing_chunks, **dims)
@@ -184,4 +186,6 @@ def _dims(sample_dims: Dims, feature_dims: Dims) -> dict[str, Any]:
 def _weights(weights: Any, options: Mapping[str, Any]) -> Any:
     if "sample_weight" not in options:
         return weights
-    raise InvalidInputError("sample_weight is called weights here; pass weights=...")
+    raise InvalidInputError(
+        "sample_weight is called weights here", argument="sample_weight", remedy="pass weights=.."
+    )

@@ -50,7 +50,7 @@ def run_demo(
         n_rows, _COLUMNS, n_clusters=_CLUSTERS, chunks=_CHUNK, random_state=random_state
     )
     if store.exists():
-        raise StoreError(f"{store} exists; remove it, or choose another folder.")
+        raise StoreError(f"{store} exists", remedy="remove it, or choose another folder")
     X.to_zarr(str(store))
     typer.echo(f"Build coresets from its {size_in_bytes(X.nbytes)}, and solve k-means on them")
     seconds: dict[tuple[int, str], float] = {}

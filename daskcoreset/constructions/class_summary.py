@@ -94,12 +94,16 @@ def summarise_classes(
     (array(['a', 'b'], dtype='<U1'), array([2., 1.]), array([4.]))
     """
     if not blocks.has_labels:
-        raise InvalidInputError("y is missing; pass the labels of the rows.")
+        raise InvalidInputError("y is missing", argument="y", remedy="pass the labels of the rows")
     work = partial(_of_block, weighted=weighted)
     found = map_reduce(blocks, work, _merge, progress=progress)
     summary: ClassSummary = found.value
     if not summary.weight:
-        raise InvalidInputError("sample_weight is zero for every row; give some row a weight.")
+        raise InvalidInputError(
+            "sample_weight is zero for every row",
+            argument="sample_weight",
+            remedy="give some row a weight",
+        )
     return summary
 
 

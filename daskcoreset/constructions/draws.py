@@ -46,12 +46,15 @@ class Draw:
         _check(self.sampling, self.normalize, self.split_every)
         if not is_int(self.passes) or self.passes not in {1, 2}:
             raise InvalidInputError(
-                f"passes must be 1 or 2, got {shown(self.passes)}; pass one of these."
+                f"passes must be 1 or 2, got {shown(self.passes)}",
+                argument="passes",
+                remedy="pass one of these",
             )
         if self.sampling == "multinomial" and self.passes == 1:
             raise InvalidInputError(
-                'passes is 1, and sampling="multinomial" needs the scores of all rows; pass '
-                "passes=2."
+                'passes is 1, and sampling="multinomial" needs the scores of all rows',
+                argument="passes",
+                remedy="pass passes=2",
             )
 
 

@@ -83,8 +83,8 @@ def new_store(path: Path, may_replace: Callable[[], bool]) -> Iterator[Path]:
         raise
     except OSError as error:
         raise StoreError(
-            f"could not write {path}: {error.strerror or error}; nothing there was changed; choose "
-            f"another path"
+            f"could not write {path}: {error.strerror or error}; nothing there was changed",
+            remedy="choose another path",
         ) from error
 
 
@@ -115,7 +115,9 @@ def new_file(path: Path) -> Iterator[Path]:
         raise
     except OSError as error:
         reason = str(error.strerror or error).replace(str(scratch), str(path))
-        raise StoreError(f"{path} cannot be written: {reason}; choose another path.") from error
+        raise StoreError(
+            f"{path} cannot be written: {reason}", remedy="choose another path"
+        ) from error
     finally:
         with suppress(NotADirectoryError):  # a file is in place of the folder
             scratch.unlink(missing_ok=True)

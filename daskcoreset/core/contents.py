@@ -72,15 +72,17 @@ class GroupContents:
                 raise InvalidInputError(msg)
             axes = self.dims.get(name, ())
             if len(axes) != array.ndim or len(set(axes)) != len(axes):
-                msg = f"array {name!r} of shape {array.shape} has dims {axes}; name each axis once"
-                raise InvalidInputError(msg)
+                raise InvalidInputError(
+                    f"array {name!r} of shape {array.shape} has dims {axes}",
+                    remedy="name each axis once",
+                )
             for dim, length in zip(axes, array.shape, strict=True):
                 if lengths.setdefault(dim, length) != length:
                     msg = f"dimension {dim!r} has lengths {lengths[dim]} and {length}"
-                    raise InvalidInputError(f"{msg}; use two names")
+                    raise InvalidInputError(f"{msg}", remedy="use two names")
             _check_dtype(name, array)
         if HEADER in self.attributes:
-            raise InvalidInputError(f"attribute {HEADER!r} is reserved; use another name")
+            raise InvalidInputError(f"attribute {HEADER!r} is reserved", remedy="use another name")
         if self.schema_version < 1:
             raise InvalidInputError(f"schema_version is {self.schema_version}; versions start at 1")
         return replace(self, attributes=_plain(self.attributes))
@@ -177,11 +179,13 @@ def _plain(attributes: Mapping[str, JSON]) -> dict[str, JSON]:
     try:
         plain: dict[str, JSON] = json.loads(json.dumps(dict(attributes), allow_nan=False))
     except TypeError as error:
-        msg = f"attributes must be plain JSON: {error}; convert them first"
-        raise InvalidTypeError(msg) from error
+        raise InvalidTypeError(
+            f"attributes must be plain JSON: {error}", remedy="convert them first"
+        ) from error
     except (ValueError, RecursionError) as error:
-        msg = f"attributes must be plain JSON: {error}; drop or replace the value"
-        raise InvalidInputError(msg) from error
+        raise InvalidInputError(
+            f"attributes must be plain JSON: {error}", remedy="drop or replace the value"
+        ) from error
     return plain
 
 
@@ -191,11 +195,14 @@ def _check_dtype(name: str, array: AnyArray) -> None:
         try:
             "".join(array.ravel().tolist()).encode()
         except ValueError as error:
-            msg = f"array {name!r} holds text that is not Unicode ({error}); clean it first"
-            raise InvalidInputError(msg) from error
+            raise InvalidInputError(
+                f"array {name!r} holds text that is not Unicode ({error})", remedy="clean it first"
+            ) from error
     elif dtype.kind == "T":
         if hasattr(dtype, "na_object"):
-            raise InvalidTypeError(f"array {name!r} may hold missing strings; fill them first")
+            raise InvalidTypeError(
+                f"array {name!r} may hold missing strings", remedy="fill them first"
+            )
     elif dtype.kind not in "biufc" or dtype.itemsize > (16 if dtype.kind == "c" else 8):
         msg = f"array {name!r} has dtype {dtype}, which has no plain form in Zarr; convert it, "
         raise InvalidTypeError(msg + "text with .astype(str) and numbers to 64 bits or fewer")
@@ -210,4 +217,4 @@ def refuse_inconsistent(subject: str, remedy: str = "restore it from a copy") ->
         raise
     # The digest was right, so this is a writer that does not keep to the layout.
     except (CoresetError, AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
-        raise StoreError(f"{subject} ({error!r}); {remedy}") from error
+        raise StoreError(f"{subject} ({error!r})", remedy=f"{remedy}") from error

@@ -58,15 +58,15 @@ def check_coordinates(coordinates: Any, m: int) -> Mapping[str, AnyArray]:
     daskcoreset.errors.InvalidInputError: coordinates['lat'] has shape (2,) for 3 rows; pass one ...
     """
     if not isinstance(coordinates, Mapping):
-        raise InvalidTypeError(f"coordinates is {a_type(coordinates)}; pass a mapping")
+        raise InvalidTypeError(f"coordinates is {a_type(coordinates)}", remedy="pass a mapping")
     checked = {}
     for name, values in coordinates.items():
         array = kept_values(np.asarray(values)).view()
         if array.shape != (m,):
-            msg = (
-                f"coordinates[{name!r}] has shape {array.shape} for {m} rows; pass one value a row"
+            raise InvalidInputError(
+                f"coordinates[{name!r}] has shape {array.shape} for {m} rows",
+                remedy="pass one value a row",
             )
-            raise InvalidInputError(msg)
         array.flags.writeable = False
         checked[str(name)] = array
     return MappingProxyType(checked)

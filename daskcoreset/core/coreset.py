@@ -70,7 +70,11 @@ def freeze(value: Any, name: str = "provenance") -> Any:
         return value
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise InvalidInputError(f"{name} is {value}, which JSON cannot say; use None or text")
+            raise InvalidInputError(
+                f"{name} is {value}, which JSON cannot say",
+                argument=name,
+                remedy="use None or text",
+            )
         return value
     if isinstance(value, (list, tuple)):
         return tuple(freeze(item, f"{name}[{i}]") for i, item in enumerate(value))
@@ -80,8 +84,12 @@ def freeze(value: Any, name: str = "provenance") -> Any:
             frozen = {str(key): freeze(item, f"{name}[{key!r}]") for key, item in value.items()}
             return MappingProxyType(frozen)
         name, value = f"a key of {name}", wrong[0]
-    msg = f"{name} is {a_type(value)}; use text, numbers, lists and mappings of these"
-    raise InvalidTypeError(msg)
+
+    raise InvalidTypeError(
+        f"{name} is {a_type(value)}",
+        argument=name,
+        remedy="use text, numbers, lists and mappings of these",
+    )
 
 
 def thaw(value: Any) -> Any:
@@ -123,8 +131,9 @@ def check_provenance(provenance: Mapping[str, Any], m: int, d: int) -> None:
         or len(columns) != d
         or not all(isinstance(column, str) for column in columns)
     ):
-        msg = f"provenance['columns'] is {columns!r}; give {d} names, one a feature"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"provenance['columns'] is {columns!r}", remedy=f"give {d} names, one a feature"
+        )
 
 
 def merge_provenance(
@@ -196,7 +205,7 @@ def _common_factors(records: Sequence[Mapping[str, Any]]) -> Any:
     factors = [record.get(CLASS_WEIGHT) or () for record in records]
     if len({frozenset(map(tuple, each)) for each in factors}) > 1:
         raise InvalidInputError(
-            "parts contain different weights of classes; build all with one class_weight"
+            "parts contain different weights of classes", remedy="build all with one class_weight"
         )
     return factors[0]
 
@@ -205,7 +214,7 @@ def _common(records: Sequence[Mapping[str, Any]], key: str, problem: str, remedy
     """Return what all parts that have a key say of it; None where none has it."""
     values = {record[key] for record in records if record.get(key) is not None}
     if len(values) > 1:
-        raise InvalidInputError(f"parts {problem}: {sorted(values)}; {remedy}")
+        raise InvalidInputError(f"parts {problem}: {sorted(values)}", remedy=f"{remedy}")
     return values.pop() if values else None
 
 
@@ -289,8 +298,9 @@ class Coreset(WeightedPoints):
         except RecursionError:
             raise InvalidTypeError("provenance holds itself, or is nested too deep") from None
         if not isinstance(frozen, Mapping):
-            msg = f"provenance is {a_type(self.provenance)}; pass a mapping"
-            raise InvalidTypeError(msg)
+            raise InvalidTypeError(
+                f"provenance is {a_type(self.provenance)}", remedy="pass a mapping"
+            )
         check_provenance(frozen, len(self), self.n_features)
         object.__setattr__(self, "provenance", frozen)
 
@@ -303,8 +313,10 @@ class Coreset(WeightedPoints):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> AnyArray:
         del dtype, copy
         raise InvalidTypeError(
-            "X is a Coreset, which is no array of rows; pass X=coreset.points with "
-            "sample_weight=coreset.weights (and y=coreset.labels)."
+            "X is a Coreset, which is no array of rows",
+            argument="X",
+            remedy="pass X=coreset.points with sample_weight=coreset.weights (and "
+            "y=coreset.labels)",
         )
 
     def __repr__(self) -> str:
@@ -428,15 +440,18 @@ class Coreset(WeightedPoints):
         for other in others:
             if not isinstance(other, Coreset):
                 raise InvalidTypeError(
-                    f"others has {a_type(other)}; pass Coreset objects, of other data."
+                    f"others has {a_type(other)}", remedy="pass Coreset objects, of other data"
                 )
         if offsets is not None and not isinstance(offsets, Iterable):
-            raise InvalidTypeError(f"offsets is {shown(offsets)}; pass a number for each coreset.")
+            raise InvalidTypeError(
+                f"offsets is {shown(offsets)}", remedy="pass a number for each coreset"
+            )
         try:
             moves: list[Any] = [0] * len(parts) if offsets is None else list(offsets)
         except (TypeError, ValueError) as error:  # a number in an array; of unknown length
-            problem = f"offsets is {shown(offsets)}; pass a number for each coreset."
-            raise InvalidTypeError(problem) from error
+            raise InvalidTypeError(
+                f"offsets is {shown(offsets)}", remedy="pass a number for each coreset"
+            ) from error
         if len(moves) != len(parts) or not all(
             is_int(move) and 0 <= move <= np.iinfo(np.int64).max - part.indices.max()
             for move, part in zip(moves, parts, strict=False)
@@ -622,13 +637,14 @@ class Coreset(WeightedPoints):
             numbers = self.indices[slice(None) if positions is None else positions]
         except (IndexError, TypeError, ValueError) as error:
             raise InvalidInputError(
-                f"positions is {shown(positions)}; pass numbers of rows of the coreset, from 0 to "
-                f"{len(self) - 1}."
+                f"positions is {shown(positions)}",
+                argument="positions",
+                remedy=f"pass numbers of rows of the coreset, from 0 to {len(self) - 1}",
             ) from error
         source = self.provenance.get("source") if X is None else X
         if source is None or (X is None and "leaves" in self.provenance):
             raise InvalidInputError(
-                "the coreset does not remember where its data are stored; pass them as X."
+                "the coreset does not remember where its data are stored", remedy="pass them as X"
             )
         above = import_module("daskcoreset.inputs.picking")
         return above.pick_rows(source, np.atleast_1d(numbers))

@@ -199,8 +199,8 @@ class DataSummary:
         """Scatter of the columns and y, about their means or about the origin."""
         if self.y_mean is None:
             raise InvalidInputError(
-                f"{what} needs y, and the build had none, or not a number for every row; "
-                "pass numbers as y to daskcoreset.build."
+                f"{what} needs y, and the build had none, or not a number for every row",
+                remedy="pass numbers as y to daskcoreset.build",
             )
         self._check_rows()
         if fit_intercept:
@@ -214,7 +214,7 @@ class DataSummary:
 
     def _check_rows(self) -> None:
         if self.count < 2:
-            raise InvalidInputError(f"there is {self.count} row; pass two at least.")
+            raise InvalidInputError(f"there is {self.count} row", remedy="pass two at least")
 
     def _named(self, model: Any) -> Any:
         if self.columns is not None:

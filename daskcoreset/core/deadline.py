@@ -45,7 +45,8 @@ class Deadline:
         """Return the error that says where the work stood, and what to do but wait longer."""
         return OutOfTimeError(
             f"the time limit of {self.seconds:g} seconds has passed; {standing}. What had not "
-            f"begun was cancelled. Pass more seconds to time_limit, or {remedy}."
+            "begun was cancelled",
+            remedy=f"pass more seconds to time_limit, or {remedy}",
         )
 
 
@@ -103,11 +104,15 @@ def _checked_seconds(seconds: Any) -> Any:
     """Check that a time limit is a positive number, and return it."""
     if not is_number(seconds):
         raise InvalidTypeError(
-            f"seconds must be a number or None, got {seconds!r}; pass a number of seconds."
+            f"seconds must be a number or None, got {seconds!r}",
+            argument="seconds",
+            remedy="pass a number of seconds",
         )
     if not 0.0 < seconds < math.inf:
         raise InvalidInputError(
-            f"seconds must be positive and finite, got {seconds!r}; pass a number of seconds."
+            f"seconds must be positive and finite, got {seconds!r}",
+            argument="seconds",
+            remedy="pass a number of seconds",
         )
     return seconds
 

@@ -159,8 +159,10 @@ def overflow_error() -> InvalidInputError:
     'X has values so large that squared distances overflow'
     """
     return InvalidInputError(
-        "X has values so large that squared distances overflow, or so small that quotients by them "
-        "do; scale the columns, for example with sklearn.preprocessing.StandardScaler."
+        "X has values so large that squared distances overflow, or so small that quotients by "
+        "them do",
+        argument="X",
+        remedy="scale the columns, for example with sklearn.preprocessing.StandardScaler",
     )
 
 
@@ -168,15 +170,17 @@ def scores_error() -> InvalidInputError:
     """Return the error of scores that overflow, or vanish, only when they are divided."""
     return InvalidInputError(
         "scores are no finite numbers: X, sample_weight, or a parameter such as lam or C has "
-        "values too large or too small for them; scale it."
+        "values too large or too small for them",
+        remedy="scale it",
     )
 
 
 def no_scores_error(method: str) -> InvalidInputError:
     """Return the error of rows that all have a score of zero."""
     return InvalidInputError(
-        f"method {method!r} gives no row of positive weight a score, so that none can be drawn; "
-        f"scale sample_weight, or correct the construction."
+        f"method {method!r} gives no row of positive weight a score, so that none can be drawn",
+        argument="method",
+        remedy="scale sample_weight, or correct the construction",
     )
 
 

@@ -50,34 +50,44 @@ def locate(name: str, location: Any) -> Path | str:
     """
     if not isinstance(location, (str, os.PathLike)):
         raise InvalidTypeError(
-            f"{name} is {a_type(location)}; pass the path of a folder, as text or as a "
-            f"pathlib.Path."
+            f"{name} is {a_type(location)}",
+            argument=name,
+            remedy="pass the path of a folder, as text or as a pathlib.Path",
         )
     text = os.fspath(location)
     if not isinstance(text, str):
-        raise InvalidTypeError(f"{name} is a path of bytes; pass text, as os.fsdecode gives it.")
+        raise InvalidTypeError(
+            f"{name} is a path of bytes", argument=name, remedy="pass text, as os.fsdecode gives it"
+        )
     if scheme := scheme_of(text):
         if scheme not in {"file", "local"}:
             if not isinstance(location, str):
                 raise InvalidInputError(
-                    f"{name} is a URL ({scheme}) in a path, which takes one of its slashes away; "
-                    f"pass it as text."
+                    f"{name} is a URL ({scheme}) in a path, which takes one of its slashes away",
+                    argument=name,
+                    remedy="pass it as text",
                 )
             return text
         if set("?#") & set(text):  # of a query or a fragment, which some programs leave out
             raise InvalidInputError(
-                f"{name} is a file URL with one of the signs ? and #; pass the path itself."
+                f"{name} is a file URL with one of the signs ? and #",
+                argument=name,
+                remedy="pass the path itself",
             )
         text = path_of_file_url(name, text)
     if not text:
-        raise InvalidInputError(f"{name} is empty; pass the path of a folder.")
+        raise InvalidInputError(
+            f"{name} is empty", argument=name, remedy="pass the path of a folder"
+        )
     try:
         place = Path(text).expanduser().resolve()
         longest = max(len(os.fsencode(part)) for part in place.parts)
     except (OSError, RuntimeError, ValueError) as error:  # no such user, a circle of links, "\0"
         raise InvalidInputError(f"{name} is no path ({error}); correct it.") from error
     if longest > _LONGEST:
-        raise InvalidInputError(f"{name} is a path with a name of {longest} bytes; shorten it.")
+        raise InvalidInputError(
+            f"{name} is a path with a name of {longest} bytes", argument=name, remedy="shorten it"
+        )
     return place
 
 
@@ -99,7 +109,9 @@ def local_path(name: str, location: Any) -> Path:
     place = locate(name, location)
     if isinstance(place, str):
         scheme = scheme_of(place)
-        raise InvalidInputError(f"{name} is a URL ({scheme}); pass a path on a local disk.")
+        raise InvalidInputError(
+            f"{name} is a URL ({scheme})", argument=name, remedy="pass a path on a local disk"
+        )
     return place
 
 
@@ -170,7 +182,9 @@ def path_of_file_url(name: str, url: str) -> str:
     match = _FILE.fullmatch(url)
     if match is None or (match["host"] or "localhost") != "localhost":
         raise InvalidInputError(
-            f"{name} is a file URL of another machine, or of a relative path; pass the path itself."
+            f"{name} is a file URL of another machine, or of a relative path",
+            argument=name,
+            remedy="pass the path itself",
         )
     path: str = match["path"]
     path = path[1:] if re.match(r"/[A-Za-z]:", path) else path

@@ -108,16 +108,16 @@ def connect(url: str, storage_options: Mapping[str, Any] | None = None) -> Objec
     name, host = clean_url(url).rstrip("/"), urlsplit(url).netloc
     if not host:
         raise InvalidInputError(
-            f"the URL {clean_url(url)} names no bucket; pass one such as "
-            f"{scheme_of(url)}://bucket/folder."
+            f"the URL {clean_url(url)} names no bucket",
+            remedy=f"pass one such as {scheme_of(url)}://bucket/folder",
         )
     # Of Azure, what stands before the sign is a folder; a password has a colon before it.
     is_folder = url.lower().startswith("abfs") and ":" not in host
     if set("%?#") & set(url) or ("@" in url and not is_folder):
         raise InvalidInputError(
             f"the URL {name} has one of the signs @, ?, # and %: a user, a password or a query, "
-            f"which would be kept, or a name that not all programs take alike; pass secrets as "
-            f"storage_options, and take another name for the folder."
+            "which would be kept, or a name that not all programs take alike",
+            remedy="pass secrets as storage_options, and take another name for the folder",
         )
     options = _by_obstore_names(storage_options)
     client = {**_CLIENT, **options.pop("client_options", {})}
@@ -134,10 +134,13 @@ def connect(url: str, storage_options: Mapping[str, Any] | None = None) -> Objec
     except UnknownConfigurationKeyError as error:
         known = sorted(options)
         msg = f"storage_options for {name} have a name that this kind of store does not know, one "
-        raise InvalidInputError(f"{msg}of {known}; leave it out or correct it.") from error
+        raise InvalidInputError(f"{msg}of {known}", remedy="leave it out or correct it") from error
     except (BaseError, TypeError, ValueError) as error:
-        msg = f"{name} cannot be used as it is ({_summary(error)}); pass {_what_to_set(name)}."
-        raise InvalidInputError(msg) from None
+        raise InvalidInputError(
+            f"{name} cannot be used as it is ({_summary(error)})",
+            argument=name,
+            remedy=f"pass {_what_to_set(name)}",
+        ) from None
     return store
 
 
@@ -207,10 +210,15 @@ def clear_errors(name: str, done: str) -> Iterator[None]:
         no_keys = "/latest/api/token" in text or "/computeMetadata/" in text
         if no_keys or isinstance(error, (PermissionDeniedError, UnauthenticatedError)):
             found = "no credentials were found" if no_keys else "access was refused"
-            raise RefusedError(f"{name}: {found}; pass {_what_to_set(name)}") from None
+            raise RefusedError(
+                f"{name}: {found}", argument=name, remedy=f"pass {_what_to_set(name)}"
+            ) from None
         if absent or "NoSuchBucket" in text:
-            msg = f"{name} could not be {done}: there is no such bucket; make it first"
-            raise RefusedError(msg) from None
+            raise RefusedError(
+                f"{name} could not be {done}: there is no such bucket",
+                argument=name,
+                remedy="make it first",
+            ) from None
         # Without the cause, whose text may hold the address with its signature.
         msg = f"{name} could not be {done} ({_summary(error)}); check the network and the endpoint"
         raise StoreError(f"{msg}, and try again") from None
@@ -346,11 +354,11 @@ class ObjectFolder:
         if made_twice or replaced_twice:
             raise RefusedError(
                 f"{self.name}: this object store takes no notice of conditions (If-None-Match, "
-                f"If-Match), so that two writers would overwrite each other; use another one, or "
-                f"a local disk"
+                "If-Match), so that two writers would overwrite each other",
+                remedy="use another one, or a local disk",
             )
         if replaced is None:  # an answer was lost, so that a request was sent twice
-            raise StoreError(f"{self.name}: writes on a condition fail; try again")
+            raise StoreError(f"{self.name}: writes on a condition fail", remedy="try again")
 
     @_again
     def keys(self, under: str | None = None, most: int | None = None) -> list[str]:
@@ -447,8 +455,10 @@ def find_folder(
         return ObjectFolder(connect(url, storage_options), clean_url(url).rstrip("/"))
     if storage_options is not None and len(storage_options):
         raise InvalidInputError(
-            f"storage_options belong to the URL of an object store, such as s3://bucket/folder, "
-            f"and {argument} is none; leave them out."
+            "storage_options belong to the URL of an object store, such as s3://bucket/folder, "
+            f"and {argument} is none",
+            argument="storage_options",
+            remedy="leave them out",
         )
     if isinstance(location, ObjectStore):
         return ObjectFolder(location.store, name_of(location.store))
@@ -456,20 +466,26 @@ def find_folder(
         location = location.root
     if isinstance(location, Store):
         raise InvalidTypeError(
-            f"{argument} is {a_type(location)} of Zarr, which cannot write on a "
-            f"condition, by which one of two writers is refused; pass a path, a URL, or a "
-            f"zarr.storage.ObjectStore."
+            f"{argument} is {a_type(location)} of Zarr, which cannot write on a condition, by "
+            "which one of two writers is refused",
+            argument=argument,
+            remedy="pass a path, a URL, or a zarr.storage.ObjectStore",
         )
     place = locate(argument, location)
     if isinstance(place, str):
         raise InvalidInputError(
-            f"{argument} is a URL ({scheme_of(place)}) of no object store; pass a path on a local "
-            f"disk, or a URL that begins with s3://, gs://, az:// or https://."
+            f"{argument} is a URL ({scheme_of(place)}) of no object store",
+            argument=argument,
+            remedy="pass a path on a local disk, or a URL that begins with s3://, gs://, az:// "
+            "or https://",
         )
     with suppress(FileNotFoundError, NotADirectoryError):
         try:
             place.lstat()
         except PermissionError as error:
-            msg = f"{argument} is {place}, to which access is denied; choose another path."
-            raise StoreError(msg) from error
+            raise StoreError(
+                f"{argument} is {place}, to which access is denied",
+                argument=argument,
+                remedy="choose another path",
+            ) from error
     return place

@@ -85,5 +85,7 @@ def unpack(data: bytes, name: str) -> MemoryStore:
             )
     # A damaged archive makes the module raise almost anything.
     except Exception as error:
-        raise StoreError(f"{name}: damaged ({error}); restore it from a copy") from error
+        raise StoreError(
+            f"{name}: damaged ({error})", argument=name, remedy="restore it from a copy"
+        ) from error
     return store_of(files)

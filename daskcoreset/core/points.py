@@ -197,8 +197,9 @@ def concatenate(parts: Sequence[WeightedPoints]) -> WeightedPoints:
     array([0, 1, 0])
     """
     if not parts:
-        msg = "parts is empty, so the number of features is unknown; pass at least one"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            "parts is empty, so the number of features is unknown", remedy="pass at least one"
+        )
     _one_of("numbers of features", {part.n_features for part in parts})
     _one_of(
         "storage", {"dense" if isinstance(part.points, np.ndarray) else "sparse" for part in parts}
@@ -243,8 +244,10 @@ def from_checked(
 
 def _one_of(aspect: str, kinds: set[Any]) -> None:
     if len(kinds) > 1:
-        msg = f"parts differ in their {aspect}: {sorted(kinds)}; bring them to one form first"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"parts differ in their {aspect}: {sorted(kinds)}",
+            remedy="bring them to one form first",
+        )
 
 
 def _read_points(value: Any) -> Points:
@@ -256,7 +259,11 @@ def _read_points(value: Any) -> Points:
     points = _as_array("points", value)
     _check_float("points", points)
     if points.ndim != 2:
-        raise InvalidInputError(f"points has shape {points.shape}; pass a matrix of shape (m, d)")
+        raise InvalidInputError(
+            f"points has shape {points.shape}",
+            argument="points",
+            remedy="pass a matrix of shape (m, d)",
+        )
     return _read_only(points)
 
 
@@ -267,8 +274,9 @@ def _read_sparse(value: sp.csr_array) -> sp.csr_array:
     try:
         points.check_format(full_check=True)
     except ValueError as error:
-        msg = f"points is not a valid CSR array ({error}); build it again"
-        raise InvalidInputError(msg) from error
+        raise InvalidInputError(
+            f"points is not a valid CSR array ({error})", argument="points", remedy="build it again"
+        ) from error
     if not points.has_canonical_format:
         # Done here because scipy and scikit-learn do it in place, which read-only arrays refuse.
         points = points.copy()
@@ -281,13 +289,19 @@ def _read_sparse(value: sp.csr_array) -> sp.csr_array:
 
 def _check_float(name: str, value: AnyArray | sp.csr_array) -> None:
     if value.dtype not in (np.float32, np.float64):
-        raise InvalidTypeError(f"{name} has dtype {value.dtype}; convert it to float32 or float64")
+        raise InvalidTypeError(
+            f"{name} has dtype {value.dtype}",
+            argument=name,
+            remedy="convert it to float32 or float64",
+        )
 
 
 def _read_weights(value: Any, m: int) -> FloatArray:
     weights = _vector("weights", value, m)
     if weights.dtype.kind not in "iuf":
-        raise InvalidTypeError(f"weights has dtype {weights.dtype}; pass numbers")
+        raise InvalidTypeError(
+            f"weights has dtype {weights.dtype}", argument="weights", remedy="pass numbers"
+        )
     weights = weights.astype(np.float64, copy=False)
     with np.errstate(all="ignore"):
         total = weights.sum()
@@ -303,7 +317,9 @@ def _read_weights(value: Any, m: int) -> FloatArray:
 def _read_indices(value: Any, m: int) -> IndexArray:
     indices = _vector("indices", value, m)
     if indices.dtype.kind not in "iu" or not np.can_cast(indices.dtype, np.int64):
-        raise InvalidTypeError(f"indices has dtype {indices.dtype}; convert it to int64")
+        raise InvalidTypeError(
+            f"indices has dtype {indices.dtype}", argument="indices", remedy="convert it to int64"
+        )
     if indices.min(initial=0) < 0:
         raise InvalidInputError(f"indices holds {indices.min()}; row numbers start at 0")
     return _read_only(indices.astype(np.int64, copy=False))
@@ -313,11 +329,17 @@ def _read_labels(value: Any, m: int) -> AnyArray:
     labels = _vector("labels", value, m)
     dtype = labels.dtype
     if dtype.kind not in "biufUT" or (dtype.itemsize > 8 and dtype.kind == "f"):
-        msg = f"labels has dtype {dtype}; convert it to numbers or, with .astype(str), to text"
-        raise InvalidTypeError(msg)
+        raise InvalidTypeError(
+            f"labels has dtype {dtype}",
+            argument="labels",
+            remedy="convert it to numbers or, with .astype(str), to text",
+        )
     if hasattr(dtype, "na_object"):
-        msg = "labels may hold missing strings; fill them and convert them with .astype(str)"
-        raise InvalidTypeError(msg)
+        raise InvalidTypeError(
+            "labels may hold missing strings",
+            argument="labels",
+            remedy="fill them and convert them with .astype(str)",
+        )
     return _read_only(labels)
 
 
@@ -341,14 +363,19 @@ def _check_finite(points: Any) -> None:
 def _vector(name: str, value: Any, m: int) -> AnyArray:
     array = _as_array(name, value)
     if array.shape != (m,):
-        msg = f"{name} has shape {array.shape} and points has {m} rows; pass one value a row"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"{name} has shape {array.shape} and points has {m} rows",
+            argument=name,
+            remedy="pass one value a row",
+        )
     return array
 
 
 def _as_array(name: str, value: Any) -> AnyArray:
     if isinstance(value, np.ma.MaskedArray):
-        raise InvalidTypeError(f"{name} is a masked array; fill or drop what is masked")
+        raise InvalidTypeError(
+            f"{name} is a masked array", argument=name, remedy="fill or drop what is masked"
+        )
     try:
         array = np.asarray(value)
     except ValueError as error:  # lists of different lengths, or too deep

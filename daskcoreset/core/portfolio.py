@@ -67,25 +67,31 @@ class Portfolio(Mapping[str, Coreset]):
     def __post_init__(self) -> None:
         if not isinstance(self.members, Mapping):
             raise InvalidTypeError(
-                f"members is {shown(self.members)}; pass a mapping of names to coresets."
+                f"members is {shown(self.members)}", remedy="pass a mapping of names to coresets"
             )
         if not self.members:
-            raise InvalidInputError("members is empty; pass at least one coreset.")
+            raise InvalidInputError("members is empty", remedy="pass at least one coreset")
         for name, member in self.members.items():
             check_member_name(name)
             if not isinstance(member, Coreset):
-                raise InvalidTypeError(f"member {name!r} is {shown(member)}; pass a Coreset.")
+                raise InvalidTypeError(
+                    f"member {name!r} is {shown(member)}", remedy="pass a Coreset"
+                )
         if not isinstance(self.moments, (DataSummary, type(None))):
-            raise InvalidTypeError(f"moments is {shown(self.moments)}; pass a DataSummary or None.")
+            raise InvalidTypeError(
+                f"moments is {shown(self.moments)}", remedy="pass a DataSummary or None"
+            )
         widths = {member.n_features for member in self.members.values()}
         widths |= set() if self.moments is None else {len(self.moments.mean)}
         if len(widths) > 1:
             raise InvalidInputError(
-                f"members have {sorted(widths)} features; pass coresets of the same data."
+                f"members have {sorted(widths)} features", remedy="pass coresets of the same data"
             )
         frozen = freeze(self.provenance)
         if not isinstance(frozen, Mapping):
-            raise InvalidTypeError(f"provenance is {shown(self.provenance)}; pass a mapping.")
+            raise InvalidTypeError(
+                f"provenance is {shown(self.provenance)}", remedy="pass a mapping"
+            )
         object.__setattr__(self, "provenance", frozen)
         object.__setattr__(self, "members", MappingProxyType(dict(self.members)))
 
@@ -286,9 +292,11 @@ def check_member_name(name: Any) -> str:
     'svm'
     """
     if not isinstance(name, str):
-        raise InvalidTypeError(f"a member is named {shown(name)}; pass text as names.")
+        raise InvalidTypeError(f"a member is named {shown(name)}", remedy="pass text as names")
     if not name:
-        raise InvalidInputError("a member has an empty name; pass text of at least one character.")
+        raise InvalidInputError(
+            "a member has an empty name", remedy="pass text of at least one character"
+        )
     return name
 
 

@@ -78,7 +78,9 @@ def resolve_seed(random_state: RandomState) -> int:
         seed = int(random_state)
         if not 0 <= seed < 2**_SEED_BITS:
             raise InvalidInputError(
-                f"random_state must lie in [0, 2**128), got {seed}; pass such a seed."
+                f"random_state must lie in [0, 2**128), got {seed}",
+                argument="random_state",
+                remedy="pass such a seed",
             )
         return seed
     if isinstance(random_state, np.random.Generator):
@@ -86,8 +88,10 @@ def resolve_seed(random_state: RandomState) -> int:
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31))
     raise InvalidTypeError(
-        f"random_state must be None, an int, a Generator or a RandomState, got "
-        f"{type(random_state).__name__}; pass an int for a repeatable build."
+        "random_state must be None, an int, a Generator or a RandomState, got "
+        f"{type(random_state).__name__}",
+        argument="random_state",
+        remedy="pass an int for a repeatable build",
     )
 
 

@@ -96,8 +96,8 @@ def write_group(
     target, path = resolve(store, storage_options)
     if target.read_only or not target.store.supports_deletes:
         what = f"store {place_name(target)} is read-only or cannot delete"
-        msg = f"{what}; write to a directory and copy that"
-        raise InvalidInputError(msg)
+
+        raise InvalidInputError(f"{what}", remedy="write to a directory and copy that")
     find_members = partial(_replaceable, target, path, kind, overwrite=overwrite)
     if path is None:
 
@@ -210,14 +210,17 @@ def read_contents(
     except (FileNotFoundError, NotADirectoryError) as error:
         raise _nothing_at(target, where) from error
     except PermissionError as error:
-        msg = f"{where} cannot be read: access is denied; let the user of this process read it"
-        raise StoreError(msg) from error
+        raise StoreError(
+            f"{where} cannot be read: access is denied",
+            remedy="let the user of this process read it",
+        ) from error
     except (StoreError, OutOfTimeError):
         raise
     # A damaged store makes zarr, its codecs and the file system raise almost anything.
     except Exception as error:
-        msg = f"{where}: its metadata does not read ({error}); restore or rebuild it"
-        raise StoreError(msg) from error
+        raise StoreError(
+            f"{where}: its metadata does not read ({error})", remedy="restore or rebuild it"
+        ) from error
     attributes: dict[str, Any] = group.attrs.asdict()
     header = attributes.pop(HEADER, None)
     if problem := find_header_problem(header, kind, schema_version):
@@ -232,11 +235,11 @@ def read_contents(
             raise
         except Exception as error:
             said = f"array {name!r} does not read ({error})"
-            raise StoreError(f"{where}: {said}; restore or rebuild the store") from error
+            raise StoreError(f"{where}: {said}", remedy="restore or rebuild the store") from error
     contents = GroupContents(arrays, dims, attributes, kind, header["schema_version"])
     if contents.header(complete=True) != header:
         msg = f"{where}: changed or damaged since it was written (its digest does not match)"
-        raise StoreError(f"{msg}; restore it from a copy or rebuild it")
+        raise StoreError(f"{msg}", remedy="restore it from a copy or rebuild it")
     return contents
 
 
@@ -246,8 +249,8 @@ def _nothing_at(target: StorePath, where: str) -> StoreError:
 
     store = target.store
     if isinstance(store, LocalStore) and os.path.lexists(store.root / target.path):
-        return StoreError(f"{where}: no Zarr version 3 group; check the path")
-    return MissingPathError(f"{where}: no Zarr version 3 group; check the path")
+        return StoreError(f"{where}: no Zarr version 3 group", remedy="check the path")
+    return MissingPathError(f"{where}: no Zarr version 3 group", remedy="check the path")
 
 
 def _open(target: StorePath, mode: Literal["r", "r+"] = "r") -> zarr.Group:
@@ -335,10 +338,11 @@ def _replaceable(
             raise StoreError(f"{msg}back, or pass overwrite=True to replace it") from None
         return None
     except NotADirectoryError:
-        raise StoreError(f"{target} is a file; choose another path") from None
+        raise StoreError(f"{target} is a file", remedy="choose another path") from None
     except OSError as error:
-        msg = f"{target} cannot be written: {error.strerror or error}; choose another path"
-        raise StoreError(msg) from error
+        raise StoreError(
+            f"{target} cannot be written: {error.strerror or error}", remedy="choose another path"
+        ) from error
     return _ours(target, entries, kind, overwrite=overwrite)
 
 
@@ -356,13 +360,14 @@ def _ours(target: StorePath, entries: set[str], kind: str, *, overwrite: bool) -
     specs = header.get("arrays") if isinstance(header, dict) else None
     if not isinstance(specs, dict) or header.get("kind") != kind:
         msg = f"{target} exists and is not a {kind} of daskcoreset, so it is never overwritten"
-        raise StoreError(f"{msg}; choose another path")
+        raise StoreError(f"{msg}", remedy="choose another path")
     if foreign := entries - {"zarr.json", *specs}:
         msg = f"{target} also holds {min(foreign)!r}, so it is never overwritten"
-        raise StoreError(f"{msg}; move that or choose another path")
+        raise StoreError(f"{msg}", remedy="move that or choose another path")
     if not overwrite:
-        msg = f"{target} exists; pass overwrite=True to replace it or choose another path"
-        raise StoreError(msg)
+        raise StoreError(
+            f"{target} exists", remedy="pass overwrite=True to replace it or choose another path"
+        )
     return entries - {"zarr.json"}
 
 

@@ -227,8 +227,11 @@ def n_dims(name: str, value: Any) -> int:
     try:
         return int(np.ndim(value))
     except ValueError as error:
-        problem = f"{name} is {shown(value)}, which is no array ({error}); pass an array."
-        raise InvalidTypeError(problem) from error
+        raise InvalidTypeError(
+            f"{name} is {shown(value)}, which is no array ({error})",
+            argument=name,
+            remedy="pass an array",
+        ) from error
 
 
 def as_numbers(name: str, value: Any) -> FloatArray:
@@ -245,7 +248,9 @@ def as_numbers(name: str, value: Any) -> FloatArray:
         array: FloatArray = np.asarray(value, dtype=np.float64)
     except Exception as error:  # whatever an object raises that says it is an array
         raise InvalidTypeError(
-            f"{name} is {shown(value)}, which holds no numbers ({error}); pass an array of numbers."
+            f"{name} is {shown(value)}, which holds no numbers ({error})",
+            argument=name,
+            remedy="pass an array of numbers",
         ) from error
     return array
 
@@ -283,8 +288,10 @@ def check_options(storage_options: Any) -> None:
     """Check that the options of a file system are a mapping or None; their values are not shown."""
     if not isinstance(storage_options, (Mapping, NoneType)):
         raise InvalidTypeError(
-            f"storage_options is {a_type(storage_options)}; pass a dict of the names and "
-            f'values that the file system takes, such as {{"anon": True}}.'
+            f"storage_options is {a_type(storage_options)}",
+            argument="storage_options",
+            remedy="pass a dict of the names and values that the file system takes, such as "
+            '{"anon": True}',
         )
 
 
@@ -304,19 +311,27 @@ def as_int(name: str, value: Any, minimum: int = 1, remedy: str = "pass more") -
     daskcoreset.errors.InvalidInputError: bins must be at least 1, got 0; pass more.
     """
     if not is_int(value):
-        raise InvalidTypeError(f"{name} must be an integer, got {shown(value)}; pass an int.")
+        raise InvalidTypeError(
+            f"{name} must be an integer, got {shown(value)}", argument=name, remedy="pass an int"
+        )
     if value < minimum:
-        raise InvalidInputError(f"{name} must be at least {minimum}, got {value}; {remedy}.")
+        raise InvalidInputError(
+            f"{name} must be at least {minimum}, got {value}", argument=name, remedy=f"{remedy}"
+        )
     return int(value)
 
 
 def as_float(name: str, value: Any, example: str = "0.1", maximum: float = 1.0) -> float:
     """Return a number above zero and below `maximum`."""
     if not is_number(value):
-        raise InvalidTypeError(f"{name} must be a number, got {shown(value)}; pass a float.")
+        raise InvalidTypeError(
+            f"{name} must be a number, got {shown(value)}", argument=name, remedy="pass a float"
+        )
     if not 0.0 < float(value) < maximum:
         raise InvalidInputError(
-            f"{name} must lie between 0 and {maximum:g}, got {value}; pass for example {example}."
+            f"{name} must lie between 0 and {maximum:g}, got {value}",
+            argument=name,
+            remedy=f"pass for example {example}",
         )
     return float(value)
 
@@ -365,13 +380,15 @@ def check_flag(name: str, value: Any) -> None:
     daskcoreset.errors.InvalidTypeError: compute is 'no'; pass True or False.
     """
     if not isinstance(value, (bool, np.bool_)):
-        raise InvalidTypeError(f"{name} is {shown(value)}; pass True or False.")
+        raise InvalidTypeError(
+            f"{name} is {shown(value)}", argument=name, remedy="pass True or False"
+        )
 
 
 def check_number(name: str, value: Any) -> None:
     """Check that a value is a real number."""
     if not is_number(value):
-        raise InvalidTypeError(f"{name} is {shown(value)}; pass a number.")
+        raise InvalidTypeError(f"{name} is {shown(value)}", argument=name, remedy="pass a number")
 
 
 def check_positive(name: str, value: Any) -> None:
@@ -379,7 +396,9 @@ def check_positive(name: str, value: Any) -> None:
     check_number(name, value)
     if not value > 0:
         raise InvalidInputError(
-            f"{name} must be positive, got {shown(value)}; pass a larger number."
+            f"{name} must be positive, got {shown(value)}",
+            argument=name,
+            remedy="pass a larger number",
         )
 
 
@@ -392,4 +411,6 @@ def check_penalty(name: str, value: Any) -> None:
     """
     check_number(name, value)
     if not 0.0 <= float(value) < float("inf"):
-        raise InvalidInputError(f"{name} is {value!r}; pass zero or a positive number.")
+        raise InvalidInputError(
+            f"{name} is {value!r}", argument=name, remedy="pass zero or a positive number"
+        )

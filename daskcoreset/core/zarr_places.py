@@ -77,8 +77,9 @@ def _clear_foreign(name: str, done: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise StoreError(
-            f"{name} could not be {done} ({type(error).__name__}: {error}); check the URL, "
-            f"storage_options and the network"
+            f"{name} could not be {done} ({type(error).__name__}: {error})",
+            argument=name,
+            remedy="check the URL, storage_options and the network",
         ) from error
 
 
@@ -95,15 +96,20 @@ def resolve(
         store = LocalStore(place) if isinstance(place, Path) else place
     if storage_options and not isinstance(store, str):
         raise InvalidInputError(
-            "storage_options belong to a URL, and store is none; leave them out"
+            "storage_options belong to a URL, and store is none",
+            argument="storage_options",
+            remedy="leave them out",
         )
     if isinstance(store, str):
         store = _store_at(store, storage_options)
     if isinstance(store, Store):
         store = StorePath(store)
     if not isinstance(store, StorePath):
-        msg = f"store is {a_type(store)}; pass a path, a URL or a Zarr store"
-        raise InvalidTypeError(msg)
+        raise InvalidTypeError(
+            f"store is {a_type(store)}",
+            argument="store",
+            remedy="pass a path, a URL or a Zarr store",
+        )
     if not isinstance(store.store, LocalStore):
         return store, None
     # Followed through links, so that a rename replaces the directory and not the link to it.
@@ -128,8 +134,14 @@ def _store_at(url: str, storage_options: Mapping[str, Any] | None) -> Store:
                 NO_ANSWER,
             )
         except ImportError as error:
-            msg = f"store is a URL ({scheme}) that needs a package ({error}); install it"
-            raise MissingDependencyError(msg) from error
+            raise MissingDependencyError(
+                f"store is a URL ({scheme}) that needs a package ({error})",
+                argument="store",
+                remedy="install it",
+            ) from error
         except ValueError as error:
-            msg = f"store is a URL of no known protocol ({scheme}); check it"
-            raise InvalidInputError(msg) from error
+            raise InvalidInputError(
+                f"store is a URL of no known protocol ({scheme})",
+                argument="store",
+                remedy="check it",
+            ) from error

@@ -54,8 +54,9 @@ def check_size(size: int, n_parts: int, part: str) -> None:
     """Check that a coreset has at least as many rows as there are clusters or components."""
     if size < n_parts:
         raise InvalidInputError(
-            f"size={size} is below n_{part}s={n_parts}; raise size, a hundred rows a {part} are a "
-            f"good start."
+            f"size={size} is below n_{part}s={n_parts}",
+            argument="size",
+            remedy=f"raise size, a hundred rows a {part} are a good start",
         )
 
 
@@ -87,8 +88,10 @@ def require_weighted_fit(estimator: Any, remedy: str) -> None:
     """Check that an estimator can be fitted on rows with weights, such as a coreset."""
     if not has_fit_parameter(estimator, "sample_weight"):
         raise InvalidTypeError(
-            f"estimator is {a_type(estimator)}, whose fit takes no sample_weight, so that "
-            f"it cannot be fitted on a coreset; {remedy}."
+            f"estimator is {a_type(estimator)}, whose fit takes no sample_weight, so that it "
+            "cannot be fitted on a coreset",
+            argument="estimator",
+            remedy=f"{remedy}",
         )
 
 
@@ -168,8 +171,9 @@ class CoresetModel(LazyModel):
         labelled = rows.y is not None if isinstance(rows, InMemoryData) else rows.has_labels
         if method.needs_labels and not labelled:
             raise InvalidInputError(
-                f"method {method.name!r} needs labels, which {type(self).__name__} does not use; "
-                f'pass another one, for example "lightweight".'
+                f"method {method.name!r} needs labels, which {type(self).__name__} does not use",
+                argument="method",
+                remedy='pass another one, for example "lightweight"',
             )
         if n_clusters is not None and not takes_parts(method, n_clusters):
             n_clusters = None

@@ -78,7 +78,8 @@ def weigh_rows(
         if factor == 0.0 and _of_classes(wanted, lost).any():
             raise InvalidInputError(
                 f"the weights of the coreset contain class_weight 0 of {label!r}, whose rows are "
-                f"lost; pass 0 for it, or class_weight=None for the weights as they are."
+                "lost",
+                remedy="pass 0 for it, or class_weight=None for the weights as they are",
             )
     ratios = _of_classes(wanted, classes) / _of_classes(contained, classes, zero=1.0)
     return np.asarray(weights * ratios[codes])
@@ -224,12 +225,15 @@ def _factors(class_weight: Any, sums: Mapping[Any, float]) -> list[tuple[Any, fl
     for label, factor in class_weight.items():
         if not is_number(factor):
             raise InvalidTypeError(
-                f"class_weight of {label!r} must be a number, got {factor!r}; pass a float."
+                f"class_weight of {label!r} must be a number, got {factor!r}",
+                argument="class_weight",
+                remedy="pass a float",
             )
         if not (np.isfinite(float(factor)) and float(factor) >= 0.0):
             raise InvalidInputError(
-                f"class_weight of {label!r} is {factor!r}; pass a finite weight that is not "
-                f"negative."
+                f"class_weight of {label!r} is {factor!r}",
+                argument="class_weight",
+                remedy="pass a finite weight that is not negative",
             )
     unknown = [label for label in class_weight if label not in sums]
     if sums and unknown and any(label not in class_weight for label in sums):

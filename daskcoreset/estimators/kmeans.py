@@ -125,8 +125,8 @@ class ClusteringModel(
         n_rows, whole = int(coreset.provenance["n"]), coreset_is_all(coreset)
         if n_rows < k:
             raise InvalidInputError(
-                f"n_samples={n_rows} should be >= n_clusters={k}; lower n_clusters, or pass more "
-                f"rows."
+                f"n_samples={n_rows} should be >= n_clusters={k}",
+                remedy="lower n_clusters, or pass more rows",
             )
         warnings.warn(
             # As scikit-learn says it, to those who filter its warnings.

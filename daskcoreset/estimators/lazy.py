@@ -73,10 +73,14 @@ def check_metric(model: Any, coreset: Coreset) -> None:
     """Check that a coreset is by the metric of a model, which rows to be predicted are read by."""
     metric = getattr(model, "metric", "euclidean")
     if coreset.metric != metric:
+        remedy = "build one by this metric"
+        if hasattr(model, "metric"):
+            remedy += f", or pass metric={coreset.metric!r}"
         raise InvalidInputError(
             f"X is a coreset by the metric {coreset.metric}, and {type(model).__name__} is by "
-            f"{metric}; build one by this metric"
-            f"{', or pass metric=' + repr(coreset.metric) if hasattr(model, 'metric') else ''}."
+            f"{metric}",
+            argument="X",
+            remedy=remedy,
         )
 
 
@@ -99,8 +103,9 @@ def member_for(model: Any, portfolio: Portfolio) -> Coreset:
         builds = "builds none itself" if name is None else f"would build {name!r}"
         raise InvalidInputError(
             f"X is a Portfolio, and which of {', '.join(map(repr, fitting))} is meant is not "
-            f"clear: {type(model).__name__} {builds}; pass one of them, such as "
-            f"portfolio[{fitting[0]!r}]."
+            f"clear: {type(model).__name__} {builds}",
+            argument="X",
+            remedy=f"pass one of them, such as portfolio[{fitting[0]!r}]",
         )
     return portfolio[fitting[0]]
 
@@ -168,8 +173,9 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
         reset = checks.get("reset", True)
         if y is not None or sample_weight is not None:
             raise InvalidInputError(
-                "X is a coreset, which has labels and weights of its own; leave out y and "
-                "sample_weight."
+                "X is a coreset, which has labels and weights of its own",
+                argument="X",
+                remedy="leave out y and sample_weight",
             )
         check_metric(self, coreset)
         labels, weights = None, None
@@ -179,8 +185,9 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
                 labels = coreset.labels
                 if labels is None:
                     raise InvalidInputError(
-                        f"X is a coreset without labels, and {type(self).__name__} requires y; "
-                        f"build it with y."
+                        f"X is a coreset without labels, and {type(self).__name__} requires y",
+                        argument="X",
+                        remedy="build it with y",
                     )
         if reset:
             self._cube = None
@@ -297,8 +304,8 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
         check_is_fitted(self)
         if self._cube is None:
             raise InvalidInputError(
-                f"the model was fitted on rows, whose columns have no units; fit it on an xarray "
-                f"object with sample_dims, or take {attribute}."
+                "the model was fitted on rows, whose columns have no units",
+                remedy=f"fit it on an xarray object with sample_dims, or take {attribute}",
             )
         return dataset_of(self._cube.features, getattr(self, attribute), dim)
 
@@ -306,7 +313,9 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
         """Weighted share of the rows whose label `fitted` predicts, in one read."""
         data = self._validate_in_memory(X, y, sample_weight, reset=False)
         if (y if data is None else data.y) is None:
-            raise InvalidInputError("y is missing; pass the labels that the score compares with.")
+            raise InvalidInputError(
+                "y is missing", argument="y", remedy="pass the labels that the score compares with"
+            )
         if data is None:
             return accuracy(fitted, self._open(X, y, sample_weight))
         predicted = fitted.predict(data.X)
@@ -336,7 +345,9 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
         if n_features != expected:
             raise InvalidInputError(
                 f"X has {n_features} features, but {name} is expecting {expected} features as "
-                f"input; pass the columns it was fitted on."
+                "input",
+                argument="X",
+                remedy="pass the columns it was fitted on",
             )
         self._check_names(blocks.columns)
         return blocks
@@ -370,7 +381,8 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
         if container != "default":
             raise InvalidInputError(
                 f"set_output(transform={container!r}) makes a frame in memory, but X is out of "
-                f'core; call set_output(transform="default") and get a Dask array.'
+                "core",
+                remedy='call set_output(transform="default") and get a Dask array',
             )
 
 

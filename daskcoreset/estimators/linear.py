@@ -207,8 +207,10 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         self._check()
         if self.class_weight == "balanced":
             raise InvalidInputError(
-                'class_weight="balanced" needs the labels of all rows, which partial_fit does not '
-                "have; pass the weights of the classes as a dict."
+                'class_weight="balanced" needs the labels of all rows, which partial_fit does '
+                "not have",
+                argument="class_weight",
+                remedy="pass the weights of the classes as a dict",
             )
         stream = getattr(self, "_stream", None)
         fresh = stream is None and not hasattr(self, "coreset_")
@@ -258,7 +260,8 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         if contained and self.class_weight is None:
             raise InvalidInputError(
                 f"the weights of the coreset contain class_weight={dict(contained)}, and rows of "
-                f"partial_fit get none; pass this class_weight to {type(self).__name__}."
+                "partial_fit get none",
+                remedy=f"pass this class_weight to {type(self).__name__}",
             )
         return weigh_rows(self.class_weight, labels, weights, contained)
 
@@ -347,16 +350,18 @@ def _announced_classes(classes: Any, earlier: AnyArray | None) -> AnyArray | Non
     missing = find_missing_label(labels)
     if missing is not None:
         raise InvalidInputError(
-            f"classes holds {labels[missing.row]!r} at place {missing.row}, which is no class; "
-            f"leave it out."
+            f"classes holds {labels[missing.row]!r} at place {missing.row}, which is no class",
+            argument="classes",
+            remedy="leave it out",
         )
     with refuse_as("classes"):
         distinct: AnyArray = np.unique(labels)
     distinct = plain_labels(distinct)
     if earlier is not None and not np.array_equal(distinct, earlier):
         raise InvalidInputError(
-            f"classes={distinct} differ from those of the first call, {earlier}; pass the same, "
-            f"or None."
+            f"classes={distinct} differ from those of the first call, {earlier}",
+            argument="classes",
+            remedy="pass the same, or None",
         )
     return distinct
 
@@ -369,8 +374,9 @@ def _of_stream(stream: CoresetStream, announced: AnyArray | None) -> Coreset:
     wrong = np.setdiff1d(present, present if announced is None else announced)
     if len(wrong):
         raise InvalidInputError(
-            f"y holds {wrong[0]!r}, which is not among classes, {announced}; pass all labels that "
-            f"there will be in the first call."
+            f"y holds {wrong[0]!r}, which is not among classes, {announced}",
+            argument="y",
+            remedy="pass all labels that there will be in the first call",
         )
     if announced is None or len(present) != 1:
         return stream.coreset(normalize=True)

@@ -464,8 +464,9 @@ class CoresetEstimator(RowAttributes, CoresetModel):
             costs = partial(squared_distances, centers=inner.cluster_centers_)
             return -weighted_sum(blocks, costs)[1]
         raise InvalidTypeError(
-            f"X is out of core, where the score of {a_type(inner)} is not known; pass rows in "
-            f"memory."
+            f"X is out of core, where the score of {a_type(inner)} is not known",
+            argument="X",
+            remedy="pass rows in memory",
         )
 
     @_where_inner_has("get_feature_names_out")

@@ -205,9 +205,15 @@ def _add_pairs(first: tuple[float, float], second: tuple[float, float]) -> tuple
 
 def _check_labelled(blocks: RowBlocks) -> None:
     if not blocks.has_labels:
-        raise InvalidInputError("y is missing; pass the labels that the score compares with.")
+        raise InvalidInputError(
+            "y is missing", argument="y", remedy="pass the labels that the score compares with"
+        )
 
 
 def _check_weight(weight: float) -> None:
     if not weight:
-        raise InvalidInputError("sample_weight is zero for every row; give some row a weight.")
+        raise InvalidInputError(
+            "sample_weight is zero for every row",
+            argument="sample_weight",
+            remedy="give some row a weight",
+        )

@@ -54,8 +54,8 @@ def cluster_for(scheduler: str | None, workers: int | None) -> Iterator[None]:
     processors = os.cpu_count() or 1
     if workers is not None and workers > _WORKERS_PER_PROCESSOR * processors:
         raise InvalidInputError(
-            f"--workers is {workers}, and this machine has {processors} processors; pass "
-            f"{processors}, or {_WORKERS_PER_PROCESSOR * processors} at most."
+            f"--workers is {workers}, and this machine has {processors} processors",
+            remedy=f"pass {processors}, or {_WORKERS_PER_PROCESSOR * processors} at most",
         )
     with _deaf_to_interrupts():
         cluster = distributed.LocalCluster(
@@ -83,7 +83,9 @@ def _connected(client: Callable[..., Any], scheduler: str) -> Any:
     # for ever. So it is collected here, where no error holds it any more.
     gc.collect()
     check_time(f"no scheduler had answered at {scheduler!r}", "check the address")
-    raise InvalidInputError(f"no scheduler answers at {scheduler!r} ({reason}); check the address.")
+    raise InvalidInputError(
+        f"no scheduler answers at {scheduler!r} ({reason})", remedy="check the address"
+    )
 
 
 @contextmanager

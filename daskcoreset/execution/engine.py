@@ -157,7 +157,7 @@ class BlockResults(Generic[T]):
         if not self.n_kept:
             dropped = self.n_rows
             reason = f"none of the {dropped} rows of X is finite" if dropped else "X has no rows"
-            raise InvalidInputError(f"{reason}; pass at least one usable row.")
+            raise InvalidInputError(f"{reason}", remedy="pass at least one usable row")
 
 
 @one_thread()
@@ -621,8 +621,9 @@ def _check_workers_see(blocks: RowBlocks) -> None:
         problem = f"X cannot be sent to other processes ({type(error).__name__})"
     if problem is not None:
         raise InvalidInputError(
-            f"{problem}, and the workers of a cluster do not see it; write it to a store that they "
-            f"all see, commit the session that it is in, pass the array, or close the client."
+            f"{problem}, and the workers of a cluster do not see it",
+            remedy="write it to a store that they all see, commit the session that it is in, "
+            "pass the array, or close the client",
         )
 
 

@@ -68,9 +68,10 @@ def check_sent(blocks: RowBlocks) -> None:
         names = " and ".join(blocks.held)
         raise InvalidInputError(
             f"{names} would be sent through the scheduler with every read, {sent / 2**20:,.0f} "
-            f"MiB that are in the memory of this process; save it with numpy.save where all "
-            f'workers find it and pass numpy.load(path, mmap_mode="r"), or name the cluster, with '
-            f'dask.config.set(scheduler="distributed"), to have it sent.'
+            "MiB that are in the memory of this process",
+            remedy="save it with numpy.save where all workers find it and pass numpy.load(path, "
+            'mmap_mode="r"), or name the cluster, with '
+            'dask.config.set(scheduler="distributed"), to have it sent',
         )
 
 

@@ -72,6 +72,7 @@ def _compare(expected: Versions, found: Mapping[str, str | None], name: str) -> 
     for package, wanted in expected:
         if found.get(package) != wanted:
             raise WorkerMismatchError(
-                f"{name} has {package} {found.get(package)}, and the client has {wanted}; install "
-                f"the same versions for client and workers."
+                f"{name} has {package} {found.get(package)}, and the client has {wanted}",
+                argument=name,
+                remedy="install the same versions for client and workers",
             )

@@ -74,7 +74,7 @@ def compute_all(*collections: Any, **options: Any) -> tuple[Any, ...]:
     distributed = sys.modules.get("distributed")
     if distributed is not None and isinstance(client, distributed.Client):
         if client.status == "closed":
-            raise ClusterError("the client is closed; make a new one, and build again.")
+            raise ClusterError("the client is closed", remedy="make a new one, and build again")
         if not (client.asynchronous or in_worker()):  # who started this task has compared them
             check_workers(client, ask)
         schedule = partial(_get_on_cluster, client)
@@ -113,7 +113,7 @@ def _computed_in_time(
         done = f"{len(state['finished'])} of {len(graph)} tasks were done"
         check_time(done)
         if given_up.is_set():  # interrupted
-            raise ClusterError(f"the work was given up; {done}.")
+            raise ClusterError("the work was given up", remedy=f"{done}")
 
     with ExitStack() as stack:
         if schedule is dask.threaded.get and not (
@@ -182,8 +182,8 @@ def ask(client: Any, method: Callable[..., Any], *args: Any, **kwargs: Any) -> A
             if isinstance(error, CoresetError):
                 raise
             raise _explained(error) or ClusterError(
-                f"the scheduler cannot be reached ({type(error).__name__}); see that its process "
-                f"runs, and build again."
+                f"the scheduler cannot be reached ({type(error).__name__})",
+                remedy="see that its process runs, and build again",
             ) from error
 
 
@@ -239,8 +239,8 @@ def _wait(client: Any, results: Any) -> Any:
                 raise limit.error("the cluster was at work" if answered else standing)
             if silence > ttl:
                 raise ClusterError(
-                    f"the scheduler is lost: {standing}; see whether its process runs and can be "
-                    f"reached, and build again."
+                    f"the scheduler is lost: {standing}",
+                    remedy="see whether its process runs and can be reached, and build again",
                 )
     finally:
         results.cancel()
@@ -257,16 +257,17 @@ def _explained(error: BaseException) -> ClusterError | None:
         return ClusterError(
             f"{error.allowed_failures + 1} workers ended while they ran one task of the build, "
             f"{error.task!r}, the last one {error.last_worker.address}: most likely for want of "
-            f"memory. Pass smaller chunks, give workers more memory or fewer threads, and look at "
-            f"their logs."
+            "memory",
+            remedy="pass smaller chunks, give workers more memory or fewer threads, and look at "
+            "their logs",
         )
     if isinstance(error, (NoValidWorkerError, NoWorkerError)):
         return ClusterError(f"no worker took a task of the build: {error} Start workers.")
     lost = (asyncio.CancelledError, concurrent.futures.CancelledError, CommClosedError)
     if isinstance(error, lost):
         return ClusterError(
-            f"the cluster has lost the build ({type(error).__name__}): its scheduler was ended or "
-            f"restarted, or cannot be reached, or the build was cancelled there; see that it runs, "
-            f"and build again."
+            f"the cluster has lost the build ({type(error).__name__}): its scheduler was ended "
+            "or restarted, or cannot be reached, or the build was cancelled there",
+            remedy="see that it runs, and build again",
         )
     return None

@@ -218,7 +218,9 @@ class RowBlocks:
         if self.columns is not None:
             named = ', or the name of a column of X, such as y="label"'
         raise InvalidInputError(
-            f"y is missing, and method {method!r} needs labels; pass one for every row of X{named}."
+            f"y is missing, and method {method!r} needs labels",
+            argument="y",
+            remedy=f"pass one for every row of X{named}",
         )
 
     def refuse_zeros(self, rows: int | None = None) -> None:
@@ -424,8 +426,9 @@ def _cut_bytes(X: Any, sizes: tuple[int, ...] | None) -> int:
 def _refuse_chunks(chunks: Any) -> None:
     if chunks != "auto":
         raise InvalidInputError(
-            f"chunks={chunks} counts rows, and the blocks of X follow the chunks of its "
-            f"dimensions; leave it out, or pass X.chunk(...)."
+            f"chunks={chunks} counts rows, and the blocks of X follow the chunks of its dimensions",
+            argument="chunks",
+            remedy="leave it out, or pass X.chunk(...)",
         )
 
 
@@ -480,10 +483,16 @@ def _check_options(chunks: Any, on_invalid: Any) -> None:
         return
     if not is_int(chunks):
         raise InvalidTypeError(
-            f'chunks must be a number of rows or "auto", got {chunks!r}; pass an int.'
+            f'chunks must be a number of rows or "auto", got {chunks!r}',
+            argument="chunks",
+            remedy="pass an int",
         )
     if chunks < 1:
-        raise InvalidInputError(f"chunks must be at least 1 row, got {chunks}; pass a larger int.")
+        raise InvalidInputError(
+            f"chunks must be at least 1 row, got {chunks}",
+            argument="chunks",
+            remedy="pass a larger int",
+        )
 
 
 def _block_sizes(
@@ -555,9 +564,11 @@ def _rechunked(arrays: dict[str, Any], sizes: tuple[int, ...] | None) -> dict[st
     for name, array in arrays.items():
         if np.isnan(array.shape[0]):
             raise InvalidInputError(
-                f"{name} has unknown chunk sizes but X has known ones, so their rows cannot "
-                f"be paired; call {name}.compute_chunk_sizes() first, or of a Dask DataFrame "
-                f"or Series {name}.to_dask_array(lengths=True)."
+                f"{name} has unknown chunk sizes but X has known ones, so their rows cannot be "
+                "paired",
+                argument=name,
+                remedy=f"call {name}.compute_chunk_sizes() first, or of a Dask DataFrame or "
+                f"Series {name}.to_dask_array(lengths=True)",
             )
         chunks = (sizes, *((length,) for length in array.shape[1:]))
         # Shuffles of the cluster write to disk what a few concatenations do in memory.
@@ -572,20 +583,24 @@ def _check_unknown(opened: OpenedData, chunk_rows: int | None) -> None:
     )
     if chunk_rows is not None:
         raise InvalidInputError(
-            f'chunks={chunk_rows}, but X has unknown chunk sizes; {remedy}, or pass chunks="auto".'
+            f"chunks={chunk_rows}, but X has unknown chunk sizes",
+            argument="chunks",
+            remedy=f'{remedy}, or pass chunks="auto"',
         )
     for name in opened.sources:
         raise InvalidInputError(
-            f"X has unknown chunk sizes, so an in-memory or stored {name} cannot be paired "
-            f"with its rows; {remedy}, or pass {name} as a Dask collection with the same "
-            f"partitions."
+            f"X has unknown chunk sizes, so an in-memory or stored {name} cannot be paired with "
+            "its rows",
+            argument="X",
+            remedy=f"{remedy}, or pass {name} as a Dask collection with the same partitions",
         )
     n_blocks = opened.arrays["X"].numblocks[0]
     for name, array in opened.arrays.items():
         if array.numblocks[0] != n_blocks:
             raise InvalidInputError(
-                f"{name} has {array.numblocks[0]} blocks but X has {n_blocks}, of "
-                f"unknown sizes; give both the same partitions."
+                f"{name} has {array.numblocks[0]} blocks but X has {n_blocks}, of unknown sizes",
+                argument=name,
+                remedy="give both the same partitions",
             )
 
 

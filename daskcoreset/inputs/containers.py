@@ -180,8 +180,10 @@ def _members_of(
             kind = str(header.get("kind")) if isinstance(header, dict) else ""
             what, load = _OWN_STORES.get(kind, _OWN_STORES["coreset"])
             raise InvalidInputError(
-                f"X is {what}, whose rows have weights of their own; load it with {load} and pass "
-                f"its points, labels and, as sample_weight, its weights."
+                f"X is {what}, whose rows have weights of their own",
+                argument="X",
+                remedy=f"load it with {load} and pass its points, labels and, as sample_weight, "
+                "its weights",
             )
         names = _array_names(X)
         _check_keys(keys, names, "the group X has the arrays")
@@ -209,8 +211,10 @@ def _refuse_columns(X: Any, chosen: Sequence[str]) -> NoReturn:
     if not _is_group(X):
         whole = "dask.array.from_zarr(X)" if type(X).__module__.split(".")[0] == "zarr" else "X"
         raise InvalidInputError(
-            f"columns names features of data frames, tables and Parquet files, and X is none of "
-            f"them; leave columns out, and pass the columns of the array, {whole}[:, [0, 1]]."
+            "columns names features of data frames, tables and Parquet files, and X is none of "
+            "them",
+            argument="columns",
+            remedy=f"leave columns out, and pass the columns of the array, {whole}[:, [0, 1]]",
         )
     names = _array_names(X)
     dims = {name: _dims_of(X[name]) for name in names} if type(X).__module__[:4] == "zarr" else {}
@@ -220,14 +224,17 @@ def _refuse_columns(X: Any, chosen: Sequence[str]) -> NoReturn:
         rows = max((dims[name] for name in variables), key=len)
         rows = rows[:-1] if len(variables) == 1 < len(rows) else rows
         raise InvalidInputError(
-            f"columns names variables of an open cube, and X is a Zarr store of the arrays "
-            f"{names}; pass xarray.open_zarr(...) of it as X, with columns={variables} and, for "
-            f"example, sample_dims={rows}."
+            f"columns names variables of an open cube, and X is a Zarr store of the arrays {names}",
+            argument="columns",
+            remedy=f"pass xarray.open_zarr(...) of it as X, with columns={variables} and, for "
+            f"example, sample_dims={rows}",
         )
     raise InvalidInputError(
-        f"columns names features of data frames, tables and Parquet files, and X is a group of the "
-        f"arrays {names}; leave columns out, and pass the columns of the array, "
-        f"X['name'][:, [0, 1]], or a cube as xarray opens it."
+        "columns names features of data frames, tables and Parquet files, and X is a group of "
+        f"the arrays {names}",
+        argument="columns",
+        remedy="leave columns out, and pass the columns of the array, X['name'][:, [0, 1]], or a "
+        "cube as xarray opens it",
     )
 
 
@@ -242,12 +249,15 @@ def _check_keys(keys: dict[str, str], names: list[str], members: str) -> None:
         if key not in names:
             shown = clean_url(key)
             raise InvalidInputError(
-                f"{name} is {shown!r}, but {members} {names}; name one of these."
+                f"{name} is {shown!r}, but {members} {names}",
+                argument=name,
+                remedy="name one of these",
             )
         if names.count(key) > 1:
             raise InvalidInputError(
-                f"{name} is {key!r}, and X has {names.count(key)} columns of this name; rename "
-                f"them."
+                f"{name} is {key!r}, and X has {names.count(key)} columns of this name",
+                argument=name,
+                remedy="rename them",
             )
 
 
@@ -259,8 +269,9 @@ def _single(part: Any, name: str, paths: _Paths) -> Any:
     if is_missing and not _exists(part):
         check_slashes(name, part)
         raise MissingPathError(
-            f"{name} is {briefly(part)}, which is no file, and X has no columns or arrays by name; "
-            f"pass the array."
+            f"{name} is {briefly(part)}, which is no file, and X has no columns or arrays by name",
+            argument=name,
+            remedy="pass the array",
         )
     opened = paths.opened(part, name)
     if isinstance(opened, Files):
@@ -282,7 +293,9 @@ def _vector(opened: Any, name: str) -> Any:
     if isinstance(opened, Table):
         if len(opened.features) != 1:
             raise InvalidInputError(
-                f"{name}: {opened.path!r} has the columns {opened.features}; pass a file with one."
+                f"{name}: {opened.path!r} has the columns {opened.features}",
+                argument=name,
+                remedy="pass a file with one",
             )
         return opened.column(opened.features[0])
     if _is_group(opened):
@@ -325,12 +338,14 @@ def _select_array(group: Any, name: str, names: tuple[str, ...]) -> Any:
     if len(fitting) != 1 or (name == "X" and _is_cube(group, names)):
         if not names:
             raise InvalidInputError(
-                f"the group holds no array for {name}; pass one that does, or the array itself."
+                f"the group holds no array for {name}",
+                remedy="pass one that does, or the array itself",
             )
         cube = ", or a cube as xarray.open_zarr opens it" if name == "X" else ""
         raise InvalidInputError(
-            f"{name} is a group of the arrays {list(names)}; name one of them {name!r}, or pass "
-            f"the array itself{cube}."
+            f"{name} is a group of the arrays {list(names)}",
+            argument=name,
+            remedy=f"name one of them {name!r}, or pass the array itself{cube}",
         )
     return _member(group, fitting[0])
 
@@ -372,8 +387,9 @@ class _Paths:
         """Check that there is a URL that the storage options can be for."""
         if self.options.storage_options is not None and not any(map(is_path, parts)):
             raise InvalidInputError(
-                f"storage_options are for URLs, and X is {a_type(parts[0])}; leave them "
-                f"out, or pass a URL."
+                f"storage_options are for URLs, and X is {a_type(parts[0])}",
+                argument="storage_options",
+                remedy="leave them out, or pass a URL",
             )
 
     def opened(self, part: Any, name: str, keys: tuple[str, ...] = ()) -> Any:
@@ -403,11 +419,15 @@ class _Paths:
                     check_outside(found[0].at(str(PurePosixPath(found[0].path).parent)), place)
                 if not found:
                     raise MissingPathError(
-                        f"{name} matches no file: {place.name!r}; check the pattern."
+                        f"{name} matches no file: {place.name!r}",
+                        argument=name,
+                        remedy="check the pattern",
                     )
                 if place.filesystem is None and not found[0].exists:
                     raise MissingPathError(
-                        f"{name} names no file or folder: {place.path!r}; check the path."
+                        f"{name} names no file or folder: {place.path!r}",
+                        argument=name,
+                        remedy="check the path",
                     )
             places += found
         return places

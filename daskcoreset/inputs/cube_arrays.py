@@ -127,7 +127,9 @@ def dask_chunks(
         }
         if any(np.isnan(length) for chunks in cuts for length in chunks):
             raise InvalidInputError(
-                f"X has chunks of unknown size along {dim!r}; call compute_chunk_sizes() first."
+                f"X has chunks of unknown size along {dim!r}",
+                argument="X",
+                remedy="call compute_chunk_sizes() first",
             )
         size = next(one.sizes[dim] for one in variables if dim in one.dims)
         ends = sorted({0, size, *(end for chunks in cuts for end in np.cumsum(chunks).tolist())})
@@ -288,8 +290,10 @@ def _flatten_block(
                 for dim, one in zip(plane.sample_dims, box, strict=True)
             )
             raise InvalidInputError(
-                f"{name} has shape {np.shape(part)} in its block at {where}, whose chunks declare "
-                f"{declared}; make the chunks of {name} agree with its blocks."
+                f"{name} has shape {np.shape(part)} in its block at {where}, whose chunks "
+                f"declare {declared}",
+                argument=name,
+                remedy=f"make the chunks of {name} agree with its blocks",
             )
     return flattened(planes, whole, lengths, flat=name != "X")
 

@@ -137,8 +137,9 @@ def open_cube(
     keys = {name: part for name, part in given.items() if isinstance(part, str)}
     if options.storage_options is not None:
         raise InvalidInputError(
-            "storage_options are for URLs, and X is an xarray object; leave them out, or pass "
-            "them to the function of xarray that opens X."
+            "storage_options are for URLs, and X is an xarray object",
+            argument="storage_options",
+            remedy="leave them out, or pass them to the function of xarray that opens X",
         )
     layout = layout_of(X, options, keys)
     features = layout.features()
@@ -224,8 +225,10 @@ def _check_dtype(dtype: np.dtype[Any], name: str) -> None:
     kinds = "biuf" if name == "sample_weight" else "biufUSOT"
     if dtype.kind not in kinds:
         raise InvalidTypeError(
-            f"{name} must hold numbers{'' if name == 'sample_weight' else ' or text'}, found dtype "
-            f"{dtype}; convert it with astype."
+            f"{name} must hold numbers{'' if name == 'sample_weight' else ' or text'}, found "
+            f"dtype {dtype}",
+            argument=name,
+            remedy="convert it with astype",
         )
 
 
@@ -251,18 +254,23 @@ def _variable_of(part: Any, name: str, layout: Layout) -> Any:
     else:
         return _of_array(part, name, layout)
     if hasattr(found, "data_vars"):
-        raise InvalidInputError(f"{name} is a Dataset; pass one of its variables.")
+        raise InvalidInputError(
+            f"{name} is a Dataset", argument=name, remedy="pass one of its variables"
+        )
     if strange := [dim for dim in found.dims if dim not in layout.sample_dims]:
         raise InvalidInputError(
             f"{name} has the dimensions {strange}, which are not in "
-            f"sample_dims={layout.sample_dims}; select or sum along them first."
+            f"sample_dims={layout.sample_dims}",
+            argument=name,
+            remedy="select or sum along them first",
         )
     for dim in found.dims:
         expected = layout.data.sizes[dim]
         if found.sizes[dim] != expected:
             raise InvalidInputError(
-                f"{name} has {found.sizes[dim]} cells along {dim!r}, and X has {expected}; pass "
-                f"one for each."
+                f"{name} has {found.sizes[dim]} cells along {dim!r}, and X has {expected}",
+                argument=name,
+                remedy="pass one for each",
             )
         indexes = [one.indexes[dim] for one in (found, layout.data) if dim in one.indexes]
         if len(indexes) == 2 and not indexes[0].equals(indexes[1]):
@@ -281,8 +289,10 @@ def _of_array(part: Any, name: str, layout: Layout) -> Any:
         array = array.reshape(layout.shape)
     if array.shape != layout.shape:
         raise InvalidInputError(
-            f"{name} has the shape {array.shape}, and the rows of X lie along {layout.sample_dims} "
-            f"in the shape {layout.shape}; pass a DataArray, or an array of this shape."
+            f"{name} has the shape {array.shape}, and the rows of X lie along "
+            f"{layout.sample_dims} in the shape {layout.shape}",
+            argument=name,
+            remedy="pass a DataArray, or an array of this shape",
         )
     return xr.Variable(layout.sample_dims, array)
 

@@ -411,8 +411,9 @@ def refuse_cube(taker: str, X: Any) -> None:
         features = [column, *features]
     columns = f", column={features}" if len(features) > 1 else ""
     raise InvalidInputError(
-        f"{taker} numbers rows as they come and takes no sample_dims; pass rows, for example "
-        f"{rows}.stack(row={samples}{columns}).transpose('row', ...), or build a coreset."
+        f"{taker} numbers rows as they come and takes no sample_dims",
+        remedy=f"pass rows, for example {rows}.stack(row={samples}{columns}).transpose('row', "
+        "...), or build a coreset",
     )
 
 
@@ -435,22 +436,27 @@ def layout_of(X: Any, options: ReadOptions, keys: Mapping[str, str]) -> Layout:
     """
     if not is_xarray(X) or not hasattr(X, "coords"):
         raise InvalidTypeError(
-            f"sample_dims and feature_dims are for a DataArray or Dataset of xarray, and X is a "
-            f"{type(X).__name__}; leave them out, or open X with xarray."
+            "sample_dims and feature_dims are for a DataArray or Dataset of xarray, and X is a "
+            f"{type(X).__name__}",
+            argument="sample_dims",
+            remedy="leave them out, or open X with xarray",
         )
     if hasattr(X, "data_vars"):
         data, bounds = X, _bounds(X)
         names = [name for name in X.data_vars if name not in bounds]
         if unnamed := [name for name in names if not isinstance(name, str)]:
             raise InvalidTypeError(
-                f"X has variables whose names are no text: {unnamed}; rename them, for example "
-                f"with X.rename({{{unnamed[0]!r}: 'x{unnamed[0]}'}})."
+                f"X has variables whose names are no text: {unnamed}",
+                argument="X",
+                remedy=f"rename them, for example with X.rename({{{unnamed[0]!r}: "
+                f"'x{unnamed[0]}'}})",
             )
     else:
         if options.columns is not None:
             raise InvalidInputError(
-                "columns names variables of a Dataset, and X is a DataArray; leave columns out, "
-                "and pass X.sel(...)."
+                "columns names variables of a Dataset, and X is a DataArray",
+                argument="columns",
+                remedy="leave columns out, and pass X.sel(...)",
             )
         name = UNNAMED if X.name is None else str(X.name)
         # A coordinate may have the name of the array itself; it says nothing of the columns.
@@ -459,7 +465,9 @@ def layout_of(X: Any, options: ReadOptions, keys: Mapping[str, str]) -> Layout:
     check_columns(options.columns or (), list(data.data_vars))
     chosen = [one for one in options.columns or names if one not in keys.values()]
     if not chosen:
-        raise InvalidInputError("X has no variables that are features; pass at least one.")
+        raise InvalidInputError(
+            "X has no variables that are features", argument="X", remedy="pass at least one"
+        )
     variables = {one: data[one] for one in chosen}
     # By the variable with most dimensions, since stores hand variables out in any order.
     largest_first = sorted(variables.values(), key=lambda variable: -variable.ndim)
@@ -481,8 +489,9 @@ def _check_keys(data: Any, keys: Mapping[str, str]) -> None:
     for name, key in keys.items():
         if key not in data.variables:
             raise InvalidInputError(
-                f"{name} is {key!r}, but X has the variables {[*map(str, data.variables)]}; name "
-                f"one of these, or pass a DataArray."
+                f"{name} is {key!r}, but X has the variables {[*map(str, data.variables)]}",
+                argument=name,
+                remedy="name one of these, or pass a DataArray",
             )
 
 
@@ -492,15 +501,17 @@ def _dims(
     """Return sample and feature dimensions; where one is not given, it is all others."""
     if strange := [dim for dim in present if not isinstance(dim, str)]:
         raise InvalidTypeError(
-            f"X has the dimension {strange[0]!r}, and names of dimensions must be text; rename it, "
-            f"for example with X.rename({{{strange[0]!r}: 'cell'}})."
+            f"X has the dimension {strange[0]!r}, and names of dimensions must be text",
+            argument="X",
+            remedy=f"rename it, for example with X.rename({{{strange[0]!r}: 'cell'}})",
         )
     given = {"sample_dims": options.sample_dims, "feature_dims": options.feature_dims}
     for name, dims in given.items():
         if unknown := [dim for dim in dims or () if dim not in present]:
             raise InvalidInputError(
-                f"{name} has {unknown}, but X has the dimensions {list(present)}; name some of "
-                f"these."
+                f"{name} has {unknown}, but X has the dimensions {list(present)}",
+                argument=name,
+                remedy="name some of these",
             )
     samples, features = (None if dims is None else tuple(dims) for dims in given.values())
     if samples is None:
@@ -510,16 +521,23 @@ def _dims(
     features = features or ()
     if both := [dim for dim in samples if dim in features]:
         raise InvalidInputError(
-            f"sample_dims and feature_dims both have {both}; name each dimension in one of them."
+            f"sample_dims and feature_dims both have {both}",
+            argument="sample_dims",
+            remedy="name each dimension in one of them",
         )
     if left := [dim for dim in present if dim not in (*samples, *features)]:
         raise InvalidInputError(
-            f"X has the dimensions {left}, which are neither in sample_dims nor in feature_dims; "
-            f"add them to one of these, or select with X.isel({left[0]}=0)."
+            f"X has the dimensions {left}, which are neither in sample_dims nor in feature_dims",
+            argument="X",
+            remedy=f"add them to one of these, or select with X.isel({left[0]}=0)",
         )
     if not samples:
         remedy = f"name some of {list(present)}" if present else "pass more than a single cell"
-        raise InvalidInputError(f"sample_dims is empty, so that X has no rows; {remedy}.")
+        raise InvalidInputError(
+            "sample_dims is empty, so that X has no rows",
+            argument="sample_dims",
+            remedy=f"{remedy}",
+        )
     return samples, features
 
 
@@ -532,17 +550,21 @@ def _check_variables(
     if len({dtype.newbyteorder("=") for dtype in dtypes.values()}) > 1:
         listed = ", ".join(f"{name!r} ({dtype})" for name, dtype in dtypes.items())
         raise InvalidTypeError(
-            f"X has features of different dtypes: {listed}; bring them to one, for example with "
-            f"X.astype('float32'), or choose some with columns=[...]."
+            f"X has features of different dtypes: {listed}",
+            argument="X",
+            remedy="bring them to one, for example with X.astype('float32'), or choose some with "
+            "columns=[...]",
         )
     for name, variable in variables.items():
         if not set(sample_dims) & set(variable.dims):
             raise InvalidInputError(
                 f"the variable {name!r} of X has the dimensions {list(variable.dims)}, none of "
-                f"which is in sample_dims={sample_dims}; drop it, or choose others with "
-                f"columns=[...]."
+                f"which is in sample_dims={sample_dims}",
+                remedy="drop it, or choose others with columns=[...]",
             )
     sizes = {dim: length for one in variables.values() for dim, length in one.sizes.items()}
     for dim in (*sample_dims, *feature_dims):
         if not sizes[dim]:
-            raise InvalidInputError(f"X has no cells along {dim!r}; pass at least one.")
+            raise InvalidInputError(
+                f"X has no cells along {dim!r}", argument="X", remedy="pass at least one"
+            )

@@ -84,8 +84,8 @@ def unequal_lists(name: Any, found: int, width: int, row: int | None) -> Invalid
     """Return the error of a list of another length than those before it."""
     where = "" if row is None else f" at row {row}"
     return InvalidInputError(
-        f"column {name!r} has a list of {found} values{where}, and its first one has {width}; "
-        f"make all lists equally long, or choose other columns by columns=[...]."
+        f"column {name!r} has a list of {found} values{where}, and its first one has {width}",
+        remedy="make all lists equally long, or choose other columns by columns=[...]",
     )
 
 
@@ -311,8 +311,9 @@ def check_numeric(others: Mapping[str, Any], columns: Iterable[str]) -> None:
     if others:
         listed = ", ".join(f"{name!r} ({dtype})" for name, dtype in others.items())
         error = InvalidTypeError(
-            f"X has columns that hold no real numbers: {listed}; drop or encode them, name one "
-            f"of them as y, or choose others by columns=[...]."
+            f"X has columns that hold no real numbers: {listed}",
+            argument="X",
+            remedy="drop or encode them, name one of them as y, or choose others by columns=[...]",
         )
         # For those who know which columns are wanted: `known_blocks`.
         vars(error).update(others=tuple(others), columns=tuple(columns))

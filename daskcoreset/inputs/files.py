@@ -57,7 +57,9 @@ def _remote_array(place: Place, name: str) -> Source:
     if by_columns:
         raise InvalidInputError(
             f"{name}: {place.name!r} is stored column by column, so that its rows cannot be read "
-            f"alone; save it with numpy.ascontiguousarray, or copy it to a local disk."
+            "alone",
+            argument=name,
+            remedy="save it with numpy.ascontiguousarray, or copy it to a local disk",
         )
     stored = place.filesystem.info(place.path).get("size")
     needed = offset + dtype.itemsize * int(np.prod(shape, dtype=np.int64))
@@ -221,7 +223,7 @@ def _file_rows(place: Place, layout: Layout, opening: str, start: int, stop: int
     if len(raw) != n_bytes:
         reason = "the file is cut short" if len(raw) < n_bytes else "the server sends no ranges"
         raise StoreError(
-            f"{what} take {n_bytes} bytes, and {len(raw)} came: {reason}; restore the file, or "
-            f"copy it to a local disk."
+            f"{what} take {n_bytes} bytes, and {len(raw)} came: {reason}",
+            remedy="restore the file, or copy it to a local disk",
         )
     return np.frombuffer(raw, dtype).reshape(shape)

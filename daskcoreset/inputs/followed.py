@@ -115,7 +115,9 @@ class FollowOptions:
         if self.reading.has_dims:
             raise InvalidInputError(
                 "sample_dims and feature_dims are for xarray objects, and a source that is "
-                "followed is a Zarr array or files; leave them out."
+                "followed is a Zarr array or files",
+                argument="sample_dims",
+                remedy="leave them out",
             )
 
     @property
@@ -173,7 +175,9 @@ def look(
     if callable(source) and not hasattr(source, "shape") and not is_store(source):
         source = source()
     if isinstance(source, (list, tuple)) and not source:
-        raise InvalidInputError("source is an empty list; name one file at least.")
+        raise InvalidInputError(
+            "source is an empty list", argument="source", remedy="name one file at least"
+        )
     if is_repository(source):
         commit = opened_commit(source, mark)
         return _array_state(commit.store, options, commit, stamps or {})
@@ -184,11 +188,15 @@ def look(
     if isinstance(source, (list, tuple)):
         strange = next(one for one in source if not isinstance(one, (str, os.PathLike)))
         raise InvalidTypeError(
-            f"source is a list that holds {a_type(strange)}; pass paths, URLs or globs of files."
+            f"source is a list that holds {a_type(strange)}",
+            argument="source",
+            remedy="pass paths, URLs or globs of files",
         )
     raise InvalidTypeError(
-        f"source is {a_type(source)}; pass a path, URL, glob or list of paths, a Zarr "
-        f"array, group or store, an Icechunk repository, or a function that returns one of these."
+        f"source is {a_type(source)}",
+        argument="source",
+        remedy="pass a path, URL, glob or list of paths, a Zarr array, group or store, an "
+        "Icechunk repository, or a function that returns one of these",
     )
 
 
@@ -216,7 +224,9 @@ def _place_state(place: Place, options: FollowOptions) -> SourceState:
     with clear_errors("source", place.url or place.path, "a file or store"):
         if not place.exists:
             raise MissingPathError(
-                f"source names no file or folder: {place.name!r}; check the path."
+                f"source names no file or folder: {place.name!r}",
+                argument="source",
+                remedy="check the path",
             )
     if place.is_file:
         parent = place.at(str(PurePosixPath(place.path).parent))
@@ -228,8 +238,9 @@ def _place_state(place: Place, options: FollowOptions) -> SourceState:
         if not files and (others := data_files(place)):
             raise InvalidInputError(
                 f"source is a folder without Parquet files: {place.name!r} holds "
-                f"{PurePosixPath(others[0].path).name!r}; pass a glob of its files, such as "
-                f'"{place.name.rstrip("/")}/*.npy".'
+                f"{PurePosixPath(others[0].path).name!r}",
+                argument="source",
+                remedy=f'pass a glob of its files, such as "{place.name.rstrip("/")}/*.npy"',
             )
     return _file_state(place.name, files, place, options)
 
@@ -252,7 +263,9 @@ def _file_state(
     names = [_file_name(place, base) for place in places]
     if len(set(names)) < len(names):
         twice = next(one for one in names if names.count(one) > 1)
-        raise InvalidInputError(f"source names {twice!r} twice; name every file once.")
+        raise InvalidInputError(
+            f"source names {twice!r} twice", argument="source", remedy="name every file once"
+        )
     stores = {place: _store_stamp(place, options) for place in places if is_web_store(place)}
     files = [place for place in places if place not in stores]
     stamps = stores | dict(zip(files, stamps_of_files(files), strict=True))
@@ -343,7 +356,9 @@ def _array_state(
     arrays = members.parts
     if not all(hasattr(array, "store_path") for array in arrays.values()):
         raise InvalidInputError(
-            "source is neither Zarr nor files; pass a Zarr array, or paths of files."
+            "source is neither Zarr nor files",
+            argument="source",
+            remedy="pass a Zarr array, or paths of files",
         )
     X = arrays["X"]
     name = _array_name(X)

@@ -127,8 +127,8 @@ def hdf5_source(array: Any, missing_chunks: MissingChunks = "raise") -> Source:
         place = Place(path)
         if not Path(path).is_file():
             raise InvalidInputError(
-                f"the HDF5 data set {key!r} is in memory, where workers cannot read it; "
-                f"save its file to disk, or pass the array, dataset[:]."
+                f"the HDF5 data set {key!r} is in memory, where workers cannot read it",
+                remedy="save its file to disk, or pass the array, dataset[:]",
             )
 
     opened = Layout(tuple(dataset.shape or ()), dataset.dtype)
@@ -218,8 +218,8 @@ def _check_stored(dataset: Any, place: Place, values: AnyArray, start: int) -> N
             rows = "rows of any values" if fill is None else f"rows of {fill!s}"
             raise StoreError(
                 f"{what} of {place.name}:{dataset.name} was never written (row {row} of the "
-                f'array), as seen on {here()}; restore it, or pass missing_chunks="fill" if {rows} '
-                f"are meant."
+                f"array), as seen on {here()}",
+                remedy=f'restore it, or pass missing_chunks="fill" if {rows} are meant',
             )
 
 

@@ -188,16 +188,22 @@ def _open_memory(part: Any, name: str) -> Source:
     if all(hasattr(part, attribute) for attribute in ("shape", "dtype", "__getitem__")):
         return indexed_source(part)
     if hasattr(part, "partial_fit") and hasattr(part, "coreset"):
-        raise InvalidTypeError(f"{name} is {a_type(part)}; pass {name}.coreset().")
+        raise InvalidTypeError(
+            f"{name} is {a_type(part)}", argument=name, remedy=f"pass {name}.coreset()"
+        )
     if isinstance(part, Iterator):
         raise InvalidTypeError(
-            f"{name} is {a_type(part)}; feed batches that come one after another to a "
-            f"CoresetStream, by stream.partial_fit(batch), or pass an array."
+            f"{name} is {a_type(part)}",
+            argument=name,
+            remedy="feed batches that come one after another to a CoresetStream, by "
+            "stream.partial_fit(batch), or pass an array",
         )
     raise InvalidTypeError(
-        f"{name} is {a_type(part)}; pass an array of NumPy, Dask, Zarr, HDF5 or xarray, a data "
-        f"frame of pandas, polars or Dask, a table of pyarrow, a sparse matrix of SciPy, or the "
-        f"path of a file or store."
+        f"{name} is {a_type(part)}",
+        argument=name,
+        remedy="pass an array of NumPy, Dask, Zarr, HDF5 or xarray, a data frame of pandas, "
+        "polars or Dask, a table of pyarrow, a sparse matrix of SciPy, or the path of a "
+        "file or store",
     )
 
 
@@ -211,8 +217,9 @@ def _as_array(part: Any, name: str) -> AnyArray:
         return part if isinstance(part, np.ndarray) else np.asarray(without_mask(part))
     except (TypeError, ValueError, RuntimeError) as error:
         raise InvalidInputError(
-            f"{name} is {a_type(part)} that makes no array ({error}); pass rows of "
-            f"equal length, as an array."
+            f"{name} is {a_type(part)} that makes no array ({error})",
+            argument=name,
+            remedy="pass rows of equal length, as an array",
         ) from error
 
 
@@ -237,9 +244,10 @@ def _open_zarr(array: Any, missing_chunks: MissingChunks) -> Source:
 def _open_xarray(part: Any, name: str, missing_chunks: MissingChunks) -> Any:
     if not hasattr(part, "dims") or not hasattr(part, "variable"):
         raise InvalidTypeError(
-            f"{name} is an xarray {type(part).__name__}; pass its dimensions, for example "
-            f'sample_dims=("time", "lat", "lon"), or pass one DataArray, for example '
-            f'{name}["variable"].'
+            f"{name} is an xarray {type(part).__name__}",
+            argument=name,
+            remedy='pass its dimensions, for example sample_dims=("time", "lat", "lon"), or pass '
+            f'one DataArray, for example {name}["variable"]',
         )
     if name == "X" and part.ndim > 2:
         dims = tuple(map(str, part.dims))
@@ -270,7 +278,11 @@ def _open_dask_frame(part: Any, name: str) -> Any:
 
     # They look at the class: a Delayed object claims to have every attribute.
     if not (is_dataframe_like(part) or is_series_like(part) or is_index_like(part)):
-        raise InvalidTypeError(f"{name} is {a_type(part)}; pass a Dask array or a Dask DataFrame.")
+        raise InvalidTypeError(
+            f"{name} is {a_type(part)}",
+            argument=name,
+            remedy="pass a Dask array or a Dask DataFrame",
+        )
     return arrays_of_dask(part, {})["X"]
 
 
@@ -305,17 +317,21 @@ def _check_part(part: Any, name: str, *, named: bool) -> None:
     shape, dtype = tuple(part.shape), np.dtype(part.dtype)
     if name == "X" and len(shape) != 2:
         raise InvalidInputError(
-            f"X must have 2 dimensions, found shape {shape}; pass one row per sample, for example "
-            f"X.reshape(len(X), -1)."
+            f"X must have 2 dimensions, found shape {shape}",
+            argument="X",
+            remedy="pass one row per sample, for example X.reshape(len(X), -1)",
         )
     if name != "X" and len(shape) != 1:
         raise InvalidInputError(
-            f"{name} must have 1 dimension, found shape {shape}; pass a vector, for example "
-            f"{name}.ravel()."
+            f"{name} must have 1 dimension, found shape {shape}",
+            argument=name,
+            remedy=f"pass a vector, for example {name}.ravel()",
         )
     if name != "X" and _is_sparse(part):
         raise InvalidTypeError(
-            f"{name} is sparse; pass a dense vector, for example {name}.toarray().ravel()."
+            f"{name} is sparse",
+            argument=name,
+            remedy=f"pass a dense vector, for example {name}.toarray().ravel()",
         )
     if name == "y" and dtype.kind not in "biufUSOT":
         raise InvalidTypeError(
@@ -333,16 +349,21 @@ def _check_lengths(parts: dict[str, Any], *, allow_empty: bool) -> None:
     n_rows, n_columns = parts["X"].shape
     if np.isnan(n_columns):
         raise InvalidInputError(
-            "X has an unknown number of columns; call X.compute_chunk_sizes() first."
+            "X has an unknown number of columns",
+            argument="X",
+            remedy="call X.compute_chunk_sizes() first",
         )
     if n_columns == 0:
-        raise InvalidInputError("X has no columns; pass at least one feature.")
+        raise InvalidInputError(
+            "X has no columns", argument="X", remedy="pass at least one feature"
+        )
     if n_rows == 0 and not allow_empty:
-        raise InvalidInputError("X has no rows; pass at least one.")
+        raise InvalidInputError("X has no rows", argument="X", remedy="pass at least one")
     for name, part in parts.items():
         length = part.shape[0]
         if not np.isnan(length) and not np.isnan(n_rows) and length != n_rows:
             raise InvalidInputError(
-                f"{name} has {length:,} entries but X has {counted(n_rows, 'row')}; pass one entry "
-                f"for every row."
+                f"{name} has {length:,} entries but X has {counted(n_rows, 'row')}",
+                argument=name,
+                remedy="pass one entry for every row",
             )

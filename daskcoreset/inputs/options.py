@@ -59,17 +59,24 @@ class ReadOptions:
             return
         if isinstance(columns, str) or not isinstance(columns, Sequence):
             raise InvalidTypeError(
-                f"columns is {shown(columns)}; pass a list of names of columns, such as [{'a'!r}]."
+                f"columns is {shown(columns)}",
+                argument="columns",
+                remedy=f"pass a list of names of columns, such as [{'a'!r}]",
             )
         object.__setattr__(self, "columns", tuple(columns))
         try:
             n_names = len(set(columns))
         except TypeError as error:
-            problem = f"columns is {shown(columns)}; pass a list of names of columns."
-            raise InvalidTypeError(problem) from error
+            raise InvalidTypeError(
+                f"columns is {shown(columns)}",
+                argument="columns",
+                remedy="pass a list of names of columns",
+            ) from error
         if not columns or n_names != len(columns):
             raise InvalidInputError(
-                f"columns is {list(columns)}; name at least one column, and none of them twice."
+                f"columns is {list(columns)}",
+                argument="columns",
+                remedy="name at least one column, and none of them twice",
             )
 
 
@@ -79,10 +86,14 @@ def _checked_dims(name: str, dims: Any) -> tuple[str, ...] | None:
     listed = (dims,) if isinstance(dims, str) else dims
     if not isinstance(listed, Sequence) or not all(isinstance(dim, str) for dim in listed):
         raise InvalidTypeError(
-            f'{name} is {dims!r}; pass names of dimensions, such as ("time", "lat", "lon").'
+            f"{name} is {dims!r}",
+            argument=name,
+            remedy='pass names of dimensions, such as ("time", "lat", "lon")',
         )
     if len(set(listed)) != len(listed):
-        raise InvalidInputError(f"{name} is {dims!r}; name each dimension once.")
+        raise InvalidInputError(
+            f"{name} is {dims!r}", argument=name, remedy="name each dimension once"
+        )
     return tuple(listed)
 
 
@@ -169,7 +180,11 @@ def open_rows(
         storage_options, columns, missing_chunks, sample_dims, feature_dims, unit_length
     )
     if isinstance(source, Rows):
-        raise InvalidTypeError("source is Rows already; pass all options to one call of open_rows.")
+        raise InvalidTypeError(
+            "source is Rows already",
+            argument="source",
+            remedy="pass all options to one call of open_rows",
+        )
     return Rows(source, options)
 
 
@@ -247,11 +262,15 @@ def check_columns(columns: Sequence[str], names: Sequence[Any]) -> None:
     """Check that all columns that were asked for are there."""
     if unknown := [name for name in columns if name not in names]:
         raise InvalidInputError(
-            f"columns has {unknown}, but X has the columns {list(names)}; name some of these."
+            f"columns has {unknown}, but X has the columns {list(names)}",
+            argument="columns",
+            remedy="name some of these",
         )
     if twice := [name for name in columns if list(names).count(name) > 1]:
         raise InvalidInputError(
-            f"columns has {twice}, of which X has more than one each; rename them."
+            f"columns has {twice}, of which X has more than one each",
+            argument="columns",
+            remedy="rename them",
         )
 
 

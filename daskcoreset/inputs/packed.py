@@ -73,8 +73,9 @@ def _refuse_dates(labels: Any) -> None:
     units = units.decode(errors="replace") if isinstance(units, bytes) else units
     if isinstance(units, str) and _DATES.search(units):
         raise InvalidTypeError(
-            f"y must hold numbers or text, found dates, stored as {shown(units)}; name another "
-            f"column or array, or convert it where it is stored."
+            f"y must hold numbers or text, found dates, stored as {shown(units)}",
+            argument="y",
+            remedy="name another column or array, or convert it where it is stored",
         )
 
 

@@ -138,14 +138,15 @@ class ArrowTable(Table):
         self._check_types([name])
         if len(self.expanded([name])) > 1:
             raise InvalidInputError(
-                f"column {name!r} holds vectors, and labels and weights are one value for each "
-                f"row; name another column, or one element, such as {name + '[0]'!r}."
+                f"column {name!r} holds vectors, and labels and weights are one value for each row",
+                remedy=f"name another column, or one element, such as {name + '[0]'!r}",
             )
         kinds = [_of_values(kind) for kind in self.types[name]]
         for kind in filter(pt.is_temporal, kinds):
             raise InvalidTypeError(
-                f"labels and weights must hold numbers or text, found {kind} in column {name!r}; "
-                f"name another column, or convert it where it is stored."
+                f"labels and weights must hold numbers or text, found {kind} in column {name!r}",
+                argument="labels",
+                remedy="name another column, or convert it where it is stored",
             )
         dtype = _plain_dtype(kinds)
         if name in self.nulls and dtype.kind in "biu":
@@ -156,8 +157,10 @@ class ArrowTable(Table):
         for name in columns:
             if name in self.differing:
                 raise InvalidInputError(
-                    f"X has files with different {self.differing[name]}; pass files of one schema, "
-                    f"or choose columns that all of them have, by columns=[...]."
+                    f"X has files with different {self.differing[name]}",
+                    argument="X",
+                    remedy="pass files of one schema, or choose columns that all of them have, "
+                    "by columns=[...]",
                 )
 
     def _source(
@@ -405,7 +408,7 @@ def _check_names(names: Sequence[str], where: str) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise InvalidInputError(
-            f"{where} has more than one column of the names {twice}; rename them."
+            f"{where} has more than one column of the names {twice}", remedy="rename them"
         )
 
 
@@ -454,8 +457,9 @@ def as_table(X: Any, keys: Sequence[str] = ()) -> Any:
     if library == "polars":
         if type(X).__name__ == "LazyFrame":
             raise InvalidTypeError(
-                "X is a LazyFrame of polars, whose rows are not there yet; pass X.collect(), or "
-                "write it with X.sink_parquet(path) and pass the path."
+                "X is a LazyFrame of polars, whose rows are not there yet",
+                argument="X",
+                remedy="pass X.collect(), or write it with X.sink_parquet(path) and pass the path",
             )
         X = X.to_arrow() if type(X).__name__ == "DataFrame" else X
     if not type(X).__module__.startswith("pyarrow"):
@@ -464,12 +468,16 @@ def as_table(X: Any, keys: Sequence[str] = ()) -> Any:
     import pyarrow.dataset as ds
 
     if isinstance(X, pa.RecordBatchReader):
-        raise InvalidTypeError("X can be read once only; pass the table, X.read_all().")
+        raise InvalidTypeError(
+            "X can be read once only", argument="X", remedy="pass the table, X.read_all()"
+        )
     if isinstance(X, ds.Dataset):
         if getattr(X, "_scan_options", None):
             raise InvalidInputError(
-                "X is a data set with a filter, so that the number of its rows is not known; pass "
-                "the table, X.to_table(), or write it with pyarrow.dataset.write_dataset."
+                "X is a data set with a filter, so that the number of its rows is not known",
+                argument="X",
+                remedy="pass the table, X.to_table(), or write it with "
+                "pyarrow.dataset.write_dataset",
             )
         if not isinstance(X, ds.InMemoryDataset):
             return ParquetFiles(X, keys)
@@ -533,10 +541,10 @@ class _RowGroup(Piece):
                 whole.ensure_complete_metadata()
             if _digest(whole.metadata) != self.footer:
                 raise StoreError(
-                    f"{self.name!r} is another file on {here()} than was opened: of other columns, "
-                    f"columns of other types, rows or values; let every worker see the same files, "
-                    f"with the same version of pyarrow, and open them again if they were written "
-                    f"anew."
+                    f"{self.name!r} is another file on {here()} than was opened: of other "
+                    "columns, columns of other types, rows or values",
+                    remedy="let every worker see the same files, with the same version of "
+                    "pyarrow, and open them again if they were written anew",
                 )
             fragment = whole.subset(row_group_ids=[self.group])
             # A column that other files have is left out; the threads are those of Dask.
@@ -547,8 +555,8 @@ class _RowGroup(Piece):
         table = read_clearly(lambda: what, read, self.path)
         if table.num_rows != self.rows:
             raise StoreError(
-                f"{what} has {table.num_rows} rows in place of {self.rows}; open the file again, "
-                f"which was written anew since it was opened."
+                f"{what} has {table.num_rows} rows in place of {self.rows}",
+                remedy="open the file again, which was written anew since it was opened",
             )
         table = table.slice(first, last - first)
         for name in [name for name in columns if name in self.keys]:
@@ -583,7 +591,9 @@ class ParquetFiles(ArrowTable):
             files = [file for root in roots for file in parquet_files(root)]
             if not files:
                 raise InvalidInputError(
-                    f"X names no Parquet file: {roots[0].name!r}; check the path."
+                    f"X names no Parquet file: {roots[0].name!r}",
+                    argument="X",
+                    remedy="check the path",
                 )
             _check_paths(files)
             with clear_errors("X", files[0].name, "a Parquet file"), _plain_only(files[0].name):
@@ -594,8 +604,10 @@ class ParquetFiles(ArrowTable):
         fragments = list(source.get_fragments())
         if not all(isinstance(fragment, ds.ParquetFileFragment) for fragment in fragments):
             raise InvalidInputError(
-                "X is a data set of files that are no Parquet, whose lengths are not known before "
-                "reading; write it as Parquet, or pass the table, X.to_table()."
+                "X is a data set of files that are no Parquet, whose lengths are not known "
+                "before reading",
+                argument="X",
+                remedy="write it as Parquet, or pass the table, X.to_table()",
             )
         self._keys = keys
         with ThreadPoolExecutor(_FOOTERS_AT_A_TIME) as pool:
@@ -711,8 +723,9 @@ def _plain_only(name: str) -> Iterator[None]:
         if not asked and not any(words in str(error) for words in _OF_KEYS):
             raise
         raise InvalidInputError(
-            f"X has encrypted columns, which are not read here: {name!r}; pass a table that "
-            f"pyarrow reads with its keys, or a file that is not encrypted."
+            f"X has encrypted columns, which are not read here: {name!r}",
+            argument="X",
+            remedy="pass a table that pyarrow reads with its keys, or a file that is not encrypted",
         ) from None
 
 
@@ -770,8 +783,10 @@ def _check_paths(files: Sequence[Place]) -> None:
             file.path.encode()
         except UnicodeEncodeError:
             raise InvalidInputError(
-                f"X has the Parquet file {file.name!r}, whose path is not valid UTF-8, as pyarrow "
-                f"takes paths; rename what is not, or leave the file out."
+                f"X has the Parquet file {file.name!r}, whose path is not valid UTF-8, as "
+                "pyarrow takes paths",
+                argument="X",
+                remedy="rename what is not, or leave the file out",
             ) from None
 
 
@@ -795,8 +810,8 @@ def _dataset_of(files: Sequence[Place], root: Place | None) -> Any:
         if "duplicate field names" not in str(error):
             raise
     raise InvalidInputError(
-        f"{files[0].name!r} has more than one column of the same name; rename them, and write the "
-        f"file anew."
+        f"{files[0].name!r} has more than one column of the same name",
+        remedy="rename them, and write the file anew",
     )
 
 
@@ -817,8 +832,9 @@ _TABLES = {
 def _refuse_table(name: str, marker: str) -> NoReturn:
     kind, reader = _TABLES[marker]
     raise InvalidInputError(
-        f"X is in the folder of {kind}, whose files hold rows of all its versions: {name!r}; pass "
-        f"{reader}, or a list of the files of one version."
+        f"X is in the folder of {kind}, whose files hold rows of all its versions: {name!r}",
+        argument="X",
+        remedy=f"pass {reader}, or a list of the files of one version",
     )
 
 

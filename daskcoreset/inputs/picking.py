@@ -47,8 +47,10 @@ def pick_rows(X: Any, indices: IndexArray) -> Any:
     data, options = ReadOptions.of(X)
     if options.has_dims:
         raise InvalidInputError(
-            "X is read with sample_dims, whose cells are no rows of a table; select them by the "
-            "coordinates of the coreset: X.sel(time=coreset.coordinates['time'][0], ...)."
+            "X is read with sample_dims, whose cells are no rows of a table",
+            argument="X",
+            remedy="select them by the coordinates of the coreset: "
+            "X.sel(time=coreset.coordinates['time'][0], ...)",
         )
     if hasattr(type(data), "iloc") and not hasattr(type(data), "__dask_graph__"):
         _check(indices, len(data))
@@ -62,8 +64,9 @@ def pick_rows(X: Any, indices: IndexArray) -> Any:
     if not isinstance(part, Source):
         if np.isnan(part.shape[0]):
             raise InvalidInputError(
-                "X has unknown chunk sizes, so that no row has a number before all are read; call "
-                "X.compute_chunk_sizes() first."
+                "X has unknown chunk sizes, so that no row has a number before all are read",
+                argument="X",
+                remedy="call X.compute_chunk_sizes() first",
             )
         _check(rows, part.shape[0])
         return part[rows].compute()[order]
@@ -75,7 +78,9 @@ def _check(indices: IndexArray, n_rows: int) -> None:
     if len(indices) and int(indices.max()) >= n_rows:
         raise InvalidInputError(
             f"X has {counted(n_rows, 'row')}, and the coreset has row {int(indices.max()):,} of "
-            f"its data; pass the data that it is of."
+            "its data",
+            argument="X",
+            remedy="pass the data that it is of",
         )
 
 

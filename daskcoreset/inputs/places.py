@@ -56,7 +56,9 @@ class Place:
         if "://" not in text:
             if options is not None:
                 raise InvalidInputError(
-                    f"storage_options are for URLs, and {text!r} is a local path; leave them out."
+                    f"storage_options are for URLs, and {text!r} is a local path",
+                    argument="storage_options",
+                    remedy="leave them out",
                 )
             return cls(from_root(text))
         import fsspec
@@ -207,7 +209,9 @@ def check_slashes(name: str, location: str | os.PathLike[str]) -> None:
     """
     text = os.fspath(location)
     if not text:
-        raise InvalidInputError(f"{name} is an empty path; pass that of a file or folder.")
+        raise InvalidInputError(
+            f"{name} is an empty path", argument=name, remedy="pass that of a file or folder"
+        )
     match = _SLASHLESS.match(text)
     if match is None or "://" in text or Path(text).exists():
         return
@@ -215,8 +219,9 @@ def check_slashes(name: str, location: str | os.PathLike[str]) -> None:
         return
     scheme = match[1]
     raise MissingPathError(
-        f"{name} is no file or folder, and looks like a URL ({scheme}) without its two slashes; "
-        f'pass it as text that begins with "{scheme}://", and a path with "./".'
+        f"{name} is no file or folder, and looks like a URL ({scheme}) without its two slashes",
+        argument=name,
+        remedy=f'pass it as text that begins with "{scheme}://", and a path with "./"',
     )
 
 
@@ -313,19 +318,27 @@ def _unreadable(name: str, url: str, kind: str, error: BaseException) -> Coreset
     remedy = remedy_for(error, url)
     if isinstance(error, ImportError):
         return MissingDependencyError(
-            f"{name}: {shown!r} needs a package for its protocol ({said(error, url)}); install it."
+            f"{name}: {shown!r} needs a package for its protocol ({said(error, url)})",
+            argument=name,
+            remedy="install it",
         )
     if not _is_remote(url) and _is_empty_folder(url):
-        return InvalidInputError(f"{name} is an empty folder: {shown!r}; check the path.")
+        return InvalidInputError(
+            f"{name} is an empty folder: {shown!r}", argument=name, remedy="check the path"
+        )
     if remedy is None and all(_is_folder(Path(url) / part) for part in _ICECHUNK):
         return InvalidInputError(
             f"{name} is the folder of a repository of Icechunk, which is not opened by its path: "
-            f'{shown!r}; pass icechunk.Repository.open(...).readonly_session("main").store.'
+            f"{shown!r}",
+            argument=name,
+            remedy='pass icechunk.Repository.open(...).readonly_session("main").store',
         )
     suffix = PurePosixPath(url).suffix.lower()
     if remedy is None and suffix in _OTHER_FILES:
         return InvalidInputError(
-            f"{name} is a {suffix} file, which is not read here: {shown!r}; {_OTHER_FILES[suffix]}."
+            f"{name} is a {suffix} file, which is not read here: {shown!r}",
+            argument=name,
+            remedy=f"{_OTHER_FILES[suffix]}",
         )
     remedy = remedy or "give the path of a Zarr, Parquet, HDF5, .npy or .npz file, or an array"
     kind_of_error = MissingPathError if remedy == _MISSING[2] else InvalidInputError
@@ -531,8 +544,9 @@ def check_seen(name: str, opened: Layout, found: Layout) -> None:
     if not same or opened.shape[1:] != found.shape[1:] or found.shape[:1] < opened.shape[:1]:
         raise StoreError(
             f"{name} holds another array on {here()} than was opened: shape {found.shape}, dtype "
-            f"{found.dtype}, or the way it is stored, in place of {opened.shape}, {opened.dtype}; "
-            f"let every worker see the same store, and open it again if it was written anew."
+            f"{found.dtype}, or the way it is stored, in place of {opened.shape}, {opened.dtype}",
+            argument=name,
+            remedy="let every worker see the same store, and open it again if it was written anew",
         )
 
 

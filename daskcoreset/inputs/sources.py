@@ -231,8 +231,9 @@ def even_cut(n_rows: int, rows: int) -> tuple[int, ...]:
     full, remainder = divmod(n_rows, rows)
     if full > _MAX_BLOCKS:
         raise InvalidInputError(
-            f"X has {n_rows:,} rows, which chunks of {rows} cut into {full:,} blocks; pass larger "
-            f"chunks, or look whether the store says its shape rightly."
+            f"X has {n_rows:,} rows, which chunks of {rows} cut into {full:,} blocks",
+            argument="X",
+            remedy="pass larger chunks, or look whether the store says its shape rightly",
         )
     return (rows,) * full + ((remainder,) if remainder else ())
 
@@ -310,7 +311,9 @@ def concatenated_source(sources: Sequence[Source], names: Sequence[str], argumen
             if one != other:
                 raise InvalidInputError(
                     f"{argument} has files that differ: {name!r} has rows of {what} {one}, and "
-                    f"{names[0]!r} of {other}; pass files of one kind."
+                    f"{names[0]!r} of {other}",
+                    argument=argument,
+                    remedy="pass files of one kind",
                 )
     lengths = [source.shape[0] for source in sources]
     starts = np.cumsum([0, *lengths])

@@ -142,8 +142,8 @@ class StoredArray:
             reason = type(error).__name__
         if now is None:  # raised here, for errors of stores as causes do not pickle
             raise StoreError(
-                f"{name_of_array(self.array)} cannot be read on {here()} ({reason}); make the "
-                f"store visible to every worker, by the same path."
+                f"{name_of_array(self.array)} cannot be read on {here()} ({reason})",
+                remedy="make the store visible to every worker, by the same path",
             )
         opened = Layout(self.shape, _native(self.dtype), self.metadata)
         check_seen(name_of_array(self.array), opened, _layout(now))
@@ -188,8 +188,8 @@ class StoredArray:
         if fill is not None:
             remedy += f', or pass missing_chunks="fill" if rows of {fill!s} are meant'
         return StoreError(
-            f"{chunk} of {name_of_array(self.array)} is not stored{row}, as seen on {here()}; "
-            f"{remedy}."
+            f"{chunk} of {name_of_array(self.array)} is not stored{row}, as seen on {here()}",
+            remedy=f"{remedy}",
         )
 
 

@@ -78,7 +78,9 @@ def candidate_solutions(
         several = objective.several(solutions)
         names = [f"solution {i}" for i in range(len(several))]
     if not several:
-        raise InvalidInputError("solutions is empty; pass at least one solution.")
+        raise InvalidInputError(
+            "solutions is empty", argument="solutions", remedy="pass at least one solution"
+        )
     d = int(block.points.shape[1])
     read = (objective.read(solution, d, "solutions") for solution in several)
     return tuple(names), tuple(
@@ -349,7 +351,9 @@ def audit(
     size = as_int("sample_size", sample_size)
     if coreset.labels is not None and not labelled and isinstance(objective, LinearCost):
         raise InvalidInputError(
-            f"y is missing, and the {objective.name} is about labels; pass those of X."
+            f"y is missing, and the {objective.name} is about labels",
+            argument="y",
+            remedy="pass those of X",
         )
     blocks = data_of(coreset, X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
     blocks = _weighed(blocks, coreset)
@@ -382,9 +386,15 @@ def audit(
 def cost_of_solutions(coreset: Coreset, solutions: Any, objective: Objective[Any] | None) -> Any:
     """Return costs of solutions on a coreset, as `Coreset.cost` says."""
     if objective is not None and not isinstance(objective, Objective):
-        raise InvalidTypeError(f"objective is {objective!r}; pass an Objective.")
+        raise InvalidTypeError(
+            f"objective is {objective!r}", argument="objective", remedy="pass an Objective"
+        )
     if solutions is None:
-        raise InvalidTypeError("solutions is None; pass centers, or what else the cost is of.")
+        raise InvalidTypeError(
+            "solutions is None",
+            argument="solutions",
+            remedy="pass centers, or what else the cost is of",
+        )
     rows = Block(coreset.points, coreset.weights, coreset.labels)
     check_usable(rows)
     if objective is None:
@@ -392,8 +402,10 @@ def cost_of_solutions(coreset: Coreset, solutions: Any, objective: Objective[Any
         if linear and (known is None or coreset.labels is None):
             raise InvalidInputError(
                 "solutions is a linear model, and the coreset does not say of which cost, or has "
-                "no labels; pass objective, for example "
-                'daskcoreset.objectives.LinearCost("hinge"), and build the coreset with y.'
+                "no labels",
+                argument="solutions",
+                remedy='pass objective, for example daskcoreset.objectives.LinearCost("hinge"), '
+                "and build the coreset with y",
             )
         objective = objective_for(coreset.provenance, 1 if known is None else None, rows)
         objective = _judging(objective, coreset, coreset.labels is not None, solutions)
@@ -426,8 +438,9 @@ def _judging(
     if not labelled or labels is None:
         if linear:
             raise InvalidInputError(
-                "solutions are linear models, and labels are missing; build the coreset with y, "
-                "and pass the y of X."
+                "solutions are linear models, and labels are missing",
+                argument="solutions",
+                remedy="build the coreset with y, and pass the y of X",
             )
         return objective
     return LeastSquaresCost() if is_regression(labels) else LinearCost("logistic")
@@ -471,9 +484,15 @@ def _check_labels(objective: Objective[Any], drawn: Block | None, rows: Block) -
 
 def _check_kinds(coreset: Any, objective: Any) -> None:
     if not isinstance(coreset, Coreset):
-        raise InvalidTypeError(f"coreset is {coreset!r}; pass Coreset objects only.")
+        raise InvalidTypeError(
+            f"coreset is {coreset!r}", argument="coreset", remedy="pass Coreset objects only"
+        )
     if objective is not None and not isinstance(objective, Objective):
-        raise InvalidTypeError(f"objective is {objective!r}; pass Objective objects only.")
+        raise InvalidTypeError(
+            f"objective is {objective!r}",
+            argument="objective",
+            remedy="pass Objective objects only",
+        )
 
 
 def _weighed(blocks: RowBlocks, coreset: Coreset) -> RowBlocks:
@@ -483,8 +502,9 @@ def _weighed(blocks: RowBlocks, coreset: Coreset) -> RowBlocks:
         return blocks
     if not blocks.has_labels:
         raise InvalidInputError(
-            "y is missing, and the weights of the coreset contain class_weight; pass the labels "
-            "of X."
+            "y is missing, and the weights of the coreset contain class_weight",
+            argument="y",
+            remedy="pass the labels of X",
         )
     known = tuple((label, factor) for label, factor in factors)
     return replace(blocks, schema=replace(blocks.schema, class_weight=known))

@@ -244,7 +244,9 @@ def _sizes_of(sizes: Any, blocks: RowBlocks, n_clusters: int | None) -> list[int
         return sorted({int(min(size, most)) for size in (_SMALL, default_size(n_clusters or 0))})
     several = sizes if isinstance(sizes, list | tuple) else [sizes]
     if not several:
-        raise InvalidInputError("sizes is empty; pass at least one number of rows.")
+        raise InvalidInputError(
+            "sizes is empty", argument="sizes", remedy="pass at least one number of rows"
+        )
     return sorted({as_int("sizes", size, remedy="pass numbers of rows") for size in several})
 
 

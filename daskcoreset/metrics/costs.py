@@ -95,7 +95,9 @@ def _as_solutions(
         as_centers(solution, n_features, name) for solution in (centers if several else [centers])
     ]
     if not solutions:
-        raise InvalidInputError(f"{name} is empty; pass at least one solution.")
+        raise InvalidInputError(
+            f"{name} is empty", argument=name, remedy="pass at least one solution"
+        )
     return solutions, not several
 
 
@@ -127,12 +129,15 @@ def data_of(
     if blocks.schema.n_features != coreset.n_features:
         raise InvalidInputError(
             f"X has {counted(blocks.schema.n_features, 'column')} and the coreset "
-            f"{coreset.n_features}; pass the data that it is of."
+            f"{coreset.n_features}",
+            argument="X",
+            remedy="pass the data that it is of",
         )
     if columns:
         found, expected = names_apart(columns, known)
         raise InvalidInputError(
-            f"X has the columns {found}, and the coreset is of {expected}; select these, in this "
-            f"order."
+            f"X has the columns {found}, and the coreset is of {expected}",
+            argument="X",
+            remedy="select these, in this order",
         )
     return blocks

@@ -152,7 +152,9 @@ def sample_costs(
     ).value
     if not sample.weight > 0:
         raise InvalidInputError(
-            "X has no row with a positive weight; pass the data that the coreset is of."
+            "X has no row with a positive weight",
+            argument="X",
+            remedy="pass the data that the coreset is of",
         )
     if not np.isfinite([*sample.costs, sample.score]).all():
         raise overflow_error()

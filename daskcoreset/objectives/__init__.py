@@ -94,14 +94,15 @@ def objective_for(
     if record is None:
         raise InvalidInputError(
             f"the coreset (method {provenance.get('method')!r}) does not say what cost it is "
-            f"made for; pass n_clusters to judge by centers, or {remedy}"
+            "made for",
+            remedy=f"pass n_clusters to judge by centers, or {remedy}",
         )
     parameters = dict(record)
     name = parameters.pop("name", None)
     if not is_choice(name, OBJECTIVES):
         raise InvalidInputError(
-            f"the coreset is made for the cost {name!r}, which is not one of the library; pass "
-            f"{remedy}"
+            f"the coreset is made for the cost {name!r}, which is not one of the library",
+            remedy=f"pass {remedy}",
         )
     objective = OBJECTIVES[name](**parameters)
     if n_clusters is not None:

@@ -156,14 +156,18 @@ def check_parts(n_parts: Any, name: str) -> None:
     if n_parts is None:
         return
     if as_int(name, n_parts) > _MAX_PARTS:
-        raise InvalidInputError(f"{name} is {n_parts}; pass {_MAX_PARTS} at most.")
+        raise InvalidInputError(
+            f"{name} is {n_parts}", argument=name, remedy=f"pass {_MAX_PARTS} at most"
+        )
 
 
 def require_parts(objective: Objective[Any]) -> int:
     """Return the number of parts of solutions; an unknown one is an error."""
     if objective.n_parts is None:
         raise InvalidInputError(
-            "n_clusters is needed, as the coreset's construction does not say of how many centers "
-            "solutions are; pass it, or pass solutions."
+            "n_clusters is needed, as the coreset's construction does not say of how many "
+            "centers solutions are",
+            argument="n_clusters",
+            remedy="pass it, or pass solutions",
         )
     return objective.n_parts

@@ -76,7 +76,9 @@ class _OfCenters(Objective[FloatArray]):
         if isinstance(solutions, str) or not hasattr(solutions, "__iter__"):
             return [solutions]  # which `read` refuses
         if isinstance(solutions, Sequence) and not solutions:
-            raise InvalidInputError("solutions is empty; pass at least one.")
+            raise InvalidInputError(
+                "solutions is empty", argument="solutions", remedy="pass at least one"
+            )
         single = not isinstance(solutions, Sequence) or n_dims("solutions", solutions[0]) != 2
         if single and n_dims("solutions", solutions) in (0, 2):
             return [solutions]
@@ -231,11 +233,14 @@ def as_centers(centers: Any, n_features: int, name: str = "centers") -> FloatArr
     array = _as_numbers(getattr(centers, "cluster_centers_", centers), name)
     if array.ndim != 2 or array.shape[1] != n_features or not len(array):
         raise InvalidInputError(
-            f"{name} has shape {array.shape}; pass at least one center with the {n_features} "
-            f"columns of X."
+            f"{name} has shape {array.shape}",
+            argument=name,
+            remedy=f"pass at least one center with the {n_features} columns of X",
         )
     if not np.isfinite(array).all():
-        raise InvalidInputError(f"{name} is not finite; pass finite centers.")
+        raise InvalidInputError(
+            f"{name} is not finite", argument=name, remedy="pass finite centers"
+        )
     return array
 
 
@@ -243,7 +248,9 @@ def _as_numbers(centers: Any, name: str) -> FloatArray:
     if hasattr(centers, "toarray"):
         centers = centers.toarray()
     if np.ma.is_masked(centers):
-        raise InvalidInputError(f"{name} is masked; fill what is masked with numbers.")
+        raise InvalidInputError(
+            f"{name} is masked", argument=name, remedy="fill what is masked with numbers"
+        )
     try:
         array = np.asarray(centers)
         if array.dtype.kind == "O":
@@ -252,7 +259,8 @@ def _as_numbers(centers: Any, name: str) -> FloatArray:
         array = np.empty(0, dtype=object)
     if array.dtype.kind not in "biuf":
         raise InvalidTypeError(
-            f"{name} is {a_type(centers)}, which has no centers of real numbers; pass an array of "
-            f"shape (k, d), or a fitted model that has cluster_centers_."
+            f"{name} is {a_type(centers)}, which has no centers of real numbers",
+            argument=name,
+            remedy="pass an array of shape (k, d), or a fitted model that has cluster_centers_",
         )
     return np.array(array, dtype=np.float64)

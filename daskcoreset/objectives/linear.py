@@ -158,23 +158,28 @@ class LinearCost(Objective[LinearClassifier]):
             if any(part is None for part in parts):
                 raise InvalidTypeError(
                     f"{name} must be a fitted linear classifier of two classes, got "
-                    f"{type(solution).__name__}; fit one, or pass a LinearClassifier."
+                    f"{type(solution).__name__}",
+                    argument=name,
+                    remedy="fit one, or pass a LinearClassifier",
                 )
             coef, intercept, classes = (np.ravel(np.asarray(part)) for part in parts)
             if len(classes) != 2:
                 raise InvalidTypeError(
                     f"{name} has {len(classes)} classes, and costs are of one class against the "
-                    f"rest; pass each by itself, for example that of {classes.tolist()[0]!r}: "
-                    f"daskcoreset.objectives.LinearClassifier(model.coef_[0], model.intercept_[0], "
-                    f"model.classes_[0])."
+                    "rest",
+                    argument=name,
+                    remedy=f"pass each by itself, for example that of {classes.tolist()[0]!r}: "
+                    "daskcoreset.objectives.LinearClassifier(model.coef_[0], "
+                    "model.intercept_[0], model.classes_[0])",
                 )
             w: FloatArray = coef.astype(np.float64)
             solution = LinearClassifier(w, float(intercept[0]), classes.tolist()[1])
         classifier: LinearClassifier = solution
         if len(classifier.coef) != n_features:
             raise InvalidInputError(
-                f"{name} has {len(classifier.coef)} coefficients; pass a classifier of the "
-                f"{n_features} columns of X."
+                f"{name} has {len(classifier.coef)} coefficients",
+                argument=name,
+                remedy=f"pass a classifier of the {n_features} columns of X",
             )
         return classifier
 
@@ -189,7 +194,9 @@ class LinearCost(Objective[LinearClassifier]):
             return replace(solution, positive=str(solution.positive))
         raise InvalidInputError(
             f"{name} has the positive class {solution.positive!r}, and the labels of the coreset "
-            f"are {labels[:5]}; fit it on these labels, or build the coreset with its own."
+            f"are {labels[:5]}",
+            argument=name,
+            remedy="fit it on these labels, or build the coreset with its own",
         )
 
     @one_thread()
@@ -222,7 +229,8 @@ def positives(block: Block) -> list[Any]:
     labels = [label.item() for label in np.unique(labels_of(block))]
     if len(labels) < 2:
         raise InvalidInputError(
-            f"y has one class, {labels[0]!r}, and classifiers need two; pass labels of two, or "
-            f"n_clusters in place of them."
+            f"y has one class, {labels[0]!r}, and classifiers need two",
+            argument="y",
+            remedy="pass labels of two, or n_clusters in place of them",
         )
     return labels[1:] if len(labels) == 2 else labels

@@ -121,8 +121,9 @@ class MixtureCost(Objective[MixtureModel]):
         mixture = solution if isinstance(solution, MixtureModel) else _mixture_of(solution, name)
         if mixture.means.shape[1] != n_features:
             raise InvalidInputError(
-                f"{name} is a mixture in {mixture.means.shape[1]} dimensions; pass one in the "
-                f"{n_features} columns of X."
+                f"{name} is a mixture in {mixture.means.shape[1]} dimensions",
+                argument=name,
+                remedy=f"pass one in the {n_features} columns of X",
             )
         return mixture
 
@@ -187,7 +188,9 @@ def _mixture_of(estimator: Any, name: str) -> MixtureModel:
     if kind is None or any(part is None for part in parts):
         raise InvalidTypeError(
             f"{name} must be a fitted mixture such as CoresetGaussianMixture, got "
-            f"{type(estimator).__name__}; fit one, or pass a MixtureModel."
+            f"{type(estimator).__name__}",
+            argument=name,
+            remedy="fit one, or pass a MixtureModel",
         )
     weights, means, covariances = (np.asarray(part, dtype=np.float64) for part in parts)
     return mixture_from_covariances(as_covariance_type(kind), weights, means, covariances)

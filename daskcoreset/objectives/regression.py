@@ -79,16 +79,18 @@ class LeastSquaresCost(Objective[LinearPredictor]):
             coef, intercept = (getattr(solution, part, None) for part in ("coef_", "intercept_"))
             if coef is None or intercept is None:
                 raise InvalidTypeError(
-                    f"{name} must be a fitted linear regressor, got {type(solution).__name__}; fit "
-                    f"one, or pass a LinearPredictor."
+                    f"{name} must be a fitted linear regressor, got {type(solution).__name__}",
+                    argument=name,
+                    remedy="fit one, or pass a LinearPredictor",
                 )
             w: FloatArray = np.ravel(np.asarray(coef)).astype(np.float64)
             solution = LinearPredictor(w, float(np.ravel(intercept)[0]))
         predictor: LinearPredictor = solution
         if len(predictor.coef) != n_features:
             raise InvalidInputError(
-                f"{name} has {len(predictor.coef)} coefficients; pass a regressor of the "
-                f"{n_features} columns of X."
+                f"{name} has {len(predictor.coef)} coefficients",
+                argument=name,
+                remedy=f"pass a regressor of the {n_features} columns of X",
             )
         return predictor
 

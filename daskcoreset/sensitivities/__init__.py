@@ -97,8 +97,9 @@ def _no_construction(method: Any, names: str) -> InvalidTypeError:
     """Say what may be passed in place of an object; those of the largest margin draw no rows."""
     if callable(getattr(method, "run", None)) and not isinstance(method, type):
         return InvalidTypeError(
-            f"method is {a_type(method)}, which reads the data itself; call "
-            f"{type(method).__name__}(...).run(X, y)."
+            f"method is {a_type(method)}, which reads the data itself",
+            argument="method",
+            remedy=f"call {type(method).__name__}(...).run(X, y)",
         )
     return InvalidTypeError(
         f"method must be a name or a construction such as Lightweight(), got "
@@ -151,8 +152,9 @@ def construction_for(
     if n_clusters is None:
         return resolve_method(method)
     refusal = InvalidInputError(
-        f"n_clusters={n_clusters} has no use beside the construction {method!r} unless "
-        f'size="auto"; leave it out.'
+        f'n_clusters={n_clusters} has no use beside the construction {method!r} unless size="auto"',
+        argument="n_clusters",
+        remedy="leave it out",
     )
     if isinstance(method, str):
         try:
@@ -171,11 +173,17 @@ def _construct(construction: type[Sensitivity[Any]], n_clusters: int | None) -> 
     name = "n_components" if "n_components" in parameters else "n_clusters"
     values = {} if n_clusters is None else {name: n_clusters}
     if values.keys() - parameters.keys():
-        raise InvalidInputError(f"method {construction.name!r} takes no {name}; leave it out.")
+        raise InvalidInputError(
+            f"method {construction.name!r} takes no {name}",
+            argument="method",
+            remedy="leave it out",
+        )
     for parameter, field in parameters.items():
         if parameter not in values and field.default is MISSING:
             raise InvalidInputError(
-                f"method {construction.name!r} needs {parameter}; pass n_clusters, or an object, "
-                f"for example {construction.__name__}({parameter}=...)."
+                f"method {construction.name!r} needs {parameter}",
+                argument="method",
+                remedy="pass n_clusters, or an object, for example "
+                f"{construction.__name__}({parameter}=...)",
             )
     return construction(**values)

@@ -311,7 +311,9 @@ class Logistic(Sensitivity[Any]):
         check_flag("intercept", self.intercept)
         check_choice("variant", self.variant, "calibrated", "systematic")
         if as_int("reads", self.reads) > 2:
-            raise InvalidInputError(f"reads is {self.reads}; pass 1 or 2.")
+            raise InvalidInputError(
+                f"reads is {self.reads}", argument="reads", remedy="pass 1 or 2"
+            )
         check_positive("lam", self.lam)
         check_penalty("lam", self.lam)  # which is finite
 

@@ -150,11 +150,14 @@ class SVM(Sensitivity[Any]):
 
     def __post_init__(self) -> None:
         if not is_number(self.lam):
-            raise InvalidTypeError(f"lam must be a number, got {self.lam!r}; pass a float.")
+            raise InvalidTypeError(
+                f"lam must be a number, got {self.lam!r}", argument="lam", remedy="pass a float"
+            )
         if not (math.isfinite(self.lam) and self.lam > 0):
             raise InvalidInputError(
-                f"lam must be positive and finite, got {self.lam}; pass a value in (0, 1], or the "
-                f"C of your solver."
+                f"lam must be positive and finite, got {self.lam}",
+                argument="lam",
+                remedy="pass a value in (0, 1], or the C of your solver",
             )
         if self.n_clusters is not None:
             as_int("n_clusters", self.n_clusters)
@@ -162,7 +165,7 @@ class SVM(Sensitivity[Any]):
         if not is_choice(self.variant, _VARIANTS):
             names = ", ".join(f'"{name}"' for name in _VARIANTS)
             raise InvalidInputError(
-                f"variant must be one of {names}, got {self.variant!r}; pass one of these."
+                f"variant must be one of {names}, got {self.variant!r}", remedy="pass one of these"
             )
 
     @property
@@ -237,7 +240,9 @@ class SVM(Sensitivity[Any]):
         if not weight * min(float(self.lam), 1.0) >= _MIN_WEIGHT:
             raise InvalidInputError(
                 f"sample_weight sums to {weight:.3g}, and with lam={self.lam:.3g} the losses of "
-                f"the SVM vanish beside |w|^2/2; scale the weights up, or lam."
+                "the SVM vanish beside |w|^2/2",
+                argument="sample_weight",
+                remedy="scale the weights up, or lam",
             )
         n_features = next(iter(summary.values())).rows.points.shape[1]
         # As many problems as classes, each solved on all of the pilot.

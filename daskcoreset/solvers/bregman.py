@@ -49,7 +49,9 @@ class Rows:
         shape = (n_clusters, self.points.shape[1])
         if centers.shape != shape:
             raise InvalidInputError(
-                f"init has shape {centers.shape}; pass {shape[0]} centers of {shape[1]} columns."
+                f"init has shape {centers.shape}",
+                argument="init",
+                remedy=f"pass {shape[0]} centers of {shape[1]} columns",
             )
         invalid = self.divergence.find_invalid_row(centers, "init")
         if invalid is not None:
@@ -74,7 +76,9 @@ def prepare(
     _check_count("n_clusters", n_clusters)
     if getattr(points, "ndim", None) != 2:
         raise InvalidInputError(
-            f"points has shape {np.shape(points)}; pass rows, of shape (n_rows, n_columns)."
+            f"points has shape {np.shape(points)}",
+            argument="points",
+            remedy="pass rows, of shape (n_rows, n_columns)",
         )
     rows = dense(points)
     weights = _as_weights(sample_weight, len(rows))
@@ -85,8 +89,9 @@ def prepare(
         raise invalid.error(0)
     if len(rows) < n_clusters:
         raise InvalidInputError(
-            f"n_clusters is {n_clusters} but points has {len(rows)} rows of positive weight; "
-            f"pass a smaller n_clusters."
+            f"n_clusters is {n_clusters} but points has {len(rows)} rows of positive weight",
+            argument="n_clusters",
+            remedy="pass a smaller n_clusters",
         )
     origin = np.zeros(rows.shape[1])
     if chosen.translation_invariant:
@@ -161,15 +166,21 @@ def check_options(tol: float, **counts: Any) -> None:
         _check_count(name, value)
     if not 0 <= tol < math.inf:
         raise InvalidInputError(
-            f"tol must be at least 0 and finite, got {tol}; pass such a number."
+            f"tol must be at least 0 and finite, got {tol}",
+            argument="tol",
+            remedy="pass such a number",
         )
 
 
 def _check_count(name: str, value: Any) -> None:
     if not is_int(value):
-        raise InvalidTypeError(f"{name} must be an int, got {value!r}; pass a positive int.")
+        raise InvalidTypeError(
+            f"{name} must be an int, got {value!r}", argument=name, remedy="pass a positive int"
+        )
     if value < 1:
-        raise InvalidInputError(f"{name} must be at least 1, got {value}; pass a positive int.")
+        raise InvalidInputError(
+            f"{name} must be at least 1, got {value}", argument=name, remedy="pass a positive int"
+        )
 
 
 def _as_weights(sample_weight: Any, n_rows: int) -> FloatArray:
@@ -178,8 +189,9 @@ def _as_weights(sample_weight: Any, n_rows: int) -> FloatArray:
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != (n_rows,):
         raise InvalidInputError(
-            f"sample_weight has shape {weights.shape} beside {n_rows} rows; pass one weight for "
-            f"every row."
+            f"sample_weight has shape {weights.shape} beside {n_rows} rows",
+            argument="sample_weight",
+            remedy="pass one weight for every row",
         )
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(bad):

@@ -49,7 +49,9 @@ def compress(
     count, k = as_int("n_points", n_points), as_int("n_clusters", n_clusters)
     if count < k:
         raise InvalidInputError(
-            f"n_points is {count}, fewer than n_clusters={k}; pass at least {k}, or ten for each."
+            f"n_points is {count}, fewer than n_clusters={k}",
+            argument="n_points",
+            remedy=f"pass at least {k}, or ten for each",
         )
     rng = np.random.default_rng(resolve_seed(random_state))
     used = np.flatnonzero(rows.weights > 0.0)

@@ -75,12 +75,15 @@ class Coverage:
         if self.diameter is not None and self.size is not None:
             raise InvalidInputError(
                 f"diameter is {self.diameter} beside size={self.size}, of which each determines "
-                f"the other; pass one of them."
+                "the other",
+                argument="diameter",
+                remedy="pass one of them",
             )
         if self.diameter is None and self.size is None:
             raise InvalidInputError(
-                "diameter is missing, and so is size; pass the diameter of the cells, or the "
-                "number of core points."
+                "diameter is missing, and so is size",
+                argument="diameter",
+                remedy="pass the diameter of the cells, or the number of core points",
             )
 
     def parameters(self) -> dict[str, Any]:
@@ -91,11 +94,14 @@ class Coverage:
 def check_diameter(diameter: Any) -> None:
     """Check that the square of a diameter is a positive number."""
     if not is_number(diameter):
-        raise InvalidTypeError(f"diameter is {shown(diameter)}; pass a positive number.")
+        raise InvalidTypeError(
+            f"diameter is {shown(diameter)}", argument="diameter", remedy="pass a positive number"
+        )
     if not 1e-140 < float(diameter) < 1e140:
         raise InvalidInputError(
-            f"diameter is {diameter}, which is not positive and finite, or whose square is not; "
-            f"pass about a tenth of the extent of the data to begin with."
+            f"diameter is {diameter}, which is not positive and finite, or whose square is not",
+            argument="diameter",
+            remedy="pass about a tenth of the extent of the data to begin with",
         )
 
 

@@ -211,8 +211,9 @@ class _Reads:
         """Return the cover, from the results of the last pass."""
         if not np.isfinite(cells.farthest):
             raise InvalidInputError(
-                "X has values so large that squared distances overflow; scale the columns, for "
-                "example with sklearn.preprocessing.MinMaxScaler."
+                "X has values so large that squared distances overflow",
+                argument="X",
+                remedy="scale the columns, for example with sklearn.preprocessing.MinMaxScaler",
             )
         if not cells.weights.sum() > 0.0:
             raise no_weight_error()
@@ -254,9 +255,10 @@ def _of_diameter(reads: _Reads, diameter: float, max_points: int) -> Cover:
             return reads.finished(core, reads.cells(core), diameter)
     last = int(core.indices(reads.last.offsets()).max()) + 1 if core is not None else 0
     raise InvalidInputError(
-        f"diameter is {diameter:g}, which needs more than {max_points:,} core points: so many were "
-        f"found among the first {last:,} of {reads.last.n_rows:,} rows; pass a larger diameter, or "
-        f"the number of core points alone."
+        f"diameter is {diameter:g}, which needs more than {max_points:,} core points: so many "
+        f"were found among the first {last:,} of {reads.last.n_rows:,} rows",
+        argument="diameter",
+        remedy="pass a larger diameter, or the number of core points alone",
     )
 
 

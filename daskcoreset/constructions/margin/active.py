@@ -342,7 +342,9 @@ class ActiveRun:
         If it raises, the state is the one before the call.
         """
         if not len(self.state.requested):
-            raise InvalidInputError("nothing is asked for; call ask() first, and again after it.")
+            raise InvalidInputError(
+                "nothing is asked for", remedy="call ask() first, and again after it"
+            )
         self.state = _told(self.state, labels)
 
     def run(self, oracle: Oracle, *, report: Callable[[Step], None] | None = None) -> ActiveMargin:
@@ -366,7 +368,9 @@ class ActiveRun:
             run, with all labels told before.
         """
         if report is not None and not callable(report):
-            raise InvalidTypeError(f"report is {shown(report)}; pass a function of one step.")
+            raise InvalidTypeError(
+                f"report is {shown(report)}", remedy="pass a function of one step"
+            )
         n_reported = len(self.state.trace)
         while True:
             request = self.ask()
@@ -450,7 +454,9 @@ def _pair_of(classes: Any) -> list[Any]:
     pair = plain_labels(list(classes), 2)
     if pair[0] == pair[1] or isinstance(pair[0], str) != isinstance(pair[1], str):
         raise InvalidInputError(
-            f"classes is {shown(classes)}; pass two different values of one type."
+            f"classes is {shown(classes)}",
+            argument="classes",
+            remedy="pass two different values of one type",
         )
     return pair
 
@@ -495,13 +501,16 @@ def _with_known_labels(state: ActiveState, pool: Pool, known: tuple[Any, Any]) -
     indices = given.astype(np.int64)
     if len(indices) and not 0 <= indices.min() <= indices.max() < pool.n_rows:
         raise InvalidInputError(
-            f"known[0] goes from {indices.min()} to {indices.max()}, but X has {pool.n_rows} rows; "
-            f"pass numbers of rows of X."
+            f"known[0] goes from {indices.min()} to {indices.max()}, but X has {pool.n_rows} rows",
+            argument="known",
+            remedy="pass numbers of rows of X",
         )
     rows = pool.fetch(indices)
     if len(rows) < len(indices):
         raise InvalidInputError(
-            "known[0] names rows with NaN or infinity, which X leaves out; leave them out, too."
+            "known[0] names rows with NaN or infinity, which X leaves out",
+            argument="known",
+            remedy="leave them out, too",
         )
     state = replace(state.queued(rows), phase=Phase.GIVEN, requested=np.arange(len(indices)))
     state = _told(state, known[1])

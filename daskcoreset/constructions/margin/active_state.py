@@ -159,14 +159,18 @@ def plain_labels(labels: Any, count: int) -> list[Label]:
     try:
         alone = isinstance(labels, str) or np.ndim(labels) == 0
     except ValueError as error:
-        msg = f"labels cannot be used: {error}; give a flat list of labels."
-        raise InvalidInputError(msg) from error
+        raise InvalidInputError(
+            f"labels cannot be used: {error}",
+            argument="labels",
+            remedy="give a flat list of labels",
+        ) from error
     values = [labels] if alone else list(labels)
     if np.ndim(labels) > 1 or len(values) != count:
         shape = np.shape(labels) if not alone else (1,)
         raise InvalidInputError(
-            f"labels has shape {shape} where {count} rows were asked for; give one label for "
-            f"each row, in the same order."
+            f"labels has shape {shape} where {count} rows were asked for",
+            argument="labels",
+            remedy="give one label for each row, in the same order",
         )
     return [_plain(value, i) for i, value in enumerate(values)]
 
@@ -177,9 +181,10 @@ def _plain(value: Any, i: int) -> Label:
     is_plain = isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value))
     if not is_plain:
         raise InvalidInputError(
-            f"labels[{i}] is {value!r}, which is no class; give text, a finite number or a truth "
-            f"value for every row. A row that cannot be labelled should not be in the pool: give "
-            f"it sample_weight zero."
+            f"labels[{i}] is {value!r}, which is no class",
+            argument="labels",
+            remedy="give text, a finite number or a truth value for every row. A row that cannot "
+            "be labelled should not be in the pool: give it sample_weight zero",
         )
     return value  # type: ignore[no-any-return] # one of the types of Label
 
@@ -189,12 +194,15 @@ def _check_new(label: Label, i: int, classes: tuple[Label, ...], *, declared: bo
         origin = "were declared" if declared else "are known"
         raise InvalidInputError(
             f"labels[{i}] is {label!r}, but the two classes {classes[0]!r} and {classes[1]!r} "
-            f"{origin}; give one of these."
+            f"{origin}",
+            argument="labels",
+            remedy="give one of these",
         )
     if classes and isinstance(label, str) != isinstance(classes[0], str):
         raise InvalidInputError(
-            f"labels[{i}] is {label!r}, but the class told before is {classes[0]!r}; use text "
-            f"for both classes, or numbers for both."
+            f"labels[{i}] is {label!r}, but the class told before is {classes[0]!r}",
+            argument="labels",
+            remedy="use text for both classes, or numbers for both",
         )
 
 
@@ -439,7 +447,7 @@ class ActiveMargin:
             If no label was given yet.
         """
         if not self.classes:
-            raise InvalidInputError("no label was told yet; call ask() and tell() first.")
+            raise InvalidInputError("no label was told yet", remedy="call ask() and tell() first")
         values = np.array(self.classes)
         if len(values) == 1:
             return np.full(X.shape[0] if hasattr(X, "shape") else len(X), values[0])

@@ -132,7 +132,9 @@ class Search:
         n_used, classes = first.value.n_used, first.value.classes
         if options.k > n_used - 2:
             raise InvalidInputError(
-                f"k is {options.k}, but X has {n_used} rows with a weight; pass a smaller k."
+                f"k is {options.k}, but X has {n_used} rows with a weight",
+                argument="k",
+                remedy="pass a smaller k",
             )
         rows = first.value.first_rows(_STARTS)
         points = dense_rows(rows.block.points).astype(np.float64)
@@ -186,7 +188,8 @@ class Search:
         if method == "exact":
             raise InvalidInputError(
                 f"the exact search needs more than max_problems={self.options.max_problems} "
-                f'problems or max_passes={self.options.max_passes}; pass more, or method="random".'
+                f"problems or max_passes={self.options.max_passes}",
+                remedy='pass more, or method="random"',
             )
         return "random", self._draw()
 

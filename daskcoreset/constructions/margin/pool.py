@@ -175,8 +175,8 @@ def open_pool(X: Any, y: Any = None, sample_weight: Any = None, **options: Any) 
     weights = np.array([weight for weight, _ in usable])
     if not weights.sum():
         raise InvalidInputError(
-            "no row of X can be asked for: all are invalid or have sample_weight zero; pass at "
-            "least one usable row."
+            "no row of X can be asked for: all are invalid or have sample_weight zero",
+            remedy="pass at least one usable row",
         )
     sizes = np.array([read.sizes[spec.block_index] for spec in blocks.specs], dtype=np.int64)
     return Pool(blocks, sizes, weights, sum(n_rows for _, n_rows in usable))

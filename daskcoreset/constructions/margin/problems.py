@@ -262,7 +262,8 @@ class SequenceProblem(ClassProblem):
     def __post_init__(self) -> None:
         if self.n_classes < 2:
             raise InvalidInputError(
-                f"n_classes is {self.n_classes}, and there is no wrong answer; pass two or more."
+                f"n_classes is {self.n_classes}, and there is no wrong answer",
+                remedy="pass two or more",
             )
 
     @property

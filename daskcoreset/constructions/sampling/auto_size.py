@@ -66,7 +66,9 @@ class AutoSize:
         as_float("delta", self.delta)
         if self.delta < _LEAST_DELTA:
             raise InvalidInputError(
-                f"delta must be at least {_LEAST_DELTA:g}, got {self.delta}; pass a larger number."
+                f"delta must be at least {_LEAST_DELTA:g}, got {self.delta}",
+                argument="delta",
+                remedy="pass a larger number",
             )
 
     @property

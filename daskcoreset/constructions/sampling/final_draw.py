@@ -407,8 +407,9 @@ def _inclusion(
     needed = int(np.minimum(n_scored, 2).sum())
     if size < needed:
         raise InvalidInputError(
-            f"size={size} is too small for {len(labels)} classes, of which each must keep two "
-            f"rows; pass at least {needed}."
+            f"size={size} is too small for {len(labels)} classes, of which each must keep two rows",
+            argument="size",
+            remedy=f"pass at least {needed}",
         )
     min_rows = max(2, size // (CLASS_SHARE * len(labels)))
     return class_inclusion(scores, size, codes, np.full(len(labels), min_rows))

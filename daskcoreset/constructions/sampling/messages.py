@@ -157,7 +157,9 @@ def check_report(results: BlockResults[Any]) -> None:
     results.check()
     weight = results.value.weight
     if not np.isfinite(weight):
-        raise InvalidInputError("sample_weight sums to infinity; scale it down.")
+        raise InvalidInputError(
+            "sample_weight sums to infinity", argument="sample_weight", remedy="scale it down"
+        )
     if weight == 0.0:
         raise no_weight_error()
 

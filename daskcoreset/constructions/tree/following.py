@@ -98,7 +98,8 @@ class SourceView:
             before.check(manifest.place.name, state, self.options)
         elif manifest.next_uid:
             raise InvalidInputError(
-                f"{manifest.place.name} is a tree that follows no source; choose another path."
+                f"{manifest.place.name} is a tree that follows no source",
+                remedy="choose another path",
             )
         keep = None if self.keep is None else int(self.keep)
         options = SourceRecord.options_of(state, self.options)
@@ -123,13 +124,16 @@ class SourceView:
             if is_glob(source) and path.match(str(given)):
                 raise InvalidInputError(
                     f"path {place.name!r} matches source {os.fspath(source)!r}, which would list "
-                    f"the view as a file; choose a path outside of it, or a narrower glob, such as "
-                    f'"*.npy".'
+                    "the view as a file",
+                    argument="path",
+                    remedy='choose a path outside of it, or a narrower glob, such as "*.npy"',
                 )
             if path.is_relative_to(given):
                 raise InvalidInputError(
                     f"path {place.name!r} is inside source {os.fspath(source)!r}, and would be "
-                    f"lost when that is written anew; choose a path outside of it."
+                    "lost when that is written anew",
+                    argument="path",
+                    remedy="choose a path outside of it",
                 )
 
     def warn_of_no_match(self) -> None:
@@ -257,13 +261,17 @@ def _refuse_shrunk(state: SourceState, manifest: Manifest, removed: Sequence[str
         leaf = leaves[below[0]]
         raise InvalidInputError(
             f"source {state.name!r} ends before row {starts[leaf.name]:,}, where leaf "
-            f"{leaf.name!r} of {leaf.rows:,} rows begins: it has shrunk below {len(below)} of the "
-            f"{len(leaves)} leaves; {remedy}."
+            f"{leaf.name!r} of {leaf.rows:,} rows begins: it has shrunk below {len(below)} of "
+            f"the {len(leaves)} leaves",
+            argument="source",
+            remedy=f"{remedy}",
         )
     if not state.parts:
         raise InvalidInputError(
             f"source {state.name!r} holds none of the {len(removed)} files any more, such as "
-            f"{removed[0]!r}; {remedy}, and otherwise look whether its disk is there."
+            f"{removed[0]!r}",
+            argument="source",
+            remedy=f"{remedy}, and otherwise look whether its disk is there",
         )
 
 
@@ -351,9 +359,10 @@ class Refreshing:
         known.check(schema)
         if schema.dtype != known.dtype:
             raise InvalidInputError(
-                f"X is {schema.dtype}, and the rows before it are {known.dtype} (float16 and whole "
-                f"numbers that float32 holds count as float32, others as float64); write all "
-                f"parts of a source with one dtype, or follow it from another path."
+                f"X is {schema.dtype}, and the rows before it are {known.dtype} (float16 and "
+                "whole numbers that float32 holds count as float32, others as float64)",
+                argument="X",
+                remedy="write all parts of a source with one dtype, or follow it from another path",
             )
 
     def _take(self, part: SourcePart, read: LeafRows) -> None:

@@ -77,8 +77,10 @@ class Settings:
             rows = as_int("leaf_size", leaf_size, remedy="pass a larger int")
         if rows <= self.inner_size:
             raise InvalidInputError(
-                f"leaf_size={rows} is not above inner_size={self.inner_size}: a leaf would not be "
-                f"reduced; pass more, or a smaller inner_size."
+                f"leaf_size={rows} is not above inner_size={self.inner_size}: a leaf would not "
+                "be reduced",
+                argument="leaf_size",
+                remedy="pass more, or a smaller inner_size",
             )
         if save_every is not None:
             save_every = as_int("save_every", save_every, remedy="pass a larger int")
@@ -132,8 +134,9 @@ class Settings:
         union = concatenate_parts(parts)
         if not union.weights.any():
             raise InvalidInputError(
-                "no row has a positive weight: all were left out as not finite, or "
-                "sample_weight is zero on every row; give at least one row a positive weight."
+                "no row has a positive weight: all were left out as not finite, or sample_weight "
+                "is zero on every row",
+                remedy="give at least one row a positive weight",
             )
         rng = stream(self.seed, Stage.TREE_ROOT, position)
         facts = self.reducer.describe(union, rng)
@@ -187,7 +190,9 @@ class Asked:
         """
         draw, n_clusters = self.draw, self.n_clusters
         if not isinstance(draw, MergeReduce):
-            raise InvalidTypeError(f"draw is {shown(draw)}; pass a MergeReduce.")
+            raise InvalidTypeError(
+                f"draw is {shown(draw)}", argument="draw", remedy="pass a MergeReduce"
+            )
         method = self.method
         if method is None:
             method = "lightweight" if n_clusters is None else "kmeans"
@@ -231,8 +236,8 @@ class Asked:
             if asked != there:
                 title = "random_state" if name == "seed" else name
                 raise InvalidInputError(
-                    f"{title} is {asked!r}, and the view at {where} was made with {there!r}; "
-                    f"pass that, or another path."
+                    f"{title} is {asked!r}, and the view at {where} was made with {there!r}",
+                    remedy="pass that, or another path",
                 )
 
 
@@ -241,7 +246,9 @@ def check_inner_size(inner_size: int, size: int) -> None:
     if inner_size < size:
         raise InvalidInputError(
             f"inner_size={inner_size} is below size={size}: a node cannot give more rows than it "
-            f"keeps; pass at least {size}, or leave it out."
+            "keeps",
+            argument="inner_size",
+            remedy=f"pass at least {size}, or leave it out",
         )
 
 
@@ -470,7 +477,7 @@ class TreeJob:
         check_report(results)
         node, settings = results.value, self.settings
         if not len(node.points):
-            raise InvalidInputError("no row of positive weight is left; pass at least one.")
+            raise InvalidInputError("no row of positive weight is left", remedy="pass at least one")
         sampling = getattr(settings.reducer, "sampling", None)
         if complete := results.n_kept <= settings.size:
             warn_complete(settings.size, results.n_kept, given=self.size_given)

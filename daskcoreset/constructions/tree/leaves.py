@@ -154,11 +154,14 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
             If there is none of this name.
         """
         if not isinstance(name, str):
-            raise InvalidTypeError(f"leaf is {shown(name)}; pass its name, which is text.")
+            raise InvalidTypeError(
+                f"leaf is {shown(name)}", argument="leaf", remedy="pass its name, which is text"
+            )
         if name not in self._positions:
             names = ", ".join(map(repr, self.names[-5:])) or "none"
             raise InvalidInputError(
-                f"there is no leaf {name!r}; pass one of those in tree.leaves, such as {names}."
+                f"there is no leaf {name!r}",
+                remedy=f"pass one of those in tree.leaves, such as {names}",
             )
         return self._positions[name]
 
@@ -204,19 +207,28 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
         if windows.is_date(leaves):
             return windows.by_date(self, leaves, leaves)
         if not hasattr(leaves, "__iter__"):
-            raise InvalidTypeError(f"leaves is {shown(leaves)}; pass names, which are text.")
+            raise InvalidTypeError(
+                f"leaves is {shown(leaves)}", argument="leaves", remedy="pass names, which are text"
+            )
         names = [leaves] if isinstance(leaves, str) else _listed(leaves)
         if not names:
-            raise InvalidInputError("leaves is empty; pass at least one name, or leave it out.")
+            raise InvalidInputError(
+                "leaves is empty",
+                argument="leaves",
+                remedy="pass at least one name, or leave it out",
+            )
         if not_text := [name for name in names if not isinstance(name, str)]:
             raise InvalidTypeError(
-                f"leaves holds {shown(not_text[0])}; pass names, which are text, or positions as "
-                f"one number or a slice."
+                f"leaves holds {shown(not_text[0])}",
+                argument="leaves",
+                remedy="pass names, which are text, or positions as one number or a slice",
             )
         positions = {self.position(name) for name in names}
         if len(positions) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
-            raise InvalidInputError(f"leaves names {twice!r} twice; name every leaf once.")
+            raise InvalidInputError(
+                f"leaves names {twice!r} twice", argument="leaves", remedy="name every leaf once"
+            )
         return [position in positions for position in range(len(self))]
 
     def locate(self, indices: IndexArray) -> tuple[list[str], IndexArray]:
@@ -234,14 +246,18 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
         if numbers.ndim != 1 or (len(numbers) and numbers.dtype.kind not in "iu"):
             raise InvalidTypeError(
                 f"indices is {type(indices).__name__} of dtype {numbers.dtype} and shape "
-                f"{numbers.shape}; pass a vector of row numbers, such as coreset.indices."
+                f"{numbers.shape}",
+                argument="indices",
+                remedy="pass a vector of row numbers, such as coreset.indices",
             )
         numbers = numbers.astype(np.int64)
         total = sum(leaf.rows for leaf in self)
         if len(numbers) and not 0 <= numbers.min() <= numbers.max() < total:
             raise InvalidInputError(
                 f"indices reach from {numbers.min()} to {numbers.max()}, and the leaves have "
-                f"{total} rows; pass the indices of a coreset of this tree as it is now."
+                f"{total} rows",
+                argument="indices",
+                remedy="pass the indices of a coreset of this tree as it is now",
             )
         offsets = np.array(self.offsets, dtype=np.int64)
         positions = np.searchsorted(offsets, numbers, side="right") - 1
@@ -268,17 +284,22 @@ def time_text(time: Any, leaves: Iterable[Leaf] = ()) -> str | None:
     if isinstance(time, np.ndarray) and not time.ndim:
         time = time[()]
     if str(time) in ("NaT", "nan"):
-        raise InvalidInputError(f"time is {time}, which is no time; pass one, or leave it out.")
+        raise InvalidInputError(
+            f"time is {time}, which is no time", argument="time", remedy="pass one, or leave it out"
+        )
     kinds = (str, dt.date, np.datetime64, numbers.Real, Decimal)
     if isinstance(time, bool) or not isinstance(time, kinds):
         raise InvalidTypeError(
-            f"time is {a_type(time)}; pass text, a date, a datetime or a number."
+            f"time is {a_type(time)}",
+            argument="time",
+            remedy="pass text, a date, a datetime or a number",
         )
     text = time.isoformat() if isinstance(time, dt.date) else str(time)  # a datetime is a date
     if not (found := windows.kinds_of_time(text)):
         raise InvalidInputError(
-            f"time is {shown(text)}, which is no date and no number; pass a date or time in the "
-            f'form of ISO 8601, such as "2026-03-02", or a number.'
+            f"time is {shown(text)}, which is no date and no number",
+            argument="time",
+            remedy='pass a date or time in the form of ISO 8601, such as "2026-03-02", or a number',
         )
     for leaf in leaves:
         if leaf.time is None:
@@ -287,8 +308,9 @@ def time_text(time: Any, leaves: Iterable[Leaf] = ()) -> str | None:
         if not found & others:
             raise InvalidInputError(
                 f"time is {text!r}, a {min(found)}, and that of leaf {leaf.name!r} is "
-                f"{leaf.time!r}, a {min(others)}; pass times of one kind, so that they can be "
-                f"compared."
+                f"{leaf.time!r}, a {min(others)}",
+                argument="time",
+                remedy="pass times of one kind, so that they can be compared",
             )
     return text
 
@@ -297,8 +319,9 @@ def _listed(leaves: Any) -> list[Any]:
     try:
         return list(leaves)
     except (TypeError, ValueError) as error:  # a number in an array; an array of unknown length
-        problem = f"leaves is {shown(leaves)}; pass names, which are text."
-        raise InvalidTypeError(problem) from error
+        raise InvalidTypeError(
+            f"leaves is {shown(leaves)}", argument="leaves", remedy="pass names, which are text"
+        ) from error
 
 
 # --- reading ------------------------------------------------------------------------------

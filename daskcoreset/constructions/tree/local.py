@@ -90,7 +90,9 @@ class LocalPlace(Place):
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise StoreError(f"{path} does not read ({error}); restore it from a copy") from error
+            raise StoreError(
+                f"{path} does not read ({error})", remedy="restore it from a copy"
+            ) from error
         with refuse_inconsistent(f"{path}: damaged"):
             return Head.from_json(json.loads(data))
 
@@ -134,7 +136,7 @@ class LocalPlace(Place):
                     return False
                 check_flag("overwrite", overwrite)
                 if not overwrite:
-                    raise StoreError(f"{self.path} exists; {remedy}")
+                    raise StoreError(f"{self.path} exists", remedy=f"{remedy}")
                 self.settings()  # or refuse what it is
                 self._refuse_others()
                 if replaced is not None:  # and nobody follows it until this one stands there
@@ -157,7 +159,9 @@ class LocalPlace(Place):
         above = next(folder for folder in self.path.absolute().parents if folder.exists())
         if not (above.is_dir() and os.access(above, os.W_OK | os.X_OK)):
             what = "cannot be written" if above.is_dir() else "is no folder"
-            raise StoreError(f"{self.path} cannot be made: {above} {what}; choose another path")
+            raise StoreError(
+                f"{self.path} cannot be made: {above} {what}", remedy="choose another path"
+            )
 
     def _refuse_others(self) -> None:
         """Refuse a folder with anything that neither a store nor a writer of one has made."""
@@ -169,8 +173,8 @@ class LocalPlace(Place):
         } - {"zarr.json", self.layout.part, _HEAD, _LOCK}
         if others:
             raise StoreError(
-                f"{self.path} also holds {min(others)!r}, so it is never overwritten; choose "
-                f"another path, or move that away."
+                f"{self.path} also holds {min(others)!r}, so it is never overwritten",
+                remedy="choose another path, or move that away",
             )
 
     def _check_current(self, head: Head) -> None:
@@ -265,7 +269,7 @@ def _names_in(folder: Path) -> list[str]:
         return []
     except OSError as error:
         raise StoreError(
-            f"{folder} does not read ({error.strerror}); restore the store from a copy"
+            f"{folder} does not read ({error.strerror})", remedy="restore the store from a copy"
         ) from error
 
 
@@ -273,7 +277,7 @@ def _versions_in(root: Path) -> list[int]:
     names = [name for name in _names_in(root) if _NAME.fullmatch(name)]
     for name in names:
         if (root / name).is_file():
-            raise StoreError(f"{root / name} is no folder; restore the store from a copy")
+            raise StoreError(f"{root / name} is no folder", remedy="restore the store from a copy")
     return [int(name) for name in names]
 
 

@@ -73,13 +73,16 @@ class SourceRecord:
         if (state.kind, state.name) != (self.kind, self.name):
             raise InvalidInputError(
                 f"source is {state.name!r} ({state.kind}), and {where} follows {self.name!r} "
-                f"({self.kind}); {remedy}."
+                f"({self.kind})",
+                argument="source",
+                remedy=f"{remedy}",
             )
         for name, value in options.record.items():
             if (known := self.options[name]) != value:
                 raise InvalidInputError(
-                    f"{name} is {value!r}, and {where} follows {self.name!r} with {known!r}; "
-                    f"{remedy}."
+                    f"{name} is {value!r}, and {where} follows {self.name!r} with {known!r}",
+                    argument=name,
+                    remedy=f"{remedy}",
                 )
         self._check_dtypes(where, state)
         names = {part.name for part in state.parts}
@@ -88,7 +91,9 @@ class SourceRecord:
             if listed:
                 raise InvalidInputError(
                     f"source lists {min(names)!r} and no file that {where} follows, such as "
-                    f"{min(self.stamps)!r}; {remedy}."
+                    f"{min(self.stamps)!r}",
+                    argument="source",
+                    remedy=f"{remedy}",
                 )
 
     @staticmethod
@@ -103,8 +108,10 @@ class SourceRecord:
             before = known.get(name, dtype)
             if dtype != before:
                 raise InvalidInputError(
-                    f"{name} is {dtype}, and {where} follows {self.name!r} with {before}; the view "
-                    f"is as it was. Write the array with {before}, or follow it from another path."
+                    f"{name} is {dtype}, and {where} follows {self.name!r} with {before}; the "
+                    "view is as it was",
+                    argument=name,
+                    remedy=f"write the array with {before}, or follow it from another path",
                 )
 
 
@@ -180,13 +187,15 @@ class Manifest:
         """
         time = time_text(time, self.leaves)
         if name is not None and not isinstance(name, str):
-            raise InvalidTypeError(f"name is {a_type(name)}; pass text.")
+            raise InvalidTypeError(f"name is {a_type(name)}", argument="name", remedy="pass text")
         title: str = name if name is not None else time or f"leaf-{self.next_uid}"
         if not title:
-            raise InvalidInputError("name is empty; pass text, or leave it out.")
+            raise InvalidInputError(
+                "name is empty", argument="name", remedy="pass text, or leave it out"
+            )
         if title in self.leaves.names:
             raise InvalidInputError(
-                f"there is a leaf {title!r} already; pass another name, or call replace."
+                f"there is a leaf {title!r} already", remedy="pass another name, or call replace"
             )
         return Leaf(title, 0, time, 0.0, uid=self.next_uid)
 
@@ -285,21 +294,25 @@ class Manifest:
         """
         if not 0 < version <= self.version:
             raise InvalidInputError(
-                f"version is {version}, and the tree has those from 1 to {self.version}; pass one "
-                f"of them."
+                f"version is {version}, and the tree has those from 1 to {self.version}",
+                argument="version",
+                remedy="pass one of them",
             )
         found, link = self, self._read_kept(self.version)[1]
         for number in range(self.version - 1, version - 1, -1):
             if self._is_first(link) or not self._keeps(number):
                 raise InvalidInputError(
-                    f"version {version} is not kept: the oldest one there is {number + 1}; pass a "
-                    f"later one (views keep as many as keep=... of CoresetTree.follow says, other "
-                    f"trees the one before the newest)."
+                    f"version {version} is not kept: the oldest one there is {number + 1}",
+                    argument="version",
+                    remedy="pass a later one (views keep as many as keep=... of "
+                    "CoresetTree.follow says, other trees the one before the newest)",
                 )
             found, link_before = self._read_kept(number)
             if link.get("previous") != found.head.digest:
                 where = self.place.where(number, MAIN)
-                raise StoreError(f"{where}: is not the one that was there; restore it from a copy")
+                raise StoreError(
+                    f"{where}: is not the one that was there", remedy="restore it from a copy"
+                )
             link = link_before
         found.check_nodes()
         return found
@@ -325,7 +338,7 @@ class Manifest:
         """Check that the nodes are there."""
         if missing := self.place.find_missing(self.needed):
             where = self.place.where(*missing)
-            raise StoreError(f"{where}: a node of the tree is missing; {_REMEDY}")
+            raise StoreError(f"{where}: a node of the tree is missing", remedy=f"{_REMEDY}")
 
     def _member_of(self, name: str) -> tuple[int, str]:
         made_in, index = self.nodes[name]
@@ -343,7 +356,7 @@ class Manifest:
 
         def only_part(_: dict[str, Any], parts: list[WeightedPoints]) -> WeightedPoints:
             if contents.digest != self.digests[name] or len(parts) != 1:
-                raise StoreError(f"{where}: holds the node of another tree; {_REMEDY}")
+                raise StoreError(f"{where}: holds the node of another tree", remedy=f"{_REMEDY}")
             return parts[0]
 
         try:
@@ -352,8 +365,11 @@ class Manifest:
         except StoreError as error:
             if self.place.newest() == self.version:
                 raise
-            msg = f"{self.place.name}: the tree has changed since it was opened; open it again"
-            raise StoreError(msg) from error
+
+            raise StoreError(
+                f"{self.place.name}: the tree has changed since it was opened",
+                remedy="open it again",
+            ) from error
 
     def verify(self) -> None:
         """Read every node, and check its digest.

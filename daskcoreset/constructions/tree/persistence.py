@@ -73,8 +73,10 @@ def _stored_reducer(  # noqa: PLR0917 - all of them are always given
         reducer = resolve_reducer(method, sampling or "systematic", n_clusters)
         if (reducer.name, _parameters(reducer)) != (name, parameters):
             raise InvalidInputError(
-                f"method is {reducer.name!r} with {_parameters(reducer)}, and {path} was made with "
-                f"{name!r} and {parameters}; pass that, or leave method out."
+                f"method is {reducer.name!r} with {_parameters(reducer)}, and {path} was made "
+                f"with {name!r} and {parameters}",
+                argument="method",
+                remedy="pass that, or leave method out",
             )
         return reducer
     remedy = f"method {name!r} with {parameters} cannot be made from what {path} says; pass method"
@@ -185,36 +187,43 @@ class RowSchema:
         """Check that further rows have this schema."""
         if other.n_features != self.n_features:
             raise InvalidInputError(
-                f"X has {other.n_features} features, and the rows before it have "
-                f"{self.n_features}; pass the same columns."
+                f"X has {other.n_features} features, and the rows before it have {self.n_features}",
+                argument="X",
+                remedy="pass the same columns",
             )
         if self.columns and other.columns and self.columns != other.columns:
             found, expected = names_apart(other.columns, self.columns)
             raise InvalidInputError(
-                f"X has the columns {found}, and the rows before it have {expected}; select "
-                f"these, in this order."
+                f"X has the columns {found}, and the rows before it have {expected}",
+                argument="X",
+                remedy="select these, in this order",
             )
         if other.unit_length and not self.unit_length:
             raise InvalidInputError(
-                "unit_length is True, and the rows before are not divided by their lengths; pass "
-                "rows without unit_length."
+                "unit_length is True, and the rows before are not divided by their lengths",
+                argument="unit_length",
+                remedy="pass rows without unit_length",
             )
         if other.sparse != self.sparse:
             words = {True: "sparse", False: "dense"}
             raise InvalidInputError(
-                f"X is {words[other.sparse]}, and the rows before it are {words[self.sparse]}; "
-                f"convert it."
+                f"X is {words[other.sparse]}, and the rows before it are {words[self.sparse]}",
+                argument="X",
+                remedy="convert it",
             )
         if np.dtype(other.dtype).itemsize > np.dtype(self.dtype).itemsize:
             raise InvalidInputError(
                 f"X is {other.dtype}, and the rows before it are {self.dtype}, which would lose "
-                f"digits; convert it with .astype({self.dtype!r}), or begin with {other.dtype}."
+                "digits",
+                argument="X",
+                remedy=f"convert it with .astype({self.dtype!r}), or begin with {other.dtype}",
             )
         if other.has_labels != self.has_labels:
             now, before = ("given", "none") if other.has_labels else ("missing", "labels")
             raise InvalidInputError(
-                f"y is {now}, and the rows before have {before}; give labels to all rows or to "
-                f"none."
+                f"y is {now}, and the rows before have {before}",
+                argument="y",
+                remedy="give labels to all rows or to none",
             )
 
     def fit(self, points: WeightedPoints) -> tuple[WeightedPoints, RowSchema]:
@@ -233,8 +242,9 @@ class RowSchema:
                 schema = replace(self, labels=kind)
             elif kind != self.labels:
                 raise InvalidInputError(
-                    f"y holds {_KINDS[kind]}, and the labels before are {_KINDS[self.labels]}; "
-                    f"convert it."
+                    f"y holds {_KINDS[kind]}, and the labels before are {_KINDS[self.labels]}",
+                    argument="y",
+                    remedy="convert it",
                 )
         rows: Any = points.points
         # Dask does not always know that blocks are sparse.

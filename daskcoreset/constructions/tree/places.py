@@ -111,8 +111,8 @@ def overtaken_error(where: str, version: int, based_on: Head) -> OvertakenError:
     there = f"{'another ' * (version == based_on.version)}version {version} is there"
     return OvertakenError(
         f"{where}: another writer has changed it since it was opened ({there}, this change is "
-        f"based on {based_on.version}); nothing was written; open it again, a view by "
-        f"CoresetTree.follow, and repeat the change"
+        f"based on {based_on.version}); nothing was written",
+        remedy="open it again, a view by CoresetTree.follow, and repeat the change",
     )
 
 
@@ -128,12 +128,14 @@ def _check_newest(
     if recorded is None or settings != {recorded.settings}:
         raise StoreError(
             f"{where}: its settings, its newest version and the record of that do not belong "
-            f"together; {_REMEDY}"
+            "together",
+            remedy=f"{_REMEDY}",
         )
     if found.version < recorded.version:
         raise StoreError(
             f"{where}: version {recorded.version} is missing, and the newest one there is "
-            f"{found.version}; {_REMEDY}"
+            f"{found.version}",
+            remedy=f"{_REMEDY}",
         )
     expected = found.digest
     if found.version == recorded.version + 1 and link is not None:
@@ -141,7 +143,7 @@ def _check_newest(
     # Further behind are only heads of writers without locks that overtook one another.
     if found.version <= recorded.version + 1 and recorded.digest != expected:
         raise StoreError(
-            f"{where}: version {found.version} is not the one that followed; {_REMEDY}"
+            f"{where}: version {found.version} is not the one that followed", remedy=f"{_REMEDY}"
         )
 
 
@@ -467,9 +469,9 @@ class Kept(Generic[T]):
             made = change.was_made()
         except StoreError as error:
             raise StoreError(
-                f"{change.place.name}: the last change was interrupted; it was made as a whole or "
-                f"not at all, and which of the two does not read ({error}); try again when it "
-                f"reads, or open it again"
+                f"{change.place.name}: the last change was interrupted; it was made as a whole "
+                f"or not at all, and which of the two does not read ({error})",
+                remedy="try again when it reads, or open it again",
             ) from error
         if made:
             self._value = change.value

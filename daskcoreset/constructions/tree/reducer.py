@@ -354,13 +354,17 @@ def resolve_reducer(
     if isinstance(method, Reducer):
         if n_clusters is not None:
             raise InvalidInputError(
-                f"n_clusters={n_clusters} has no use beside the reducer {method!r}; leave it out."
+                f"n_clusters={n_clusters} has no use beside the reducer {method!r}",
+                argument="n_clusters",
+                remedy="leave it out",
             )
         return method
     if not isinstance(method, (str, Sensitivity)):
         raise InvalidTypeError(
-            f"method must be a name, a construction such as Lightweight() or a Reducer, got "
-            f"{shown(method)}; pass one of these, of which the names are "
-            f"{', '.join(map(repr, CONSTRUCTIONS))}."
+            "method must be a name, a construction such as Lightweight() or a Reducer, got "
+            f"{shown(method)}",
+            argument="method",
+            remedy="pass one of these, of which the names are "
+            f"{', '.join(map(repr, CONSTRUCTIONS))}",
         )
     return SensitivityReducer(construction_for(method, n_clusters), sampling)

@@ -147,7 +147,9 @@ class RemotePlace(Place):
     def _root(self) -> Root:
         root = self._find_root()
         if root is None:
-            raise MissingPathError(f"{self.name}: nothing is there; check the URL and the endpoint")
+            raise MissingPathError(
+                f"{self.name}: nothing is there", remedy="check the URL and the endpoint"
+            )
         return root
 
     def is_free(self) -> bool:
@@ -172,7 +174,9 @@ class RemotePlace(Place):
             return self._name_of(version, member)
         token = self._token(version)
         if token is None:
-            raise StoreError(f"{self.name}: version {version} is not there any more; open it again")
+            raise StoreError(
+                f"{self.name}: version {version} is not there any more", remedy="open it again"
+            )
         return self._name_of(version, member, token)
 
     def _token(self, version: int) -> str | None:
@@ -195,7 +199,7 @@ class RemotePlace(Place):
         where = f"{self.name}/{key}"
         stored = self.folder.get(key)
         if stored is None:
-            raise StoreError(f"{where} is missing; restore it from a copy")
+            raise StoreError(f"{where} is missing", remedy="restore it from a copy")
         return _read(unpack(stored.data, where), where, kind)
 
     def find_missing(self, needed: Iterable[tuple[int, str]]) -> tuple[int, str] | None:
@@ -234,8 +238,8 @@ class RemotePlace(Place):
     def _refuse_read_only(self) -> None:
         if self.folder.read_only:
             raise StoreError(
-                f"{self.name} is served by a web server, which is only read; write to the object "
-                f"store itself, by its own URL, or to a local disk"
+                f"{self.name} is served by a web server, which is only read",
+                remedy="write to the object store itself, by its own URL, or to a local disk",
             )
 
     def first_head(self, settings: GroupContents) -> Head:
@@ -258,7 +262,7 @@ class RemotePlace(Place):
         check_flag("overwrite", overwrite)
         before = self._find_root()
         if before is not None and not overwrite:
-            raise StoreError(f"{self.name} exists; {remedy}")
+            raise StoreError(f"{self.name} exists", remedy=f"{remedy}")
         self._refuse_others(before, remedy)
         there = 0 if before is None else before.head.version
         start = Head(settings.digest, there, settings.digest)
@@ -267,7 +271,7 @@ class RemotePlace(Place):
             raise overtaken_error(self.name, there, replaced or head or start)
         after = self._write(settings, start, members or {}, before)
         if after is None:
-            raise StoreError(f"{self.name} exists since a moment ago; {remedy}")
+            raise StoreError(f"{self.name} exists since a moment ago", remedy=f"{remedy}")
         return after
 
     def check_writable(self, remedy: str) -> None:
@@ -287,11 +291,12 @@ class RemotePlace(Place):
             for key in self.folder.keys(most=_PAGE):
                 member = self._parse(key)
                 if member is None:
-                    raise StoreError(f"{self.name} exists and holds {key!r}; {remedy}")
+                    raise StoreError(f"{self.name} exists and holds {key!r}", remedy=f"{remedy}")
                 if member[0] > 1:  # more than a writer leaves that is killed before the first root
                     raise StoreError(
-                        f"{self.name}: its root is missing, and members of version {member[0]} are "
-                        f"there; restore it from a copy, or choose another path"
+                        f"{self.name}: its root is missing, and members of version {member[0]} "
+                        "are there",
+                        remedy="restore it from a copy, or choose another path",
                     )
 
     def _commit(self, head: Head, members: Members, keep: int | None) -> Head:
@@ -358,8 +363,8 @@ class RemotePlace(Place):
             return self._swing_until_known(data, token, before)
         except OutOfTimeError as error:
             raise OutOfTimeError(
-                f"{error} The change was made as a whole or not at all; open {self.name} again "
-                f"and look."
+                f"{error} The change was made as a whole or not at all",
+                remedy=f"open {self.name} again and look",
             ) from None
 
     def _swing_until_known(self, data: bytes, token: str, before: Root | None) -> bool:
@@ -379,8 +384,8 @@ class RemotePlace(Place):
             if made is not None:
                 return made
         raise UnansweredError(
-            f"{self.name}: no answer came to the change, which was made as a whole or not at all; "
-            f"open it again and look"
+            f"{self.name}: no answer came to the change, which was made as a whole or not at all",
+            remedy="open it again and look",
         ) from problem
 
     def _outcome(self, token: str, before: Root | None) -> bool | None:

@@ -616,8 +616,9 @@ class CoresetTree:
         )
         if read.rows >> ROW_BITS or leaf.uid >> (63 - ROW_BITS):
             raise InvalidInputError(
-                f"leaf {leaf.uid} with {read.rows} rows is more than a tree can number; make "
-                f"several leaves of it, or begin another tree."
+                f"leaf {leaf.uid} with {read.rows} rows is more than a tree can number",
+                argument="leaf",
+                remedy="make several leaves of it, or begin another tree",
             )
         known = manifest.schema and manifest.schema.followed_by(read.schema)
         points, schema = (known or read.schema).fit(read.points)
@@ -632,8 +633,8 @@ class CoresetTree:
     def _refuse_followed(self) -> None:
         if self._manifest.source is not None:
             raise InvalidInputError(
-                f"the tree follows {self._manifest.source.name!r}, and has the leaves of that; "
-                f"change the source, and call refresh, or make another tree."
+                f"the tree follows {self._manifest.source.name!r}, and has the leaves of that",
+                remedy="change the source, and call refresh, or make another tree",
             )
 
     def _commit(
@@ -670,7 +671,9 @@ class CoresetTree:
         """
         if leaf is None:
             raise InvalidTypeError(
-                "leaf is None; pass the names of leaves, or slice(None) for all."
+                "leaf is None",
+                argument="leaf",
+                remedy="pass the names of leaves, or slice(None) for all",
             )
         self._refuse_followed()
         deleted = self.leaves.select(leaf)
@@ -761,7 +764,9 @@ def _coreset_of(
         raise no_leaves()
     parts = cover(manifest.top, flags)
     if not any(leaf.rows for leaf, flag in zip(leaves, flags, strict=True) if flag):
-        raise InvalidInputError("leaves has no rows; pass a window with some.")
+        raise InvalidInputError(
+            "leaves has no rows", argument="leaves", remedy="pass a window with some"
+        )
     if manifest.source is not None:  # whose nodes near the root have few or many leaves
         parts = finer(parts)
     # By the names of the parts, which stand for the leaves below them.

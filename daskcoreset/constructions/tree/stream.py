@@ -534,7 +534,9 @@ class CoresetStream:
             if y is not None or sample_weight is not None:
                 raise InvalidInputError(
                     "X is an iterator of batches, so that y and sample_weight belong to each of "
-                    "them; let it give tuples (X, y) or (X, y, sample_weight)."
+                    "them",
+                    argument="X",
+                    remedy="let it give tuples (X, y) or (X, y, sample_weight)",
                 )
             for batch in X:
                 self.partial_fit(*(batch if isinstance(batch, tuple) else (batch,)))
@@ -606,7 +608,7 @@ class CoresetStream:
             If no row came yet.
         """
         if self.n_rows == self.n_dropped:
-            raise InvalidInputError("the stream has no rows yet; call partial_fit first.")
+            raise InvalidInputError("the stream has no rows yet", remedy="call partial_fit first")
         state = self._state
         return concatenate_parts([*chain.from_iterable(state.nodes), *joined(state.waiting)])
 
@@ -668,7 +670,11 @@ class CoresetStream:
         state, _, own, _ = self._kept.value
         place = own if path is None else place_at("path", path, _LAYOUT, storage_options)
         if place is None:
-            raise InvalidInputError("path is missing, and the stream was never saved; pass one.")
+            raise InvalidInputError(
+                "path is missing, and the stream was never saved",
+                argument="path",
+                remedy="pass one",
+            )
         if own is not None and place.is_same(own):
             self._write(state)
             return
@@ -681,7 +687,7 @@ class CoresetStream:
         )
         check_flag("overwrite", overwrite)
         if not (overwrite or place.is_free()):
-            raise StoreError(f"{place.name} exists; {remedy}")
+            raise StoreError(f"{place.name} exists", remedy=f"{remedy}")
         contents = persistence.settings_contents(self._settings, _LAYOUT.kind)
         head, before = place.begin(contents, remedy, overwrite=overwrite), self._kept.value
         members = before.state.members(head)
@@ -729,7 +735,9 @@ class CoresetStream:
 
         state, head = place.read_newest(stored.digest, read)
         if state is None:
-            raise StoreError(f"{place.name}: its states are missing; restore it from a copy")
+            raise StoreError(
+                f"{place.name}: its states are missing", remedy="restore it from a copy"
+            )
         loaded = cls.__new__(cls)
         loaded._begin(settings, state, place, head)  # noqa: SLF001 - its own class
         return loaded

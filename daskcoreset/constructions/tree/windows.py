@@ -72,17 +72,25 @@ def by_position(n_leaves: int, window: slice | int) -> list[bool]:
     """
     if isinstance(window, slice):
         if window.step == 0:
-            raise InvalidInputError(f"leaves is {window!r}, whose step is 0; pass another step.")
+            raise InvalidInputError(
+                f"leaves is {window!r}, whose step is 0",
+                argument="leaves",
+                remedy="pass another step",
+            )
         chosen = range(n_leaves)[window]
     elif -n_leaves <= window < n_leaves:
         chosen = range(n_leaves)[window:][:1]
     else:
         raise InvalidInputError(
-            f"leaves is {window}, and there are {n_leaves}; pass a position among them."
+            f"leaves is {window}, and there are {n_leaves}",
+            argument="leaves",
+            remedy="pass a position among them",
         )
     if not chosen:
         raise InvalidInputError(
-            f"leaves is {window!r}, which holds none of the {n_leaves} leaves; pass another window."
+            f"leaves is {window!r}, which holds none of the {n_leaves} leaves",
+            argument="leaves",
+            remedy="pass another window",
         )
     return [position in chosen for position in range(n_leaves)]
 
@@ -105,8 +113,9 @@ def by_date(leaves: Sequence[_Leaf], first: Any, last: Any) -> list[bool]:
     for leaf in leaves:
         if leaf.time is None:
             raise InvalidInputError(
-                f"leaf {leaf.name!r} has no time, so that it is in no window of dates; give every "
-                f"leaf a time, or pass names or positions."
+                f"leaf {leaf.name!r} has no time, so that it is in no window of dates",
+                argument="leaf",
+                remedy="give every leaf a time, or pass names or positions",
             )
         time = _instant(f"the time of leaf {leaf.name!r}", leaf.time, end=False)
         chosen.append((start is None or start <= time) and (stop is None or time <= stop))
@@ -128,10 +137,11 @@ def _instant(what: str, value: Any, *, end: bool) -> dt.datetime:
             value = read_date(value)
         except ValueError as error:
             raise InvalidInputError(
-                f"{what} is {value!r}, which is no date; pass a datetime.date, or names of leaves."
+                f"{what} is {value!r}, which is no date",
+                remedy="pass a datetime.date, or names of leaves",
             ) from error
     if not isinstance(value, dt.date):
-        raise InvalidTypeError(f"{what} is {a_type(value)}; pass a date or a time.")
+        raise InvalidTypeError(f"{what} is {a_type(value)}", remedy="pass a date or a time")
     if not isinstance(value, dt.datetime):
         return dt.datetime.combine(value, dt.time.max if end else dt.time.min)
     return value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
@@ -139,7 +149,9 @@ def _instant(what: str, value: Any, *, end: bool) -> dt.datetime:
 
 def no_leaves() -> InvalidInputError:
     """Return the error of a question to a tree without leaves."""
-    return InvalidInputError("the tree has no leaves; append some, or refresh the view, first.")
+    return InvalidInputError(
+        "the tree has no leaves", remedy="append some, or refresh the view, first"
+    )
 
 
 def select(leaves: Sequence[_Leaf], window: slice, position: Callable[[str], int]) -> list[bool]:
@@ -160,8 +172,9 @@ def select(leaves: Sequence[_Leaf], window: slice, position: Callable[[str], int
         )
     if window.step is not None:
         raise InvalidInputError(
-            f"leaves is a slice with step {window.step!r}, which only positions have; pass a list "
-            f"of names."
+            f"leaves is a slice with step {window.step!r}, which only positions have",
+            argument="leaves",
+            remedy="pass a list of names",
         )
     if any(map(is_date, bounds)):
         return by_date(leaves, window.start, window.stop)

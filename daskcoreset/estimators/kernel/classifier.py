@@ -74,8 +74,9 @@ def check_two_classes(classes: AnyArray) -> None:
     """Check that there are two classes."""
     if len(classes) < 2:
         raise InvalidInputError(
-            f"y has one class only, {classes[:1]}, among the rows with a positive weight; pass "
-            f"rows of two classes or more."
+            f"y has one class only, {classes[:1]}, among the rows with a positive weight",
+            argument="y",
+            remedy="pass rows of two classes or more",
         )
 
 
@@ -343,16 +344,18 @@ class CoresetKernelClassifier(KernelModel):
         resolve_loss(self.loss, theta=self.theta, mu=self.mu)
         if self.solver == "newton" and self.loss == "hinge":
             raise InvalidInputError(
-                'loss is "hinge", which has no second derivative for Newton\'s method; pass '
-                'loss="squared_hinge", or solver="csvrg".'
+                'loss is "hinge", which has no second derivative for Newton\'s method',
+                argument="loss",
+                remedy='pass loss="squared_hinge", or solver="csvrg"',
             )
         if self.diameter is None:
             return
         check_diameter(self.diameter)
         if self.core_points == "drawn":
             raise InvalidInputError(
-                f"diameter is {self.diameter}, which drawn core points do not keep; pass "
-                f'core_points="cover", or max_points alone.'
+                f"diameter is {self.diameter}, which drawn core points do not keep",
+                argument="diameter",
+                remedy='pass core_points="cover", or max_points alone',
             )
 
     def _as_given(self, classes: AnyArray, given: InMemoryData | None, rows: Block) -> Block:

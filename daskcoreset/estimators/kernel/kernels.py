@@ -52,7 +52,11 @@ def resolve_gamma(gamma: Any, n_features: int, variance: float) -> float:
     if isinstance(gamma, str) and gamma == "auto":
         return 1.0 / n_features
     if not is_number(gamma) or not (np.isfinite(float(gamma)) and gamma > 0):
-        raise InvalidInputError(f'gamma is {gamma!r}; pass "scale", "auto" or a positive number.')
+        raise InvalidInputError(
+            f"gamma is {gamma!r}",
+            argument="gamma",
+            remedy='pass "scale", "auto" or a positive number',
+        )
     return float(gamma)
 
 

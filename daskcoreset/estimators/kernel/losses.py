@@ -152,13 +152,15 @@ def resolve_loss(name: str, *, theta: float, mu: float) -> MarginLoss:
     """
     if not 0.0 <= theta < 1.0:
         raise InvalidInputError(
-            f"theta is {theta}, outside [0, 1); pass half the width of the band of margins without "
-            f"loss, such as 0.4."
+            f"theta is {theta}, outside [0, 1)",
+            argument="theta",
+            remedy="pass half the width of the band of margins without loss, such as 0.4",
         )
     if not 0.0 < mu <= 1.0:
         raise InvalidInputError(
-            f"mu is {mu}, outside (0, 1]; pass the weight of margins above the band against those "
-            f"below, such as 0.4."
+            f"mu is {mu}, outside (0, 1]",
+            argument="mu",
+            remedy="pass the weight of margins above the band against those below, such as 0.4",
         )
     loss = LOSSES[name]
     return replace(loss, theta=float(theta), mu=float(mu)) if name == "odm" else loss

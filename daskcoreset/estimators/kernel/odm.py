@@ -248,8 +248,10 @@ class ODMClassifier(KernelModel):
         data = self._validate_in_memory(X, y, sample_weight)
         if data is None:
             raise InvalidTypeError(
-                f"X is {a_type(X)} out of core, but the exact machine needs a matrix of "
-                f"n x n numbers; use CoresetKernelClassifier, or pass a sample in memory."
+                f"X is {a_type(X)} out of core, but the exact machine needs a matrix of n x n "
+                "numbers",
+                argument="X",
+                remedy="use CoresetKernelClassifier, or pass a sample in memory",
             )
         row_blocks(data.X).refuse_zeros()
         with refuse_as("y"):
@@ -262,8 +264,9 @@ class ODMClassifier(KernelModel):
         if len(weights) > MAX_GRAM_ROWS:
             raise InvalidInputError(
                 f"X has {len(weights)} distinct rows, whose kernel matrix takes "
-                f"{8e-9 * len(weights) ** 2:.1f} GB; use CoresetKernelClassifier, or pass at most "
-                f"{MAX_GRAM_ROWS}."
+                f"{8e-09 * len(weights) ** 2:.1f} GB",
+                argument="X",
+                remedy=f"use CoresetKernelClassifier, or pass at most {MAX_GRAM_ROWS}",
             )
         rows = dense_rows(points).astype(np.float64)
         moments = moments_of(rows, weights)

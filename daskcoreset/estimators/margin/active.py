@@ -158,7 +158,7 @@ class ActiveMaxMarginClassifier(MarginModel):
         """
         self._validate_params()
         if oracle is not None and y is not None:
-            raise InvalidInputError("both y and oracle are given; pass one of them.")
+            raise InvalidInputError("both y and oracle are given", remedy="pass one of them")
         is_asked = oracle is not None  # an oracle labels few rows
         pool, classes, oracle = self._opened(X, y, oracle)
         if not is_asked:
@@ -233,8 +233,8 @@ class ActiveMaxMarginClassifier(MarginModel):
             return pool, _two_classes(data.y), partial(_look_up, data.y)
         if oracle is None and y is None:
             raise InvalidInputError(
-                "this estimator requires y to be passed, but the target y is None; pass y or an "
-                "oracle."
+                "this estimator requires y to be passed, but the target y is None",
+                remedy="pass y or an oracle",
             )
         pool = open_pool(X, y, on_invalid=self.on_invalid)
         self._set_features(X, pool.blocks.schema.n_features, pool.blocks.columns)
@@ -293,7 +293,8 @@ def _two_classes(y: Any) -> AnyArray:
     classes: AnyArray = np.unique(y)
     if len(classes) > 2:
         raise InvalidInputError(
-            f"Only binary classification is supported. The type of the target is "
-            f"{type_of_target(y)}; pass two classes, or use StructuredMaxMargin for more."
+            "Only binary classification is supported. The type of the target is "
+            f"{type_of_target(y)}",
+            remedy="pass two classes, or use StructuredMaxMargin for more",
         )
     return classes

@@ -345,8 +345,8 @@ class OutlierMaxMarginClassifier(HardMarginModel):
     def _separate(self, blocks: RowBlocks, first: BlockResults[FirstRead]) -> None:
         if len(first.value.classes) > 2:
             raise InvalidInputError(
-                "Only binary classification is supported. The type of the target is multiclass; "
-                "select two classes."
+                "Only binary classification is supported. The type of the target is multiclass",
+                remedy="select two classes",
             )
         options = OutlierOptions(
             k=self.k,

@@ -163,8 +163,9 @@ class StructuredMaxMargin(MarginModel):
         self._validate_params()
         if groups is None and self.problem == "sequence":
             raise InvalidInputError(
-                'groups is None, and problem="sequence" needs them; pass the number of the '
-                "sequence of every row."
+                'groups is None, and problem="sequence" needs them',
+                argument="groups",
+                remedy="pass the number of the sequence of every row",
             )
         refuse_cube(type(self).__name__, X)
         data = None
@@ -197,8 +198,9 @@ class StructuredMaxMargin(MarginModel):
         K = len(summary.classes)
         if K < 2:
             raise InvalidInputError(
-                f"y has one class, {summary.classes.tolist()[0]!r}, and a margin needs two; pass "
-                f"rows of another."
+                f"y has one class, {summary.classes.tolist()[0]!r}, and a margin needs two",
+                argument="y",
+                remedy="pass rows of another",
             )
         if callable(self.problem):
             return self._made_problem(d, K), summary.classes
@@ -212,8 +214,9 @@ class StructuredMaxMargin(MarginModel):
             made = self.problem(d, K)  # type: ignore[operator] # only of a callable
         if not isinstance(made, StructuredProblem):
             raise InvalidTypeError(
-                f"problem returned {shown(made)} for {d} features and {K} classes; return a "
-                f"StructuredProblem."
+                f"problem returned {shown(made)} for {d} features and {K} classes",
+                argument="problem",
+                remedy="return a StructuredProblem",
             )
         return made
 
@@ -336,8 +339,9 @@ class StructuredMaxMargin(MarginModel):
             return super().score(X, y, sample_weight)
         if y is None or sample_weight is not None:
             raise InvalidInputError(
-                "y is missing, or sample_weight is given, which examples of several rows have "
-                "not; pass y alone."
+                "y is missing, or sample_weight is given, which examples of several rows have not",
+                argument="y",
+                remedy="pass y alone",
             )
         if is_in_memory(X, y, groups):
             return float((np.asarray(y) == self.predict(X, groups=groups)).mean())
@@ -368,7 +372,7 @@ class StructuredMaxMargin(MarginModel):
         check_is_fitted(self)
         if not hasattr(self, "coef_"):
             raise InvalidInputError(
-                'only problem="multiclass" scores every class; call predict instead.'
+                'only problem="multiclass" scores every class', remedy="call predict instead"
             )
         return super().decision_function(X)
 

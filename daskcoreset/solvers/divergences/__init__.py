@@ -84,8 +84,9 @@ def as_divergence(value: Any) -> Divergence:
     name = options.pop("name", None)
     if name not in DIVERGENCES or options.keys() - {f.name for f in fields(DIVERGENCES[name])}:  # type: ignore[arg-type]
         raise InvalidInputError(
-            f"divergence {dict(value)!r} is unknown; pass a name, or an object such as "
-            f"KullbackLeibler()."
+            f"divergence {dict(value)!r} is unknown",
+            argument="divergence",
+            remedy="pass a name, or an object such as KullbackLeibler()",
         )
     return DIVERGENCES[name](**options)
 

@@ -72,7 +72,8 @@ class _Positive(Divergence):
         high = np.array(high, dtype=np.float64, ndmin=1)
         if low.ndim != 1 or low.shape != high.shape:
             raise InvalidInputError(
-                f"low has shape {low.shape} and high {high.shape}; pass one of each per column."
+                f"low has shape {low.shape} and high {high.shape}",
+                remedy="pass one of each per column",
             )
         bad = np.flatnonzero(~((low > 0) & (low <= high) & np.isfinite(high)))
         if len(bad):

@@ -202,8 +202,8 @@ class SquaredMahalanobis(_Quadratic):
         """L with :math:`P = L L^T`, of shape (d, d), or (d,) for a diagonal precision."""
         if self.precision is None:
             raise InvalidInputError(
-                "precision is not known yet; pass a precision, or take the distance that "
-                "estimated(covariance) returns."
+                "precision is not known yet",
+                remedy="pass a precision, or take the distance that estimated(covariance) returns",
             )
         if self.precision.ndim == 1:
             return np.asarray(np.sqrt(self.precision))
@@ -214,8 +214,9 @@ class SquaredMahalanobis(_Quadratic):
         rows = dense(points)
         if len(self.factor) != rows.shape[1]:
             raise InvalidInputError(
-                f"precision has shape {self.precision.shape} but the data have "
-                f"{rows.shape[1]} columns; pass a precision with one row per column."
+                f"precision has shape {self.precision.shape} but the data have {rows.shape[1]} "
+                "columns",
+                remedy="pass a precision with one row per column",
             )
         return rows * self.factor if self.factor.ndim == 1 else product(rows, self.factor)
 
@@ -238,13 +239,19 @@ def _positive_definite(name: str, value: Any) -> FloatArray:
     try:
         matrix = np.array(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidTypeError(f"{name} is not an array of numbers ({error}); pass one.") from error
+        raise InvalidTypeError(
+            f"{name} is not an array of numbers ({error})", argument=name, remedy="pass one"
+        ) from error
     if matrix.ndim not in (1, 2) or not matrix.size or len(set(matrix.shape)) > 1:
         raise InvalidInputError(
-            f"{name} has shape {matrix.shape}; pass a square matrix, or its diagonal."
+            f"{name} has shape {matrix.shape}",
+            argument=name,
+            remedy="pass a square matrix, or its diagonal",
         )
     if not np.isfinite(matrix).all():
-        raise InvalidInputError(f"{name} is not finite; pass finite numbers.")
+        raise InvalidInputError(
+            f"{name} is not finite", argument=name, remedy="pass finite numbers"
+        )
     scale = np.sqrt(np.abs(matrix if matrix.ndim == 1 else matrix.diagonal()))
     scale[scale == 0.0] = 1.0
     if matrix.ndim == 1:
@@ -255,12 +262,16 @@ def _positive_definite(name: str, value: Any) -> FloatArray:
     if smallest < -_SINGULAR:
         raise InvalidInputError(
             f"{name} is not positive definite: with its columns brought to unit diagonal the "
-            f"smallest eigenvalue is {smallest:.3g}; pass a positive definite one."
+            f"smallest eigenvalue is {smallest:.3g}",
+            argument=name,
+            remedy="pass a positive definite one",
         )
     if smallest <= _SINGULAR:
         raise InvalidInputError(
-            f"{name} is singular; leave out columns that are constant or combinations of "
-            f"others, take more rows than columns, or add to the diagonal."
+            f"{name} is singular",
+            argument=name,
+            remedy="leave out columns that are constant or combinations of others, take more "
+            "rows than columns, or add to the diagonal",
         )
     return matrix
 
@@ -271,6 +282,8 @@ def _symmetric(name: str, matrix: FloatArray, scale: FloatArray) -> FloatArray:
     if gap[i, j] > _ASYMMETRY:
         raise InvalidInputError(
             f"{name} is not symmetric: entry ({i}, {j}) is {matrix[i, j]} and entry ({j}, {i}) "
-            f"is {matrix[j, i]}; pass a symmetric matrix."
+            f"is {matrix[j, i]}",
+            argument=name,
+            remedy="pass a symmetric matrix",
         )
     return np.asarray((matrix + matrix.T) / 2.0)

@@ -274,8 +274,9 @@ def start_mixture(  # noqa: PLR0917 - all of them are always given
     n_distinct = int((moments.weight > 0.0).sum())
     if n_distinct < k:
         raise InvalidInputError(
-            f"n_components={k}, but only {n_distinct} clusters of X can be told apart; pass a "
-            f"smaller n_components."
+            f"n_components={k}, but only {n_distinct} clusters of X can be told apart",
+            argument="n_components",
+            remedy="pass a smaller n_components",
         )
     return maximisation(moments, None, reg_covar)
 
@@ -325,7 +326,9 @@ def _weighted_rows(X: Any, sample_weight: Any) -> tuple[FloatArray, FloatArray, 
     bad = first_nonfinite_row(points)
     if bad >= 0:
         raise InvalidInputError(
-            f"X holds a NaN or an infinity in row {numbers[bad]}; remove or impute such rows."
+            f"X holds a NaN or an infinity in row {numbers[bad]}",
+            argument="X",
+            remedy="remove or impute such rows",
         )
     u = weights[counted]
     center = moments_of(points, u).mean
@@ -333,7 +336,9 @@ def _weighted_rows(X: Any, sample_weight: Any) -> tuple[FloatArray, FloatArray, 
     spread = abs(points).max()
     if not spread < _LARGEST_SPREAD:
         raise InvalidInputError(
-            f"X reaches {spread:.3g} from its mean, so that squares overflow; scale its columns."
+            f"X reaches {spread:.3g} from its mean, so that squares overflow",
+            argument="X",
+            remedy="scale its columns",
         )
     return points, u, center
 
@@ -349,7 +354,9 @@ def _check_distinct(points: FloatArray, n_components: int) -> None:
     if n_distinct < n_components:
         raise InvalidInputError(
             f"n_components={n_components}, but X has only {n_distinct} distinct rows of positive "
-            f"weight; pass a smaller n_components."
+            "weight",
+            argument="n_components",
+            remedy="pass a smaller n_components",
         )
 
 

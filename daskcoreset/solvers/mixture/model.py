@@ -242,12 +242,12 @@ def singular_error(kind: CovarianceType, covariances: FloatArray) -> InvalidInpu
     """Error for covariances that cannot be factored, with the remedy."""
     variances = variances_of(kind, covariances)
     return InvalidInputError(
-        # As scikit-learn says it, to those who look for its words.
-        f"Fitting the mixture model failed because some components have ill-defined empirical "
-        f"covariance (for instance caused by singleton or collapsed samples). Try to decrease the "
-        f"number of components, increase reg_covar, or scale the input data. In float64 those of "
-        f"type {kind!r} are not positive definite, with variances from {variances.min():.3g} to "
-        f"{variances.max():.3g}. Increase reg_covar to 1e-6 times the largest, for instance."
+        "Fitting the mixture model failed because some components have ill-defined empirical "
+        "covariance (for instance caused by singleton or collapsed samples)",
+        remedy="try to decrease the number of components, increase reg_covar, or scale the input "
+        f"data. In float64 those of type {kind!r} are not positive definite, with "
+        f"variances from {variances.min():.3g} to {variances.max():.3g}. Increase "
+        "reg_covar to 1e-6 times the largest, for instance",
     )
 
 
@@ -382,7 +382,9 @@ def _densities(mixture: MixtureModel, tile: FloatArray, out: FloatArray) -> Floa
         total = out.sum()
     if not np.isfinite(total):
         if not np.isfinite(tile).all():
-            raise InvalidInputError("X holds a NaN or an infinity; remove or impute such rows.")
+            raise InvalidInputError(
+                "X holds a NaN or an infinity", argument="X", remedy="remove or impute such rows"
+            )
         out[np.isnan(out)] = -np.inf
     out += _log_determinants(mixture)
     return out
