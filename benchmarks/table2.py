@@ -49,7 +49,7 @@ PAPER = {
     "covtype": (None, None, 70.25, 73.22, 132),
 }
 DIAMETERS = {
-    "magic04": 0.62, "a9a": 6.928, "w8a": 12.49, "cod_rna": 0.534, "ijcnn1": 0.857,
+    "magic04": 0.62, "a9a": 7.0, "w8a": 12.5, "cod_rna": 0.534, "ijcnn1": 0.857,
     "covtype": 2.036,
 }  # fmt: skip
 """Of covers with nearly as many core points as the paper's."""
