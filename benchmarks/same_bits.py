@@ -130,7 +130,6 @@ def jobs() -> Iterator[tuple[str, Callable[[], str]]]:
         lambda: of_coreset(dc.build(X, method="coverage", size=50, chunks=2000)),
     )
     apart = np.where(y[:, np.newaxis] > 0, X + 40.0, X)
-    yield "margin", lambda: of_coreset(dc.estimators.MaxMarginClassifier().fit(apart, y).coreset_)
     yield from others(X, y, apart)
 
 
