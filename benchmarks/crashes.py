@@ -86,7 +86,7 @@ def overwrite(path: str) -> None:
 
 def convert(path: str) -> None:
     """Write a store without end."""
-    from daskcoreset.cli.convert import write_store
+    from daskcoreset.cli.files import write_store
 
     X = np.zeros((20_000, 20))
     number = 0

@@ -52,7 +52,7 @@ def run_demo(
     if store.exists():
         raise StoreError(f"{store} exists", remedy="remove it, or choose another folder")
     X.to_zarr(str(store))
-    typer.echo(f"Build coresets from its {size_in_bytes(X.nbytes)}, and solve k-means on them")
+    typer.echo(f"Build coresets from its {size_in_bytes(int(X.nbytes))}, and solve k-means on them")
     seconds: dict[tuple[int, str], float] = {}
     solutions = []
     for size in _SIZES:
@@ -71,7 +71,7 @@ def run_demo(
     costs = kmeans_cost(str(store), solutions)
     found = np.reshape(costs / costs.min() - 1, (-1, _SEEDS))
     errors = {key: row.tolist() for key, row in zip(seconds, found, strict=True)}
-    table = [("method", "rows", "error", "from", "to", "seconds")]
+    table: list[tuple[str, ...]] = [("method", "rows", "error", "from", "to", "seconds")]
     for (size, method), row in errors.items():
         shares = [f"{value:.2%}" for value in (np.mean(row), min(row), max(row))]
         table.append((method, f"{size:,}", *shares, f"{seconds[size, method]:.1f}"))

@@ -16,7 +16,6 @@ from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from typing import Any
 
-from daskcoreset.cli.flags import in_flags
 from daskcoreset.core.errors import CoresetError, CoresetWarning, MissingDependencyError
 
 FAILURE = 1
@@ -96,15 +95,19 @@ def _message(error: BaseException, arguments: Sequence[str]) -> str:
         where = "daskcoreset" if context is None else context.command_path
         return f"{typers_message.rstrip('.')}; see: {where} --help"
     if isinstance(error, CoresetError):
-        return in_flags(str(error), _flags_of(arguments))
+        flag = f"--{error.argument or ''}".replace("_", "-")
+        if error.argument and flag in _flags_of(arguments):
+            remedy = f"; {error.remedy}" if error.remedy else ""
+            return f"{flag}: {error.problem}{remedy}"
+        return str(error)
     # An error from elsewhere may say little without its name: KeyError('X') is "'X'".
     return f"{type(error).__name__}: {error} (--debug shows the traceback)"
 
 
-def _flags_of(arguments: Sequence[str]) -> set[str] | None:
-    """Return the flags of the command that is called; None where there is none."""
+def _flags_of(arguments: Sequence[str]) -> set[str]:
+    """Return the flags of the command that is called."""
     if find_spec("typer") is None:
-        return None
+        return set()
     import typer
 
     from daskcoreset.cli.commands import app
@@ -114,8 +117,7 @@ def _flags_of(arguments: Sequence[str]) -> set[str] | None:
         if (below := getattr(command, "commands", {}).get(argument)) is None:
             break
         command = below
-    flags = {flag for parameter in command.params for flag in parameter.opts}
-    return None if hasattr(command, "commands") else flags
+    return {flag for parameter in command.params for flag in parameter.opts}
 
 
 def _typers_message(error: BaseException) -> str | None:
@@ -142,7 +144,7 @@ def _forget_output() -> None:
 @contextmanager
 def _warnings_in_one_line() -> Iterator[None]:
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        _say(f"warning: {in_flags(str(message))}")
+        _say(f"warning: {message}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", CoresetWarning)

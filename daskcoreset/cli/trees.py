@@ -3,134 +3,107 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import asdict, replace
-from typing import Annotated
+from dataclasses import asdict
+from typing import Annotated, Any
 
 import typer
 
-from daskcoreset.cli.parameters import (
+from daskcoreset.cli.files import check_target
+from daskcoreset.cli.options import (
     Clusters,
-    Column,
-    Columns,
     In,
     Json,
-    Labels,
-    MissingChunks,
     OnInvalid,
-    Out,
     Overwrite,
+    Progress,
+    Reading,
+    SampleWeight,
     Seed,
     StorageOptions,
-    Weights,
-    absolute,
-    as_built,
+    Y,
     choice,
-    for_url,
-    mapping,
-    names_of,
-    read_options,
-    report,
+    expanded,
+    read_pairs,
     show,
 )
 from daskcoreset.constructions.tree.store import CoresetTree
 from daskcoreset.constructions.tree.windows import read_date
-from daskcoreset.core.errors import InvalidInputError, warn_user
+from daskcoreset.core.errors import warn_user
 from daskcoreset.core.locations import clean_url
-from daskcoreset.inputs.options import Rows
-from daskcoreset.sensitivities import CONSTRUCTIONS
+from daskcoreset.sensitivities import CONSTRUCTIONS, default_method
 
 trees = typer.Typer(
     no_args_is_help=True, help="A tree of coresets: add and remove parts of the data, ask for some."
 )
 
 Tree = Annotated[str, typer.Argument(metavar="TREE", help="Folder or URL of the tree.")]
-LeafOnInvalid = Annotated[
-    str | None,
-    choice(
-        "raise",
-        "drop",
-        text="What becomes of rows with NaN or infinity; by default as create was told.",
-    ),
-]
-Leaf = Annotated[str, typer.Argument(metavar="LEAF", help="Name of a leaf.")]
 
 
 @trees.command()
 def create(
     tree: Tree,
     *,
-    size: Annotated[
-        int, typer.Option(min=1, metavar="ROWS", help="Rows of a coreset that is asked for.")
-    ] = 1000,
-    method: Annotated[str | None, choice(*CONSTRUCTIONS, text="Construction.")] = None,
-    clusters: Clusters = None,
-    seed: Seed = None,
+    size: Annotated[int, typer.Option(min=1, help="Rows of a coreset that is asked for.")] = 1000,
+    method: Annotated[str | None, choice(*CONSTRUCTIONS, text="How rows are chosen.")] = None,
+    n_clusters: Clusters = None,
+    random_state: Seed = None,
     on_invalid: OnInvalid = "raise",
-    storage_option: StorageOptions = None,
+    storage_options: StorageOptions = None,
 ) -> None:
     """Make an empty tree."""
     CoresetTree.create(
         tree,
         method=method,
         size=size,
-        n_clusters=clusters,
-        random_state=seed,
+        n_clusters=n_clusters,
+        random_state=random_state,
         on_invalid=on_invalid,  # type: ignore[arg-type] # one of the choices
-        storage_options=mapping(storage_option),
+        storage_options=read_pairs("--storage-options", storage_options) or None,
     )
-    method = method or ("lightweight" if clusters is None else "kmeans")
+    method = default_method(method, n_clusters)
     show("tree", {"tree": clean_url(tree), "method": method, "size": size})
 
 
 @trees.command()
+@expanded
 def append(
     tree: Tree,
     source: In,
+    reading: Reading,
     *,
     name: Annotated[str | None, typer.Option(help="Name of the leaf.")] = None,
     time: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DATE", help="Its day or time, for windows, such as 2026-03-02; or a number."
-        ),
+        str | None, typer.Option(metavar="DATE", help="Its day or time, for windows; or a number.")
     ] = None,
-    labels: Labels = None,
-    weights: Weights = None,
-    column: Column = None,
-    columns: Columns = None,
-    storage_option: StorageOptions = None,
-    missing_chunks: MissingChunks = "raise",
-    unit_length: Annotated[
-        bool, typer.Option("--unit-length", help="Divide every row by its length.")
-    ] = False,
-    on_invalid: LeafOnInvalid = None,
+    y: Y = None,
+    sample_weight: SampleWeight = None,
+    on_invalid: OnInvalid = None,
+    progress: Progress = None,
 ) -> None:
     """Add the rows of IN as a leaf after the others.
 
     Columns, labels and weights are by default those of the leaves before, by their names.
     """
-    kept = _open(tree, storage_option)
-    told = mapping(storage_option)
-    read = read_options(source, told, names_of(column, columns), missing_chunks)
-    keys = {"y": labels, "sample_weight": weights}
+    kept = _open(tree, reading.storage_options)
     manifest = kept._manifest  # noqa: SLF001 - what the other leaves have
     manifest.next_leaf(name, time)  # a wrong name is an error before IN is opened
-    if (schema := manifest.schema) is not None:
-        known = {"columns": schema.columns, **schema.keys}
-        read, keys = as_built(known, source, read, **keys)
+    schema = manifest.schema
+    known: dict[str, Any] = {} if schema is None else {"columns": schema.columns, **schema.keys}
+    rows, keys = reading.open_as(known, source, y=y, sample_weight=sample_weight)
     forgotten = keys["sample_weight"] is None and _is_weighted(kept)
     leaf = kept.append(
-        Rows(absolute(source), replace(read, unit_length=unit_length)),
+        rows,
         keys["y"],
         keys["sample_weight"],
         name=name,
         time=time,
         on_invalid=on_invalid,  # type: ignore[arg-type] # one of the choices
+        progress=progress,
     )
     if forgotten:
         warn_user(
-            "--weights is missing, and the leaves before have weights: every row of IN counts as "
-            "one. Where it has weights, delete the leaf, and append it with --weights."
+            "--sample-weight is missing, and the leaves before have weights: every row of IN "
+            "counts as one. If it has weights, delete the leaf, and append it with --sample-weight."
         )
     show("leaf", {key: asdict(leaf)[key] for key in ("name", "rows", "time", "weight")})
 
@@ -140,10 +113,10 @@ def delete(
     tree: Tree,
     leaves: Annotated[list[str], typer.Argument(metavar="LEAF...", help="Names of leaves.")],
     *,
-    storage_option: StorageOptions = None,
+    storage_options: StorageOptions = None,
 ) -> None:
     """Remove leaves, in one step."""
-    kept = _open(tree, storage_option)
+    kept = _open(tree, storage_options)
     kept.delete(leaves)
     show("tree", {"deleted": leaves, "leaves": len(kept)})
 
@@ -151,11 +124,10 @@ def delete(
 @trees.command()
 def window(
     tree: Tree,
-    out: Out,
+    out: Annotated[str, typer.Argument(metavar="OUT", help="Zarr store to make.")],
     *,
     first: Annotated[
-        str | None,
-        typer.Option("--from", help="First leaf of the window, in the order of the list."),
+        str | None, typer.Option("--from", help="First leaf of the window, in their order.")
     ] = None,
     last: Annotated[str | None, typer.Option("--to", help="Last leaf, included.")] = None,
     since: Annotated[
@@ -166,44 +138,44 @@ def window(
     ] = None,
     leaf: Annotated[list[str] | None, typer.Option(help="A leaf; may be repeated.")] = None,
     overwrite: Overwrite = False,
-    storage_option: StorageOptions = None,
+    storage_options: StorageOptions = None,
 ) -> None:
     """Save a coreset of all leaves, or of some, as OUT."""
     by_name, by_date = first is not None or last is not None, since is not None or until is not None
-    if leaf and by_name:
-        raise InvalidInputError("--leaf and --from or --to exclude each other; give one of them.")
-    if by_date and (leaf or by_name):
-        raise InvalidInputError(
-            "--since and --until exclude --leaf, --from and --to; give dates or names."
+    if by_name + by_date + bool(leaf) > 1:
+        raise typer.BadParameter(
+            "--leaf, --from with --to, and --since with --until exclude each other; give one."
         )
+    check_target(out, overwrite=overwrite)
     dates = slice(_date("--since", since), _date("--until", until))
-    told = mapping(storage_option)
-    wanted = leaf or (dates if by_date else slice(first, last))
-    coreset = _open(tree, storage_option).coreset(wanted)
-    coreset.to_zarr(out, overwrite=overwrite, storage_options=for_url(out, told))
-    facts = {"store": clean_url(out), "rows": len(coreset)}
+    coreset = _open(tree, storage_options).coreset(
+        leaf or (dates if by_date else slice(first, last))
+    )
+    told = read_pairs("--storage-options", storage_options) if "://" in out else None
+    coreset.to_zarr(out, overwrite=overwrite, storage_options=told)
     names = [one["name"] for one in coreset.provenance["leaves"]]
-    show("coreset", {**facts, "weight": coreset.total_weight, "leaves": names})
+    facts = {"store": clean_url(out), "rows": len(coreset), "weight": coreset.total_weight}
+    show("coreset", {**facts, "leaves": names})
 
 
 @trees.command()
-def verify(tree: Tree, *, storage_option: StorageOptions = None) -> None:
+def verify(tree: Tree, *, storage_options: StorageOptions = None) -> None:
     """Read all of the tree, and compare the digests."""
-    kept = _open(tree, storage_option)
+    kept = _open(tree, storage_options)
     kept.verify()
     show("tree", {"tree": clean_url(tree), "leaves": len(kept), "damage": None})
 
 
 @trees.command("list")
-def leaves(tree: Tree, *, storage_option: StorageOptions = None, as_json: Json = False) -> None:
+def leaves(tree: Tree, *, storage_options: StorageOptions = None, as_json: Json = False) -> None:
     """Print the table of the leaves."""
-    table = _open(tree, storage_option).leaves
-    if as_json:
-        shown = ("rows", "time", "weight")
-        facts = {leaf.name: {key: asdict(leaf)[key] for key in shown} for leaf in table}
-        report("leaves", facts, as_json=True)
-    else:
+    table = _open(tree, storage_options).leaves
+    if not as_json:
         typer.echo(repr(table))
+        return
+    shown = ("rows", "time", "weight")
+    facts = {leaf.name: {key: asdict(leaf)[key] for key in shown} for leaf in table}
+    show("leaves", facts, as_json=True)
 
 
 def _is_weighted(tree: CoresetTree) -> bool:
@@ -222,7 +194,6 @@ def _date(flag: str, text: str | None) -> dt.date | None:
         ) from error
 
 
-def _open(tree: str, storage_option: list[str] | None) -> CoresetTree:
-    return CoresetTree.open(
-        tree, storage_options=mapping(storage_option) if "://" in tree else None
-    )
+def _open(tree: str, storage_options: list[str] | None) -> CoresetTree:
+    told = read_pairs("--storage-options", storage_options) if "://" in tree else None
+    return CoresetTree.open(tree, storage_options=told)

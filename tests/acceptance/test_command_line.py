@@ -36,9 +36,21 @@ def test_build__saves_what_the_call_returns(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "c.zarr"
-    words = ["build", data, out, "--size", 40, "--seed", 3, "--method", "kmeans", "--labels", "y"]
-    words += ["--clusters", 3]
-    assert program(*words, "--weights", "u", "--chunks", 100, "--on-invalid", "drop") == 0
+    words = [
+        "build",
+        data,
+        out,
+        "--size",
+        40,
+        "--random-state",
+        3,
+        "--method",
+        "kmeans",
+        "--y",
+        "y",
+    ]
+    words += ["--n-clusters", 3]
+    assert program(*words, "--sample-weight", "u", "--chunks", 100, "--on-invalid", "drop") == 0
     c = face.build(
         data, "y", size=40, n_clusters=3, sample_weight="u", chunks=100, on_invalid="drop",
         random_state=3,
@@ -63,10 +75,10 @@ def test_build__plans_methods_and_columns(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "c.zarr"
-    assert program("build", data, out, "--size", 40, "--dry-run") == 0
+    assert program("build", data, out, "--size", 40, "--plan") == 0
     assert facts(capsys)["reads"] == "1"
     assert not out.exists()
-    words = ["--size", 90, "--method", "svm", "--labels", "y", "--seed", 0]
+    words = ["--size", 90, "--method", "svm", "--y", "y", "--random-state", 0]
     assert program("build", data, out, *words) == 0
     assert face.Coreset.from_zarr(out).equals(
         face.build(data, "y", size=90, method="svm", random_state=0)
@@ -76,36 +88,31 @@ def test_build__plans_methods_and_columns(
     assert program("build", table, out, "--columns", "c,a", "--size", 9, "--overwrite") == 0
     assert face.Coreset.from_zarr(out).provenance["columns"] == ("c", "a")
     cover = tmp_path / "cover.zarr"
-    assert program("build", data, cover, "--method", "coverage", "--diameter", 2.5) == 0
+    assert program("build", data, cover, "--method", "coverage", "--set", "diameter=2.5") == 0
     wanted = face.build(data, method=face.Coverage(diameter=2.5))
     assert face.Coreset.from_zarr(cover).equals(wanted)
 
 
-def test_store__rows_predict_and_audit(
+def test_store__predict_and_audit(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store, out = tmp_path / "rows.zarr", tmp_path / "c.zarr"
-    assert program("store", data, store, "--labels", "y", "--weights", "u", "--chunks", 250) == 0
+    assert program("store", data, store, "--y", "y", "--sample-weight", "u", "--chunks", 250) == 0
     group: Any = zarr.open_group(store, mode="r")
     given = np.load(data)
     for name, member in (("X", "X"), ("y", "y"), ("sample_weight", "u")):
         assert np.array_equal(group[name][:], given[member])
         assert group[name].chunks[0] == 250
     assert program("store", data, store) == 1
-    assert program("build", store, out, "--size", 60, "--clusters", 3, "--seed", 0) == 0
-    table = tmp_path / "c.csv"
-    assert program("rows", out, table) == 0
+    assert program("build", store, out, "--size", 60, "--n-clusters", 3, "--random-state", 0) == 0
     c = face.Coreset.from_zarr(out)
-    frame = pd.read_csv(table)
-    assert np.allclose(frame["weight"], c.weights)
-    assert frame["index"].tolist() == c.indices.tolist()
     labels = tmp_path / "labels.npy"
-    assert program("predict", out, store, labels, "--clusters", 3, "--seed", 0) == 0
+    assert program("predict", out, store, labels, "--n-clusters", 3, "--random-state", 0) == 0
     found = np.load(labels)
     model = face.estimators.CoresetKMeans(3, random_state=0).fit(c)
     assert np.array_equal(found, model.predict(given["X"]))
     capsys.readouterr()
-    assert program("audit", out, data, "--clusters", 3, "--seed", 0, "--json") == 0
+    assert program("audit", out, data, "--n-clusters", 3, "--random-state", 0, "--json") == 0
     audit = json.loads(capsys.readouterr().out)
     wanted = c.audit(given["X"], n_clusters=3, random_state=0)
     assert audit["distortion"] == pytest.approx(wanted.distortion)
@@ -116,7 +123,7 @@ def test_build__a_path_from_here_is_kept_as_one_from_the_root(
 ) -> None:
     (tmp_path / "below").mkdir()
     monkeypatch.chdir(tmp_path / "below")
-    assert program("build", "../data.npz", "c.zarr", "--size", 40, "--seed", 0) == 0
+    assert program("build", "../data.npz", "c.zarr", "--size", 40, "--random-state", 0) == 0
     c = face.Coreset.from_zarr("c.zarr")
     assert str(data) in str(c.provenance["source"])
     monkeypatch.chdir(tmp_path.parent)
@@ -125,7 +132,7 @@ def test_build__a_path_from_here_is_kept_as_one_from_the_root(
 
 def test_plot__writes_a_picture(data: Path, tmp_path: Path) -> None:
     out, picture = tmp_path / "c.zarr", tmp_path / "c.png"
-    assert program("build", data, out, "--size", 40, "--seed", 0) == 0
+    assert program("build", data, out, "--size", 40, "--random-state", 0) == 0
     assert program("plot", out, picture, data) == 0
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert program("plot", out, tmp_path / "c.txt") == 2
@@ -135,9 +142,9 @@ def test_tree__is_grown_asked_and_cut(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tree, out = tmp_path / "tree", tmp_path / "c.zarr"
-    assert program("tree", "create", tree, "--size", 20, "--seed", 0) == 0
+    assert program("tree", "create", tree, "--size", 20, "--random-state", 0) == 0
     for day in ("2026-03-02", "2026-03-04", "2026-03-03"):
-        words = ["tree", "append", tree, data, "--name", day, "--time", day, "--weights", "u"]
+        words = ["tree", "append", tree, data, "--name", day, "--time", day, "--sample-weight", "u"]
         assert program(*words) == 0
     same = face.create_tree(tmp_path / "same", size=20, random_state=0)
     for day in ("2026-03-02", "2026-03-04", "2026-03-03"):
@@ -167,7 +174,7 @@ def test_failures__are_one_line_and_leave_nothing(
     for words, code, said in (
         (("build", tmp_path / "no.zarr", out, "--size", 5), 1, "no.zarr"),
         (("build", data, out, "--size", 0), 2, "--size"),
-        (("build", data, out, "--labels", "z", "--size", 5), 1, "z"),
+        (("build", data, out, "--y", "z", "--size", 5), 1, "z"),
         (("build", data, out, "--nonsense"), 2, "nonsense"),
         (("tree", "append", tmp_path / "no", data), 1, "no"),
         (("build", data, out, "--size", 5, "--scheduler", "[1"), 1, "no scheduler answers"),

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 @pytest.fixture
 def tree(tmp_path: Path, npz: Path) -> Path:
     path = tmp_path / "tree.zarr"
-    assert call_main("tree", "create", path, "--size", 50, "--seed", 0) == 0
+    assert call_main("tree", "create", path, "--size", 50, "--random-state", 0) == 0
     for name in ("a", "b", "c"):
-        options = ["--name", name, "--time", "2026", "--weights", "sample_weight"]
+        options = ["--name", name, "--time", "2026", "--sample-weight", "sample_weight"]
         assert call_main("tree", "append", path, npz, *options) == 0
     return path
 
@@ -34,7 +34,7 @@ def test_window__by_date_finds_leaves_wherever_they_stand(
     npz: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     tree, out = tmp_path / "days", tmp_path / "days.zarr"
-    assert call_main("tree", "create", tree, "--size", 50, "--seed", 0) == 0
+    assert call_main("tree", "create", tree, "--size", 50, "--random-state", 0) == 0
     for day in ("2026-03-02", "2026-03-04", "2026-03-03"):
         assert call_main("tree", "append", tree, npz, "--name", day, "--time", day) == 0
     capsys.readouterr()
@@ -45,8 +45,8 @@ def test_window__by_date_finds_leaves_wherever_they_stand(
     assert _leaves(capsys) == ["2026-03-04"]
     assert call_main(*window, "--since", "march") == 2
     assert "--since is 'march'" in error_line(capsys)
-    assert call_main(*window, "--since", "2026-03-02", "--from", "2026-03-02") == 1
-    assert "--since and --until exclude" in error_line(capsys)
+    assert call_main(*window, "--since", "2026-03-02", "--from", "2026-03-02") == 2
+    assert "exclude each other" in error_line(capsys)
     assert call_main(*window, "--since", "2027-01-01") == 1
     assert "between 2027-01-01 and the end" in error_line(capsys)
     assert call_main("tree", "list", tree, "--json") == 0
@@ -58,9 +58,9 @@ def test_window__by_date_finds_leaves_wherever_they_stand(
 @pytest.mark.parametrize(
     ("time", "said"),
     [
-        ("monday", "--time is 'monday', which is no date and no number; pass a date or time"),
-        ("", "--time is '', which is no date"),
-        ("2026-03-02", "--time is '2026-03-02', a date, and that of leaf 'a' is '2026', a number"),
+        ("monday", "is 'monday', which is no date and no number"),
+        ("", "is '', which is no date"),
+        ("2026-03-02", "is '2026-03-02', a date, and that of leaf 'a' is '2026', a number"),
     ],
 )
 def test_append__times_that_no_window_could_compare(
@@ -83,8 +83,8 @@ def test_append__takes_the_labels_and_weights_of_the_leaves_before(
     frame = pd.DataFrame(rng.integers(1, 5, size=(60, 4)).astype(float), columns=names)
     tree, table, out = tmp_path / "tree", tmp_path / "t.parquet", tmp_path / "out.zarr"
     frame.to_parquet(table)
-    assert call_main("tree", "create", tree, "--size", 50, "--seed", 0) == 0
-    named = ("--labels", "label", "--weights", "w")
+    assert call_main("tree", "create", tree, "--size", 50, "--random-state", 0) == 0
+    named = ("--y", "label", "--sample-weight", "w")
     assert call_main("tree", "append", tree, table, *named, "--name", "one") == 0
     assert call_main("tree", "append", tree, table, "--name", "two") == 0
     one, two = CoresetTree.open(tree).leaves
@@ -98,13 +98,13 @@ def test_append__takes_the_labels_and_weights_of_the_leaves_before(
     frame.rename(columns={"label": "truth"}).to_parquet(table)
     capsys.readouterr()
     assert call_main("tree", "append", tree, table, "--name", "three") == 1
-    assert "--labels is missing" in error_line(capsys)
-    assert call_main("tree", "append", tree, table, "--labels", "truth", "--name", "three") == 0
+    assert "y is missing" in error_line(capsys)
+    assert call_main("tree", "append", tree, table, "--y", "truth", "--name", "three") == 0
     assert call_main("tree", "append", tree, table, "--name", "four") == 0
     # By the same names an audit of a window finds its labels and weights.
     assert call_main("tree", "window", tree, out, "--leaf", "four") == 0
     capsys.readouterr()
-    assert call_main("audit", out, table, "--json", "--clusters", 3) == 0
+    assert call_main("audit", out, table, "--json", "--n-clusters", 3) == 0
     assert json.loads(capsys.readouterr().out)["distortion"] < 0.5
 
 
@@ -117,7 +117,7 @@ def test_append__warns_where_weights_are_forgotten(
     assert call_main("tree", "append", tree, npz, "--name", "d") == 0  # by their name
     assert not capsys.readouterr().err
     assert call_main("tree", "append", tree, bare, "--name", "e") == 0
-    assert "warning: --weights is missing" in capsys.readouterr().err
+    assert "warning: --sample-weight is missing" in capsys.readouterr().err
     # Where some leaves count rows, that is what was meant.
     assert call_main("tree", "append", tree, bare, "--name", "f") == 0
     assert not capsys.readouterr().err
@@ -129,7 +129,7 @@ def test_tree__refusals(tree: Path, npz: Path, out: Path, capsys: Capture) -> No
     assert "'d'" in error_line(capsys)
     assert call_main("tree", "append", tree, npz, "--name", "a") == 1
     assert "'a'" in error_line(capsys)
-    assert call_main("tree", "window", tree, out, "--leaf", "a", "--to", "b") == 1
+    assert call_main("tree", "window", tree, out, "--leaf", "a", "--to", "b") == 2
     assert "exclude each other" in error_line(capsys)
     assert not out.exists()
 
@@ -143,13 +143,11 @@ def _with_nan(folder: Path) -> Path:
 
 def test_append__drops_rows_that_are_not_finite_where_told(tmp_path: Path, capsys: Capture) -> None:
     rows, strict, lax = _with_nan(tmp_path), tmp_path / "strict", tmp_path / "lax"
-    assert call_main("tree", "create", strict, "--seed", 0) == 0
-    assert call_main("tree", "create", lax, "--seed", 0, "--on-invalid", "drop") == 0
+    assert call_main("tree", "create", strict, "--random-state", 0) == 0
+    assert call_main("tree", "create", lax, "--random-state", 0, "--on-invalid", "drop") == 0
     capsys.readouterr()
     assert call_main("tree", "append", strict, rows, "--name", "a") == 1
-    line = error_line(capsys)
-    assert "IN contains NaN in column 1 at row 7" in line
-    assert line.endswith("--on-invalid drop.")
+    assert "NaN in column 1 at row 7" in error_line(capsys)
     assert call_main("tree", "append", strict, rows, "--name", "a", "--on-invalid", "drop") == 0
     assert call_main("tree", "append", lax, rows, "--name", "a") == 0
     first, second = (CoresetTree.open(path).coreset() for path in (strict, lax))

@@ -141,7 +141,7 @@ def test_bits__on_two_worker_processes(
 
 @pytest.mark.distributed
 def test_bits__by_the_command_line(cluster: Any, stores: Path, tmp_path: Path) -> None:
-    words = [stores / "X-float32.zarr", tmp_path / "c", "--size", SIZE, "--seed", 7]
+    words = [stores / "X-float32.zarr", tmp_path / "c", "--size", SIZE, "--random-state", 7]
     assert program("build", *words, "--scheduler", cluster.scheduler_address) == 0
     here = build(stores / "X-float32.zarr", size=SIZE, random_state=7)
     assert Coreset.from_zarr(tmp_path / "c").equals(here)

@@ -10,7 +10,7 @@ import pytest
 import zarr
 
 from daskcoreset import Coreset
-from daskcoreset.cli import convert
+from daskcoreset.cli import files
 from daskcoreset.core.errors import StoreError
 from tests.tools.command_line import Capture, call_main, facts_of
 
@@ -71,7 +71,7 @@ def test_store__names_members_when_told_to(
 ) -> None:
     path = tmp_path / "data.npz"
     np.savez(path, X=arrays["X"], kind=arrays["y"], mass=arrays["sample_weight"])
-    assert call_main("store", path, out, "--labels", "kind", "--weights", "mass") == 0
+    assert call_main("store", path, out, "--y", "kind", "--sample-weight", "mass") == 0
     group: Any = zarr.open_group(out, mode="r")
     np.testing.assert_array_equal(group["y"][:], arrays["y"])
     np.testing.assert_array_equal(group["sample_weight"][:], arrays["sample_weight"])
@@ -96,7 +96,7 @@ class Watched:
 
 def test_write_store__leaves_nothing_of_a_failure(out: Path) -> None:
     with pytest.raises(StoreError, match="bad sector"):
-        convert.write_store(Watched(broken=700), out, rows_per_chunk=300)
+        files.write_store(Watched(broken=700), out, rows_per_chunk=300)
     assert list(out.parent.iterdir()) == []
 
 
@@ -106,8 +106,8 @@ def test_write_store__keeps_labels_that_are_text(
 ) -> None:
     names = np.array(["red", "green", "blue"])[arrays["y"] % 3].astype(kind)
     store = tmp_path / "text.zarr"
-    convert.write_store(arrays["X"], store, y=names)
-    assert call_main("build", store, out, "--size", 50, "--labels", "y") == 0
+    files.write_store(arrays["X"], store, y=names)
+    assert call_main("build", store, out, "--size", 50, "--y", "y") == 0
     coreset = Coreset.from_zarr(out)
     assert coreset.labels is not None
     assert coreset.labels.tolist() == names[coreset.indices].tolist()
