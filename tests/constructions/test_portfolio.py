@@ -114,3 +114,12 @@ def test_build__of_a_cube_keeps_the_coordinates_of_every_member() -> None:
     store = zarr.storage.MemoryStore()
     portfolio.to_zarr(store)
     assert Portfolio.from_zarr(store).equals(portfolio)
+
+
+def test_moments__of_very_many_columns_are_left_out() -> None:
+    X = np.random.default_rng(0).normal(size=(30, 1025))
+    methods = ["uniform"]
+    assert daskcoreset.build_many(X, methods=methods, sizes=5).moments is None
+    known = daskcoreset.build_many(X[:, :1024], methods=methods, sizes=5).moments
+    assert known is not None
+    assert known.count == 30

@@ -140,6 +140,19 @@ def test_follow__refuses_what_it_cannot_follow(tmp_path: Path) -> None:
         CoresetTree.follow(source, tmp_path / "tree", **OPTIONS)
 
 
+def test_follow__opens_a_view_by_the_name_of_its_method(tmp_path: Path) -> None:
+    source = make_days(tmp_path / "days", range(1, 3))
+    options = {**OPTIONS, "method": "kmeans", "n_clusters": 5}
+    draw = MergeReduce(normalize=True)
+    view = CoresetTree.follow(source, tmp_path / "view", draw=draw, **options)
+    again = CoresetTree.follow(source, tmp_path / "view", draw=draw, **options)
+    assert again.last_refresh is not None
+    assert not again.last_refresh.read
+    assert CoresetTree.open(tmp_path / "view", "kmeans").coreset().equals(view.coreset())
+    assert view.coreset().total_weight == pytest.approx(120.0)
+    assert view.coreset(normalize=False).total_weight != 120.0
+
+
 @few("way", ["url", "link to the view", "link to the source"], always=2)
 def test_follow__into_the_store_by_another_name_is_refused(way: str, tmp_path: Path) -> None:
     zarr.create_array(tmp_path / "X.zarr", data=rows(20))
@@ -167,7 +180,7 @@ def test_refresh__of_an_array_of_another_dtype_is_refused(dtypes: str, tmp_path:
     coreset = view.coreset()
     write(after)
     names = [np.dtype(dtype).name for dtype in (after, before)]
-    message = rf"X is {names[0]}, and .* with {names[1]}; the view is as it was\. Write the array"
+    message = rf"X is {names[0]}, and .* with {names[1]}; the view is as it was; write the array"
     with pytest.raises(InvalidInputError, match=message):
         view.refresh(allow_shrink=True)
     with pytest.raises(InvalidInputError, match=message):
