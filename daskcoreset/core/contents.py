@@ -217,4 +217,4 @@ def refuse_inconsistent(subject: str, remedy: str = "restore it from a copy") ->
         raise
     # The digest was right, so this is a writer that does not keep to the layout.
     except (CoresetError, AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
-        raise StoreError(f"{subject} ({error!r})", remedy=f"{remedy}") from error
+        raise StoreError(f"{subject} ({error!r})", remedy=remedy) from error

@@ -214,7 +214,7 @@ def _common(records: Sequence[Mapping[str, Any]], key: str, problem: str, remedy
     """Return what all parts that have a key say of it; None where none has it."""
     values = {record[key] for record in records if record.get(key) is not None}
     if len(values) > 1:
-        raise InvalidInputError(f"parts {problem}: {sorted(values)}", remedy=f"{remedy}")
+        raise InvalidInputError(f"parts {problem}: {sorted(values)}", remedy=remedy)
     return values.pop() if values else None
 
 

@@ -316,7 +316,7 @@ def as_int(name: str, value: Any, minimum: int = 1, remedy: str = "pass more") -
         )
     if value < minimum:
         raise InvalidInputError(
-            f"{name} must be at least {minimum}, got {value}", argument=name, remedy=f"{remedy}"
+            f"{name} must be at least {minimum}, got {value}", argument=name, remedy=remedy
         )
     return int(value)
 

@@ -91,7 +91,7 @@ def require_weighted_fit(estimator: Any, remedy: str) -> None:
             f"estimator is {a_type(estimator)}, whose fit takes no sample_weight, so that it "
             "cannot be fitted on a coreset",
             argument="estimator",
-            remedy=f"{remedy}",
+            remedy=remedy,
         )
 
 

@@ -536,7 +536,7 @@ def _dims(
         raise InvalidInputError(
             "sample_dims is empty, so that X has no rows",
             argument="sample_dims",
-            remedy=f"{remedy}",
+            remedy=remedy,
         )
     return samples, features
 

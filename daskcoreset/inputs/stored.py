@@ -189,7 +189,7 @@ class StoredArray:
             remedy += f', or pass missing_chunks="fill" if rows of {fill!s} are meant'
         return StoreError(
             f"{chunk} of {name_of_array(self.array)} is not stored{row}, as seen on {here()}",
-            remedy=f"{remedy}",
+            remedy=remedy,
         )
 
 

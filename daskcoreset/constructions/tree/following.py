@@ -264,7 +264,7 @@ def _refuse_shrunk(state: SourceState, manifest: Manifest, removed: Sequence[str
             f"{leaf.name!r} of {leaf.rows:,} rows begins: it has shrunk below {len(below)} of "
             f"the {len(leaves)} leaves",
             argument="source",
-            remedy=f"{remedy}",
+            remedy=remedy,
         )
     if not state.parts:
         raise InvalidInputError(

@@ -136,7 +136,7 @@ class LocalPlace(Place):
                     return False
                 check_flag("overwrite", overwrite)
                 if not overwrite:
-                    raise StoreError(f"{self.path} exists", remedy=f"{remedy}")
+                    raise StoreError(f"{self.path} exists", remedy=remedy)
                 self.settings()  # or refuse what it is
                 self._refuse_others()
                 if replaced is not None:  # and nobody follows it until this one stands there

@@ -75,14 +75,14 @@ class SourceRecord:
                 f"source is {state.name!r} ({state.kind}), and {where} follows {self.name!r} "
                 f"({self.kind})",
                 argument="source",
-                remedy=f"{remedy}",
+                remedy=remedy,
             )
         for name, value in options.record.items():
             if (known := self.options[name]) != value:
                 raise InvalidInputError(
                     f"{name} is {value!r}, and {where} follows {self.name!r} with {known!r}",
                     argument=name,
-                    remedy=f"{remedy}",
+                    remedy=remedy,
                 )
         self._check_dtypes(where, state)
         names = {part.name for part in state.parts}
@@ -93,7 +93,7 @@ class SourceRecord:
                     f"source lists {min(names)!r} and no file that {where} follows, such as "
                     f"{min(self.stamps)!r}",
                     argument="source",
-                    remedy=f"{remedy}",
+                    remedy=remedy,
                 )
 
     @staticmethod

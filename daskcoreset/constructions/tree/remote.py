@@ -262,7 +262,7 @@ class RemotePlace(Place):
         check_flag("overwrite", overwrite)
         before = self._find_root()
         if before is not None and not overwrite:
-            raise StoreError(f"{self.name} exists", remedy=f"{remedy}")
+            raise StoreError(f"{self.name} exists", remedy=remedy)
         self._refuse_others(before, remedy)
         there = 0 if before is None else before.head.version
         start = Head(settings.digest, there, settings.digest)
@@ -271,7 +271,7 @@ class RemotePlace(Place):
             raise overtaken_error(self.name, there, replaced or head or start)
         after = self._write(settings, start, members or {}, before)
         if after is None:
-            raise StoreError(f"{self.name} exists since a moment ago", remedy=f"{remedy}")
+            raise StoreError(f"{self.name} exists since a moment ago", remedy=remedy)
         return after
 
     def check_writable(self, remedy: str) -> None:
@@ -291,7 +291,7 @@ class RemotePlace(Place):
             for key in self.folder.keys(most=_PAGE):
                 member = self._parse(key)
                 if member is None:
-                    raise StoreError(f"{self.name} exists and holds {key!r}", remedy=f"{remedy}")
+                    raise StoreError(f"{self.name} exists and holds {key!r}", remedy=remedy)
                 if member[0] > 1:  # more than a writer leaves that is killed before the first root
                     raise StoreError(
                         f"{self.name}: its root is missing, and members of version {member[0]} "

@@ -687,7 +687,7 @@ class CoresetStream:
         )
         check_flag("overwrite", overwrite)
         if not (overwrite or place.is_free()):
-            raise StoreError(f"{place.name} exists", remedy=f"{remedy}")
+            raise StoreError(f"{place.name} exists", remedy=remedy)
         contents = persistence.settings_contents(self._settings, _LAYOUT.kind)
         head, before = place.begin(contents, remedy, overwrite=overwrite), self._kept.value
         members = before.state.members(head)
