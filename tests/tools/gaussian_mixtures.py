@@ -39,7 +39,9 @@ def mixture_from_precisions(
 ) -> MixtureModel:
     """Return a mixture with inverse covariances, as ``precisions_init`` states them."""
     matrices = kind in ("full", "tied")
-    covariances = np.linalg.inv(precisions) if matrices else 1.0 / precisions
+    covariances = np.asarray(
+        np.linalg.inv(precisions) if matrices else 1.0 / precisions, np.float64
+    )
     return mixture_from_covariances(kind, weights, means, covariances)
 
 
