@@ -81,15 +81,15 @@ def objective_for(
     MixtureCost(n_components=3)
     """
     record = provenance.get("objective")
-    remedy = "objective, for example daskcoreset.objectives.QuantizationError(10)."
+    remedy = "objective, for example daskcoreset.objectives.QuantizationError(10)"
     keeps_margin = record is not None and dict(record) == MARGIN
     if n_clusters is not None and (record is None or keeps_margin):
         return QuantizationError(n_clusters)
     if keeps_margin:
         raise InvalidInputError(
             f"the coreset (method {provenance.get('method')!r}) keeps a margin, the least distance "
-            f"of a row, which is no sum of costs: audit(X, y) of the estimator compares it; or "
-            f"pass {remedy}"
+            f"of a row, which is no sum of costs",
+            remedy=f"read margin_ of the estimator, or pass {remedy}",
         )
     if record is None:
         raise InvalidInputError(
