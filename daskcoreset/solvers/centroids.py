@@ -55,7 +55,7 @@ def compress(
         )
     rng = np.random.default_rng(resolve_seed(random_state))
     used = np.flatnonzero(rows.weights > 0.0)
-    points = dense_rows(rows.points[used]).astype(np.float64)  # type: ignore[index]
+    points = dense_rows(rows.points[used]).astype(np.float64)
     # Equal rows are one row with the weight of all.
     points, first, group = np.unique(points, axis=0, return_index=True, return_inverse=True)
     weights = np.bincount(group.ravel(), rows.weights[used]).astype(np.float64)
@@ -64,7 +64,7 @@ def compress(
         return Centroids(points, weights, numbers)
     centers = rough_kmeans(points, weights, k, rng).centers
     labels, distances = assign(points, centers)
-    costs = np.bincount(labels, weights * distances, len(centers))
+    costs = np.bincount(labels, weights * distances, len(centers)).astype(np.float64)
     shares = _shares(costs, np.bincount(labels, minlength=len(centers)), count)
     cells, nearest = [], []
     for part, share in enumerate(shares):

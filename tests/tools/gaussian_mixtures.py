@@ -38,11 +38,8 @@ def mixture_from_precisions(
     kind: CovarianceType, weights: FloatArray, means: FloatArray, precisions: FloatArray
 ) -> MixtureModel:
     """Return a mixture with inverse covariances, as ``precisions_init`` states them."""
-    matrices = kind in ("full", "tied")
-    covariances = np.asarray(
-        np.linalg.inv(precisions) if matrices else 1.0 / precisions, np.float64
-    )
-    return mixture_from_covariances(kind, weights, means, covariances)
+    inverse: Any = np.linalg.inv if kind in ("full", "tied") else np.reciprocal
+    return mixture_from_covariances(kind, weights, means, inverse(precisions))
 
 
 def mixture_of(kind: CovarianceType, k: int = 3, d: int = 2) -> MixtureModel:
