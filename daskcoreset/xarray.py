@@ -17,17 +17,18 @@ Cells are rows, and variables columns; results come back with dimensions, coordi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import xarray as xr
 
 from daskcoreset._build import build
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.errors import InvalidTypeError
 from daskcoreset.core.validation import shown
 from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.estimators.base import CoresetModel
-from daskcoreset.inputs.options import MissingChunks, open_rows
+from daskcoreset.inputs.options import Rows, open_rows
 
 __all__ = ["CoresetAccessor"]
 
@@ -53,23 +54,23 @@ class CoresetAccessor:
 
     def build(
         self,
-        size: Any = None,
+        size: int | None = None,
         *,
+        weights: Any = None,
         sample_dims: Dims = None,
         feature_dims: Dims = None,
-        weights: Any = None,
         **options: Any,
-    ) -> Any:
+    ) -> Coreset:
         """Build a coreset of the cells, as `daskcoreset.build` does; masked cells are left out.
 
         Parameters
         ----------
         size : int, optional
-        sample_dims, feature_dims : str or sequence of str, or None, default=None
-            Dimensions whose cells are rows, and those whose cells are columns. Where neither is
-            given, all dimensions are those of rows.
         weights : str, xarray.DataArray or array, optional
             The name of a variable or coordinate, or an array with some of the sample dimensions.
+        sample_dims, feature_dims : str or sequence of str, optional
+            Dimensions whose cells are rows, and those whose cells are columns. Default: all
+            dimensions are those of rows.
         **options
             Of `daskcoreset.build`; ``y`` too.
 
@@ -84,24 +85,19 @@ class CoresetAccessor:
         >>> cells.coreset.build(100, random_state=0).coordinates
         mappingproxy({})
         """
-        dims = _dims(sample_dims, feature_dims)
-        return build(
-            open_rows(self._data, **dims),
-            size=size,
-            sample_weight=_weights(weights, options),
-            **{"on_invalid": "drop", **options},
-        )
+        rows = self._rows(sample_dims, feature_dims)
+        given = {"on_invalid": "drop", **options}
+        return build(rows, size=size, sample_weight=weights, **given)
 
     def fit(
         self,
         estimator: Any,
         y: Any = None,
         *,
+        weights: Any = None,
         sample_dims: Dims = None,
         feature_dims: Dims = None,
-        weights: Any = None,
         columns: Sequence[str] | None = None,
-        missing_chunks: MissingChunks = "raise",
     ) -> Any:
         """Fit an estimator of `daskcoreset.estimators`, and return it.
 
@@ -110,12 +106,10 @@ class CoresetAccessor:
         estimator : estimator object
         y : str, xarray.DataArray or array, optional
             Labels of the cells.
-        sample_dims, feature_dims, weights
+        weights, sample_dims, feature_dims
             As in `build`.
-        columns : sequence of str or None, default=None
+        columns : sequence of str, optional
             Variables that are features.
-        missing_chunks : {"raise", "fill"}, default="raise"
-            What a chunk of a Zarr array is that is not stored, see `daskcoreset.build`.
 
         Returns
         -------
@@ -125,7 +119,7 @@ class CoresetAccessor:
         Raises
         ------
         InvalidTypeError
-            The estimator is none of this library, or is a class.
+            If the estimator is not one of this library, or is a class.
         """
         if not isinstance(estimator, CoresetModel):
             raise InvalidTypeError(
@@ -134,19 +128,18 @@ class CoresetAccessor:
                 remedy="pass one of daskcoreset.estimators, such as CoresetKMeans(8), or "
                 "CoresetEstimator(...) around another one that takes weights",
             )
-        dims = _dims(sample_dims, feature_dims)
-        rows = open_rows(self._data, columns=columns, missing_chunks=missing_chunks, **dims)
-        return estimator.fit(rows, y, sample_weight=weights)
+        return estimator.fit(
+            self._rows(sample_dims, feature_dims, columns), y, sample_weight=weights
+        )
 
     def kmeans(
         self,
         n_clusters: int = 8,
         *,
+        weights: Any = None,
         sample_dims: Dims = None,
         feature_dims: Dims = None,
-        weights: Any = None,
         columns: Sequence[str] | None = None,
-        missing_chunks: MissingChunks = "raise",
         **parameters: Any,
     ) -> CoresetKMeans:
         """Return k-means of the cells: `daskcoreset.estimators.CoresetKMeans`, fitted.
@@ -154,7 +147,7 @@ class CoresetAccessor:
         Parameters
         ----------
         n_clusters : int, default=8
-        sample_dims, feature_dims, weights, columns, missing_chunks
+        weights, sample_dims, feature_dims, columns
             As in `fit`.
         **parameters
             Of `CoresetKMeans`.
@@ -163,29 +156,17 @@ class CoresetAccessor:
         -------
         CoresetKMeans
             ``predict(X)`` returns a lazy DataArray with the dimensions, chunks and coordinates of
-            X, NaN where a feature is missing; ``centers_to_xarray()`` a Dataset with units.
+            X, NaN if a feature is missing. ``centers_to_xarray()`` returns a Dataset with units.
         """
         model = CoresetKMeans(n_clusters, **parameters)
-        self.fit(
-            model,
-            sample_dims=sample_dims,
-            feature_dims=feature_dims,
-            weights=weights,
-            columns=columns,
-            missing_chunks=missing_chunks,
+        rows = self._rows(sample_dims, feature_dims, columns)
+        return model.fit(rows, sample_weight=weights)
+
+    def _rows(
+        self, sample_dims: Dims, feature_dims: Dims, columns: Sequence[str] | None = None
+    ) -> Rows:
+        if sample_dims is None and feature_dims is None:
+            feature_dims = ()
+        return open_rows(
+            self._data, columns=columns, sample_dims=sample_dims, feature_dims=feature_dims
         )
-        return model
-
-
-def _dims(sample_dims: Dims, feature_dims: Dims) -> dict[str, Any]:
-    if sample_dims is None and feature_dims is None:
-        feature_dims = ()
-    return {"sample_dims": sample_dims, "feature_dims": feature_dims}
-
-
-def _weights(weights: Any, options: Mapping[str, Any]) -> Any:
-    if "sample_weight" not in options:
-        return weights
-    raise InvalidInputError(
-        "sample_weight is called weights here", argument="sample_weight", remedy="pass weights=.."
-    )
