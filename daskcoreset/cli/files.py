@@ -210,7 +210,9 @@ def write_store(
     path = _free_path(store)
     opened = open_all(X, y, sample_weight)
     for name in opened.arrays:
-        raise InvalidTypeError(f"{name} is a Dask collection; write it with its to_zarr().")
+        raise InvalidTypeError(
+            f"{name} is a Dask collection", argument=name, remedy="write it with its to_zarr()"
+        )
     parts = opened.sources
     rows = _rows_per_chunk(parts["X"]) if rows_per_chunk is None else rows_per_chunk
     with new_store(path, may_replace=lambda: _free_path(path) is None) as scratch:
@@ -221,7 +223,7 @@ def write_store(
 def _free_path(store: str | os.PathLike[str]) -> Path:
     path = local_path("store", store)
     if path.exists() and not (path.is_dir() and not any(path.iterdir())):
-        raise StoreError(f"{path} exists; remove it or choose another path")
+        raise StoreError(f"{path} exists", remedy="remove it or choose another path")
     return path
 
 

@@ -58,7 +58,8 @@ def _run(arguments: list[str]) -> int:
     for package in ("typer", "rich"):
         if find_spec(package) is None:
             raise MissingDependencyError(
-                f'the command line needs {package}; pip install "daskcoreset[cli]" brings it.'
+                f"the command line needs {package}",
+                remedy='pip install "daskcoreset[cli]" brings it',
             )
     import typer
 

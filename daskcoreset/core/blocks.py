@@ -716,7 +716,9 @@ def find_bad_weight(weights: FloatArray) -> InvalidRow | None:
 def no_weight_error() -> InvalidInputError:
     """Say that no row has a weight."""
     return InvalidInputError(
-        "sample_weight is zero on every row; give at least one row a positive weight."
+        "sample_weight is zero on every row",
+        argument="sample_weight",
+        remedy="give at least one row a positive weight",
     )
 
 
@@ -980,13 +982,16 @@ def check_classes(classes: AnyArray, n_rows: int) -> None:
     if len(classes) < 2:
         raise InvalidInputError(
             f"y holds one class only, {classes[:1].tolist()}, among the rows with a positive "
-            f"weight, and a classifier needs two; pass rows of both, whose sample_weight and "
-            f"class_weight are not zero."
+            "weight, and a classifier needs two",
+            argument="y",
+            remedy="pass rows of both, whose sample_weight and class_weight are not zero",
         )
     if len(classes) > 16 and 2 * len(classes) > n_rows:
         raise InvalidInputError(
-            f"y holds {len(classes)} different labels for {n_rows} rows: these are names of rows, "
-            f"or numbers to be regressed on; pass classes of several rows."
+            f"y holds {len(classes)} different labels for {n_rows} rows: these are names of "
+            "rows, or numbers to be regressed on",
+            argument="y",
+            remedy="pass classes of several rows",
         )
 
 

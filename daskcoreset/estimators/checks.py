@@ -200,7 +200,9 @@ class CheckedParameters:
             is_plain = isinstance(value, (int, float, np.number))
             is_span = isinstance(value, np.timedelta64)
             if isinstance(value, numbers.Real) and (is_span or not is_plain):
-                raise InvalidTypeError(f"{name} is {shown(value)}; pass a plain number.")
+                raise InvalidTypeError(
+                    f"{name} is {shown(value)}", argument=name, remedy="pass a plain number"
+                )
             constraints = self._parameter_constraints.get(name, ())  # type: ignore[attr-defined]
             if Sensitivity in constraints and not isinstance(value, (str, Sensitivity, NoneType)):
                 resolve_method(value)  # says what a method may be
@@ -214,8 +216,9 @@ def require_y(estimator: Any) -> InvalidInputError:
     """Return the error of labels that are missing, in the words of scikit-learn."""
     return InvalidInputError(
         f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is "
-        f"None; pass the labels, or where X has columns or arrays by name the name of one, such as "
-        f'y="label".'
+        "None",
+        remedy="pass the labels, or where X has columns or arrays by name the name of one, such "
+        'as y="label"',
     )
 
 
@@ -268,7 +271,9 @@ def validate_rows(
     if X.shape[1] != estimator.n_features_in_:
         raise InvalidInputError(
             f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
-            f"{estimator.n_features_in_} features as input; pass the columns it was fitted on."
+            f"{estimator.n_features_in_} features as input",
+            argument="X",
+            remedy="pass the columns it was fitted on",
         )
     if labelled:
         y = _checked_labels(X, y, numeric=y_numeric)
@@ -315,13 +320,15 @@ def _check_rows(X: Any) -> None:
     """Check what scikit-learn turns into numbers that nobody meant."""
     if X is None or isinstance(X, (numbers.Number, np.generic)):
         raise InvalidTypeError(
-            f"X is {shown(X)}: Expected 2D array; pass an array, a data frame, or the path of a "
-            f"file or store."
+            f"X is {shown(X)}: Expected 2D array",
+            argument="X",
+            remedy="pass an array, a data frame, or the path of a file or store",
         )
     if getattr(getattr(X, "dtype", None), "kind", None) in {"m", "M"}:
         raise InvalidTypeError(
-            f"X must hold real numbers, found dtype {X.dtype}; convert it, for example with "
-            f"X.astype('float64')."
+            f"X must hold real numbers, found dtype {X.dtype}",
+            argument="X",
+            remedy="convert it, for example with X.astype('float64')",
         )
     shape = getattr(X, "shape", None)
     if isinstance(shape, tuple) and len(shape) != 2:
@@ -361,13 +368,16 @@ def _check_labels(estimator: Any, y: Any) -> None:
         labels = np.asarray(y)
     if labels.dtype.kind == "c":
         raise InvalidInputError(
-            f"y must hold numbers or text, found dtype {labels.dtype} (Complex data not supported "
-            f"by scikit-learn either); convert it, for example with y.real."
+            f"y must hold numbers or text, found dtype {labels.dtype} (Complex data not "
+            "supported by scikit-learn either)",
+            argument="y",
+            remedy="convert it, for example with y.real",
         )
     if labels.dtype.kind in "mM":
         raise InvalidTypeError(
-            f"y must hold numbers or text, found dtype {labels.dtype}; convert it, for example "
-            f"with y.astype(str)."
+            f"y must hold numbers or text, found dtype {labels.dtype}",
+            argument="y",
+            remedy="convert it, for example with y.astype(str)",
         )
     if labels.ndim == 1 and labels.dtype == object:
         refuse(find_missing_label(labels) or find_date(labels))
@@ -410,7 +420,9 @@ def _without_invalid(data: InMemoryData) -> InMemoryData:
     """Leave out rows with NaN or infinity."""
     numbers = finite_rows(data.X)
     if not len(numbers):
-        raise InvalidInputError("X has no row without NaN or infinity; clean the data.")
+        raise InvalidInputError(
+            "X has no row without NaN or infinity", argument="X", remedy="clean the data"
+        )
     return data.take(numbers)
 
 

@@ -95,9 +95,10 @@ def refuse_wide(blocks: RowBlocks, most: int | None = None) -> None:
     if d <= _MAX_COLUMNS or (n_rows is not None and n_rows <= _MAX_COLUMNS):
         return
     raise InvalidInputError(
-        f"X has {d:,} columns, and the largest margin takes steps of d x d numbers; pass "
-        f"{_MAX_COLUMNS:,} columns at most, for example those of "
-        f"sklearn.decomposition.TruncatedSVD or of sklearn.feature_selection."
+        f"X has {d:,} columns, and the largest margin takes steps of d x d numbers",
+        argument="X",
+        remedy=f"pass {_MAX_COLUMNS:,} columns at most, for example those of "
+        "sklearn.decomposition.TruncatedSVD or of sklearn.feature_selection",
     )
 
 
@@ -267,11 +268,17 @@ def find_classes(blocks: RowBlocks, *, n_keep: int) -> BlockResults[FirstRead]:
         weight.
     """
     if not blocks.has_labels:
-        raise InvalidInputError("y is missing; pass the labels that are to be separated.")
+        raise InvalidInputError(
+            "y is missing", argument="y", remedy="pass the labels that are to be separated"
+        )
     read = map_reduce(blocks, _first_read_of_block, partial(_merge, n_keep=n_keep))
     first = read.value
     if not first.n_used:
-        raise InvalidInputError("sample_weight is zero for every row; give some row a weight.")
+        raise InvalidInputError(
+            "sample_weight is zero for every row",
+            argument="sample_weight",
+            remedy="give some row a weight",
+        )
     classes = first.classes
     if len(classes) < 2:
         raise InvalidInputError(

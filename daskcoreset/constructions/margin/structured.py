@@ -263,7 +263,9 @@ def run_numbers(groups: Any, n_rows: int) -> IndexArray:
         raise InvalidTypeError(f"groups is no vector of values: {error}.") from error
     if groups.shape != (n_rows,):
         raise InvalidInputError(
-            f"groups has shape {groups.shape} where X has {n_rows} rows; pass one value a row."
+            f"groups has shape {groups.shape} where X has {n_rows} rows",
+            argument="groups",
+            remedy="pass one value a row",
         )
     new = np.ones(n_rows, dtype=np.int64)
     new[1:] = groups[1:] != groups[:-1]
@@ -666,7 +668,7 @@ def structured_margin(
         margin = solved.margin
         query = replace(query, w=solved.w, slacks=slacks)
     if solved is None:
-        raise InvalidInputError("X holds no example; pass at least one.")
+        raise InvalidInputError("X holds no example", argument="X", remedy="pass at least one")
     return StructuredMargin(
         w=query.w,
         margin=margin,
