@@ -16,7 +16,6 @@ from daskcoreset.objectives.regression import LeastSquaresCost, LinearPredictor
 from daskcoreset.solvers import divergences
 
 __all__ = [
-    "OBJECTIVES",
     "Distortion",
     "LeastSquaresCost",
     "LinearClassifier",
@@ -26,8 +25,6 @@ __all__ = [
     "Objective",
     "QuantizationError",
     "divergences",
-    "objective_for",
-    "recorded",
 ]
 
 # The record of rows that keep a margin, or a solution, and no sum of costs.
