@@ -81,8 +81,7 @@ PARTS: dict[str, tuple[tuple[str, ...], int]] = {
 
 LEAVING = (
     "constructions/portfolio/summaries",
-    "core/lanes_numba",
-    "core/halves_numba", "core/packing", "core/pickles", "core/plain_files",
+    "core/packing", "core/pickles", "core/plain_files",
     "core/stored_arrays", "core/trust",
     "inputs/cube_weights", "inputs/graphs",
     "inputs/travel", "metrics/plot_",

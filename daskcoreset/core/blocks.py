@@ -16,10 +16,7 @@ import numpy as np
 from daskcoreset.core.boxes import Box
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import (
-    WORTH_A_LOOP,
-    all_within,
     first_nonfinite_row,
-    in_single,
     row_sums,
     rows_at,
     unit_rows,
@@ -343,7 +340,7 @@ def validate_block(
         points, lengths = unit_rows(points)
     block = Block(points, weights, labels)
     if problem is None:
-        block, problem = _usable_rows(block, schema, lengths, known=_usable_halves(X, weights))
+        block, problem = _usable_rows(block, schema, lengths)
     if problem is None and labels is not None and labels.dtype.kind in "OT":
         kept = labels if block.rows is None else labels[block.rows]
         # As text it would be a class of its own; a missing number stays NaN, which is none.
@@ -479,8 +476,6 @@ def _plain(array: Any, dtype: np.dtype[Any]) -> AnyArray:
     array = without_mask(array)
     # asarray turns pandas blocks, subclasses and foreign byte orders into plain memory.
     plain = np.asarray(array)
-    if dtype == np.float32 and plain.dtype == np.float16:
-        return in_single(plain)
     return np.require(plain, dtype, ["C", "A"])
 
 
@@ -722,22 +717,10 @@ def no_weight_error() -> InvalidInputError:
     )
 
 
-def _usable_halves(X: Any, weights: FloatArray) -> bool:
-    """Whether all rows of a large block of float16 can be used, by half the bytes they become."""
-    if not (type(X) is np.ndarray and X.dtype == np.float16 and X.size >= WORTH_A_LOOP):
-        return False
-    # Where rows are so heavy that not every finite number will do, it is one of float32 or of rows
-    # of length one that counts.
-    every = bool(np.finfo(X.dtype).max <= _limit(weights, X.shape[1]))
-    return every and X.flags.c_contiguous and all_within(X)
-
-
 def _usable_rows(
-    block: Block, schema: BlockSchema, lengths: FloatArray | None, *, known: bool
+    block: Block, schema: BlockSchema, lengths: FloatArray | None
 ) -> tuple[Block, InvalidRow | None]:
-    invalid = None
-    if not known:
-        invalid = find_unusable_row(block.points, block.weights, columns=schema.columns)
+    invalid = find_unusable_row(block.points, block.weights, columns=schema.columns)
     if lengths is not None:
         invalid = first_of(invalid, find_zero_row(lengths, block.weights))
     if invalid is None or schema.on_invalid == "raise":

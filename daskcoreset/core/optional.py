@@ -1,9 +1,8 @@
-"""Packages that are imported when they are needed: those that may be missing, and a fragile one."""
+"""Packages that may be missing, imported when they are needed."""
 
 from __future__ import annotations
 
 import importlib
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from daskcoreset.core.errors import MissingDependencyError
@@ -17,19 +16,6 @@ def import_optional(module: str, message: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         raise MissingDependencyError(message) from error
-
-
-def import_whole(module: str) -> Any:
-    """Import a package in a thread of its own, which a `KeyboardInterrupt` does not reach.
-
-    For one that an interrupt would leave half imported, and broken for as long as the process
-    lives, as numba. The interrupt comes at once, and the import goes on.
-    """
-    pool = ThreadPoolExecutor(1, thread_name_prefix=f"import {module}")
-    try:
-        return pool.submit(importlib.import_module, module).result()
-    finally:
-        pool.shutdown(wait=False)
 
 
 def need_matplotlib(module: str = "matplotlib") -> Any:

@@ -28,7 +28,6 @@ from daskcoreset.core.blocks import (
 )
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import CoresetError, InvalidInputError, InvalidTypeError
-from daskcoreset.core.linalg import in_single
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.core.validation import shown, without_mask
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
@@ -266,7 +265,7 @@ def validate_rows(
     if labelled:
         _check_labels(estimator, y)
     if type(X) is np.ndarray and X.dtype == np.float16:  # needs no float64, as out of core
-        X = in_single(X)
+        X = X.astype(np.float32)
     X = _checked_points(estimator if reset or named else None, X, reset=reset, accept_sparse=sparse)
     if X.shape[1] != estimator.n_features_in_:
         raise InvalidInputError(

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskcoreset.core.blocks import Block, class_codes
-from daskcoreset.core.linalg import is_narrow, one_thread, product, tiles
+from daskcoreset.core.linalg import one_thread, product, tiles
 from daskcoreset.core.moments import Scatter, merged_mean, moments_of
 from daskcoreset.core.sampling import StratifiedReservoir, StratifiedSample
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
@@ -126,17 +126,9 @@ class LogisticSums(NamedTuple):
 
 def labelled_scatter(block: Block) -> LabelledScatter:
     """Scatter and means of one block, without a sample."""
-    _, labels, codes = block.coded
-    u, shape = block.weights, (len(labels), block.points.shape[1])
-    if is_narrow(block.points):
-        from daskcoreset.core import gaps_numba as loops
-
-        masses, means = np.zeros(len(labels)), np.zeros(shape)
-        mean, matrix = np.zeros(shape[1]), np.zeros((shape[1], shape[1]))
-        weight = loops.class_scatter(block.points, u, codes, masses, means, mean, matrix)
-    else:
-        weight, mean, matrix = _scatter_in_pieces(block)
-        masses, means = _class_means(block)
+    _, labels, _ = block.coded
+    weight, mean, matrix = _scatter_in_pieces(block)
+    masses, means = _class_means(block)
     counts, _ = block.class_totals
     classes = {
         labels[code].item(): ClassMean(int(counts[code]), float(masses[code]), means[code])
@@ -161,8 +153,9 @@ def _class_means(block: Block) -> tuple[FloatArray, FloatArray]:
     points: Any = block.points
     _, labels, codes = block.coded
     of_classes = []
-    for code in range(len(labels)):
-        members = np.flatnonzero((codes == code) & (block.weights > 0.0))
+    ends = np.cumsum(np.bincount(codes, minlength=len(labels)))
+    for rows in np.split(block.class_order, ends[:-1]):
+        members = rows[block.weights[rows] > 0.0]
         of_classes.append(moments_of(points[members], block.weights[members]))
     masses = np.array([part.weight for part in of_classes])
     return masses, np.array([part.mean for part in of_classes])
@@ -232,12 +225,6 @@ def logistic_terms(
 
 def _products(block: Block, pilot: LogisticPilot) -> FloatArray:
     """Products of rows, without `origin`, and the coefficients of every problem."""
-    if is_narrow(block.points):
-        from daskcoreset.core import gaps_numba as loops
-
-        none, origin = np.empty((len(pilot.origin), 0)), pilot.origin
-        found = loops.lengths_and_products(block.points, block.weights, origin, none, pilot.coef)
-        return found[1]
     out = np.empty((len(block), len(pilot.coef)))
     for rows, tile in gaps_of(block.points, block.weights, pilot.origin):
         out[rows] = product(tile, np.ascontiguousarray(pilot.coef.T))
@@ -312,13 +299,8 @@ def logistic_sums(
     u, d = block.weights, len(pilot.origin)
     pulls = u[:, np.newaxis] * terms.pulls
     slopes = np.zeros((len(pilot.coef), d))
-    if is_narrow(block.points):
-        from daskcoreset.core import gaps_numba as loops
-
-        loops.sum_gaps(block.points, u, pilot.origin, pulls, slopes)
-    else:
-        for rows, tile in gaps_of(block.points, u, pilot.origin):
-            slopes += product(np.ascontiguousarray(pulls[rows].T), tile)
+    for rows, tile in gaps_of(block.points, u, pilot.origin):
+        slopes += product(np.ascontiguousarray(pulls[rows].T), tile)
     slopes = np.column_stack([slopes, pulls.sum(axis=0)])
     return LogisticSums(pilot, np.einsum("i,ip->p", u, terms.losses), slopes, totals)
 
