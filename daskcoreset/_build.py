@@ -421,7 +421,7 @@ def _coverage(
         return None
     unused = {"n_clusters": n_clusters, "random_state": random_state}
     given = [name for name, value in unused.items() if value is not None]
-    if given or draw != Draw():
+    if given or not isinstance(draw, Draw) or draw != Draw():
         name = given[0] if given else "draw"
         raise InvalidInputError(
             f'{name} has no use with method "coverage", which draws nothing',

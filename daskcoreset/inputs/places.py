@@ -302,14 +302,14 @@ def _is_there(path: Path) -> bool:
 def _is_folder(path: Path) -> bool:
     try:
         return path.is_dir()
-    except OSError:  # a name that is too long
+    except (OSError, ValueError):  # a name that is too long, or no name
         return False
 
 
 def _is_empty_folder(path: str) -> bool:
     try:
         return not any(Path(path).iterdir())
-    except OSError:  # no folder, or one that may not be read
+    except (OSError, ValueError):  # no folder, no name, or one that may not be read
         return False
 
 
