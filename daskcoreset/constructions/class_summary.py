@@ -116,8 +116,8 @@ def _of_block(
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         bad = int(np.flatnonzero(~np.isfinite(labels))[0])
         value = "NaN" if np.isnan(labels[bad]) else labels[bad]
-        reason = f"y is {value}" + "{row}; leave such rows out."
-        return InvalidRow(reason, block.number_of(bad))
+        problem = f"y is {value}{{row}}"
+        return InvalidRow(problem, block.number_of(bad), "y", "leave such rows out")
     used = block.weights > 0
     classes, codes = np.unique(labels[used], return_inverse=True)
     if len(classes) > MAX_LABELS:
@@ -171,5 +171,7 @@ def _merge(first: ClassSummary, second: ClassSummary) -> ClassSummary:
 
 def _too_many(count: int) -> InvalidRow:
     return InvalidRow(
-        f"y has {count} classes or more, as if it held the numbers of a regression; pass labels."
+        f"y has {count} classes or more, as if it held the numbers of a regression",
+        argument="y",
+        remedy="pass labels",
     )

@@ -173,10 +173,22 @@ def _joined(parts: Sequence[AnyArray | None]) -> AnyArray | None:
 
 @dataclass(frozen=True)
 class InvalidRow:
-    """The first invalid row of a block, and what is wrong with it."""
+    """The first invalid row of a block, and what is wrong with it.
 
-    message: str
+    Attributes
+    ----------
+    problem : str
+        ``{row}`` in it stands for where the row is.
+    row : int or None
+    argument : str
+        The argument that it is about.
+    remedy : str or None
+    """
+
+    problem: str
     row: int | None = None
+    argument: str = "X"
+    remedy: str | None = None
 
     def error(self, offset: int) -> InvalidInputError:
         """Return the error, with the row counted from the start of the data."""
@@ -184,14 +196,15 @@ class InvalidRow:
 
     def error_at(self, where: str) -> InvalidInputError:
         """Return the error, with words for where the row is."""
-        return InvalidInputError(self.message.format(row=where))
+        problem = self.problem.format(row=where)
+        return InvalidInputError(problem, argument=self.argument, remedy=self.remedy)
 
     def within(self, box: Box) -> InvalidRow:
         """Return the same, in words of the dimensions of the block that it is in."""
         if self.row is None:
             return self
-        message = self.message.format(row=f" at {box.describe(self.row)}")
-        return InvalidRow(message.replace("{", "{{").replace("}", "}}"))
+        problem = self.problem.format(row=f" at {box.describe(self.row)}")
+        return replace(self, problem=problem.replace("{", "{{").replace("}", "}}"), row=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -359,11 +372,11 @@ def _misshapen(
             f"X has a block of shape {tuple(X.shape)} where {schema.n_features} columns are "
             f"expected, block {index}"
         )
-        return InvalidRow(shapes + "; make its chunks agree with its shape.")
+        return InvalidRow(shapes, remedy="make its chunks agree with its shape")
     if size is not None and n_rows != size:
         return InvalidRow(
-            f"X has {counted(n_rows, 'row')} in block {index}, whose chunk declares {size}; make "
-            f"the chunks of X agree with its blocks."
+            f"X has {counted(n_rows, 'row')} in block {index}, whose chunk declares {size}",
+            remedy="make the chunks of X agree with its blocks",
         )
     for name, part in vectors.items():
         if part is not None and part.shape != (n_rows,):
@@ -385,15 +398,16 @@ def find_no_array(parts: Mapping[str, Any], index: int) -> InvalidRow | None:
 
     Examples
     --------
-    >>> find_no_array({"X": [[1.0, 2.0]]}, 3).message
-    'X has a list in place of an array in block 3; return numpy.asarray of it there.'
+    >>> find_no_array({"X": [[1.0, 2.0]]}, 3).problem
+    'X has a list in place of an array in block 3'
     """
     for name, part in parts.items():
         shape = getattr(part, "shape", None)
         if not isinstance(shape, tuple) or (name == "X" and not shape):
             return InvalidRow(
-                f"{name} has {a_type(part)} in place of an array in block {index}; return "
-                f"numpy.asarray of it there."
+                f"{name} has {a_type(part)} in place of an array in block {index}",
+                argument=name,
+                remedy="return numpy.asarray of it there",
             )
     return None
 
@@ -427,8 +441,10 @@ def find_undeclared_dtype(
         if not fits:
             return InvalidRow(
                 f"{name} has dtype {dtype} in block {index}, which is not the dtype that {name} "
-                f"declares, and its values would change; convert its blocks, for example with "
-                f"{name}.map_blocks(lambda block: block.astype({name}.dtype))."
+                f"declares, and its values would change",
+                argument=name,
+                remedy=f"convert its blocks, for example with {name}.map_blocks(lambda block: "
+                f"block.astype({name}.dtype))",
             )
     return None
 
@@ -448,7 +464,9 @@ def as_label(label: Any, plain: AnyArray) -> Any:
 def _mismatch(name: str, shape: tuple[int, ...], n_rows: int, index: int) -> InvalidRow:
     return InvalidRow(
         f"in block {index} {name} has a block of shape {shape} beside a block of X with {n_rows} "
-        f"rows; give {name} one entry for every row of X, in the same chunks."
+        f"rows",
+        argument=name,
+        remedy=f"give {name} one entry for every row of X, in the same chunks",
     )
 
 
@@ -574,9 +592,10 @@ def inexact_error(name: str, value: Any, row: int | None = None) -> InvalidRow:
     """
     shown_name = name.replace("{", "{{").replace("}", "}}")
     return InvalidRow(
-        f"{shown_name} is {value}{{row}}, an integer that float64 cannot hold exactly; subtract "
-        f"an offset, such as the smallest value, or leave out what only identifies rows.",
+        f"{shown_name} is {value}{{row}}, an integer that float64 cannot hold exactly",
         row,
+        name,
+        "subtract an offset, such as the smallest value, or leave out what only identifies rows",
     )
 
 
@@ -600,7 +619,7 @@ def find_masked_label(labels: Any) -> InvalidRow | None:
     if not np.ma.is_masked(labels):
         return None
     masked = int(np.ma.getmaskarray(labels).argmax())
-    return InvalidRow("y is masked{row}; fill what is masked, or drop such rows.", masked)
+    return InvalidRow("y is masked{row}", masked, "y", "fill what is masked, or drop such rows")
 
 
 def find_missing_label(labels: AnyArray, rows: IndexArray | None = None) -> InvalidRow | None:
@@ -621,10 +640,9 @@ def find_missing_label(labels: AnyArray, rows: IndexArray | None = None) -> Inva
     if not bad.any():
         return None
     row = int(bad.argmax())
-    message = (
-        "y is missing or not finite{row}; drop such rows, or label them (on_invalid is about X)."
-    )
-    return InvalidRow(message, row if rows is None else int(rows[row]))
+    number = row if rows is None else int(rows[row])
+    remedy = "drop such rows, or label them (on_invalid is about X)"
+    return InvalidRow("y is missing or not finite{row}", number, "y", remedy)
 
 
 def find_date(labels: AnyArray) -> InvalidRow | None:
@@ -641,9 +659,10 @@ def find_date(labels: AnyArray) -> InvalidRow | None:
     for row, label in enumerate(labels.tolist() if kinds else ()):
         if type(label) in kinds:
             return InvalidRow(
-                f"y must hold numbers or text, found {a_type(label)}{{row}}; convert it, for "
-                f"example with y.astype(str).",
+                f"y must hold numbers or text, found {a_type(label)}{{row}}",
                 row,
+                "y",
+                "convert it, for example with y.astype(str)",
             )
     return None
 
@@ -702,10 +721,12 @@ def find_bad_weight(weights: FloatArray) -> InvalidRow | None:
         return None
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if not len(bad):
-        return InvalidRow("sample_weight sums to infinity; scale it down.")
-    value = f"sample_weight is {weights[bad[0]]}"
-    remedy = "; weights must be finite and not negative."
-    return InvalidRow(value + "{row}" + remedy, int(bad[0]))
+        return InvalidRow(
+            "sample_weight sums to infinity", argument="sample_weight", remedy="scale it down"
+        )
+    problem = f"sample_weight is {weights[bad[0]]}{{row}}"
+    remedy = "pass weights that are finite and not negative"
+    return InvalidRow(problem, int(bad[0]), "sample_weight", remedy)
 
 
 def no_weight_error() -> InvalidInputError:
@@ -753,10 +774,8 @@ def find_zero_row(lengths: FloatArray, weights: FloatArray) -> InvalidRow | None
     zeros = np.flatnonzero((lengths == 0.0) & (weights > 0.0))
     if not len(zeros):
         return None
-    message = (
-        "X is zero in all columns{row}, which has no direction by the metric cosine; " + _REMEDY
-    )
-    return InvalidRow(message, int(zeros[0]))
+    problem = "X is zero in all columns{row}, which has no direction by the metric cosine"
+    return InvalidRow(problem, int(zeros[0]), remedy=_REMEDY)
 
 
 def first_of(one: InvalidRow | None, other: InvalidRow | None) -> InvalidRow | None:
@@ -769,7 +788,7 @@ def first_of(one: InvalidRow | None, other: InvalidRow | None) -> InvalidRow | N
 # What to do with rows that are not finite, for callers of every kind: a task knows none of them.
 _REMEDY = (
     'clean the data, or leave such rows out: on_invalid="drop" of build, of estimators when they '
-    "fit (predictions have a row for each of X), of trees and streams when they are made."
+    "fit (predictions have a row for each of X), of trees and streams when they are made"
 )
 
 
@@ -789,6 +808,7 @@ def find_unusable_row(
     *,
     remedy: str = _REMEDY,
     columns: Sequence[str] | None = None,
+    name: str = "X",
 ) -> InvalidRow | None:
     r"""Return the first row whose squared distances overflow or are no numbers, or None.
 
@@ -804,6 +824,8 @@ def find_unusable_row(
         What to do with a row that is not finite, where the caller is known.
     columns : sequence of str or None, default=None
         Names of the columns.
+    name : str, default="X"
+        The argument that holds the rows.
 
     Examples
     --------
@@ -825,23 +847,25 @@ def find_unusable_row(
     column = int((~(abs(row) <= limit)).argmax())
     # The message is a format: what is in the name stands for itself.
     where = column_shown(column, columns).replace("{", "{{").replace("}", "}}")
-    value = f"X is {row[column]} in {where}"
+    where = "" if name == "y" else f" in {where}"
+    problem = f"{name} is {row[column]}{where}{{row}}"
     if not np.isfinite(row[column]):
         # The words of scikit-learn, which others look for.
         found = "NaN" if np.isnan(row[column]) else f"infinity ({row[column]})"
-        value = f"Input X contains {found} in {where}"
-        remedy = f"; {remedy}"
+        problem = f"Input {name} contains {found}{where}{{row}}"
     elif abs(row[column]) > _LARGEST_VALUE:
+        problem += ", and of values so large squared distances overflow"
         remedy = (
-            ", and of values so large squared distances overflow; scale the columns, for example "
-            "with sklearn.preprocessing.MaxAbsScaler, or clean the data."
+            "scale the columns, for example with sklearn.preprocessing.MaxAbsScaler, or clean the "
+            "data"
         )
     else:
-        remedy = (
+        problem += (
             f", where sample_weight sums to {weights.sum():g}, and weighted squared distances "
-            f"overflow; scale sample_weight down."
+            f"overflow"
         )
-    return InvalidRow(value + "{row}" + remedy, first)
+        remedy = "scale sample_weight down"
+    return InvalidRow(problem, first, name, remedy)
 
 
 def _rows_with(points: Any, holds: Callable[[Any], Any]) -> Any:
@@ -911,13 +935,17 @@ def find_bad_label(block: Block) -> InvalidRow | None:
     1
     """
     if block.labels is None:
-        return InvalidRow("y is missing; pass the labels of the rows, one for each.")
+        return InvalidRow(
+            "y is missing", argument="y", remedy="pass the labels of the rows, one for each"
+        )
     missing = find_missing_label(block.labels, block.rows)
     if missing is not None:
         return missing
     if len(block.coded[1]) > MAX_CLASSES:
         return InvalidRow(
-            f"y holds more than {MAX_CLASSES} different labels; pass classes, not numbers."
+            f"y holds more than {MAX_CLASSES} different labels",
+            argument="y",
+            remedy="pass classes, not numbers",
         )
     return None
 
@@ -941,9 +969,10 @@ def find_bad_target(block: Block) -> InvalidRow | None:
         return None
     row = int(broken[0])
     return InvalidRow(
-        f"y is {labels[row]}" + "{row}, a number and no class: a regression target has no labels; "
-        "pass classes, for example y > y.mean(), or a method without labels.",
+        f"y is {labels[row]}{{row}}, a number and no class: a regression target has no labels",
         block.number_of(row),
+        "y",
+        "pass classes, for example y > y.mean(), or a method without labels",
     )
 
 

@@ -147,7 +147,9 @@ class WeightedPoints:
     def moved(self, start: int) -> WeightedPoints:
         """Return the same rows with `start` added to their row numbers."""
         if start < 0:
-            raise InvalidInputError(f"start is {start}; row numbers start at 0")
+            raise InvalidInputError(
+                f"start is {start}", argument="start", remedy="pass a number from 0 on"
+            )
         return from_checked(self.points, self.weights, self.indices + start, self.labels)
 
     def equals(self, other: WeightedPoints) -> bool:
@@ -309,8 +311,11 @@ def _read_weights(value: Any, m: int) -> FloatArray:
     if not fine:
         bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0.0))
         finding = f"is {weights[bad[0]]} at row {bad[0]}" if bad.size else f"adds up to {total}"
-        msg = f"weights {finding}; they must be finite, also in total, and not negative"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"weights {finding}",
+            argument="weights",
+            remedy="pass weights that are finite, also in total, and not negative",
+        )
     return _read_only(weights)
 
 
@@ -321,7 +326,9 @@ def _read_indices(value: Any, m: int) -> IndexArray:
             f"indices has dtype {indices.dtype}", argument="indices", remedy="convert it to int64"
         )
     if indices.min(initial=0) < 0:
-        raise InvalidInputError(f"indices holds {indices.min()}; row numbers start at 0")
+        raise InvalidInputError(
+            f"indices holds {indices.min()}", argument="indices", remedy="pass numbers from 0 on"
+        )
     return _read_only(indices.astype(np.int64, copy=False))
 
 
@@ -380,7 +387,9 @@ def _as_array(name: str, value: Any) -> AnyArray:
         array = np.asarray(value)
     except ValueError as error:  # lists of different lengths, or too deep
         raise InvalidInputError(
-            f"{name} is {shown(value)}, which is no array ({error})."
+            f"{name} is {shown(value)}, which is no array ({error})",
+            argument=name,
+            remedy="pass an array",
         ) from error
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 

@@ -52,7 +52,7 @@ def _in_domain(
     problem = divergence.find_invalid_row(points)
     if problem is None:
         return function(points)
-    return problem if named else InvalidRow(problem.message)
+    return problem if named else replace(problem, row=None)
 
 
 def _labels(solution: HardClustering | SoftClustering, points: Points) -> AnyArray:

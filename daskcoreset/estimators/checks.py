@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.utils import assert_all_finite, check_array, check_consistent_length, column_or_1d
-from sklearn.utils._param_validation import InvalidParameterError
+from sklearn.utils._param_validation import InvalidParameterError, validate_parameter_constraints
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from daskcoreset.core.blocks import (
@@ -187,7 +187,9 @@ def refuse_as(name: str, remedy: str | None = None) -> Iterator[None]:
     except (TypeError, ValueError) as error:
         kind = InvalidTypeError if isinstance(error, TypeError) else InvalidInputError
         said = " ".join(str(error).split()).rstrip(".")
-        raise kind(f"{name} cannot be used: {said}; {remedy or _REMEDIES[name]}.") from error
+        raise kind(
+            f"{name} cannot be used: {said}", argument=name, remedy=remedy or _REMEDIES[name]
+        ) from error
 
 
 class CheckedParameters:
@@ -205,10 +207,13 @@ class CheckedParameters:
             constraints = self._parameter_constraints.get(name, ())  # type: ignore[attr-defined]
             if Sensitivity in constraints and not isinstance(value, (str, Sensitivity, NoneType)):
                 resolve_method(value)  # says what a method may be
-        try:
-            super()._validate_params()  # type: ignore[misc] # of the base estimator
-        except InvalidParameterError as error:
-            raise InvalidInputError(str(error)) from error
+            allowed = {name: constraints} if constraints else {}
+            try:
+                validate_parameter_constraints(allowed, {name: value}, type(self).__name__)
+            except InvalidParameterError as error:
+                raise InvalidInputError(
+                    str(error).rstrip("."), argument=name, remedy="pass one that is allowed"
+                ) from error
 
 
 def require_y(estimator: Any) -> InvalidInputError:
@@ -408,11 +413,11 @@ def _checked_weights(sample_weight: Any, X: Any) -> FloatArray | None:
 def _remedy_for(estimator: Any, *, fits: bool) -> str:
     """Say what to do with rows that are not finite, in a fit or for an answer."""
     if not fits:
-        return "clean the data, for an answer has a value for every row of X."
+        return "clean the data, for an answer has a value for every row of X"
     if "on_invalid" not in estimator.get_params(deep=False):
-        return "clean the data."
+        return "clean the data"
     name = type(estimator).__name__
-    return f'clean the data, or pass on_invalid="drop" to {name}, which leaves such rows out.'
+    return f'clean the data, or pass on_invalid="drop" to {name}, which leaves such rows out'
 
 
 def _without_invalid(data: InMemoryData) -> InMemoryData:

@@ -368,7 +368,8 @@ class LazyModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sciki
                 f"select these, in this order."
             )
         raise InvalidInputError(
-            f"The feature names should match those that were passed during fit: {problem}"
+            f"The feature names should match those that were passed during fit: {problem}",
+            argument="X",
         )
 
     @staticmethod

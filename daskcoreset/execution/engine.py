@@ -561,7 +561,7 @@ def _row_values(function: Callable[[Block], Any], rows: ReadBlock, broadcast: No
         raise value.error(rows.start)
     # Counted as far from the start as is known.
     row = "" if value.row is None else f" at row {value.row} of block {rows.index}"
-    raise InvalidInputError(value.message.format(row=row))
+    raise value.error_at(row)
 
 
 def _map_blocks(

@@ -145,7 +145,7 @@ def _chunk_of_member(
     if isinstance(value, InvalidRow) and name is not None:
         # The message is a format: what is in the name stands for itself.
         shown = repr(name).replace("{", "{{").replace("}", "}}")
-        return replace(value, message=f"member {shown}: {value.message}")
+        return replace(value, problem=f"member {shown}: {value.problem}")
     return value
 
 

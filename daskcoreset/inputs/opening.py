@@ -246,15 +246,17 @@ def _open_xarray(part: Any, name: str, missing_chunks: MissingChunks) -> Any:
         raise InvalidTypeError(
             f"{name} is an xarray {type(part).__name__}",
             argument=name,
-            remedy='pass its dimensions, for example sample_dims=("time", "lat", "lon"), or pass '
-            f'one DataArray, for example {name}["variable"]',
+            remedy=f'pass open_rows({name}, sample_dims=("time", "lat", "lon")) with its dimensions, '
+            f'or pass one DataArray, for example {name}["variable"]',
         )
     if name == "X" and part.ndim > 2:
         dims = tuple(map(str, part.dims))
         raise InvalidInputError(
-            f"X has the dimensions {dims}; say which of them hold the rows, for example "
-            f"sample_dims={dims[:-1]}, and the cells of the others are columns; or pass rows, "
-            f"X.stack(row={list(dims[:-1])}).transpose('row', ...)."
+            f"X has the dimensions {dims}, and which of them hold the rows is not known",
+            argument="X",
+            remedy=f"pass open_rows(X, sample_dims={dims[:-1]}), with which the cells of the other "
+            f"dimensions are columns, or pass rows, X.stack(row={list(dims[:-1])}).transpose('row', "
+            f"...)",
         )
     data = part.variable._data  # noqa: SLF001 - `.data` would load a lazily opened file whole
     if isinstance(data, np.ndarray) or hasattr(data, "__dask_graph__"):
@@ -305,12 +307,12 @@ def _is_sparse(part: Any) -> bool:
 
 
 # A column of a file, or an array of a group, is converted where it is stored alone.
-_NAME_ANOTHER = "name another column or array, or convert it where it is stored."
+_NAME_ANOTHER = "name another column or array, or convert it where it is stored"
 
 
 def _converting(name: str) -> str:
     drop = ", or drop the columns that are not numbers" if name == "X" else ""
-    return f"convert it, for example with {name}.astype('float32'){drop}."
+    return f"convert it, for example with {name}.astype('float32'){drop}"
 
 
 def _check_part(part: Any, name: str, *, named: bool) -> None:
@@ -335,13 +337,15 @@ def _check_part(part: Any, name: str, *, named: bool) -> None:
         )
     if name == "y" and dtype.kind not in "biufUSOT":
         raise InvalidTypeError(
-            f"y must hold numbers or text, found dtype {dtype}; "
-            + (_NAME_ANOTHER if named else "convert it, for example with y.astype(str).")
+            f"y must hold numbers or text, found dtype {dtype}",
+            argument="y",
+            remedy=_NAME_ANOTHER if named else "convert it, for example with y.astype(str)",
         )
     if name != "y" and not is_real(dtype):
         raise InvalidTypeError(
-            f"{name} must hold real numbers, found dtype {dtype}; "
-            + (_NAME_ANOTHER if named else _converting(name))
+            f"{name} must hold real numbers, found dtype {dtype}",
+            argument=name,
+            remedy=_NAME_ANOTHER if named else _converting(name),
         )
 
 

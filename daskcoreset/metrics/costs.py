@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import replace
 from operator import add
 from typing import Any, Literal
 
@@ -80,10 +78,9 @@ def kmeans_cost(
 
 def check_usable(rows: Block, name: str = "coreset.points") -> None:
     """Check that no square overflows; coresets made by hand may have such values."""
-    problem = find_unusable_row(rows.points, rows.weights)
+    problem = find_unusable_row(rows.points, rows.weights, name=name)
     if problem is not None:
-        message = re.sub(r"^(Input )?X (?=is|contains)", f"{name} ", problem.message)
-        raise replace(problem, message=message).error(0)
+        raise problem.error(0)
 
 
 def _as_solutions(

@@ -213,9 +213,10 @@ def _other_labels(cells: Cells, block: Block) -> InvalidRow | None:
         return None
     return InvalidRow(
         f"y is {labels[0].item()!r}" + "{row}, and the labels of the coreset are "
-        f"{cells.labels[:3].tolist()}: text for text, and numbers for numbers; pass the labels "
-        f"that it was built with.",
+        f"{cells.labels[:3].tolist()}: text for text, and numbers for numbers",
         block.number_of(0),
+        "y",
+        "pass the labels that it was built with",
     )
 
 

@@ -82,7 +82,9 @@ def theory_size(
     if not is_choice(method, factors):
         names = ", ".join(repr(name) for name in factors)
         raise InvalidInputError(
-            f"method {method!r} has no bound on its size; the ones that have are {names}."
+            f"method {method!r} has no bound on its size",
+            argument="method",
+            remedy=f"pass one of {names}",
         )
     complexity = n_features * n_clusters * (math.log(n_clusters) if n_clusters > 1 else 1.0)
     try:

@@ -138,21 +138,20 @@ def find_bad_number(block: Block) -> InvalidRow | None:
     0
     """
     if block.labels is None:
-        return InvalidRow("y is missing; pass the number of every row that is to be predicted.")
+        return InvalidRow(
+            "y is missing",
+            argument="y",
+            remedy="pass the number of every row that is to be predicted",
+        )
     missing = find_missing_label(block.labels, block.rows)
     if missing is not None or not len(block):
         return missing
     if labels_of(block).dtype.kind not in "biuf":
-        message = (
-            f"y is {labels_of(block)[0].item()!r}" + "{row}, and regression needs numbers; "
-            "convert y, or take a method for classes."
-        )
-        invalid: InvalidRow | None = InvalidRow(message, 0)
+        problem = f"y is {labels_of(block)[0].item()!r}" + "{row}, and regression needs numbers"
+        remedy = "convert y, or take a method for classes"
+        invalid: InvalidRow | None = InvalidRow(problem, 0, "y", remedy)
     elif (invalid := find_inexact_value("y", labels_of(block))) is None:
-        invalid = find_unusable_row(targets_of(block)[:, np.newaxis], block.weights)
-        if invalid is not None:
-            message = invalid.message.replace("X ", "y ", 1).replace(" in column 0", "")
-            invalid = replace(invalid, message=message)
+        invalid = find_unusable_row(targets_of(block)[:, np.newaxis], block.weights, name="y")
     if invalid is None or block.rows is None:
         return invalid
     return replace(invalid, row=int(block.rows[invalid.row or 0]))

@@ -102,8 +102,9 @@ def _no_construction(method: Any, names: str) -> InvalidTypeError:
             remedy=f"call {type(method).__name__}(...).run(X, y)",
         )
     return InvalidTypeError(
-        f"method must be a name or a construction such as Lightweight(), got "
-        f"{shown(method)}; the known names are {names}."
+        f"method must be a name or a construction such as Lightweight(), got {shown(method)}",
+        argument="method",
+        remedy=f"pass one of {names}",
     )
 
 
@@ -152,7 +153,7 @@ def construction_for(
     if n_clusters is None:
         return resolve_method(method)
     refusal = InvalidInputError(
-        f'n_clusters={n_clusters} has no use beside the construction {method!r} unless size="auto"',
+        f"n_clusters={n_clusters} has no use beside the construction {method!r}",
         argument="n_clusters",
         remedy="leave it out",
     )
@@ -182,7 +183,7 @@ def _construct(construction: type[Sensitivity[Any]], n_clusters: int | None) -> 
         if parameter not in values and field.default is MISSING:
             raise InvalidInputError(
                 f"method {construction.name!r} needs {parameter}",
-                argument="method",
+                argument=name,
                 remedy="pass n_clusters, or an object, for example "
                 f"{construction.__name__}({parameter}=...)",
             )

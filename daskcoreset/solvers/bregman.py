@@ -196,8 +196,9 @@ def _as_weights(sample_weight: Any, n_rows: int) -> FloatArray:
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(bad):
         raise InvalidInputError(
-            f"sample_weight is {weights[bad[0]]} at row {bad[0]}; weights must be finite and not "
-            f"negative."
+            f"sample_weight is {weights[bad[0]]} at row {bad[0]}",
+            argument="sample_weight",
+            remedy="pass weights that are finite and not negative",
         )
     return weights
 

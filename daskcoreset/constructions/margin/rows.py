@@ -15,7 +15,11 @@ from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.execution.engine import BlockResults, map_reduce
 from daskcoreset.inputs.blocks import RowBlocks
 
-_TOO_MANY = f"y has more than {MAX_LABELS} classes; pass labels of classes, not measurements."
+_TOO_MANY: dict[str, str] = {
+    "problem": f"y has more than {MAX_LABELS} classes",
+    "argument": "y",
+    "remedy": "pass labels of classes, not measurements",
+}
 
 # Bits of the number of a row within its block.
 _WITHIN = 40
@@ -207,12 +211,11 @@ def _first_read_of_block(block: Block, block_index: int, _: object) -> FirstRead
     used = np.flatnonzero(block.weights > 0.0)
     if labels.dtype.kind in "fc" and not np.isfinite(labels[used]).all():
         row = int(used[~np.isfinite(labels[used])][0])
-        label = f"y is {labels[row]}"
-        reason = label + "{row}; give every row a label, or drop such rows."
-        return InvalidRow(reason, block.number_of(row))
+        remedy = "give every row a label, or drop such rows"
+        return InvalidRow(f"y is {labels[row]}{{row}}", block.number_of(row), "y", remedy)
     classes, codes = np.unique(labels[used], return_inverse=True)
     if len(classes) > MAX_LABELS:
-        return InvalidRow(_TOO_MANY)
+        return InvalidRow(**_TOO_MANY)
     values = np.zeros(len(used))
     if len(classes) == 2:
         signs = np.where(codes == 1, 1.0, -1.0)
@@ -285,6 +288,6 @@ def find_classes(blocks: RowBlocks, *, n_keep: int) -> BlockResults[FirstRead]:
             f"y has one class, {classes[:1].tolist()[0]!r}; a margin needs rows of two classes."
         )
     if len(classes) > MAX_LABELS:
-        raise InvalidInputError(_TOO_MANY)
+        raise InvalidInputError(**_TOO_MANY)
     indices = row_numbers(read, first.rows.indices)
     return replace(read, value=replace(first, rows=replace(first.rows, indices=indices)))

@@ -116,7 +116,8 @@ def encoded(block: Block, classes: AnyArray | None) -> IndexArray | InvalidRow:
         return codes
     row = int(np.flatnonzero(bad)[0])
     label = f"y is {labels[row]!r}".replace("{", "{{").replace("}", "}}")
-    return InvalidRow(label + "{row}, which is no class; pass labels of the classes only.", row)
+    problem = label + "{row}, which is no class"
+    return InvalidRow(problem, row, "y", "pass labels of the classes only")
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -162,11 +161,8 @@ class _Search:
         return first, second
 
     def _repeat_warnings(self) -> None:
-        """Give the warnings of the last two builds, each once though its numbers may differ."""
-        different = {
-            re.sub(r"[\d.]+", "", str(warning.message)): warning
-            for warning in reversed(self.warnings_of_step)
-        }
+        """Give the warnings of the last two builds, each once."""
+        different = {str(one.message): one for one in reversed(self.warnings_of_step)}
         for warning in different.values():
             warnings.warn(warning.message, warning.category, stacklevel=caller_level())
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from daskcoreset.core.blocks import Block, InvalidRow
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.validation import is_choice
+from daskcoreset.core.validation import is_choice, suggestion
 from daskcoreset.solvers.divergences.base import Divergence
 from daskcoreset.solvers.divergences.positive import ItakuraSaito, KullbackLeibler
 from daskcoreset.solvers.divergences.quadratic import SquaredEuclidean, SquaredMahalanobis
@@ -61,12 +61,16 @@ def resolve_divergence(divergence: str | Divergence) -> Divergence:
     if isinstance(divergence, str):
         if not is_choice(divergence, DIVERGENCES):
             raise InvalidInputError(
-                f"divergence {divergence!r} is unknown; the known ones are {names}."
+                f"divergence is {divergence!r}, which is unknown"
+                f"{suggestion(divergence, DIVERGENCES)}",
+                argument="divergence",
+                remedy=f"pass one of {names}",
             )
         return DIVERGENCES[divergence]()
     raise InvalidTypeError(
-        f"divergence must be a name or a divergence such as KullbackLeibler(), got "
-        f"{divergence!r}; the known names are {names}."
+        f"divergence must be a name or a divergence such as KullbackLeibler(), got {divergence!r}",
+        argument="divergence",
+        remedy=f"pass one of {names}",
     )
 
 
@@ -132,8 +136,9 @@ def domain_problem(divergence: Divergence, block: Block) -> InvalidRow | None:
         if precision is None or len(precision) == n_features:
             return None
         return InvalidRow(
-            f"precision has shape {precision.shape} but X has {n_features} columns; pass a "
-            f"precision with one row per column."
+            f"precision has shape {precision.shape} but X has {n_features} columns",
+            argument="precision",
+            remedy="pass a precision with one row per column",
         )
     if isinstance(divergence, SquaredEuclidean):
         return None  # blocks are finite

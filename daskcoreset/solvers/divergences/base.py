@@ -142,12 +142,11 @@ class Divergence(ABC):
             return None
         values = dense(points[row : row + 1])
         column = int((~self.valid(values[0])).argmax())
-        finding = f"{name} is {values[0, column]} in column {column}"
-        remedy = (
-            f"; the {self.title} is for {self.domain} entries: {self.remedy}, or take another "
-            f"divergence."
+        problem = (
+            f"{name} is {values[0, column]} in column {column}{{row}}, and the {self.title} is for "
+            f"{self.domain} entries"
         )
-        return InvalidRow(finding + "{row}" + remedy, row)
+        return InvalidRow(problem, row, name, f"{self.remedy}, or take another divergence")
 
     def to_mean(self, points: Points, mean: FloatArray) -> FloatArray:
         """Divergence of every row to one center.

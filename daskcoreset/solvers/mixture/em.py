@@ -306,17 +306,22 @@ def _weighted_rows(X: Any, sample_weight: Any) -> tuple[FloatArray, FloatArray, 
     if rows.ndim != 2 or not rows.shape[1] or not np.can_cast(rows.dtype, np.float64, "same_kind"):
         raise InvalidInputError(
             f"X must be a real matrix with at least one column, got shape {rows.shape} and dtype "
-            f"{rows.dtype}; a single column is X.reshape(-1, 1)."
+            f"{rows.dtype}",
+            argument="X",
+            remedy="pass rows of numbers; a single column is X.reshape(-1, 1)",
         )
     weights = np.ones(len(rows)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     if weights.shape != (len(rows),):
         raise InvalidInputError(
-            f"sample_weight must have shape ({len(rows)},), one for each row of X, got "
-            f"{weights.shape}."
+            f"sample_weight must have shape ({len(rows)},), got {weights.shape}",
+            argument="sample_weight",
+            remedy="pass one weight for each row of X",
         )
     if not (np.isfinite(weights).all() and (weights >= 0.0).all() and (weights > 0.0).any()):
         raise InvalidInputError(
-            "sample_weight must be finite, not negative, and positive for at least one row."
+            "sample_weight must be finite, not negative, and positive for at least one row",
+            argument="sample_weight",
+            remedy="pass such weights",
         )
     weights = weights / weights.max()  # the sum of what is given may overflow
     counted = weights > _NEGLIGIBLE * weights.sum()

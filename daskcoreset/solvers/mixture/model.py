@@ -116,7 +116,9 @@ def as_covariance_type(name: str) -> CovarianceType:
     """
     if name not in get_args(CovarianceType):
         raise InvalidInputError(
-            f"covariance_type must be one of {', '.join(get_args(CovarianceType))}, got {name!r}."
+            f"covariance_type is {name!r}",
+            argument="covariance_type",
+            remedy=f"pass one of {', '.join(get_args(CovarianceType))}",
         )
     return cast("CovarianceType", name)
 
