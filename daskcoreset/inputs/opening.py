@@ -246,8 +246,8 @@ def _open_xarray(part: Any, name: str, missing_chunks: MissingChunks) -> Any:
         raise InvalidTypeError(
             f"{name} is an xarray {type(part).__name__}",
             argument=name,
-            remedy=f'pass open_rows({name}, sample_dims=("time", "lat", "lon")) with its dimensions, '
-            f'or pass one DataArray, for example {name}["variable"]',
+            remedy=f"pass open_rows({name}, sample_dims=...) with the names of its dimensions, or "
+            f'one DataArray, for example {name}["variable"]',
         )
     if name == "X" and part.ndim > 2:
         dims = tuple(map(str, part.dims))
@@ -255,8 +255,8 @@ def _open_xarray(part: Any, name: str, missing_chunks: MissingChunks) -> Any:
             f"X has the dimensions {dims}, and which of them hold the rows is not known",
             argument="X",
             remedy=f"pass open_rows(X, sample_dims={dims[:-1]}), with which the cells of the other "
-            f"dimensions are columns, or pass rows, X.stack(row={list(dims[:-1])}).transpose('row', "
-            f"...)",
+            f"dimensions are columns, or pass rows, X.stack(row={list(dims[:-1])})"
+            f".transpose('row', ...)",
         )
     data = part.variable._data  # noqa: SLF001 - `.data` would load a lazily opened file whole
     if isinstance(data, np.ndarray) or hasattr(data, "__dask_graph__"):

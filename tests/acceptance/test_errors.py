@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import time
 from functools import partial
 from typing import Any
@@ -49,6 +50,8 @@ def test_build__names_the_argument(
             face.build(rows, **options)
         text = str(caught.value)
         assert argument in text
+        assert caught.value.argument == argument
+        assert text == f"{caught.value.problem}; {caught.value.remedy}."
         assert isinstance(caught.value, (kind, ValueError, TypeError))
 
 
@@ -59,7 +62,6 @@ PARAMETERS: list[tuple[str, dict[str, Any]]] = [
     ("CoresetGaussianMixture", {"n_components": 0}),
     ("CoresetGaussianMixture", {"covariance_type": "round"}),
     ("CoresetSVC", {"C": 0.0}),
-    ("CoresetSVC", {"loss": "log"}),
     ("CoresetLogisticRegression", {"C": -1.0}),
     ("CoresetRidge", {"alpha": -1.0}),
     ("CoresetElasticNet", {"l1_ratio": 2.0}),
@@ -80,6 +82,25 @@ def test_fit__names_the_parameter(name: str, options: dict[str, Any]) -> None:
     model = getattr(face.estimators, name)(**options)
     with pytest.raises((ValueError, TypeError), match=next(iter(options))):
         model.fit(X, Y)
+
+
+def test_typing_errors__get_a_suggestion() -> None:
+    for options in ({"method": "k-means"}, {"method": "K means"}, {"method": "kmean"}):
+        with pytest.raises(face.CoresetError, match='did you mean "kmeans"'):
+            face.build(X, **options)
+    with pytest.raises(face.CoresetError, match='did you mean "systematic"'):
+        face.Draw(sampling="systematical")  # type: ignore[arg-type]
+
+
+def test_errors__come_back_from_a_pickle_with_their_fields() -> None:
+    with pytest.raises(face.CoresetError) as caught:
+        face.build(X, size=0)
+    again = pickle.loads(pickle.dumps(caught.value))
+    fields = ("problem", "argument", "remedy")
+    assert [getattr(again, name) for name in fields] == [
+        getattr(caught.value, name) for name in fields
+    ]
+    assert str(again) == str(caught.value)
 
 
 METHODS: list[tuple[Any, dict[str, Any]]] = [
