@@ -85,7 +85,7 @@ class NotSeparableError(InvalidInputError):
     indices : ndarray of int64
         Rows of the evidence: a convex combination of those of one class equals one of the
         other. Through the origin, a convex combination of rows times labels is zero. One of
-        their labels is wrong, or the classes overlap. None if no evidence is known.
+        their labels is wrong, or the classes overlap. Empty if no evidence is known.
     coefficients : ndarray of float64
         Coefficients of that combination, positive.
     norm : float
@@ -96,8 +96,8 @@ class NotSeparableError(InvalidInputError):
         Numbers of two equal rows with opposite labels, if there are such.
     """
 
-    indices: IndexArray | None = None
-    coefficients: FloatArray | None = None
+    indices: IndexArray = np.zeros(0, dtype=np.int64)
+    coefficients: FloatArray = np.zeros(0)
     norm: float = 0.0
     intercept: bool = False
     duplicates: tuple[int, int] | None = None

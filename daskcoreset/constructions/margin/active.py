@@ -374,8 +374,9 @@ class ActiveRun:
         n_reported = len(self.state.trace)
         while True:
             request = self.ask()
-            for step in self.state.trace[n_reported:] if report is not None else ():
-                report(step)
+            if report is not None:
+                for step in self.state.trace[n_reported:]:
+                    report(step)
             n_reported = len(self.state.trace)
             if request is None:
                 return self.result()
@@ -467,7 +468,7 @@ def _told(state: ActiveState, labels: Any) -> ActiveState:
         return add_labels(state, labels)
     except NotSeparableError as error:
         C = state.options.fallback
-        if C is None or error.indices is None:
+        if C is None:
             raise
         warn_user(
             f"no separator agrees with the labels of rows {first_few(error.indices, 5)}; errors "
@@ -482,7 +483,7 @@ def _told(state: ActiveState, labels: Any) -> ActiveState:
     return replace(state.queued(None), phase=Phase.QUERYING, needed=0, right=0)
 
 
-def _with_known_labels(state: ActiveState, pool: Pool, known: tuple[Any, Any]) -> ActiveState:
+def _with_known_labels(state: ActiveState, pool: Pool, known: Any) -> ActiveState:
     """Add labels that are known already."""
     if not isinstance(known, tuple | list) or len(known) != 2:
         raise InvalidTypeError(

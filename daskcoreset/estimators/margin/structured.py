@@ -42,6 +42,8 @@ from daskcoreset.execution.engine import map_rows
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.cubes import refuse_cube
 
+Chunks = int | Literal["auto"]
+
 # ``problem(n_features, n_classes)``.
 Maker = Callable[[int, int], StructuredProblem]
 
@@ -179,7 +181,7 @@ class StructuredMaxMargin(MarginModel):
         elif y is None:
             raise require_y(self)
         # In memory one block holds all examples.
-        chunks = "auto" if data is None or groups is None else X.shape[0]
+        chunks: Chunks = "auto" if data is None or groups is None else X.shape[0]
         blocks = row_blocks(X, y, groups, chunks=chunks, on_invalid=self.on_invalid)
         if data is None:
             self._set_features(X, blocks.schema.n_features, blocks.columns)

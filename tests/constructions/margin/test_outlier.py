@@ -20,8 +20,9 @@ def test_auto__goes_over_to_random_draws() -> None:
     with pytest.raises(InvalidInputError, match="the exact search needs more"):
         OutlierMaxMarginClassifier(3, method="exact", **options).fit(rows, y)
     with pytest.warns(CoresetWarning, match="draws were made"):
-        found = OutlierMaxMarginClassifier(3, **options).fit(rows, y).result_
-    assert found.method == "random"
+        model = OutlierMaxMarginClassifier(3, **options).fit(rows, y)
+    assert model.result_ is not None
+    assert model.result_.method == "random"
 
 
 def test_run__a_class_that_may_vanish() -> None:

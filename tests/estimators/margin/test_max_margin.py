@@ -25,6 +25,7 @@ def test_fit__what_is_not_separable_gets_a_soft_margin_or_an_error(n_classes: in
         model = MaxMarginClassifier().fit(X, y)
     assert not model.separable_
     assert model.margin_ == 0.0 == model.factor_
+    assert model.evidence_ is not None
     assert len(model.evidence_.coefficients) == len(model.evidence_.indices) >= 2
     assert model.score(X, y) >= LinearSVC().fit(X, y).score(X, y) - 0.03
     with pytest.raises(InvalidInputError, match="separa"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import dask.array as da
 import numpy as np
 import pytest
@@ -35,7 +37,7 @@ def test_sequence__in_memory_and_out_of_core() -> None:
     whole = [part.rechunk({0: (edge, len(X) - edge)}) for part in lazy]
     far = StructuredMaxMargin("sequence").fit(whole[0], whole[1], groups=whole[2])
     assert far.score(whole[0], whole[1], groups=whole[2]) == 1.0
-    calls = [
+    calls: list[Callable[[], object]] = [
         lambda: StructuredMaxMargin("sequence").fit(lazy[0], lazy[1], groups=lazy[2]),
         lambda: StructuredMaxMargin(far.problem_).fit(lazy[0], y, groups=lazy[2]),
         lambda: far.score(lazy[0], lazy[1], groups=lazy[2]),
