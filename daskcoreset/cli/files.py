@@ -126,8 +126,10 @@ def write_labels(
             return check_target(str(path), overwrite=overwrite, kind=_LABELS)
 
         with new_store(path, may_replace) as folder:
-            attributes: Any = {HEADER: {"kind": _LABELS}}
-            zarr.create_array(folder, data=written, attributes=attributes, dimension_names=("row",))
+            named: Any = {"attributes": {HEADER: {"kind": _LABELS}}, "dimension_names": ("row",)}
+            # A chunk of zeros, of rows of the first cluster, is no missing chunk.
+            named["config"] = {"write_empty_chunks": True}
+            zarr.create_array(folder, data=written, **named)
     else:
         with new_file(path) as scratch:
             _write_file(written, scratch, path.suffix)

@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -504,8 +503,9 @@ class Coreset(WeightedPoints):
         >>> bool(abs(coreset.cost(X[:5]) / on_all - 1) < 0.1)
         True
         """
-        above = import_module("daskcoreset.metrics.audit")
-        return above.cost_of_solutions(self, solutions, objective)
+        from daskcoreset.metrics.audit import cost_of_solutions
+
+        return cost_of_solutions(self, solutions, objective)
 
     def compress(
         self, n_points: int, n_clusters: int, random_state: RandomState = None
@@ -546,8 +546,9 @@ class Coreset(WeightedPoints):
         >>> len(small), bool(small.constant > 0)
         (100, True)
         """
-        above = import_module("daskcoreset.solvers.centroids")
-        return above.compress(self, n_points, n_clusters, random_state)  # type: ignore[no-any-return]
+        from daskcoreset.solvers.centroids import compress
+
+        return compress(self, n_points, n_clusters, random_state)
 
     def audit(self, X: Any, y: Any = None, **options: Any) -> Any:
         """Compare costs on this coreset with those on all data, in one read.
@@ -576,9 +577,9 @@ class Coreset(WeightedPoints):
         >>> coreset.audit(X, n_clusters=5, random_state=0).distortion < 0.2
         True
         """
-        # By name: a layer above, of which this one must know nothing else.
-        above = import_module("daskcoreset.metrics.audit")
-        return above.audit(self, X, y, **options)
+        from daskcoreset.metrics.audit import audit
+
+        return audit(self, X, y, **options)
 
     def plot(self, X: Any = None, **options: Any) -> Axes:
         """Draw the rows of this coreset, sized by weight, over a density of the data.
@@ -646,8 +647,9 @@ class Coreset(WeightedPoints):
             raise InvalidInputError(
                 "the coreset does not remember where its data are stored", remedy="pass them as X"
             )
-        above = import_module("daskcoreset.inputs.picking")
-        return above.pick_rows(source, np.atleast_1d(numbers))
+        from daskcoreset.inputs.picking import pick_rows
+
+        return pick_rows(source, np.atleast_1d(numbers))
 
     def to_zarr(
         self,
