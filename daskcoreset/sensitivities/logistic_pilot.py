@@ -126,39 +126,25 @@ class LogisticSums(NamedTuple):
 
 def labelled_scatter(block: Block) -> LabelledScatter:
     """Scatter and means of one block, without a sample."""
-    _, labels, _ = block.coded
-    weight, mean, matrix = _scatter_in_pieces(block)
-    masses, means = _class_means(block)
+    from daskcoreset.solvers import kmeans_numba as loops
+
+    _, labels, codes = block.coded
+    u, whole = block.weights, moments_of(block.points, block.weights)
+    n_classes, d = len(labels), len(whole.mean)
+    matrix, origin = np.zeros((d, d)), np.zeros((n_classes, d))
+    masses, shift = np.zeros(n_classes), np.zeros((n_classes, d))
+    for rows, gaps in gaps_of(block.points, u, whole.mean):
+        matrix += product((gaps * u[rows, np.newaxis]).T, gaps)
+        loops.cell_means(gaps, u[rows], codes[rows], origin, masses, shift)
+    counted = masses > 0.0
+    means = np.zeros((n_classes, d))
+    means[counted] = whole.mean + shift[counted] / masses[counted, np.newaxis]
     counts, _ = block.class_totals
     classes = {
         labels[code].item(): ClassMean(int(counts[code]), float(masses[code]), means[code])
         for code in np.flatnonzero(counts)
     }
-    return LabelledScatter(weight, mean, matrix, classes, {})
-
-
-def _scatter_in_pieces(block: Block) -> tuple[float, FloatArray, FloatArray]:
-    """Weight, mean and scatter by products of pieces of the rows."""
-    points: Any = block.points
-    u, whole = block.weights, moments_of(points, block.weights)
-    d = len(whole.mean)
-    matrix = np.zeros((d, d))
-    for rows, gaps in gaps_of(points, u, whole.mean):
-        matrix += product((gaps * u[rows, np.newaxis]).T, gaps)
-    return whole.weight, whole.mean, matrix
-
-
-def _class_means(block: Block) -> tuple[FloatArray, FloatArray]:
-    """Weights and means of the classes, of rows gathered by class."""
-    points: Any = block.points
-    _, labels, codes = block.coded
-    of_classes = []
-    ends = np.cumsum(np.bincount(codes, minlength=len(labels)))
-    for rows in np.split(block.class_order, ends[:-1]):
-        members = rows[block.weights[rows] > 0.0]
-        of_classes.append(moments_of(points[members], block.weights[members]))
-    masses = np.array([part.weight for part in of_classes])
-    return masses, np.array([part.mean for part in of_classes])
+    return LabelledScatter(whole.weight, whole.mean, matrix, classes, {})
 
 
 def merge_means(first: ClassMean, second: ClassMean) -> ClassMean:
