@@ -81,10 +81,8 @@ PARTS: dict[str, tuple[tuple[str, ...], int]] = {
 
 LEAVING = (
     "constructions/portfolio/summaries",
-    "core/packing", "core/pickles", "core/plain_files",
-    "core/stored_arrays", "core/trust",
-    "inputs/cube_weights", "inputs/graphs",
-    "inputs/travel", "metrics/plot_",
+    "core/packing",
+    "metrics/plot_",
     "testing/",
     "cli/demo",
 )  # fmt: skip

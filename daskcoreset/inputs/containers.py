@@ -276,7 +276,7 @@ def _single(part: Any, name: str, paths: _Paths) -> Any:
     opened = paths.opened(part, name)
     if isinstance(opened, Files):
         vectors = [_vector(one, name) for one in opened.opened]
-        return Rows(vectors, opened.places, name)
+        return JoinedArrays(vectors, opened.places, name)
     return _vector(opened, name) if is_path(part) or is_store(part) else opened
 
 
@@ -465,13 +465,13 @@ class Files:
         """Return X of all files, and the members that `keys` name."""
         found = [_members_of(one, keys, None, {}) for one in self.opened]
         parts = {
-            part: Rows([members.parts[part] for members in found], self.places, part)
+            part: JoinedArrays([members.parts[part] for members in found], self.places, part)
             for part in found[0].parts
         }
         return NamedArrays(parts, found[0].columns)
 
 
-class Rows(NamedTuple):
+class JoinedArrays(NamedTuple):
     """Arrays whose rows follow one another, and the names of their files."""
 
     arrays: list[Any]

@@ -17,7 +17,7 @@ from daskcoreset.core.locations import clean_url
 from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import a_type, is_real, without_mask
-from daskcoreset.inputs.containers import Rows, shown_location, split_container
+from daskcoreset.inputs.containers import JoinedArrays, shown_location, split_container
 from daskcoreset.inputs.dataframes import arrays_of_dask, as_tasks, frame_source
 from daskcoreset.inputs.files import memmap_source
 from daskcoreset.inputs.hdf5 import Hdf5Array, hdf5_source
@@ -125,13 +125,13 @@ def _open_all(X: Any, y: Any, sample_weight: Any, allow_empty: bool) -> OpenedDa
         members = split_container(X, y, sample_weight, stack, options)
         missing = options.missing_chunks
         files = {
-            name: part.arrays if isinstance(part, Rows) else [part]
+            name: part.arrays if isinstance(part, JoinedArrays) else [part]
             for name, part in members.parts.items()
         }
         remarks = tuple(filter(None, (packed_remark(own, name) for name, own in files.items())))
         parts = {
             name: _opened_rows(part, missing)
-            if isinstance(part, Rows)
+            if isinstance(part, JoinedArrays)
             else _opened(part, name, missing)
             for name, part in members.parts.items()
         }
@@ -154,7 +154,7 @@ def _open_all(X: Any, y: Any, sample_weight: Any, allow_empty: bool) -> OpenedDa
 # --- one part ----------------------------------------------------------------------------
 
 
-def _opened_rows(rows: Rows, missing_chunks: MissingChunks) -> Source:
+def _opened_rows(rows: JoinedArrays, missing_chunks: MissingChunks) -> Source:
     sources = [_opened(array, rows.argument, missing_chunks) for array in rows.arrays]
     return concatenated_source(sources, rows.names, rows.argument)
 
