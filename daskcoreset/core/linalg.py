@@ -373,31 +373,6 @@ def inverse_root(matrix: FloatArray) -> FloatArray:
 _FLAT = 1e-9
 
 
-def spread_directions(matrix: FloatArray) -> FloatArray:
-    r"""Return R of full rank with :math:`R^T S R = I`: the directions in which rows are spread.
-
-    Parameters
-    ----------
-    matrix : ndarray of shape (d, d), float64
-        S, symmetric with no negative eigenvalue but by rounding.
-
-    Returns
-    -------
-    ndarray of shape (d, r), float64
-        Columns that depend on one another have fewer directions than there are of them.
-
-    Examples
-    --------
-    >>> spread_directions(np.array([[4.0, 4.0], [4.0, 4.0]])).shape
-    (2, 1)
-    """
-    scaled, inverse = _of_one_scale(matrix)
-    values, vectors = np.linalg.eigh(scaled)
-    kept = values > _FLAT * max(1.0, float(values.max(initial=0.0)))
-    root: FloatArray = inverse[:, np.newaxis] * vectors[:, kept] / np.sqrt(values[kept])
-    return root
-
-
 def scatter_root(matrix: FloatArray) -> FloatArray:
     r"""Return R with :math:`R^T R = S`, as accurate in columns of small spread as in others.
 

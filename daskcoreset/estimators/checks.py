@@ -221,8 +221,8 @@ def require_y(estimator: Any) -> InvalidInputError:
     return InvalidInputError(
         f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is "
         "None",
-        remedy="pass the labels, or where X has columns or arrays by name the name of one, such "
-        'as y="label"',
+        argument="y",
+        remedy='pass the labels, or the name of a column or an array of X, such as y="label"',
     )
 
 
@@ -385,8 +385,6 @@ def _check_labels(estimator: Any, y: Any) -> None:
         )
     if labels.ndim == 1 and labels.dtype == object:
         refuse(find_missing_label(labels) or find_date(labels))
-    if labels.ndim == 2 and labels.dtype.kind == "f":
-        labels = np.where(np.isfinite(labels).all(axis=1), 0.0, np.nan)
     if labels.ndim == 1:
         # Before scikit-learn looks, which names no row: those missing in pandas' way compare with
         # nothing.

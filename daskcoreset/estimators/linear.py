@@ -75,30 +75,16 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         If the columns of X have names.
     """
 
+    C: float
+    size: int
+    estimator: Any
+    fit_intercept: bool
+    class_weight: Any
+    method: str | Sensitivity[Any]
+    random_state: RandomState
     classes_: AnyArray
     _stream: CoresetStream | None
     _announced: AnyArray | None
-
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        size: int = 10_000,
-        estimator: Any = None,
-        fit_intercept: bool = True,
-        class_weight: Any = None,
-        method: str | Sensitivity[Any] = "uniform",
-        random_state: RandomState = None,
-        on_invalid: Literal["raise", "drop"] | None = None,
-    ) -> None:
-        self.C = C
-        self.size = size
-        self.estimator = estimator
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.method = method
-        self.random_state = random_state
-        self.on_invalid = on_invalid
 
     @abstractmethod
     def _own_method(self) -> Sensitivity[Any]:
@@ -530,16 +516,14 @@ class CoresetLogisticRegression(LinearCoresetModel):
         random_state: RandomState = None,
         on_invalid: Literal["raise", "drop"] | None = None,
     ) -> None:
-        super().__init__(
-            C=C,
-            size=size,
-            estimator=estimator,
-            fit_intercept=fit_intercept,
-            class_weight=class_weight,
-            method=method,
-            random_state=random_state,
-            on_invalid=on_invalid,
-        )
+        self.C = C
+        self.size = size
+        self.estimator = estimator
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.method = method
+        self.random_state = random_state
+        self.on_invalid = on_invalid
 
     def _own_method(self) -> Logistic:
         # Without a penalty the pilot has that of C = 1, which is little.
@@ -654,16 +638,14 @@ class CoresetSVC(LinearCoresetModel):
         random_state: RandomState = None,
         on_invalid: Literal["raise", "drop"] | None = None,
     ) -> None:
-        super().__init__(
-            C=C,
-            size=size,
-            estimator=estimator,
-            fit_intercept=fit_intercept,
-            class_weight=class_weight,
-            method=method,
-            random_state=random_state,
-            on_invalid=on_invalid,
-        )
+        self.C = C
+        self.size = size
+        self.estimator = estimator
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.method = method
+        self.random_state = random_state
+        self.on_invalid = on_invalid
 
     def _own_method(self) -> SVM:
         return SVM(float(self.C), intercept=bool(self.fit_intercept))
