@@ -29,6 +29,7 @@ from daskcoreset.cli.options import (
     Overwrite,
     Progress,
     Reading,
+    Running,
     SampleWeight,
     Seed,
     StorageOptions,
@@ -92,38 +93,31 @@ def build(
     out: Annotated[str, typer.Argument(metavar="OUT", help="Zarr store to make.")],
     reading: Reading,
     building: Building,
+    running: Running,
     *,
     y: Y = None,
     sample_weight: SampleWeight = None,
     epsilon: Annotated[
         float | None, typer.Option(help="Double the size until costs differ by no more.")
     ] = None,
-    scheduler: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Run on this Dask cluster.")
-    ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Run on so many processes of this machine."),
-    ] = None,
     overwrite: Overwrite = False,
     plan: Annotated[bool, typer.Option("--plan", help="Show the plan; do nothing.")] = False,
-    limit: TimeLimit = None,
-    progress: Progress = None,
 ) -> None:
     """Build a coreset of IN and save it as OUT."""
-    if scheduler is not None and workers is not None:
+    if running.scheduler is not None and running.workers is not None:
         raise typer.BadParameter("--scheduler and --workers exclude each other; give one.")
     if epsilon is not None and (building.size is not None or building.n_clusters is None or plan):
         raise typer.BadParameter("--epsilon needs --n-clusters, without --size and --plan.")
     check_target(out, overwrite=overwrite)
     rows = reading.open(source)
+    progress = running.progress
     given = {**building.arguments, "sample_weight": sample_weight}
     planned = epsilon is None and building.method != "coverage"
     start = time.perf_counter()
-    with time_limit(limit):
+    with time_limit(running.limit):
         # Defined before processes start, because wrong input shows here.
         lazy = daskcoreset.plan(rows, y, size=building.size, **given) if planned else None
-        with cluster_for(scheduler, workers):
+        with cluster_for(running.scheduler, running.workers):
             if plan and lazy is not None:  # the workers decide how much memory is taken
                 if sys.stdout.isatty():
                     typer.echo(str(lazy.forecast))

@@ -223,6 +223,21 @@ class Building:
         return kind(**given)
 
 
+@dataclass(frozen=True)
+class Running:
+    """Where a build runs, and how long."""
+
+    scheduler: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Run on this Dask cluster.")
+    ] = None
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Run on so many processes of this machine."),
+    ] = None
+    limit: TimeLimit = None
+    progress: Progress = None
+
+
 def expanded(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the fields of its parameters that are dataclasses, as options."""
     hints = get_type_hints(command, include_extras=True)
