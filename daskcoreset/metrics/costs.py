@@ -15,7 +15,7 @@ from daskcoreset.core.blocks import (
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.tables import counted
-from daskcoreset.core.typing import FloatArray, Metric
+from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import (
     how_to_select,
     n_dims,
@@ -27,26 +27,18 @@ from daskcoreset.objectives import QuantizationError
 from daskcoreset.objectives.clustering import as_centers
 
 
-def kmeans_cost(
-    X: Any,
-    centers: Any,
-    sample_weight: Any = None,
-    *,
-    metric: Metric = "euclidean",
-) -> Any:
+def kmeans_cost(X: Any, centers: Any, sample_weight: Any = None) -> Any:
     r"""Quantization error :math:`\phi_X(Q) = \sum_x u(x) \min_{q \in Q} |x - q|^2`.
 
     Parameters
     ----------
-    X : array-like of shape (n, d), or path
-        Any input of `daskcoreset.build`; read once, block by block.
+    X : array-like of shape (n, d), path, URL, or Rows
+        Any input of `daskcoreset.build`; read once, block by block. By
+        ``open_rows(X, unit_length=True)`` rows are divided by their lengths.
     centers : array-like of shape (k, d), or sequence of such
         One solution, or several to be evaluated in the same read.
     sample_weight : array-like of shape (n,), optional
         Input weights u; ones by default.
-    metric : {"euclidean", "cosine"}, default="euclidean"
-        By "cosine" rows are divided by their lengths, as in `daskcoreset.build`; centers are
-        taken as they are.
 
     Returns
     -------
@@ -70,7 +62,7 @@ def kmeans_cost(
     ----------
     Bachem, Lucic and Krause (2018), section 2.
     """
-    blocks = row_blocks(X, None, sample_weight).by(metric)
+    blocks = row_blocks(X, None, sample_weight)
     solutions, single = _as_solutions(centers, blocks.schema.n_features)
     costs = map_reduce(blocks, _block_costs, add, broadcast=solutions).value
     return float(costs[0]) if single else costs

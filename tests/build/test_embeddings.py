@@ -114,7 +114,7 @@ def test_fit__by_cosine_is_spherical_kmeans(kind: str) -> None:
     own = DIRECTIONS / np.linalg.norm(DIRECTIONS, axis=1, keepdims=True)
     assert cost < 1.1 * (2.0 - 2.0 * (UNIT @ own.T).max(axis=1)).sum()
     plain = CoresetKMeans(10, **options).fit(X)
-    assert metrics.kmeans_cost(X, plain.cluster_centers_, metric="cosine") > 1.5 * cost
+    assert metrics.kmeans_cost(open_rows(X, unit_length=True), plain.cluster_centers_) > 1.5 * cost
 
 
 def test_fit__by_cosine_does_not_see_lengths() -> None:
@@ -152,7 +152,7 @@ def test_build__by_cosine_is_audited_by_cosine() -> None:
     assert found.distortion < 0.2
     solution = found.solutions[0]
     np.testing.assert_allclose(
-        found.on_data[0], metrics.kmeans_cost(ROWS, solution, metric="cosine")
+        found.on_data[0], metrics.kmeans_cost(open_rows(ROWS, unit_length=True), solution)
     )
 
 
