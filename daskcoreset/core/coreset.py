@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
 
+    from daskcoreset.solvers.centroids import Centroids
+
 
 def freeze(value: Any, name: str = "provenance") -> Any:
     """Return a read-only copy of JSON values: mappings as proxies, sequences as tuples.
@@ -509,7 +511,7 @@ class Coreset(WeightedPoints):
 
     def compress(
         self, n_points: int, n_clusters: int, random_state: RandomState = None
-    ) -> WeightedPoints:
+    ) -> Centroids:
         """Replace the rows by fewer weighted centroids, for k-means with `n_clusters` centers.
 
         Centroids are means of small cells of rows, whose weights they have. They are for storage
@@ -527,10 +529,11 @@ class Coreset(WeightedPoints):
 
         Returns
         -------
-        WeightedPoints
-            Centroids in float64, without labels. ``indices`` names a row of the data that is near
-            to each, and ``constant`` is the cost inside the cells. The k-means cost on the rows is
-            at most the cost on the centroids plus `constant`, and equal to it for one center.
+        Centroids
+            `WeightedPoints` in float64, without labels. ``indices`` names a row of the data that is
+            near to each, and ``constant`` is the cost inside the cells. The k-means cost on the
+            rows is at most the cost on the centroids plus `constant`, and equal to it for one
+            center.
 
         Raises
         ------
