@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from daskcoreset.cli.convert import write_store
 
 from daskcoreset import Coreset, CoresetStream, CoresetTree
+from daskcoreset.cli.files import write_store
 from tests.acceptance.tools.groups import snapshot
 from tests.pairs import each
 
