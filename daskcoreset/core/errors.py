@@ -22,7 +22,6 @@ __all__ = [
     "ClusterError",
     "CoresetError",
     "CoresetWarning",
-    "DataUnavailableError",
     "InvalidInputError",
     "InvalidTypeError",
     "MissingDependencyError",
@@ -124,10 +123,6 @@ class MissingPathError(InvalidInputError, StoreError, FileNotFoundError):
     def __new__(cls, *args: object, **_: Any) -> Self:
         """Make it as a FileNotFoundError: that of a ValueError has no room for what one holds."""
         return FileNotFoundError.__new__(cls, *args)
-
-
-class DataUnavailableError(CoresetError, FileNotFoundError):
-    """A data set is not on this machine."""
 
 
 class MissingDependencyError(CoresetError, ImportError):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from daskcoreset.metrics.audit import Audit, audit
-from daskcoreset.metrics.compare import Comparison, compare
+from daskcoreset.metrics.audit import Audit
 from daskcoreset.metrics.costs import kmeans_cost
 from daskcoreset.metrics.sizing import theory_size
 
-__all__ = ["Audit", "Comparison", "audit", "compare", "kmeans_cost", "theory_size"]
+__all__ = ["Audit", "kmeans_cost", "theory_size"]

@@ -146,7 +146,7 @@ def test_time_limit__lets_work_end_that_is_in_time() -> None:
 
 def test_errors__of_the_library_have_one_base() -> None:
     for name in ("InvalidInputError", "InvalidTypeError", "StoreError", "OutOfTimeError",
-                 "DataUnavailableError", "MissingDependencyError"):  # fmt: skip
+                 "MissingDependencyError"):  # fmt: skip
         assert issubclass(getattr(face.errors, name), face.CoresetError)
     assert issubclass(face.errors.InvalidInputError, ValueError)
     assert issubclass(face.errors.InvalidTypeError, TypeError)

@@ -16,7 +16,6 @@ from daskcoreset.solvers.divergences.positive import ItakuraSaito, KullbackLeibl
 from daskcoreset.solvers.divergences.quadratic import SquaredEuclidean, SquaredMahalanobis
 
 __all__ = [
-    "DIVERGENCES",
     "Divergence",
     "ItakuraSaito",
     "KullbackLeibler",
