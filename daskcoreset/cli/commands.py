@@ -12,6 +12,7 @@ import numpy as np
 import typer
 
 import daskcoreset
+from daskcoreset.cli.cluster import cluster_for
 from daskcoreset.cli.files import (
     check_target,
     file_to_write,
@@ -49,7 +50,6 @@ from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.locations import clean_url
 from daskcoreset.core.optional import need_matplotlib
 from daskcoreset.core.typing import AnyArray
-from daskcoreset.execution.cluster import cluster_for
 from daskcoreset.execution.engine import map_rows
 from daskcoreset.execution.progress import show_progress
 from daskcoreset.metrics.costs import data_of
