@@ -180,14 +180,15 @@ def test_fit__by_cosine_refuses_rows_of_zeros_or_drops_them(kind: str) -> None:
     X = ROWS.copy()
     X[[7, 4000]] = 0.0
     given = KINDS[kind](X)
-    options: dict[str, Any] = {"size": 300, "metric": "cosine", "random_state": 0}
+    options: dict[str, Any] = {"size": 300, "random_state": 0}
+    rows = open_rows(given, unit_length=True)
     for call in (
-        lambda: CoresetKMeans(10, **options).fit(given),
-        lambda: build(given, **options),
+        lambda: CoresetKMeans(10, metric="cosine", **options).fit(given),
+        lambda: build(rows, **options),
     ):
         with pytest.raises(InvalidInputError, match=r"zero in all columns at row 7, .*drop"):
             call()
-    model = CoresetKMeans(10, on_invalid="drop", **options).fit(given)
+    model = CoresetKMeans(10, metric="cosine", on_invalid="drop", **options).fit(given)
     assert model.coreset_.provenance["n_dropped"] == 2
     assert not np.isin([7, 4000], model.coreset_.indices).any()
     if kind == "memory":
@@ -198,4 +199,4 @@ def test_fit__by_cosine_refuses_rows_of_zeros_or_drops_them(kind: str) -> None:
     # Without weight they are no matter.
     weights = np.ones(6000)
     weights[[7, 4000]] = 0.0
-    build(given, **{**options, "sample_weight": weights})
+    build(rows, sample_weight=weights, **options)
