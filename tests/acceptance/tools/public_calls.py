@@ -239,6 +239,7 @@ def public_calls() -> list[PublicCall]:
         PublicCall("Draw", dc.Draw, {}),
         PublicCall("MergeReduce", dc.MergeReduce, {}),
         PublicCall("audit", held.audit, {**built, "n_clusters": 2}),
+        PublicCall("compare", dc.compare, {"X": ROWS, "n_clusters": 2, "sizes": 9}),
         PublicCall("WeightedPoints", dc.WeightedPoints, points),
         PublicCall("Coreset", dc.Coreset, points),
         PublicCall("SVM", _with(dc.SVM, of), {"n_clusters": 2}),
