@@ -19,6 +19,9 @@ from daskcoreset.solvers.kmeans import Clusters, assign, lloyd_step, rough_kmean
 # than a hundredth each.
 _STEPS = 3
 
+# The same after the rough solution: solvers find its centers again, so they had better be good.
+_ROUGH_STEPS = 5
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Centroids(WeightedPoints):
@@ -62,7 +65,10 @@ def compress(
     numbers = rows.indices[used][first]
     if len(points) <= count:
         return Centroids(points, weights, numbers)
-    centers = rough_kmeans(points, weights, k, rng).centers
+    rough = rough_kmeans(points, weights, k, rng)
+    for _ in range(_ROUGH_STEPS):
+        rough = lloyd_step(points, weights, rough.centers)
+    centers = rough.centers
     labels, distances = assign(points, centers)
     costs = np.bincount(labels, weights * distances, len(centers)).astype(np.float64)
     shares = _shares(costs, np.bincount(labels, minlength=len(centers)), count)
