@@ -275,6 +275,7 @@ def table(results: list[dict[str, Any]]) -> str:
     lines = [
         "Accuracy in % (mean ± 95 % interval of the mean), the paper's in brackets; seconds to",
         "train and to predict the test rows; core points, support vectors or features.",
+        "Other work ran beside the default, AVM and CSVRG on covers: their seconds are too long.",
         "",
     ]
     rows = []
