@@ -13,6 +13,8 @@ ROW_SUMS = {"reassoc", "contract", "nsz"}  # the sum along a row may be vectoris
 
 IN_ORDER = {"contract"}  # sums along columns are vectorised as they stand
 
+AS_WRITTEN: set[str] = set()  # every product is rounded, as by NumPy
+
 
 def jit(fastmath: set[str]) -> Callable[..., Any]:
     """Decorate a loop that numba compiles when it is first called.
@@ -20,7 +22,7 @@ def jit(fastmath: set[str]) -> Callable[..., Any]:
     Parameters
     ----------
     fastmath : set of str
-        `ROW_SUMS` or `IN_ORDER`.
+        `ROW_SUMS`, `IN_ORDER` or `AS_WRITTEN`.
     """
 
     def decorate(function: Callable[..., Any]) -> Any:

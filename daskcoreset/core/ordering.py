@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.linalg import dense_rows, read_only
+from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.moments import moments_of
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
@@ -63,7 +63,7 @@ def spatial_order(points: Points, mass: FloatArray) -> IndexArray:
     # same, and with them the cuts through rows that lie on a grid.
     mass = mass.astype(np.float32).astype(np.float64)
     dense = _widest_columns(points, mass)
-    order: IndexArray = loops.bisection_order(read_only(dense), mass, _MAX_ALIGNED)
+    order: IndexArray = loops.bisection_order(dense, mass, _MAX_ALIGNED)
     return order
 
 

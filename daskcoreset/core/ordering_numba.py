@@ -1,10 +1,17 @@
-"""The bisection of weighted rows, compiled by numba when it is first called."""
+"""The bisection of weighted rows, compiled by numba when it is first called.
+
+Functions that are called for every range have one way out each: numba counts references to the
+arrays of the others, which takes as long as their work on few rows. Places in the innermost loops
+are unsigned: of others numba looks each time whether they count from the end.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from daskcoreset.core.jit_numba import IN_ORDER, ROW_SUMS, jit, part
+from daskcoreset.core.lanes_numba import AT_ONCE, sum_products
+from daskcoreset.core.linalg import read_only
 from daskcoreset.core.rowwise_numba import WHOLE_UNIT
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
@@ -12,319 +19,490 @@ from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 # no error, and is a tenth of the time.
 _ONE_DRAW = 1.3
 
-# Rows of a range up to which all of them decide its axis. Of more a sample does: with four times
-# as many errors were the same.
-_MAX_ROWS = 128
+# Rows of a range up to which all of them are looked at for its mean and its axis; of more those of
+# a sample are taken, and all rows are only projected. With four times as many errors were the same.
+_MAX_GATHERED = 128
 _SAMPLE = 64
-
-# Rows and draws on each side of the mean, about, where a cut is looked for first.
-_NEAR_ROWS = 10.0
-_NEAR_DRAWS = 2.0
-
 _GOLDEN_RATIO = 0.6180339887498949
 
+# Rows that are added to the sums of columns between a load of these and a store.
+_AT_ONCE = 4
 
-@part(IN_ORDER)
-def _fill_sample(rows: IndexArray, sample: IndexArray) -> None:
-    """Fill in rows at multiples of the golden ratio, which no period of the rows meets."""
-    for i in range(sample.shape[0]):
-        turns = 0.5 + i * _GOLDEN_RATIO
-        sample[i] = rows[int((turns - np.floor(turns)) * rows.shape[0])]
+# Rows of a range up to which they are sorted along its axis.
+_MAX_SORTED = 24
 
+_ONE, _TWO, _THREE = np.uint64(1), np.uint64(2), np.uint64(3)
 
-@part(IN_ORDER)
-def _fill_means(
-    points: AnyArray, mass: FloatArray, rows: IndexArray, mean: FloatArray, square: FloatArray
-) -> float:
-    """Fill in sums of gaps from the first row, and of their squares; return the mass.
+# Where a cut is looked for in larger ranges: within as many deviations of the mean as have so many
+# rows of a Gaussian, and so many draws, on each side; then so many times as far, or as near.
+_NEAR_ROWS = 4.0
+_NEAR_DRAWS = 0.75
+_WIDER = 3.0
+_MAX_LOOKS = 6
 
-    Four rows at once, so that sums are loaded and stored once for these.
-    """
-    n, d, first, total = rows.shape[0], points.shape[1], rows[0], 0.0
-    for j in range(d):
-        mean[j] = square[j] = 0.0
-    for i in range(0, n - 3, 4):
-        a, b, c, e = rows[i], rows[i + 1], rows[i + 2], rows[i + 3]
-        ua, ub, uc, ue = mass[a], mass[b], mass[c], mass[e]
-        total += ua + ub + uc + ue
-        for j in range(d):
-            x = np.float64(points[first, j])
-            ga, gb = points[a, j] - x, points[b, j] - x
-            gc, ge = points[c, j] - x, points[e, j] - x
-            mean[j] += ua * ga + ub * gb + uc * gc + ue * ge
-            square[j] += ua * ga * ga + ub * gb * gb + uc * gc * gc + ue * ge * ge
-    for i in range(n - n % 4, n):
-        row = rows[i]
-        u = mass[row]
-        total += u
-        for j in range(d):
-            gap = points[row, j] - np.float64(points[first, j])
-            mean[j] += u * gap
-            square[j] += u * gap * gap
-    return total
+# Rows that are sorted there at most, and how far apart they are compared (Ciura 2001), where there
+# are so many times as many of them.
+_MAX_NEAR = 1024
+_STRIDES = (301, 132, 57, 23, 10, 4, 1)
+_PER_STRIDE = 16
 
 
 @part(IN_ORDER)
-def _fill_covariances(  # noqa: PLR0917 - numba takes arguments by position
+def _gather(  # noqa: PLR0917 - numba takes arguments by position
     points: AnyArray,
     mass: FloatArray,
-    rows: IndexArray,
-    mean: FloatArray,
-    widest: int,
-    axis: FloatArray,
+    order: IndexArray,
+    start: int,
+    count: int,
+    gaps: FloatArray,
+    weight: FloatArray,
+    origin: FloatArray,
+) -> int:
+    """Fill in rows of a range, less its first one, and their masses; return how many they are.
+
+    All of few; of many a sample, at multiples of the golden ratio, which no period of the rows
+    meets. The first one itself is in `origin`.
+    """
+    first = points[order[start]]
+    is_sample = count > _MAX_GATHERED
+    size = _SAMPLE if is_sample else count
+    for j in range(points.shape[1]):
+        origin[j] = first[j]
+    for i in range(size):
+        turns = 0.5 + i * _GOLDEN_RATIO
+        place = int((turns - np.floor(turns)) * count) if is_sample else i
+        row = np.uint64(order[np.uint64(start + place)])
+        weight[i] = mass[row]
+        for j in range(points.shape[1]):
+            gaps[i, j] = points[row, j] - origin[j]
+    return size
+
+
+@part(IN_ORDER)
+def _spread(
+    gaps: FloatArray, weight: FloatArray, count: int, mean: FloatArray, variance: FloatArray
 ) -> None:
-    """Fill `axis` with the covariances of columns with the widest one, the longest of length 1."""
-    n, d, middle = rows.shape[0], points.shape[1], mean[widest]
+    """Fill `mean` and `variance` of every column; zero where there is nothing but rounding."""
+    d = gaps.shape[1]
+    total = 0.0
+    for j in range(d):
+        mean[j] = variance[j] = 0.0
+    several = count - count % _AT_ONCE
+    for i in range(0, several, _AT_ONCE):
+        for j in range(d):
+            first, second = mean[j], variance[j]
+            for k in range(_AT_ONCE):
+                first += weight[i + k] * gaps[i + k, j]
+                second += weight[i + k] * gaps[i + k, j] * gaps[i + k, j]
+            mean[j], variance[j] = first, second
+    for i in range(several, count):
+        for j in range(d):
+            mean[j] += weight[i] * gaps[i, j]
+            variance[j] += weight[i] * gaps[i, j] * gaps[i, j]
+    for i in range(count):
+        total += weight[i]
+    share = 1.0 / total if total > 0.0 else 0.0
+    for j in range(d):
+        mean[j] *= share
+        square = variance[j] * share
+        spread = square - mean[j] * mean[j]
+        variance[j] = spread if spread > 1e-12 * square else 0.0
+
+
+@part(IN_ORDER)
+def _add_covariances(
+    gaps: FloatArray, along: FloatArray, count: int, mean: FloatArray, axis: FloatArray
+) -> None:
+    """Add up the products of weighted gaps of a column, `along`, with those of every column."""
+    d = gaps.shape[1]
+    several = count - count % _AT_ONCE
     for j in range(d):
         axis[j] = 0.0
-    for i in range(0, n - 3, 4):
-        a, b, c, e = rows[i], rows[i + 1], rows[i + 2], rows[i + 3]
-        ua, ub = mass[a] * (points[a, widest] - middle), mass[b] * (points[b, widest] - middle)
-        uc, ue = mass[c] * (points[c, widest] - middle), mass[e] * (points[e, widest] - middle)
+    for i in range(0, several, _AT_ONCE):
         for j in range(d):
-            x = mean[j]
-            axis[j] += ua * (points[a, j] - x) + ub * (points[b, j] - x)
-            axis[j] += uc * (points[c, j] - x) + ue * (points[e, j] - x)
-    for i in range(n - n % 4, n):
-        row = rows[i]
-        along = mass[row] * (points[row, widest] - middle)
+            covariance = axis[j]
+            for k in range(_AT_ONCE):
+                covariance += along[i + k] * (gaps[i + k, j] - mean[j])
+            axis[j] = covariance
+    for i in range(several, count):
         for j in range(d):
-            axis[j] += along * (points[row, j] - mean[j])
+            axis[j] += along[i] * (gaps[i, j] - mean[j])
+
+
+@part(IN_ORDER)
+def _principal_axis(  # noqa: PLR0917 - numba takes arguments by position
+    gaps: FloatArray,
+    weight: FloatArray,
+    count: int,
+    mean: FloatArray,
+    axis: FloatArray,
+    variance: FloatArray,
+    along: FloatArray,
+) -> float:
+    """Fill `mean` and `axis`, the covariances with the widest column; return its variance.
+
+    Also `along`, the weighted gaps of the rows in this column.
+    """
+    _spread(gaps, weight, count, mean, variance)
+    d = gaps.shape[1]
+    widest, most = 0, 0.0
+    for j in range(d):
+        if variance[j] > most:
+            widest, most = j, variance[j]
+    middle = mean[widest]
+    for i in range(count):
+        along[i] = weight[i] * (gaps[i, widest] - middle)
+    _add_covariances(gaps, along, count, mean, axis)
     largest = 0.0
     for j in range(d):
         largest = max(largest, abs(axis[j]))
+    scale = 1.0 / largest if largest > 0.0 else 0.0
     for j in range(d):
-        axis[j] *= 1.0 / largest if largest > 0.0 else 0.0
+        axis[j] *= scale
+    return most
 
 
 @part(IN_ORDER)
-def _fill_axis(  # noqa: PLR0917 - numba takes arguments by position
+def _axis_between_two(  # noqa: PLR0917 - numba takes arguments by position
     points: AnyArray,
     mass: FloatArray,
-    rows: IndexArray,
+    order: IndexArray,
+    start: int,
+    count: int,
     mean: FloatArray,
-    square: FloatArray,
     axis: FloatArray,
 ) -> bool:
-    """Fill `mean` and `axis` of some rows; return whether they vary."""
-    total = _fill_means(points, mass, rows, mean, square)
-    share, widest, most = 1.0 / total if total > 0.0 else 0.0, 0, 0.0
-    for j in range(mean.shape[0]):
-        mean[j] *= share
-        spread = square[j] * share - mean[j] * mean[j]
-        if spread > most and spread > 1e-12 * square[j] * share:  # else nothing but rounding
-            widest, most = j, spread
-        mean[j] += points[rows[0], j]
-    _fill_covariances(points, mass, rows, mean, widest, axis)
-    return most > 0.0
-
-
-@part(ROW_SUMS)
-def _along(points: AnyArray, row: int, mean: FloatArray, axis: FloatArray) -> float:
-    """Return where a row lies along the axis."""
-    total = 0.0
-    for j in range(axis.shape[0]):
-        total += (points[row, j] - mean[j]) * axis[j]
-    return total
-
-
-@part(IN_ORDER)
-def _cut_at(  # noqa: PLR0917 - numba takes arguments by position
-    values: FloatArray, weights: FloatArray, count: int, before: float, cut: float, target: float
-) -> float:
-    """Return the value up to which the mass is nearest to a target; moves values and weights.
-
-    `before` is the mass up to `cut`, below all values; of these the largest is no cut from `count`
-    on. A selection by pivots: what lies beyond one is not looked at again.
-    """
-    low, high = 0, values.shape[0]
-    smallest_gap = target - before if before > 0.0 else np.inf
-    while low < high:
-        pivot, near, mass = values[(low + high) // 2], low, 0.0
-        for i in range(low, high):
-            if values[i] <= pivot:
-                values[i], values[near] = values[near], values[i]
-                weights[i], weights[near] = weights[near], weights[i]
-                mass += weights[near]
-                near += 1
-        gap = abs(before + mass - target)
-        if near < count and gap < smallest_gap:
-            cut, smallest_gap = pivot, gap
-        if before + mass < target:
-            low, before = near, before + mass
+    """Fill in the middle and the axis of two rows that differ, where those of a sample do not."""
+    first = -1
+    for i in range(start, start + count):
+        row = order[i]
+        if not mass[row] > 0.0:
             continue
-        high = low
-        for i in range(low, near):
-            if values[i] < pivot:
-                values[i], values[high] = values[high], values[i]
-                weights[i], weights[high] = weights[high], weights[i]
-                high += 1
-    return cut
+        if first < 0:
+            first = row
+        differs = False
+        for j in range(points.shape[1]):
+            differs |= points[row, j] != points[first, j]
+        if differs:
+            for j in range(points.shape[1]):
+                axis[j] = np.float64(points[row, j]) - points[first, j]
+                mean[j] = np.float64(points[first, j]) - points[order[start], j] + 0.5 * axis[j]
+            return True
+    return False
 
 
 @part(IN_ORDER)
-def _part(
-    rows: IndexArray, value: FloatArray, cut: float, weight: FloatArray, spare: IndexArray
+def _turn(axis: FloatArray, mean: FloatArray, last: FloatArray, origin: FloatArray) -> None:
+    """Turn the axis so that the half nearer to the rows placed last comes first."""
+    toward = 0.0
+    for j in range(axis.shape[0]):
+        toward += axis[j] * (last[j] - origin[j] - mean[j])
+    sign = -1.0 if toward > 0.0 else 1.0
+    for j in range(axis.shape[0]):
+        axis[j] *= sign
+
+
+@part(IN_ORDER)
+def _project_gaps(
+    gaps: FloatArray, count: int, mean: FloatArray, axis: FloatArray, value: FloatArray
+) -> None:
+    """Fill in where rows that were gathered lie along the axis; there is room for a few more."""
+    for i in range(0, count, AT_ONCE):
+        sum_products(gaps, (i, i + 1, i + 2, i + 3), mean, axis, value, i)
+
+
+@part(IN_ORDER)
+def _project(  # noqa: PLR0917 - numba takes arguments by position
+    points: AnyArray,
+    mass: FloatArray,
+    order: IndexArray,
+    start: int,
+    count: int,
+    mean: FloatArray,
+    axis: FloatArray,
+    value: FloatArray,
+    weight: FloatArray,
+) -> None:
+    """Fill in where all rows of a range lie along the axis, and their masses; moves the mean.
+
+    There are at least `AT_ONCE` rows.
+    """
+    first = order[start]
+    for j in range(points.shape[1]):
+        mean[j] += points[first, j]
+    for i in range(0, count, AT_ONCE):
+        place = min(i, count - AT_ONCE)  # the last ones once more
+        at = np.uint64(start + place)
+        rows = (order[at], order[at + _ONE], order[at + _TWO], order[at + _THREE])
+        sum_products(points, rows, mean, axis, value, place)
+    for i in range(count):
+        weight[i] = mass[np.uint64(order[np.uint64(start + i)])]
+
+
+@part(IN_ORDER)
+def _whole(placed: float, before: float, total: float) -> tuple[float, bool]:
+    """Return the whole number nearest to the mass before a cut, and whether a cut can be there."""
+    target = np.floor(placed + before + 0.5)
+    return target, placed + WHOLE_UNIT < target < placed + total - WHOLE_UNIT
+
+
+@part(IN_ORDER)
+def _part_few(  # noqa: PLR0917 - numba takes arguments by position
+    order: IndexArray,
+    start: int,
+    count: int,
+    value: FloatArray,
+    weight: FloatArray,
+    total: float,
+    placed: float,
 ) -> tuple[int, float]:
-    """Move the rows up to the cut to the front; return how many they are, and what they weigh."""
-    near, before = 0, 0.0
-    for i in range(rows.shape[0]):
-        row, is_near = rows[i], value[i] <= cut
-        rows[near] = spare[i - near] = row  # both, without a branch
-        near += is_near
-        before += weight[i] * is_near
-    for i in range(near, rows.shape[0]):
-        rows[i] = spare[i - near]
+    """Sort few rows along the axis; return how many are before the cut, and what they weigh.
+
+    The cut is where the mass before it, `placed` and on, is nearest to a whole number: to the one
+    nearest to what is before the mean. Below one draw there is none, and the cut is at the mean.
+    """
+    rows, one = order[start : start + count], np.uint64(1)
+    for i in range(1, count):
+        v, u, row = value[i], weight[i], rows[i]
+        k = np.uint64(i)
+        while k > 0 and value[k - one] > v:
+            value[k], weight[k], rows[k] = value[k - one], weight[k - one], rows[k - one]
+            k -= one
+        value[k], weight[k], rows[k] = v, u, row
+    near, before, running = 0, 0.0, 0.0
+    for i in range(1, count):
+        running += weight[i - 1]
+        # Rounding may put the mean outside: then those of the lowest value.
+        if value[i - 1] < value[i] and (value[i - 1] <= 0.0 or near == 0):
+            near, before = i, running
+    target, is_within = _whole(placed, before, total)
+    running, smallest_gap = 0.0, np.inf if is_within else 0.0
+    for i in range(1, count):
+        running += weight[i - 1]
+        gap = abs(placed + running - target)
+        if value[i - 1] < value[i] and gap < smallest_gap:
+            near, before, smallest_gap = i, running, gap
     return near, before
 
 
 @part(ROW_SUMS)
-def _below_mean(value: FloatArray, weight: FloatArray) -> tuple[float, float]:
+def _below_mean(value: FloatArray, weight: FloatArray, count: int) -> tuple[float, float]:
     """Return what the rows up to the mean weigh, and the deviation of all."""
     before, squares = 0.0, 0.0
-    for i in range(value.shape[0]):
+    for i in range(count):
         before += weight[i] if value[i] <= 0.0 else 0.0
         squares += value[i] * value[i]
-    return before, np.sqrt(squares / value.shape[0])
+    return before, np.sqrt(squares / count)
 
 
 @part(IN_ORDER)
-def _fill_near(
-    value: FloatArray, weight: FloatArray, width: float, values: FloatArray, weights: FloatArray
-) -> tuple[int, float, float]:
-    """Fill in what is near the mean; return how many they are, their mass, and that before."""
-    free, mass, before = 0, 0.0, 0.0
-    for i in range(value.shape[0]):
-        v, u = value[i], weight[i]
-        is_near = abs(v) <= width
-        values[free], weights[free] = v, u  # without a branch
-        free += is_near
-        mass += u * is_near
-        before += u * (v < -width)
-    return free, mass, before
+def _sort(values: FloatArray, weights: FloatArray, count: int) -> None:
+    for stride in _STRIDES:
+        # Equal values may end in any order: sums of masses, which are float32, are exact.
+        if stride > 1 and count < _PER_STRIDE * stride:
+            continue
+        step = np.uint64(stride)
+        for i in range(stride, count):
+            v, u = values[i], weights[i]
+            k = np.uint64(i)
+            while k >= step and values[k - step] > v:
+                values[k], weights[k] = values[k - step], weights[k - step]
+                k -= step
+            values[k], weights[k] = v, u
 
 
 @part(IN_ORDER)
-def _halve(  # noqa: PLR0917 - numba takes arguments by position
-    rows: IndexArray,
+def _cut_within(  # noqa: PLR0917 - numba takes arguments by position
+    value: FloatArray,
+    weight: FloatArray,
+    count: int,
+    width: float,
+    before: float,
+    target: float,
+    values: FloatArray,
+    weights: FloatArray,
+) -> tuple[float, float]:
+    """Return the cut for which the mass before it is nearest to a target.
+
+    Looked for within `width` of the mean, before which the mass is `before`; and the factor by
+    which to look farther (above 1) or nearer (below 1), where it is not found there.
+    """
+    most = values.shape[0] - 1
+    free = np.uint64(0)
+    for i in range(count):
+        values[free], weights[free] = value[i], weight[i]
+        free = min(free + np.uint64(abs(value[i]) <= width), np.uint64(most))
+    k, running = np.int64(free), before
+    for i in range(k):
+        running -= weights[i] * (values[i] <= 0.0)
+    _sort(values, weights, k)
+    cut, smallest_gap, lowest = 0.0, np.inf, running
+    for i in range(k):
+        running += weights[i]
+        gap = abs(running - target)
+        if gap < smallest_gap and (i + 1 == k or values[i] < values[i + 1]):
+            cut, smallest_gap = values[i], gap
+    is_found = lowest < target < running and smallest_gap <= target - lowest
+    factor = 1.0 / _WIDER if k == most else _WIDER
+    return cut, 1.0 if is_found and k < most else factor
+
+
+@part(IN_ORDER)
+def _part(  # noqa: PLR0917 - numba takes arguments by position
+    order: IndexArray,
+    start: int,
+    count: int,
+    value: FloatArray,
+    weight: FloatArray,
+    cut: float,
+    spare: IndexArray,
+) -> tuple[int, float]:
+    """Move the rows up to the cut to the front; return how many they are, and what they weigh."""
+    near, before = np.uint64(0), 0.0
+    for i in range(count):
+        row, is_near = order[start + i], np.uint64(value[i] <= cut)
+        order[np.uint64(start) + near] = spare[np.uint64(i) - near] = row  # both, without a branch
+        near += is_near
+        before += weight[i] * is_near
+    kept = int(np.int64(near))
+    for i in range(kept, count):
+        order[start + i] = spare[i - kept]
+    return kept, before
+
+
+@part(IN_ORDER)
+def _part_many(  # noqa: PLR0917 - numba takes arguments by position
+    order: IndexArray,
+    start: int,
+    count: int,
     value: FloatArray,
     weight: FloatArray,
     total: float,
     placed: float,
     max_aligned: float,
+    spare: IndexArray,
     values: FloatArray,
     weights: FloatArray,
-    spare: IndexArray,
 ) -> tuple[int, float]:
-    """Part rows at the mean, or beside it, so that the mass placed before is a whole number."""
-    cut = 0.0
-    if total <= max_aligned:
-        before, width = _below_mean(value, weight)
-        target = np.floor(placed + before + 0.5)
-        if placed + WHOLE_UNIT < target < placed + total - WHOLE_UNIT:
-            target -= placed
-            # Where some rows and a draw or so are on each side, of a Gaussian.
-            width *= _NEAR_ROWS / rows.shape[0] + _NEAR_DRAWS / total
-            count, mass, before = _fill_near(value, weight, width, values, weights)
-            if not before < target < before + mass:
-                width = np.inf
-                count, mass, before = _fill_near(value, weight, width, values, weights)
-            some, n = values[:count], rows.shape[0]
-            cut = _cut_at(some, weights[:count], n, before, -width, target)
-    near, before = _part(rows, value, cut, weight, spare)
-    if not 0 < near < rows.shape[0]:  # rounding may put the mean outside
-        near, before = _part(rows, value, value.min(), weight, spare)
+    """Part rows at the cut of `_part_few`, or, of so many draws that few are cut, at the mean."""
+    cut, looks = 0.0, 0
+    before, width = _below_mean(value, weight, count)
+    # A Gaussian has a share of 0.4 of its rows in a deviation at the mean.
+    width *= 2.5 * (_NEAR_ROWS / count + _NEAR_DRAWS / total)
+    target, is_within = _whole(placed, before, total)
+    before += placed
+    if is_within and total <= max_aligned:
+        looks = _MAX_LOOKS
+    while looks > 0:
+        looks -= 1
+        found, factor = _cut_within(value, weight, count, width, before, target, values, weights)
+        width *= factor
+        if factor == 1.0:
+            cut, looks = found, 0
+    near, before = _part(order, start, count, value, weight, cut, spare)
+    if not 0 < near < count:  # rounding may put the mean outside
+        lowest = np.inf
+        for i in range(count):
+            lowest = min(lowest, value[i])
+        near, before = _part(order, start, count, value, weight, lowest, spare)
     return near, before
 
 
 @part(IN_ORDER)
 def _certain_first(mass: FloatArray, order: IndexArray) -> tuple[int, float]:
     """Fill in the rows, those that are certain first; return how many, and the mass of others."""
-    certain, others = 0, 0.0
+    count, others = 0, 0.0
     for i in range(order.shape[0]):
         if mass[i] >= 1.0:
-            order[certain] = i
-            certain += 1
-    place = certain
+            order[count] = i
+            count += 1
+    place = count
     for i in range(order.shape[0]):
         if not mass[i] >= 1.0:
             order[place] = i
             others += mass[i]
             place += 1
-    return certain, others
+    return count, others
 
 
-@part(ROW_SUMS)
-def _project(  # noqa: PLR0917 - numba takes arguments by position
-    points: AnyArray,
-    mass: FloatArray,
-    rows: IndexArray,
-    mean: FloatArray,
-    axis: FloatArray,
-    last: FloatArray,
-    value: FloatArray,
-    weight: FloatArray,
-) -> None:
-    """Fill in where rows lie along the axis, those nearer to the rows placed last first."""
-    toward = 0.0
-    for j in range(axis.shape[0]):
-        toward += axis[j] * (last[j] - mean[j])
-    sign = -1.0 if toward > 0.0 else 1.0
-    n = rows.shape[0]
-    for i in range(0, n - 3, 4):
-        a, b, c, e = rows[i], rows[i + 1], rows[i + 2], rows[i + 3]
-        ta, tb, tc, te = 0.0, 0.0, 0.0, 0.0
-        for j in range(axis.shape[0]):
-            m, x = mean[j], axis[j]
-            ta += (points[a, j] - m) * x
-            tb += (points[b, j] - m) * x
-            tc += (points[c, j] - m) * x
-            te += (points[e, j] - m) * x
-        value[i], value[i + 1] = sign * ta, sign * tb
-        value[i + 2], value[i + 3] = sign * tc, sign * te
-    for i in range(n - n % 4, n):
-        value[i] = sign * _along(points, rows[i], mean, axis)
-    for i in range(n):
-        weight[i] = mass[rows[i]]
+def bisection_order(points: AnyArray, mass: FloatArray, max_aligned: float) -> IndexArray:
+    """Return the order of the rows; see `daskcoreset.core.ordering`.
+
+    Rows are float32 or float64, in C order.
+    """
+    is_wide = points.dtype == np.float64
+    none = np.empty((0, points.shape[1]), np.float32 if is_wide else np.float64)
+    narrow, wide = (none, points) if is_wide else (points, none)
+    order: IndexArray = _bisect(read_only(narrow), read_only(wide), mass, max_aligned)
+    return order
 
 
 @jit(IN_ORDER)
-def bisection_order(points: AnyArray, mass: FloatArray, max_aligned: float) -> IndexArray:
-    """Return the order of the rows; see `daskcoreset.core.ordering`."""
-    n, d = points.shape
-    order, spare, sample = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(_SAMPLE, np.int64)
-    value, weight, values, weights = np.empty(n), np.empty(n), np.empty(n + 1), np.empty(n + 1)
-    mean, square, axis, last = np.empty(d), np.empty(d), np.empty(d), np.zeros(d)
+def _bisect(  # noqa: C901, PLR0912, PLR0915 - a branch a step; numba takes arguments by position
+    narrow: AnyArray, wide: AnyArray, mass: FloatArray, max_aligned: float
+) -> IndexArray:
+    """Return the order of rows of float32 or float64, of which there are none of the others.
+
+    So what needs no row is compiled once for both, which is most of it.
+    """
+    n, d = mass.shape[0], wide.shape[1]
+    is_wide = wide.shape[0] > 0
+    order, spare = np.empty(n, np.int64), np.empty(n, np.int64)
+    # Rows are projected some at once, and there may be few.
+    value, weight = np.empty(n + AT_ONCE), np.empty(n)
+    gaps = np.zeros((min(n, _MAX_GATHERED) + AT_ONCE, d))
+    mean, axis, last, variance = np.empty(d), np.empty(d), np.zeros(d), np.empty(d)
+    origin = np.empty(d)
+    values, weights = np.empty(_MAX_NEAR), np.empty(_MAX_NEAR)
     # Depth first, so that leaves come in their final order; ranges on the stack are disjoint.
     starts, stops, totals = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64), np.empty(n + 1)
     certain, others = _certain_first(mass, order)
     starts[0], stops[0], totals[0] = certain, n, others
-    top, placed = int(certain < n), 0.0
+    top = 1 if certain < n else 0
+    placed = 0.0
     while top > 0:
         top -= 1
         start, stop, total = starts[top], stops[top], totals[top]
-        rows = order[start:stop]
-        count, near, before, varies = stop - start, 0, 0.0, False
+        count = stop - start
+        near, before = 0, 0.0
         if count > 1 and total > _ONE_DRAW:
-            if count > _MAX_ROWS:
-                _fill_sample(rows, sample)
-                varies = _fill_axis(points, mass, sample, mean, square, axis)
-            if not varies:
-                varies = _fill_axis(points, mass, rows, mean, square, axis)
-        if varies:
-            _project(points, mass, rows, mean, axis, last, value, weight)
-            near, before = _halve(
-                rows, value[:count], weight[:count], total, placed, max_aligned, values, weights,
-                spare,
-            )  # fmt: skip
+            if is_wide:
+                size = _gather(wide, mass, order, start, count, gaps, weight, origin)
+            else:
+                size = _gather(narrow, mass, order, start, count, gaps, weight, origin)
+            varies = _principal_axis(gaps, weight, size, mean, axis, variance, value) > 0.0
+            if not varies and size < count:
+                if is_wide:
+                    varies = _axis_between_two(wide, mass, order, start, count, mean, axis)
+                else:
+                    varies = _axis_between_two(narrow, mass, order, start, count, mean, axis)
+            if varies:
+                _turn(axis, mean, last, origin)
+                if size < count and is_wide:
+                    _project(wide, mass, order, start, count, mean, axis, value, weight)
+                elif size < count:
+                    _project(narrow, mass, order, start, count, mean, axis, value, weight)
+                else:
+                    _project_gaps(gaps, count, mean, axis, value)
+                if count <= _MAX_SORTED:
+                    near, before = _part_few(order, start, count, value, weight, total, placed)
+                else:
+                    near, before = _part_many(
+                        *(order, start, count, value, weight, total, placed),
+                        *(max_aligned, spare, values, weights),
+                    )
         if 0 < near < count:
             starts[top], stops[top], totals[top] = start + near, stop, total - before
             starts[top + 1], stops[top + 1], totals[top + 1] = start, start + near, before
             top += 2
         else:  # one row, equal rows, or those of one draw, in any order
-            first = rows[0]
-            for j in range(d):
-                last[j] = points[first, j]
-            for i in range(count):
-                placed += mass[rows[i]]
+            first = order[start]
+            if is_wide:
+                for j in range(d):
+                    last[j] = wide[first, j]
+            else:
+                for j in range(d):
+                    last[j] = narrow[first, j]
+            for i in range(start, stop):
+                placed += mass[order[i]]
     return order

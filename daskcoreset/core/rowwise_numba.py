@@ -1,10 +1,10 @@
 """The loops that touch every number of a block, compiled by numba when they are first called.
 
-All sums are float64 whatever the dtype of the points. Sums of columns are taken about a row of
-their own tile, and tiles are merged as in Chan, Golub and LeVeque (1983). So a common offset (mean
-1e6, spread 1, float32) costs no digits, and constant columns give exactly zero. The loops release
-the GIL, use one thread each and call no BLAS: their bits depend neither on the number of threads
-nor on the scheduler.
+All sums are float64 whatever the dtype of the points. Column sums are taken about a row
+of their own tile and tiles are merged as in Chan, Golub and LeVeque (1983), so that a
+common offset (mean 1e6, spread 1, float32) costs no digits and constant columns give
+exactly zero. The loops release the GIL, use one thread each and call no BLAS: their
+bits depend neither on the number of threads nor on the scheduler.
 """
 
 from __future__ import annotations
@@ -13,7 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.jit_numba import IN_ORDER, ROW_SUMS, jit, part
+from daskcoreset.core.jit_numba import AS_WRITTEN, IN_ORDER, ROW_SUMS, jit, part
+from daskcoreset.core.lanes_numba import (
+    AT_ONCE,
+    COLUMNS,
+    ROWS,
+    add_gaps,
+    add_weighted_gaps,
+    can_be_loaded,
+    sum_squares,
+    whole_rows,
+)
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 # Rounding of a sum of inclusion probabilities: so near to a whole number it is one.
@@ -26,7 +36,7 @@ LIGHT = 1e-3
 
 
 @part(IN_ORDER)
-def _row_with_weight(weights: FloatArray, start: int, stop: int, total: float) -> int:
+def row_with_weight(weights: FloatArray, start: int, stop: int, total: float) -> int:
     """Return the first row of positive weight, or, if that is light, the heaviest.
 
     `total` is their weight, which is positive. Rows without weight may hold anything, such as 1e20.
@@ -43,71 +53,146 @@ def _row_with_weight(weights: FloatArray, start: int, stop: int, total: float) -
 
 
 @part(IN_ORDER)
-def _moments_of_tile(  # noqa: PLR0917 - numba takes arguments by position
+def merged_mean(first: float, second: float, first_weight: float, second_weight: float) -> float:
+    """Return the mean of two sets of rows, from the heavier one on, whose digits it has."""
+    total = first_weight + second_weight
+    if second_weight > first_weight:
+        return second + (first - second) * (first_weight / total)
+    return first + (second - first) * (second_weight / total)
+
+
+@part(IN_ORDER)
+def _gap_sums(  # noqa: PLR0917 - numba takes arguments by position
     points: AnyArray,
     weights: FloatArray,
     start: int,
     stop: int,
-    weight: float,
+    are_ones: bool,
     center: FloatArray,
-    shift: FloatArray,
-    spread: FloatArray,
+    gaps: FloatArray,
+    squares: FloatArray,
 ) -> None:  # pragma: no cover - runs compiled
-    """Fill in the means of columns, `center`, and sums of squares about them, `spread`."""
-    d, first = points.shape[1], _row_with_weight(weights, start, stop, weight)
-    for j in range(d):
-        center[j], shift[j], spread[j] = points[first, j], 0.0, 0.0
-    for i in range(start, stop):
+    """Fill in sums of weighted gaps between rows and a center, and of their squares.
+
+    `are_ones` says so of the weights. The last three arrays are `COLUMNS` - 1 numbers longer than
+    rows.
+    """
+    gaps[:] = 0.0
+    squares[:] = 0.0
+    several = whole_rows(points, weights, start, stop)
+    for i in range(start, several, ROWS):
+        for j in range(0, points.shape[1], COLUMNS):
+            if are_ones:
+                add_gaps(points, weights, i, center, gaps, squares, j)
+            else:
+                add_weighted_gaps(points, weights, i, center, gaps, squares, j)
+    for i in range(several, stop):
         u = weights[i]
-        for j in range(d):
-            shift[j] += u * (points[i, j] - center[j])
-    for j in range(d):
-        center[j] += shift[j] / weight
-    for i in range(start, stop):
-        u = weights[i]
-        for j in range(d):
+        for j in range(points.shape[1]):
             gap = points[i, j] - center[j]
-            spread[j] += u * gap * gap
+            gaps[j] += u * gap
+            squares[j] += u * gap * gap
+
+
+@part(ROW_SUMS)
+def _sum_of(weights: FloatArray, start: int, stop: int) -> tuple[float, bool]:
+    """Return the sum of weights, and whether each of them is one."""
+    total, others = 0.0, 0
+    for i in range(start, stop):
+        total += weights[i]
+        others += weights[i] != 1.0
+    return total, others == 0
+
+
+# Share of squared gaps from a center that is left of them about the mean, at least, where that
+# center will do: with less, more than two digits would cancel.
+_LEFT = 1.0 / 64.0
 
 
 @jit(IN_ORDER)
 def column_moments(
     points: AnyArray, weights: FloatArray, tile_rows: int, mean: FloatArray, m2: FloatArray
 ) -> float:  # pragma: no cover - runs compiled
-    """Fill `mean` and `m2`, zeros at first, and return the total weight."""
+    """Fill `mean` and `m2`, zeros at first, and return the total weight.
+
+    Squares of a tile are summed about the mean of the tile before; where that lies far away, about
+    a row of its own; and where this one does, about the mean that was found so.
+    """
     n, d = points.shape
     total = 0.0
-    center, shift, spread = np.empty(d), np.empty(d), np.empty(d)
+    width = d + COLUMNS - 1
+    center, shift, spread = np.zeros(width), np.empty(width), np.empty(width)
     for start in range(0, n, tile_rows):
         stop = min(n, start + tile_rows)
-        weight = 0.0
-        for i in range(start, stop):
-            weight += weights[i]
+        weight, are_ones = _sum_of(weights, start, stop)
         if weight == 0.0:
             continue
-        _moments_of_tile(points, weights, start, stop, weight, center, shift, spread)
-        share, of_rest = weight / (total + weight), total / (total + weight)
+        for attempt in range(0 if total > 0.0 else 1, 3):
+            if attempt == 1:
+                first = row_with_weight(weights, start, stop, weight)
+                for j in range(d):
+                    center[j] = points[first, j]
+            _gap_sums(points, weights, start, stop, are_ones, center, shift, spread)
+            cancelled = 0
+            for j in range(d):
+                moved = shift[j] / weight
+                left = spread[j] - shift[j] * moved
+                cancelled += not left >= _LEFT * spread[j]
+                center[j] += moved
+                spread[j] = max(left, 0.0)
+            if cancelled == 0:
+                break
+        share = weight / (total + weight)
         for j in range(d):
             delta = center[j] - mean[j]
-            # From the heavier one on, whose digits the mean has.
-            if weight > total:
-                mean[j] = center[j] - delta * of_rest
-            else:
-                mean[j] += delta * share
+            mean[j] = merged_mean(mean[j], center[j], total, weight)
             m2[j] += spread[j] + delta * delta * total * share
         total += weight
     return total
 
 
-@jit(ROW_SUMS)
+@jit(IN_ORDER)
 def squared_distances(points: AnyArray, center: FloatArray, out: FloatArray) -> None:
-    """Fill `out` with the squared distances of rows, in C order, to `center`, float64."""
-    for i in range(points.shape[0]):
-        total = 0.0
-        for j in range(points.shape[1]):
-            gap = points[i, j] - center[j]
-            total += gap * gap
-        out[i] = total
+    """Fill `out` with squared distances to `center`; both are float64 in C order.
+
+    A row has the same bits wherever it stands, and in whatever layout.
+    """
+    n, d = points.shape
+    several = n - n % AT_ONCE if can_be_loaded(points, center) else 0
+    for i in range(0, several, AT_ONCE):
+        sum_squares(points, (i, i + 1, i + 2, i + 3), center, center, out, i)
+    few, sums = np.zeros((AT_ONCE, d)), np.empty(AT_ONCE)
+    for i in range(several, n, AT_ONCE):
+        rows = min(AT_ONCE, n - i)
+        for k in range(rows):
+            for j in range(d):
+                few[k, j] = points[i + k, j]
+        sum_squares(few, (0, 1, 2, 3), center, center, sums, 0)
+        for k in range(rows):
+            out[i + k] = sums[k]
+
+
+@jit(AS_WRITTEN)
+def score_half_uniform(
+    distances: FloatArray, weights: FloatArray, uniform: float, double_cost: float
+) -> None:
+    """Turn squared distances into scores, half by the weights, half by the weighted distances.
+
+    The bits are those of NumPy, which makes both halves one by one (`lightweight.half_uniform`).
+    """
+    for i in range(distances.shape[0]):
+        u = weights[i]
+        # Of rows that do not count distances may overflow.
+        distances[i] = u * uniform + u * distances[i] / double_cost if u > 0.0 else 0.0
+
+
+@jit(IN_ORDER)
+def largest_bits(bits: AnyArray, magnitude: Any) -> Any:
+    """Return the largest of the bits of numbers but for their signs; NaN has the largest."""
+    most = magnitude & ~magnitude
+    for i in range(bits.shape[0]):
+        most = max(most, bits[i] & magnitude)
+    return most
 
 
 @jit(IN_ORDER)

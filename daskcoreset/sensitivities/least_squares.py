@@ -12,6 +12,7 @@ from daskcoreset.core.blocks import Block, InvalidRow
 from daskcoreset.core.linalg import (
     dense,
     inverse_root,
+    is_narrow,
     product,
     tiles,
 )
@@ -172,30 +173,28 @@ def leverages_and_products(
     Products are those of rows less the center of leverages: the mean, or without intercept zero.
     """
     center, root = _whitening(scatter, intercept=intercept)
-    out, products = np.empty(len(weights)), np.empty((len(weights), len(vectors)))
-    columns = np.ascontiguousarray(vectors.T)
-    for part, gaps in gaps_of(points, weights, center):
-        white = product(gaps, root)
-        out[part] = np.einsum("ij,ij->i", white, white)
-        if len(vectors):
-            products[part] = product(gaps, columns)
+    if is_narrow(points):
+        from daskcoreset.core import gaps_numba as loops
+
+        out, products = loops.lengths_and_products(points, weights, center, root, vectors)
+    else:
+        out, products = np.empty(len(weights)), np.empty((len(weights), len(vectors)))
+        columns = np.ascontiguousarray(vectors.T)
+        for part, gaps in gaps_of(points, weights, center):
+            out[part] = np.square(product(gaps, root)).sum(axis=1)
+            if len(vectors):
+                products[part] = product(gaps, columns)
     # About the mean the entry of one stands at right angles to all columns.
     return out + 1.0 / scatter.weight if intercept else out, products
-
-
-# Arrays of the size of the rows that are at work at a time, so that they stay in the cache.
-_GAP_ARRAYS = 2
 
 
 def gaps_of(
     points: Any, weights: FloatArray, center: FloatArray
 ) -> Iterator[tuple[slice, FloatArray]]:
     """Go through rows less a center, some at a time; those of weight zero are at the center."""
-    for rows in tiles(len(weights), _GAP_ARRAYS * len(center)):
+    for rows in tiles(len(weights), len(center)):
         gaps = dense(points[rows]) - center
-        without = weights[rows] == 0.0
-        if without.any():
-            gaps[without] = 0.0
+        gaps[weights[rows] == 0.0] = 0.0
         yield rows, gaps
 
 

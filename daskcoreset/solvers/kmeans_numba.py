@@ -5,29 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from daskcoreset.core.jit_numba import IN_ORDER, ROW_SUMS, jit, part
+from daskcoreset.core.lanes_numba import CENTERS, lanes, lay_out, meet_centers
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 # Rows that are laid out at once: few, so that they are in the nearest cache.
 _ROWS = 64
-
-
-@part(IN_ORDER)
-def _measure(
-    tile: AnyArray, center: AnyArray, totals: AnyArray
-) -> None:  # pragma: no cover - runs compiled
-    """Fill in the squared distances of the rows of a tile to a center, four columns at once."""
-    d = center.shape[0]
-    totals[:] = 0.0
-    for j in range(0, d - 3, 4):
-        c0, c1, c2, c3 = center[j], center[j + 1], center[j + 2], center[j + 3]
-        for i in range(_ROWS):
-            g0, g1 = tile[j, i] - c0, tile[j + 1, i] - c1
-            g2, g3 = tile[j + 2, i] - c2, tile[j + 3, i] - c3
-            totals[i] = totals[i] + g0 * g0 + g1 * g1 + g2 * g2 + g3 * g3
-    for j in range(d - d % 4, d):
-        for i in range(_ROWS):
-            gap = tile[j, i] - center[j]
-            totals[i] += gap * gap
 
 
 @jit(IN_ORDER)
@@ -40,27 +22,25 @@ def nearest_center(
 ) -> None:  # pragma: no cover - runs compiled
     """Assign rows to `centers`, numbered from `first`, where these are nearer.
 
-    In the dtype of `centers`. Rows lie side by side in a tile, so that some are a vector of the
-    processor. Squares are added column by column: the bits of a distance depend on its row and
-    center alone.
+    In the dtype of `centers`. Squares are added column by column: the bits of a distance depend on
+    its row and center alone.
     """
-    (n, d), k = points.shape, centers.shape[0]
-    tile, totals = np.zeros((d, _ROWS), centers.dtype), np.empty(_ROWS, centers.dtype)
-    smallest, label = np.empty(_ROWS, centers.dtype), np.empty(_ROWS, np.int64)
+    (n, d), width = points.shape, lanes(centers)
+    tile = np.empty(_ROWS * d, centers.dtype)
+    smallest, label = np.empty(_ROWS, centers.dtype), np.empty(_ROWS, np.int32)
     for start in range(0, n, _ROWS):
-        rows = min(_ROWS, n - start)
-        for i in range(rows):
-            smallest[i], label[i] = distances[start + i], labels[start + i]
-            for j in range(d):
-                tile[j, i] = points[start + i, j]
-        for c in range(k):
-            _measure(tile, centers[c], totals)
-            for i in range(_ROWS):
-                nearer = totals[i] < smallest[i]
-                smallest[i] = totals[i] if nearer else smallest[i]
-                label[i] = first + c if nearer else label[i]
-        for i in range(rows):
-            labels[start + i], distances[start + i] = label[i], smallest[i]
+        stop = min(start + _ROWS, n)
+        lay_out(points, start, stop, tile)
+        for i in range(stop - start):
+            smallest[i] = distances[start + i]
+        label[:] = -1
+        for row in range(0, stop - start, width):
+            for c in range(0, centers.shape[0], CENTERS):
+                meet_centers(tile, row * d, centers, c, smallest, label, row)
+        for i in range(stop - start):
+            if label[i] >= 0:
+                labels[start + i] = first + label[i]
+                distances[start + i] = smallest[i]
 
 
 @part(ROW_SUMS)

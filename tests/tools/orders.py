@@ -53,6 +53,9 @@ def _halves(  # noqa: PLR0917 - as the compiled loop
     if np.einsum("j,j->", axis, last - reference - mean) > 0:
         axis = -axis
     value = np.einsum("ij,j->i", points[rows] - reference - mean, axis)
+    if len(rows) <= 24:
+        by_value = np.argsort(value, kind="stable")
+        rows, value = rows[by_value], value[by_value]
     low, high = value.min(), value.max()
     cut = 0.0 if low <= 0.0 < high else low
     near = value <= _cut(mass[rows], placed, value, cut, max_aligned)
