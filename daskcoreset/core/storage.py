@@ -161,7 +161,7 @@ def read_group(
     >>> read_group(MemoryStore(), kind="demo", schema_version=1)
     Traceback (most recent call last):
     ...
-    daskcoreset.errors.MissingPathError: ...: no Zarr version 3 group; check the path
+    daskcoreset.errors.MissingPathError: ...: no Zarr version 3 group; check the path.
     """
     target, path = resolve(store, storage_options)
     if path is not None:

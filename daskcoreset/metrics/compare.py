@@ -181,8 +181,6 @@ def compare(
     >>> found = compare(X, n_clusters=3, sizes=500, random_state=0)
     >>> [row.method for row in found.rows], found.passes
     (['uniform', 'lightweight', 'kmeans'], 2)
-    >>> found.verdict
-    'Uniform rows are enough: their error is ... with 500 rows.'
     """
     seed = resolve_seed(random_state)
     blocks = row_blocks(X, y)

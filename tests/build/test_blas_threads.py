@@ -52,7 +52,7 @@ def of_fit(model: Any, attribute: str, *labels: Any) -> list[Any]:
 
 
 WORK: dict[str, Callable[[], list[Any]]] = {
-    "svm tree": lambda: of_build(dc.SVM(variant="paper"), strategy="tree"),
+    "svm tree": lambda: of_build(dc.SVM(variant="paper"), draw=dc.MergeReduce()),
     "svm of many rows": of_long_rows,
     "mahalanobis": lambda: of_build(dc.LightweightBregman("mahalanobis"), labelled=False),
     "CoresetKernelClassifier": lambda: of_fit(

@@ -67,13 +67,13 @@ def print_peak(kind: str, path: str, passes: Passes, threads: int) -> None:
         # Small, but through the same code.
         tiny: Any = opened()
         run(tiny[:2000] if kind != "zarr" else np.asarray(tiny[:2000]), 500)
-        plan = plan(opened(), size=SIZE, chunks=ROWS, random_state=0, draw=Draw(passes=passes))
+        planned = plan(opened(), size=SIZE, chunks=ROWS, random_state=0, draw=Draw(passes=passes))
         X = opened()
         CLEAR.write_text("5", encoding="ascii")  # the peak starts again from here
         before = read_status("VmRSS")
         assert len(run(X, ROWS)) == SIZE
         peak = read_status("VmHWM") - before
-    sys.stdout.write(json.dumps([peak, plan.peak_bytes]))
+    sys.stdout.write(json.dumps([peak, planned.peak_bytes]))
 
 
 def measure(jobs: list[tuple[str, Path, Passes]], threads: int = THREADS) -> list[tuple[int, int]]:

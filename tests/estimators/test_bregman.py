@@ -128,5 +128,3 @@ def test_fit__fewer_distinct_rows_than_clusters(soft: bool, lazy: bool) -> None:
         assert model.predict_proba(X[:5]).sum(axis=1) == pytest.approx(1.0)
     else:
         np.testing.assert_allclose(model.cluster_centers_[model.predict(X[:2])], X[:2])
-    with pytest.warns(ConvergenceWarning, match=r"of coreset_ .* Raise size"):
-        small(size=3, sampling="multinomial", passes=2, soft=soft).fit(rows)

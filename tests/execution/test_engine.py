@@ -30,11 +30,10 @@ def _odd(change: Any, **declared: Any) -> Any:
         "empty": lambda b: b[:0],
         "narrower": lambda b: b[:, :2],
     },
-    chunks=["auto", 50, 200],
 )
-def test_build__block_of_another_shape_is_named(change: Any, chunks: Any) -> None:
+def test_build__block_of_another_shape_is_named(change: Any) -> None:
     with pytest.raises(InvalidInputError, match=r"block \(?1"):
-        build(_odd(change), size=50, chunks=chunks, random_state=0)
+        build(_odd(change), size=50, random_state=0)
 
 
 @pytest.mark.parametrize(

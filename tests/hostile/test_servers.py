@@ -74,12 +74,12 @@ def of_zarr(**options: Any) -> Any:
 
 
 S3_CALLS: dict[str, Callable[..., Any]] = {
-    "zarr": limited(lambda **options: build("s3://box/a.zarr", **options)),
-    "parquet": limited(lambda **options: build("s3://box/a.parquet", **options)),
-    "glob": limited(lambda **options: build("s3://box/*.npy", **options)),
-    "labels": limited(lambda **options: build(ROWS, "s3://box/y.npy", **options)),
+    "zarr": limited(lambda **options: build(open_rows("s3://box/a.zarr", **options))),
+    "parquet": limited(lambda **options: build(open_rows("s3://box/a.parquet", **options))),
+    "glob": limited(lambda **options: build(open_rows("s3://box/*.npy", **options))),
+    "labels": limited(lambda **options: build(open_rows(ROWS, **options), "s3://box/y.npy")),
     "store": limited(of_zarr),
-    "dry run": limited(lambda **options: plan("s3://box/a.h5", **options)),
+    "dry run": limited(lambda **options: plan(open_rows("s3://box/a.h5", **options))),
     "audit": limited(
         lambda **options: make().audit(open_rows("s3://box/a.zarr", **options), n_clusters=2)
     ),

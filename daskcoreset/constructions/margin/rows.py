@@ -15,7 +15,7 @@ from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.execution.engine import BlockResults, map_reduce
 from daskcoreset.inputs.blocks import RowBlocks
 
-_TOO_MANY: dict[str, str] = {
+_TOO_MANY: dict[str, Any] = {
     "problem": f"y has more than {MAX_LABELS} classes",
     "argument": "y",
     "remedy": "pass labels of classes, not measurements",

@@ -48,7 +48,7 @@ def sources(path: str) -> list[Any]:
 
 
 def test_no_worker__is_said_and_timed_out(cluster: RealCluster) -> None:
-    said = "with 0 workers; no worker has come: start some"
+    said = "give the work more workers"
     with cluster.lent(), pytest.raises(errors.OutOfTimeError, match=said), time_limit(3.0):
         build(da.from_array(X, chunks=(100, 2)), size=60)
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.acceptance.face import build, errors, estimators
+from tests.acceptance.face import build, errors, estimators, open_rows
 from tests.acceptance.tools.models import MODELS, rows, targets
 
 # A file has ten rows, and the one of this number has nulls.
@@ -63,7 +63,7 @@ def test_build__nulls_that_a_dask_frame_declares_as_numbers(folder: Path, column
         with pytest.raises(errors.InvalidInputError, match=rf"NaN.*'{column}'.*row {NULL}\b"):
             build(frame[names], size=8)
         kept = build(frame[names], size=8, on_invalid="drop", random_state=0)
-        by_path = build(folder, columns=names, size=8, on_invalid="drop", random_state=0)
+        by_path = build(open_rows(folder, columns=names), size=8, on_invalid="drop", random_state=0)
         np.testing.assert_array_equal(kept.points, by_path.points)
         np.testing.assert_allclose(kept.weights, by_path.weights, rtol=1e-12)
 

@@ -51,12 +51,12 @@ class CountingArray:
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the array."""
-        return self.array.shape
+        return tuple(self.array.shape)
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Data type of the array."""
-        return self.array.dtype
+        return np.dtype(self.array.dtype)
 
     def __getitem__(self, index: Any) -> np.ndarray[Any, Any]:
         self.reads[index] += 1

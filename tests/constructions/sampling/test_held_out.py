@@ -45,13 +45,13 @@ def value(points: Any) -> Any:
 @pytest.mark.statistical
 @each(count=[20_000, 700], method=[Lightweight(), Uniform()], passes=[1, 2])
 def test_mean__unbiased_with_an_honest_error(
-    method: Sensitivity[Any], passes: int, count: int
+    method: Sensitivity[Any], passes: Any, count: int
 ) -> None:
     """Means over 24 seeds are normal within five of their errors: a chance of 6e-7."""
     truth = float(U @ value(X)) / U.sum()
     z = []
     for seed in range(24):
-        coreset, rows = held_out(method, seed, count, passes=passes)
+        coreset, rows = held_out(method, seed, count, draw=Draw(passes=passes))
         assert rows is not None
         assert len(rows.weights) <= count
         mean, error = rows.mean(value(coreset.points), value(rows.points))

@@ -230,7 +230,7 @@ def test_check_domain__finds_the_first_bad_row(divergence: Divergence, bad: floa
     assert divergence.check_domain(points) == 150_001
     problem = divergence.find_invalid_row(points)
     assert problem is not None
-    assert str(problem.error(10)).startswith(f"X is {bad} in column 1 at row 150011; the ")
+    assert str(problem.error(10)).startswith(f"X is {bad} in column 1 at row 150011, and the ")
     assert "positive, finite entries" in str(problem.error(0))
 
 

@@ -53,5 +53,5 @@ def test_check_domain__counts_the_zeros_of_sparse_rows() -> None:
     assert KullbackLeibler().check_domain(points) == 1
     problem = KullbackLeibler().find_invalid_row(points, "points")
     assert problem is not None
-    assert str(problem.error(0)).startswith("points is 0.0 in column 1 at row 1; ")
+    assert str(problem.error(0)).startswith("points is 0.0 in column 1 at row 1, and the ")
     assert "add a constant to data with zeros" in str(problem.error(0))
