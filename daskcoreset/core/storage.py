@@ -334,16 +334,22 @@ def _replaceable(
     except FileNotFoundError:
         previous = find_previous(path)
         if previous and not overwrite:
-            msg = f"{target} exists as {previous}, which an interrupted overwrite left; rename it "
+            msg = f"{_named(target)} exists as {previous}, which an interrupted overwrite left; rename it "
             raise StoreError(f"{msg}back, or pass overwrite=True to replace it") from None
         return None
     except NotADirectoryError:
-        raise StoreError(f"{target} is a file", remedy="choose another path") from None
+        raise StoreError(f"{_named(target)} is a file", remedy="choose another path") from None
     except OSError as error:
         raise StoreError(
-            f"{target} cannot be written: {error.strerror or error}", remedy="choose another path"
+            f"{_named(target)} cannot be written: {error.strerror or error}",
+            remedy="choose another path",
         ) from error
     return _ours(target, entries, kind, overwrite=overwrite)
+
+
+def _named(target: StorePath) -> str:
+    """Return the name of a place, of a local one its path."""
+    return str(target).removeprefix("file://")
 
 
 def _ours(target: StorePath, entries: set[str], kind: str, *, overwrite: bool) -> set[str] | None:
@@ -359,14 +365,15 @@ def _ours(target: StorePath, entries: set[str], kind: str, *, overwrite: bool) -
         pass
     specs = header.get("arrays") if isinstance(header, dict) else None
     if not isinstance(specs, dict) or header.get("kind") != kind:
-        msg = f"{target} exists and is not a {kind} of daskcoreset, so it is never overwritten"
+        msg = f"{_named(target)} exists and is not a {kind} of daskcoreset, so it is never overwritten"
         raise StoreError(f"{msg}", remedy="choose another path")
     if foreign := entries - {"zarr.json", *specs}:
-        msg = f"{target} also holds {min(foreign)!r}, so it is never overwritten"
+        msg = f"{_named(target)} also holds {min(foreign)!r}, so it is never overwritten"
         raise StoreError(f"{msg}", remedy="move that or choose another path")
     if not overwrite:
         raise StoreError(
-            f"{target} exists", remedy="pass overwrite=True to replace it or choose another path"
+            f"{_named(target)} exists",
+            remedy="pass overwrite=True to replace it or choose another path",
         )
     return entries - {"zarr.json"}
 

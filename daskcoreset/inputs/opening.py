@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskcoreset.core.deadline import NO_ANSWER, in_time
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
+from daskcoreset.core.errors import CoresetError, InvalidInputError, InvalidTypeError, warn_user
 from daskcoreset.core.locations import clean_url
 from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray
@@ -215,6 +215,8 @@ def _is_foreign(part: Any) -> bool:
 def _as_array(part: Any, name: str) -> AnyArray:
     try:
         return part if isinstance(part, np.ndarray) else np.asarray(without_mask(part))
+    except CoresetError:  # of a coreset, which says what to pass
+        raise
     except (TypeError, ValueError, RuntimeError) as error:
         raise InvalidInputError(
             f"{name} is {a_type(part)} that makes no array ({error})",

@@ -391,7 +391,7 @@ def said(error: BaseException, *urls: str) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-_URL = re.compile(r"\w[\w+.-]*://[^\s'\"<>]+")
+_URL = re.compile(r"\w[\w+.-]{,30}://[^\s'\"<>]+")
 
 # Characters of an error that are shown.
 _SAID = 300
@@ -436,7 +436,7 @@ def _is_remote(*texts: str) -> bool:
     >>> _is_remote("rows 1 to 9 of 's3://bucket/x.zarr'"), _is_remote("/x", "file:///x")
     (True, False)
     """
-    schemes = re.findall(r"([A-Za-z][A-Za-z0-9+.-]*)://", " ".join(texts))
+    schemes = re.findall(r"([A-Za-z][A-Za-z0-9+.-]{,30})://", " ".join(texts))
     return not {scheme.lower() for scheme in schemes} <= {"file", "local"}
 
 

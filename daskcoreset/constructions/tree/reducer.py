@@ -41,7 +41,7 @@ from daskcoreset.core.sampling import (
     merge_duplicates,
 )
 from daskcoreset.core.typing import FloatArray, IndexArray, Sampling
-from daskcoreset.core.validation import check_choice, shown
+from daskcoreset.core.validation import check_choice, is_int, shown
 from daskcoreset.objectives import Objective
 from daskcoreset.sensitivities import CONSTRUCTIONS, Sensitivity, construction_for
 
@@ -359,6 +359,10 @@ def resolve_reducer(
                 remedy="leave it out",
             )
         return method
+    if is_int(method):
+        raise InvalidTypeError(
+            f"method is {method}, a number", argument="method", remedy=f"pass size={method}"
+        )
     if not isinstance(method, (str, Sensitivity)):
         raise InvalidTypeError(
             "method must be a name, a construction such as Lightweight() or a Reducer, got "
