@@ -334,8 +334,10 @@ def _replaceable(
     except FileNotFoundError:
         previous = find_previous(path)
         if previous and not overwrite:
-            msg = f"{_named(target)} exists as {previous}, which an interrupted overwrite left; rename it "
-            raise StoreError(f"{msg}back, or pass overwrite=True to replace it") from None
+            raise StoreError(
+                f"{_named(target)} exists as {previous}, which an interrupted overwrite left",
+                remedy="rename it back, or pass overwrite=True to replace it",
+            ) from None
         return None
     except NotADirectoryError:
         raise StoreError(f"{_named(target)} is a file", remedy="choose another path") from None
@@ -365,8 +367,11 @@ def _ours(target: StorePath, entries: set[str], kind: str, *, overwrite: bool) -
         pass
     specs = header.get("arrays") if isinstance(header, dict) else None
     if not isinstance(specs, dict) or header.get("kind") != kind:
-        msg = f"{_named(target)} exists and is not a {kind} of daskcoreset, so it is never overwritten"
-        raise StoreError(f"{msg}", remedy="choose another path")
+        raise StoreError(
+            f"{_named(target)} exists and is not a {kind} of daskcoreset, so it is never "
+            f"overwritten",
+            remedy="choose another path",
+        )
     if foreign := entries - {"zarr.json", *specs}:
         msg = f"{_named(target)} also holds {min(foreign)!r}, so it is never overwritten"
         raise StoreError(f"{msg}", remedy="move that or choose another path")
