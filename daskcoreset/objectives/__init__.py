@@ -8,12 +8,12 @@ from typing import Any
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.validation import is_choice
+from daskcoreset.objectives import divergences
 from daskcoreset.objectives.base import Objective
 from daskcoreset.objectives.clustering import Distortion, QuantizationError
 from daskcoreset.objectives.linear import LinearClassifier, LinearCost
 from daskcoreset.objectives.mixture import MixtureCost
 from daskcoreset.objectives.regression import LeastSquaresCost, LinearPredictor
-from daskcoreset.solvers import divergences
 
 __all__ = [
     "Distortion",

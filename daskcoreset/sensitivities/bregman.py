@@ -179,7 +179,7 @@ class LightweightBregman(DivergenceParameter, Sensitivity[BregmanStatistics]):
     Parameters
     ----------
     divergence : str or Divergence, default="squared_euclidean"
-        A name in `daskcoreset.objectives.divergences.DIVERGENCES`, or a divergence. For
+        A name such as "kl", or an object of `daskcoreset.objectives.divergences`. For
         "mahalanobis" the precision is the inverse of the covariance of all rows.
 
     Raises

@@ -129,7 +129,7 @@ class StrongBregman(DivergenceParameter, Sensitivity[RoughBregman]):
     n_clusters : int
         k, the number of clusters that will be looked for.
     divergence : str or Divergence, default="squared_euclidean"
-        A name in `daskcoreset.objectives.divergences.DIVERGENCES`, or a divergence.
+        A name such as "kl", or an object of `daskcoreset.objectives.divergences`.
     n_centers : int or None, default=None
         Centers of the rough solution; None takes `n_clusters`. See `StrongKMeans`.
 

@@ -273,7 +273,7 @@ def bregman_hard(
     n_clusters : int
         k.
     divergence : str or Divergence, default="squared_euclidean"
-        A name in `daskcoreset.objectives.divergences.DIVERGENCES`, or a divergence. For
+        A name such as "kl", or an object of `daskcoreset.objectives.divergences`. For
         "mahalanobis" the precision is the inverse of the covariance of these rows.
     sample_weight : array-like of shape (n,), optional
         Weights u; ones by default.

@@ -16,7 +16,7 @@ import daskcoreset
 ROOT = Path(daskcoreset.__file__).parent
 
 MODULES = (
-    "datasets", "errors", "metrics", "objectives", "solvers.divergences", "plotting", "testing",
+    "datasets", "errors", "metrics", "objectives", "objectives.divergences", "plotting", "testing",
     "xarray",
 )  # fmt: skip
 """Public modules beside `daskcoreset` and `daskcoreset.estimators`."""
