@@ -83,7 +83,7 @@ def plot_coreset(
     legend : bool, default=True
         Whether to explain sizes and labels.
     on_invalid : {"raise", "drop"} or None, default=None
-        As in `daskcoreset.audit`.
+        As in `Coreset.audit`.
     **style
         For ``Axes.scatter``, such as ``alpha`` or ``color``.
 

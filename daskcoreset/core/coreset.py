@@ -563,7 +563,7 @@ class Coreset(WeightedPoints):
         y : array-like of shape (n,), optional
             Its labels, where the cost is about labels.
         **options
-            As in `daskcoreset.audit`, which does the work: ``solutions``, ``n_clusters``,
+            ``solutions``, ``n_clusters``,
             ``objective``, ``sample_weight``, ``sample_size``, ``random_state``,
             ``chunks``, ``on_invalid``, ``progress``.
 

@@ -232,7 +232,7 @@ class CoresetModel(LazyModel):
             Its labels, where there are any.
         sample_weight : array-like of shape (n,), or str, optional
         **options
-            As in `daskcoreset.audit`, which does the work.
+            As in `Coreset.audit`, which does the work.
 
         Returns
         -------
@@ -242,7 +242,7 @@ class CoresetModel(LazyModel):
         Raises
         ------
         InvalidInputError
-            As `daskcoreset.audit`.
+            As `Coreset.audit`.
 
         Examples
         --------

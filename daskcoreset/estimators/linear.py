@@ -10,7 +10,7 @@ from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -21,11 +21,12 @@ from sklearn.utils.validation import check_is_fitted
 from daskcoreset.constructions.tree.stream import CoresetStream
 from daskcoreset.core.blocks import check_classes, find_missing_label, plain_labels
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import InvalidInputError, caller_level
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, caller_level
 from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.core.validation import a_type
 from daskcoreset.estimators.base import (
     BUILD_CONSTRAINTS,
     CoresetModel,
@@ -106,6 +107,12 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         self._validate_params()
         if self.estimator is not None:
             require_weighted_fit(self.estimator, "pass one that does")
+            if not is_classifier(self.estimator):
+                raise InvalidTypeError(
+                    f"estimator is {a_type(self.estimator)}, which is no classifier",
+                    argument="estimator",
+                    remedy="pass a linear classifier, such as LogisticRegression()",
+                )
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Build the coreset, and solve on it.

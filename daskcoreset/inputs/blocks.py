@@ -409,10 +409,10 @@ def selection_of(X: Any, *, stored: bool = False, named: bool = False) -> str:
     Examples
     --------
     >>> selection_of("rows.parquet", stored=True), selection_of({"a": [1.0]})
-    ('columns={}', 'X[{}]')
+    ('open_rows(X, columns={})', 'X[{}]')
     """
     if stored or named:
-        return "columns={}"
+        return "open_rows(X, columns={})"
     return "X.select({})" if is_arrow_table(X) else "X[{}]"
 
 

@@ -553,14 +553,14 @@ def _check_variables(
             f"X has features of different dtypes: {listed}",
             argument="X",
             remedy="bring them to one, for example with X.astype('float32'), or choose some with "
-            "columns=[...]",
+            "open_rows(X, columns=[...])",
         )
     for name, variable in variables.items():
         if not set(sample_dims) & set(variable.dims):
             raise InvalidInputError(
                 f"the variable {name!r} of X has the dimensions {list(variable.dims)}, none of "
                 f"which is in sample_dims={sample_dims}",
-                remedy="drop it, or choose others with columns=[...]",
+                remedy="drop it, or choose others with open_rows(X, columns=[...])",
             )
     sizes = {dim: length for one in variables.values() for dim, length in one.sizes.items()}
     for dim in (*sample_dims, *feature_dims):

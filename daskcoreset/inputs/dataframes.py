@@ -85,7 +85,7 @@ def unequal_lists(name: Any, found: int, width: int, row: int | None) -> Invalid
     where = "" if row is None else f" at row {row}"
     return InvalidInputError(
         f"column {name!r} has a list of {found} values{where}, and its first one has {width}",
-        remedy="make all lists equally long, or choose other columns by columns=[...]",
+        remedy="make all lists equally long, or pass open_rows(X, columns=[...])",
     )
 
 
@@ -313,7 +313,8 @@ def check_numeric(others: Mapping[str, Any], columns: Iterable[str]) -> None:
         error = InvalidTypeError(
             f"X has columns that hold no real numbers: {listed}",
             argument="X",
-            remedy="drop or encode them, name one of them as y, or choose others by columns=[...]",
+            remedy="drop or encode them, name one of them as y, or choose others by "
+            "open_rows(X, columns=[...])",
         )
         # For those who know which columns are wanted: `known_blocks`.
         vars(error).update(others=tuple(others), columns=tuple(columns))

@@ -160,7 +160,7 @@ class ArrowTable(Table):
                     f"X has files with different {self.differing[name]}",
                     argument="X",
                     remedy="pass files of one schema, or choose columns that all of them have, "
-                    "by columns=[...]",
+                    "by open_rows(X, columns=[...])",
                 )
 
     def _source(

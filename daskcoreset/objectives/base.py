@@ -95,7 +95,7 @@ class Objective(ABC, Generic[Q]):
         """Yield bounds of the losses of all rows there may be, by where they lie.
 
         Without any, as by default, nothing is known of rows that were not seen, and the intervals
-        of `daskcoreset.audit` have no upper end.
+        of `Coreset.audit` have no upper end.
 
         Parameters
         ----------

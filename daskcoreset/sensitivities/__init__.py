@@ -6,7 +6,7 @@ from dataclasses import MISSING
 from typing import Any
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.validation import a_type, is_choice, shown, suggestion
+from daskcoreset.core.validation import a_type, as_int, is_choice, shown, suggestion
 from daskcoreset.sensitivities.base import SamplingDesign, Sensitivity
 from daskcoreset.sensitivities.bregman import LightweightBregman
 from daskcoreset.sensitivities.bregman_strong import StrongBregman
@@ -152,6 +152,7 @@ def construction_for(
     """
     if n_clusters is None:
         return resolve_method(method)
+    as_int("n_clusters", n_clusters)
     refusal = InvalidInputError(
         f"n_clusters={n_clusters} has no use beside the construction {method!r}",
         argument="n_clusters",

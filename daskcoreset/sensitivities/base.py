@@ -233,7 +233,7 @@ class Sensitivity(ABC, Generic[S]):
     def objective(self) -> Objective[Any]:
         """The cost that the construction is made for, one of `daskcoreset.objectives`.
 
-        Required, for `daskcoreset.audit` and ``size="auto"`` judge by it, and a coreset that is
+        Required, for `Coreset.audit` and `daskcoreset.grow` judge by it, and a coreset that is
         right for one cost may be far off for another. How many centers or components solutions
         have may be left open.
         """

@@ -218,7 +218,7 @@ def test_names__of_columns_that_are_more_or_in_another_order_say_what_to_pass(
         assert advised is not None
         model.predict(given[ast.literal_eval(advised[1])])
     frame.to_parquet(path := tmp_path / "t.parquet")
-    with pytest.raises(InvalidInputError, match=r"pass columns=\['b', 'a'\]\.$"):
+    with pytest.raises(InvalidInputError, match=r"pass open_rows\(X, columns=\['b', 'a'\]\)\.$"):
         model.predict(path)
     with pytest.raises(
         InvalidInputError, match=r"columns \['a'\], and CoresetKMeans was fitted on"

@@ -56,7 +56,8 @@ class CountingArray:
     @property
     def dtype(self) -> np.dtype[Any]:
         """Data type of the array."""
-        return np.dtype(self.array.dtype)
+        dtype: np.dtype[Any] = self.array.dtype
+        return dtype
 
     def __getitem__(self, index: Any) -> np.ndarray[Any, Any]:
         self.reads[index] += 1
