@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from daskcoreset.core.contents import HEADER
-from daskcoreset.core.errors import InvalidInputError, MissingPathError
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, MissingPathError
 from daskcoreset.core.locations import clean_url
 from daskcoreset.core.validation import a_type, shown as briefly
 from daskcoreset.inputs.dataframes import arrays_of_dask, split_columns
@@ -93,6 +93,7 @@ def split_container(
     paths = _Paths(stack, options)
     paths.check_needed(X, y, sample_weight)
     container = paths.opened(X, "X", tuple(keys.values()))
+    check_no_dataset(container, "X")
     members = _members_of(container, keys, options.columns, arguments)
     parts = {
         part: _single(value, part, paths)
@@ -242,6 +243,17 @@ def _dims_of(array: Any) -> tuple[str, ...]:
     """Return the names of dimensions that xarray stores with a Zarr array; none without them."""
     named = getattr(array.metadata, "dimension_names", None)  # of format 3
     return tuple(named or array.attrs.get("_ARRAY_DIMENSIONS", ()))
+
+
+def check_no_dataset(part: Any, name: str) -> None:
+    """Refuse an xarray Dataset, of which it is not known what its rows are."""
+    if type(part).__module__.partition(".")[0] == "xarray" and not hasattr(part, "variable"):
+        raise InvalidTypeError(
+            f"{name} is an xarray {type(part).__name__}",
+            argument=name,
+            remedy=f"pass open_rows({name}, sample_dims=...) with the names of its dimensions, or "
+            f'one DataArray, for example {name}["variable"]',
+        )
 
 
 def _check_keys(keys: dict[str, str], names: list[str], members: str) -> None:

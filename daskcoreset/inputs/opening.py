@@ -17,7 +17,12 @@ from daskcoreset.core.locations import clean_url
 from daskcoreset.core.tables import counted
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import a_type, is_real, without_mask
-from daskcoreset.inputs.containers import JoinedArrays, shown_location, split_container
+from daskcoreset.inputs.containers import (
+    JoinedArrays,
+    check_no_dataset,
+    shown_location,
+    split_container,
+)
 from daskcoreset.inputs.dataframes import arrays_of_dask, as_tasks, frame_source
 from daskcoreset.inputs.files import memmap_source
 from daskcoreset.inputs.hdf5 import Hdf5Array, hdf5_source
@@ -244,13 +249,7 @@ def _open_zarr(array: Any, missing_chunks: MissingChunks) -> Source:
 
 
 def _open_xarray(part: Any, name: str, missing_chunks: MissingChunks) -> Any:
-    if not hasattr(part, "dims") or not hasattr(part, "variable"):
-        raise InvalidTypeError(
-            f"{name} is an xarray {type(part).__name__}",
-            argument=name,
-            remedy=f"pass open_rows({name}, sample_dims=...) with the names of its dimensions, or "
-            f'one DataArray, for example {name}["variable"]',
-        )
+    check_no_dataset(part, name)
     if name == "X" and part.ndim > 2:
         dims = tuple(map(str, part.dims))
         raise InvalidInputError(

@@ -32,7 +32,7 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 
 def remedy(table: Any, *, named: bool) -> str:
     if named or isinstance(table, Path):
-        return r"columns=\['a', 'b'\]"
+        return r"open_rows\(X, columns=\['a', 'b'\]\)"
     return r"X\.select\(\['a', 'b'\]\)" if is_arrow(table) else r"X\[\['a', 'b'\]\]"
 
 

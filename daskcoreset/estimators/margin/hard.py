@@ -140,7 +140,7 @@ class HardMarginModel(MarginModel):
         except NotSeparableError as error:
             if self.on_inseparable == "raise":
                 raise
-            warn_user(f"a soft margin is fitted, for {error}")
+            warn_user(f"a soft margin is fitted, for {error.problem}")
             self.separable_ = False
             self._soften(blocks, labels)
             self._keep_soft(error)

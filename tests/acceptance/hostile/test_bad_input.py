@@ -223,6 +223,12 @@ def test_build__y_and_weights_that_cannot_be_used(
             build(rows, size=1, **{name: beside})
 
 
+def test_build__dataset_is_named_before_its_labels() -> None:
+    cube = xr.Dataset({name: (("time", "place"), np.ones((5, 4))) for name in ("a", "label")})
+    with pytest.raises(TypeError, match=r"^X is an xarray Dataset; .*open_rows\(X, sample_dims="):
+        build(cube, y="label", size=5)
+
+
 # --- lengths that only the blocks know ---------------------------------------------------
 
 
