@@ -71,10 +71,6 @@ class MixtureCost(Objective[MixtureModel]):
         """Term of every row."""
         return np.maximum(log_normalizer(solution) - score_samples(solution, block.points), 0.0)
 
-    def negative_log_likelihood(self, block: Block, solution: MixtureModel) -> float:
-        """Return that of weighted rows, which tells mixtures apart: every cost has its own Z."""
-        return -float(score_samples(solution, block.points) @ block.weights)
-
     def brackets(
         self, cells: Cells, solution: MixtureModel, others: Sequence[MixtureModel]
     ) -> Iterator[tuple[Bracket, int | None]]:
