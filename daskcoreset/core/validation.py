@@ -342,12 +342,12 @@ def suggestion(value: Any, choices: Iterable[str]) -> str:
     Examples
     --------
     >>> suggestion("k-means", ["kmeans", "uniform"]), suggestion("svd", ["kmeans"])
-    (', did you mean "kmeans"?', '')
+    (' (did you mean "kmeans"?)', '')
     """
     plain = {choice.replace("_", ""): choice for choice in choices}
     written = str(value).lower().replace("-", "").replace("_", "").replace(" ", "")
     similar = get_close_matches(written, plain, 1) if isinstance(value, str) else []
-    return f', did you mean "{plain[similar[0]]}"?' if similar else ""
+    return f' (did you mean "{plain[similar[0]]}"?)' if similar else ""
 
 
 def check_choice(name: str, value: Any, *choices: str) -> None:
@@ -358,7 +358,7 @@ def check_choice(name: str, value: Any, *choices: str) -> None:
     >>> check_choice("on", "drops", "drop", "keep")
     Traceback (most recent call last):
     ...
-    daskcoreset.errors.InvalidInputError: on is 'drops', did you mean "drop"?; pass ...
+    daskcoreset.errors.InvalidInputError: on is 'drops' (did you mean "drop"?); pass ...
     """
     if not is_choice(value, choices):
         *others, last = (f'"{choice}"' for choice in choices)
