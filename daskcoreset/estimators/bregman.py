@@ -275,7 +275,7 @@ class CoresetBregman(ClusteringModel):
         Returns
         -------
         ndarray or dask.array.Array of shape (n,), int32
-            Lazy where X is out of core.
+            Lazy if X is out of core.
 
         Raises
         ------
@@ -298,7 +298,7 @@ class CoresetBregman(ClusteringModel):
         Returns
         -------
         ndarray or dask.array.Array of shape (n, k), float64
-            Lazy where X is out of core.
+            Lazy if X is out of core.
         """
         check_is_fitted(self)
         shares = partial(apply_method, self._solution, "responsibilities")
@@ -314,7 +314,7 @@ class CoresetBregman(ClusteringModel):
         Returns
         -------
         ndarray or dask.array.Array of shape (n, k), of the dtype of X
-            Lazy where X is out of core.
+            Lazy if X is out of core.
         """
         check_is_fitted(self)
         self._refuse_frames(self, X)

@@ -98,7 +98,7 @@ class DecisionModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore
         -------
         ndarray or dask.array.Array of shape (n,) or (n, n_classes), float64
             For two classes positive where the second one is predicted; for more, one value a
-            class, the largest of which is predicted. Lazy where X is out of core.
+            class, the largest of which is predicted. Lazy if X is out of core.
         """
         check_is_fitted(self, "_decision")
         decide = partial(apply_method, self._decision, "decide")
@@ -115,7 +115,7 @@ class DecisionModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore
         Returns
         -------
         ndarray or dask.array.Array of shape (n,)
-            Lazy where X is out of core.
+            Lazy if X is out of core.
         """
         check_is_fitted(self, "_decision")
         predict = partial(apply_method, self._decision, "predict")

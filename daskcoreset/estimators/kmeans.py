@@ -409,7 +409,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         Returns
         -------
         ndarray or dask.array.Array of shape (n,), int32
-            Lazy where X is out of core. For a data frame a series with its index, in Dask with its
+            Lazy if X is out of core. For a data frame a series with its index, in Dask with its
             partitions; for an xarray object with `sample_dims` a lazy DataArray with its
             dimensions, chunks and coordinates, float64 with NaN where a feature is missing.
         """
@@ -434,7 +434,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         Returns
         -------
         ndarray or dask.array.Array of shape (n, k), of the dtype of X
-            Euclidean, not squared. Lazy where X is out of core; for an xarray object with
+            Euclidean, not squared. Lazy if X is out of core; for an xarray object with
             `sample_dims` a DataArray with the dimension ``cluster`` beside them.
         """
         check_is_fitted(self)

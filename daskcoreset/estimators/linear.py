@@ -299,7 +299,7 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         Returns
         -------
         ndarray or dask.array.Array of shape (n,)
-            Lazy where X is out of core.
+            Lazy if X is out of core.
         """
         return self._delegate(X, "predict")
 
@@ -313,7 +313,7 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         Returns
         -------
         ndarray or dask.array.Array of shape (n,) or (n, n_classes), float64
-            Lazy where X is out of core.
+            Lazy if X is out of core.
         """
         return self._delegate(X, "decision_function", "decision", by_class=True)
 
@@ -551,7 +551,7 @@ class CoresetLogisticRegression(LinearCoresetModel):
         Returns
         -------
         ndarray or dask.array.Array of shape (n, n_classes), float64
-            Lazy where X is out of core.
+            Lazy if X is out of core.
         """
         return self._delegate(X, "predict_proba", "probability", by_class=True)
 
@@ -565,7 +565,7 @@ class CoresetLogisticRegression(LinearCoresetModel):
         Returns
         -------
         ndarray or dask.array.Array of shape (n, n_classes), float64
-            Lazy where X is out of core.
+            Lazy if X is out of core.
         """
         return self._delegate(X, "predict_log_proba", "log_probability", by_class=True)
 

@@ -404,7 +404,7 @@ class CoresetEstimator(RowAttributes, CoresetModel):
         Returns
         -------
         ndarray, sparse matrix, data frame or dask.array.Array of shape (n, n_features_out)
-            Lazy where X is out of core; a frame after `set_output`.
+            Lazy if X is out of core; a frame after `set_output`.
         """
         model = self._ready()
         self._refuse_frames(model.estimator_, X)

@@ -248,7 +248,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         Returns
         -------
         ndarray or dask.array.Array of shape (n,), int64
-            Lazy where X is out of core.
+            Lazy if X is out of core.
         """
         assigned = partial(assign, self._fitted)
         return self._apply(X, assigned, np.int64, predicts=True, called=("component", "output"))
@@ -267,7 +267,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         Returns
         -------
         ndarray or dask.array.Array of shape (n, k), float64
-            Lazy where X is out of core.
+            Lazy if X is out of core.
         """
         shares = partial(responsibilities, self._fitted)
         called = ("probability", "component")
@@ -283,7 +283,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         Returns
         -------
         ndarray or dask.array.Array of shape (n,), float64
-            Lazy where X is out of core.
+            Lazy if X is out of core.
         """
         called = ("log_density", "output")
         return self._apply(X, partial(score_samples, self._fitted), np.float64, called=called)

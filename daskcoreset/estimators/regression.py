@@ -176,7 +176,7 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type
         Returns
         -------
         ndarray or dask.array.Array of shape (n,), float64
-            Lazy where X is out of core.
+            Lazy if X is out of core.
         """
         return self._delegate(X, "predict")
 

@@ -283,7 +283,7 @@ class StructuredMaxMargin(MarginModel):
         Returns
         -------
         ndarray or dask.array.Array of shape (n,)
-            Lazy where X is out of core.
+            Lazy if X is out of core.
 
         Raises
         ------
@@ -364,7 +364,7 @@ class StructuredMaxMargin(MarginModel):
         Returns
         -------
         ndarray or dask.array.Array of shape (n,) or (n, n_classes), float64
-            Lazy where X is out of core.
+            Lazy if X is out of core.
 
         Raises
         ------
