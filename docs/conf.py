@@ -13,7 +13,7 @@ import daskcoreset
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-import figures  # noqa: E402 - it lies beside this file
+import _draw  # noqa: E402 - it lies beside this file
 import numbers_of_results  # noqa: E402 - likewise
 
 project = "daskcoreset"
@@ -83,7 +83,8 @@ def _skip(_app: Any, _what: str, name: str, *_: Any) -> bool | None:
 
 def setup(app: Any) -> None:
     """Draw the figures, take in the notebooks, connect the hooks."""
-    figures.write(HERE / "_figures")
+    _draw.write(HERE / "_figures")
+    app.add_directive("drawing", _draw.Drawing)
     for notebook in sorted((HERE.parent / "notebooks").glob("*.ipynb")):
         shutil.copy2(notebook, HERE / "notebooks" / notebook.name)
     app.connect("autodoc-skip-member", _skip)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import os
 import pydoc
 import re
@@ -67,7 +66,7 @@ site = pytest.mark.skipif(
 )
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 PAGES = (
-    "index", "choose", "guide/streams", "reference/generated/daskcoreset.build",
+    "index", "choose", "guides/streams", "reference/generated/daskcoreset.build",
     "reference/generated/daskcoreset.estimators.CoresetKMeans", "notebooks/quickstart",
 )  # fmt: skip
 
@@ -157,69 +156,3 @@ def test_numbers_of_results__are_there_for_all_that_pages_name() -> None:
     pages = [page.read_text() for page in (ROOT / "docs").rglob("*.md")]
     named = {name for page in pages for name in re.findall(r"\{\{ (\w+) \}\}", page)}
     assert named <= set(numbers)
-
-
-# --- numbers -----------------------------------------------------------------------------
-
-
-PROSE = [
-    ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")),
-    *sorted((ROOT / "notebooks").glob("*.ipynb")),
-]  # fmt: skip
-_COUNT = "two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|hundred"
-# A figure, or a count of times and sets, as results have them.
-_FIGURE = re.compile(
-    rf"(?<![\w.])\d[\d,.]*|\b({_COUNT}) times (as|the|that|its)\b"
-    rf"|\b(on ({_COUNT}) of|({_COUNT}) per cent)\b"
-    rf"|\b({_COUNT}) of (the )?({_COUNT})\b|\b(twice|half|a (third|quarter|fifth|tenth)) as\b"
-)
-# Code, what is made of results, formulas, links, the names of numbers; years, and what is cited.
-_NOT_PROSE = (
-    r"^(`{3,})[^\n]*\n.*?^\1$", r"^    .*?$",
-    r"<!-- results:(\w+) -->.*?<!-- /results:\1 -->", r"<!--.*?-->",
-    r"\$\$.*?\$\$", r"\$[^$\n]*\$", r"`[^`]*`", r"\]\([^)]*\)", r"\{\{ \w+ \}\}",
-    r"\b(19|20)\d\d\b", r"\b(Python|NumPy|Zen|Theorem|Algorithm|Table|Lemma|section) \d[\d.]*",
-    r"^\d\. ", r"^:+\{grid\}.*?$|^:\w+:.*?$",
-)  # fmt: skip
-
-
-def _prose(text: str) -> str:
-    for pattern in _NOT_PROSE:
-        text = re.sub(pattern, " ", text, flags=re.MULTILINE | re.DOTALL)
-    return re.sub(r"\s+", " ", text)
-
-
-def _by_hand() -> dict[str, list[str]]:
-    """Settings, definitions and figures of others, which no benchmark can change."""
-    found: dict[str, list[str]] = {}
-    for line in (ROOT / "docs" / "numbers_by_hand.txt").read_text().splitlines():
-        if named := re.match(r"(\S+): ", line):
-            found.setdefault(named[1], []).append(line[named.end() :])
-    return found
-
-
-def _left(name: str, prose: str) -> list[str]:
-    """Return the figures of a text that nobody answers for."""
-    for phrase in sorted(_by_hand().get(name, []), key=len, reverse=True):
-        assert phrase in prose, f"{name} has no {phrase!r}: take it out of numbers_by_hand.txt"
-        prose = prose.replace(phrase, " ")
-    hits = _FIGURE.finditer(prose)
-    return [prose[max(0, found.start() - 50) : found.end() + 30] for found in hits]
-
-
-@pytest.mark.parametrize("page", PROSE, ids=lambda page: str(page.relative_to(ROOT)))
-def test_figures__of_sentences_come_from_results_or_are_no_results(page: Path) -> None:
-    path = page.relative_to(ROOT).as_posix()
-    text = page.read_text()
-    if page.suffix == ".ipynb":
-        cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown"]
-        text = "\n\n".join("".join(cell["source"]) for cell in cells)
-    left = _left(path, _prose(text))
-    assert not left, (
-        f"{path} has figures by hand: {left}. Take one that was measured from its results, by "
-        f"docs/numbers_of_results.py, and a setting or definition into docs/numbers_by_hand.txt."
-    )
-
-
-def test_numbers_by_hand__are_of_what_there_is() -> None:
-    assert set(_by_hand()) <= {page.relative_to(ROOT).as_posix() for page in PROSE}

@@ -296,7 +296,7 @@ class StrongKMeans(RoughKMeans):
     are exact and a cluster of a few rows among a million is found by what it costs.
 
     The price: as many reads as a lightweight coreset has, and some times its work on every block,
-    which ``docs/guide/clustering.md`` has in seconds. It grows as k times the rows, and is larger
+    see the guide to clusters. It grows as k times the rows, and is larger
     where further centers lower the cost by much, up to 4 k of them.
 
     Examples
