@@ -1,38 +1,40 @@
-"""Coresets of data larger than memory: small weighted subsets with a guarantee.
+"""Coresets of data larger than memory: small weighted subsets that represent all rows.
 
 Two calls do most of the work::
 
-    coreset = daskcoreset.build(X, size=2000, n_clusters=10)  # a Coreset: points, weights, indices
-    model = daskcoreset.estimators.CoresetKMeans(10).fit(X)  # builds one, and solves on it
+    import daskcoreset
 
-X is an array, data frame, path or URL, in memory, on disk or on a cluster. Any solver with
-``sample_weight`` takes the rows of a coreset::
+    coreset = daskcoreset.build(X, size=2000, n_clusters=10)  # points, weights, indices
+    model = daskcoreset.estimators.CoresetKMeans(10).fit(X)  # builds a coreset and solves on it
+
+X is an array, data frame, path or URL, in memory, on disk or on a cluster. Fit any solver that
+accepts ``sample_weight`` on a coreset::
 
     KMeans(10).fit(coreset.points, sample_weight=coreset.weights)
 
 Build
-    `build` one coreset, `build_many` from the same passes, `grow` one to a wanted error; `plan`
-    says what a build costs and is lazy; `compare` methods and sizes by errors on all rows
-Say how
-    `open_rows` (columns, credentials, dimensions), `Draw`, `MergeReduce`, `time_limit`
-Keep and judge
+    `build` one coreset, `build_many` from shared passes, or `grow` one to a wanted error.
+    `plan` predicts the cost of a build. `compare` tries methods and sizes.
+Options
+    `open_rows` (columns, credentials, dimensions), `Draw`, `MergeReduce`, `time_limit`.
+Results
     `Coreset` (``to_zarr``, ``from_zarr``, ``merge``, ``compress``, ``audit``, ``plot``),
-    `Portfolio`, `Plan`, `Rows`, `WeightedPoints`
-Streams, and trees that stay fresh
-    `CoresetStream`, `CoresetTree`
+    `Portfolio`, `Plan`, `Rows`, `WeightedPoints`.
+Streams and trees
+    `CoresetStream`, `CoresetTree`.
 Methods, for ``build(X, method=...)``
     `Uniform`, `Lightweight`, `StrongKMeans`, `LightweightBregman`, `StrongBregman`, `Mixture`,
-    `SVM`, `Logistic`, `LeastSquares`, `Coverage`
-Models, as in scikit-learn
+    `SVM`, `Logistic`, `LeastSquares`, `Coverage`.
+Models, with the interface of scikit-learn
     `estimators`: CoresetKMeans, CoresetBregman, CoresetGaussianMixture, CoresetSVC,
     CoresetLogisticRegression, CoresetRidge, CoresetElasticNet, CoresetEstimator,
     CoresetKernelClassifier, ODMClassifier, MaxMarginClassifier, OutlierMaxMarginClassifier,
-    ActiveMaxMarginClassifier, StructuredMaxMargin
-Methods of your own
-    `Sensitivity`, `Reducer`, `Objective`, `objectives`, `testing`
-Else
-    `metrics`, `plotting`, `datasets`, `errors`; ``import daskcoreset.xarray`` gives xarray objects
-    the accessor ``.coreset``
+    ActiveMaxMarginClassifier, StructuredMaxMargin.
+Your own methods
+    `Sensitivity`, `Reducer`, `Objective`, `objectives`, `testing`.
+Other modules
+    `metrics`, `plotting`, `datasets`, `errors`. ``import daskcoreset.xarray`` adds the accessor
+    ``.coreset`` to xarray objects.
 """
 
 from __future__ import annotations
@@ -84,8 +86,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Where a public name is. It is imported when it is first asked for, so that importing the package
-# loads neither NumPy nor Dask. The value of a module is its own name.
+# The module of each public name. It is imported at first use, so that importing the package loads
+# neither NumPy nor Dask. The value of a module is its own name. There is no `__all__`: with it,
+# `help` of the package prints the bodies of all classes.
 _HOMES = {
     "Coreset": "core.coreset",
     "CoresetStream": "constructions.tree.stream",

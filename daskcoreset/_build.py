@@ -68,8 +68,9 @@ def build(
 ) -> Coreset:
     """Build a coreset: a small weighted subset that represents all rows.
 
-    Any solver that accepts ``sample_weight`` can be fitted on the result. Its weighted cost is an
-    unbiased estimate of the cost on all data.
+    Fit any solver that accepts ``sample_weight`` on the result. Its weighted cost is an unbiased
+    estimate of the cost on all rows. :doc:`/choose` helps you to choose a method, and
+    :doc:`/guarantees` lists the assumptions.
 
     Parameters
     ----------
@@ -77,10 +78,9 @@ def build(
         NumPy, Dask, Zarr, HDF5, SciPy sparse, xarray, pandas, polars or pyarrow, in memory, on
         disk or on a cluster. `open_rows` selects columns and passes credentials.
     y : array-like of shape (n,), or column name, optional
-        Labels, kept for the selected rows.
+        Labels. They are kept for the selected rows.
     size : int, optional
-        Number of rows. Default: 10,000, or 100 per cluster if that is more. If X has no more
-        rows, all of them come back with their own weights.
+        Number of rows. Default: 10,000, or 100 per cluster if that is more.
     method : str, Sensitivity, Reducer or Coverage, optional
         How rows are chosen, for example "kmeans", "svm" or ``StrongKMeans(10)``. Default:
         "kmeans" if `n_clusters` is given, "lightweight" otherwise.
@@ -89,15 +89,14 @@ def build(
     sample_weight : array-like of shape (n,), or column name, optional
         Finite and non-negative weights of the rows. Default: ones.
     random_state : int, Generator, RandomState or None
-        The same data, chunks and seed give the same coreset on every scheduler. The seed is
-        recorded in ``coreset.provenance["seed"]``.
+        Seed, recorded in ``coreset.provenance["seed"]``. The same data, chunks and seed give
+        the same coreset on every scheduler.
     chunks : int or "auto", default="auto"
         Rows per block. "auto" keeps sensible chunks and aims at 32 MiB otherwise.
     on_invalid : {"raise", "drop"}, default="raise"
-        Raise an error for the first row that contains NaN or infinity, or drop and count such
-        rows.
-    draw : Draw or MergeReduce
-        How rows are drawn. `MergeReduce` builds by merging and reducing coresets of blocks.
+        Raise an error for the first row with NaN or infinity, or drop and count such rows.
+    draw : Draw or MergeReduce, default=Draw()
+        How rows are drawn. `MergeReduce` merges and reduces coresets of blocks.
     progress : bool, optional
         Whether to show a progress bar. Default: if the work takes longer than a second.
 
@@ -110,22 +109,20 @@ def build(
     ------
     InvalidInputError, InvalidTypeError
         If an argument cannot be used. They are also a ValueError and a TypeError.
-    OutOfTimeError
-        If a `time_limit` has passed.
-    ClusterError
-        If the cluster has lost the work.
+    OutOfTimeError, ClusterError
+        If a `time_limit` has passed, or if the cluster has lost the work.
+
+    Warns
+    -----
+    CoresetWarning
+        If X has at most `size` rows. The coreset then contains all of them.
 
     Examples
     --------
-    >>> import dask.array as da
+    >>> import dask.array as da, daskcoreset
     >>> X = da.random.default_rng(0).normal(size=(100_000, 5), chunks=(10_000, 5))
-    >>> coreset = build(X, size=500, n_clusters=3, random_state=0)
-    >>> from sklearn.cluster import KMeans
-    >>> model = KMeans(3, n_init=1).fit(coreset.points, sample_weight=coreset.weights)
-
-    References
-    ----------
-    Bachem, Lucic and Krause (2018), Algorithm 1.
+    >>> daskcoreset.build(X, size=500, n_clusters=3, random_state=0)
+    Coreset(kmeans: 500 of 100,000 rows, 5 features, no labels, seed 0)
     """
     _check_arguments(y, size, progress)
     cover = _coverage(method, size, n_clusters, random_state, draw)
@@ -152,21 +149,22 @@ def plan(
     draw: Draw | MergeReduce = Draw(),
     progress: bool | None = None,
 ) -> Plan[Coreset]:
-    """Plan a build: what it costs, and a Dask collection of its coreset.
+    """Predict what a build costs, and return it as a lazy Dask collection.
 
-    Nothing is read. ``plan(...).compute()`` equals ``build(...)`` bit by bit.
+    No row is read. ``plan(...).compute()`` returns the same coreset as ``build(...)``.
+    :doc:`/guides/machines` uses plans on a cluster.
 
     Parameters
     ----------
     X, y, size, method, n_clusters, sample_weight, random_state, chunks, on_invalid, draw, progress
-        As in `build`. A method that decides after each pass whether to read on, such as
-        `Coverage`, cannot be planned.
+        As in `build`. `Coverage` decides after each pass whether to read again, so it cannot be
+        planned.
 
     Returns
     -------
     Plan
-        With ``reads``, ``bytes_read`` and ``peak_bytes``. It prints one sentence. Compute it by
-        ``plan.compute()``, or by ``dask.compute(plan, other)`` together with other work.
+        With ``reads``, ``bytes_read`` and ``peak_bytes``. It prints one sentence. Compute it with
+        ``plan.compute()``, or together with other work with ``dask.compute(plan, other)``.
 
     Raises
     ------
@@ -175,10 +173,11 @@ def plan(
 
     Examples
     --------
-    >>> import dask.array as da
+    >>> import dask.array as da, daskcoreset
     >>> X = da.ones((100_000, 5), chunks=(10_000, 5))
-    >>> plan(X, size=500).reads
-    1
+    >>> plan = daskcoreset.plan(X, size=500)
+    >>> plan.reads, plan.bytes_read
+    (1, 4000000)
     """
     _check_arguments(y, size, progress)
     if _coverage(method, size, n_clusters, random_state, draw) is not None:
@@ -210,24 +209,26 @@ def build_many(
     draw: Draw | MergeReduce = Draw(),
     progress: bool | None = None,
 ) -> Portfolio:
-    """Build a coreset by each of several methods, from the same passes over the data.
+    """Build a coreset with each of several methods, from shared passes over the data.
+
+    The data are read as often as the method with the most passes needs. :doc:`/benchmarks/passes`
+    compares this with separate builds.
 
     Parameters
     ----------
     X, y, n_clusters, sample_weight, random_state, chunks, on_invalid, draw, progress
-        As in `build`, the same for all members.
+        As in `build`. All members share them.
     methods : list, or mapping of str to method
-        Methods as in `build`. A mapping names the members; in a list every method needs a name
-        of its own.
+        Methods as in `build`. The keys of a mapping name the members. The methods of a list must
+        have different names.
     sizes : int, or mapping of str to int, optional
-        Number of rows of each member. A member without one has the default of `build`.
+        Number of rows of each member. Default: as in `build`.
 
     Returns
     -------
     Portfolio
-        A mapping of names to coresets. Each member has the bits that `build` gives with the same
-        seed. The data are read as often as the dearest member needs. ``portfolio.moments`` are
-        the exact moments of all rows.
+        A mapping of names to coresets. Each member equals the coreset that `build` returns for
+        the same seed. ``portfolio.moments`` has the exact moments of all rows.
 
     Raises
     ------
@@ -236,11 +237,11 @@ def build_many(
 
     Examples
     --------
-    >>> import numpy as np
+    >>> import numpy as np, daskcoreset
     >>> X = np.random.default_rng(0).normal(size=(10_000, 3))
-    >>> members = build_many(X, methods=["uniform", "lightweight"], sizes=100, random_state=0)
-    >>> list(members)
-    ['uniform', 'lightweight']
+    >>> members = daskcoreset.build_many(X, methods=["uniform", "kmeans"], n_clusters=5, sizes=100)
+    >>> {name: len(coreset) for name, coreset in members.items()}
+    {'uniform': 100, 'kmeans': 100}
     """
     _check_arguments(y, None, progress)
     members = members_of(methods)
@@ -274,30 +275,32 @@ def grow(
     draw: Draw = Draw(),
     progress: bool | None = None,
 ) -> Coreset:
-    r"""Double the size of a coreset until two independent ones agree; return their union.
+    """Grow a coreset until it is large enough for a wanted error.
 
-    Both coresets of a step are unbiased. The variance of their difference is twice that of
-    either, and the union has half the variance of one. If they agree, another pass adds up what
-    some solutions cost over all data.
+    Two independent coresets of one size are built. If solutions have different costs on them, the
+    size is doubled. If the costs agree, one more pass checks them on all rows, and the union of the
+    two coresets is returned. :doc:`/guides/trust` compares this with an audit.
 
     Parameters
     ----------
-    X, y, sample_weight, random_state, chunks, on_invalid, draw, progress
+    X, y, sample_weight, random_state, chunks, on_invalid, progress
         As in `build`.
     n_clusters : int
         Number of clusters of the solutions that are compared.
     epsilon : float, default=0.05
-        Relative difference of costs that is tolerated.
+        Largest relative difference of costs.
     delta : float, default=0.1
-        Share of random solutions that may differ by more.
+        Share of random solutions whose costs may differ by more.
     method : str or Sensitivity, optional
         As in `build`. Default: "kmeans".
+    draw : Draw, default=Draw()
+        How rows are drawn.
 
     Returns
     -------
     Coreset
-        ``provenance["size_rule"]`` has the steps: the sizes that were tried, their differences,
-        and whether they agreed.
+        ``provenance["size_rule"]`` has the sizes that were tried, their differences, and whether
+        the last two coresets agreed.
 
     Raises
     ------
@@ -307,13 +310,13 @@ def grow(
     Warns
     -----
     CoresetWarning
-        If two coresets of half the rows, or of 2**20 rows, do not agree.
+        If coresets of half the rows, or of 2**20 rows, do not agree.
 
     Examples
     --------
-    >>> import numpy as np
+    >>> import numpy as np, daskcoreset
     >>> X = np.random.default_rng(0).normal(size=(20_000, 2))
-    >>> coreset = grow(X, n_clusters=3, epsilon=0.2, random_state=0)
+    >>> coreset = daskcoreset.grow(X, n_clusters=3, epsilon=0.2, random_state=0)
     >>> coreset.provenance["size_rule"]["agreed"]
     True
     """
@@ -345,22 +348,22 @@ def build_and_hold_out(
     random_state: RandomState,
     draw: Draw,
 ) -> tuple[Coreset, HeldOut | None]:
-    """Build a coreset by draws, and keep rows beside it that it did not take.
+    """Build a coreset, and keep other candidates of the draw for a check.
 
     Parameters
     ----------
     blocks : RowBlocks
     n_held_out : int
-        Rows to be kept at most. They are candidates of the draw: no read is made for them.
+        Most rows that are kept. They are candidates of the draw, so they need no further pass.
     size, method, n_clusters, random_state, draw
         As in `build`.
 
     Returns
     -------
     Coreset
-        That of `build`, to the bit.
+        Identical to the result of `build`.
     HeldOut or None
-        None if all rows were taken, and of independent draws.
+        None if all rows were taken, and for independent draws.
     """
     construction = construction_for(method, n_clusters)
     _check_size(size, construction)
@@ -383,8 +386,8 @@ def build_and_hold_out(
 def default_size(n_clusters: int) -> int:
     """Return the default size of a coreset.
 
-    A hundred rows per cluster determine its center within a tenth of its width. Ten thousand rows
-    cost a solver next to nothing.
+    A hundred rows per cluster determine its center within a tenth of its width. A solver is fast
+    on ten thousand rows.
 
     Examples
     --------
@@ -395,7 +398,7 @@ def default_size(n_clusters: int) -> int:
 
 
 def _check_arguments(y: Any, size: Any, progress: Any) -> None:
-    """Check that what stands in the place of the labels is not another argument."""
+    """Check that `y` is not an argument that was meant for another place."""
     if is_number(y) and size is None:
         raise InvalidTypeError(
             f"y is {y!r}, and the second argument is the labels",

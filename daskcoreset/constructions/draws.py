@@ -1,4 +1,4 @@
-"""Options of the draw: `Draw` of samples, and `MergeReduce` of trees, which merge and reduce."""
+"""Options of the draw: `Draw` for samples, `MergeReduce` for trees."""
 
 from __future__ import annotations
 
@@ -12,29 +12,42 @@ from daskcoreset.core.validation import as_int, check_choice, check_flag, is_int
 
 @dataclass(frozen=True)
 class Draw:
-    """How rows are drawn from all rows, by scores of all the data.
+    """Draw rows from all rows at once, in proportion to their scores.
+
+    This is the default of `daskcoreset.build`. :doc:`/how_it_works` shows the steps.
 
     Parameters
     ----------
     sampling : {"systematic", "multinomial"}, default="systematic"
-        "systematic" draws without replacement, and gives exactly `size` distinct rows. No order
-        of the rows makes it worse than independent draws. "multinomial" draws independently,
-        with ``passes=2``. It merges rows that it draws twice, so fewer than `size` rows may come
-        back.
+        "systematic" draws exactly `size` distinct rows. It is never worse than independent draws,
+        in whatever order the rows are. "multinomial" draws independently and needs ``passes=2``.
+        It merges rows that it draws twice, so you may get fewer than `size` rows.
     passes : {1, 2}, default=1
-        Passes over the data. With 1, blocks offer candidates by their own statistics, and the
-        rows are drawn from these. With 2, the procedure is that of the paper. The error is the
-        same. "svm" reads once more in either form, for a pilot.
+        Passes over the data. With 1, each block offers candidates by its own statistics. With 2,
+        rows are scored by the statistics of all rows, as in the papers. Both have the same error.
+        "svm" needs one more pass in either case.
     normalize : bool, default=False
         Whether to scale the weights to the total weight of the data. False keeps every weighted
-        cost unbiased. True makes totals exact, with a bias of order 1 / size.
+        cost unbiased. True makes totals exact and adds a bias of order 1 / size.
     split_every : int, default=16
-        Results that one task of the reduction tree merges.
+        Number of results that one task merges.
 
     Raises
     ------
     InvalidInputError, InvalidTypeError
         If an argument cannot be used.
+
+    Examples
+    --------
+    >>> import numpy as np, daskcoreset
+    >>> X = np.random.default_rng(0).normal(size=(10_000, 3))
+    >>> exact = daskcoreset.Draw(normalize=True)
+    >>> round(daskcoreset.build(X, size=100, draw=exact, random_state=0).total_weight, 6)
+    10000.0
+
+    References
+    ----------
+    Bachem, Lucic and Krause (2018), Algorithm 1.
     """
 
     sampling: Sampling = "systematic"
@@ -60,27 +73,38 @@ class Draw:
 
 @dataclass(frozen=True)
 class MergeReduce:
-    """How coresets of blocks are merged and reduced, in one pass over the data.
+    """Build a coreset by merging and reducing coresets of blocks, in one pass.
 
-    Every block becomes a coreset. Above them, unions of coresets are reduced to coresets. Rows are
-    drawn more than once, which adds to the variance. It is for any reducer, and for methods that
-    would have to read several times.
+    Each block becomes a coreset. Unions of coresets are reduced again until one is left. It works
+    with any `Reducer`, and with methods that otherwise need several passes. The repeated draws add
+    to the variance. Streams and trees use it: see :doc:`/guides/streams`.
 
     Parameters
     ----------
-    inner_size : int or None, default=None
-        Rows that nodes below the root keep, at least `size`. None keeps twice `size`.
+    inner_size : int, optional
+        Rows of the nodes below the root, at least `size`. Default: twice `size`.
     sampling : {"systematic", "multinomial"}, default="systematic"
         As in `Draw`.
     normalize : bool, default=False
         As in `Draw`.
     split_every : int, default=16
-        Nodes that one task merges. Streams and stored trees merge by their own rules.
+        Number of nodes that one task merges. Streams and stored trees merge by their own rules.
 
     Raises
     ------
     InvalidInputError, InvalidTypeError
         If an argument cannot be used.
+
+    Examples
+    --------
+    >>> import dask.array as da, daskcoreset
+    >>> X = da.random.default_rng(0).normal(size=(40_000, 3), chunks=(10_000, 3))
+    >>> daskcoreset.build(X, size=200, draw=daskcoreset.MergeReduce(), random_state=0)
+    Coreset(lightweight: 200 of 40,000 rows, 3 features, no labels, seed 0)
+
+    References
+    ----------
+    Tukan, Baykal, Feldman and Rus (2020), Algorithm 2.
     """
 
     inner_size: int | None = None

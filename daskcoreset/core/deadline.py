@@ -1,4 +1,4 @@
-"""The time that a call may take: one deadline for all that it waits for."""
+"""Time limits: one deadline for everything that a call waits for."""
 
 from __future__ import annotations
 
@@ -57,35 +57,34 @@ _DEADLINE: ContextVar[Deadline | None] = ContextVar("daskcoreset-deadline", defa
 
 @contextmanager
 def time_limit(seconds: float | None) -> Iterator[None]:
-    """Let all that the body waits for end after so many seconds in all.
+    """Limit the time of all calls of this library in a ``with`` block.
 
-    Bounded are builds and all other computations, the opening of paths, URLs and stores, and reads
-    and writes of coresets, trees and streams on object stores and behind URLs.
-
-    These are calls of this library. A Dask array that `predict` or `transform` returned is computed
-    by Dask: its ``compute()`` has no limit here, and raises the errors of Dask.
+    The limit holds for builds and other computations. It also holds for opening, reading and
+    writing coresets, trees and streams on object stores and behind URLs. It does not hold for a
+    lazy array that `predict` or `transform` returned, because Dask computes that.
 
     Parameters
     ----------
     seconds : float or None
-        None sets no limit; of several around one another the earliest counts. A thread that the
-        body starts has it only in a copy of the context (`contextvars.copy_context`).
+        Seconds for the whole block, positive. None sets no limit. If limits are nested, the one
+        that ends first counts. A thread that you start in the block needs a copy of the context
+        (`contextvars.copy_context`).
 
     Raises
     ------
     InvalidInputError, InvalidTypeError
-        If `seconds` is no positive number.
+        If `seconds` is not a positive number.
     OutOfTimeError
-        By what the body calls, when the time has passed. A write is then whole or not made, and
-        reads that wait for a server are left to end by themselves, in threads of their own.
+        In the block, when the time has passed. A write is then complete or was not made. Reads
+        that wait for a server end later, in their own threads.
 
     Examples
     --------
-    >>> with time_limit(60.0):
-    ...     deadline().left > 50.0
-    True
-    >>> deadline() is None
-    True
+    >>> import numpy as np, daskcoreset
+    >>> with daskcoreset.time_limit(60):
+    ...     coreset = daskcoreset.build(np.ones((1000, 2)), size=10, random_state=0)
+    >>> len(coreset)
+    10
     """
     if seconds is None:
         yield

@@ -1,4 +1,4 @@
-"""The plan of a build: reads, tasks and memory."""
+"""The plan of a build: passes, tasks and memory."""
 
 from __future__ import annotations
 
@@ -32,36 +32,36 @@ _ONE_THREAD = ("sync", "synchronous", "single-threaded", "processes", "multiproc
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a build costs.
+    """The predicted costs of a build.
 
     Attributes
     ----------
     reads : int
-        Passes over the data. A block whose candidates turn out too few is read once more.
+        Passes over the data. A block with too few candidates is read once more.
     n_blocks : int
     n_rows : int or None
-        None if Dask does not know it.
+        None if Dask does not know the number of rows.
     bytes_read : int or None
-        Decoded bytes of all passes together; None if the number of rows is unknown.
+        Decoded bytes of all passes together. None if the number of rows is unknown.
     tasks : int
-        Tasks that will run; none for one block in memory, which needs no scheduler.
+        Tasks that will run. Zero for one block in memory, which needs no scheduler.
     block_bytes : int or None
         Bytes of the largest block of points.
     threads : int
-        Threads of the largest worker: blocks that it holds at a time.
+        Threads of the largest worker, which is the number of blocks that it holds at a time.
     peak_bytes : int or None
         Predicted peak memory of a worker, without the interpreter and its packages.
     decoder : str or None
-        What decodes the chunks of a Zarr array; None for other inputs.
+        The decoder of the chunks of a Zarr array. None for other inputs.
     here : bool
         Whether threads of this process do the work although a client is active, because the data
         are in its memory.
     merged_chunks : int
-        Chunks that cut the features of an xarray object. A task holds so many at a time, beside
-        the rows that it makes of them. One if no chunk cuts the features.
+        Chunks that cut the features of an xarray object. A task holds this number of chunks
+        beside the rows that it makes of them. One if no chunk cuts the features.
     cut_bytes : int
-        Bytes of the largest chunk of Dask that is cut into blocks. It is in memory until the last
-        of them is done. Zero if no chunk is cut.
+        Bytes of the largest chunk of Dask that is cut into blocks. It stays in memory until the
+        last block is done. Zero if no chunk is cut.
     """
 
     reads: int
@@ -98,16 +98,18 @@ class Forecast:
 
 
 class Plan(Lazy[T]):
-    """The plan of a build, which `daskcoreset.plan` returns: a Dask collection of its coreset.
+    """A build that has not run yet. `daskcoreset.plan` returns it.
+
+    It is a Dask collection of the coreset.
 
     Attributes
     ----------
     forecast : Forecast
-        All that is known of the cost. What follows are parts of it.
+        All predicted costs. The other attributes are the most important ones.
     reads : int
         Passes over the data.
     bytes_read : int or None
-        Bytes of all passes together; None if the number of rows is unknown.
+        Bytes of all passes together. None if the number of rows is unknown.
     peak_bytes : int or None
         Predicted peak memory of a worker, without the interpreter and its packages.
 
@@ -132,7 +134,7 @@ class Plan(Lazy[T]):
 
     @cached_property
     def forecast(self) -> Forecast:
-        """All that is known of the cost."""
+        """All predicted costs."""
         return forecast(self._blocks, self, self._reads, self._n_candidates)
 
     @property
@@ -142,12 +144,12 @@ class Plan(Lazy[T]):
 
     @property
     def bytes_read(self) -> int | None:
-        """Bytes of all passes together."""
+        """Bytes of all passes together, or None if the number of rows is unknown."""
         return self.forecast.bytes_read
 
     @property
     def peak_bytes(self) -> int | None:
-        """Predicted peak memory of a worker."""
+        """Predicted peak memory of a worker in bytes."""
         return self.forecast.peak_bytes
 
     def compute(self, **options: Any) -> T:
@@ -156,7 +158,19 @@ class Plan(Lazy[T]):
         Parameters
         ----------
         **options
-            As ``dask.compute`` takes them, for example ``scheduler="processes"``.
+            Options of ``dask.compute``, for example ``scheduler="processes"``.
+
+        Returns
+        -------
+        Coreset
+            Identical to the result of `daskcoreset.build`.
+
+        Examples
+        --------
+        >>> import numpy as np, daskcoreset
+        >>> plan = daskcoreset.plan(np.zeros((1000, 4)), size=10, random_state=0)
+        >>> plan.compute()
+        Coreset(lightweight: 10 of 1,000 rows, 4 features, no labels, seed 0)
         """
         with show_progress(self._progress, self):
             return super().compute(**{**compute_options(self._blocks), **options})

@@ -102,14 +102,20 @@ DEFAULTS = ReadOptions()
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows and how they are read, which `open_rows` returns; goes wherever X goes.
+    """Rows and how to read them. `open_rows` returns it, and every call that takes X accepts it.
 
     Attributes
     ----------
     source : object
-        What was passed to `open_rows`.
+        The source that was passed to `open_rows`.
     options : ReadOptions
         How it is read.
+
+    Examples
+    --------
+    >>> import numpy as np, daskcoreset
+    >>> daskcoreset.open_rows(np.ones((4, 2)), unit_length=True)
+    Rows(an ndarray, unit_length=True)
     """
 
     source: Any
@@ -136,32 +142,35 @@ def open_rows(
     feature_dims: str | Sequence[str] | None = None,
     unit_length: bool = False,
 ) -> Rows:
-    """Say how rows are read. The result is accepted by every call that takes X.
+    """Choose how rows are read: columns, credentials, dimensions, missing chunks.
+
+    Pass the result as X to any call. No row is read yet. :doc:`/reference/inputs` lists every kind
+    of input.
 
     Parameters
     ----------
     source : array-like of shape (n, d), path, URL, glob, or list of paths
-        Anything that `build` takes as X. Nothing is read.
+        Any X of `build`.
     columns : sequence of str, optional
-        Features to read, in this order, of a data frame, a table, Parquet files, or the variables
-        of a Dataset. Default: all columns. Columns that `y` or `sample_weight` name are never
-        features.
+        Features to read, in this order. They are columns of a data frame, a table or Parquet
+        files, or variables of a Dataset. Default: all columns but those that `y` and
+        `sample_weight` name.
     storage_options : mapping of str to object, optional
-        Options of the file system of a URL, as in fsspec: ``{"anon": True}``. They are handed to
+        Options of the file system of a URL, as in fsspec: ``{"anon": True}``. They are passed to
         the workers, and never stored or printed.
     missing_chunks : {"raise", "fill"}, default="raise"
-        How to treat chunks that a Zarr array does not store: raise a `StoreError` that names the
-        chunk, or fill them with the fill value of the array.
+        How to treat chunks that a Zarr array does not store. Raise a `StoreError` that names the
+        chunk, or use the fill value of the array.
     sample_dims, feature_dims : str or sequence of str, optional
-        Dimensions of an xarray object: each cell of `sample_dims` is a row, each cell of
-        `feature_dims` a column. If one is None, it has all dimensions that the other leaves.
+        Dimensions of an xarray object. Each cell of `sample_dims` is a row, and each cell of
+        `feature_dims` is a column. Default: all dimensions that the other argument leaves.
     unit_length : bool, default=False
-        Divide every row by its length, so that squared distances are twice the cosine distances.
+        Divide each row by its length. Squared distances are then twice the cosine distances.
 
     Returns
     -------
     Rows
-        Pass it as X. `y` and `sample_weight` may then name columns or arrays of `source`.
+        With it, `y` and `sample_weight` may be names of columns or arrays of `source`.
 
     Raises
     ------

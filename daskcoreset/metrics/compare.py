@@ -1,4 +1,4 @@
-"""Which method and size: coresets by each, and what their solutions cost on all rows."""
+"""Comparison of methods and sizes by the costs of their solutions on all rows."""
 
 from __future__ import annotations
 
@@ -44,15 +44,16 @@ _HEADS = ("method", "rows", "error", "from", "to", "passes")
 
 
 class Compared(NamedTuple):
-    """Coresets by one method of one size.
+    """The coresets of one method and one size.
 
     Attributes
     ----------
     method : str
     size : int
     errors : tuple of float
-        Of every draw: the cost over all rows of the solution that the coreset leads to, above the
-        least one that any led to, as a share of it. Infinite if the coreset misses a class.
+        One error per draw. It is the cost over all rows of the solution found on the coreset,
+        relative to the lowest cost that any solution had, minus one. Infinite if the coreset
+        misses a class.
     passes : int
         Passes over the data that one build needs.
     """
@@ -70,16 +71,17 @@ class Compared(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """What `compare` tried, and the errors that it found.
+    """The methods and sizes that `compare` tried, and their errors.
 
     Attributes
     ----------
     rows : tuple of Compared
-        By size, uniform rows first.
+        Sorted by size. Uniform rows come first.
     cost : str
         The cost that was compared.
     solutions : tuple of str
-        What was solved on each coreset, such as ``"k=8"``. Errors are means over these.
+        The solutions that were found on each coreset, such as ``"k=8"``. Errors are means over
+        them.
     n_rows : int
         Rows of the data.
     passes : int
@@ -96,7 +98,7 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """What the errors at the largest size say, in one sentence."""
+        """The result at the largest size, in one sentence."""
         largest = max(row.size for row in self.rows)
         uniform, *others = (row for row in self.rows if row.size == largest)
         best = min(others, key=lambda row: row.error, default=uniform)
@@ -145,8 +147,9 @@ def compare(
 ) -> Comparison:
     """Compare methods and sizes by the errors of their solutions on all rows.
 
-    Three coresets by every method of every size are drawn in the same passes, with uniform rows
-    among them. Each leads to a solution, and one more pass adds up what all solutions cost.
+    Three coresets of each method and size are drawn in shared passes. Uniform rows are always
+    among the methods. A solution is found on each coreset, and one more pass computes the costs
+    of all solutions. :doc:`/choose` and :doc:`/guides/trust` show how to use it.
 
     Parameters
     ----------
@@ -155,8 +158,8 @@ def compare(
     y : array-like of shape (n,), or column name, optional
         Labels. The solutions are then linear models of them.
     methods : list, or mapping of str to method, optional
-        As in `daskcoreset.build_many`. The cost is that of the first one that is not "uniform".
-        Default: those for `y` or for `n_clusters`.
+        As in `daskcoreset.build_many`. The first method that is not "uniform" decides which cost
+        is compared. Default: the methods that suit `y` or `n_clusters`.
     sizes : int or sequence of int, optional
         Numbers of rows. Default: 1,000 and the default of `build`, but at most half of all rows.
     n_clusters : int, optional
@@ -176,11 +179,14 @@ def compare(
 
     Examples
     --------
-    >>> import numpy as np
+    >>> import numpy as np, daskcoreset
     >>> X = np.random.default_rng(0).normal(size=(20_000, 3))
-    >>> found = compare(X, n_clusters=3, sizes=500, random_state=0)
+    >>> found = daskcoreset.compare(X, n_clusters=3, sizes=500, random_state=0)
     >>> [row.method for row in found.rows], found.passes
     (['uniform', 'lightweight', 'kmeans'], 2)
+    >>> print(found)
+    Comparison(quantization error (k=3), 3 draws each, 20,000 rows, 2 passes)
+    method ...
     """
     seed = resolve_seed(random_state)
     blocks = row_blocks(X, y)
