@@ -1,4 +1,4 @@
-"""The result of a construction: weighted rows that stand for all the data, and their provenance."""
+"""The result of a build: weighted rows that represent all the data, and their provenance."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ def freeze(value: Any, name: str = "provenance") -> Any:
     value : JSON
         None, booleans, text, numbers, NumPy scalars, and lists, tuples and mappings of them.
     name : str, default "provenance"
-        What to call the value in messages.
+        The name of the value in messages.
 
     Returns
     -------
     JSON
-        The copy; NumPy scalars have become Python's.
+        The copy. NumPy scalars become Python scalars.
 
     Raises
     ------
     InvalidInputError
-        A number is NaN or infinite, which JSON cannot say.
+        If a number is NaN or infinite, which JSON cannot represent.
     InvalidTypeError
-        Something else than a JSON value.
+        If something is not a JSON value.
 
     Examples
     --------
@@ -145,24 +145,24 @@ def merge_provenance(
     Parameters
     ----------
     records : sequence of mappings
-        One record a part. The parts of a part that is itself a merge are listed in its
-        place, so merging in a loop makes a list and not a tower.
+        One record per part. A part that is itself a merge is replaced by its parts, so merging in
+        a loop gives a flat list.
     offsets : sequence of int
-        What was added to the row numbers of each part.
+        The numbers added to the row numbers of each part.
     m, d : int
         Rows and features of the union.
 
     Returns
     -------
     dict
-        ``size``, ``n`` and ``total_weight`` are sums, where every part has them; ``columns``
-        are those of the parts that name them, and ``objective`` is that of all of them.
+        ``size``, ``n`` and ``total_weight`` are sums, if every part has them. ``columns`` are those
+        of the parts that name them, and ``objective`` is that of all of them.
 
     Raises
     ------
     InvalidInputError
-        Two parts name their columns differently, are by different metrics, or contain different
-        weights of classes.
+        If two parts name their columns differently, use different metrics, or contain different
+        class weights.
 
     Examples
     --------
@@ -220,7 +220,7 @@ def _common(records: Sequence[Mapping[str, Any]], key: str, problem: str, remedy
 
 
 def n_clusters_of(coreset: Coreset) -> int | None:
-    """Return the number of clusters, or components, that a coreset was built for; None for any.
+    """Return the number of clusters or components that a coreset was built for, or None for any.
 
     Examples
     --------
@@ -244,45 +244,46 @@ CLASS_WEIGHT = "class_weight"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Coreset(WeightedPoints):
-    """A weighted subset of the data that stands for all of it in weighted solvers.
+    """A weighted subset of the data that represents all of it. `daskcoreset.build` returns it.
+
+    Pass ``coreset.points`` and ``coreset.weights`` to any solver with ``sample_weight``. Predict on
+    the original data with the fitted model. The :doc:`/start` page shows a first coreset.
 
     Parameters
     ----------
     points, weights, indices, labels
         As in `WeightedPoints`, with at least one row.
     provenance : mapping of str to JSON, default empty
-        Where the coreset comes from; kept as a read-only copy. `daskcoreset.core.coreset`
-        lists the keys.
+        How the coreset was made, such as ``method``, ``seed``, ``n`` and ``versions``. A read-only
+        copy is kept.
     coordinates : mapping of str to ndarray of shape (m,), default empty
-        Where each row lies in labelled data, such as its time, latitude and longitude: numbers,
-        dates, also those of cftime, text, None, and periods, intervals and times of pandas.
+        Where each row lies in labelled data, such as its time, latitude and longitude. Numbers,
+        dates (those of cftime too), text, None, and periods, intervals and times of pandas.
 
     Raises
     ------
     InvalidInputError
-        As in `WeightedPoints`; also if there are no rows, or ``m``, ``n``, ``d`` or ``columns`` of
-        the provenance contradict the arrays.
+        As in `WeightedPoints`. Also if there are no rows, or if ``m``, ``n``, ``d`` or ``columns``
+        of the provenance contradict the arrays.
     InvalidTypeError
-        As in `WeightedPoints`; also if the provenance is not plain JSON.
+        As in `WeightedPoints`. Also if the provenance is not plain JSON.
 
     Notes
     -----
-    Labels may be NaN: methods that ask for none carry them along. Values whose squares overflow,
-    beyond some 1e146, are rows like others here: nothing is computed of them, and coresets that
-    were stored before `daskcoreset.build` refused such values can be loaded. What computes costs
-    refuses them, `audit` among others.
+    A coreset may have NaN as labels and values above 1e146, whose squares overflow. Methods that
+    compute costs, such as `audit`, refuse them.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> rows = np.array([[0.0, 1.0], [2.0, 3.0]])
-    >>> record = {"method": "uniform", "n": 10, "seed": 0}
-    >>> coreset = Coreset(rows, np.full(2, 5.0), np.array([4, 8]), provenance=record)
+    >>> import numpy as np, daskcoreset
+    >>> X = np.random.default_rng(0).normal(size=(20_000, 3))
+    >>> coreset = daskcoreset.build(X, size=200, random_state=0)
     >>> coreset
-    Coreset(uniform: 2 of 10 rows, 2 features, no labels, seed 0)
-
-    Any solver that takes weights takes it:
-    ``KMeans(100).fit(coreset.points, sample_weight=coreset.weights)``.
+    Coreset(lightweight: 200 of 20,000 rows, 3 features, no labels, seed 0)
+    >>> from sklearn.cluster import KMeans
+    >>> model = KMeans(4, n_init=1).fit(coreset.points, sample_weight=coreset.weights)
+    >>> model.predict(X).shape
+    (20000,)
     """
 
     provenance: Mapping[str, Any] = field(default_factory=dict)
@@ -362,13 +363,12 @@ class Coreset(WeightedPoints):
         Parameters
         ----------
         other : WeightedPoints
-            What to compare with. Plain points have no provenance and equal no coreset;
+            Plain points have no provenance, so they never equal a coreset.
             ``WeightedPoints.equals(a, b)`` compares the arrays alone.
 
         Returns
         -------
         bool
-            True if nothing differs.
         """
         return (
             isinstance(other, Coreset)
@@ -379,16 +379,16 @@ class Coreset(WeightedPoints):
 
     @property
     def metric(self) -> Metric:
-        """Whether rows were divided by their lengths, "cosine", or are as in the data."""
+        """Whether rows were divided by their lengths ("cosine") or not ("euclidean")."""
         return "cosine" if self.provenance.get("metric") == "cosine" else "euclidean"
 
     def renumbered(self, numbers_of: Callable[[IndexArray], IndexArray]) -> Coreset:
-        """Return the coreset with other numbers of the rows of the data.
+        """Return the coreset with other row numbers.
 
         Parameters
         ----------
         numbers_of : callable
-            From row numbers, int64 of shape (m,), to as many others.
+            Takes row numbers, int64 of shape (m,), and returns the new ones.
 
         Returns
         -------
@@ -404,31 +404,30 @@ class Coreset(WeightedPoints):
         return replace(self, indices=numbers_of(self.indices))
 
     def merge(self, *others: Coreset, offsets: Sequence[int] | None = None) -> Coreset:
-        """Unite coresets of different parts of the data into one of all of it.
+        """Combine coresets of different parts of the data into a coreset of all of it.
 
-        The cost on the union of two data sets is the sum of the costs on each, so the union
-        of their coresets is a coreset of the union, with the same relative error (the merge
-        step of merge-and-reduce). Of the same data twice it would weigh twice.
+        The cost on all data is the sum of the costs on the parts, so the relative error stays the
+        same. The parts must not overlap: rows in two parts would count twice.
 
         Parameters
         ----------
         *others : Coreset
-            Coresets of other data with the same features, all with labels or all without.
-        offsets : sequence of int or None, default None
-            Number added to the row numbers of each coreset, this one first; for parts stored
-            one after the other, the number of rows before each. None leaves row numbers as
-            each part counted them, so they may repeat.
+            Coresets of other parts with the same features. All or none have labels.
+        offsets : sequence of int, optional
+            Numbers to add to the row numbers of each coreset, this one first. If the parts are
+            stored one after the other, pass the number of rows before each. By default, row numbers
+            stay as each part counted them, so they may repeat.
 
         Returns
         -------
         Coreset
-            Rows in the order of the arguments. Weights are unchanged, so totals add. The provenance
-            lists the parts.
+            Rows in the order of the arguments, with unchanged weights. The provenance lists the
+            parts.
 
         Raises
         ------
         InvalidInputError
-            Features, labels, columns or offsets do not fit together.
+            If features, labels, columns or offsets do not fit together.
 
         Examples
         --------
@@ -472,29 +471,30 @@ class Coreset(WeightedPoints):
         return Coreset(union.points, union.weights, union.indices, union.labels, record, together)
 
     def cost(self, solutions: Any, objective: Any = None) -> Any:
-        """Cost of solutions on this coreset: an estimate of their cost on the data.
+        """Estimate the cost of solutions on the data, from the rows of this coreset alone.
 
-        The weighted sum of the losses of its rows. Nothing is read.
+        The estimate is the weighted sum of the losses of the rows. It is unbiased for solutions
+        that do not depend on the draw, if weights are neither normalized nor calibrated. For
+        solutions that were fitted to this coreset it is too low on average. `audit` measures by how
+        much.
 
         Parameters
         ----------
         solutions : array-like of shape (k, d), estimator with ``coef_``, or sequence of such
-            Centers, or what else the cost is about.
+            Centers, or other solutions of the objective.
         objective : Objective, optional
-            The cost; by default that for which the coreset was made. For coresets that are made
-            for none, `daskcoreset.objectives` has them.
+            The cost, for example one of `daskcoreset.objectives`. Default: the cost that the method
+            of the coreset is made for.
 
         Returns
         -------
         float, or ndarray of shape (n_solutions,), float64
-            One cost for one solution, else one for each. For solutions that do not depend on
-            the draw it is unbiased if weights are (neither normalized nor calibrated). For those
-            that were fitted to the coreset it is too low on average, and `audit` says by how much.
+            One cost for one solution, else one per solution.
 
         Raises
         ------
         InvalidInputError, InvalidTypeError
-            A solution does not fit, or the coreset is made for no cost.
+            If a solution does not fit, or if `objective` is needed.
 
         Examples
         --------
@@ -514,25 +514,25 @@ class Coreset(WeightedPoints):
     ) -> Centroids:
         """Replace the rows by fewer weighted centroids, for k-means with `n_clusters` centers.
 
-        Centroids are means of small cells of rows, whose weights they have. They are for storage
-        and for slow solvers: the best centers on ten centroids per cluster cost nearly what the
-        best centers on the rows cost.
+        A centroid is the mean of a small cell of rows, and has their total weight. Use it for
+        storage or with slow solvers. With ten centroids per cluster, the best centers cost nearly
+        the same as the best centers of the rows.
 
         Parameters
         ----------
         n_points : int
-            Centroids, at least `n_clusters`. Fewer come back if fewer rows are distinct.
+            Number of centroids, at least `n_clusters`. You get fewer if fewer rows are distinct.
         n_clusters : int
-            Number of centers that will be looked for.
+            Number of centers that you will look for.
         random_state : int, Generator, RandomState or None, default=None
             Seed.
 
         Returns
         -------
         Centroids
-            `WeightedPoints` in float64, without labels. ``indices`` names a row of the data that is
-            near to each, and ``constant`` is the cost inside the cells. The k-means cost on the
-            rows is at most the cost on the centroids plus `constant`, and equal to it for one
+            `WeightedPoints` in float64, without labels. ``indices`` has the number of a row of the
+            data near each centroid. ``constant`` is the cost inside the cells. The k-means cost on
+            the rows is at most the cost on the centroids plus `constant`, and equal to it for one
             center.
 
         Raises
@@ -554,23 +554,30 @@ class Coreset(WeightedPoints):
         return compress(self, n_points, n_clusters, random_state)
 
     def audit(self, X: Any, y: Any = None, **options: Any) -> Any:
-        """Compare costs on this coreset with those on all data, in one read.
+        """Compare costs on this coreset with costs on all data, in one pass over the data.
+
+        :doc:`/guides/trust` explains the result.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-            The data that it is of.
+            The data of the coreset.
         y : array-like of shape (n,), optional
-            Its labels, where the cost is about labels.
+            Labels, if the cost depends on labels.
         **options
-            ``solutions``, ``n_clusters``,
-            ``objective``, ``sample_weight``, ``sample_size``, ``random_state``,
-            ``chunks``, ``on_invalid``, ``progress``.
+            ``solutions``, ``n_clusters``, ``objective``, ``sample_weight``, ``sample_size``,
+            ``random_state``, ``chunks``, ``on_invalid`` and ``progress``. By default, solutions are
+            fitted to the coreset.
 
         Returns
         -------
         Audit
             Costs, the largest relative difference, and intervals for any other solution.
+
+        Raises
+        ------
+        InvalidInputError, InvalidTypeError
+            If an argument cannot be used, or X has other columns than the coreset.
 
         Examples
         --------
@@ -585,15 +592,15 @@ class Coreset(WeightedPoints):
         return audit(self, X, y, **options)
 
     def plot(self, X: Any = None, **options: Any) -> Axes:
-        """Draw the rows of this coreset, sized by weight, over a density of the data.
+        """Plot the rows of this coreset, sized by weight, over a density of the data.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path, optional
-            The data that it is of.
+            The data of the coreset, for the density in the background.
         **options
-            As in `daskcoreset.plotting.plot_coreset`, which does the work: ``ax``,
-            ``sample_weight``, ``bins``, ``legend``, ``on_invalid``, and what the marks take.
+            ``ax``, ``sample_weight``, ``bins``, ``legend``, ``on_invalid`` and options of the
+            markers, as in `daskcoreset.plotting.plot_coreset`.
 
         Returns
         -------
@@ -602,33 +609,34 @@ class Coreset(WeightedPoints):
         Raises
         ------
         MissingDependencyError
-            matplotlib is not installed.
+            If matplotlib is not installed (extra "plot").
         """
         from daskcoreset.plotting import plot_coreset
 
         return plot_coreset(self, X, **options)
 
     def source_rows(self, positions: Any = None, X: Any = None) -> Any:
-        """Return rows of the data that rows of this coreset are, read from where they lie.
+        """Return the original data rows behind rows of this coreset.
+
+        Only the chunks or row groups that contain these rows are read.
 
         Parameters
         ----------
-        positions : int, slice, sequence of int, or None, default None
-            Rows of the coreset, from 0; None for all.
+        positions : int, slice, sequence of int, optional
+            Rows of the coreset, from 0. Default: all.
         X : array-like of shape (n, d), or path, optional
-            The data that it is of; None takes the path that the provenance remembers.
+            The data of the coreset. Default: the path in the provenance.
 
         Returns
         -------
         pandas.DataFrame, or ndarray of shape (r, d), or csr_array
-            Of frames and Parquet files all columns, also those that the coreset has not, unless
-            `columns` names some. Only the pieces that hold these rows are read: chunks of
-            a store, row groups of a file.
+            For data frames and Parquet files, all columns, also those that are not features. Select
+            columns with `open_rows`.
 
         Raises
         ------
         InvalidInputError
-            There is no such row, or nothing to read it from.
+            If there is no row at a position, or no data to read from.
 
         Examples
         --------
@@ -661,33 +669,28 @@ class Coreset(WeightedPoints):
         overwrite: bool = False,
         storage_options: Mapping[str, Any] | None = None,
     ) -> None:
-        """Save the coreset as a Zarr version 3 group, whole or not at all.
+        """Save the coreset as a Zarr version 3 group. The write is complete or not made.
 
         Parameters
         ----------
         store : str, path-like, zarr Store or StorePath
-            A path, a URL such as ``s3://bucket/folder``, ``gs://...`` or ``az://...``, one of
-            another file system of fsspec, or a Zarr store.
-        overwrite : bool, default False
-            Replace a coreset that is there. On a local disk it is not lost before the new
-            one is complete; elsewhere an interruption leaves one that is known to be incomplete,
-            which is refused until it is written again. Nothing but a stored coreset is ever
-            replaced.
+            A path, a URL such as ``s3://bucket/folder``, ``gs://...`` or ``az://...``, another URL
+            of fsspec, or a Zarr store.
+        overwrite : bool, default=False
+            Whether to replace a stored coreset. Other data are never replaced. On a local disk the
+            old coreset stays until the new one is complete. Elsewhere an interruption leaves an
+            incomplete one, which `from_zarr` refuses until you write it again.
         storage_options : mapping, optional
-            For a URL: keys, endpoint and region, by the names of obstore or of fsspec, such as
-            ``{"key": ..., "secret": ..., "endpoint_url": ...}``. What is left out comes from the
-            environment. None by default; never kept.
+            Keys, endpoint and region of a URL, by the names of obstore or of fsspec, such as
+            ``{"key": ..., "secret": ..., "endpoint_url": ...}``. Default: from the environment.
+            They are never stored.
 
         Raises
         ------
         StoreError
-            Something is there already, or the disk or the object store refused.
+            If something is there already, or the disk or the object store refused.
         InvalidTypeError
-            `store` is none of the accepted types.
-
-        See Also
-        --------
-        daskcoreset.core.storage.write_group : How, and what else can go wrong.
+            If `store` has an unknown type.
 
         Examples
         --------
@@ -711,19 +714,19 @@ class Coreset(WeightedPoints):
     def from_zarr(
         cls, store: Location, *, storage_options: Mapping[str, Any] | None = None
     ) -> Coreset:
-        """Load a coreset saved by `to_zarr`, bit for bit.
+        """Load a coreset that `to_zarr` saved.
 
         Parameters
         ----------
         store : str, path-like, zarr Store or StorePath
-            Where it is; a URL may begin with ``https://`` as well.
+            As in `to_zarr`. A URL may also begin with ``https://``.
         storage_options : mapping, optional
             As in `to_zarr`.
 
         Returns
         -------
         Coreset
-            The coreset.
+            Equal to the one that was saved.
 
         Raises
         ------
@@ -742,20 +745,20 @@ class Coreset(WeightedPoints):
             return loaded_coreset(arrays, attributes)
 
     def to_xarray(self) -> xr.Dataset:
-        """Return a Dataset with dimensions ``row`` and ``feature``, without copying.
+        """Convert to a Dataset with dimensions ``row`` and ``feature``, without copying.
 
         Returns
         -------
         xarray.Dataset
-            ``points``, ``weights``, ``indices`` and, if there are any, ``labels``, with the
-            provenance as a JSON text among the attributes; `coordinates` are coordinates of the
-            rows, and names of columns those of the features. xarray has no sparse matrix, so
-            sparse points appear as the three vectors of their CSR form, as in the store.
+            ``points``, ``weights``, ``indices`` and, if there are any, ``labels``. The provenance
+            is a JSON text among the attributes. `coordinates` are coordinates of the rows, and
+            column names are coordinates of the features. Sparse points become the three vectors of
+            their CSR form, because xarray has no sparse matrix.
 
         Raises
         ------
         MissingDependencyError
-            xarray is not installed.
+            If xarray is not installed.
         """
         xarray = import_optional(
             "xarray", 'xarray is not installed; pip install "daskcoreset[xarray]" brings it'
@@ -776,25 +779,32 @@ class Coreset(WeightedPoints):
     def to_dataframe(
         self, *, weight: str = "weight", index: str = "index", label: str = "label"
     ) -> pd.DataFrame:
-        """Return a writable DataFrame with one row a point.
+        """Convert to a writable DataFrame.
 
         Parameters
         ----------
         weight, index, label : str, default "weight", "index", "label"
-            Names of the columns that follow the features; `label` only if there are labels.
+            Names of the columns after the features. `label` is used only if there are labels.
 
         Returns
         -------
         pandas.DataFrame
-            Features under the names in ``provenance["columns"]`` or ``x0``, ``x1``, …;
-            sparse points in sparse columns.
+            One line per row. Features have the names in ``provenance["columns"]``, or ``x0``,
+            ``x1``, …. Sparse points become sparse columns.
 
         Raises
         ------
         InvalidInputError
-            Two columns would have the same name.
+            If two columns would have the same name.
         MissingDependencyError
-            pandas is not installed.
+            If pandas is not installed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> coreset = Coreset(np.ones((1, 2)), np.array([5.0]), np.array([3]))
+        >>> coreset.to_dataframe().columns.tolist()
+        ['x0', 'x1', 'weight', 'index']
         """
         pandas = import_optional(
             "pandas", 'pandas is not installed; pip install "daskcoreset[dataframe]" brings it'

@@ -21,33 +21,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WeightedPoints:
-    """Rows with weights, their global row numbers and, if there are any, their labels.
+    """Rows with weights, their row numbers in the whole data, and labels if there are any.
 
-    Frozen: the arrays become read-only views of what is passed, without a copy where the
-    dtype fits, and stay read-only through pickling. Two objects are equal only if they are
-    the same object; `equals` compares values. No rows at all is fine, as a block may be
-    empty; such an object is falsy.
+    It is immutable: the arrays are read-only views of what you pass, without a copy if the dtype
+    fits. ``==`` is true only for the same object. `equals` compares values. It may have zero rows,
+    as a block may be empty, and is then false in a condition.
 
     Parameters
     ----------
     points : ndarray of shape (m, d) or scipy sparse, float32 or float64
-        The rows. Sparse input becomes a `scipy.sparse.csr_array` with sorted columns and no
-        duplicates. Finite.
+        The rows, finite. Sparse input becomes a `scipy.sparse.csr_array` with sorted columns and
+        without duplicates.
     weights : ndarray of shape (m,)
-        Weight of each row, finite and not negative; integers and float32 become float64.
+        Weight of each row, finite and non-negative. Integers and float32 become float64.
     indices : ndarray of shape (m,)
-        Row number of each row in the whole data; integers become int64. A row may occur
-        more than once.
-    labels : ndarray of shape (m,) or None, default None
-        Label of each row: booleans, integers, floats or text. Anything else, Python
-        objects among them, could not be stored and read back.
+        Row number of each row in the whole data. Integers become int64. A row may occur more than
+        once.
+    labels : ndarray of shape (m,), optional
+        Label of each row: booleans, integers, floats or text. Python objects are refused, because
+        they could not be stored.
 
     Raises
     ------
     InvalidInputError
-        Shapes disagree, a value is NaN or infinite, or a weight or row number is out of range.
+        If shapes disagree, a value is NaN or infinite, or a weight or row number is out of range.
     InvalidTypeError
-        A dtype is not supported.
+        If a dtype is not supported.
 
     Examples
     --------
@@ -102,23 +101,22 @@ class WeightedPoints:
         return float(self.weights.sum())
 
     def take(self, rows: IndexArray | npt.NDArray[np.bool_] | slice) -> WeightedPoints:
-        """Return some of the rows.
+        """Select rows by position.
 
         Parameters
         ----------
         rows : ndarray of int or bool, or slice
-            Positions (not global row numbers), or a mask of shape (m,).
+            Positions from 0 (not row numbers of the data), or a mask of shape (m,).
 
         Returns
         -------
         WeightedPoints
-            The rows in the order asked for. A coreset's rows alone are no coreset, so this
-            holds for its subclass too.
+            The rows in the order of `rows`. It is not a `Coreset`, even if these rows are of one.
 
         Raises
         ------
         IndexError
-            A position is out of range, or the mask has another length.
+            If a position is out of range, or the mask has another length.
         """
         if not isinstance(rows, slice) and not np.size(rows):
             # An empty list is float64 to NumPy, which then refuses it as an index.
@@ -128,18 +126,18 @@ class WeightedPoints:
         return from_checked(points, self.weights[rows], self.indices[rows], labels)
 
     def copied(self, start: int = 0) -> WeightedPoints:
-        """Return the same rows in memory of their own, `start` added to their row numbers."""
+        """Copy the rows to new memory, and add `start` to their row numbers."""
         labels = None if self.labels is None else self.labels.copy()
         indices = self.indices + start
         return from_checked(self.points.copy(), self.weights.copy(), indices, labels)
 
     def reweighted(self, weights: FloatArray) -> WeightedPoints:
-        """Return the same rows with other weights, which alone are checked.
+        """Return the same rows with other weights.
 
         Raises
         ------
         InvalidInputError
-            If a weight is negative or not finite, or they add up to more than float64 holds.
+            If a weight is negative or not finite, or their sum overflows float64.
         """
         weights = _read_weights(weights, len(self))
         return from_checked(self.points, weights, self.indices, self.labels)
@@ -153,17 +151,17 @@ class WeightedPoints:
         return from_checked(self.points, self.weights, self.indices + start, self.labels)
 
     def equals(self, other: WeightedPoints) -> bool:
-        """Return whether every array has the same dtype, shape and bits.
+        """Return whether all arrays have the same dtype, shape and bits.
 
         Parameters
         ----------
         other : WeightedPoints
-            What to compare with; arrays only, so a coreset may equal plain points.
+            Only its arrays are compared, so a coreset may equal plain points.
 
         Returns
         -------
         bool
-            True if nothing differs. NaN equals the same NaN, and 0.0 differs from -0.0.
+            NaN equals the same NaN. 0.0 differs from -0.0.
         """
         arrays, _, shape = to_arrays(self)
         other_arrays, _, other_shape = to_arrays(other)
@@ -173,23 +171,23 @@ class WeightedPoints:
 
 
 def concatenate(parts: Sequence[WeightedPoints]) -> WeightedPoints:
-    """Put rows of several parts one after the other.
+    """Concatenate the rows of several parts.
 
     Parameters
     ----------
     parts : sequence of WeightedPoints
-        At least one. All have d columns, all are dense or all sparse, and labels are on all
-        of them or on none and of one kind: NumPy would turn 1 and "1" into the same text.
+        At least one. All have d columns, all are dense or all sparse. All or none have labels,
+        and these are of one kind, because NumPy would turn 1 and "1" into the same text.
 
     Returns
     -------
     WeightedPoints
-        The union, with weights and row numbers as they were; float32 if all points are.
+        The union, with weights and row numbers unchanged. It is float32 if all points are.
 
     Raises
     ------
     InvalidInputError
-        There are no parts, or they do not fit together.
+        If there are no parts, or they do not fit together.
 
     Examples
     --------
@@ -231,7 +229,7 @@ def concatenate(parts: Sequence[WeightedPoints]) -> WeightedPoints:
 def from_checked(
     points: Points, weights: FloatArray, indices: IndexArray, labels: AnyArray | None
 ) -> WeightedPoints:
-    """Return weighted rows of arrays that were checked: looks at all of them take time."""
+    """Return weighted rows of arrays that were checked already, because a check takes time."""
     if not isinstance(points, np.ndarray) or points.ndim != 2:
         return WeightedPoints(points, weights, indices, labels)
     made = object.__new__(WeightedPoints)
@@ -412,7 +410,7 @@ _SPREAD_NUMBERS = 2**25
 
 
 def spread_out(points: Points) -> Points:
-    """Return sparse rows as an array where that is small, so that solvers get the same input.
+    """Return sparse rows as an array if that is small, so that solvers get the same input.
 
     Examples
     --------
@@ -431,9 +429,8 @@ def deduplicate(
 ) -> tuple[Points, FloatArray, AnyArray | None]:
     """Merge equal rows, and sort them by their values.
 
-    A weighted row and the same row repeated then give a solver the very same input, bit for
-    bit, as do the same rows in another order: its answer cannot depend on either. Equal rows
-    also cost a solver time for nothing.
+    A solver then gets bit-identical input for a weighted row and for the same row repeated, and for
+    rows in any order. It also saves the time that equal rows cost.
 
     Parameters
     ----------
@@ -441,7 +438,7 @@ def deduplicate(
     weights : ndarray of shape (m,), float64
         Rows of weight zero are left out.
     labels : ndarray of shape (m,), optional
-        Rows are equal when their labels are, too.
+        Equal rows also have equal labels.
 
     Returns
     -------
@@ -532,10 +529,10 @@ def to_arrays(
     -------
     arrays : dict of str to ndarray
         ``points`` of shape (m, d), or for sparse points the vectors ``points_data``,
-        ``points_indices`` and ``points_indptr`` of their CSR form; ``weights``, ``indices``
+        ``points_indices`` and ``points_indptr`` of their CSR form. Also ``weights``, ``indices``
         and, if there are any, ``labels``.
     dims : dict of str to tuple of str
-        Dimension names of each: ``row`` and ``feature``; ``nonzero`` and ``bound`` in CSR.
+        Dimension names of each array: ``row`` and ``feature``, or ``nonzero`` and ``bound`` in CSR.
     attributes : dict
         ``points_shape``, [m, d], for sparse points.
 

@@ -1,4 +1,4 @@
-"""Several coresets of the same data, from the same reads."""
+"""Several coresets of the same data, built in shared passes."""
 
 from __future__ import annotations
 
@@ -32,23 +32,26 @@ _HEADS = ("name", "method", "rows", "total weight", "reads by itself")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Portfolio(Mapping[str, Coreset]):
-    """Coresets of the same data by name, which `daskcoreset.build_many` makes.
+    """Coresets of the same data by name. `daskcoreset.build_many` returns it.
+
+    It is a mapping of names to coresets. :doc:`/benchmarks/passes` compares it with separate
+    builds.
 
     Parameters
     ----------
     members : mapping of str to Coreset
-        At least one; all of the same features.
+        At least one. All have the same features.
     provenance : mapping of str to JSON, default empty
-        What is known of the reads that the members share; each has a provenance of its own.
-    moments : DataSummary or None, default=None
-        Exact moments of all rows; None for data of more than 1,024 columns.
+        Facts about the passes that the members share. Each member also has its own provenance.
+    moments : DataSummary, optional
+        Exact moments of all rows. None for data of more than 1,024 columns.
 
     Raises
     ------
     InvalidInputError
-        There is no member, a name is empty, or features differ.
+        If there are no members, a name is empty, or features differ.
     InvalidTypeError
-        A name is no text, a member no coreset, or another argument not of its type.
+        If a name is not text, a member is not a coreset, or another argument has a wrong type.
 
     Examples
     --------
@@ -56,8 +59,8 @@ class Portfolio(Mapping[str, Coreset]):
     >>> X = np.random.default_rng(0).normal(size=(20_000, 3))
     >>> methods = {"means": "lightweight", "plain": "uniform"}
     >>> portfolio = daskcoreset.build_many(X, methods=methods, sizes=500, random_state=0)
-    >>> list(portfolio), len(portfolio["means"])
-    (['means', 'plain'], 500)
+    >>> list(portfolio), len(portfolio["means"]), portfolio.moments
+    (['means', 'plain'], 500, DataSummary(20,000 rows, 3 columns))
     """
 
     members: Mapping[str, Coreset]
@@ -150,31 +153,32 @@ class Portfolio(Mapping[str, Coreset]):
         return html_table(self._table(), heads=_HEADS, caption=self._title())
 
     def plot(self, X: Any = None, **options: Any) -> Any:
-        """Draw the members beside each other, on the same axes and scale.
+        """Plot the members beside each other, on the same axes and scale.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path, optional
-            The data that they are of, for their density.
+            The data of the coresets, for the density in the background.
         **options
-            As in `daskcoreset.plotting.plot_coresets`, which does the work: ``axes``,
-            ``sample_weight``, ``bins``, ``legend``, ``on_invalid``.
+            ``axes``, ``sample_weight``, ``bins``, ``legend`` and ``on_invalid`` of
+            `daskcoreset.plotting.plot_coresets`.
 
         Returns
         -------
         ndarray of matplotlib.axes.Axes
+            One per member.
 
         Raises
         ------
         MissingDependencyError
-            matplotlib is not installed; the extra is "plot".
+            If matplotlib is not installed (extra "plot").
         """
         from daskcoreset.plotting import plot_coresets
 
         return plot_coresets(self, X, **options)
 
     def equals(self, other: object) -> bool:
-        """Return whether all members, their names and order, and what is beside are equal."""
+        """Return whether all members, their names, their order and the shared facts are equal."""
         return (
             isinstance(other, Portfolio)
             and list(self) == list(other)
@@ -190,21 +194,21 @@ class Portfolio(Mapping[str, Coreset]):
         overwrite: bool = False,
         storage_options: Mapping[str, Any] | None = None,
     ) -> None:
-        """Save all members as one Zarr version 3 group, whole or not at all.
+        """Save all members in one Zarr version 3 group. The write is complete or not made.
 
         Parameters
         ----------
         store, storage_options
             As in `Coreset.to_zarr`.
-        overwrite : bool, default False
-            Replace a portfolio that is there, and nothing else, as in `Coreset.to_zarr`.
+        overwrite : bool, default=False
+            Whether to replace a stored portfolio. Other data are never replaced.
 
         Raises
         ------
         StoreError
-            Something is there already, or the disk or the object store refused.
+            If something is there already, or the disk or the object store refused.
         InvalidTypeError
-            `store` is none of the accepted types.
+            If `store` has an unknown type.
 
         Examples
         --------
@@ -247,12 +251,17 @@ class Portfolio(Mapping[str, Coreset]):
     def from_zarr(
         cls, store: Location, *, storage_options: Mapping[str, Any] | None = None
     ) -> Portfolio:
-        """Load a portfolio saved by `to_zarr`, bit for bit.
+        """Load a portfolio that `to_zarr` saved.
 
         Parameters
         ----------
         store, storage_options
             As in `Coreset.from_zarr`.
+
+        Returns
+        -------
+        Portfolio
+            Equal to the one that was saved.
 
         Raises
         ------
