@@ -1,4 +1,4 @@
-"""Draw the figures of the pages: ``python docs/_draw.py FOLDER [NAME ...]``.
+"""Draw the figures of the pages: ``python docs/_draw.py FOLDER [NAME ...]``, or one as FILE.png.
 
 A figure is a file ``docs/figures/NAME.py`` with the function ``draw(theme)``, which returns a
 matplotlib figure. A page shows it, in the colors of the reader's theme, by::
@@ -15,6 +15,7 @@ import sys
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 from docutils import nodes
@@ -23,7 +24,7 @@ from docutils.parsers.rst import Directive
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "figures"))
 
-from theme import THEMES  # noqa: E402 - it lies in the folder of the figures
+from theme import THEMES, Theme  # noqa: E402 - it lies in the folder of the figures
 
 NAMES = sorted(path.stem for path in (HERE / "figures").glob("*.py") if path.stem != "theme")
 
@@ -37,11 +38,32 @@ def write(folder: Path, names: Sequence[str] = NAMES) -> None:
     for name, (kind, theme) in product(names, THEMES.items()):
         path, source = folder / f"{name}-{kind}.svg", HERE / "figures" / f"{name}.py"
         if not path.exists() or path.stat().st_mtime < source.stat().st_mtime:
-            ink = dict.fromkeys(_INKED, theme.ink)
-            clear = {"axes.facecolor": "none", "svg.hashsalt": name, "font.size": 11}
-            with mpl.rc_context({**ink, **clear}):
+            with mpl.rc_context(_style(name, theme)):
                 figure = importlib.import_module(name).draw(theme)
                 figure.savefig(path, metadata={"Date": None}, transparent=True)
+
+
+def write_png(path: Path, *, width: int = 1600, colors: int = 64) -> None:
+    """Draw the figure that a file is named after, on the light ground, for pages elsewhere."""
+    from PIL import Image
+
+    theme = THEMES["light"]
+    with mpl.rc_context(_style(path.stem, theme)):
+        figure = importlib.import_module(path.stem).draw(theme)
+        figure.savefig(path, dpi=width / figure.get_figwidth(), facecolor=theme.ground)
+    with Image.open(path) as picture:
+        picture.convert("RGB").quantize(colors).save(path, optimize=True)
+
+
+def _style(name: str, theme: Theme) -> dict[str, Any]:
+    ink = dict.fromkeys(_INKED, theme.ink)
+    return {
+        **ink,
+        "axes.facecolor": "none",
+        "svg.hashsalt": name,
+        "savefig.dpi": 150,
+        "font.size": 11,
+    }
 
 
 class Drawing(Directive):
@@ -67,4 +89,8 @@ class Drawing(Directive):
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]), sys.argv[2:] or NAMES)
+    target = Path(sys.argv[1])
+    if target.suffix == ".png":
+        write_png(target)
+    else:
+        write(target, sys.argv[2:] or NAMES)
