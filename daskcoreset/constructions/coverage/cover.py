@@ -20,34 +20,41 @@ from daskcoreset.inputs.blocks import RowBlocks
 
 @dataclass(frozen=True)
 class Coverage:
-    r"""Core points such that every row lies within half a diameter of one (a delta-cover).
+    """Core points such that every row lies within half a diameter of one (a delta-cover).
 
-    The coreset weighs each core point with the number, or the input weight, of the rows nearest
-    to it. Its provenance has ``diameter``, ``radius`` (the largest distance of a row from its
-    core point), ``least_diameter`` and ``passes`` (passes over the data).
+    Each core point has the number of the rows nearest to it as weight, or their total input weight.
+    The provenance has ``diameter``, ``radius`` (the largest distance of a row from its core point),
+    ``least_diameter`` and ``passes``. Covers serve core-point machines: see :doc:`/guides/kernels`.
 
     Parameters
     ----------
     diameter : float, optional
-        Every row lies within half of it of a core point. A row outside all cells opens a new
-        one (the online rule of AVM). It takes two passes over a single block and up to six over
-        many blocks. More than 100,000 core points are an error.
+        Each row lies within half of it of a core point. A row outside all cells opens a new cell
+        (the online rule of AVM). It takes two passes over a single block, and up to six over many
+        blocks. More than 100,000 core points raise an error.
     size : int, optional
-        Core points at most. The row farthest from all core points becomes the next one, so the
-        diameter is at most twice the least that so few core points allow. The passes grow with
-        the logarithm of `size`. ``least_diameter`` of the provenance is a lower bound for the
-        diameter of every cover with so few core points. Pass one of the two parameters.
+        Largest number of core points. The row farthest from all core points becomes the next one.
+        The diameter is at most twice the smallest diameter of any cover of that size, for which
+        ``least_diameter`` is a lower bound. Passes grow with the logarithm of `size`. Pass either
+        `diameter` or `size`.
 
-    Notes
+    Raises
+    ------
+    InvalidInputError, InvalidTypeError
+        If none or both are given, or one is out of range.
+
+    Warns
     -----
-    Nothing is random. The same input and chunks give the same bits. A distance that is equal to
-    the radius may count as outside because of rounding. If many rows differ by the same distance,
-    as with binary features, pass slightly more than twice that distance.
+    CoresetWarning
+        If every row is a core point, so that nothing was reduced.
 
-    References
-    ----------
-    Tan, Zhang and Wang (2019), Definitions 1 and 2; Le et al. (2017), Approximation vector
-    machines, section 4; Gonzalez (1985), Clustering to minimize the maximum intercluster distance.
+    Notes ----- Nothing is random. The same input and chunks give the same result. A distance equal
+    to the radius may count as outside because of rounding. If many rows differ by the same
+    distance, as with binary features, pass slightly more than twice that distance.
+
+    References ---------- Tan, Zhang and Wang (2019), Definitions 1 and 2. Le et al. (2017),
+    Approximation vector machines, section 4. Gonzalez (1985), Clustering to minimize the maximum
+    intercluster distance.
 
     Examples
     --------

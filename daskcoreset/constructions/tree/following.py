@@ -164,21 +164,21 @@ BATCH_BYTES = 256 * 2**20
 
 @dataclass(frozen=True)
 class Refresh:
-    """What `CoresetTree.refresh` did.
+    """The result of `CoresetTree.refresh`.
 
     Attributes
     ----------
     version : int
-        Of the tree; the one before where nothing was new.
+        Version of the tree. Unchanged if nothing was new.
     read : tuple of str
         Leaves whose parts were read.
     added, changed, removed : tuple of str
-        Leaves that came, that hold other rows, and that went. A part that was written anew with
-        what was there before is read, and its leaf is not changed.
+        Leaves that are new, that hold other rows, and that are gone. A part that was written again
+        with the same rows is read, and its leaf is not changed.
     n_leaves : int
-        Leaves of the tree now.
+        Number of leaves of the tree.
     rows, nbytes : int
-        Rows that were read, and their bytes once decoded.
+        Rows that were read, and their decoded bytes.
     """
 
     version: int

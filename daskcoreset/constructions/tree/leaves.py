@@ -40,25 +40,25 @@ _SHOWN = 15
 
 @dataclass(frozen=True)
 class Leaf:
-    """A row of the table of leaves.
+    """A line of the table of leaves.
 
     Attributes
     ----------
     name : str
     rows : int
-        Rows of its data, those left out included.
+        Rows of its data, dropped rows included.
     time : str or None
-        As given to `CoresetTree.append`; ISO 8601 where a date or time was given.
+        The time passed to `CoresetTree.append`, in ISO 8601 for dates and times.
     weight : float
         Total weight of its data.
     n_dropped : int
-        Rows with NaN or infinity that were left out.
+        Rows with NaN or infinity that were dropped.
     uid : int
-        Its own number: leaves are counted as they are appended, and keep it when replaced.
+        Serial number of the leaf. A replaced leaf keeps it.
     revision : int
-        How often it was replaced.
+        Number of times that it was replaced.
     content : str
-        What its coreset is, where the tree follows a source; empty elsewhere.
+        Digest of its coreset, if the tree follows a source. Empty otherwise.
     """
 
     name: str

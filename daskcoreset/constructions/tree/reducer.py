@@ -59,15 +59,15 @@ _THINNED = 2
 
 
 class Reducer(ABC):
-    """Reduces weighted rows to few; passed as the method to any form of the tree.
+    """Base class of your own reducers, which reduce weighted rows to few.
 
-    Subclasses are frozen dataclasses whose fields are their parameters; they must be
-    picklable. `reduce` may be given any weighted rows, those of a union of its own results
-    among them.
+    Pass an instance as `method` with ``draw=MergeReduce()``, or to a stream or tree. Subclasses are
+    frozen dataclasses. Their fields are the parameters, and they must be picklable. `reduce` gets
+    any weighted rows, also unions of its own results. :doc:`/reference/extending` shows the steps.
 
     Examples
     --------
-    The heaviest rows, which is a reducer, though no good one:
+    A reducer that keeps the heaviest rows (a simple one, without guarantees):
 
     >>> class Heaviest(Reducer):
     ...     def reduce(self, points, size, rng):
@@ -86,12 +86,12 @@ class Reducer(ABC):
 
     @property
     def name(self) -> str:
-        """Name for messages and the provenance; by default that of the class."""
+        """Name in messages and in the provenance. Default: the name of the class."""
         return type(self).__name__
 
     @property
     def citation(self) -> str:
-        """Source of the method, where it has one."""
+        """Source of the method, or an empty text."""
         return ""
 
     @property
@@ -101,61 +101,63 @@ class Reducer(ABC):
 
     @property
     def objective(self) -> Objective[Any] | None:
-        """The cost that audits judge by; None, the default, where there is no such cost."""
+        """The cost that audits compare, or None, the default."""
         return None
 
     def parameters(self) -> dict[str, Any]:
-        """Return the parameters by name; plain JSON values."""
+        """Return the parameters by name, as plain JSON values."""
         return {}
 
     def find_invalid_row(self, block: Block) -> InvalidRow | None:
-        """Return the first row, as they come in, that is unfit for the method, or None."""
+        """Return the first row that the method cannot use, in the order of the rows, or None."""
         del block
         return None
 
     def too_much(self, n_rows: int, n_features: int) -> str | None:
-        """Return why nodes of this size would take too much memory or time, or None."""
+        """Return why nodes of this size take too much memory or time, or None."""
         del n_rows, n_features
         return None
 
     @abstractmethod
     def reduce(self, points: WeightedPoints, size: int, rng: Generator) -> WeightedPoints:
-        """Return at most about `size` weighted rows that stand for `points`.
+        """Reduce weighted rows to about `size` weighted rows that represent them.
 
         Parameters
         ----------
         points : WeightedPoints
-            Any weighted rows; weights may be zero, and a row number may occur twice.
+            Any weighted rows. Weights may be zero, and a row number may occur twice.
         size : int
-            Rows wanted, at least 1. At most so many come back as they are.
+            Number of rows wanted, at least 1. Fewer rows must be returned unchanged.
         rng : numpy.random.Generator
-            The node's own stream; the only source of random numbers.
+            Random numbers of this node. Use no others.
 
         Returns
         -------
         WeightedPoints
-            With the row numbers and labels of the rows that are left.
+            The rows that are kept, with their row numbers and labels.
         """
 
     def thin(self, points: WeightedPoints, size: int, rng: Generator) -> WeightedPoints:
-        """Return rows of one of many leaves, of which `reduce` makes `size` together with others.
+        """Thin out the rows of one leaf, before `reduce` gets them together with others.
 
-        May keep some times as many, and cost less than `reduce`; by default the same.
+        It may return more than `size` rows, and should take less time than `reduce`. Default:
+        `reduce`.
         """
         return self.reduce(points, size, rng)
 
     def finish(self, points: WeightedPoints, size: int, rng: Generator) -> WeightedPoints:
         """Make the coreset from the rows at the root.
 
-        Done once, where `reduce` is done for every node, so that it may take more time; by
-        default the same.
+        It runs once, while `reduce` runs for every node, so it may take more time. Default:
+        `reduce`.
         """
         return self.reduce(points, size, rng)
 
     def describe(self, points: WeightedPoints, rng: Generator) -> dict[str, Any]:
-        """Facts about weighted rows that belong into the provenance; plain JSON values.
+        """Return facts about weighted rows for the provenance, as plain JSON values.
 
-        Asked of what stands for all the data, and only of that: the place to refuse them.
+        It is called once, with rows that represent all the data. It may raise an error to refuse
+        them.
         """
         del points, rng
         return {}
@@ -165,15 +167,15 @@ class Reducer(ABC):
 class SensitivityReducer(Reducer):
     r"""Any sensitivity as a reducer of weighted rows in memory.
 
-    The construction folds over the rows, `construction.n_folds` times, and scores them. Then
-    rows are drawn with :math:`\pi \propto s`, systematically along the construction's own
-    order, with the weight :math:`u / \pi`, and the construction calibrates the weights; or
-    independently, with the weight :math:`u / (m q)`, where rows drawn twice are merged.
+    The construction folds over the rows, `construction.n_folds` times, and scores them. Then rows
+    are drawn with :math:`\pi \propto s`, systematically along the construction's order, with the
+    weight :math:`u / \pi`, and the construction calibrates the weights. Independent draws have the
+    weight :math:`u / (m q)`, and rows drawn twice are merged.
 
-    Of many more rows than are wanted, four times as many candidates are taken first, in the
-    order in which the rows stand, with :math:`\pi_1 = \min(1, c s / \sum s)`; the draw among
-    them has :math:`\pi_2 \propto s / \pi_1` and the weight :math:`u / (\pi_1 \pi_2)`. Only
-    candidates have to be put in order, so that a leaf costs little more than its scores.
+    If there are many more rows than are wanted, four times as many candidates are taken first, in
+    the order of the rows, with :math:`\pi_1 = \min(1, c s / \sum s)`. The draw among them has
+    :math:`\pi_2 \propto s / \pi_1` and the weight :math:`u / (\pi_1 \pi_2)`. Only candidates have
+    to be put in order, so that a leaf costs little more than its scores.
 
     Parameters
     ----------
@@ -220,11 +222,11 @@ class SensitivityReducer(Reducer):
         return self.construction.parameters()
 
     def find_invalid_row(self, block: Block) -> InvalidRow | None:
-        """Return that of the construction."""
+        """Return the first row that the construction cannot use."""
         return self.construction.find_invalid_row(block)
 
     def too_much(self, n_rows: int, n_features: int) -> str | None:
-        """Return that of the construction."""
+        """Return why the construction takes too much for nodes of this size."""
         return self.construction.too_much(n_rows, n_features)
 
     def reduce(self, points: WeightedPoints, size: int, rng: Generator) -> WeightedPoints:
@@ -236,7 +238,7 @@ class SensitivityReducer(Reducer):
         return self._reduced(points, _THINNED * size, rng, None)
 
     def finish(self, points: WeightedPoints, size: int, rng: Generator) -> WeightedPoints:
-        """Draw the rows of the coreset, in spatial order where there are up to 20,000."""
+        """Draw the rows of the coreset, in spatial order if there are up to 20,000."""
         return self._reduced(points, size, rng, MIN_CANDIDATES)
 
     def _reduced(
@@ -330,14 +332,14 @@ def resolve_reducer(
     sampling: Sampling = "systematic",
     n_clusters: int | None = None,
 ) -> Reducer:
-    """Return the reducer that a ``method`` argument stands for.
+    """Return the reducer for a ``method`` argument.
 
     Parameters
     ----------
     method : str, Sensitivity or Reducer
-        As in `daskcoreset.build`, or a reducer of one's own.
+        As in `daskcoreset.build`, or a reducer.
     sampling : {"systematic", "multinomial"}, default="systematic"
-        For a sensitivity; reducers have draws of their own.
+        For a sensitivity. Reducers draw by themselves.
     n_clusters : int or None, default=None
         Clusters that the coreset is for, as in `daskcoreset.build`.
 

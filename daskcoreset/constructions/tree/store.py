@@ -52,13 +52,13 @@ _LAYOUT = Layout("coreset-tree", "versions")
 
 
 class Standing(NamedTuple):
-    """Where a tree stands; one value, so that no interrupt comes between its parts.
+    """State and source of a tree in one value, so that no interrupt comes between its parts.
 
     Attributes
     ----------
     manifest : Manifest
     view : SourceView or None
-        The source that it was opened to follow.
+        The source that the tree follows.
     """
 
     manifest: Manifest
@@ -72,31 +72,31 @@ def _opened(place: Place, method: Any) -> tuple[Settings, Manifest]:
 
 
 class CoresetTree:
-    r"""Coresets of data that come in named leaves, such as days, and change.
+    r"""Coresets of data that arrive in named leaves, such as days, and may change later.
 
-    Every leaf is read once and kept as a coreset; coresets of neighbours are united and
-    reduced, up to one of everything. Appending, replacing or deleting a leaf makes only the
-    :math:`O(\log n)` nodes above it anew, and a window of neighbouring leaves is answered from
-    :math:`O(\log n)` nodes. Made by `create`, opened by `open`.
+    `create` makes a tree, `open` opens one, and `follow` keeps one up to date with a source. Each
+    leaf is read once and stored as a coreset. Nodes above merge and reduce the coresets of their
+    leaves, up to one coreset of everything. A change of a leaf recomputes :math:`O(\log n)` nodes,
+    and a window of neighboring leaves needs :math:`O(\log n)` nodes. The guide is
+    :doc:`/guides/views`.
 
-    Every change is one atomic step, on a disk as on an object store; an object that has not seen
-    the change of another process cannot change the tree any more, and says so. After an interrupt,
-    such as Ctrl-C, `version` says whether the change was made. The random numbers
-    of a node are addressed by the leaves below it: the same leaves appended in the same order give
-    the same bits, whatever was deleted in between.
+    A change is complete or not made, on a disk and in an object store. If another process has
+    changed the tree, your object raises a `StoreError` at its next change. Open the tree again
+    then. After an interrupt, such as Ctrl-C, `version` shows whether the change was made. The same
+    leaves appended in the same order give the same result, whatever was deleted in between.
 
     Attributes
     ----------
     path : Path or str
-        Where it is: a path, or a URL without secrets.
+        A path, or a URL without secrets.
     leaves : LeafTable
-        Name, rows, time and weight of every leaf, in the order in which they were appended.
+        Name, rows, time and weight of each leaf, in the order in which they were appended.
     version : int
-        Number of changes made.
+        Number of changes.
     depth : int
-        Nodes above a leaf at most.
+        Largest number of nodes above a leaf.
     last_refresh : Refresh or None
-        What was read last, of a tree that follows a source.
+        Result of the last refresh, for a tree that follows a source.
 
     Examples
     --------
@@ -106,23 +106,17 @@ class CoresetTree:
     >>> path = Path(tempfile.mkdtemp()) / "days.zarr"
     >>> tree = CoresetTree.create(path, size=100, random_state=0)
     >>> rng = np.random.default_rng(0)
-    >>> for day in range(1, 6):
+    >>> for day in range(1, 4):
     ...     leaf = tree.append(rng.normal(day, 1.0, size=(1000, 3)), name=f"2026-03-0{day}")
     >>> tree.replace("2026-03-02", rng.normal(2, 1.0, size=(900, 3))).rows
     900
-    >>> tree.delete("2026-03-04")
     >>> CoresetTree.open(path).leaves
     name        rows  time  weight
     2026-03-01  1000  -       1000
     2026-03-02   900  -        900
     2026-03-03  1000  -       1000
-    2026-03-05  1000  -       1000
-    >>> window = tree.coreset(leaves=slice("2026-03-02", "2026-03-03"))
-    >>> window
+    >>> tree.coreset(leaves=slice("2026-03-01", "2026-03-02"))
     Coreset(lightweight: 100 of 1,900 rows, 3 features, no labels, seed 0)
-    >>> names, rows = tree.locate(window.indices)
-    >>> sorted(set(names))
-    ['2026-03-02', '2026-03-03']
 
     References
     ----------
@@ -152,37 +146,48 @@ class CoresetTree:
         draw: MergeReduce = MergeReduce(),
         storage_options: Mapping[str, Any] | None = None,
     ) -> CoresetTree:
-        """Make an empty tree.
+        """Create an empty tree.
 
         Parameters
         ----------
         path : path, URL or zarr.storage.ObjectStore
-            A folder that does not exist yet, on a local disk or of an object store:
+            A folder that does not exist yet, on a local disk or in an object store:
             ``s3://bucket/folder``, ``gs://...`` or ``az://...``.
         method : str, Sensitivity or Reducer, optional
-            As in `daskcoreset.build`, methods of several passes as well. Default: "kmeans" if
-            `n_clusters` is given, else "lightweight".
+            As in `daskcoreset.build`. Default: "kmeans" if `n_clusters` is given, else
+            "lightweight".
         size : int, optional
             Rows of a coreset. Default: 1000.
         n_clusters : int, optional
-            Clusters that the coresets are for.
+            Number of clusters of the models that you will fit.
         random_state : int, Generator, RandomState or None, default=None
-            With an int, the same leaves in the same order give the same bits.
+            Seed. With an int, the same leaves in the same order give the same result.
         on_invalid : {"raise", "drop"}, default="raise"
-            How to treat rows with NaN or infinity.
+            Raise an error for the first row with NaN or infinity, or drop and count such rows.
         draw : MergeReduce, default=MergeReduce()
-            How nodes are drawn, and how many rows they keep.
+            How nodes are drawn, and the rows that they keep.
         storage_options : mapping, optional
-            For a URL: keys, endpoint and region, by the names of obstore or of fsspec, such as
-            ``{"key": ..., "secret": ..., "endpoint_url": ...}``. Default: what the environment
-            says. Nothing of it is kept in the tree.
+            Keys, endpoint and region of a URL, by the names of obstore or of fsspec, such as
+            ``{"key": ..., "secret": ..., "endpoint_url": ...}``. Default: from the environment.
+            They are never stored.
+
+        Returns
+        -------
+        CoresetTree
 
         Raises
         ------
         StoreError
-            If something is there, or the store is out of reach or cannot write on a condition.
+            If something is at `path`, or the store is out of reach or has no conditional writes.
         InvalidInputError, InvalidTypeError
-            When an argument cannot be used.
+            If an argument cannot be used.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "tree"
+        >>> len(CoresetTree.create(path, size=100, random_state=0).leaves)
+        0
         """
         settings = Asked(method, size, n_clusters, random_state, on_invalid, draw).settings()
         place = place_at("path", path, _LAYOUT, storage_options)
@@ -198,28 +203,31 @@ class CoresetTree:
         *,
         storage_options: Mapping[str, Any] | None = None,
     ) -> CoresetTree:
-        """Open a tree as it is now.
+        """Open a tree.
 
-        Kind, version, digest and structure of the newest manifest are checked, and that its
-        nodes are there; the digest of a node is checked when it is read, and those of all by
-        `verify`.
+        The newest version is checked, and that its nodes exist. A node is checked when it is read.
+        `verify` checks all of them.
 
         Parameters
         ----------
         path : path, URL or zarr.storage.ObjectStore
-            As in `create`; a tree at an ``https://`` URL can be read, and not changed.
+            As in `create`. A tree at an ``https://`` URL is read-only.
         method : str, Sensitivity or Reducer, optional
-            What the tree was made with; needed for a reducer of one's own, and for constructions
-            with parameters that are no plain values.
+            The method of the tree. Pass it if it is your own reducer, or has parameters that JSON
+            cannot hold.
         storage_options : mapping, optional
             As in `create`.
+
+        Returns
+        -------
+        CoresetTree
 
         Raises
         ------
         StoreError
-            If there is none, or it is damaged or of another version.
+            If there is no tree, or it is damaged or of another version.
         InvalidInputError
-            If `method` is needed or is another one.
+            If `method` is needed or differs.
         """
         return cls(*_opened(place_at("path", path, _LAYOUT, storage_options), method))
 
@@ -252,7 +260,7 @@ class CoresetTree:
 
     @property
     def path(self) -> Path | str:
-        """Where it is: a path, or a URL without secrets."""
+        """A path, or a URL without secrets."""
         return self._kept.last_known.manifest.place.path
 
     @property
@@ -262,12 +270,12 @@ class CoresetTree:
 
     @property
     def version(self) -> int:
-        """Number of changes made."""
+        """Number of changes."""
         return self._manifest.version
 
     @property
     def depth(self) -> int:
-        """Nodes above a leaf at most."""
+        """Largest number of nodes above a leaf."""
         return self._manifest.depth
 
     # --- sources that are followed -------------------------------------------------------
@@ -289,46 +297,47 @@ class CoresetTree:
         keep: int | None = 10,
         storage_options: Mapping[str, Any] | None = None,
     ) -> CoresetTree:
-        """Open the view of a source that changes, or make it, and bring it up to date.
+        """Create or open a view: a tree that follows a source that changes. Bring it up to date.
 
-        A view is a tree with a leaf for every chunk of a Zarr array along its rows, or for every
-        file. `refresh` reads what is new or changed. The bits are those of a view that is made
-        from the source as it is.
+        A view has one leaf per chunk of a Zarr array along its rows, or per file. `refresh` reads
+        the chunks and files that are new or changed. The result is identical to a view made from
+        the source today. The guide is :doc:`/guides/views`.
 
         Parameters
         ----------
-        source : path, URL, glob, list of paths, Zarr array, group or store, Icechunk repository,
-            function that returns one of these, or Rows
+        source : path, URL, glob, list of paths, Zarr array or group, repository, callable, or Rows
             A Zarr array, a folder of Parquet files, a glob, a list of files, or the branch "main"
-            of a repository. A function is called whenever the source is looked at. Use
-            `open_rows` for columns, unit length, and options of a URL.
+            of an Icechunk repository. A callable returns one of these, and is called at each
+            refresh. Use `open_rows` for columns, unit length, and options of a URL.
         path : path, URL or zarr.storage.ObjectStore
-            Of the view, outside of the source. It is made if nothing is there.
+            The place of the view, outside of the source. It is created if nothing is there.
         y, sample_weight : str, optional
             Names of columns, or of arrays of the group.
         method, size, n_clusters, random_state, on_invalid, draw, storage_options
-            As in `create`. An existing view needs the same values. None takes those of the view.
+            As in `create`. An existing view needs the same values. None takes the values of the
+            view.
         keep : int or None, default=10
-            Versions of the view that `as_of` can return; None keeps all.
+            Number of versions that `as_of` can return. None keeps all.
 
         Returns
         -------
         CoresetTree
-            Up to date. `last_refresh` says what was read for that.
+            Up to date. `last_refresh` lists what was read.
 
         Raises
         ------
         InvalidInputError, InvalidTypeError
             If an argument cannot be used, the view follows another source, parts of the source
-            differ in width or dtype, or it has shrunk (see `refresh`). The view is as it was.
+            differ in width or dtype, or the source has shrunk (see `refresh`). The view does not
+            change.
         StoreError
-            If the source does not read, the view is damaged or out of reach, or other processes
-            bring it up to date again and again.
+            If the source cannot be read, the view is damaged or out of reach, or other processes
+            keep refreshing it.
 
         Warns
         -----
         CoresetWarning
-            If a glob matches no file, and the view is empty.
+            If a glob matches no file.
 
         Examples
         --------
@@ -394,35 +403,35 @@ class CoresetTree:
         allow_shrink: bool = False,
         progress: bool | None = False,
     ) -> Refresh:
-        """Bring a view up to date with its source: read only what is new or changed.
+        """Bring a view up to date with its source by reading what is new or changed.
 
-        What is seen of the source and the leaves change in one version of the tree: a refresh that
-        is killed is as if it had not begun, or is done, or, where it was one of very many leaves,
-        some of them are there and the next refresh goes on with the others.
+        All changes become one version of the tree. If the process is killed, the view is as before
+        or up to date. A refresh of very many leaves may be left partly done, and the next one
+        continues it.
 
         Parameters
         ----------
         source : object, optional
             The source, opened again, such as a longer list of files. A view that `open` opened
-            needs it. Default: the one that was passed to `follow`.
+            needs it. Default: the source that was passed to `follow`.
         allow_shrink : bool, default=False
             Whether a Zarr array may end before a leaf of the view, and whether all files may be
-            gone. Single files that are gone are deleted leaves.
+            gone. If single files are gone, their leaves are deleted in any case.
         progress : bool or None, default=False
             As in `daskcoreset.build`.
 
         Returns
         -------
         Refresh
-            What was read, and which leaves came, changed and went.
+            Leaves that were read, added, changed and removed.
 
         Raises
         ------
         InvalidInputError
-            If it is no view, the source is another one or has shrunk, or a part of it has another
-            width or dtype. The view is as it was.
+            If the tree follows no source, the source is another one or has shrunk, or a part of it
+            has another width or dtype. The view does not change.
         StoreError
-            If the source does not read, or another process has changed the view.
+            If the source cannot be read, or another process has changed the view.
         """
         check_flag("allow_shrink", allow_shrink)
         manifest, view = self._kept.value
@@ -452,17 +461,22 @@ class CoresetTree:
         return done
 
     def as_of(self, version: int) -> CoresetTree:
-        """Return the tree as it was at an earlier version that is kept; it can only be read.
+        """Return a read-only tree of an earlier version.
 
         Parameters
         ----------
         version : int
-            A tree keeps the version before the newest; a view as many as `follow` was told.
+            A tree keeps one version before the newest. A view keeps the number passed as `keep` to
+            `follow`.
+
+        Returns
+        -------
+        CoresetTree
 
         Raises
         ------
         InvalidInputError
-            If there is no such version, or it is not kept.
+            If the version does not exist or was not kept.
         StoreError
             If it is damaged.
         """
@@ -499,29 +513,28 @@ class CoresetTree:
         Parameters
         ----------
         X, y, sample_weight
-            As in `daskcoreset.build`, in memory or out of core; read once.
-        name : str or None, default=None
-            Name of the leaf; None takes `time`, if that is given, or "leaf-" and a number.
+            As in `daskcoreset.build`, in memory or out of core. They are read once.
+        name : str, optional
+            Name of the leaf. Default: `time`, or "leaf-" and a number.
         time : str, date, datetime or number, optional
-            Kept with it, as text, for windows by date. Text is a date or time of ISO 8601, a
-            month, or a number; the times of a tree are all dates or all numbers.
-        on_invalid : {"raise", "drop"} or None, default=None
-            What becomes of rows with NaN or infinity in this leaf; None does as the tree was told
-            when it was made. Rows left out are counted in the table, and in the provenance of
-            coresets.
+            Time of the leaf, for windows by date. Text is a date or time of ISO 8601, a month, or a
+            number. The times of a tree are all dates or all numbers.
+        on_invalid : {"raise", "drop"}, optional
+            How to treat rows with NaN or infinity. Default: as the tree was created. Dropped rows
+            are counted in the table, and in the provenance of coresets.
         progress : bool or None, default=False
             As in `daskcoreset.build`.
 
         Returns
         -------
         Leaf
-            Its line in the table.
+            Its line in the table of leaves.
 
         Raises
         ------
         InvalidInputError, InvalidTypeError
-            If the rows cannot be used or do not fit those of the other leaves, the name is taken,
-            or the time is none or not of the kind of the others. The tree is as it was.
+            If the rows cannot be used or do not fit the other leaves, the name exists already, or
+            the time has a wrong kind. The tree does not change.
         StoreError
             If another process has changed the tree, or the disk refused.
         """
@@ -534,7 +547,7 @@ class CoresetTree:
         y: Any = None,
         sample_weight: Any = None,
     ) -> CoresetTree:
-        """Add a batch as a leaf with a name of its own, as a `CoresetStream` takes it.
+        """Add a batch as a leaf with a numbered name, as `CoresetStream.partial_fit` does.
 
         Parameters
         ----------
@@ -544,7 +557,7 @@ class CoresetTree:
         Returns
         -------
         CoresetTree
-            Itself.
+            The tree itself.
 
         Raises
         ------
@@ -565,16 +578,16 @@ class CoresetTree:
         on_invalid: Literal["raise", "drop"] | None = None,
         progress: bool | None = False,
     ) -> Leaf:
-        """Put other rows in the place of a leaf's.
+        """Replace the rows of a leaf.
 
         Parameters
         ----------
         leaf : str
-            Its name, which it keeps.
+            Name of the leaf. It stays the same.
         X, y, sample_weight, on_invalid, progress
             As in `append`.
         time : str, date, datetime or number, optional
-            The new time; None keeps the old one.
+            The new time. Default: the old one.
 
         Returns
         -------
@@ -582,8 +595,8 @@ class CoresetTree:
 
         Raises
         ------
-        InvalidInputError, InvalidTypeError
-            As in `append`; also if there is no such leaf.
+        InvalidInputError, InvalidTypeError, StoreError
+            As in `append`. Also if there is no leaf with this name.
         """
         old = self.leaves[self.leaves.position(leaf)]
         return self._put(
@@ -655,7 +668,7 @@ class CoresetTree:
         return self._manifest
 
     def delete(self, leaf: Window) -> None:
-        """Remove a leaf, or several in one step.
+        """Delete one or more leaves in one change.
 
         Parameters
         ----------
@@ -665,7 +678,7 @@ class CoresetTree:
         Raises
         ------
         InvalidInputError, InvalidTypeError
-            If there is no such leaf, or no name of one is passed.
+            If there is no such leaf, or the selection is empty.
         StoreError
             If another process has changed the tree, or the disk refused.
         """
@@ -687,61 +700,60 @@ class CoresetTree:
 
         Parameters
         ----------
-        leaves : str, sequence of str, slice, int, date, or None, default=None
-            Names; a slice from one name to another, both included, in the order of the table; a
-            date, or a slice from one to another, both included, of leaves with a time; a position
-            or a slice of positions, as Python counts them, such as ``slice(-7, None)``; None for
-            all.
+        leaves : str, sequence of str, slice, int, date, optional
+            Names, or a slice of names in the order of the table, both ends included. A date, or a
+            slice of dates, both ends included, if leaves have times. A position, or a slice of
+            positions as in Python, such as ``slice(-7, None)``. Default: all.
         normalize : bool, optional
-            Whether to scale the weights to the total weight of the data. Default: as `draw` says.
+            Whether to scale the weights to the total weight of the data. Default: as in `draw`.
 
         Returns
         -------
         Coreset
-            Its row numbers count through all leaves of the table; `locate` says which leaf,
-            and which row of it. ``provenance["leaves"]`` lists name, offset and rows of those
-            that were asked for.
+            Its row numbers count through all leaves of the table. `locate` converts them to a leaf
+            and a row of that leaf. ``provenance["leaves"]`` lists name, offset and rows of the
+            selected leaves.
 
         Raises
         ------
         InvalidInputError
-            If there are no leaves, or none of such a name.
+            If there are no leaves, or no leaf is selected.
         StoreError
-            If the tree has changed since it was opened and the nodes are gone, or it is damaged.
+            If the tree has changed since it was opened and nodes are gone, or if it is damaged.
         """
         return _coreset_of(self._settings, self._manifest, leaves, normalize=normalize)
 
     def locate(self, indices: IndexArray) -> tuple[list[str], IndexArray]:
-        """Return the leaf, and the row number in it, of rows of a coreset of this tree.
+        """Return leaf and row number of rows of a coreset of this tree.
 
         Parameters
         ----------
         indices : ndarray of shape (m,), int64
-            Row numbers of a coreset of the tree as it is now: replacing or deleting a leaf moves
-            those of the leaves after it.
+            ``coreset.indices`` of a coreset of the tree in its present version. After a leaf was
+            replaced or deleted, the rows of later leaves have other numbers.
 
         Returns
         -------
         names : list of str
-            The leaf of each.
+            The leaf of each row.
         rows : ndarray of shape (m,), int64
             Its number in the data of that leaf.
 
         Raises
         ------
         InvalidInputError
-            If there is no such row.
+            If a row does not exist.
         """
         return self.leaves.locate(indices)
 
     def verify(self) -> None:
-        """Read every node, and check its digest and the chain of versions.
+        """Read all nodes, and check their digests and the chain of versions.
 
         Raises
         ------
         StoreError
-            If a node is damaged, missing or of another tree: names it. If the version before this
-            one is.
+            If a node is damaged, missing or of another tree, with its name. Also if the version
+            before this one is.
         """
         self._manifest.verify()
 

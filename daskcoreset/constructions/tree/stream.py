@@ -1,6 +1,6 @@
-r"""`CoresetStream`: a coreset of rows as they come.
+"""`CoresetStream`: a coreset of rows as they arrive.
 
-A stream that is killed and goes on::
+A stream that survives a crash::
 
     from pathlib import Path
 
@@ -11,9 +11,9 @@ A stream that is killed and goes on::
     for start in range(stream.n_rows, len(X), 10_000):
         stream.partial_fit(X[start : start + 10_000])
 
-Every batch is on the disk when `partial_fit` returns, with the number of rows consumed: feeding
-from ``stream.n_rows`` on loses nothing, counts nothing twice, and ends with the same bytes as a
-stream that was never killed.
+When `partial_fit` returns, the batch is on the disk, with the number of rows that were consumed.
+If you continue from ``stream.n_rows``, each row counts once. The stream ends with the same bytes as
+a stream without a crash.
 """
 
 from __future__ import annotations
@@ -89,10 +89,10 @@ def lowest_level(position: int) -> int:
 
 
 def is_reduced(level: int) -> bool:
-    """Whether a node of a level is one coreset; if not, it is both of the level below.
+    """Whether a node of a level is one coreset. If not, it is both of the level below.
 
-    So four become one, in half of the time of three reductions of two, and with the error of one;
-    above the fourth leaf, those of groups of eight, which are on the third level.
+    Four nodes then become one, in half of the time of three reductions of two, and with the error
+    of one. Above the fourth leaf, those of groups of eight do, which are on the third level.
     """
     return level in {0, 2} or (level > 1 and level % 2 == 1)
 
@@ -106,7 +106,7 @@ def with_waiting(
 ) -> tuple[WeightedPoints, ...]:
     """Return rows that wait and further ones, in order.
 
-    So many of about one size become one. Rows that come one by one are copied a logarithmic number
+    Parts of about one size become one. Rows that arrive one by one are copied a logarithmic number
     of times, and held in few arrays.
     """
     parts = (*parts, further)
@@ -117,7 +117,7 @@ def with_waiting(
 
 
 def joined(parts: Sequence[WeightedPoints]) -> list[WeightedPoints]:
-    """Return waiting rows as one part, in a list; an empty list if there are none.
+    """Return waiting rows as one part in a list, or an empty list.
 
     Raises
     ------
@@ -137,13 +137,13 @@ def joined(parts: Sequence[WeightedPoints]) -> list[WeightedPoints]:
 # Not frozen, as immutable as it is: to make one would take three times as long, for each batch.
 @dataclass(eq=False)
 class StreamState:
-    """A stream after some rows; immutable, so that a batch is taken wholly or not at all.
+    """A stream after some rows. It is immutable, so that a batch is taken wholly or not at all.
 
     Attributes
     ----------
     nodes : tuple of tuple of WeightedPoints
-        The coreset of each of `levels`; candidates of some leaves that wait for others, leaf by
-        leaf, so that they are put together once.
+        The coreset of each of `levels`, or candidates of leaves that wait for others, leaf by leaf,
+        so that they are put together once.
     waiting : tuple of WeightedPoints
         Rows that do not fill a leaf yet, in parts.
     schema : RowSchema or None
@@ -153,7 +153,7 @@ class StreamState:
     weight : float
         Total weight of their rows.
     n_rows, n_dropped : int
-        Rows that came, and those of them that were left out.
+        Rows that arrived, and how many of them were left out.
     """
 
     nodes: tuple[tuple[WeightedPoints, ...], ...] = ()
@@ -290,7 +290,7 @@ _COUNTERS = ("n_leaves", "weight", "n_rows", "n_dropped")
 
 
 class Standing(NamedTuple):
-    """Where a stream stands; one value, so that no interrupt comes between its parts.
+    """State and place of a stream in one value, so that no interrupt comes between its parts.
 
     Attributes
     ----------
@@ -298,9 +298,9 @@ class Standing(NamedTuple):
     n_unsaved : int
         Batches since it was saved.
     place : Place or None
-        Where it is saved.
+        The place of the saved state.
     head : Head or None
-        The version of its state that is there.
+        The version of the saved state.
     """
 
     state: StreamState
@@ -333,45 +333,44 @@ def read_ahead(blocks: RowBlocks, reducer: Reducer) -> Iterator[BlockResults[Wei
 
 
 class CoresetStream:
-    r"""A coreset of rows that come one by one or in batches, in little memory.
+    """A coreset of rows that arrive one by one or in batches, in little memory.
 
-    Rows wait until they fill a leaf, which becomes a coreset. Coresets are united and reduced as
-    the digits of a number carry, so memory grows with the logarithm of the rows. The coreset
-    depends on the sequence of the rows and on the seed, not on how they were cut into batches.
-    If the first rows have ``open_rows(..., unit_length=True)``, all are divided by their lengths.
+    Rows wait until they fill a leaf, which becomes a coreset. Coresets are merged and reduced, so
+    memory grows with the logarithm of the number of rows. The result depends on the order of the
+    rows and on the seed, not on the batches. If the first rows come from ``open_rows(...,
+    unit_length=True)``, all rows are divided by their lengths. The guide is :doc:`/guides/streams`.
 
     Parameters
     ----------
     method : str, Sensitivity or Reducer, optional
-        As in `daskcoreset.build`, methods of several passes as well. Default: "kmeans" if
-        `n_clusters` is given, else "lightweight".
+        As in `daskcoreset.build`. Default: "kmeans" if `n_clusters` is given, else "lightweight".
     size : int, optional
         Rows of a coreset. Default: 1000.
     leaf_size : int, optional
-        Rows of a leaf, more than nodes keep. Default: 32 times `size`. Larger leaves take less
-        work per row, more memory, and give a smaller error.
+        Rows of a leaf, more than the rows of a node. Default: 32 times `size`. Larger leaves take
+        less work per row and more memory, and give a smaller error.
     n_clusters : int, optional
-        Clusters that the coresets are for.
+        Number of clusters of the models that you will fit.
     random_state : int, Generator, RandomState or None, default=None
-        With an int, the same rows give the same bits.
+        Seed. With an int, the same rows give the same result.
     on_invalid : {"raise", "drop"}, default="raise"
-        How to treat rows with NaN or infinity: refuse the batch, or leave them out and count them.
+        Refuse a batch that contains NaN or infinity, or drop and count such rows.
     draw : MergeReduce, default=MergeReduce()
-        How nodes are drawn, and how many rows they keep.
+        How nodes are drawn, and the rows that they keep.
     store : path, URL or zarr.storage.ObjectStore, optional
         A folder that does not exist yet. The stream is saved there while it runs, and `load`
         continues it after a crash.
     save_every : int, default=1
-        Batches after which it is saved.
+        Number of batches between two saves.
     storage_options : mapping, optional
-        For a URL, as in `daskcoreset.CoresetTree.create`.
+        Options of a URL, as in `daskcoreset.CoresetTree.create`.
 
     Attributes
     ----------
     n_rows, n_dropped, n_held : int
-        Rows that came, those of them that were left out, and rows in memory.
+        Rows that arrived, rows that were dropped, and rows in memory.
     total_weight : float
-        Weight of all rows that came.
+        Weight of all rows that arrived.
     levels : tuple of int
         Levels that hold a coreset.
 
@@ -464,12 +463,12 @@ class CoresetStream:
 
     @property
     def n_rows(self) -> int:
-        """Rows that came."""
+        """Rows that arrived."""
         return self._state.n_rows
 
     @property
     def n_dropped(self) -> int:
-        """Rows left out."""
+        """Rows that were dropped."""
         return self._state.n_dropped
 
     @property
@@ -479,7 +478,7 @@ class CoresetStream:
 
     @property
     def total_weight(self) -> float:
-        """Weight of all rows that came."""
+        """Weight of all rows that arrived."""
         return self._state.total_weight
 
     @property
@@ -493,35 +492,34 @@ class CoresetStream:
         y: Any = None,
         sample_weight: Any = None,
     ) -> CoresetStream:
-        """Take further rows.
+        """Add rows to the stream.
 
         Parameters
         ----------
         X : array-like of shape (n, d), path, or iterator
-            Any input of `daskcoreset.build`; or an iterator of batches, each of which is such
-            an X, or a tuple ``(X, y)`` or ``(X, y, sample_weight)``. This
-            process reads a path itself, whether a cluster's workers see it or not; the
-            blocks of a Dask array are computed where Dask computes, on a cluster's workers.
+            Any X of `daskcoreset.build`, or an iterator of batches. A batch is such an X, or a
+            tuple ``(X, y)`` or ``(X, y, sample_weight)``. Paths are read by this process. Blocks of
+            a Dask array are computed on the cluster if there is one.
         y : array-like of shape (n,), or str, optional
-            Labels: for all rows of the stream or for none.
+            Labels, for all rows of the stream or for none.
         sample_weight : array-like of shape (n,), or str, optional
-            Input weights; ones by default.
+            Weights of the rows. Default: ones.
 
         Returns
         -------
         CoresetStream
-            Itself.
+            The stream itself.
 
         Raises
         ------
         InvalidInputError, InvalidTypeError
-            If rows cannot be used, or do not fit those before. Of data in memory, nothing was
-            taken. What is out of core is taken block by block, and an iterator batch by batch,
-            without holding more: all before the bad block was taken, and `n_rows` says how much.
+            If rows cannot be used, or do not fit the rows before. No row of data in memory is
+            added. Data out of core are added block by block, and iterators batch by batch, up to
+            the bad block. `n_rows` then has the number of rows that were added.
         StoreError
-            If the stream could not be saved; the batch was not taken. After an interrupt while it
-            was saved, such as Ctrl-C, `n_rows` says whether it was taken: where the store does not
-            read, this is the error of `n_rows`, and of what changes the stream.
+            If the stream could not be saved. The batch was not added. After an interrupt during the
+            save, such as Ctrl-C, `n_rows` shows whether it was added. If the store cannot be read,
+            `n_rows` raises this error.
         """
         if y is None and sample_weight is None and self._take_few(X):
             return self
@@ -600,12 +598,12 @@ class CoresetStream:
         place.sweep(lambda made_in, _: made_in >= kept)
 
     def rows(self) -> WeightedPoints:
-        """Return all rows in memory with their weights, from which a coreset is drawn.
+        """Return all rows in memory with their weights. A coreset is drawn from them.
 
         Raises
         ------
         InvalidInputError
-            If no row came yet.
+            If the stream has no rows.
         """
         if self.n_rows == self.n_dropped:
             raise InvalidInputError("the stream has no rows yet", remedy="call partial_fit first")
@@ -613,17 +611,21 @@ class CoresetStream:
         return concatenate_parts([*chain.from_iterable(state.nodes), *joined(state.waiting)])
 
     def coreset(self, *, normalize: bool | None = None) -> Coreset:
-        """Return a coreset of all rows so far; the state of the stream does not change.
+        """Return a coreset of all rows so far. The stream does not change.
 
         Parameters
         ----------
         normalize : bool, optional
-            Whether to scale the weights to the total weight of the rows. Default: as `draw` says.
+            Whether to scale the weights to the total weight of the rows. Default: as in `draw`.
+
+        Returns
+        -------
+        Coreset
 
         Raises
         ------
         InvalidInputError
-            If no row of positive weight came yet.
+            If the stream has no rows of positive weight.
         """
         state, settings = self._state, self._settings
         points, described = settings.last_reduction([self.rows()], state.n_rows)
@@ -646,16 +648,15 @@ class CoresetStream:
         overwrite: bool = False,
         storage_options: Mapping[str, Any] | None = None,
     ) -> None:
-        """Save the state of the stream, whole or not at all.
+        """Save the state of the stream. The write is complete or not made.
 
         Parameters
         ----------
-        path : path, URL, zarr.storage.ObjectStore or None, default=None
-            A folder on a disk or of an object store, which becomes a Zarr group; None for the one
-            it was last saved to or loaded from, where the old state stays until the new one is
-            complete.
+        path : path, URL or zarr.storage.ObjectStore, optional
+            A folder on a disk or in an object store, which becomes a Zarr group. Default: the place
+            of the last save or load. The old state stays there until the new one is complete.
         overwrite : bool, default=False
-            Whether to replace a stream that is at `path`, and has not come from this one.
+            Whether to replace another stream at `path`.
         storage_options : mapping, optional
             As in `daskcoreset.CoresetTree.create`.
 
@@ -663,9 +664,9 @@ class CoresetStream:
         ------
         StoreError
             If something else is there, another process has saved there since, or the disk or the
-            object store refused. What was there is unchanged.
+            object store refused. The stored state is unchanged.
         InvalidInputError
-            If there is no path yet.
+            If there was no save before, and `path` is missing.
         """
         state, _, own, _ = self._kept.value
         place = own if path is None else place_at("path", path, _LAYOUT, storage_options)
@@ -704,24 +705,28 @@ class CoresetStream:
         *,
         storage_options: Mapping[str, Any] | None = None,
     ) -> CoresetStream:
-        """Load a stream; it continues with the same bits as if it had never stopped.
+        """Load a stream. It continues as if it had never stopped.
 
         Parameters
         ----------
         path : path, URL or zarr.storage.ObjectStore
-            Where it was saved. A stream made with `store` goes on being saved there.
+            The place of the last save. A stream with a `store` keeps saving there.
         method : str, Sensitivity or Reducer, optional
-            What the stream was made with; needed for a reducer of one's own, and for
-            constructions with parameters that are no plain values.
+            The method of the stream. Pass it if it is your own reducer, or has parameters that JSON
+            cannot hold.
         storage_options : mapping, optional
             As in `daskcoreset.CoresetTree.create`.
+
+        Returns
+        -------
+        CoresetStream
 
         Raises
         ------
         StoreError
-            If there is none, or it is damaged or of another version.
+            If there is no stream, or it is damaged or of another version.
         InvalidInputError
-            If `method` is needed or is another one.
+            If `method` is needed or differs.
         """
         place = place_at("path", path, _LAYOUT, storage_options)
         stored = place.settings()
