@@ -1,9 +1,11 @@
-"""The recipes for clusters: those that can run do, and job scripts are made and read."""
+"""The scripts of the guide to clusters: they run, or their job scripts are made and read."""
 
 from __future__ import annotations
 
+import os
 import re
-import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,9 @@ import pytest
 import zarr
 
 import daskcoreset
-from tests.acceptance.tools.cluster_harness import PATIENCE, ROOT, RealCluster, until
+from tests.acceptance.tools.cluster_harness import ROOT
 
-PAGE = ROOT / "docs" / "guide" / "clusters.md"
+PAGE = ROOT / "docs" / "guides" / "machines.md"
 
 
 def code(name: str) -> str:
@@ -24,17 +26,11 @@ def code(name: str) -> str:
     return found.group(1)
 
 
-def run(name: str) -> dict[str, Any]:
-    names: dict[str, Any] = {}
-    exec(compile(code(name), f"clusters.md, {name}", "exec"), names)  # noqa: S102 - of the page
-    return names
-
-
 def test_python__of_all_recipes_compiles() -> None:
     blocks = re.findall(r"```python\n(?!>>>)(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert len(blocks) >= 8
+    assert len(blocks) >= 7
     for block in blocks:
-        compile(block, "clusters.md", "exec")
+        compile(block, PAGE.name, "exec")
 
 
 @pytest.mark.parametrize(
@@ -47,7 +43,10 @@ def test_python__of_all_recipes_compiles() -> None:
 @pytest.mark.filterwarnings("ignore")  # of jobqueue, about a port that is taken
 def test_job_scripts__ask_for_what_the_recipe_says(name: str, said: list[str]) -> None:
     pytest.importorskip("dask_jobqueue")
-    cluster = run(name)["cluster"]
+    names: dict[str, Any] = {"__name__": "recipe"}
+    block = code(name).replace("    cluster.adapt(minimum_jobs=1, maximum_jobs=20)\n", "")
+    exec(compile(block, PAGE.name, "exec"), names)  # noqa: S102 - of the page
+    cluster = names["make_cluster"]()
     try:
         script = cluster.job_script()
     finally:
@@ -62,25 +61,25 @@ def test_job_scripts__ask_for_what_the_recipe_says(name: str, said: list[str]) -
 
 @pytest.mark.distributed
 @pytest.mark.slow
-def test_processes__by_hand(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_sbatch__with_a_stand_in_for_srun(tmp_path: Path) -> None:
     pytest.importorskip("distributed")
-    store = tmp_path / "X.zarr"
-    array = zarr.create_array(store, shape=(4000, 3), chunks=(500, 3), dtype="f8")
-    array[:] = np.arange(12_000.0).reshape(4000, 3)
-    monkeypatch.chdir(tmp_path)
-    lines = [shlex.split(line) for line in code("processes").splitlines()]
-    assert [line[0] for line in lines] == ["dask", "dask"]
-    file = tmp_path / "scheduler.json"
-    with RealCluster(tmp_path) as cluster:
-        for name, line in zip(("scheduler", "worker"), lines, strict=True):
-            words = [str(file) if word == file.name else word for word in line[1:]]
-            cluster._start(name, words)
-            until(lambda: file.is_file() and file.read_text().endswith("}"), "it starts", PATIENCE)
-        with run("client")["connected"]() as client:
-            coreset = run("build")["work"](client, str(store))
-            assert len(client.nthreads()) == 1
-    local = daskcoreset.build(str(store), size=1000, random_state=0)
+    array = zarr.create_array(tmp_path / "X.zarr", shape=(20_000, 3), chunks=(5000, 3), dtype="f8")
+    array[:] = np.random.default_rng(0).normal(size=(20_000, 3))
+    for name, text in (
+        ("job.sh", code("sbatch")),
+        ("work.py", code("work")),
+        ("srun", '#!/bin/bash\n"$@"\n'),
+    ):
+        here = text.replace("source /shared/env/bin/activate\n", "").replace("15GiB", "2GiB")
+        (tmp_path / name).write_text(here.replace("/shared/", f"{tmp_path}/"))
+    (tmp_path / "srun").chmod(0o700)
+    folders = os.pathsep.join([str(tmp_path), str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = os.environ | {"PATH": folders, "PYTHONPATH": str(ROOT), "SLURM_JOB_ID": "1"}
+    done = subprocess.run(
+        ["/bin/bash", "job.sh"], cwd=tmp_path, env=environment, capture_output=True, text=True,
+        timeout=600, check=False,
+    )  # fmt: skip
+    assert "10,000 of 20,000 rows" in done.stdout, done.stderr
+    coreset = daskcoreset.Coreset.from_zarr(tmp_path / "coreset.zarr")
+    local = daskcoreset.build(tmp_path / "X.zarr", size=10_000, random_state=0)
     assert coreset.weights.tobytes() == local.weights.tobytes()
-    assert "1 read of 4,000 rows" in capsys.readouterr().out
