@@ -1,6 +1,6 @@
 """The frozen table: errors, reads, bytes, answers and ratios of time that no rewrite makes worse.
 
-``record`` measures the rows of this checkout and keeps them in ``results/frozen.json``, kind by
+``record`` measures the rows of this checkout and keeps them in ``frozen.json``, kind by
 kind, with the commit. A kind that was recorded with the same package stays as it is. ``compare``
 measures the rows again and compares them with the recording. With a commit, worktrees and
 environments of it and of the recorded commit are made, and seconds of calls are compared in turns.
@@ -414,7 +414,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("commit", nargs="?", help="to compare; this checkout if none is given")
     parser.add_argument("--rows", nargs="+", choices=[*RULES, "seconds"], help="kinds of rows")
     parser.add_argument("--errors", action="store_true", help="leave out times and memory")
-    parser.add_argument("--out", type=Path, default=common.RESULTS / f"{NAME}.json")
+    parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     parser.add_argument(
         "--folder", type=Path, default=Path(tempfile.gettempdir()) / "daskcoreset-frozen",
         help="where worktrees and environments are made, and kept",

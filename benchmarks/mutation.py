@@ -3,8 +3,8 @@
 ``python benchmarks/mutation.py`` makes mutants of all folders, those of `PARTS`, but of no files
 whose features go (`LEAVING`). Each is judged by the tests of ``tests/acceptance`` alone. Those that
 live, and only these, are judged by the other tests of their folder. Verdicts are kept in
-``benchmarks/results/mutation.json`` by the source of the function, so that a run goes on from the
-last one: only functions that changed are judged anew. ``mutation.md`` is the table. The field
+``benchmarks/mutation.json`` by the source of the function, so that a run goes on from the
+last one: only functions that changed are judged again, and ``--list`` prints the table. The field
 ``why`` of the JSON file is written by hand, and kept: the reason of a mutant that only other tests
 kill, or that lives. A reason that begins with "equivalent" is for a mutant that no result tells
 from the program.
@@ -53,7 +53,9 @@ import pytest
 import scipy.sparse as sp
 
 ROOT = Path(__file__).parents[1]
-NAME = "mutation"
+KEPT = Path(__file__).with_suffix(".json")
+"""Verdicts of all runs."""
+
 CALLS = common.RESULTS / "local/mutation"
 """Where it is kept what tests call; git ignores it."""
 
@@ -597,7 +599,7 @@ class Table:
     """Verdicts by the names of mutants, kept in the file of results."""
 
     def __init__(self, mutants: list[Mutant]) -> None:
-        path = common.RESULTS / f"{NAME}.json"
+        path = KEPT
         known = json.loads(path.read_text()).get("mutants", {}) if path.exists() else {}
         self.rows: dict[str, dict[str, Any]] = {}
         for one in mutants:
@@ -616,13 +618,14 @@ class Table:
         self.write()
 
     def write(self) -> None:
-        """Write results and table."""
-        data = {"stamp": common.stamp(), "mutants": dict(sorted(self.rows.items()))}
-        path = common.RESULTS / f"{NAME}.json"
-        for name, text in ((path, json.dumps(data, indent=0)), (path.with_suffix(".md"), "")):
-            new = name.with_suffix(f"{name.suffix}.new")
-            new.write_text(f"{text}\n" if text else report(data))
-            new.replace(name)
+        """Write the verdicts."""
+        new = KEPT.with_suffix(".json.new")
+        new.write_text(json.dumps(self.data(), indent=0) + "\n")
+        new.replace(KEPT)
+
+    def data(self) -> dict[str, Any]:
+        """Return the verdicts, and the run."""
+        return {"stamp": common.stamp(), "mutants": dict(sorted(self.rows.items()))}
 
 
 def equivalent(row: dict[str, Any]) -> bool:
@@ -716,7 +719,7 @@ def main() -> None:
     table = Table(mutants)
     table.write()
     if given.list:
-        print((common.RESULTS / f"{NAME}.md").read_text())
+        print(report(table.data()))
         return
     parts = given.parts or [*PARTS, "compiled"]
     judge_parts(given, parts, mutants, table)
