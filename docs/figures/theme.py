@@ -1,8 +1,10 @@
-"""Colors of the two themes of the pages, and the shapes of diagrams."""
+"""Colors of the two themes of the pages, and the shapes of diagrams and of charts."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
@@ -10,9 +12,20 @@ from matplotlib.patches import FancyBboxPatch
 from daskcoreset.plotting import COLORS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from matplotlib.axes import Axes
 
 BLUE, GREEN, ORANGE, SKY = (COLORS[name] for name in ("lightweight", "svm", "kmeans", "coverage"))
+
+
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
+
+
+def results(name: str) -> dict[str, Any]:
+    """Return the results of a benchmark."""
+    found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text())
+    return found
 
 
 class Theme(NamedTuple):
@@ -62,3 +75,22 @@ def box(  # noqa: PLR0917 - read in the order of the drawing
 def arrow(ax: Axes, theme: Theme, start: tuple[float, float], end: tuple[float, float]) -> None:
     """Draw an arrow."""
     ax.annotate("", xy=end, xytext=start, arrowprops={"arrowstyle": "-|>", "color": theme.ink})
+
+
+def dots(
+    ax: Axes, theme: Theme, rows: Sequence[str], series: Mapping[str, tuple[str, Sequence[float]]]
+) -> None:
+    """Draw a value of each series per row, from top to bottom; a series is color and values."""
+    places = range(len(rows), 0, -1)
+    for place, *values in zip(places, *(values for _, values in series.values()), strict=True):
+        ax.plot([min(values), max(values)], [place, place], color=theme.ink, lw=1, alpha=0.5)
+    for marker, (name, (color, values)) in zip("osD^", series.items(), strict=False):
+        ax.plot(values, places, marker, color=color, ms=9, label=name)
+    ax.set_yticks(places, rows)
+    ax.set_ylim(0.4, len(rows) + 0.6)
+    ax.tick_params(axis="y", length=0)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.grid(axis="x", alpha=0.25)
+    ax.figure.legend(
+        loc="outside upper center", ncols=len(series), frameon=False, labelcolor=theme.ink
+    )
