@@ -5,8 +5,7 @@ evaluated on the whole pool after so many labels. Plain uncertainty sampling fit
 on all its labels and asks for the row closest to its boundary; random rows are fitted by the
 solver of the active learner. Sets are made separable by leaving out rows that a linear SVM on
 everything has near or beyond its boundary, and taken as they are (of the digits two per cent of
-the labels are flipped, for they are separable). Prints a Markdown table, and writes it with a
-figure and the raw numbers into the folder given.
+the labels are flipped, for they are separable). Writes the raw numbers into the folder given.
 
     DASKCORESET_DATA=... python benchmarks/active_margin.py --seeds 20 --out benchmarks/results
 
@@ -18,11 +17,10 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import common
 import numpy as np
-from looks import look_of
 from sets import load
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
@@ -31,12 +29,8 @@ from sklearn.svm import LinearSVC
 
 from daskcoreset.estimators import ActiveMaxMarginClassifier
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 NAME = "active_margin"
 METHODS = ("active max margin", "uncertainty", "random")
-LOOKS = tuple(map(look_of, ("active", "uncertainty", "random")))
 MOST_ROWS = 4000
 
 
@@ -174,88 +168,6 @@ def run(
     return {"set": name, "shape": X.shape, "share": share, "settled": settled, "curves": curves}
 
 
-def means(result: dict[str, Any], method: str, which: int) -> np.ndarray:
-    """Return mean and half width of its 95 % interval, by number of labels."""
-    values = np.array(result["curves"][method], dtype=np.float64)[:, :, which]
-    wide = 1.96 * values.std(axis=0, ddof=1) / np.sqrt(len(values))
-    return np.array([values.mean(axis=0), wide])
-
-
-def table(results: list[dict[str, Any]], counts: list[int]) -> str:
-    """Return the Markdown tables."""
-    shown = [count for count in (20, 40, 60, 100, 200) if count in counts]
-    rows = []
-    for result in results:
-        for count in shown:
-            i = counts.index(count)
-            cells = []
-            for method in METHODS:
-                (a, wide), (b, _) = (means(result, method, which)[:, i] for which in (0, 1))
-                cells.append(f"{100 * a:.1f} ± {100 * wide:.1f}, {100 * b:.1f}")
-            rows.append([result["set"], result["shape"][0], count, *cells])
-    heads = ["set", "rows", "labels", *(f"{method}: accuracy, balanced" for method in METHODS)]
-    lines = common.table(heads, rows)
-    rows = []
-    for result in results:
-        ended = [count for count in result["settled"] if count is not None]
-        median = f"{np.median(ended):.0f}" if ended else "none"
-        rows.append([result["set"], f"{len(ended)} of {len(result['settled'])}, {median}"])
-    lines += ["", *common.table(["set", "labels till no row is in the strip: runs, median"], rows)]
-    lines += ["", *(ahead(results, counts, method) for method in METHODS[1:])]
-    return "\n".join(lines) + "\n"
-
-
-def report(data: dict[str, Any]) -> str:
-    """Return the tables, and who is ahead where."""
-    intro = (
-        f"Mean of {data['stamp']['seeds']} seeds in percent, with the half width of its 95 % "
-        "interval. Every method reads the pool once a label, but for random rows. "
-        f"{common.stamped(data)}"
-    )
-    return f"{intro}\n\n{table(data['results'], data['labels'])}"
-
-
-def ahead(results: list[dict[str, Any]], counts: list[int], method: str) -> str:
-    """Say where a method has the higher mean of balanced accuracy, beyond both intervals."""
-    places = []
-    for result in results:
-        (ours, wide), (theirs, more) = means(result, METHODS[0], 1), means(result, method, 1)
-        clear = theirs - ours > wide + more
-        less = ours - theirs > wide + more
-        better = [str(count) for count, yes in zip(counts, clear, strict=True) if yes]
-        worse = [str(count) for count, yes in zip(counts, less, strict=True) if yes]
-        places.append(
-            f"{result['set']}: ahead at {', '.join(better) or 'no number of'} labels, behind at "
-            f"{', '.join(worse) or 'none'}"
-        )
-    return f"- {method} beside {METHODS[0]}, by balanced accuracy: {'; '.join(places)}."
-
-
-def figure(results: list[dict[str, Any]], counts: list[int]) -> Figure:
-    """Draw balanced accuracy against labels, one panel a set."""
-    drawing = common.figure(10.5, 6)
-    rows = -(-len(results) // 2)
-    axes = drawing.subplots(2, rows, squeeze=False)
-    for i, result in enumerate(results):
-        ax = axes[i % 2, i // 2]
-        for method, (color, marker, line) in zip(METHODS, LOOKS, strict=True):
-            mean, wide = means(result, method, 1) * 100
-            ax.errorbar(
-                counts, mean, wide, c=color, ls=line, marker=marker, ms=4, capsize=2, label=method
-            )
-        ax.set_title(result["set"], fontsize="medium")
-        ax.grid(visible=True, alpha=0.3)
-    drawing.supxlabel("labels")
-    drawing.supylabel("balanced accuracy on the whole pool, %")
-    common.legend(drawing, 3)
-    return drawing
-
-
-def figures(data: dict[str, Any]) -> dict[str, Figure]:
-    """Return the figure."""
-    return {NAME: figure(data["results"], data["labels"])}
-
-
 def main() -> None:
     """Run the command line."""
     parser = common.arguments(__doc__)
@@ -270,8 +182,7 @@ def main() -> None:
     stamp = common.stamp(seeds=args.seeds)
     results = [run(case, args.seeds, counts) for case in cases() if args.only in case[0]]
     data = {"stamp": stamp, "labels": counts, "results": results}
-    print(report(data))
-    common.write(NAME, data, args.out, report, figures)
+    common.write(NAME, data, args.out)
 
 
 if __name__ == "__main__":

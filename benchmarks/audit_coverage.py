@@ -14,15 +14,13 @@ Real sets are taken where DASKCORESET_DATA names the folder that holds them.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import common
 import numpy as np
 from scipy.stats import norm
-from sets import available, load
+from sets import load
 from sklearn.mixture import GaussianMixture
 
 import daskcoreset
@@ -30,7 +28,6 @@ from daskcoreset.core.blocks import Block
 from daskcoreset.objectives import LinearClassifier, Objective, objective_for
 from daskcoreset.objectives.clustering import QuantizationError
 
-NAME = "audit_coverage"
 RNG = np.random.default_rng
 
 
@@ -230,73 +227,3 @@ def normal(report: Any, objective: Objective[Any], solution: Any) -> tuple[float
     guess = float((y / pi).sum()) + objective.constant(solution)
     width = norm.ppf(0.975) * np.sqrt(float(((1 - pi) * (y / pi) ** 2).sum()))
     return guess - width, guess + width
-
-
-def summary(runs: list[tuple[float, ...]]) -> tuple[float, float, float]:
-    """Return coverage, coverage of the normal approximation, median width over the truth."""
-    true, low, high, normal_low, normal_high = np.array(runs).T
-    slack = 1e-9 * np.abs(true)
-    covered = (low <= true + slack) & (true <= high + slack)
-    by_normal = (normal_low <= true + slack) & (true <= normal_high + slack)
-    width = np.median((high - low) / true)
-    return float(covered.mean()), float(by_normal.mean()), float(width)
-
-
-def main() -> None:
-    """Run the benchmark."""
-    warnings.simplefilter("ignore")  # of coresets that are too small, and of solvers
-    parser = common.arguments(__doc__)
-    parser.add_argument("--cases", nargs="+", default=list(CASES))
-    parser.add_argument("--runs", type=int, default=200)
-    parser.add_argument("--rows", type=int, default=30_000)
-    parser.add_argument("--size", type=int, default=500)
-    parser.add_argument("--sample", type=int, default=1500)
-    args = parser.parse_args()
-    made = common.stamp(
-        runs=args.runs, rows=args.rows, size=args.size, sample=args.sample, cases=args.cases
-    )
-    rows = []
-    for name in args.cases:
-        if name in ("skin", "cod_rna") and name not in available():
-            print(f"{name}: skipped, DASKCORESET_DATA names no folder with it")
-            continue
-        case = CASES[name](args.rows)
-        for solution, runs in repeat(case, args.runs, args.size, args.sample).items():
-            covered, by_normal, width = summary(runs)
-            found = {"covered": covered, "covered_by_normal": by_normal, "width": width}
-            rows.append({"set": name, "hostile": case.hostile, "solution": solution, **found})
-            print(rows[-1], flush=True)
-    common.write(NAME, {"stamp": made, "results": rows}, args.out, report)
-
-
-def report(data: dict[str, Any]) -> str:
-    """Return all cells as Markdown."""
-    made = data["stamp"]
-    heads = [
-        "set", "", "solution", "holds the truth, %", "normal approximation, %", "median width, %",
-    ]  # fmt: skip
-    cells = [
-        [
-            one["set"],
-            "h" if one["hostile"] else "",
-            one["solution"],
-            f"{100 * one['covered']:.1f}",
-            f"{100 * one['covered_by_normal']:.1f}",
-            f"{100 * one['width']:.3g}",
-        ]
-        for one in data["results"]
-    ]
-    lines = [
-        (
-            f"Intervals of 95 %: {made['runs']} repetitions of {made['rows']:,} rows, coresets of "
-            f"{made['size']:,} (0.4 % positives: {3 * made['size']:,}) and samples of "
-            f"{made['sample']:,} rows. An h marks the hostile sets. {common.stamped(data)}"
-        ),
-        "",
-        *common.table(heads, cells),
-    ]
-    return "\n".join(lines) + "\n"
-
-
-if __name__ == "__main__":
-    main()

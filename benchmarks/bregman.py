@@ -4,8 +4,7 @@ Centers found on a coreset of `StrongBregman`, on one of `LightweightBregman` an
 rows, by the same solver, are judged on all rows: the excess of the divergence over the best known
 centers, and, for mixtures, of the negative log likelihood a row. Beside them stand the solver on
 all rows, and k-means of scikit-learn on all rows transformed (square roots of counts, logarithms
-of spectra), whose cells are judged by their means in the original coordinates. Prints a Markdown
-table, and writes it with a figure and the raw numbers into the folder given.
+of spectra), whose cells are judged by their means in the original coordinates.
 
     DASKCORESET_DATA=... python benchmarks/bregman.py --seeds 4
 """
@@ -14,11 +13,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import common
 import numpy as np
-from looks import look_of
 from sets import load
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
@@ -27,9 +25,6 @@ import daskcoreset
 from daskcoreset.sensitivities import LightweightBregman, StrongBregman, Uniform
 from daskcoreset.solvers.bregman import bregman_hard
 from daskcoreset.solvers.bregman_soft import bregman_soft
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 NAME = "bregman"
 K = 10
@@ -173,119 +168,15 @@ def run(name: str, seeds: int) -> dict[str, Any]:
     }
 
 
-def excess(result: dict[str, Any], kind: str, method: str, size: int) -> np.ndarray:
-    """Return excess costs: a share of the best of hard clustering, nats a row of mixtures."""
-    own = {key: values for key, values in result["costs"].items() if key.startswith(kind)}
-    best = min(min(values) for values in own.values())
-    gap = np.array(own[f"{kind}|{method}|{size}"]) - best
-    return np.asarray(gap / best if kind == "hard" else gap)
-
-
-def shown(values: np.ndarray, kind: str) -> str:
-    """Return a mean and the half width of its interval."""
-    if kind == "hard":
-        return f"{100 * values.mean():.1f} ± {100 * common.interval(values):.1f}"
-    return f"{values.mean():.2f} ± {common.interval(values):.2f}"
-
-
-def report(data: dict[str, Any]) -> str:
-    """Return the Markdown tables."""
-    intro = (
-        f"{K} clusters; means of {data['stamp']['seeds']} seeds with 95 % intervals (peers: "
-        f"{min(data['stamp']['seeds'], 3)} seeds). Every coreset takes one read; the peers hold "
-        f"all rows. {common.stamped(data)}"
-    )
-    lines = [intro]
-    titles = {
-        "hard": "Hard clustering: excess divergence over the best known centers, %",
-        "soft": "Mixtures: excess negative log likelihood over the best known, nats a row",
-    }
-    for kind, title in titles.items():
-        rows = []
-        for result in data["results"]:
-            name = {"kl": "Kullback-Leibler", "itakura_saito": "Itakura-Saito"}
-            peers = [shown(excess(result, kind, peer, 0), kind) for peer in PEERS]
-            for size in SIZES:
-                own = [shown(excess(result, kind, method, size), kind) for method in METHODS]
-                shape = " x ".join(map(str, result["shape"]))
-                rows.append([result["set"], name[result["divergence"]], shape, size, *own, *peers])
-        heads = ["set", "divergence", "rows", "size", *METHODS, *PEERS]
-        lines += ["", f"{title}:", "", *common.table(heads, rows)]
-    if all("seconds" in result for result in data["results"]):
-        lines += _seconds(data["results"])
-    notes = (
-        "Counts have a small constant added, for the divergences are of positive data. No package "
-        "that was found ships MiniBooNE, webspam or the song features (YearPredictionMSD), and "
-        "scikit-learn downloads its newsgroups; the word counts and the autoregressive spectra "
-        "are made."
-    )
-    lines += ["", notes]
-    return "\n".join(lines) + "\n"
-
-
-def _seconds(results: list[dict[str, Any]]) -> list[str]:
-    """Return the lines of the table of seconds."""
-    rows = []
-    for result in results:
-        for kind in ("hard", "soft"):
-            for size in SIZES:
-                keys = [f"{method}|{size}" for method in METHODS] + [f"{peer}|0" for peer in PEERS]
-                took = [common.median_cell(result["seconds"][f"{kind}|{key}"]) for key in keys]
-                rows.append([result["set"], kind, f"{size:,} rows", *took])
-    heads = ["clustering of", "kind", "size", *METHODS, *PEERS]
-    words = (
-        "Seconds of the processor to build and to solve, medians, the least and the most (what is "
-        "first of its kind compiles its loops, too):"
-    )
-    return ["", words, "", *common.table(heads, rows)]
-
-
-def figure(data: dict[str, Any]) -> Figure:
-    """Draw excess against the size, a panel a set, hard clustering above mixtures."""
-    results = data["results"]
-    drawing = common.figure(3 * len(results), 6)
-    axes = drawing.subplots(2, len(results), squeeze=False)
-    names = ("strong_bregman", "lightweight_bregman", "uniform")
-    for row, kind in enumerate(("hard", "soft")):
-        for ax, result in zip(axes[row], results, strict=True):
-            for i, (method, name) in enumerate(zip(METHODS, names, strict=True)):
-                cells = [excess(result, kind, method, size) for size in SIZES]
-                scale = 100 if kind == "hard" else 1
-                means = [scale * c.mean() for c in cells]
-                wide = [scale * common.interval(c) for c in cells]
-                # Side by side, so that the bars of one method do not hide those of another.
-                places = np.array(SIZES) * 1.06 ** (i - 1)
-                line = look_of(name).line
-                ax.errorbar(places, means, wide, label=method, ms=5, capsize=3, **line)
-            other = scale * excess(result, kind, PEERS[1], 0).mean()
-            ax.axhline(other, color="0.5", lw=2.5, alpha=0.7, label=PEERS[1])
-            ax.set_xscale("log")
-            ax.margins(x=0.15)
-            common.plain_ticks(ax.xaxis, SIZES)
-            ax.grid(visible=True, alpha=0.3)
-            if row == 0:
-                ax.set_title(result["set"], fontsize="small")
-        axes[row, 0].set_ylabel("excess, %" if row == 0 else "excess, nats a row")
-    drawing.supxlabel("rows of the coreset")
-    common.legend(drawing)
-    return drawing
-
-
-def figures(data: dict[str, Any]) -> dict[str, Figure]:
-    """Return the figure."""
-    return {NAME: figure(data)}
-
-
 def main() -> None:
     """Run the command line."""
     parser = common.arguments(__doc__, tuple(SETS))
     parser.add_argument("--seeds", type=int, default=4)
     args = parser.parse_args()
-    warnings.simplefilter("ignore", daskcoreset.core.errors.CoresetWarning)
+    warnings.simplefilter("ignore", daskcoreset.errors.CoresetWarning)
     results = [run(name, args.seeds) for name in args.sets]
     data = {"stamp": common.stamp(seeds=args.seeds), "results": results}
-    print(report(data))
-    common.write(NAME, data, args.out, report, figures)
+    common.write(NAME, data, args.out)
 
 
 if __name__ == "__main__":

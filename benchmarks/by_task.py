@@ -1,33 +1,30 @@
-"""The short table of the README: for every task the best line of its results, and the worst.
+"""The table of the summary page: for every task the best line of its results, and the worst.
 
 A line is one setting of a benchmark: a set and a size, with our figure and that of the peer. Best
-and worst are those with the smallest and the largest ratio of both, or difference where a figure
-may be zero or below. `readme.py` writes the table; nothing is measured here.
+and worst are those with the smallest and the largest ratio of both, or difference if a figure may
+be zero or below. Nothing is measured here.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import bregman
 import common
-import kernels
 import numpy as np
-import throughput
 
-NAME = "by_task"
-HEADS = ("task", "figure", "peer", "budget", "best line", "worst line", "lines behind", "table")
+Values = Sequence[float] | np.ndarray
 
 
 class Line(NamedTuple):
-    """A setting, our figures and those of the peer: one a seed, or one for all."""
+    """A setting, our figures and those of the peer: one per seed, or one for all."""
 
     where: str
-    ours: Sequence[float] | np.ndarray
-    theirs: Sequence[float] | np.ndarray
+    ours: Values
+    theirs: Values
 
     @property
     def means(self) -> tuple[float, float]:
@@ -46,7 +43,7 @@ class Task:
     name: str
     figure: str
     peer: str
-    budget: str
+    page: str
     results: str
     lines: Callable[[dict[str, Any]], Iterator[Line]]
     digits: int | None = None
@@ -60,105 +57,102 @@ class Task:
             ours, theirs = theirs, ours
         return ours / theirs - 1 if self.ratio else ours - theirs
 
-    def shown(self, values: Sequence[float] | np.ndarray) -> str:
-        """Return a figure, with its interval where there is one figure a seed."""
-        values = np.asarray(values, dtype=float)
-        if self.digits is None:
-            return common.mean_cell(values)
-        text = f"{values.mean():,.{self.digits}f}"
-        half = f" ± {common.interval(values):,.{self.digits}f}" if len(values) > 1 else ""
-        return text + half
+    def shown(self, values: Values) -> str:
+        """Return the mean of a figure."""
+        value = float(np.mean(values))
+        return common.cell(value) if self.digits is None else f"{value:,.{self.digits}f}"
 
     def cell(self, line: Line) -> str:
         """Return a cell of the table."""
-        return f"{line.where}: {self.shown(line.ours)} against {self.shown(line.theirs)}"
+        return f"{self.shown(line.ours)} against {self.shown(line.theirs)} ({line.where})"
 
     def row(self, data: dict[str, Any]) -> list[str]:
         """Return the row of the table."""
         found = sorted(self.lines(data), key=self.behind)
         lost = sum(self.behind(line) > 0 for line in found)
         return [
-            self.name, self.figure, self.peer, self.budget, self.cell(found[0]),
+            f"[{self.name}]({self.page}.md)", self.figure, self.peer, self.cell(found[0]),
             self.cell(found[-1]), f"{lost} of {len(found)}",
-            f"[{self.results}](benchmarks/results/{self.results}.md)",
         ]  # fmt: skip
 
 
-def _kmeans(data: dict[str, Any]) -> Iterator[Line]:
-    for result in data["results"]:
-        for size in common.sizes_of(result["cells"]):
-            ours, uniform = (
-                result["cells"][f"{method}|{size}"]["errors"]
-                for method in ("`CoresetKMeans`", "uniform")
-            )
-            yield Line(f"{result['set']}, {size:,}", ours, uniform)
+def near(sizes: Sequence[int], wanted: float) -> int:
+    """Return the size whose ratio to the one wanted is nearest to one."""
+    return min(sizes, key=lambda size: abs(math.log(size / wanted)))
 
 
-def _named(one: dict[str, Any]) -> str:
-    return f"{one['set']}, k = {one['k']}, {one['size']:,}"
+def excess(result: dict[str, Any], kind: str, method: str, size: int) -> np.ndarray:
+    """Return excess costs: a share of the best of hard clustering, nats per row of mixtures."""
+    own = {key: values for key, values in result["costs"].items() if key.startswith(kind)}
+    best = min(min(values) for values in own.values())
+    gap = np.array(own[f"{kind}|{method}|{size}"]) - best
+    return np.asarray(gap / best if kind == "hard" else gap)
 
 
-_KINDS = ("rows", "centroids")
-
-
-def _centroids(data: dict[str, Any]) -> Iterator[Line]:
-    for one in data["results"]:
-        rows, cells = (np.array(one[kind]["cost"]) / one["whole"] - 1 for kind in _KINDS)
-        yield Line(_named(one), cells, rows)
-
-
-def _svm(data: dict[str, Any]) -> Iterator[Line]:
-    for result in data["results"]:
-        for size in common.sizes_of(result["errors"]):
-            ours, uniform = (result["errors"][f"{way}|{size}"] for way in ("default", "uniform"))
-            yield Line(f"{result['set']}, {size:,}", ours, uniform)
-
-
-def _logistic(data: dict[str, Any]) -> Iterator[Line]:
-    for result in data["results"]:
-        families = {key.split("|")[0]: None for key in result["errors"]}
-        for family in families:
-            ours, uniform = (
-                result["errors"][f"{family}|{way}"] for way in ("two reads", "uniform")
-            )
-            yield Line(f"{result['set']}, {result['size']:,}, {family}", ours, uniform)
-
-
-def _mixtures(peer: str) -> Callable[[dict[str, Any]], Iterator[Line]]:
-    """Return lines against uniform rows of three kinds, or against all rows."""
+def _sampled(peer: str | None) -> Callable[[dict[str, Any]], Iterator[Line]]:
+    """Return lines of `CoresetKMeans` against rows of a method, or against all rows."""
 
     def lines(data: dict[str, Any]) -> Iterator[Line]:
         for one in data["results"]:
-            where = f"{one['set']}, {one['size']:,}"
-            other = [one["all"]] if peer == "all" else one[peer]["score"]
-            yield Line(where, one["mixture"]["score"], other)
+            for size in common.sizes_of(one["cells"]):
+                ours = one["cells"][f"`CoresetKMeans`|{size}"]["errors"]
+                theirs = one["cells"][f"{peer}|{size}"]["errors"] if peer else [0.0]
+                yield Line(f"{one['set']}, {size:,} rows", ours, theirs)
 
     return lines
 
 
-def _boosting(data: dict[str, Any]) -> Iterator[Line]:
+def _libraries(data: dict[str, Any]) -> Iterator[Line]:
     for one in data["results"]:
-        for key in one["all"]:
-            ours, uniform = (one["losses"][way][key] for way in ("svm", "uniform"))
-            yield Line(f"{one['set']}, {one['size']:,}", ours, uniform)
+        costs = {name: [run["cost"] for run in runs] for name, runs in one["runs"].items() if runs}
+        best = min(map(min, costs.values()))
+        shares = {name: np.array(found) / best - 1 for name, found in costs.items()}
+        name_of = "synthetic" if one["set"] == "made" else one["set"]
+        for name, found in shares.items():
+            if name not in {"CoresetKMeans", "uniform sample"}:
+                yield Line(f"{name_of}, {name}", shares["CoresetKMeans"], found)
 
 
-def _divergence(peer: str) -> Callable[[dict[str, Any]], Iterator[Line]]:
-    """Return excess divergences of hard clusterings on strong coresets, beside a peer's."""
-
+def _svm(peer: str) -> Callable[[dict[str, Any]], Iterator[Line]]:
     def lines(data: dict[str, Any]) -> Iterator[Line]:
-        for result in data["results"]:
-            for size in bregman.SIZES:
-                ours, theirs = (
-                    bregman.excess(result, "hard", method, 0 if method in bregman.PEERS else size)
-                    for method in ("strong", peer)
-                )
-                yield Line(f"{result['set']}, {size:,}", ours, theirs)
+        for one in data["results"]:
+            for size in common.sizes_of(one["errors"]):
+                ours = one["errors"][f"default|{size}"]
+                other = one["sgd"]["errors"] if peer == "sgd" else one["errors"][f"{peer}|{size}"]
+                yield Line(f"{one['set']}, {size:,} rows", ours, other)
 
     return lines
 
 
-def _kernels(data: dict[str, Any]) -> Iterator[Line]:
+def _logistic(data: dict[str, Any]) -> Iterator[Line]:
+    for one in data["results"]:
+        for family in {key.split("|")[0]: None for key in one["errors"]}:
+            ours, uniform = (one["errors"][f"{family}|{way}"] for way in ("two reads", "uniform"))
+            yield Line(f"{one['set']}, {one['size']:,} rows, {family}", ours, uniform)
+
+
+def _mixtures(peer: str) -> Callable[[dict[str, Any]], Iterator[Line]]:
+    def lines(data: dict[str, Any]) -> Iterator[Line]:
+        for one in data["results"]:
+            other = [one["all"]] if peer == "all" else one[peer]
+            yield Line(f"{one['set']}, {one['size']:,} rows", one["mixture"], other)
+
+    return lines
+
+
+def _divergence(peer: str, size_of_peer: int | None) -> Callable[[dict[str, Any]], Iterator[Line]]:
+    def lines(data: dict[str, Any]) -> Iterator[Line]:
+        for one in data["results"]:
+            for size in (300, 1000):
+                ours = excess(one, "hard", "strong", size)
+                own = size if size_of_peer is None else size_of_peer
+                where = f"{one['set'].replace('made', 'synthetic')}, {size:,} rows"
+                yield Line(where, ours, excess(one, "hard", peer, own))
+
+    return lines
+
+
+def _boosted(data: dict[str, Any]) -> Iterator[Line]:
     for name, methods in data["results"]["ceilings"].items():
         light = methods["LightGBM"]["median"][0]
         for method, one in methods.items():
@@ -168,83 +162,97 @@ def _kernels(data: dict[str, Any]) -> Iterator[Line]:
 
 
 def _nystroem(data: dict[str, Any]) -> Iterator[Line]:
-    """Return accuracies beside the best solver of the peer with as many points and rows.
-
-    LinearSVC has as many points, and fewer rows.
-    """
+    """Return accuracies beside the best Nystroem machine with as many points and rows."""
     for name, methods in data["results"]["ceilings"].items():
         best = {method: 100 * one["median"][0] for method, one in methods.items()}
-        for method, both in kernels.OURS.items():
-            peers = [best[peer] for peer, one in kernels.EQUAL.items() if one[1:] == both]
-            peers += [best[kernels.NYSTROEM]] if both == kernels.FEW else []
-            if peers:
-                where = f"{name}, {method.removeprefix('ours, ')}"
-                yield Line(where, [best[method]], [max(peers)])
+        for method in (method for method in best if method.startswith("ours")):
+            points = method.removeprefix("ours, ")
+            peers = [best[f"Nystroem + {solver}, {points}"] for solver in ("ridge", "logistic")]
+            peers += [best["Nystroem + LinearSVC"]] if points == "400 points" else []
+            yield Line(f"{name}, {points}", [best[method]], [max(peers)])
+
+
+def _stream(peer: str) -> Callable[[dict[str, Any]], Iterator[Line]]:
+    def lines(data: dict[str, Any]) -> Iterator[Line]:
+        for one in data["results"]:
+            for size in common.sizes_of(one["cells"]):
+                ours, other = (one["cells"][f"{m}|{size}"]["errors"] for m in ("stream", peer))
+                yield Line(f"{one['set']}, {size:,} rows", ours, other)
+
+    return lines
+
+
+def _active(peer: str) -> Callable[[dict[str, Any]], Iterator[Line]]:
+    def lines(data: dict[str, Any]) -> Iterator[Line]:
+        for one in data["results"]:
+            curves = {name: 100 * np.array(found)[:, :, 1] for name, found in one["curves"].items()}
+            name = one["set"].replace("made ", "").replace("as it is", "unchanged")
+            for place, count in enumerate(data["labels"]):
+                ours, other = curves["active max margin"][:, place], curves[peer][:, place]
+                yield Line(f"{name}, {count} labels", ours, other)
+
+    return lines
 
 
 def _throughput(data: dict[str, Any]) -> Iterator[Line]:
-    for run in throughput.runs_of(data):
-        on = f", {run['stamp']['processor']}" if "processor" in run["stamp"] else ""
-        for line in _of_run(run["results"]):
-            yield line._replace(where=f"{line.where}{on}")
+    for run in (data, *data.get("elsewhere", [])):
+        found = run["results"]
+        for row in found["stored"]:
+            if row["job"] == "passes=1":
+                yield Line(f"{row['rows']:,} rows from Zarr", [row["ratio"][1]], [1])
+        for row in found["memory"]:
+            yield Line(f"{row['rows']:,} rows in memory", [row["ratios"]["passes=1"][1]], [1])
+        for row in found["batches"]:
+            where = f"a stream, batches of {row['batch']:,} rows"
+            yield Line(where, [row["ratios"]["stream"][1]], [1])
 
 
-def _of_run(found: dict[str, Any]) -> Iterator[Line]:
-    for row in found["stored"]:
-        if row["job"] == "passes=1":
-            yield Line(f"{row['rows']:,} rows from Zarr, over a plain sum", [row["ratio"][1]], [1])
-    for row in found["memory"]:
-        where = f"{row['rows']:,} rows in memory, over NumPy in two passes"
-        yield Line(where, [row["ratios"]["passes=1"][1]], [1])
-    for row in found["batches"]:
-        where = f"a stream of {row['batch']:,} rows a batch, over reading them"
-        yield Line(where, [row["ratios"]["stream"][1]], [1])
-
-
-EQUAL = "as many rows"
-ERROR = "excess cost, %"
+COST = "excess cost, %"
+LIKELIHOOD = "log-likelihood, nats per row"
 TASKS = (
-    Task("k-means, 100 clusters", ERROR, "uniform rows", f"{EQUAL}; 1 read, 2 of the peer",
-         "quality", _kmeans),
-    Task("k-means by centroids", ERROR, "rows of the same construction", f"{EQUAL}; 1 read",
-         "representatives", _centroids),
-    Task("support vector machines", ERROR, "uniform rows", f"{EQUAL}; 2 reads, 1 of the peer",
-         "svm_offline", _svm),
-    Task("logistic regression", ERROR, "uniform rows", f"{EQUAL}; 2 reads, 1 of the peer",
-         "logistic", _logistic),
-    Task("Gaussian mixtures", "log-likelihood, nats a row", "uniform rows, chosen by others",
-         f"{EQUAL}; 1 read", "mixtures", _mixtures("uniform"), digits=2, more=True),
-    Task("Gaussian mixtures", "log-likelihood, nats a row", "uniform rows alone",
-         f"{EQUAL}; 1 read", "mixtures", _mixtures("alone"), digits=2, more=True),
-    Task("Gaussian mixtures", "log-likelihood, nats a row", "uniform rows alone, scikit-learn",
-         f"{EQUAL}; 1 read", "mixtures", _mixtures("scikit-learn"), digits=2, more=True),
-    Task("Gaussian mixtures", "log-likelihood, nats a row", "all rows, scikit-learn",
-         "a coreset; 1 read", "mixtures", _mixtures("all"), digits=2, more=True),
-    Task("boosted trees on rows of `\"svm\"`", "log loss", "uniform rows",
-         f"{EQUAL}; 2 reads, 1 of the peer", "boosting", _boosting, digits=4, ratio=True),
-    Task("Bregman clustering", ERROR, "uniform rows", f"{EQUAL}; 1 read",
-         "bregman", _divergence("uniform")),
-    Task("Bregman clustering", ERROR, "k-means on all rows, transformed", "a coreset; 1 read",
-         "bregman", _divergence("k-means, transformed")),
-    Task("kernel machines", "accuracy, %", "LightGBM on 10,000 rows",
-         "16,000 to 40,000 rows; 2 reads", "kernels", _kernels, digits=1, more=True),
-    Task("kernel machines", "accuracy, %", "Nystroem, the best of three solvers",
-         "as many points and rows, or 10,000 rows; 2 reads, 1 of the peer", "kernels", _nystroem,
-         digits=1, more=True),
-    Task("throughput", "processor time over the peer's", "a plain pass", "1 read",
-         "throughput", _throughput, digits=2),
+    Task("k-means", COST, "uniform rows", "kmeans", "quality", _sampled("uniform")),
+    Task("k-means", COST, "k-means on all rows, one start", "kmeans", "quality", _sampled(None)),
+    Task("k-means", COST, "other libraries", "kmeans", "peers_kmeans", _libraries),
+    Task("Gaussian mixtures", LIKELIHOOD, "uniform rows", "mixtures", "mixtures",
+         _mixtures("uniform"), digits=2, more=True),
+    Task("Gaussian mixtures", LIKELIHOOD, "uniform rows alone", "mixtures", "mixtures",
+         _mixtures("alone"), digits=2, more=True),
+    Task("Gaussian mixtures", LIKELIHOOD, "uniform rows alone, scikit-learn", "mixtures",
+         "mixtures", _mixtures("scikit-learn"), digits=2, more=True),
+    Task("Gaussian mixtures", LIKELIHOOD, "all rows, scikit-learn", "mixtures", "mixtures",
+         _mixtures("all"), digits=2, more=True),
+    Task("Bregman clustering", COST, "uniform rows", "mixtures", "bregman",
+         _divergence("uniform", None)),
+    Task("Bregman clustering", COST, "k-means on all rows, transformed", "mixtures", "bregman",
+         _divergence("k-means, transformed", 0)),
+    Task("support vector machines", COST, "uniform rows", "linear", "svm_offline",
+         _svm("uniform")),
+    Task("support vector machines", COST, "averaged SGD on all rows", "linear", "svm_offline",
+         _svm("sgd")),
+    Task("logistic regression", COST, "uniform rows", "linear", "logistic", _logistic),
+    Task("kernel machines", "accuracy, %", "LightGBM on 10,000 rows", "kernels", "kernels",
+         _boosted, digits=1, more=True),
+    Task("kernel machines", "accuracy, %", "Nystroem, equal points and rows", "kernels", "kernels",
+         _nystroem, digits=1, more=True),
+    Task("streams", COST, "a reservoir of the same size", "streams", "svm_streaming",
+         _stream("reservoir")),
+    Task("streams", COST, "a reservoir of the same memory", "streams", "svm_streaming",
+         _stream("reservoir, same memory")),
+    Task("few labels", "balanced accuracy, %", "random rows", "margins", "active_margin",
+         _active("random"), digits=1, more=True),
+    Task("few labels", "balanced accuracy, %", "uncertainty sampling", "margins", "active_margin",
+         _active("uncertainty"), digits=1, more=True),
+    Task("throughput", "processor time, ratio", "a plain pass", "throughput", "throughput",
+         _throughput, digits=2),
 )  # fmt: skip
+HEADS = ("task", "figure", "compared with", "best line", "worst line", "losses")
 
 
-def table(results: Path) -> str:
-    """Return the table of the README."""
+def by_task(results: Path) -> list[str]:
+    """Return the table of the summary page."""
     rows = [task.row(common.read(task.results, results)) for task in TASKS]
-    lines = [
-        "By task, the best line of the results and the worst: our figure against that of the peer,",
-        "with 95 % intervals where there are several seeds; `lines behind` counts those in which",
-        "our mean is the worse one, by however little. Seconds, more peers, and the run stand in",
-        "the table that is named.",
-        "",
-        *common.table(HEADS, rows),
-    ]
-    return "\n".join(lines)
+    caption = (
+        "Each line compares our mean with that of the other method, on one set and size. *Losses* "
+        "counts the lines in which ours is worse, by any margin."
+    )
+    return [caption, "", *common.table(HEADS, rows)]

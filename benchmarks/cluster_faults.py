@@ -208,42 +208,6 @@ def run(fault: str, names: list[str], rounds: int, expected: dict[str, str]) -> 
     return tally
 
 
-def report(data: dict[str, Any]) -> str:
-    """Return the table."""
-    heads = (
-        "what",
-        "how often",
-        "same bits",
-        "one clear error",
-        "lost",
-        "wrong",
-        "hung",
-        "slowest",
-    )
-    rows = [
-        (
-            name, made["runs"], made["same"], made["refused"], made["other"], made["wrong"],
-            made["hung"], f"{made['slowest']:.0f} s",
-        )
-        for name, made in data["results"].items()
-    ]  # fmt: skip
-    notes = [note for made in data["results"].values() for note in made["notes"]]
-    lines = [
-        "# What befell clusters, and what was lost",
-        "",
-        common.stamped(data),
-        "",
-        *common.table(heads, rows),
-        "",
-        (
-            "Lost: calls that ended in an error that is none of the library's. Slowest: seconds "
-            "from the end of the fault to the answer."
-        ),
-        *(["", "Others: " + "; ".join(notes) + "."] if notes else []),
-    ]
-    return "\n".join(lines) + "\n"
-
-
 def main() -> None:
     """Run the matrix, and write its table."""
     parser = common.arguments(__doc__)
@@ -259,8 +223,7 @@ def main() -> None:
     made: dict[str, Any] = {"stamp": common.stamp(rounds=options.rounds), "results": {}}
     for fault in options.faults:
         made["results"][fault] = vars(run(fault, options.names, options.rounds, expected))
-        common.write(NAME, made, options.out, report)  # after each, for it takes long
-    print(report(made))
+        common.write(NAME, made, options.out)  # after each, for it takes long
 
 
 if __name__ == "__main__":

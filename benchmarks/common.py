@@ -1,8 +1,7 @@
-"""What benchmarks share: arguments, data, stamps, results, tables, figures, time and memory.
+"""What benchmarks share: arguments, data, stamps, results, tables, time and memory.
 
-Results are one JSON file of a benchmark, ``{"stamp": ..., "results": ...}``. Tables are made from
-it, never by hand: the benchmark writes its Markdown file from it, and ``readme.py`` the tables of
-the README.
+Results are one JSON file of a benchmark, ``{"stamp": ..., "results": ...}``. ``pages.py`` writes
+the tables of the README and of the documentation from them, and nobody writes them by hand.
 """
 
 from __future__ import annotations
@@ -20,12 +19,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import looks
 import numpy as np
 import zarr
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocator
 from scipy import stats
 from sets import available
 
@@ -33,18 +28,11 @@ import daskcoreset
 
 if TYPE_CHECKING:
     from distributed import LocalCluster
-    from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
 
 SQUASHED = ("67b2875a6", "c01d4c04a")
 """Commits that results name and that were made one with others: no history has them."""
 
 RESULTS = Path(__file__).parent / "results"
-
-
-def looks_of(methods: Mapping[str, str]) -> dict[str, looks.Look]:
-    """Return how methods look, by the names that the table of looks has for them."""
-    return dict(zip(methods, looks.looks_of(methods.values()), strict=True))
 
 
 def arguments(doc: str | None, sets: Sequence[str] = ()) -> argparse.ArgumentParser:
@@ -160,50 +148,18 @@ def processor() -> str:
 
 
 def stamped(data: Mapping[str, Any]) -> str:
-    """Say in a line which run made the results."""
+    """Say in a sentence which run made the results."""
     made = data["stamp"]
-    load = f", a load of {made['load']:g}" if "load" in made else ""
+    load = f", load {made['load']:.1f}" if "load" in made else ""
     of = f" of {made['processor']}" if "processor" in made else ""
-    gone = " (in no history: it was merged with others)" if made["commit"] in SQUASHED else ""
-    return f"Commit {made['commit']}{gone}, {made['date']}, {made['cpus']} cores{of}{load}."
+    gone = " (merged with others)" if made["commit"] in SQUASHED else ""
+    return f"Run: commit {made['commit']}{gone}, {made['date']}, {made['cpus']} cores{of}{load}."
 
 
-def write(
-    name: str,
-    data: dict[str, Any],
-    out: Path,
-    report: Callable[[Any], str],
-    figures: Callable[[Any], dict[str, Figure]] | None = None,
-) -> None:
-    """Write the results of a benchmark, its report, and its figures by their names."""
+def write(name: str, data: dict[str, Any], out: Path) -> None:
+    """Write the results of a benchmark."""
     out.mkdir(parents=True, exist_ok=True)
     (out / f"{name}.json").write_text(json.dumps(data) + "\n")
-    (out / f"{name}.md").write_text(report(data))
-    draw(data, out, figures)
-
-
-def draw(data: Any, out: Path, figures: Callable[[Any], dict[str, Figure]] | None) -> None:
-    """Write the figures of a benchmark by their names; `readme.py --figures` does it again."""
-    for title, drawing in (figures(data) if figures else {}).items():
-        drawing.savefig(out / f"{title}.png", dpi=110)
-
-
-def part(
-    heads: Sequence[str], rows: Iterable[Sequence[Any]], raw: Any, /, **settings: Any
-) -> dict[str, Any]:
-    """Return a part of results: the cells of its table, what they are made of, and its run."""
-    return {"stamp": stamp(**settings), "heads": list(heads), "rows": list(rows), "raw": raw}
-
-
-def part_lines(one: Mapping[str, Any]) -> list[str]:
-    """Return the lines of the table of a part, and of its run."""
-    kept = "" if one["raw"] else " Cells of the report of then, whose raw values were not kept."
-    return ["", *table(one["heads"], one["rows"]), "", f"{stamped(one)}{kept}", ""]
-
-
-def read_parts(name: str, out: Path) -> dict[str, Any]:
-    """Return the parts of a benchmark that were measured before."""
-    return dict(read(name, out)["parts"]) if (out / f"{name}.json").exists() else {}
 
 
 def read(name: str, out: Path = RESULTS) -> dict[str, Any]:
@@ -217,12 +173,6 @@ def interval(values: Sequence[float] | np.ndarray) -> float:
     values = np.asarray(values)
     width = stats.t.ppf(0.975, len(values) - 1)
     return float(width * values.std(ddof=1) / np.sqrt(len(values)))
-
-
-def counted(counts: Iterable[int], word: str) -> str:
-    """Return how many there are of something, such as "3 or 10 trials"."""
-    known = sorted(set(counts))
-    return f"{' or '.join(map(str, known))} {word}{'' if known == [1] else 's'}"
 
 
 def cell(share: float, digits: int = 2) -> str:
@@ -240,12 +190,6 @@ def mean_cell(shares: Sequence[float] | np.ndarray, digits: int = 2) -> str:
     return f"{mean} ± {cell(interval(shares), digits)}" if len(shares) > 1 else mean
 
 
-def median_cell(values: Sequence[float] | np.ndarray, form: str = ".2f") -> str:
-    """Return the median, and the least and the most value."""
-    low, high = np.min(values), np.max(values)
-    return f"{np.median(values):{form}} ({low:{form}} to {high:{form}})"
-
-
 def table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
     """Return the lines of a Markdown table."""
     lines = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
@@ -256,60 +200,6 @@ def printed(row: Sequence[Any]) -> Sequence[Any]:
     """Print a row of a table as soon as it is there, and return it."""
     print(" | ".join(map(str, row)), flush=True)
     return row
-
-
-def figure(width: float, height: float) -> Figure:
-    """Return an empty figure that belongs to no window."""
-    drawing = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(drawing)
-    return drawing
-
-
-def legend(drawing: Figure, columns: int | None = None, where: str = "upper") -> None:
-    """Draw one legend for all panels, which show the same lines as the first one."""
-    handles, labels = drawing.axes[0].get_legend_handles_labels()
-    columns = columns or len(labels)
-    # Long enough to tell dashes apart.
-    drawing.legend(handles, labels, loc=f"outside {where} center", ncols=columns, handlelength=3.6)
-
-
-def plain_ticks(axis: Axis, sizes: Sequence[int] | None = None) -> None:
-    """Name 1, 2, 5, 10, ... of a logarithmic axis, or the sizes given, in plain numbers."""
-    if sizes is None:
-        decades = float(np.diff(np.log10(axis.get_view_interval()))[0])
-        room = 2.0 if axis.axis_name == "x" else 3.5  # numbers stand beside or above each other
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if decades < room else (1,)))
-        axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
-    else:
-        axis.set_major_locator(FixedLocator(list(sizes)))
-        axis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    axis.set_minor_formatter(NullFormatter())
-    if sizes is not None:
-        axis.set_minor_locator(NullLocator())
-
-
-def name_least(ax: Axes, least: float) -> None:
-    """Say on the axis that what is drawn at its least value is that or less."""
-    if min(np.min(line.get_ydata()) for line in ax.lines) > least:
-        return
-    ax.set_ylim(bottom=0.7 * least)
-    named = ax.yaxis.get_major_formatter()
-    ax.yaxis.set_major_formatter(
-        lambda y, place: f"≤ {named(y, place)}" if np.isclose(y, least) else named(y, place)
-    )
-
-
-def panels(count: int, columns: int = 3, height: float = 3.2) -> tuple[Figure, Iterator[Axes]]:
-    """Return a figure of so many panels; those that are left over are not drawn."""
-    columns = min(columns, count)
-    rows = -(-count // columns)
-    drawing = figure(4 * columns, height * rows + 0.4)
-    axes = drawing.subplots(rows, columns, squeeze=False).ravel()
-    for ax in axes[:count]:
-        ax.grid(visible=True, alpha=0.3)
-    for ax in axes[count:]:
-        ax.set_axis_off()
-    return drawing, iter(axes[:count])
 
 
 def sizes_of(results: dict[str, Any]) -> list[int]:

@@ -12,7 +12,7 @@ after every time. To add one, write a case and name it in `CASES`.
 
     python benchmarks/crashes.py --times 60
 
-Results are printed as Markdown and written to ``results/crashes.md``.
+Results are written to ``results/crashes.json``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import common
 import numpy as np
@@ -255,14 +254,6 @@ CASES = [
     Case("coreset: a file cut, altered or removed", damage, "coreset"),
 ]
 
-HEADS = (
-    "what was done",
-    "times",
-    "refused with an error",
-    "lost or wrong",
-    "commit",
-)
-
 
 def main() -> None:
     """Run the cases."""
@@ -283,13 +274,7 @@ def main() -> None:
         lines[case.name] = common.printed(line)
         ordered = [lines[case.name] for case in CASES if case.name in lines]
         # After each, for it takes long.
-        common.write("crashes", {"stamp": stamp, "lines": ordered}, args.out, report)
-
-
-def report(data: dict[str, Any]) -> str:
-    """Return the results as Markdown."""
-    table = "\n".join(common.table(HEADS, data["lines"]))
-    return f"# Crashes and damage\n\n{common.stamped(data)}\n\n{table}\n"
+        common.write("crashes", {"stamp": stamp, "lines": ordered}, args.out)
 
 
 if __name__ == "__main__":

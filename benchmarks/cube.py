@@ -119,30 +119,6 @@ def measure(cube: xr.Dataset, n_clusters: int, **parameters: Any) -> dict[str, A
     }
 
 
-def report(data: dict[str, Any]) -> str:
-    """Return the table."""
-    found, settings = data["results"], data["stamp"]
-    rows = [
-        ["cube", f"{found['bytes'] / GIGABYTE:.1f} GB in {found['chunks']:,} chunks"],
-        ["cells that are not masked", f"{found['rows']:,}"],
-        ["read by the fit", f"{found['bytes_read'] / GIGABYTE:.1f} GB"],
-        ["reads of a chunk, at most", f"{found['reads']}"],
-        ["plain read of the blocks", f"{found['plain']:.0f} s"],
-        ["fit", f"{found['fit']:.0f} s"],
-        ["peak memory", f"{found['peak'] / GIGABYTE:.2f} GB"],
-        ["peak memory of the plain read", f"{found['peak_before'] / GIGABYTE:.2f} GB"],
-    ]
-    head = (
-        f"k-means with {settings['n_clusters']} clusters, method {settings['method']!r}, of a cube "
-        f"of {len(VARIABLES)} variables, generated as it is read; {settings['threads']} threads, "
-        f"address space limited to {settings['limit']:.1f} GB; load of the machine "
-        f"{settings['load']:.0f}."
-    )
-    return "\n".join(
-        [head, "", *common.table(["what", "measured"], rows), "", common.stamped(data), ""]
-    )
-
-
 def main() -> None:
     """Run the benchmark."""
     import os
@@ -168,8 +144,7 @@ def main() -> None:
         load=os.getloadavg()[0],
     )
     data = {"stamp": stamp, "results": results}
-    common.write("cube", data, args.out, report)
-    print(report(data))
+    common.write("cube", data, args.out)
 
 
 if __name__ == "__main__":

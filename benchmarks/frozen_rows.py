@@ -218,7 +218,7 @@ PARAMETERS = {
     "ijcnn1": {"gamma": 1.0, "lam": 2048.0, "theta": 0.8, "mu": 0.2},
     "covtype": {"gamma": 0.25, "lam": 2048.0, "theta": 0.6, "mu": 0.2},
 }
-"""Of `results/table2.json`, where they were chosen by cross-validation."""
+"""Chosen by cross-validation in the protocol of the paper."""
 
 
 def table2() -> Values:

@@ -82,28 +82,6 @@ def run(name: str, found: Found) -> None:
     found.seconds += time.perf_counter() - start
 
 
-def report(data: dict[str, Any]) -> str:
-    """Return the table."""
-    results = data["results"]
-    seen = {name: cell["seen"] for name, cell in results.items()}
-    faults = sorted({event for counts in seen.values() for event in counts} - {"steps", *COMPARED})
-    rows = [
-        *([event, *(f"{counts.get(event, 0):,}" for counts in seen.values())]
-          for event in ["steps", *faults, *COMPARED]),
-        ["differences and errors", *(len(cell["failures"]) for cell in results.values())],
-        ["seconds", *(f"{cell['seconds']:.0f}" for cell in results.values())],
-    ]  # fmt: skip
-    total = sum(counts.get("steps", 0) for counts in seen.values())
-    text = (
-        f"{total:,} of {data['stamp']['steps']:,} steps of random histories; a fault and how the "
-        "change under it ended, with how often, and what was compared with the model. The object "
-        "store has a twenty-fifth of the steps: it writes real groups of Zarr, those of the "
-        f"folders are light ones of the tests. {common.stamped(data)}"
-    )
-    failures = [f"- {name}, {one}" for name, cell in results.items() for one in cell["failures"]]
-    return "\n".join([text, "", *common.table(["event", *results], rows), "", *failures])
-
-
 def main() -> int:
     """Run the benchmark."""
     parser = common.arguments(__doc__)
@@ -122,7 +100,7 @@ def main() -> int:
         run(last, results[last])
         common.printed([last, results[last].seen["steps"], f"{results[last].seconds:.0f} s"])
         cells = {name: vars(found) for name, found in results.items()}
-        common.write("histories", {"stamp": stamp, "results": cells}, args.out, report)
+        common.write("histories", {"stamp": stamp, "results": cells}, args.out)
     return int(any(found.failures for found in results.values()))
 
 

@@ -151,43 +151,6 @@ def ceilings(name: str, seeds: int, limit: float, methods: list[str]) -> dict[st
     return found
 
 
-def _ranges(several: list[list[float]]) -> list[str]:
-    """Return the least and the most of the seeds, of accuracies in % and of seconds to fit."""
-    accuracies, fits = np.array(several).T[:2]
-    return [
-        f"{100 * accuracies.min():.2f} to {100 * accuracies.max():.2f}",
-        f"{fits.min():.2f} to {fits.max():.2f}",
-    ]
-
-
-def report(data: dict[str, Any]) -> str:
-    """Return the Markdown text."""
-    lines = [
-        "Medians of seeds, and of up to three fits of quick ones; seconds of the processor, one",
-        "thread; prediction of 10,000 rows. Ours read all training rows twice and train on those",
-        "that they draw, the peers take random rows that are in memory. Nystroem has as many rows",
-        "and points as ours with the solvers that are quick for so many: ridge regression of the",
-        f"labels, and logistic regression. {common.stamped(data)}",
-    ]
-    if "stamp of peers" in data:
-        lines += ["The peers: " + common.stamped({"stamp": data["stamp of peers"]})]
-    lines += [""]
-    rows = []
-    for name, methods in data["results"]["ceilings"].items():
-        light = methods[LIGHT]["median"][1]
-        for method, one in methods.items():
-            accuracy, fit, predict, n_rows = one["median"]
-            rows.append([
-                name, method, f"{n_rows:,.0f}", f"{100 * accuracy:.2f}", f"{fit:.2f}",
-                f"{fit / light:.1f}", f"{predict:.3f}", one["runs"],
-                *(_ranges(one["all"]) if "all" in one else ()),
-            ])  # fmt: skip
-    heads = ["set", "method", "rows", "accuracy %", "fit s", "over LightGBM", "predict s", "seeds"]
-    heads += ["accuracies", "seconds to fit"] if len(rows[0]) > len(heads) else []
-    lines += common.table(heads, rows)
-    return "\n".join(lines) + "\n"
-
-
 def main() -> None:
     """Run the benchmark."""
     parser = common.arguments(__doc__, SETS)
@@ -207,8 +170,7 @@ def main() -> None:
     for name in common.loadable(args.sets):
         found = ceilings(name, args.seeds, args.limit, methods)
         results["ceilings"].setdefault(name, {}).update(found)
-        common.write(NAME, data, args.out, report)
-    print(report(data))
+        common.write(NAME, data, args.out)
 
 
 if __name__ == "__main__":

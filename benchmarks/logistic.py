@@ -8,7 +8,6 @@ model trained on the rows, by the cost on all the data; and random and poor mode
 that of the estimated cost (root mean square over thirty of them).
 
     DASKCORESET_DATA=... python benchmarks/logistic.py --trials 10
-    DASKCORESET_DATA=... python benchmarks/logistic.py --only-classes
 
 Sets that are made here are hostile: sorted, periodic, a class of five rows in long blocks, heavy
 tails of all columns and of half of them, columns of unlike units, a row 10,000 times as long as
@@ -18,20 +17,19 @@ others, and few rows of forty columns, nearly separable. All others are standard
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import common
 import dask.array as da
 import numpy as np
-from scipy.optimize import minimize_scalar
 from svm_offline import data_of
-from svm_queries import N_CLASSIFIERS, Problem, hinge, logistic, squared_hinge
 from threadpoolctl import threadpool_limits
 
 import daskcoreset
 from daskcoreset import SVM, Logistic
-from daskcoreset.core.errors import CoresetWarning
+from daskcoreset.errors import CoresetWarning
 from daskcoreset.solvers.linear import solve_svm
 
 NAME = "logistic"
@@ -46,7 +44,53 @@ METHODS: dict[str, Any] = {
     "svm": SVM(),
     "two reads": Logistic(reads=2),
 }
-READS = dict(zip(METHODS, (1, 1, 1, 2, 2), strict=True))
+N_CLASSIFIERS = 30
+
+Model = tuple[np.ndarray, float]
+"""Coefficients and intercept."""
+
+
+def hinge(margins: np.ndarray) -> np.ndarray:
+    """Return 1 - z, or zero."""
+    return np.maximum(1 - margins, 0)
+
+
+def squared_hinge(margins: np.ndarray) -> np.ndarray:
+    """Return the square of the hinge."""
+    return hinge(margins) ** 2
+
+
+def logistic(margins: np.ndarray) -> np.ndarray:
+    """Return log(1 + exp(-z))."""
+    return np.logaddexp(0, -margins)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A classifier that is looked for."""
+
+    loss: Callable[[np.ndarray], np.ndarray] = hinge
+    lam: float = 1.0
+    balanced: bool = False
+    half: bool = False
+
+    def columns(self, X: np.ndarray) -> np.ndarray:
+        """Return the features of the problem: all, or every second one."""
+        return X[:, 1::2] if self.half else X
+
+    def factors(self, y: np.ndarray, positives: float) -> np.ndarray:
+        """Return the factors of the weights; `positives` is their share of all the data."""
+        if not self.balanced:
+            return np.ones(len(y))
+        return np.where(y > 0, 0.5 / positives, 0.5 / (1 - positives))
+
+    def cost(self, X: np.ndarray, y: np.ndarray, weights: np.ndarray, model: Model) -> float:
+        """Return the cost of a classifier."""
+        coef, intercept = model
+        margins = y * (self.columns(X) @ coef + intercept)
+        return float(coef @ coef / 2 + self.lam * weights @ self.loss(margins))
+
+
 BASE = Problem(loss=logistic)
 PROBLEMS = {
     "the same problem": BASE,
@@ -155,7 +199,8 @@ def solved(problem: Problem, X: np.ndarray, y: np.ndarray, weights: np.ndarray, 
     """Train on weighted rows, about their mean and in units of their spread but for the penalty."""
     if problem.loss is not hinge:
         return newton(problem, X, y, weights)
-    return problem.solve(X, y, weights, tol)
+    fit = solve_svm(problem.columns(X), y, weights, problem.lam, tol=tol)
+    return fit.coef, fit.intercept
 
 
 def newton(problem: Problem, X: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Any:
@@ -214,13 +259,6 @@ class Truth:
             for family, found in self.given.items()
         }
 
-    def cost_of_constant(self, problem: Problem) -> float:
-        """Return the least cost of a model without coefficients."""
-        none = np.zeros(problem.columns(self.X[:1]).shape[1])
-        factors = problem.factors(self.y, self.positives)
-        found = minimize_scalar(lambda at: problem.cost(self.X, self.y, factors, (none, at)))
-        return float(found.fun)
-
     def errors(self, rows: np.ndarray, signs: np.ndarray, weights: np.ndarray) -> dict[str, float]:
         """Return the error of weighted rows for every family."""
         found = {}
@@ -249,12 +287,9 @@ def run(name: str, size: int, trials: int, methods: tuple[str, ...]) -> dict[str
                 for family, error in truth.errors(*found).items():
                     errors.setdefault(f"{family}|{method}", []).append(error)
     seconds = {method: float(np.median(times)) for method, times in spent.items()}
-    alone = of_one_class(name, size, trials)
-    with threadpool_limits(1):
-        beside = with_rare(truth, size, trials) if alone else {}
     return {
         "set": name, "shape": truth.X.shape, "size": size, "trials": trials,
-        "errors": errors, "seconds": seconds, "one_class": alone, **beside,
+        "errors": errors, "seconds": seconds,
     }  # fmt: skip
 
 
@@ -263,128 +298,9 @@ def data_and_labels(name: str) -> tuple[np.ndarray, np.ndarray]:
     return made(name) if name in MADE else data_of(name)
 
 
-def of_one_class(name: str, size: int, trials: int) -> int:
-    """Count trials whose uniform rows have one class alone."""
-    X, labels = data_and_labels(name)
-    found = (drawn("uniform", X, labels, size, seed)[1] for seed in range(trials))
-    return sum(len(np.unique(signs)) < 2 for signs in found)
-
-
-def with_rare(truth: Truth, size: int, trials: int) -> dict[str, Any]:
-    """Measure uniform rows of the larger class, with all rows of the other beside them.
-
-    And tell for which problems a constant is nearly as good as the best model.
-    """
-    rare = truth.labels == (1 if truth.positives < 0.5 else -1)
-    n_rare, others, errors = int(rare.sum()), np.flatnonzero(~rare), {}
-    for seed in range(trials):
-        rng = np.random.default_rng(seed)
-        rows = np.append(rng.choice(others, size - n_rare, replace=False), np.flatnonzero(rare))
-        weights = np.where(rare[rows], 1.0, len(others) / (size - n_rare))
-        for family, error in truth.errors(truth.X[rows], truth.y[rows], weights).items():
-            errors.setdefault(family, []).append(error)
-    constant = [
-        family
-        for family, problem in PROBLEMS.items()
-        if truth.cost_of_constant(problem) / truth.best[family] < 1.01
-    ]
-    return {"with_rare": errors, "constant": constant, "with_rare_stamp": common.stamp()}
-
-
-def on_one_class(result: dict[str, Any]) -> list[str]:
-    """Say of how many uniform rows models are constants, and what rows of both classes cost."""
-    if not result.get("one_class"):
-        return []
-    known = [
-        name for name in ("one read", "two reads") if f"{FAMILIES[0]}|{name}" in result["errors"]
-    ]
-    columns = ("uniform", "uniform, all of the rare class", *known)
-    constant = ", ".join(result["constant"]) or "none"
-    rows = [
-        [
-            family,
-            common.cell(mean_of(result, family, "uniform")),
-            common.cell(float(np.mean(result["with_rare"][family]))),
-            *(common.cell(mean_of(result, family, method)) for method in known),
-        ]
-        for family in PROBLEMS
-    ]
-    text = (
-        f"In {result['one_class']} of {result['trials']} trials the uniform rows held no row of "
-        f"the rare class, and models on them are constants. On all rows a constant costs at most "
-        f"1 % more than the best model for these problems: {constant}. "
-        f"There such uniform rows are good by luck, and others lose to them. Beside as many rows "
-        f"with all of the rare class, whose others are drawn uniformly:"
-    )
-    stamp = common.stamped({"stamp": result["with_rare_stamp"]})
-    return [text, "", *common.table(["queries", *columns], rows), "", stamp, ""]
-
-
 def mean_of(result: dict[str, Any], family: str, method: str) -> float:
     """Return the mean error of a method."""
     return float(np.mean(result["errors"][f"{family}|{method}"]))
-
-
-def lost(results: list[dict[str, Any]], method: str, other: str = "uniform") -> list[str]:
-    """Return the cells in which a method is above another one by more than noise."""
-    found = []
-    for result in results:
-        for family in FAMILIES:
-            first, second = (
-                np.array(result["errors"][f"{family}|{one}"]) for one in (method, other)
-            )
-            gap = first - second
-            if gap.mean() > common.interval(gap):
-                a, b = (common.cell(float(part.mean())) for part in (first, second))
-                alone = result.get("one_class", 0) if other == "uniform" else 0
-                of_one = f", of one class in {alone} of {len(gap)} trials" if alone else ""
-                where = f"{result['set']}, m = {result['size']}, {family}"
-                found.append(f"{where} ({a} against {b}{of_one})")
-    return found
-
-
-def report(data: dict[str, Any]) -> str:
-    """Return all tables as Markdown."""
-    results = data["results"]
-    cells = len(results) * len(FAMILIES)
-    lines = [
-        "# Nine families of queries to coresets for logistic regression",
-        "",
-        *(__doc__ or "").splitlines()[2:8],
-        "",
-        "Mean errors in % with intervals of 95 % over trials; the least one of a row is bold. With",
-        "as many columns as w8a has, what is made for two reads takes one: the other is of no use.",
-        common.stamped(data),
-        "",
-    ]
-    for method in data["methods"]:
-        if method != "uniform":
-            where = lost(results, method)
-            what = f"**{method}**: above uniform rows by more than noise (95 %, paired) in "
-            what += f"{len(where)} of {cells} cells{': ' if where else '.'}{'; '.join(where)}"
-            lines += [
-                what,
-                "",
-            ]
-    for result in results:
-        n, d = result["shape"]
-        trials = common.counted([result["trials"]], "trial")
-        rows = []
-        for family in FAMILIES:
-            means = {m: mean_of(result, family, m) for m in data["methods"]}
-            least = min(means, key=lambda method: means[method])
-            texts = {
-                m: common.mean_cell(result["errors"][f"{family}|{m}"]) for m in data["methods"]
-            }
-            cells = [f"**{text}**" if m == least else text for m, text in texts.items()]
-            rows.append([family, *cells])
-        rows.append(["seconds of the processor"]
-                    + [f"{result['seconds'][m]:.2g}" for m in data["methods"]])  # fmt: skip
-        rows.append(["reads", *(READS[m] for m in data["methods"])])
-        lines += [f"## {result['set']}: {n:,} x {d}, size {result['size']}, {trials}", ""]
-        lines += [result["remark"], ""] if "remark" in result else []
-        lines += [*common.table(["queries", *data["methods"]], rows), "", *on_one_class(result)]
-    return "\n".join(lines)
 
 
 def main() -> None:
@@ -393,29 +309,13 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=10)
     parser.add_argument("--sizes", type=int, nargs="+", default=[500, 2000])
     parser.add_argument("--methods", nargs="+", default=list(METHODS))
-    parser.add_argument(
-        "--only-classes", action="store_true", help="count classes, for results that are there"
-    )
     args = parser.parse_args()
-    if args.only_classes:
-        data = common.read(NAME, args.out)
-        for result in data["results"]:
-            name, *of = (result[key] for key in ("set", "size", "trials"))
-            if name in common.loadable(args.sets, *MADE):
-                result["one_class"] = of_one_class(name, *of)
-                with threadpool_limits(1):
-                    result.update(with_rare(Truth(name), *of) if result["one_class"] else {})
-                print(name, *of, result["one_class"], flush=True)
-        common.write(NAME, data, args.out, report)
-        return
     data: dict[str, Any] = {"stamp": common.stamp(), "methods": args.methods, "results": []}
     for name in common.loadable(args.sets, *MADE):
         for size in args.sizes:
             data["results"].append(run(name, size, args.trials, tuple(args.methods)))
-            common.write(NAME, data, args.out, report)
-            print(name, size, {m: common.cell(mean_of(data["results"][-1], FAMILIES[0], m))
-                               for m in args.methods}, flush=True)  # fmt: skip
-    print(report(data))
+            common.write(NAME, data, args.out)
+            print(name, size, flush=True)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ installs them.
     DASKCORESET_DATA=... python benchmarks/peers_kmeans.py
     python benchmarks/peers_kmeans.py --sets made --rows 1000000 --limit 60
 
-Results are written to ``results/peers_kmeans.json`` and ``results/peers_kmeans.md``.
+Results are written to ``results/peers_kmeans.json``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from statistics import mean, median
 from typing import Any, NamedTuple
 
 import common
@@ -267,99 +266,6 @@ def compete(name: str, path: str, names: list[str], args: argparse.Namespace) ->
     return {"set": name, "shape": shape, "k": k, "size": size, "runs": runs, "stopped": stopped}
 
 
-# --- the report --------------------------------------------------------------------------------
-
-
-def above(result: dict[str, Any], name: str) -> float:
-    """Mean cost over that of the best run of the set, in % above it."""
-    best = min(run["cost"] for runs in result["runs"].values() for run in runs)
-    return 100 * (mean(run["cost"] for run in result["runs"][name]) / best - 1)
-
-
-def _off(runs: list[dict[str, Any]]) -> str:
-    if runs[0]["told"] is None:
-        return "-"
-    return f"{100 * mean(run['told'] / run['cost'] - 1 for run in runs):+.1f}"
-
-
-def _cells(result: dict[str, Any], name: str) -> list[str]:
-    """Cost, estimate, seconds and memory of a contestant on a set."""
-    runs = result["runs"].get(name, [])
-    if not runs:
-        limit = result["stopped"].get(name)
-        return ["-" if limit is None else f"stopped after {limit} s", *["-"] * 4]
-    seconds = [median(run[which] for run in runs) for which in ("cpu", "wall")]
-    peak = max(run["peak"] for run in runs) / 2**20
-    return [
-        f"{above(result, name):.1f}",
-        _off(runs),
-        *(f"{one:.1f}" if one < 100 else f"{one:.0f}" for one in seconds),
-        f"{peak:.0f}",
-    ]
-
-
-COLUMNS_OF_TABLE = (
-    "cost above the best, %",
-    "cost foretold, % off",
-    "processor s",
-    "wall s",
-    "peak MiB",
-)
-
-
-def _title(result: dict[str, Any]) -> str:
-    rows, columns = result["shape"]
-    said = "rows of large and small clusters" if result["set"] == "made" else result["set"]
-    return (
-        f"**{said}**, {rows:,} x {columns} float32 in Zarr, k = {result['k']}; rows of those that "
-        f"choose some: {result['size']:,}"
-    )
-
-
-def _table(result: dict[str, Any]) -> list[str]:
-    rows = [[name, *_cells(result, name)] for name in result["runs"]]
-    return [_title(result), "", *common.table(["contestant", *COLUMNS_OF_TABLE], rows), ""]
-
-
-def report(data: dict[str, Any]) -> str:
-    """Return the tables of the results."""
-    loads = [
-        run["load"]
-        for result in data["results"]
-        for runs in result["runs"].values()
-        for run in runs
-    ]
-    turns, limit = data["stamp"]["turns"], data["stamp"]["limit"]
-    missing = ", ".join(data["missing"])
-    lines = [
-        "# k-means by this library and by others",
-        "",
-        "## Larger than memory",
-        "",
-        *(line for one in data["results"] if one["set"] == "made" for line in _table(one)),
-        "## Real sets",
-        "",
-        *(line for one in data["results"] if one["set"] != "made" for line in _table(one)),
-        "## How it was measured",
-        "",
-        "Cost: over all rows, above that of the best run of the table. Foretold: what the chosen "
-        "rows, with their weights, say of this cost before another read. Peak: beyond imports. "
-        f"{turns} turns with other seeds, one of those who take over {SLOW:.0f} processor "
-        f"seconds: mean cost, median seconds, largest peak; who took over {limit} processor "
-        "seconds was stopped. Everyone has the defaults of its library; real sets are "
-        "standardised. coreax compiles for the shape of the data, which is in its seconds."
-        + (f" Not installed, and left out: {missing}." if missing else ""),
-        "",
-        f"{common.stamped(data)} Other work ran beside it: the load was {min(loads):.0f} to "
-        f"{max(loads):.0f} processes on {data['stamp']['cpus']} cores, so that seconds by the "
-        "clock are upper bounds. Versions: "
-        + ", ".join(f"{name} {version}" for name, version in data["stamp"]["peers"].items())
-        + ".",
-        "",
-    ]
-    return "\n".join(lines)
-
-
 def versions() -> dict[str, str]:
     """Return the versions of the peers that are installed."""
     from importlib.metadata import PackageNotFoundError, version
@@ -398,8 +304,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             results.append(compete(name, str(Path(folder) / "rows.zarr"), few, args))
         data = {"stamp": common.stamp(**settings), "missing": missing, "results": results}
-        common.write(NAME, data, args.out, report)
-    print(report(data))
+        common.write(NAME, data, args.out)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ all data. Uniform and lightweight coresets as in the paper (independent draws, t
 stand beside the default of `build` and rows of `StrongKMeans`, in one read; all with one start of
 k-means++ and Lloyd's steps, as FULL. Then `CoresetKMeans`, rows solved from the starts that it
 takes by default.
-Writes a table, a figure and the raw errors into the folder given.
+Writes the raw errors into the folder given.
 
     DASKCORESET_DATA=... python benchmarks/quality.py --seeds 20
 
@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import common
 import numpy as np
@@ -34,10 +34,6 @@ from daskcoreset import Draw
 from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.metrics.costs import kmeans_cost
 
-if TYPE_CHECKING:
-    from looks import Look
-    from matplotlib.figure import Figure
-
 NAME = "quality"
 INDEPENDENT = {"draw": Draw(sampling="multinomial", passes=2)}
 DRAWS: dict[str, dict[str, Any]] = {
@@ -49,14 +45,7 @@ DRAWS: dict[str, dict[str, Any]] = {
 MODELS: dict[str, dict[str, Any]] = {
     "`CoresetKMeans`": {},
 }
-METHODS = (*DRAWS, *MODELS)
-_LOOKED = (
-    "uniform", "lightweight, paper", "lightweight", "kmeans", "kmeans, starts",
-)  # fmt: skip
-LOOKS = common.looks_of(dict(zip(METHODS, _LOOKED, strict=True)))
 SETS = ("cod_rna", "kdd_bio", "covtype", "skin", "ijcnn1", "credit")
-LEAST = 0.1
-"""Error in % below which the figures draw no differences: the best known is one of a few runs."""
 
 N_BLOCKS = 20
 FULL_RUNS = 3
@@ -166,108 +155,6 @@ def run(
     }
 
 
-def shown(found: dict[str, list[float]]) -> str:
-    """Return mean and interval of the error in %."""
-    errors = 100 * np.array(found["errors"])
-    mean = round(float(errors.mean()), 1) + 0.0  # without a minus before zero
-    return f"{mean:.1f} ± {common.interval(errors):.1f}"
-
-
-def report(data: dict[str, Any]) -> str:
-    """Return all cells as Markdown."""
-    sizes = data["stamp"]["sizes"]
-    rows = []
-    for result in data["results"]:
-        for size in sizes:
-            found = {method: result["cells"][f"{method}|{size}"] for method in METHODS}
-            speeds = [result["full_seconds"] / np.median(f["seconds"]) for f in found.values()]
-            rows.append(
-                [
-                    result["set"],
-                    size,
-                    *map(shown, found.values()),
-                    " / ".join(f"{speed:.0f}" for speed in speeds),
-                ]
-            )
-    lines = [
-        f"# k-means with k = {data['stamp']['k']}",
-        "",
-        "Relative error of the cost against k-means on everything in %, mean ± 95 % interval of",
-        f"{data['stamp']['seeds']} seeds; speed-up: seconds of the processor, everything over",
-        "building and solving. The first two read the data twice, all others once. All but",
-        "`CoresetKMeans` solve from one start of k-means++, as k-means on everything; it takes the",
-        "starts and steps of its defaults, and its seconds hold the labels of all rows. Below zero",
-        "is what k-means on everything missed, the mean of three runs of one start each.",
-        common.stamped(data),
-        "",
-        *common.table(["set", "size", *METHODS, "speed-up"], rows),
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def readme(data: dict[str, Any]) -> str:
-    """Return the table of the README."""
-    made, rows = data["stamp"], []
-    for result in data["results"]:
-        for size in (1000, 5000):
-            cells = [shown(result["cells"][f"{method}|{size}"]) for method in METHODS]
-            rows.append([result["set"], size, *cells])
-    lines = [
-        f"k-means with k = {made['k']} on real data: relative error of the cost, in %, of the",
-        "solution found on the coreset against the solution found on everything; mean and 95 %",
-        f"interval of {made['seeds']} seeds (`benchmarks/quality.py`; all sizes and speed-ups in",
-        "`benchmarks/results/quality.md`). The first two read the data twice, all others once. All",
-        "solve from one start of k-means++ but `CoresetKMeans`, which takes several: below zero is",
-        "what one start on everything misses.",
-        common.stamped(data),
-        "",
-        *common.table(["set", "size", *METHODS], rows),
-    ]
-    return "\n".join(lines)
-
-
-def figure(data: dict[str, Any], looks: dict[str, Look], *, times: bool) -> Figure:
-    """Draw the error against the size or against the seconds, one panel a set."""
-    results = data["results"]
-    drawing, axes = common.panels(len(results))
-    for ax, result in zip(axes, results, strict=True):
-        sizes = common.sizes_of(result["cells"])
-        for method, look in looks.items():
-            found = [result["cells"][f"{method}|{size}"] for size in sizes]
-            errors = [100 * np.array(one["errors"]) for one in found]
-            places = [np.median(one["seconds"]) for one in found] if times else sizes
-            means = [max(one.mean(), LEAST) for one in errors]
-            bars = [common.interval(one) for one in errors]
-            ax.errorbar(
-                places,
-                means,
-                bars,
-                **look.line,
-                capsize=3,
-                ms=5,
-                label=method.replace("`", ""),
-            )
-        ax.set(xscale="log", yscale="log", title=f"{result['set']}, k = {result['k']}")
-        common.plain_ticks(ax.yaxis)
-        common.name_least(ax, LEAST)
-        if times:
-            ax.axvline(result["full_seconds"], color="black", lw=2.5)
-        common.plain_ticks(ax.xaxis, None if times else sizes)
-    words = "seconds of the processor to build and to solve; black: k-means on everything"
-    drawing.supxlabel(words if times else "rows in the coreset")
-    drawing.supylabel("relative error of the cost, %")
-    common.legend(drawing)
-    return drawing
-
-
-def figures(data: dict[str, Any]) -> dict[str, Figure]:
-    """Return all figures."""
-    return {
-        "quality": figure(data, LOOKS, times=False),
-        "quality_time": figure(data, LOOKS, times=True),
-    }
-
-
 def main() -> None:
     """Run the benchmark."""
     parser = common.arguments(__doc__, SETS)
@@ -292,8 +179,7 @@ def main() -> None:
         full = full_of(name, np.asarray(load(name).X), args.k, args.out, fresh=args.fresh)
         results.append(run(name, ways, k=args.k, sizes=args.sizes, seeds=args.seeds, full=full))
     data = {"stamp": made, "results": results}
-    common.write(NAME, data, args.out, report, figures)
-    print(report(data))
+    common.write(NAME, data, args.out)
 
 
 if __name__ == "__main__":

@@ -5,9 +5,8 @@ Uniform and Algorithm 1 as in the paper (independent draws) stand beside the def
 library; and beside the default what a referee would ask for: uniform rows as many as the default
 holds on its way (its pilot and its candidates), averaged stochastic gradients in one pass over
 all rows (the length of the first step is tried on 10,000), and the same solver on all rows.
-Features are standardised, lambda = 1, sizes geometric from log n to n^(4/5). Writes tables,
-figures like the paper's 1, 2 and 4, its Table 1 (the total sensitivity t) with ours beside it,
-seconds, and the raw errors.
+Features are standardised, lambda = 1, sizes geometric from log n to n^(4/5). Writes the
+raw errors and seconds.
 
     DASKCORESET_DATA=... python benchmarks/svm_offline.py --trials 30
 
@@ -20,12 +19,10 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import common
 import numpy as np
-from instances import pathological
-from looks import CLASSES, look_of
 from sets import load
 from sklearn.linear_model import SGDClassifier
 from sklearn.preprocessing import StandardScaler
@@ -35,31 +32,12 @@ from threadpoolctl import threadpool_limits
 import daskcoreset
 from daskcoreset import Draw
 from daskcoreset.constructions.sampling.final_draw import MIN_CANDIDATES, OVERSAMPLING
-from daskcoreset.core.errors import CoresetWarning
+from daskcoreset.errors import CoresetWarning
 from daskcoreset.sensitivities import SVM
 from daskcoreset.solvers.linear import solve_svm
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 NAME = "svm_offline"
-PAPER_T = {
-    "htru2": 475.8,
-    "credit": 1013.0,
-    "pathological": 77.6,
-    "skin": 271.5,
-    "cod_rna": 2889.2,
-    "w8a": 24231.6,
-}
-EXPLAINED = (
-    "t is the sum of Lemma 2 over all rows, with so many clusters of every class, whose centers",
-    "are their means, and with a lower bound of opt from the dual problem of the pilot. k = ln n",
-    "is what the paper states and the default here; the authors' code searches k over a grid, caps",
-    "terms at one, takes raw seeds for centers and a looser opt; cod_rna has two thirds of their",
-    "rows here, and of the pathological set only a description is published.",
-)
 SETS = ("htru2", "credit", "pathological", "skin", "cod_rna", "w8a")
-CLUSTERS = (1, 3, 10, 30, 60, 120, 240)
 INDEPENDENT = {"draw": Draw(sampling="multinomial", passes=2)}
 PILOT_ROWS = 4096
 """Rows of the pilot of the default at most."""
@@ -72,22 +50,26 @@ METHODS: dict[str, dict[str, Any]] = {
     "Algorithm 1": {"method": SVM(variant="paper"), **INDEPENDENT},
     "default": {"method": SVM()},
 }
-LEAST = 1e-4
-"""Error in % below which the figures draw no differences: that of the solver itself."""
 
-LOOKS = common.looks_of(
-    {
-        "uniform": "uniform",
-        BUDGET: "uniform, as many seconds",
-        "Algorithm 1": "svm, paper",
-        "default": "svm",
-    }
-)
 Rows = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Points, labels and weights."""
 
 Model = tuple[np.ndarray, float]
 """Coefficients and intercept."""
+
+
+def pathological(n: int = 1000) -> tuple[np.ndarray, np.ndarray]:
+    """Return two far clusters of opposite labels, and two close rows that decide the boundary.
+
+    Tukan, Baykal, Feldman and Rus (2020), section 6.
+    """
+    rng = np.random.default_rng(0)
+    y = np.where(np.arange(n) % 2, -1, 1)
+    X = rng.normal(size=(n, 2))
+    X[:, 0] += 10 * y
+    X[-2:] = [[0.05, 0.0], [-0.05, 0.0]]
+    y[-2:] = [1, -1]
+    return X.astype(np.float32), y
 
 
 def data_of(name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -179,17 +161,6 @@ def seconds_of(work: Callable[[], object]) -> float:
     return clock.cpu
 
 
-def total_sensitivities(name: str, X: np.ndarray, y: np.ndarray) -> dict[str, float]:
-    """Return t with k = ln n, and by the number of clusters (the paper's Figure 4)."""
-    wanted = {"ln n": None} if name == "w8a" else {"ln n": None, **{str(k): k for k in CLUSTERS}}
-    found = {}
-    for key, k in wanted.items():  # on w8a, a set on which it is above n, others take minutes
-        method = SVM(variant="systematic", n_clusters=k)
-        coreset = daskcoreset.build(X, y, size=1000, method=method, random_state=0)
-        found[key] = coreset.provenance["total_sensitivity"]
-    return found
-
-
 def run(name: str, trials: int, count: int) -> dict[str, Any]:
     """Measure one set."""
     X, y = data_of(name)
@@ -231,168 +202,11 @@ def run(name: str, trials: int, count: int) -> dict[str, Any]:
         "shape": X.shape,
         "full": full.cost,
         "bound": full.bound,
-        "t": total_sensitivities(name, X, y),
         "trials": trials,
         "sgd": sgd,
         "seconds": seconds,
         "errors": errors,
     }
-
-
-def spread(found: list[float]) -> str:
-    """Return mean and standard deviation in %; of a single exact one, the value."""
-    deviation = f" ± {common.cell(float(np.std(found, ddof=1)))}" if len(found) > 1 else ""
-    return common.cell(float(np.mean(found)), 3) + deviation
-
-
-def winner(result: dict[str, Any], size: int) -> str:
-    """Name the method of least mean error at a size; one pass of gradients takes part."""
-    means = {m: float(np.mean(result["errors"][f"{m}|{size}"])) for m in METHODS}
-    means[SGD] = float(np.mean(result["sgd"]["errors"]))
-    if budget_of(size, result["shape"][0]) == result["shape"][0]:
-        del means[BUDGET]  # it is all rows
-    return min(means, key=lambda method: means[method])
-
-
-def report(data: dict[str, Any]) -> str:
-    """Return all tables as Markdown."""
-    lines = [
-        "# Linear SVMs on coresets",
-        "",
-        "Relative error of F in %, mean ± standard deviation over the trials; the method of least",
-        f'mean error in the last column. "{BUDGET}" are as many uniform rows as the pilot and the',
-        f"candidates of the default, all rows where there are no more. {common.stamped(data)}",
-    ]
-    for result in data["results"]:
-        n, d = result["shape"]
-        lines += [
-            "",
-            f"## {result['set']}: {n:,} x {d}, {common.counted([result['trials']], 'trial')}",
-            "",
-        ]
-        rows = []
-        for size in common.sizes_of(result["errors"]):
-            cells = [spread(result["errors"][f"{m}|{size}"]) for m in METHODS]
-            if budget_of(size, n) == n:
-                cells[1] = "all rows"
-            rows.append([size, *cells, spread(result["sgd"]["errors"]), winner(result, size)])
-        lines += common.table(["size", *METHODS, SGD, "least"], rows)
-    lines += ["", "## Total sensitivity t (the paper's Table 1 and Figure 4)", ""]
-    rows = []
-    for result in data["results"]:
-        t = result["t"]
-        least = min((key for key in t if key != "ln n"), key=lambda key: t[key], default="ln n")
-        row = [result["set"], f"{t['ln n']:.0f}", f"{t['60']:.0f}" if "60" in t else "-"]
-        row += [f"{t[least]:.0f} (k = {least})", PAPER_T[result["set"]]]
-        rows.append([*row, f"{t['ln n'] / result['shape'][0]:.3f}"])
-    heads = ["set", "k = ln n", "k = 60", "least", "paper", "k = ln n, over n"]
-    lines += [*common.table(heads, rows), "", *EXPLAINED, ""]
-    lines += ["## Seconds of the processor to draw and to train (the paper's Figure 2)", ""]
-    rows = []
-    for result in data["results"]:
-        size = shown_size(result)
-        took = result["seconds"]
-        cells = [took[f"{method}|{size}"] for method in METHODS]
-        cells += [result["sgd"]["seconds"], took["everything"], took.get("LIBLINEAR", math.nan)]
-        words = ["-" if math.isnan(one) else f"{one:.3g}" for one in cells]
-        rows.append([result["set"], size, *words])
-    heads = ["set", "size", *METHODS, SGD, "everything, same solver", "everything, LIBLINEAR"]
-    return "\n".join([*lines, *common.table(heads, rows)]) + "\n"
-
-
-def shown_size(result: dict[str, Any]) -> int:
-    """Return the size nearest to a thousand rows."""
-    wanted = math.log(min(1200, result["shape"][0] / 4))
-    return min(common.sizes_of(result["errors"]), key=lambda size: abs(math.log(size) - wanted))
-
-
-def readme(data: dict[str, Any]) -> str:
-    """Return the table of the README."""
-    rows = []
-    for result in data["results"]:
-        size, n = shown_size(result), result["shape"][0]
-        cells = []
-        for method in METHODS:
-            found = float(np.mean(result["errors"][f"{method}|{size}"]))
-            took = result["seconds"][f"{method}|{size}"]
-            whole = method == BUDGET and budget_of(size, n) == n
-            cells.append("all rows" if whole else f"{common.cell(found)} ({took:.2f} s)")
-        error, took = float(np.mean(result["sgd"]["errors"])), result["sgd"]["seconds"]
-        cells += [
-            f"{common.cell(error)} ({took:.2f} s)",
-            f"{result['seconds']['everything']:.2f} s",
-        ]
-        rows.append([result["set"], f"{n:,}", size, *cells])
-    trials = common.counted((result["trials"] for result in data["results"]), "trial")
-    return "\n".join(
-        [
-            "The paper's experiment (lambda = 1): relative error of the cost in %, of the",
-            "classifier that is trained on the rows, and seconds of the processor to draw and to",
-            f"train in brackets; means of {trials}",
-            "(`benchmarks/svm_offline.py`; all sizes, seconds and total sensitivities in",
-            "`benchmarks/results/svm_offline.md`).",
-            common.stamped(data),
-            "",
-            *common.table(["set", "rows", "size", *METHODS, SGD, "everything"], rows),
-        ]
-    )
-
-
-def figure(data: dict[str, Any], kind: str) -> Figure:
-    """Draw the mean error, its deviation or the seconds against the size; one panel a set."""
-    results = data["results"]
-    drawing, axes = common.panels(len(results))
-    for ax, result in zip(axes, results, strict=True):
-        sizes = common.sizes_of(result["errors"])
-        for method, look in LOOKS.items():
-            found = [np.array(result["errors"][f"{method}|{size}"]) for size in sizes]
-            if kind == "seconds":
-                values = [result["seconds"][f"{method}|{size}"] for size in sizes]
-            elif kind == "deviation":
-                values = [100 * (e.std(ddof=1) if len(e) > 1 else 0) for e in found]
-            else:
-                values = [100 * e.mean() for e in found]
-            ax.plot(sizes, np.maximum(values, LEAST), **look.line, label=method, ms=5)
-        level: dict[str, Any] = {"color": look_of("sgd").color, "lw": 2.5, "alpha": 0.7}
-        if kind == "seconds":
-            ax.axhline(result["seconds"]["everything"], color="black", lw=2.5)
-            ax.axhline(result["sgd"]["seconds"], label=SGD, **level)
-        elif kind == "mean":
-            ax.axhline(100 * np.mean(result["sgd"]["errors"]), label=SGD, **level)
-        ax.set(xscale="log", yscale="log", title=result["set"])
-        common.plain_ticks(ax.xaxis)
-        common.plain_ticks(ax.yaxis)
-        if kind != "seconds":
-            common.name_least(ax, LEAST)
-    drawing.supxlabel("size of the coreset")
-    words = {"mean": "mean of", "deviation": "standard deviation of"}
-    seconds = "seconds of the processor; black: everything"
-    drawing.supylabel(f"{words[kind]} the relative error of F, %" if kind in words else seconds)
-    common.legend(drawing)
-    return drawing
-
-
-def figure_of_t(data: dict[str, Any]) -> Figure:
-    """Draw t against the number of clusters of a class, over the published one."""
-    drawing, (ax,) = common.panels(1, height=3.6)
-    for i, result in enumerate(r for r in data["results"] if len(r["t"]) > 1):
-        t = {int(k): value for k, value in result["t"].items() if k != "ln n"}
-        shares = [value / PAPER_T[result["set"]] for value in t.values()]
-        color, marker = CLASSES[i]
-        ax.plot(list(t), shares, color=color, marker=marker, label=result["set"], ms=5)
-    ax.axhline(1, color="black", lw=1, ls=(0, (5, 3)))
-    ax.set(xscale="log", yscale="log", xlabel="clusters of a class, k", ylabel="t over the paper's")
-    common.plain_ticks(ax.xaxis, CLUSTERS)
-    common.plain_ticks(ax.yaxis)
-    ax.legend(fontsize="small")
-    return drawing
-
-
-def figures(data: dict[str, Any]) -> dict[str, Figure]:
-    """Return all figures."""
-    endings = {"mean": "", "deviation": "_spread", "seconds": "_seconds"}
-    drawn_ones = {f"{NAME}{ending}": figure(data, kind) for kind, ending in endings.items()}
-    return drawn_ones | {f"{NAME}_t": figure_of_t(data)}
 
 
 def main() -> None:
@@ -407,8 +221,7 @@ def main() -> None:
         few = name == "w8a" and args.w8a_trials
         trials, sizes = (args.w8a_trials, 5) if few else (args.trials, args.sizes)
         data["results"].append(run(name, trials, sizes))
-        common.write(NAME, data, args.out, report, figures)
-    print(report(data))
+        common.write(NAME, data, args.out)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ The rows of every set come in batches, in random order, into `CoresetStream` wit
 size, independent draws by the scores of Algorithm 1), and into two uniform reservoirs: of the
 same size, and of as many rows as the first stream holds at most. After the last row a classifier
 is fitted on either and its objective is evaluated on all rows. Features are standardised,
-lambda = 1. Writes a table, figures like the paper's 3 and 5, and the raw errors.
+lambda = 1. Writes the raw errors.
 
     DASKCORESET_DATA=... python benchmarks/svm_streaming.py --trials 30
 
@@ -16,18 +16,15 @@ Algorithm 2. Times are seconds of the processor.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import common
 import numpy as np
-from svm_offline import LEAST, SETS, cost, data_of
+from svm_offline import SETS, cost, data_of
 from threadpoolctl import threadpool_limits
 
 from daskcoreset import SVM, CoresetStream, MergeReduce
 from daskcoreset.solvers.linear import solve_svm
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 NAME = "svm_streaming"
 SMALL, LARGE = "reservoir", "reservoir, same memory"
@@ -35,16 +32,6 @@ STREAMS = {"stream": 32, "stream, leaves of 8": 8, "stream, leaves of 4": 4, "Al
 """Rows of a leaf for every row of the coreset."""
 
 METHODS = (SMALL, LARGE, *STREAMS)
-LOOKS = common.looks_of(
-    {
-        SMALL: "uniform",
-        LARGE: "uniform, as many rows",
-        "stream": "svm",
-        "stream, leaves of 8": "svm, stream",
-        "stream, leaves of 4": "svm, tree",
-        "Algorithm 2": "svm, paper",
-    }
-)
 BATCH = 5000
 
 
@@ -119,99 +106,6 @@ def run(name: str, trials: int, count: int, least: int) -> dict[str, Any]:
     return result | {"cells": cells}
 
 
-def shown(found: dict[str, Any], n: int) -> str:
-    """Return error, rows held and seconds."""
-    held = "all rows" if found["held"] >= n else f"{found['held']:,} held"
-    return f"{common.cell(float(np.mean(found['errors'])), 3)} ({held}, {found['seconds']:.2f} s)"
-
-
-def report(data: dict[str, Any]) -> str:
-    """Return the Markdown table."""
-    lines = [
-        "# Linear SVMs on coresets of a stream",
-        "",
-        "Mean relative error of F in %; in brackets rows held at most and seconds of the processor",
-        f"for all rows, classifier included. {common.stamped(data)}",
-    ]
-    for result in data["results"]:
-        n, d = result["shape"]
-        sizes = common.sizes_of(result["cells"])
-        rows = [
-            [size, *(shown(result["cells"][f"{method}|{size}"], n) for method in METHODS)]
-            for size in sizes
-        ]
-        title = f"## {result['set']}: {n:,} x {d}, {common.counted([result['trials']], 'trial')}"
-        lines += ["", title, "", *common.table(["size", *METHODS], rows)]
-    rows = []
-    for method in METHODS[1:]:
-        wins = dict.fromkeys((SMALL, LARGE), 0)
-        cells = [
-            (result["cells"], size)
-            for result in data["results"]
-            for size in common.sizes_of(result["cells"])
-        ]
-        for found, size in cells:
-            for other in wins:
-                means = [np.mean(found[f"{m}|{size}"]["errors"]) for m in (method, other)]
-                wins[other] += bool(means[0] < means[1])
-        rows.append([method, *(f"{count} of {len(cells)}" for count in wins.values())])
-    heads = ["method", f"below the {SMALL}", f"below the {LARGE}"]
-    return (
-        "\n".join([*lines, "", "How often the mean error is:", "", *common.table(heads, rows)])
-        + "\n"
-    )
-
-
-def readme(data: dict[str, Any]) -> str:
-    """Return the table of the README."""
-    rows = []
-    for result in data["results"]:
-        n = result["shape"][0]
-        sizes = common.sizes_of(result["cells"])
-        size = min(sizes, key=lambda size: abs(math.log(size / 1000)))
-        cells = [shown(result["cells"][f"{m}|{size}"], n) for m in METHODS if "of 8" not in m]
-        rows.append([result["set"], f"{n:,}", size, *cells])
-    trials = common.counted((result["trials"] for result in data["results"]), "trial")
-    return "\n".join(
-        [
-            "SVM on a stream: relative error of the cost in %, and in brackets rows held at most",
-            f"and seconds of the processor; means of {trials}",
-            "(`benchmarks/svm_streaming.py`; all sizes in `benchmarks/results/svm_streaming.md`).",
-            common.stamped(data),
-            "",
-            *common.table(["set", "rows", "size", *(m for m in METHODS if "of 8" not in m)], rows),
-        ]
-    )
-
-
-def figure(data: dict[str, Any], value: str) -> Figure:
-    """Draw mean errors or seconds against the size, one panel a set."""
-    drawing, axes = common.panels(len(data["results"]), 2)
-    for ax, result in zip(axes, data["results"], strict=True):
-        sizes = common.sizes_of(result["cells"])
-        for method, look in LOOKS.items():
-            found = [result["cells"][f"{method}|{size}"] for size in sizes]
-            values = [100 * np.mean(one["errors"]) for one in found]
-            if value == "seconds":
-                values = [one["seconds"] for one in found]
-            ax.plot(sizes, np.maximum(values, LEAST), **look.line, label=method, ms=5)
-        ax.set(xscale="log", yscale="log", title=result["set"])
-        common.plain_ticks(ax.xaxis, sizes)
-        common.plain_ticks(ax.yaxis)
-        if value == "errors":
-            common.name_least(ax, LEAST)
-    drawing.supxlabel("size of the coreset")
-    seconds = "seconds of the processor for all rows"
-    drawing.supylabel(seconds if value == "seconds" else "relative error of F, %")
-    common.legend(drawing, 3)
-    return drawing
-
-
-def figures(data: dict[str, Any]) -> dict[str, Figure]:
-    """Return all figures."""
-    return {NAME: figure(data, "errors"), f"{NAME}_seconds": figure(data, "seconds")}
-
-
 def main() -> None:
     """Run the benchmark."""
     parser = common.arguments(__doc__, SETS[:-1])
@@ -222,8 +116,7 @@ def main() -> None:
     data: dict[str, Any] = {"stamp": common.stamp(), "results": []}
     for name in common.loadable(args.sets, "pathological"):
         data["results"].append(run(name, args.trials, args.sizes, args.least))
-        common.write(NAME, data, args.out, report, figures)
-    print(report(data))
+        common.write(NAME, data, args.out)
 
 
 if __name__ == "__main__":

@@ -80,14 +80,6 @@ def each_turn(times: dict[str, np.ndarray], floor: str) -> dict[str, list[float]
     return {name: (found / times[floor])[:, 1].tolist() for name, found in times.items()}
 
 
-def ranged(turns: list[float] | None, median: str) -> str:
-    """Return a median with the quartiles of the turns, where these were kept."""
-    if turns is None:
-        return median
-    low, high = np.quantile(turns, [0.25, 0.75])
-    return f"{median} ({low:.2f} to {high:.2f})"
-
-
 def measure_peak(path: str, name: str) -> int:
     """Peak bytes of one job beyond the baseline; runs in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
@@ -159,71 +151,12 @@ def from_batches(turns: int) -> list[dict[str, Any]]:
     return rows
 
 
-def _inverse(turns: dict[str, list[float]] | None) -> list[float] | None:
-    return None if turns is None else [1 / one for one in turns["stream"]]
-
-
-def runs_of(data: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the run, and those on other kinds of processors."""
-    return [data, *data.get("elsewhere", [])]
-
-
-def report(data: dict[str, Any]) -> str:
-    """Return the tables, of every kind of processor."""
-    return "# Throughput\n\n" + "\n".join(_tables(run) for run in runs_of(data))
-
-
-def _tables(data: dict[str, Any]) -> str:
-    found = data["results"]
-    stored = [
-        [
-            f"{row['rows']:,}",
-            row["job"],
-            f"{row['seconds'][0]:.2f} s",
-            f"{row['ratio'][0]:.2f}",
-            f"{row['seconds'][1]:.2f} s",
-            ranged(row.get("turns"), f"{row['ratio'][1]:.2f}"),
-            2 if "passes=2" in row["job"] else 1,
-            f"{row['peak'] / 2**20:.0f} MiB",
-        ]
-        for row in found["stored"]
-    ]
-    memory = [
-        [f"{row['rows']:,}", f"{1e3 * row['floor']:.2f} ms"]
-        + [
-            ranged(row.get("turns", {}).get(name), f"{row['ratios'][name][1]:.2f} x")
-            for name in ("passes=1", "passes=2")
-        ]
-        for row in found["memory"]
-    ]
-    batches = [
-        [
-            f"{row['batch']:,}",
-            f"{1e9 * row['each']:.0f} ns",
-            ranged(_inverse(row.get("turns")), f"{1 / row['ratios']['stream'][1]:.2f}"),
-        ]
-        for row in found["batches"]
-    ]
-    heads = ["rows", "job", "wall clock", "ratio to the plain sum"]
-    heads += ["processor time", "ratio", "reads", "peak memory"]
-    turns = f"Medians of {data['stamp']['turns']} turns side by side"
-    if all("turns" in row for row in found["stored"]):
-        turns += ", ratios with their quartiles"
-    where = data["stamp"].get("processor", "Another processor, which the run does not name")
-    lines = [f"## {where}\n\n{common.stamped(data)} {turns}.\n"]
-    lines += common.table(heads, stored)
-    lines += ["\nIn memory, processor time:\n"]
-    lines += common.table(["rows", "NumPy, two passes", "passes=1", "passes=2"], memory)
-    lines += ["\nA stream of 2,000,000 rows in batches, size 1000, processor time:\n"]
-    heads = ["rows a batch", "a row", "rate over that of reading from Zarr"]
-    return "\n".join([*lines, *common.table(heads, batches)]) + "\n"
-
-
 def elsewhere(out: Path, processor: str) -> list[dict[str, Any]]:
     """Return earlier runs on other kinds of processors, on which ratios are others."""
     if not (out / f"{NAME}.json").exists():
         return []
-    runs = runs_of(common.read(NAME, out))
+    data = common.read(NAME, out)
+    runs = [data, *data.get("elsewhere", [])]
     plain = [{key: run[key] for key in ("stamp", "results")} for run in runs]
     return [run for run in plain if run["stamp"].get("processor") != processor]
 
@@ -268,8 +201,7 @@ def main() -> None:
     }
     data: dict[str, Any] = {"stamp": common.stamp(turns=args.turns), "results": results}
     data["elsewhere"] = elsewhere(args.out, data["stamp"]["processor"])
-    common.write(NAME, data, args.out, report)
-    print(report(data))
+    common.write(NAME, data, args.out)
 
 
 if __name__ == "__main__":

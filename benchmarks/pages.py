@@ -1,0 +1,596 @@
+"""Write the generated tables of the README and of the documentation from the results.
+
+    python benchmarks/pages.py           # writes
+    python benchmarks/pages.py --check   # fails if a table differs from its results
+
+A table stands between the lines ``<!-- results:NAME -->`` and ``<!-- /results:NAME -->``, and is
+what the function of that name in `TABLES` makes of ``results/*.json``. Nobody writes them by hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import mean, median
+from typing import Any
+
+import by_task
+import common
+import numpy as np
+
+ROOT = Path(__file__).parent.parent
+PAGES = (
+    ROOT / "README.md", ROOT / "docs" / "guarantees.md",
+    *sorted((ROOT / "docs" / "benchmarks").glob("*.md")),
+)  # fmt: skip
+_MARKED = re.compile(r"<!-- results:(\w+) -->\n(.*?)<!-- /results:\1 -->", re.DOTALL)
+
+Data = dict[str, Any]
+
+
+def percent(shares: Sequence[float] | np.ndarray) -> str:
+    """Return the mean of shares in per cent, with its 95 % interval."""
+    values = 100 * np.asarray(shares)
+    places = 1 if abs(values.mean()) >= 0.1 else 3
+    text = f"{round(float(values.mean()), places) + 0.0:.{places}f}"
+    return f"{text} ± {common.interval(values):.{places}f}" if len(values) > 1 else text
+
+
+def number(values: Sequence[float], places: int = 2) -> str:
+    """Return a mean with its 95 % interval."""
+    return f"{np.mean(values):.{places}f} ± {common.interval(values):.{places}f}"
+
+
+def bold_least(cells: Sequence[str], values: Sequence[float]) -> list[str]:
+    """Return the cells, of which those that show the smallest value are bold."""
+    least = cells[int(np.argmin(values))]
+    return [f"**{cell}**" if cell == least else cell for cell in cells]
+
+
+def seeds_of(counts: Iterable[int]) -> str:
+    """Return how many seeds there are."""
+    known = sorted(set(counts))
+    return f"{' to '.join(map(str, known))} seeds"
+
+
+# --- k-means ---------------------------------------------------------------------------------
+
+_SAMPLED = ("uniform", "lightweight, paper", "`build`", "`StrongKMeans`", "`CoresetKMeans`")
+SHORT = {
+    "CoresetKMeans": "`CoresetKMeans`",
+    "KMeans, all rows in memory": "`KMeans` on all rows",
+    "uniform sample": "uniform sample",
+    "MiniBatchKMeans, partial_fit": "`MiniBatchKMeans`",
+    "dask_ml.cluster.KMeans": "dask-ml `KMeans`",
+}
+"""Contestants of the headline, and how it names them."""
+
+
+def above(result: Data, name: str) -> float:
+    """Return the mean cost of a contestant above that of the best run of the set, in per cent."""
+    best = min(run["cost"] for runs in result["runs"].values() for run in runs)
+    return 100 * (mean(run["cost"] for run in result["runs"][name]) / best - 1)
+
+
+def contestant(result: Data, name: str) -> list[str]:
+    """Return cost above the best, peak memory and seconds of a contestant."""
+    runs = result["runs"].get(name, [])
+    if not runs:
+        limit = result["stopped"].get(name)
+        return ["not installed" if limit is None else f"stopped after {limit} s", "", ""]
+    peak = max(run["peak"] for run in runs) / 2**20
+    wall = median(run["wall"] for run in runs)
+    return [f"{above(result, name):.1f} %", f"{peak:.0f} MiB", f"{wall:.1f} s"]
+
+
+def synthetic(data: Data) -> Data:
+    """Return the results of the synthetic store."""
+    return next(one for one in data["results"] if one["set"] == "made")
+
+
+def headline(results: Path) -> list[str]:
+    """Return the table of the README, and the errors on two real sets."""
+    data, quality = (common.read(name, results) for name in ("peers_kmeans", "quality"))
+    made = synthetic(data)
+    rows = [[shown, *contestant(made, name)] for name, shown in SHORT.items()]
+    n, d = made["shape"]
+    cells = {one["set"]: one["cells"] for one in quality["results"]}
+
+    def error(name: str, method: str) -> str:
+        return f"{100 * np.mean(cells[name][f'{method}|1000']['errors']):.0f} %"
+
+    uniform, ours = (
+        [error(name, method) for name in ("kdd_bio", "covtype")]
+        for method in ("uniform", "`CoresetKMeans`")
+    )
+    caption = (
+        f"{n:,} x {d} rows in a Zarr store, {made['k']} clusters, {made['size']:,} rows sampled. "
+        f"{common.stamped(data)}"
+    )
+    real = (
+        f"On kdd_bio and covtype, with {quality['stamp']['k']} clusters and 1,000 rows, uniform "
+        f"samples cost {' and '.join(uniform)} more than k-means on all rows. `CoresetKMeans` "
+        f"costs {' and '.join(ours)} more."
+    )
+    heads = ["method", "cost above the best run", "peak memory", "time"]
+    return [caption, "", *common.table(heads, rows), "", real]
+
+
+def quality(results: Path) -> list[str]:
+    """Return errors at equal size on real sets."""
+    data = common.read("quality", results)
+    rows = []
+    for one in data["results"]:
+        for size in common.sizes_of(one["cells"]):
+            found = [one["cells"][f"{method}|{size}"]["errors"] for method in _SAMPLED]
+            cells = bold_least([*map(percent, found)], [*map(np.mean, found)])
+            rows.append([one["set"], f"{size:,}", *cells])
+    caption = (
+        "Cost above that of k-means on all rows, in %, with 95 % intervals of "
+        f"{data['stamp']['seeds']} seeds. The best of a row is bold. {common.stamped(data)}"
+    )
+    return [caption, "", *common.table(["set", "size", *_SAMPLED], rows)]
+
+
+def peers_kmeans(results: Path) -> list[str]:
+    """Return cost, memory and time beside other libraries."""
+    data = common.read("peers_kmeans", results)
+    made = synthetic(data)
+    n, d = made["shape"]
+    real = [one for one in data["results"] if one["set"] != "made"]
+    rows = []
+    for name in dict.fromkeys(name for one in data["results"] for name in one["runs"]):
+        cells = [SHORT.get(name, f"`{name}`"), *contestant(made, name)]
+        if name not in made["runs"]:
+            cells[1:] = ["not run", "", ""]
+        for one in real:
+            runs = one["runs"].get(name)
+            seconds = median(run["cpu"] for run in runs) if runs else 0.0
+            cells.append(f"{above(one, name):.1f} % ({seconds:.1f} s)" if runs else "-")
+        rows.append(cells)
+    heads = ["method", "synthetic: cost above the best run", "peak memory", "time"]
+    heads += [f"{one['set']}: cost (processor time)" for one in real]
+    turns, versions = data["stamp"]["turns"], data["stamp"]["peers"]
+    caption = (
+        f"The synthetic store has {n:,} x {d} rows, {made['k']} clusters and a sample of "
+        f"{made['size']:,} rows. The real sets have {real[0]['k']} clusters and samples of "
+        f"{real[0]['size']:,} rows. Costs are means, times are medians, and memory is the largest "
+        f"of up to {turns} turns. {common.stamped(data)} Versions: "
+        + ", ".join(f"{name} {version}" for name, version in versions.items())
+        + "."
+    )
+    return [caption, "", *common.table(heads, rows)]
+
+
+# --- mixtures and Bregman clustering -----------------------------------------------------------
+
+
+def mixtures(results: Path) -> list[str]:
+    """Return likelihoods of mixtures on coresets and on uniform rows."""
+    data = common.read("mixtures", results)
+    columns = ("mixture", "uniform", "alone", "scikit-learn")
+    rows = []
+    for one in data["results"]:
+        cells = [number(one[name]) for name in columns] + [f"{one['all']:.2f}"]
+        values = [-float(np.mean(one[name])) for name in columns] + [-one["all"]]
+        shape = f"{one['k']} {one['kind']}"
+        rows.append([one["set"], shape, f"{one['size']:,}", *bold_least(cells, values)])
+    counts = seeds_of(len(one["mixture"]) for one in data["results"])
+    heads = ["set", "components", "size", "coreset", "uniform rows, chosen by others"]
+    heads += ["uniform rows alone", "uniform rows, scikit-learn", "all rows, scikit-learn"]
+    caption = (
+        f"Mean log-likelihood of all rows, in nats per row, with 95 % intervals of {counts}. "
+        f"Larger is better, and the best of a row is bold. {common.stamped(data)}"
+    )
+    return [caption, "", *common.table(heads, rows)]
+
+
+def bregman(results: Path) -> list[str]:
+    """Return excess divergences of hard and soft clusterings."""
+    data = common.read("bregman", results)
+    kinds = {"hard": "hard, %", "soft": "soft, nats per row"}
+    ours, peers = ("strong", "lightweight", "uniform"), ("all rows", "k-means, transformed")
+    rows = []
+    for kind, unit in kinds.items():
+        for one in data["results"]:
+            sizes = common.sizes_of({key: 0 for key in one["costs"] if not key.endswith("|0")})
+            for size in sizes:
+                found = [by_task.excess(one, kind, method, size) for method in ours]
+                found += [by_task.excess(one, kind, method, 0) for method in peers]
+                write: Callable[[Any], str] = percent if kind == "hard" else number
+                cells = bold_least([*map(write, found)], [*map(np.mean, found)])
+                rows.append([one["set"].replace("made", "synthetic"), unit, f"{size:,}", *cells])
+    heads = ["set", "clustering", "size", *ours, "all rows", "k-means on all rows, transformed"]
+    caption = (
+        f"Cost above the best centers found, with 95 % intervals of {data['stamp']['seeds']} seeds "
+        f"(all rows: 3). The best of a row is bold. {common.stamped(data)}"
+    )
+    return [caption, "", *common.table(heads, rows)]
+
+
+# --- linear classifiers ------------------------------------------------------------------------
+
+
+def svm_offline(results: Path) -> list[str]:
+    """Return errors and seconds of support vector machines on rows of several methods."""
+    data = common.read("svm_offline", results)
+    methods = ("default", "Algorithm 1", "uniform", "uniform, same budget")
+    rows = []
+    for one in data["results"]:
+        n = one["shape"][0]
+        size = by_task.near(common.sizes_of(one["errors"]), min(1200, n / 4))
+        found = [float(np.mean(one["errors"][f"{method}|{size}"])) for method in methods]
+        took = [one["seconds"][f"{method}|{size}"] for method in methods]
+        found.append(float(np.mean(one["sgd"]["errors"])))
+        took.append(one["sgd"]["seconds"])
+        cells = [
+            f"{common.cell(error)} ({second:.2f} s)"
+            for error, second in zip(found, took, strict=True)
+        ]
+        if abs(found[3]) < 1e-9:
+            cells[3] = "all rows"
+        whole = f"{one['seconds']['everything']:.2f} s"
+        rows.append([one["set"], f"{n:,}", f"{size:,}", *cells, whole])
+    heads = ["set", "rows", "size", '`"svm"`', "Algorithm 1 of the paper", "uniform"]
+    heads += ["uniform, same work", "averaged SGD on all rows", "all rows"]
+    trials = seeds_of(one["trials"] for one in data["results"])
+    caption = (
+        "Cost above that of the classifier on all rows, in %, and processor time to draw and train."
+        f' Means of {trials}. *Same work* draws the number of uniform rows that `"svm"` looks at. '
+        f"{common.stamped(data)}"
+    )
+    return [caption, "", *common.table(heads, rows)]
+
+
+def logistic(results: Path) -> list[str]:
+    """Return errors for the problem that the rows were drawn for, and for others."""
+    data = common.read("logistic", results)
+    families = dict.fromkeys(key.split("|")[0] for key in data["results"][0]["errors"])
+    ways = ("two reads", "one read", "uniform")
+    rows = []
+    for family in families:
+        means = {
+            way: [float(np.mean(one["errors"][f"{family}|{way}"])) for one in data["results"]]
+            for way in ways
+        }
+        cells = [common.cell(median(means[way])) for way in ways]
+        for way in ways[:2]:
+            pairs = zip(means[way], means["uniform"], strict=True)
+            cells.append(f"{sum(a > b for a, b in pairs)} of {len(data['results'])}")
+        rows.append([family, *cells])
+    heads = ["question", "two passes", "one pass", "uniform", "losses, two passes"]
+    heads += ["losses, one pass"]
+    sets = len({one["set"] for one in data["results"]})
+    sizes = " and ".join(f"{size:,}" for size in sorted({one["size"] for one in data["results"]}))
+    trials = seeds_of(one["trials"] for one in data["results"])
+    caption = (
+        f"Median error in % over {sets} sets and sizes {sizes}, means of {trials}. *Losses* counts "
+        f"the cases in which uniform rows have the smaller error. {common.stamped(data)}"
+    )
+    return [caption, "", *common.table(heads, rows)]
+
+
+# --- kernel machines ---------------------------------------------------------------------------
+
+
+def kernels(results: Path) -> list[str]:
+    """Return accuracies and seconds of kernel machines and of boosted trees."""
+    data = common.read("kernels", results)
+    sets = data["results"]["ceilings"]
+    methods = list(next(iter(sets.values())))
+    methods.sort(key=lambda method: (not method.startswith("ours"), "LightGBM" not in method))
+    best = {name: max(one["median"][0] for one in found.values()) for name, found in sets.items()}
+    rows = []
+    for method in methods:
+        n_rows = max(found[method]["median"][3] for found in sets.values())
+        cells = []
+        for name, found in sets.items():
+            accuracy, fit = found[method]["median"][:2]
+            cell = f"{100 * accuracy:.1f} ({fit:.1f} s)"
+            cells.append(f"**{cell}**" if accuracy == best[name] else cell)
+        shown = method.replace("ours", "`CoresetKernelClassifier`")
+        rows.append([shown, f"{n_rows:,.0f}", *cells])
+    peers = common.stamped({"stamp": data["stamp of peers"]}) if "stamp of peers" in data else ""
+    peers = f" Peers: {peers.removeprefix('Run: ')}" if peers else ""
+    caption = (
+        f"Accuracy in %, and processor time to train. Medians of {data['stamp']['seeds']} seeds, "
+        f"the best of a column is bold. {common.stamped(data)}{peers}"
+    )
+    return [caption, "", *common.table(["method", "rows", *sets], rows)]
+
+
+# --- streams -----------------------------------------------------------------------------------
+
+
+def svm_streaming(results: Path) -> list[str]:
+    """Return errors of support vector machines on streams and on reservoirs."""
+    data = common.read("svm_streaming", results)
+    methods = {
+        "stream": "`CoresetStream`",
+        "stream, leaves of 8": "leaves of 8 sizes",
+        "stream, leaves of 4": "leaves of 4 sizes",
+        "Algorithm 2": "Algorithm 2 of the paper",
+        "reservoir": "reservoir",
+        "reservoir, same memory": "reservoir, same memory",
+    }
+    rows = []
+    for one in data["results"]:
+        n = one["shape"][0]
+        for size in common.sizes_of(one["cells"]):
+            found = [one["cells"][f"{method}|{size}"] for method in methods]
+            cells = [
+                f"{common.cell(float(np.mean(cell['errors'])))} "
+                f"({'all rows' if cell['held'] >= n else format(cell['held'], ',')})"
+                for cell in found
+            ]
+            rows.append([one["set"], f"{n:,}", f"{size:,}", *cells])
+    trials = seeds_of(one["trials"] for one in data["results"])
+    caption = (
+        "Cost above that of the classifier on all rows, in %, and the rows that are held at most. "
+        f"Means of {trials}. {common.stamped(data)}"
+    )
+    return [caption, "", *common.table(["set", "rows", "size", *methods.values()], rows)]
+
+
+def tree(results: Path) -> list[str]:
+    """Return errors of trees and streams beside those of one build."""
+    data = common.read("tree", results)
+    rows = []
+    for one in data["results"]:
+        errors = {form: np.sqrt(np.mean(found)) for form, found in one["squares"].items()}
+        whole = errors["all rows"]
+        rows.append(
+            [
+                one["set"],
+                f"{100 * whole:.2f}",
+                *(
+                    f"{100 * errors[form]:.2f} (x {errors[form] / whole:.2f})"
+                    for form in ("tree", "stream")
+                ),
+            ]
+        )
+    made = data["stamp"]
+    caption = (
+        f"Root mean square error of the costs of twelve solutions, in %, and its ratio to that of "
+        f"one build. Size {made['size']:,}, {made['blocks']} blocks, {made['seeds']} seeds. "
+        f"{common.stamped(data)}"
+    )
+    heads = ["data, method", "one build", "`MergeReduce()`", "`CoresetStream`"]
+    return [caption, "", *common.table(heads, rows)]
+
+
+# --- throughput --------------------------------------------------------------------------------
+
+
+def _runs(data: Data) -> list[Data]:
+    return [data, *data.get("elsewhere", [])]
+
+
+def throughput(results: Path) -> list[str]:
+    """Return times and memory of builds from a store, beside a plain sum."""
+    data = common.read("throughput", results)
+    rows = []
+    for run in _runs(data):
+        where = run["stamp"].get("processor", "not recorded")
+        for row in run["results"]["stored"]:
+            job = (
+                row["job"].replace("passes=1", "`build`").replace("passes=2", "`build`, two passes")
+            )
+            seconds, ratio = row["seconds"][0], row["ratio"][0]
+            peak = f"{row['peak'] / 2**20:.0f} MiB"
+            rows.append([where, job, f"{seconds:.2f} s", f"{ratio:.2f}", peak])
+    n_rows = data["results"]["stored"][0]["rows"]
+    heads = ["processor", "job", "time", "ratio to the plain sum", "peak memory"]
+    caption = (
+        f"{n_rows:,} x 20 rows of float32 in Zarr, {data['stamp']['turns']} turns side by side. "
+        + " ".join(map(common.stamped, _runs(data)))
+    )
+    return [caption, "", *common.table(heads, rows)]
+
+
+def in_memory(results: Path) -> list[str]:
+    """Return ratios of builds in memory and of streams to simple code."""
+    data = common.read("throughput", results)
+    runs = _runs(data)
+    names = [run["stamp"].get("processor", "not recorded") for run in runs]
+    rows = []
+    for row in zip(*(run["results"]["memory"] for run in runs), strict=True):
+        what = f"`build` of {row[0]['rows']:,} rows in memory", "NumPy in two passes"
+        rows.append([*what, *(f"{one['ratios']['passes=1'][1]:.2f}" for one in row)])
+    for row in zip(*(run["results"]["batches"] for run in runs), strict=True):
+        what = f"`CoresetStream`, batches of {row[0]['batch']:,} rows", "reading the rows from Zarr"
+        rows.append([*what, *(f"{one['ratios']['stream'][1]:.2f}" for one in row)])
+    heads = ["job", "compared with", *(f"ratio, {name}" for name in names)]
+    caption = "Processor time over that of simple code, from the same runs. Below 1 is faster."
+    return [caption, "", *common.table(heads, rows)]
+
+
+# --- margins -----------------------------------------------------------------------------------
+
+
+def max_margin(results: Path) -> list[str]:
+    """Return shares of the largest margin, of core sets and of machines on all rows."""
+    data = common.read("max_margin", results)
+    rows = []
+    for one in data["real"]:
+        for machine, found in one["machines"].items():
+            shown = "all rows" if "reads" not in found else f"{found['size']:,}"
+            shown_reads = str(found.get("reads", "-"))
+            name = machine if "SVC" in machine else machine.replace("core set, ", "core set: ")
+            share = f"{found['share']:.3f}"
+            rows.append([one["set"], f"{one['n']:,} x {one['d']}", name, share, shown_reads, shown])
+    for one in data["stored"]:
+        shape = f"{one['rows']:,} x {one['d']}"
+        cells = [f"{one['share']:.3f}", f"{one['reads']:.0f}", f"{one['size']:,.0f}"]
+        rows.append(["synthetic, in Zarr", shape, "core set: default", *cells])
+    peak = max(one["peak"] for one in data["stored"]) / 1e6
+    heads = ["set", "rows x columns", "machine", "share of the largest margin", "passes"]
+    heads += ["rows in the core set"]
+    caption = (
+        "A core set certifies its share. The share of the other machines is what they reach, and a "
+        "negative one does not separate the classes. The stores took at most "
+        f"{peak:.0f} MB of memory. {common.stamped(data)}"
+    )
+    return [caption, "", *common.table(heads, rows)]
+
+
+def active_margin(results: Path) -> list[str]:
+    """Return balanced accuracies by the number of labels."""
+    data = common.read("active_margin", results)
+    methods = {
+        "active max margin": "`ActiveMaxMarginClassifier`",
+        "uncertainty": "uncertainty sampling",
+        "random": "random rows",
+    }
+    rows = []
+    for one in data["results"]:
+        for count in (20, 60, 200):
+            place = data["labels"].index(count)
+            found = [100 * np.array(one["curves"][method])[:, place, 1] for method in methods]
+            cells = bold_least(
+                [number(values, 1) for values in found], [-values.mean() for values in found]
+            )
+            shown = one["set"].replace("made ", "").replace("as it is", "unchanged")
+            rows.append([shown, f"{one['shape'][0]:,}", count, *cells])
+    caption = (
+        f"Balanced accuracy on all rows in %, with 95 % intervals of {data['stamp']['seeds']} "
+        f"seeds. {common.stamped(data)}"
+    )
+    return [caption, "", *common.table(["set", "rows", "labels", *methods.values()], rows)]
+
+
+# --- views, portfolios and cubes ---------------------------------------------------------------
+
+
+def one_read(results: Path) -> list[str]:
+    """Return passes, bytes, memory and seconds of builds alone and together."""
+    data = common.read("one_read", results)
+    found = data["results"]
+    alone = {name: one for name, one in found.items() if name != "all together"}
+    dearest = np.max([one["seconds"] for one in alone.values()], axis=0)
+    rows = []
+    for name, one in found.items():
+        ratio = float(np.median(np.array(one["seconds"]) / dearest))
+        cells = [f"{one['passes']:.0f}", f"{one['bytes'] / 1e6:.0f} MB"]
+        cells += [f"{one['peak'] / 1e6:.0f} MB", f"{ratio:.2f}"]
+        names = {"all together": "`build_many`, all five"}
+        rows.append([names.get(name, name), *cells])
+    passes, size = (sum(one[key] for one in alone.values()) for key in ("passes", "bytes"))
+    rows.insert(-1, ["one after another", f"{passes:.0f}", f"{size / 1e6:.0f} MB", "", ""])
+    made = data["stamp"]
+    same = "equal, bit by bit," if data["same_bits"] else "not equal"
+    heads = ["build", "passes", "read", "peak memory", "time over the slowest single build"]
+    caption = (
+        f"{made['rows']:,} rows in Zarr, coresets of {made['size']:,} rows. The coresets of "
+        f"`build_many` are {same} to those of their own builds. Times are processor times. "
+        f"{common.stamped(data)}"
+    )
+    return [caption, "", *common.table(heads, rows)]
+
+
+def refresh(results: Path) -> list[str]:
+    """Return the bytes that a refresh reads."""
+    data = common.read("refresh", results)
+    rows = [
+        [name, f"{read:,}", f"{stored:,}", f"{100 * read / stored:.2f} %"]
+        for name, (read, stored) in data["results"].items()
+    ]
+    caption = f"Sources of 100 parts, to which one part was appended. {common.stamped(data)}"
+    heads = ["source", "bytes read by the refresh", "bytes stored", "share"]
+    return [caption, "", *common.table(heads, rows)]
+
+
+def cube(results: Path) -> list[str]:
+    """Return passes and memory of a fit to a cube."""
+    data = common.read("cube", results)
+    found, made = data["results"], data["stamp"]
+    rows = [
+        [
+            f"{found['bytes'] / 1e9:.0f} GB in {found['chunks']:,} chunks",
+            f"{found['rows']:,}",
+            found["reads"],
+            f"{found['peak'] / 1e9:.2f} GB",
+            f"{found['peak_before'] / 1e9:.2f} GB",
+        ]
+    ]
+    heads = ["cube", "cells that are not masked", "passes", "peak memory"]
+    heads += ["peak memory of a plain pass"]
+    caption = (
+        f"k-means with {made['n_clusters']} clusters of four variables, {made['threads']} threads, "
+        f"address space limited to {made['limit']:.0f} GB. {common.stamped(data)}"
+    )
+    return [caption, "", *common.table(heads, rows)]
+
+
+# --- guarantees --------------------------------------------------------------------------------
+
+
+def reliability(results: Path) -> list[str]:
+    """Return how often faults were tried, and how often anything was lost."""
+    crashes, histories, faults = (
+        common.read(name, results) for name in ("crashes", "histories", "cluster_faults")
+    )
+    rows = [
+        [what, f"{times:,}", refused, lost] for what, times, refused, lost, *_ in crashes["lines"]
+    ]
+    for name, one in histories["results"].items():
+        steps, refused = (
+            one["seen"]["steps"],
+            sum(count for event, count in one["seen"].items() if event.endswith("refused")),
+        )
+        what = f"{name}: steps of random histories with faults"
+        rows.append([what, f"{steps:,}", f"{refused:,}", len(one["failures"])])
+    for name, one in faults["results"].items():
+        lost = one["wrong"] + one["other"] + one["hung"]
+        what = f"cluster: {name.removeprefix('none, ')}"
+        rows.append([what, one["runs"], one["refused"], lost])
+    heads = ["what was done", "times", "refused with an error", "lost or wrong"]
+    caption = " ".join(
+        f"{name}: {common.stamped(data)}"
+        for name, data in (("Crashes", crashes), ("Histories", histories), ("Clusters", faults))
+    )
+    return [caption, "", *common.table(heads, rows)]
+
+
+TABLES: Mapping[str, Callable[[Path], list[str]]] = {
+    each.__name__: each
+    for each in (
+        headline, quality, peers_kmeans, mixtures, bregman, svm_offline, logistic, kernels,
+        svm_streaming, tree, throughput, in_memory, max_margin, active_margin, one_read, refresh,
+        cube, reliability, by_task.by_task,
+    )
+}  # fmt: skip
+
+
+def rendered(text: str, results: Path) -> str:
+    """Return the text of a page with its tables made again."""
+
+    def table(found: re.Match[str]) -> str:
+        name = found[1]
+        lines = "\n".join(TABLES[name](results))
+        return f"<!-- results:{name} -->\n{lines}\n<!-- /results:{name} -->"
+
+    return _MARKED.sub(table, text)
+
+
+def main() -> None:
+    """Write or check."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing, fail on differences")
+    parser.add_argument("--results", type=Path, default=common.RESULTS)
+    args = parser.parse_args()
+    wanted = {page: rendered(page.read_text(), args.results) for page in PAGES}
+    differing = [page for page, text in wanted.items() if page.read_text() != text]
+    if args.check and differing:
+        names = ", ".join(page.name for page in differing)
+        sys.exit(f"{names} differ from the results; run python benchmarks/pages.py")
+    for page in differing:
+        page.write_text(wanted[page])
+        print(f"wrote {page}")
+
+
+if __name__ == "__main__":
+    main()
