@@ -10,15 +10,15 @@ def draw(theme: Theme) -> Figure:
     """From the task to the method."""
     branches = (
         ("groups of rows", "k known", "CoresetKMeans"),
-        ("", "k open", 'build(X)'),
+        ("", "k unknown", "build(X, n_clusters=largest_k)"),
         ("", "densities", "CoresetGaussianMixture"),
         ("", "counts, spectra", "CoresetBregman"),
         ("labels", "linear boundary", "CoresetSVC, CoresetLogisticRegression"),
         ("", "curved boundary", "CoresetKernelClassifier"),
         ("", "largest margin", "MaxMarginClassifier"),
-        ("", "labels are dear", "ActiveMaxMarginClassifier"),
+        ("", "labels are expensive", "ActiveMaxMarginClassifier"),
         ("a number", "linear", "CoresetRidge, CoresetElasticNet"),
-        ("something else", "", 'CoresetEstimator, beside method="uniform"'),
+        ("something else", "", 'CoresetEstimator(model, method="uniform")'),
     )  # fmt: skip
     figure, ax = canvas(9.4, 5.0)
     top = len(branches) - 1
