@@ -1,8 +1,8 @@
-"""Data to try things on, as lazy Dask arrays of any size: mixtures, and two that are hard.
+"""Synthetic data of any size as lazy Dask arrays: mixtures, and two that are hard to sample.
 
-Every block has a random stream of its own, addressed by the seed and the number of the block. So
-the bits depend on ``chunks``, and not on the scheduler or the number of workers. Points and labels
-are separate arrays, so that reading the labels does not draw the points.
+Each block has its own random numbers, which depend on the seed and the block number. The values
+depend on ``chunks``, and not on the scheduler or the number of workers. Points and labels are
+separate arrays, so reading the labels does not compute the points.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _TILE = 4096
 
 
 class _Part(enum.IntEnum):
-    """Purpose of a random stream; the values determine the bits."""
+    """Purpose of a random stream. The values determine the bits."""
 
     CENTERS = 0
     LABELS = 1
@@ -69,21 +69,22 @@ def make_mixture(
     Parameters
     ----------
     n, d : int
-        Rows and columns.
+        Number of rows and columns.
     n_clusters : int, default=10
+        Number of clusters.
     imbalance : float, default=1.0
-        Share of the largest cluster over that of the smallest. Shares fall geometrically.
+        Share of the largest cluster over the share of the smallest. Shares fall geometrically.
     center_scale : float, default=10.0
-        Standard deviation of the normal centers. With `spread` 1 the clusters are well apart.
+        Standard deviation of the normal centers. With `spread` 1 the clusters are well separated.
     spread : float, default=1.0
         Standard deviation of every cluster in each coordinate.
     outliers : float, default=0.0
-        Probability that a row is an outlier. These are normal about the origin, with ten times
+        Probability that a row is an outlier. Outliers are normal about the origin, with ten times
         the standard deviation of the centers.
-    dof : float or None, default=None
-        Degrees of freedom, at least 1, for rows that follow Student's t and not the normal law.
+    dof : float, optional
+        Degrees of freedom, at least 1, of Student's t distribution. Default: normal clusters.
     shuffle : bool, default=True
-        If false, rows are sorted by cluster, so that blocks differ as much as they can.
+        If false, rows are sorted by cluster, so that blocks differ as much as possible.
     chunks : int or "auto", default="auto"
         Rows per block. "auto" makes blocks of about 16 MiB.
     dtype : dtype, default="float32"
@@ -144,19 +145,20 @@ def make_near_mean(
     dtype: npt.DTypeLike = "float32",
     random_state: RandomState = None,
 ) -> tuple[da.Array, da.Array]:
-    """Make small clusters about the mean of all rows, which lightweight coresets tend to miss.
+    """Make small clusters near the mean of all rows, which lightweight coresets tend to miss.
 
-    Large clusters lie far out and balance each other. By distance to the mean, rows of the small
-    clusters are hardly ever drawn. Each is tight, so that a solution without it costs much more.
+    Large clusters lie far out and balance each other. Rows of the small clusters are close to the
+    mean, so `daskcoreset.Lightweight` rarely draws them. Each small cluster is tight, so a solution
+    without it costs much more.
 
     Parameters
     ----------
     n, d : int
-        Rows and columns.
+        Number of rows and columns.
     n_clusters : int, default=50
-        Clusters in all.
+        Number of clusters, the small ones included.
     n_near : int, default=10
-        Small clusters near the mean. At least two clusters must remain far from it.
+        Number of small clusters near the mean. At least two clusters must remain far from it.
     near_share : float, default=0.02
         Share of the rows in all small clusters together.
     far, near : float, default=100.0, 10.0
@@ -218,21 +220,22 @@ def make_geometric(
     dtype: npt.DTypeLike = "float32",
     random_state: RandomState = None,
 ) -> tuple[da.Array, da.Array]:
-    r"""Make clusters that get smaller and farther out geometrically: every scale matters.
+    r"""Make clusters that get smaller and farther out geometrically, so that every scale matters.
 
-    Cluster j has a share proportional to :math:`r^{-j}`, its center lies at distance :math:`g^j`
-    from the origin, and its standard deviation is `spread` times that. With :math:`g = \sqrt r`
-    all clusters contribute equally to the cost.
+    Cluster j has a share proportional to :math:`r^{-j}`. Its center is at distance :math:`g^j` from
+    the origin, and its standard deviation is `spread` times that. With :math:`g = \sqrt r` all
+    clusters contribute equally to the cost.
 
     Parameters
     ----------
     n, d : int
-        Rows and columns.
+        Number of rows and columns.
     n_clusters : int, default=12
+        Number of clusters.
     ratio : float, default=2.0
         Ratio r of the shares of one cluster and the next, at least 1.
-    growth : float or None, default=None
-        Ratio g of the scales of one cluster and the one before, at least 1. By default, the square
+    growth : float, optional
+        Ratio g of the scales of one cluster and the one before, at least 1. Default: the square
         root of `ratio`.
     spread : float, default=0.1
         Standard deviation of a cluster over the distance of its center.

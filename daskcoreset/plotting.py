@@ -1,6 +1,6 @@
-"""Pictures of coresets over the density of their data, and of audits.
+"""Plots of coresets over the density of their data, and of audits.
 
-matplotlib is imported when something is drawn, and pyplot only if no axes are given.
+matplotlib is imported at the first plot, and pyplot only if you pass no axes.
 """
 
 from __future__ import annotations
@@ -65,40 +65,41 @@ def plot_coreset(
     on_invalid: Literal["raise", "drop"] | None = None,
     **style: Any,
 ) -> Axes:
-    """Draw the rows of a coreset, sized by weight, over a density of the data.
+    """Plot the rows of a coreset, sized by weight, over a density of the data.
 
-    One or two columns are shown as they are, more along the two principal axes of the coreset.
+    Data of one or two columns are plotted directly. Data of more columns are projected on the two
+    principal axes of the coreset.
 
     Parameters
     ----------
     coreset : Coreset
-    X : array-like of shape (n, d), or path, or None, default=None
-        The data, any input of `daskcoreset.build`, for the density; read once.
-    ax : matplotlib.axes.Axes or None, default=None
-        Axes to draw into. By default, a new figure of pyplot.
+    X : array-like of shape (n, d), or path, optional
+        The data, any X of `daskcoreset.build`, for the density. They are read once.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into. Default: a new figure of pyplot.
     sample_weight : array-like of shape (n,), optional
-        Input weights of the data.
-    bins : int or None, default=None
-        Cells of the density along each axis. By default, 30 to 120, by the number of rows.
+        Weights of the data.
+    bins : int, optional
+        Cells of the density along each axis. Default: 30 to 120, by the number of rows.
     legend : bool, default=True
         Whether to explain sizes and labels.
-    on_invalid : {"raise", "drop"} or None, default=None
+    on_invalid : {"raise", "drop"}, optional
         As in `Coreset.audit`.
     **style
-        For ``Axes.scatter``, such as ``alpha`` or ``color``.
+        Options of ``Axes.scatter``, such as ``alpha`` or ``color``.
 
     Returns
     -------
     matplotlib.axes.Axes
-        The area of a marker is in proportion to the weight. The lightest and heaviest rows
-        stay visible and bounded.
+        The area of a marker is proportional to the weight. Areas are limited, so that the lightest
+        and the heaviest rows are visible.
 
     Raises
     ------
     InvalidInputError, InvalidTypeError
         If X has other columns than the coreset, or `bins` is not a positive int.
     MissingDependencyError
-        If matplotlib is not installed; the extra is "plot".
+        If matplotlib is not installed (extra "plot").
 
     Examples
     --------
@@ -130,16 +131,16 @@ def plot_coresets(
     on_invalid: Literal["raise", "drop"] | None = None,
     **style: Any,
 ) -> AnyArray:
-    """Draw several coresets of the same data beside each other, on the same axes and scale.
+    """Plot several coresets of the same data beside each other, on the same axes and scale.
 
     Parameters
     ----------
     coresets : mapping of str to Coreset, or Portfolio
-        By the names that the panels get.
+        The keys are the titles of the panels.
     X, sample_weight, bins, on_invalid
         As in `plot_coreset`. The data are read once for all panels.
-    axes : sequence of matplotlib.axes.Axes or None, default=None
-        One for each coreset. By default, a new figure of pyplot.
+    axes : sequence of matplotlib.axes.Axes, optional
+        One per coreset. Default: a new figure of pyplot.
     legend : bool, default=True
         Whether to explain sizes and labels in every panel.
     **style
@@ -148,15 +149,15 @@ def plot_coresets(
     Returns
     -------
     ndarray of matplotlib.axes.Axes
-        A panel for each. Markers of the same area have the same weight in all panels.
+        One per coreset. Markers of the same area have the same weight in all panels.
 
     Raises
     ------
     InvalidInputError, InvalidTypeError
-        If `coresets` is not a mapping of coresets with the same columns, or `axes` are too
-        few or too many.
+        If `coresets` is not a mapping of coresets with the same columns, or the number of `axes` is
+        wrong.
     MissingDependencyError
-        If matplotlib is not installed; the extra is "plot".
+        If matplotlib is not installed (extra "plot").
 
     Examples
     --------
@@ -190,15 +191,15 @@ def plot_coresets(
 def plot_audit(
     names: Sequence[str], differences: FloatArray, title: str, ax: Axes | None = None
 ) -> Axes:
-    """Draw how far costs on a coreset are from those on all data; see `daskcoreset.Audit.plot`.
+    """Plot the differences between costs on a coreset and on all data, for `Audit.plot`.
 
     Parameters
     ----------
     names : sequence of str
     differences : ndarray of shape (n,), float64
-        Relative ones, with a sign. Those that are not finite are drawn at the edge.
+        Signed relative differences. Those that are not finite are drawn at the edge.
     title : str
-    ax : matplotlib.axes.Axes or None, default=None
+    ax : matplotlib.axes.Axes, optional
 
     Returns
     -------

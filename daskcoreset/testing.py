@@ -1,14 +1,14 @@
 # ruff: noqa: S101 - a suite of tests asserts
-"""The contract of a sensitivity as a suite of tests.
+"""Tests for your own `daskcoreset.Sensitivity`.
 
-The test of a new construction subclasses `SensitivityContract`::
+The test of a method subclasses `SensitivityContract`::
 
     class TestLightweight(SensitivityContract):
         def construction(self) -> Lightweight:
             return Lightweight()
 
-It needs pytest and hypothesis (``pip install "daskcoreset[test]"``), and the marker ``statistical``
-registered with pytest.
+It needs pytest and hypothesis (``pip install "daskcoreset[test]"``). Register the marker
+``statistical`` with pytest.
 """
 
 from __future__ import annotations
@@ -117,8 +117,8 @@ def assert_mean(estimates: FloatArray, expected: FloatArray, rate: float = 1e-6)
     estimates : ndarray of shape (n_estimates, n_quantities)
     expected : ndarray of shape (n_quantities,)
     rate : float, default=1e-6
-        False-alarm rate of all quantities together: a t-test of each at this rate over
-        their number (Bonferroni), by the normal approximation of means.
+        False-alarm rate of all quantities together. Each has a t-test at this rate over their
+        number (Bonferroni), by the normal approximation of means.
 
     Examples
     --------
@@ -149,7 +149,7 @@ _WEIGHTS = ("ones", "integers", "heavy tail", "one row")
 def row_sets(
     draw: st.DrawFn, *, max_blocks: int = 4, weights: Sequence[str] = _WEIGHTS
 ) -> list[Block]:
-    """Hypothesis strategy of neighbouring blocks that differ as much as possible.
+    """Return a Hypothesis strategy of neighboring blocks that differ as much as possible.
 
     Parameters
     ----------
@@ -161,9 +161,9 @@ def row_sets(
     Returns
     -------
     SearchStrategy of list of Block
-        Blocks with labels 0 and 1 and read-only arrays, in float32 or float64; among them
-        empty and constant blocks, single rows, outliers of 1e6 times the spread, and
-        offsets of 1e6. Their weights are positive in total.
+        Blocks with labels 0 and 1 and read-only arrays, in float32 or float64. Some are empty or
+        constant, or have single rows, outliers of 1e6 times the spread, or offsets of 1e6. Their
+        weights are positive in total.
     """
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     dtype = draw(st.sampled_from([np.float64, np.float32]))
@@ -245,10 +245,10 @@ def _for_all_blocks(test: Callable[..., None]) -> Callable[..., None]:
 
 
 class SensitivityContract(ABC):
-    """The contract of a sensitivity; subclasses define `construction`.
+    """Test suite of a `daskcoreset.Sensitivity`. Subclass it and define `construction`.
 
-    A statistical test fails by chance with probability 1e-6 at most, over the seeds; the
-    seeds are fixed, so that a failure stays one.
+    A statistical test fails by chance with probability 1e-6 at most. Seeds are fixed, so a failure
+    is reproducible. :doc:`/reference/extending` shows an example.
     """
 
     # The instances are hard on purpose, and some constructions say so.
@@ -260,13 +260,13 @@ class SensitivityContract(ABC):
 
     @abstractmethod
     def construction(self) -> Sensitivity[Any]:
-        """Return the construction under test."""
+        """Return the method under test."""
 
     def data(self) -> tuple[FloatArray, FloatArray, AnyArray]:
-        """Return X, sample_weight and y for whole builds: some hundred rows.
+        """Return X, sample_weight and y for whole builds: a few hundred rows.
 
-        By default 303 sorted rows in two clusters with one outlier, a third of them
-        duplicates, with weights of which some are zero, and labels 0 and 1.
+        The default has 303 sorted rows in two clusters with one outlier. A third are duplicates.
+        Some weights are zero, and labels are 0 and 1.
         """
         rng = np.random.default_rng(5)
         near, far = rng.normal(size=(160, 3)), rng.normal(20.0, 1.0, size=(40, 3))
@@ -284,7 +284,7 @@ class SensitivityContract(ABC):
     # The tests below are final: subclasses do not override them.
 
     def summaries(self, blocks: Sequence[Block], reverse: bool = False) -> tuple[list[Any], Any]:
-        """Fold `blocks` in the `n_folds` of the construction; return locals and merged."""
+        """Fold `blocks` in the `n_folds` of the method, and return local and merged summaries."""
         construction, merged = self.construction(), None
         locals_: list[Any] = []
         for fold in range(construction.n_folds):
@@ -303,7 +303,7 @@ class SensitivityContract(ABC):
             pytest.skip("summaries are random: other blocks, other numbers")
 
     def scores(self, block: Block, summary: Any) -> FloatArray:
-        """Return the scores of `block` by component, after looking at their form."""
+        """Return the scores of `block` by component, after a check of their form."""
         scores = self.construction().scores(block, summary)
         assert scores.dtype == np.float64, f"scores are {scores.dtype}, not float64"
         assert scores.ndim == 2, f"scores have shape {scores.shape}, not (n_components, n)"
@@ -312,7 +312,7 @@ class SensitivityContract(ABC):
 
     @property
     def modes(self) -> Iterator[Mode]:
-        """Ways to draw that the construction supports."""
+        """Return the ways to draw that the method supports."""
         construction = self.construction()
         yield "systematic", 2
         yield "multinomial", 2
@@ -345,7 +345,7 @@ class SensitivityContract(ABC):
 
     @_for_all_blocks
     def test_scores__finite_nonnegative_positive_in_total(self, blocks: list[Block]) -> None:
-        """Scores are numbers by which rows can be drawn; rows without weight are not."""
+        """Scores are finite and non-negative. Rows without weight have a score of zero."""
         _, summary = self.summaries(blocks)
         total = 0.0
         for block in blocks:
@@ -381,7 +381,7 @@ class SensitivityContract(ABC):
     @given(blocks=row_sets(weights=["integers"]))
     @_property
     def test_scores__integer_weight_counts_as_repeated_rows(self, blocks: list[Block]) -> None:
-        """A row of weight 3 scores what three rows score together, and weight 0 is absence."""
+        """A weight of 3 scores the same as three rows. A weight of 0 scores nothing."""
         self._skip_if_randomised()
         repeated = [
             Block(
@@ -402,7 +402,7 @@ class SensitivityContract(ABC):
 
     @_for_all_blocks
     def test_row_scores__sums_of_scores(self, blocks: list[Block]) -> None:
-        """Where they are made in another way than by adding up, the bits are the same."""
+        """Overridden sums have the same bits as added scores."""
         construction = self.construction()
         _, summary = self.summaries(blocks)
         for block in blocks:
@@ -413,7 +413,7 @@ class SensitivityContract(ABC):
 
     @_for_all_blocks
     def test_merge__associative(self, blocks: list[Block]) -> None:
-        """The shape of the tree changes nothing but rounding."""
+        """The shape of the tree changes rounding alone."""
         self._skip_if_randomised()
         _, forwards = self.summaries(blocks)
         _, backwards = self.summaries(blocks, reverse=True)
@@ -421,7 +421,7 @@ class SensitivityContract(ABC):
 
     @_for_all_blocks
     def test_summary__independent_of_chunking(self, blocks: list[Block]) -> None:
-        """Summaries of merged blocks equal that of one block of all rows."""
+        """Merged summaries of blocks equal the summary of one block of all rows."""
         self._skip_if_randomised()
         _, merged = self.summaries(blocks)
         _, whole = self.summaries([joined_blocks(blocks)])
@@ -441,7 +441,7 @@ class SensitivityContract(ABC):
 
     @_for_all_blocks
     def test_summarise__leaves_its_arguments_alone(self, blocks: list[Block]) -> None:
-        """Summaries are values: repeatable, picklable, and not changed by a merge."""
+        """Summaries are values: repeatable, picklable, and unchanged by a merge."""
         construction = self.construction()
         locals_, summary = self.summaries(blocks)
         before = pickle.dumps(locals_)
@@ -499,7 +499,7 @@ class SensitivityContract(ABC):
         assert len(lazy[0].compute(scheduler="synchronous")) > 0
 
     def test_build__same_bits_on_several_threads(self) -> None:
-        """Threads agree with the synchronous scheduler to the last bit, in every mode."""
+        """Several threads give the bits of the synchronous scheduler, in every mode."""
         expected = _computed(self.lazy_builds(), scheduler="synchronous")
         computed = _computed(self.lazy_builds(), scheduler="threads", num_workers=2)
         for value, same_value in zip(expected, computed, strict=True):
@@ -508,7 +508,7 @@ class SensitivityContract(ABC):
     # The construction as a value
 
     def test_construction__frozen_picklable_with_deterministic_token(self) -> None:
-        """Tasks carry it to other processes, and equal graphs have equal names."""
+        """The method can be sent to other processes, and equal graphs have equal names."""
         construction = self.construction()
         copy = pickle.loads(pickle.dumps(construction))  # noqa: S301 - bytes of our own
         assert copy == construction
@@ -519,7 +519,7 @@ class SensitivityContract(ABC):
         assert getattr(settings_of_class, "frozen", False), "not a frozen dataclass"
 
     def test_objective__is_a_cost_of_weighted_rows(self) -> None:
-        """Losses of rows are finite and not negative, and add up."""
+        """Losses of rows are finite and non-negative, and add up."""
         X, weights, y = self.data()
         block = Block(X, weights, y)
         objective = self.construction().objective
@@ -547,7 +547,7 @@ class SensitivityContract(ABC):
         assert thaw(stored) == json.loads(json.dumps(record, allow_nan=False))
 
     def test_parameters__say_all_in_json(self) -> None:
-        """The provenance can name the construction, and name it completely."""
+        """The provenance has the name and all parameters of the method."""
         construction = self.construction()
         parameters = json.loads(json.dumps(construction.parameters(), allow_nan=False))
         assert type(construction)(**parameters) == construction

@@ -1,6 +1,7 @@
-"""The accessor of xarray objects: ``import daskcoreset.xarray`` gives them ``.coreset``.
+"""The accessor ``.coreset`` of xarray objects, which ``import daskcoreset.xarray`` adds.
 
-Cells are rows, and variables columns; results come back with dimensions, coordinates and units:
+Cells are rows, and variables are columns. Results have dimensions, coordinates and units. The
+guide is :doc:`/guides/cubes`.
 
 >>> import daskcoreset.xarray
 >>> import numpy as np, xarray as xr
@@ -40,9 +41,12 @@ Dims: TypeAlias = str | Sequence[str] | None
 class CoresetAccessor:
     """Coresets and clusterings of a DataArray or Dataset, as its attribute ``coreset``.
 
+    The guide is :doc:`/guides/cubes`.
+
     Parameters
     ----------
     data : xarray.DataArray or Dataset
+        The object that has the accessor.
     """
 
     def __init__(self, data: xr.DataArray | xr.Dataset) -> None:
@@ -61,29 +65,33 @@ class CoresetAccessor:
         feature_dims: Dims = None,
         **options: Any,
     ) -> Coreset:
-        """Build a coreset of the cells, as `daskcoreset.build` does; masked cells are left out.
+        """Build a coreset of the cells, as `daskcoreset.build` does. Masked cells are left out.
 
         Parameters
         ----------
         size : int, optional
+            Number of rows. Default: as in `daskcoreset.build`.
         weights : str, xarray.DataArray or array, optional
             The name of a variable or coordinate, or an array with some of the sample dimensions.
         sample_dims, feature_dims : str or sequence of str, optional
             Dimensions whose cells are rows, and those whose cells are columns. Default: all
-            dimensions are those of rows.
+            dimensions are sample dimensions.
         **options
-            Of `daskcoreset.build`; ``y`` too.
+            Options of `daskcoreset.build`, including ``y``.
 
         Returns
         -------
         Coreset
+            ``coordinates`` has the coordinates of each row.
 
         Examples
         --------
         >>> import daskcoreset.xarray, numpy as np, xarray as xr
-        >>> cells = xr.DataArray(np.random.default_rng(0).random((100, 50)), dims=("y", "x"))
-        >>> cells.coreset.build(100, random_state=0).coordinates
-        mappingproxy({})
+        >>> values = np.random.default_rng(0).random((100, 50))
+        >>> cells = xr.DataArray(values, {"y": np.arange(100.0)}, dims=("y", "x"))
+        >>> coreset = cells.coreset.build(100, random_state=0)
+        >>> len(coreset.coordinates["y"])
+        100
         """
         rows = self._rows(sample_dims, feature_dims)
         given = {"on_invalid": "drop", **options}
@@ -99,17 +107,18 @@ class CoresetAccessor:
         feature_dims: Dims = None,
         columns: Sequence[str] | None = None,
     ) -> Any:
-        """Fit an estimator of `daskcoreset.estimators`, and return it.
+        """Fit an estimator of `daskcoreset.estimators` to the cells, and return it.
 
         Parameters
         ----------
         estimator : estimator object
+            For example ``CoresetGaussianMixture(5)``.
         y : str, xarray.DataArray or array, optional
             Labels of the cells.
         weights, sample_dims, feature_dims
             As in `build`.
         columns : sequence of str, optional
-            Variables that are features.
+            Variables that are features. Default: all.
 
         Returns
         -------
@@ -142,21 +151,23 @@ class CoresetAccessor:
         columns: Sequence[str] | None = None,
         **parameters: Any,
     ) -> CoresetKMeans:
-        """Return k-means of the cells: `daskcoreset.estimators.CoresetKMeans`, fitted.
+        """Fit a `daskcoreset.estimators.CoresetKMeans` to the cells, and return it.
 
         Parameters
         ----------
         n_clusters : int, default=8
+            Number of clusters.
         weights, sample_dims, feature_dims, columns
             As in `fit`.
         **parameters
-            Of `CoresetKMeans`.
+            Parameters of `CoresetKMeans`.
 
         Returns
         -------
         CoresetKMeans
             ``predict(X)`` returns a lazy DataArray with the dimensions, chunks and coordinates of
-            X, NaN if a feature is missing. ``centers_to_xarray()`` returns a Dataset with units.
+            X. It is NaN if a feature is missing. ``centers_to_xarray()`` returns a Dataset with
+            units.
         """
         model = CoresetKMeans(n_clusters, **parameters)
         rows = self._rows(sample_dims, feature_dims, columns)

@@ -34,16 +34,25 @@ __all__ = [
 
 
 class CoresetError(Exception):
-    """Base class of every error raised on purpose by the library.
+    """Base class of all errors that the library raises on purpose.
 
     Parameters
     ----------
     problem : str
-        What was found.
+        The finding.
     argument : str, optional
-        The argument that it was found in.
+        The argument at fault.
     remedy : str, optional
-        What to do, in the imperative. The message is the problem and the remedy.
+        The remedy, in the imperative. The message is the problem and the remedy.
+
+    Examples
+    --------
+    >>> import numpy as np, daskcoreset
+    >>> try:
+    ...     daskcoreset.build(np.ones((9, 2)), method="svn")
+    ... except daskcoreset.errors.CoresetError as error:
+    ...     print(error.argument)
+    method
     """
 
     def __init__(
@@ -69,30 +78,30 @@ def _made_again(
 
 
 class InvalidInputError(CoresetError, ValueError):
-    """An argument has a value that no coreset can be built from."""
+    """An argument has a value that cannot be used. It is also a ValueError."""
 
 
 class InvalidTypeError(CoresetError, TypeError):
-    """An argument has a type that the library cannot read."""
+    """An argument has a type that cannot be used. It is also a TypeError."""
 
 
 class NotSeparableError(InvalidInputError):
-    """No separator has a margin on the rows.
+    """The classes cannot be separated by a hyperplane.
 
     Attributes
     ----------
     indices : ndarray of int64
-        Rows of the evidence: a convex combination of those of one class equals one of the
-        other. Through the origin, a convex combination of rows times labels is zero. One of
-        their labels is wrong, or the classes overlap. Empty if no evidence is known.
+        Rows of the evidence. A convex combination of those of one class equals a convex combination
+        of those of the other. Through the origin, a convex combination of rows times labels is
+        zero. One of their labels is wrong, or the classes overlap. Empty if no evidence is known.
     coefficients : ndarray of float64
-        Coefficients of that combination, positive.
+        Positive coefficients of that combination.
     norm : float
         Length of the combination.
     intercept : bool
         Whether the hyperplane may miss the origin.
     duplicates : tuple of int or None
-        Numbers of two equal rows with opposite labels, if there are such.
+        Numbers of two equal rows with opposite labels, if they exist.
     """
 
     indices: IndexArray = np.zeros(0, dtype=np.int64)
@@ -114,19 +123,19 @@ class NotSeparableError(InvalidInputError):
 
 
 class StoreError(CoresetError, OSError):
-    """A store is missing, incomplete, damaged, or of another schema version."""
+    """A store is missing, incomplete, damaged, or of another version. It is also an OSError."""
 
 
 class MissingPathError(InvalidInputError, StoreError, FileNotFoundError):
-    """Nothing is at a path or URL."""
+    """Nothing exists at a path or URL. It is also a FileNotFoundError."""
 
     def __new__(cls, *args: object, **_: Any) -> Self:
-        """Make it as a FileNotFoundError: that of a ValueError has no room for what one holds."""
+        """Create it as a FileNotFoundError, because a ValueError has no room for its fields."""
         return FileNotFoundError.__new__(cls, *args)
 
 
 class MissingDependencyError(CoresetError, ImportError):
-    """An optional package is missing."""
+    """An optional package is not installed. It is also an ImportError."""
 
 
 class WorkerMismatchError(CoresetError, RuntimeError):
@@ -134,15 +143,15 @@ class WorkerMismatchError(CoresetError, RuntimeError):
 
 
 class ClusterError(CoresetError, RuntimeError):
-    """A cluster has lost what it was computing: its scheduler, or workers again and again."""
+    """A cluster has lost a computation: its scheduler died, or workers died repeatedly."""
 
 
 class OutOfTimeError(CoresetError, TimeoutError):
-    """A call was not done within its time limit."""
+    """A call has exceeded its `daskcoreset.time_limit`. It is also a TimeoutError."""
 
 
 class CoresetWarning(UserWarning):
-    """The result is correct, and differs from what the arguments suggest."""
+    """The result is correct, but differs from what the arguments suggest."""
 
 
 def overflow_error() -> InvalidInputError:
@@ -162,7 +171,7 @@ def overflow_error() -> InvalidInputError:
 
 
 def scores_error() -> InvalidInputError:
-    """Return the error of scores that overflow, or vanish, only when they are divided."""
+    """Return the error for scores that overflow, or become zero, when they are divided."""
     return InvalidInputError(
         "scores are no finite numbers: X, sample_weight, or a parameter such as lam or C has "
         "values too large or too small for them",
@@ -171,7 +180,7 @@ def scores_error() -> InvalidInputError:
 
 
 def no_scores_error(method: str) -> InvalidInputError:
-    """Return the error of rows that all have a score of zero."""
+    """Return the error for rows that all have a score of zero."""
     return InvalidInputError(
         f"method {method!r} gives no row of positive weight a score, so that none can be drawn",
         argument="method",
@@ -187,7 +196,7 @@ def ignore_overflow() -> np.errstate:
 
 @cache
 def package_versions() -> dict[str, str]:
-    """Return the versions of packages that determine bits, by name, and the processor.
+    """Return the versions of packages that determine results, and the processor.
 
     Examples
     --------
@@ -225,7 +234,7 @@ _member: ContextVar[str | None] = ContextVar("_member", default=None)
 
 @contextmanager
 def about_member(name: str | None) -> Iterator[None]:
-    """Let errors and warnings of ours begin with the member of several that they are about.
+    """Begin our errors and warnings with the member of a portfolio that they are about.
 
     Examples
     --------
@@ -250,7 +259,7 @@ def about_member(name: str | None) -> Iterator[None]:
 
 @contextmanager
 def about_no_member(name: str) -> Iterator[None]:
-    """Let errors and warnings not name a member, of a portfolio that the caller did not ask for.
+    """Keep errors and warnings from naming a member, if the caller asked for no portfolio.
 
     Examples
     --------
@@ -274,14 +283,14 @@ def about_no_member(name: str) -> Iterator[None]:
 
 
 def warn_user(message: str) -> None:
-    """Give a `CoresetWarning` that points at the first caller outside this package."""
+    """Issue a `CoresetWarning` that points at the first caller outside this package."""
     if name := _member.get():
         message = f"member {name!r}: {message}"
     warnings.warn(message, CoresetWarning, stacklevel=caller_level())
 
 
 def warn_complete(size: int, rows: int, *, given: bool) -> None:
-    """Warn that nothing was reduced: `size` is at least the number of rows."""
+    """Warn that all rows come back, because `size` is at least the number of rows."""
     if not given:
         warn_user(
             f"nothing was reduced: X has {counted(rows, 'row')}, and up to {size:,} come back "

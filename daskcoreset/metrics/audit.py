@@ -1,4 +1,4 @@
-"""Costs on a coreset against those on all data, in one read."""
+"""Audits: costs on a coreset against costs on all data, in one pass."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 def candidate_solutions(
     objective: Objective[Any], block: Block, solutions: Any, seed: int
 ) -> tuple[tuple[str, ...], tuple[Any, ...]]:
-    """Name and return the solutions given, or those that the objective proposes.
+    """Name and return the given solutions, or those that the objective proposes.
 
     Parameters
     ----------
@@ -110,24 +110,35 @@ _MIN_SAMPLE = 10_000
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Audit:
-    r"""Costs on a coreset against costs on all data.
+    r"""Costs on a coreset against costs on all data. `Coreset.audit` returns it.
+
+    It prints as a table. :doc:`/guides/trust` explains how to read it.
 
     Attributes
     ----------
     objective : Objective
-        What the costs are.
+        The cost that was compared.
     names : tuple of str
-        What each solution is.
+        A name per solution.
     solutions : tuple
-        Centers, ndarray of shape (k, d), or what else the objective is about.
+        Centers, ndarray of shape (k, d), or other solutions of the objective.
     on_coreset, on_data : ndarray of shape (n_solutions,), float64
-        :math:`\phi_C(Q)` and :math:`\phi_X(Q)`, both exact.
+        Exact costs :math:`\phi_C(Q)` and :math:`\phi_X(Q)`.
     coreset_weight, data_weight : float
         Total weights.
     n_rows : int
         Rows of the data.
     seed : int
-        Root seed of the solutions and of the independent sample.
+        Seed of the solutions and of the independent sample.
+
+    Examples
+    --------
+    >>> import daskcoreset
+    >>> X = np.random.default_rng(0).normal(size=(20_000, 2))
+    >>> coreset = daskcoreset.build(X, size=500, n_clusters=3, random_state=0)
+    >>> report = coreset.audit(X, random_state=0)
+    >>> report.distortion < 0.2, report.names[:2]
+    (True, ('k-means', 'k-means++ 1'))
     """
 
     objective: Objective[Any]
@@ -143,44 +154,43 @@ class Audit:
 
     @property
     def differences(self) -> FloatArray:
-        r"""Relative differences :math:`(\phi_C(Q) - \phi_X(Q)) / \phi_X(Q)`, with a sign."""
+        r"""Signed relative differences :math:`(\phi_C(Q) - \phi_X(Q)) / \phi_X(Q)`."""
         return _quotient(self.on_coreset - self.on_data, self.on_data)
 
     @property
     def distortion(self) -> float:
-        r"""Largest :math:`\max(\phi_C / \phi_X, \phi_X / \phi_C) - 1` of the solutions."""
+        r"""Largest :math:`\max(\phi_C / \phi_X, \phi_X / \phi_C) - 1` over the solutions."""
         largest = np.maximum(self.on_coreset, self.on_data)
         smallest = np.minimum(self.on_coreset, self.on_data)
         return float(_quotient(largest - smallest, smallest).max())
 
     @property
     def sample_size(self) -> int:
-        """Rows of the independent sample that intervals come from."""
+        """Rows of the independent sample behind the intervals."""
         return len(self._estimates.sample.coins)
 
     def interval(self, solution: Any, *, confidence: float = 0.95) -> Interval:
-        r"""Bound the cost of any solution over all data, without reading them again.
+        """Bound the cost of any solution on all data, without another pass.
 
-        An audited solution has its exact cost. For any other, the bounds come from rows that the
-        audit drew independently of the coreset, and from exact sums over cells of all rows. They
-        hold at every number of rows, for heavy tails and rare losses too, because they do not
-        assume normal errors. Their price is width: if rows that look alike may cost much, the
-        upper end includes that cost.
+        An audited solution has its exact cost. For another one, the bounds use rows that the audit
+        drew independently of the coreset, and exact sums over cells of all rows. They hold for any
+        number of rows, heavy tails and rare losses, because they do not assume normal errors. They
+        are wide if rows that look alike can have very different costs.
 
         Parameters
         ----------
         solution : array-like of shape (k, d), or a mixture
-            One solution of the audited kind. It must have been chosen without the sample of the
-            audit: fitted to the coreset, to all data, or found in any other way, it is fine.
+            One solution of the audited kind. It must not depend on the sample of the audit. A
+            solution fitted to the coreset or to all data is fine.
         confidence : float, default=0.95
-            Probability, at least, over the draws of the sample, that the interval holds the
-            true cost. It is said of each solution, not of all together.
+            Least probability, over the draws of the sample, that the interval contains the true
+            cost. It holds for each solution, not for all together.
 
         Returns
         -------
         Interval
-            ``(estimate, low, high)``. An objective of one's own without `Objective.brackets`
-            says nothing of rows that were not drawn: the upper end is infinite then.
+            ``(estimate, low, high)``. The upper end is infinite for your own objective without
+            `Objective.brackets`.
 
         Raises
         ------
@@ -206,12 +216,12 @@ class Audit:
         return self._estimates.interval(checked, level)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the relative difference of every audited solution, and of the total weight.
+        """Plot the relative difference of every audited solution, and of the total weight.
 
         Parameters
         ----------
-        ax : matplotlib.axes.Axes or None, default=None
-            Where to draw; None draws into a new figure of pyplot.
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw into. Default: a new figure of pyplot.
 
         Returns
         -------
@@ -220,7 +230,7 @@ class Audit:
         Raises
         ------
         MissingDependencyError
-            matplotlib is not installed; the extra is "plot".
+            If matplotlib is not installed (extra "plot").
 
         Examples
         --------
@@ -276,35 +286,36 @@ def audit(
     on_invalid: Literal["raise", "drop"] | None = None,
     progress: bool | None = None,
 ) -> Audit:
-    """Compare costs on a coreset with those on all data, in one read.
+    """Compare costs on a coreset with costs on all data, in one pass.
 
     Parameters
     ----------
     coreset : Coreset
     X : array-like of shape (n, d), or path
-        The data that the coreset is of; any input of `daskcoreset.build`.
+        The data of the coreset, any X of `daskcoreset.build`.
     y : array-like of shape (n,), or str, optional
-        Labels, if the cost is about labels.
-    solutions : array-like of shape (k, d), sequence or mapping of such, or None, default=None
-        Solutions to compare; the keys of a mapping name them. Centers, fitted estimators, or
-        mixtures. By default, solutions fitted to the coreset, to few of its rows, and random ones.
-    n_clusters : int or None, default=None
-        Centers or components of the default solutions. By default, those of the coreset's
-        construction, or 2, 8 and 32 if it is for any number. The names of solutions say which.
-    objective : Objective or None, default=None
-        The cost to compare, of `daskcoreset.objectives`. By default, the one that the construction
-        is made for, or that of models of `y` if it is made for none.
+        Labels, if the cost depends on labels.
+    solutions : array-like of shape (k, d), sequence or mapping of such, optional
+        Solutions to compare: centers, fitted estimators, or mixtures. The keys of a mapping name
+        them. Default: solutions fitted to the coreset, solutions fitted to few of its rows, and
+        random ones.
+    n_clusters : int, optional
+        Centers or components of the default solutions. Default: those of the coreset's method, or
+        2, 8 and 32 if it serves any number. The names of solutions contain the number.
+    objective : Objective, optional
+        The cost, one of `daskcoreset.objectives`. Default: the cost that the method is made for, or
+        that of models of `y` if it is made for none.
     sample_weight : array-like of shape (n,), or str, optional
-        Input weights of the data, if the coreset was built with any.
-    sample_size : int or None, default=None
-        Expected rows of the sample from which `Audit.interval` answers. By default, as many as the
-        coreset has, and at least 10,000.
+        Weights of the data, if the coreset was built with weights.
+    sample_size : int, optional
+        Expected rows of the sample for `Audit.interval`. Default: the size of the coreset, and at
+        least 10,000.
     random_state : int, Generator, RandomState or None, default=None
-        For the solutions and the sample. It may be the number that `build` had.
+        Seed of the solutions and the sample. It may equal the seed of `build`.
     chunks, progress
         As in `daskcoreset.build`.
-    on_invalid : {"raise", "drop"} or None, default=None
-        How to treat rows with NaN or infinity. By default, as the coreset was built.
+    on_invalid : {"raise", "drop"}, optional
+        How to treat rows with NaN or infinity. Default: as in the build.
 
     Returns
     -------
@@ -447,7 +458,7 @@ def _judging(
 
 
 def is_regression(labels: AnyArray) -> bool:
-    """Whether labels are numbers to predict: floats, or more integers than there are classes."""
+    """Whether labels are numbers to predict: floats, or too many integers for classes."""
     many = labels.dtype.kind in "iu" and len(np.unique(labels)) > MAX_CLASSES
     return labels.dtype.kind == "f" or many
 

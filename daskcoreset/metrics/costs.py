@@ -1,4 +1,4 @@
-"""Costs and errors over data of any size, one read for any number of solutions."""
+"""Costs and errors over data of any size, with one pass for any number of solutions."""
 
 from __future__ import annotations
 
@@ -28,23 +28,25 @@ from daskcoreset.objectives.clustering import as_centers
 
 
 def kmeans_cost(X: Any, centers: Any, sample_weight: Any = None) -> Any:
-    r"""Quantization error :math:`\phi_X(Q) = \sum_x u(x) \min_{q \in Q} |x - q|^2`.
+    r"""Compute the k-means cost :math:`\sum_x u(x) \min_{q \in Q} |x - q|^2` on all rows.
+
+    One pass over the data serves any number of solutions.
 
     Parameters
     ----------
     X : array-like of shape (n, d), path, URL, or Rows
-        Any input of `daskcoreset.build`; read once, block by block. By
-        ``open_rows(X, unit_length=True)`` rows are divided by their lengths.
+        Any X of `daskcoreset.build`, read block by block. ``open_rows(X, unit_length=True)``
+        divides rows by their lengths.
     centers : array-like of shape (k, d), or sequence of such
-        One solution, or several to be evaluated in the same read.
+        One solution, or several.
     sample_weight : array-like of shape (n,), optional
-        Input weights u; ones by default.
+        Weights u of the rows. Default: ones.
 
     Returns
     -------
     float, or ndarray of shape (n_solutions,), float64
-        One cost for one solution, else one for each. Distances are formed from
-        differences in float64: float32 data with a large offset lose nothing.
+        One cost for one solution, else one per solution. Distances are differences in float64, so
+        float32 data with a large offset lose no digits.
 
     Raises
     ------
@@ -69,7 +71,7 @@ def kmeans_cost(X: Any, centers: Any, sample_weight: Any = None) -> Any:
 
 
 def check_usable(rows: Block, name: str = "coreset.points") -> None:
-    """Check that no square overflows; coresets made by hand may have such values."""
+    """Check that no square overflows. Hand-made coresets may have such values."""
     problem = find_unusable_row(rows.points, rows.weights, name=name)
     if problem is not None:
         raise problem.error(0)
@@ -104,7 +106,7 @@ def data_of(
     chunks: int | Literal["auto"] = "auto",
     on_invalid: Literal["raise", "drop"] | None,
 ) -> RowBlocks:
-    """Open the data that a coreset is of; `on_invalid` is by default what it was built with."""
+    """Open the data of a coreset. The default of `on_invalid` is that of the build."""
     if on_invalid is None:
         on_invalid = "drop" if coreset.provenance.get("n_dropped") else None
     known = coreset.provenance.get("columns")

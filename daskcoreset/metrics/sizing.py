@@ -20,41 +20,38 @@ def theory_size(
     method: Literal["lightweight", "kmeans"] = "lightweight",
     constant: float = 1.0,
 ) -> int:
-    r"""Rows by theory, up to a constant that no paper states.
+    r"""Return the size that theory suggests, up to a constant that the papers leave open.
 
     .. math::
 
         m_\text{lightweight} &= c \, \frac{d k \log k + \log(1/\delta)}{\varepsilon^2}, \\
         m_\text{kmeans} &= c \, k^2 \, \frac{d k \log k + \log(1/\delta)}{\varepsilon^2}.
 
-    Both theorems say :math:`m \in \Omega(\cdot)`: some constant c is enough, and it is not
-    given. With ``constant=1`` this is therefore a *scale* and no guarantee: it tells how the
-    size grows with k, d and :math:`\varepsilon`, not where it starts. In practice far fewer
-    rows do, and `daskcoreset.grow` finds how many.
+    The theorems say that some constant c is enough, and do not give it. So the result shows how the
+    size grows with k, d and :math:`\varepsilon`. It is not a guarantee. In practice far fewer rows
+    are enough: `daskcoreset.grow` finds the number. :doc:`/guarantees` has the theorems.
 
     Parameters
     ----------
     n_clusters : int
-        k, centers of the solutions that the coreset is for.
+        k, the number of centers of your solutions.
     n_features : int
-        d, columns of the data.
+        d, the number of columns of the data.
     epsilon : float
-        Relative error wanted, between 0 and 1. It is relative to the mean of the cost of the
-        solution and the variance of the data for "lightweight" (an additive part, which is
-        large against the cost of many small clusters), to the cost alone for "kmeans".
+        Relative error, between 0 and 1. For "kmeans" it is relative to the cost of the solution.
+        For "lightweight" it is relative to the mean of that cost and the variance of the data. The
+        variance is large against the cost of many small clusters.
     delta : float
         Probability, between 0 and 1, that the bound fails.
     method : {"lightweight", "kmeans"}, default="lightweight"
-        The construction. There is no bound for "uniform": on data with one far row it fails
-        at every size below n.
+        The method. "uniform" has no bound: if one row is far away, it fails at every size below n.
     constant : float, default=1.0
-        c, positive.
+        The constant c, positive.
 
     Returns
     -------
     int
-        At least 1. Natural logarithms; for one center, where :math:`\log k` vanishes but the
-        complexity of the problem is that of d numbers, it is taken to be 1.
+        At least 1. Logarithms are natural. For one center, :math:`\log k` is taken to be 1.
 
     Raises
     ------

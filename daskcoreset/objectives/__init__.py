@@ -51,11 +51,11 @@ def objective_for(
     Parameters
     ----------
     provenance : mapping
-        Of the coreset; ``provenance["objective"]`` is the `Objective.record` of the cost that
-        its construction names.
+        Provenance of the coreset. ``provenance["objective"]`` is the `Objective.record` of the cost
+        that its method names.
     n_clusters : int or None
-        Centers or components of solutions; by default those of the record, where it has any. Of
-        a coreset that names no cost, such as one of coverage, centers of the quantization error.
+        Centers or components of solutions. Default: those of the record, if it has any. For a
+        coreset without a cost, such as one of coverage, centers of the quantization error.
     block : Block
         Rows of the coreset, from which a precision that is left open is estimated.
 
@@ -66,8 +66,8 @@ def objective_for(
     Raises
     ------
     InvalidInputError, InvalidTypeError
-        If the coreset names no cost, and `n_clusters` is not given, or one that is not of the
-        library: no other is taken in its place. Or if `n_clusters` is no number of clusters.
+        If the coreset has no cost and `n_clusters` is not given, or if its cost is not of the
+        library. Also if `n_clusters` is not a number of clusters.
 
     Examples
     --------

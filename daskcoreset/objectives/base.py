@@ -20,30 +20,31 @@ Q = TypeVar("Q")
 
 
 class Objective(ABC, Generic[Q]):
-    r"""A cost :math:`\mathrm{cost}_X(Q) = g(Q) + \sum_x u(x) f_Q(x)` of solutions Q.
+    r"""Base class of costs :math:`\mathrm{cost}_X(Q) = g(Q) + \sum_x u(x) f_Q(x)` of solutions Q.
 
-    With :math:`f_Q, g \ge 0`, so that a coreset C is right where :math:`\mathrm{cost}_C(Q)` is
-    close to :math:`\mathrm{cost}_X(Q)`, relative to it. Subclasses are frozen dataclasses;
-    they travel to the blocks, and so do solutions. Every sensitivity names one.
+    Losses f and the constant g are non-negative. A coreset C is good if :math:`\mathrm{cost}_C(Q)`
+    has a small relative difference to :math:`\mathrm{cost}_X(Q)`. Subclasses are frozen
+    dataclasses, which are sent to the workers together with solutions. Each
+    `daskcoreset.Sensitivity` names one. :doc:`/reference/extending` shows how to write one.
 
     Attributes
     ----------
     name : str
-        What the cost is called in reports and in the provenance.
+        Name of the cost in reports and in the provenance.
     """
 
     name: ClassVar[str]
 
     @property
     def n_parts(self) -> int | None:
-        """Parts of the solutions that are made here: centers, components.
+        """Number of parts of a solution, such as centers or components.
 
-        None where that is unknown; 1, the default, for solutions that have no parts.
+        None if it is unknown. Solutions without parts have 1, the default.
         """
         return 1
 
     def with_parts(self, n_parts: int) -> Self:
-        """Return the objective for solutions of `n_parts` parts, where they have any."""
+        """Return the objective for solutions of `n_parts` parts, if they have parts."""
         del n_parts
         return self
 
@@ -58,7 +59,7 @@ class Objective(ABC, Generic[Q]):
 
     @abstractmethod
     def losses(self, block: Block, solution: Q) -> FloatArray:
-        """Return f of every row, float64 of shape (n,), not negative."""
+        """Return the losses f of the rows, float64 of shape (n,), non-negative."""
 
     @abstractmethod
     def solve(self, block: Block, rng: np.random.Generator) -> Q:
@@ -66,36 +67,35 @@ class Objective(ABC, Generic[Q]):
 
     @abstractmethod
     def seed(self, block: Block, rng: np.random.Generator) -> Q:
-        """Return a plausible solution that is fitted to no row in particular."""
+        """Return a plausible solution that is not fitted to particular rows."""
 
     def poor(self, block: Block) -> Q | None:
-        """Return a solution of one part, at which far rows cost most, or None."""
+        """Return a solution of one part that makes far rows expensive, or None."""
         del block
         return None
 
     @abstractmethod
     def candidates(self, block: Block, rng: np.random.Generator) -> Iterator[tuple[str, Q]]:
-        """Solutions where a coreset is most likely to be wrong, and some where it is not."""
+        """Return solutions for an audit, with those that a coreset most easily gets wrong."""
 
     @abstractmethod
     def read(self, solution: Any, n_features: int, name: str) -> Q:
         """Return the solution that was passed as the argument `name`, after checks."""
 
     def several(self, solutions: Any) -> list[Any]:
-        """Return the solutions in a sequence of them, or the only one in a list."""
+        """Return the solutions of a sequence as a list, or a list of the only solution."""
         return list(solutions) if isinstance(solutions, (list, tuple)) else [solutions]
 
     def cells(self, block: Block, n_parts: int, rng: np.random.Generator) -> Cells:
-        """Return the cells about which `brackets` are given, found on the rows of a coreset."""
+        """Return the cells for `brackets`, made from the rows of a coreset."""
         return cells_by_distance(block, n_parts, rng)
 
     def brackets(
         self, cells: Cells, solution: Q, others: Sequence[Q]
     ) -> Iterator[tuple[Bracket, int | None]]:
-        """Yield bounds of the losses of all rows there may be, by where they lie.
+        """Yield bounds of the losses of any row in a cell, also of rows that were not drawn.
 
-        Without any, as by default, nothing is known of rows that were not seen, and the intervals
-        of `Coreset.audit` have no upper end.
+        By default there are no bounds, and the intervals of `Coreset.audit` have no upper end.
 
         Parameters
         ----------
@@ -108,13 +108,13 @@ class Objective(ABC, Generic[Q]):
         ------
         bracket : Bracket
         known : int or None
-            Which of `others` belongs to the known part.
+            Number of the solution in `others` that belongs to the known part.
         """
         del cells, solution, others
         return iter(())
 
     def constant(self, solution: Q) -> float:
-        """Part of the cost that does not depend on the rows, such as a penalty."""
+        """Return the part of the cost that does not depend on the rows, such as a penalty."""
         del solution
         return 0.0
 
@@ -124,7 +124,7 @@ class Objective(ABC, Generic[Q]):
         return None
 
     def labelled(self, solution: Q, block: Block, name: str) -> Q:
-        """Return a solution in the labels of a block; other labels are an error.
+        """Return a solution in the labels of a block. Other labels raise an error.
 
         Parameters
         ----------
@@ -133,17 +133,17 @@ class Objective(ABC, Generic[Q]):
         block : Block
             Rows of the coreset.
         name : str
-            Of the argument, for the error.
+            The argument, for the error.
         """
         del block, name
         return solution
 
     def total(self, block: Block, solution: Q) -> float:
-        """Weighted sum of the losses of rows in memory."""
+        """Return the weighted sum of the losses of rows in memory."""
         return float((block.weights * self.losses(block, solution)).sum())
 
     def cost(self, block: Block, solution: Q) -> float:
-        """Cost of a solution on rows in memory that stand for all."""
+        """Return the cost of a solution on weighted rows in memory."""
         return self.constant(solution) + self.total(block, solution)
 
 
@@ -152,7 +152,7 @@ _MAX_PARTS = 2**31 - 1
 
 
 def check_parts(n_parts: Any, name: str) -> None:
-    """Check a number of centers or components; None is unknown."""
+    """Check a number of centers or components. None means that it is unknown."""
     if n_parts is None:
         return
     if as_int(name, n_parts) > _MAX_PARTS:
@@ -162,7 +162,7 @@ def check_parts(n_parts: Any, name: str) -> None:
 
 
 def require_parts(objective: Objective[Any]) -> int:
-    """Return the number of parts of solutions; an unknown one is an error."""
+    """Return the number of parts of solutions, or raise an error if it is unknown."""
     if objective.n_parts is None:
         raise InvalidInputError(
             "n_clusters is needed, as the coreset's construction does not say of how many "

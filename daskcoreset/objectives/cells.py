@@ -1,8 +1,7 @@
 r"""Cells about which losses are bounded, and the scores of rows that follow from them.
 
-Every row x lies in a cell, at a distance d from its center, with a divergence h from it where
-the objective has one of its own. An objective bounds the loss of every row of a cell, seen or
-not, by
+Every row x lies in a cell, at a distance d from its center, with a divergence h from it if the
+objective has a divergence. An objective bounds the loss of every row of a cell, drawn or not, by
 
 .. math:: g_i(x) - \langle l_i, z \rangle \le f_Q(x) \le g_i(x) + \langle h_i, z \rangle,
           \qquad z = (1, d, d^2, h),
@@ -12,7 +11,7 @@ and rows are scored by
 .. math:: s(x) = u(x) (\beta_i + \gamma d^2 + \eta h),
 
 in which every cell, all distances and all divergences have equal shares. The largest
-:math:`\langle h_i, z \rangle / s(x)` is finite and known: no row that was not seen can hold more.
+:math:`\langle h_i, z \rangle / s(x)` is finite and known, also for rows that were not drawn.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _ROUNDING_OF_MEANS = 1e-12
 
 
 class Placed(NamedTuple):
-    """Cells of rows, and z: 1, distances, their squares, divergences; shape (4, n)."""
+    """Cells of rows, and z: 1, distances, their squares and divergences, of shape (4, n)."""
 
     cells: IndexArray
     z: FloatArray
@@ -53,7 +52,7 @@ class Bracket(NamedTuple):
     control : ndarray of shape (4, k), float64
         The known part, by cell.
     low, high : ndarray of shape (alternatives, 4, k), float64
-        Not negative; every alternative is a bound.
+        Non-negative. Every alternative is a bound.
     """
 
     control: FloatArray
@@ -75,14 +74,14 @@ class Cells:
     ----------
     centers : ndarray of shape (k, d), float64
     root : ndarray of shape (d, d) or (d,), float64, or None
-        Distances are Euclidean ones after rows are multiplied by it.
+        Distances are Euclidean after rows are multiplied by it.
     labels : ndarray of shape (k - 1,), or None
-        Labels of all cells but the last, which has rows of any other label; without labels
-        the nearest center decides.
+        Labels of all cells but the last, which has rows of any other label. Without labels the
+        nearest center decides.
     divergence : Divergence or None
-        What h is; zero without.
+        The divergence of h. Without it h is zero.
     scores : ndarray of shape (4, k), float64
-        Coefficients of z in the score of a row with weight one; not negative.
+        Coefficients of z in the score of a row with weight one, non-negative.
     """
 
     centers: FloatArray
@@ -141,14 +140,14 @@ class Cells:
         return np.stack(rows)
 
     def scored(self, sums: FloatArray, weight: float) -> Cells:
-        """Return the cells with scores of which all parts have equal shares in `sums`.
+        """Return the cells with scores in which all parts have equal shares of `sums`.
 
         Parameters
         ----------
         sums : ndarray of shape (4, k), float64
-            Of the rows of the coreset.
+            Sums over the rows of the coreset.
         weight : float
-            Weight that is given to a cell without rows.
+            Weight of a cell without rows.
         """
         weights = np.where(sums[0] > 0.0, sums[0], weight)
         # Where all rows are centers, whatever is not one is far away.
@@ -168,7 +167,7 @@ class Cells:
         return np.asarray((self.scores[:, placed.cells] * placed.z).sum(axis=0))
 
     def ratio(self, bounds: FloatArray, scores: FloatArray, farthest: FloatArray) -> float:
-        """Return the largest bound for each unit of score of any row up to a distance.
+        """Return the largest bound per unit of score of any row up to a distance.
 
         Parameters
         ----------
@@ -177,7 +176,7 @@ class Cells:
         scores : ndarray of shape (4, k), float64
             Coefficients of z in the scores, positive for 1 and for squares.
         farthest : ndarray of shape (k,), float64
-            Largest distance of the rows of a cell; negative if the cell has no rows.
+            Largest distance of the rows of a cell. Negative if the cell has no rows.
         """
         constant, _, square, by_divergence = scores
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):

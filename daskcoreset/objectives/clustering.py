@@ -42,7 +42,7 @@ class _OfCenters(Objective[FloatArray]):
         return self.n_clusters
 
     def with_parts(self, n_parts: int) -> Self:
-        """Return the same cost for solutions of so many centers."""
+        """Return the same cost for solutions of `n_parts` centers."""
         return replace(self, n_clusters=n_parts)
 
     def candidates(
@@ -72,7 +72,7 @@ class _OfCenters(Objective[FloatArray]):
         return as_centers(solution, n_features, name)
 
     def several(self, solutions: Any) -> list[Any]:
-        """One array of centers is one solution; a sequence of them, or a cube, is several."""
+        """Return several solutions from a sequence of centers or a cube, or one from an array."""
         if isinstance(solutions, str) or not hasattr(solutions, "__iter__"):
             return [solutions]  # which `read` refuses
         if isinstance(solutions, Sequence) and not solutions:
@@ -91,8 +91,16 @@ class QuantizationError(_OfCenters):
 
     Parameters
     ----------
-    n_clusters : int or None, default=None
-        Centers of the solutions that are made here; None where that is unknown.
+    n_clusters : int, optional
+        Number of centers of the solutions of an audit. None if it is unknown.
+
+    Examples
+    --------
+    >>> import daskcoreset
+    >>> X = np.random.default_rng(0).normal(size=(10_000, 2))
+    >>> coreset = daskcoreset.build(X, size=500, method="uniform", random_state=0)
+    >>> coreset.audit(X, objective=QuantizationError(3), random_state=0).distortion < 0.2
+    True
 
     References
     ----------
@@ -138,11 +146,19 @@ class Distortion(DivergenceParameter, _OfCenters):
 
     Parameters
     ----------
-    n_clusters : int or None, default=None
-        Centers of the solutions that are made here; None where that is unknown.
+    n_clusters : int, optional
+        Number of centers of the solutions of an audit. None if it is unknown.
     divergence : str or Divergence, default="squared_euclidean"
-        As in `daskcoreset.sensitivities.LightweightBregman`. A precision that is left open is
-        estimated from the coreset by `fitted`.
+        As in `daskcoreset.LightweightBregman`. A precision that is left open is estimated from the
+        coreset.
+
+    Examples
+    --------
+    >>> import daskcoreset
+    >>> X = np.random.default_rng(0).uniform(1, 2, size=(10_000, 2))
+    >>> coreset = daskcoreset.build(X, size=500, method="uniform", random_state=0)
+    >>> coreset.audit(X, objective=Distortion(3, "kl"), random_state=0).distortion < 0.2
+    True
 
     References
     ----------
@@ -172,9 +188,9 @@ class Distortion(DivergenceParameter, _OfCenters):
     ) -> Iterator[tuple[Bracket, int | None]]:
         r"""Yield the bound by three points.
 
-        With b the center of a cell and q the center of the solution that is nearest to it,
-        :math:`d(x, q) = d(x, b) + d(b, q) + \langle x - b, \nabla\phi(b) - \nabla\phi(q)
-        \rangle`, and the minimum over the solution is at most that.
+        With b the center of a cell and q the center of the solution nearest to b, :math:`d(x, q) =
+        d(x, b) + d(b, q) + \langle x - b, \nabla\phi(b) - \nabla\phi(q) \rangle`. The minimum over
+        the solution is at most that.
         """
         del others
         labels, constant = self._divergence.nearest(cells.centers, solution)
@@ -194,7 +210,7 @@ class Distortion(DivergenceParameter, _OfCenters):
         return float(np.linalg.norm((further - nearer - value) / steps)) * (1.0 + 1e-6)
 
     def losses(self, block: Block, solution: FloatArray) -> FloatArray:
-        """Divergence of every row to its nearest center; zero for rows that do not count."""
+        """Divergence of every row to its nearest center, or zero for rows that do not count."""
         losses = np.zeros(len(block))
         rows = np.flatnonzero(block.weights > 0)
         losses[rows] = self._divergence.nearest(block.points[rows], solution)[1]

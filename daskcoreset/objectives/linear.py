@@ -20,12 +20,14 @@ from daskcoreset.solvers.linear import solve_svm
 
 @dataclass(frozen=True, eq=False)
 class LinearClassifier:
-    r"""One class against the rest: positive where :math:`\langle x, w \rangle + b > 0`.
+    r"""One class against the rest: positive if :math:`\langle x, w \rangle + b > 0`.
 
     Attributes
     ----------
     coef : ndarray of shape (d,), float64
+        The normal w.
     intercept : float
+        The intercept b.
     positive : object
         Label of the positive class.
     """
@@ -39,16 +41,28 @@ class LinearClassifier:
 class LinearCost(Objective[LinearClassifier]):
     r"""The cost :math:`|w|^2/2 + \lambda \sum_x u(x) \ell(y(x) (\langle x, w \rangle + b))`.
 
-    The loss is the hinge :math:`[1 - z]_+`, or the logistic one :math:`\ln(1 + e^{-z})`. The
-    intercept is not penalised. Every class stands against the rest; of two, the larger label.
+    The loss is the hinge :math:`[1 - z]_+`, or the logistic loss :math:`\ln(1 + e^{-z})`. The
+    intercept is not penalized. Each class is compared with the rest. With two classes, the larger
+    label is positive.
 
     Parameters
     ----------
     loss : {"hinge", "logistic"}, default="hinge"
+        The loss.
     lam : float, default=1.0
-        :math:`\lambda`, the C of scikit-learn.
+        :math:`\lambda`, equal to the C of scikit-learn.
     intercept : bool, default=True
-        Whether the solutions that are made here have an intercept.
+        Whether the solutions of an audit have an intercept.
+
+    Examples
+    --------
+    >>> import daskcoreset
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(10_000, 2))
+    >>> y = X[:, 0] + rng.normal(size=10_000) > 0
+    >>> coreset = daskcoreset.build(X, y, size=500, method="uniform", random_state=0)
+    >>> coreset.audit(X, y, objective=LinearCost("logistic"), random_state=0).distortion < 0.2
+    True
 
     References
     ----------
@@ -85,10 +99,10 @@ class LinearCost(Objective[LinearClassifier]):
     def brackets(
         self, cells: Cells, solution: LinearClassifier, others: Sequence[LinearClassifier]
     ) -> Iterator[tuple[Bracket, int | None]]:
-        r"""Yield bounds by the margin m of the center of a class, and by other solutions.
+        """Yield bounds by the margin m of the center of a class, and by other solutions.
 
-        A row at distance d has a margin of at least :math:`m - v d`, and its losses by two
-        solutions differ by no more than its margins do.
+        A row at distance d has a margin of at least :math:`m - v d`. Its losses by two solutions
+        differ by at most the difference of its margins.
         """
         assert cells.labels is not None  # noqa: S101 - they are by class
         is_positive = np.append(cells.labels == solution.positive, False)
@@ -184,7 +198,7 @@ class LinearCost(Objective[LinearClassifier]):
         return classifier
 
     def labelled(self, solution: LinearClassifier, block: Block, name: str) -> LinearClassifier:
-        """Find the positive class among the labels, where numbers may have become text."""
+        """Find the positive class among the labels, even if numbers have become text."""
         labels = [label.item() for label in np.unique(labels_of(block))]
         if solution.positive in labels and isinstance(solution.positive, str) == isinstance(
             labels[0], str
@@ -225,7 +239,7 @@ def _signs(block: Block, positive: Any) -> FloatArray:
 
 
 def positives(block: Block) -> list[Any]:
-    """Classes that stand against the rest: all but the least, where there are two."""
+    """Classes that are compared with the rest: all, or of two the larger label."""
     labels = [label.item() for label in np.unique(labels_of(block))]
     if len(labels) < 2:
         raise InvalidInputError(

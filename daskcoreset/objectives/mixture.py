@@ -1,4 +1,4 @@
-"""The part of a mixture's likelihood that rows decide."""
+"""The part of a mixture's likelihood that depends on the rows."""
 
 from __future__ import annotations
 
@@ -38,13 +38,21 @@ class MixtureCost(Objective[MixtureModel]):
         \exp\left(-\tfrac12 (x - \mu_j)^T \Sigma_j^{-1} (x - \mu_j)\right), \qquad
         Z = \sum_j \frac{w_j}{\sqrt{|2 \pi \Sigma_j|}} .
 
-    The negative log-likelihood is :math:`\phi_X(\theta) - U \ln Z`. Only :math:`\phi` is never
-    negative, so that relative errors make sense, and it is what the source bounds.
+    The negative log-likelihood is :math:`\phi_X(\theta) - U \ln Z`. Relative errors need a
+    non-negative cost, which :math:`\phi` is. The source bounds it, too.
 
     Parameters
     ----------
-    n_components : int or None, default=None
-        Components of the solutions that are made here; None where that is unknown.
+    n_components : int, optional
+        Number of components of the solutions of an audit. None if it is unknown.
+
+    Examples
+    --------
+    >>> import daskcoreset
+    >>> X = np.random.default_rng(0).normal(size=(10_000, 2))
+    >>> coreset = daskcoreset.build(X, size=1000, method="uniform", random_state=0)
+    >>> coreset.audit(X, objective=MixtureCost(2), random_state=0).distortion < 0.3
+    True
 
     References
     ----------
@@ -64,7 +72,7 @@ class MixtureCost(Objective[MixtureModel]):
         return self.n_components
 
     def with_parts(self, n_parts: int) -> Self:
-        """Return the same cost for mixtures of so many components."""
+        """Return the same cost for mixtures of `n_parts` components."""
         return replace(self, n_components=n_parts)
 
     def losses(self, block: Block, solution: MixtureModel) -> FloatArray:
@@ -76,7 +84,7 @@ class MixtureCost(Objective[MixtureModel]):
     ) -> Iterator[tuple[Bracket, int | None]]:
         r"""Yield the bound by one component, :math:`a_j + |L_j (x - \mu_j)|^2 / 2`.
 
-        It is the component that bounds the center of a cell best.
+        The component is the one that bounds the center of a cell best.
         """
         del others
         constants, gaps, norms = _by_component(solution, cells.centers)

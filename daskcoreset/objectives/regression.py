@@ -29,7 +29,9 @@ class LinearPredictor:
     Attributes
     ----------
     coef : ndarray of shape (d,), float64
+        The coefficients w.
     intercept : float
+        The intercept b.
     """
 
     coef: FloatArray
@@ -43,8 +45,19 @@ class LeastSquaresCost(Objective[LinearPredictor]):
     Parameters
     ----------
     intercept : bool, default=True
-        Whether the solutions that are made here have an intercept.
+        Whether the solutions of an audit have an intercept.
     alpha : float, default=0.0
+        Weight of the penalty.
+
+    Examples
+    --------
+    >>> import daskcoreset
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(10_000, 2))
+    >>> y = X[:, 0] + rng.normal(size=10_000)
+    >>> coreset = daskcoreset.build(X, y, size=500, method="uniform", random_state=0)
+    >>> coreset.audit(X, y, objective=LeastSquaresCost(), random_state=0).distortion < 0.3
+    True
     """
 
     intercept: bool = True
@@ -129,7 +142,7 @@ def residuals_of(block: Block, solution: LinearPredictor) -> FloatArray:
 
 
 def find_bad_number(block: Block) -> InvalidRow | None:
-    """Return the first label that is missing, no number or too large for its square, or None.
+    """Return the first label that is missing, not a number, or too large for its square, or None.
 
     Examples
     --------

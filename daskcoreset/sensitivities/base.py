@@ -1,4 +1,4 @@
-"""The protocols of a sensitivity and of the design of its draw."""
+"""The base of sensitivities, and the design of their draws."""
 
 from __future__ import annotations
 
@@ -20,35 +20,36 @@ S = TypeVar("S")
 
 
 class SamplingDesign(Generic[S]):
-    """Strata, order and calibration of the draw of a construction; by default none.
+    """Strata, order and calibration of the draw of a method. The default has none of them.
 
-    A construction with a design of its own returns it as `Sensitivity.design`. In all methods
-    `summary` is the finalized summary of all the data.
+    A method with its own design returns it as `Sensitivity.design`. In all methods `summary` is the
+    finalized summary of all the data.
 
     Attributes
     ----------
     scores_from_pilot : bool
-        Whether `Sensitivity.scores` takes the finalized summary of the last fold but one as well,
-        as an estimate: candidates are drawn in the last fold then, and `pilot_total` says what
-        all scores add up to. Only of use to constructions with more than one fold.
+        Whether `Sensitivity.scores` also takes the finalized summary of the last fold but one, as
+        an estimate. Candidates are then drawn in the last fold, and `pilot_total` estimates the sum
+        of all scores. Only for methods with more than one fold.
     """
 
     scores_from_pilot: ClassVar[bool] = False
 
     def pilot_total(self, summary: S) -> float:
-        """Estimate the sum of all scores, where `scores_from_pilot` is set."""
+        """Estimate the sum of all scores, if `scores_from_pilot` is set."""
         raise NotImplementedError
 
     def classes(self, summary: S) -> AnyArray | None:
-        """Return the labels that must all have rows in the coreset, sorted; None without any.
+        """Return the labels that must all have rows in the coreset, sorted, or None.
 
-        Asked with finalized summaries and, where there is one fold, with those of single blocks.
+        It is called with finalized summaries and, if there is one fold, with those of single
+        blocks.
         """
         del summary
         return None
 
     def order(self, rows: Block, summary: S, inclusion: FloatArray) -> IndexArray:
-        """Return the order in which systematic draws go: the more alike neighbours are, the better.
+        """Return the order of systematic draws. Neighbors should be as alike as possible.
 
         Parameters
         ----------
@@ -56,12 +57,12 @@ class SamplingDesign(Generic[S]):
             k rows.
         summary : S
         inclusion : ndarray of shape (k,), float64
-            With what probability each of the rows is drawn.
+            Probability with which each of the rows is drawn.
 
         Returns
         -------
         ndarray of shape (k,), int64
-            A permutation; by default that of `daskcoreset.core.ordering.spatial_order`.
+            A permutation. Default: a spatial order.
         """
         del summary
         return spatial_order(rows.points, inclusion)
@@ -69,10 +70,10 @@ class SamplingDesign(Generic[S]):
     def final_scores(
         self, rows: Block, first: FloatArray, scores: FloatArray, summary: S, size: int
     ) -> FloatArray:
-        """Return the scores by which rows are drawn from candidates; by default `scores`.
+        """Return the scores by which rows are drawn from candidates. Default: `scores`.
 
-        For what can be known only of all candidates together, or depends on how many rows are to
-        be drawn. Not used by independent draws.
+        Use it for scores that need all candidates together, or the number of rows to draw.
+        Independent draws do not use it.
 
         Parameters
         ----------
@@ -81,10 +82,10 @@ class SamplingDesign(Generic[S]):
         first : ndarray of shape (k,), float64
             Probabilities with which they became candidates.
         scores : ndarray of shape (k,), float64
-            Their `Sensitivity.row_scores`. A share of them is kept, or their bounds are lost.
+            Their `Sensitivity.row_scores`. Keep a share of them, or their bounds are lost.
         summary : S
         size : int
-            Rows to be drawn.
+            Number of rows to draw.
 
         Returns
         -------
@@ -94,7 +95,10 @@ class SamplingDesign(Generic[S]):
         return scores
 
     def n_draws(self, size: int, summary: S) -> int:
-        """Draws to be made for a coreset of `size` rows; that of the least `draw_loss` is kept."""
+        """Return the number of draws for a coreset of `size` rows.
+
+        The one with the least `draw_loss` is kept.
+        """
         del size, summary
         return 1
 
@@ -107,19 +111,18 @@ class SamplingDesign(Generic[S]):
         weights: FloatArray,
         summary: S,
     ) -> FloatArray:
-        """Return weights of the rows drawn that bring sums nearer to those over all candidates.
+        """Change the weights of drawn rows so that sums are closer to those over all candidates.
 
-        Asked before `calibrate`, for what only the candidates know; by default `weights`. Not used
-        by independent draws.
+        It is called before `calibrate`. Default: `weights`. Independent draws do not use it.
 
         Parameters
         ----------
         rows : Block
             k candidates.
         first, second : ndarray of shape (k,), float64
-            Probabilities with which they became candidates, and are drawn then.
+            Probabilities with which they became candidates, and with which they are then drawn.
         chosen : ndarray of shape (m,), int64
-            Places of the rows drawn among them.
+            Positions of the drawn rows among the candidates.
         weights : ndarray of shape (m,), float64
             Their unbiased weights.
         summary : S
@@ -127,7 +130,7 @@ class SamplingDesign(Generic[S]):
         Returns
         -------
         ndarray of shape (m,), float64
-            Weights that are not negative.
+            Non-negative weights.
         """
         del rows, first, second, chosen, summary
         return weights
@@ -135,22 +138,22 @@ class SamplingDesign(Generic[S]):
     def calibrate(
         self, rows: Block, weights: FloatArray, summary: S, draw_index: int = 0
     ) -> Calibrated:
-        """Adjust the weights of the rows drawn to sums over all the data in the summary.
+        """Calibrate the weights of the drawn rows to sums over all the data.
 
         Parameters
         ----------
         rows : Block
-            The m rows drawn, with their input weights u.
+            The m drawn rows, with their input weights u.
         weights : ndarray of shape (m,), float64
             Their unbiased weights.
         summary : S
         draw_index : int, default=0
-            Which of several draws it is, for designs that calibrate in more than one way.
+            Number of the draw, for designs that calibrate in more than one way.
 
         Returns
         -------
         Calibrated
-            Weights that are not negative, by default `weights` themselves, and what was done.
+            Non-negative weights, by default `weights`, and facts for the provenance.
         """
         del rows, summary, draw_index
         return Calibrated(weights)
@@ -164,18 +167,18 @@ class SamplingDesign(Generic[S]):
         *,
         roughly: bool = False,
     ) -> Fitted | None:
-        """Fit a solution on the rows drawn, and return its losses on all candidates.
+        """Fit a solution on the drawn rows, and return its losses on all candidates.
 
-        With them the error of the coreset is estimated; by default nothing is fitted.
+        The error of the coreset is estimated from them. By default nothing is fitted.
 
         Parameters
         ----------
         rows : Block
-            The rows drawn.
+            The drawn rows.
         weights : ndarray of shape (m,), float64
-            Theirs, calibrated.
+            Their calibrated weights.
         candidates : Block
-            All the candidates.
+            All candidates.
         summary : S
         roughly : bool, default=False
             Whether the solution is only compared with those of other draws.
@@ -191,9 +194,9 @@ class SamplingDesign(Generic[S]):
         candidate_weights: FloatArray,
         summary: S,
     ) -> float:
-        """Return the loss of a draw: the cost, over all candidates, of the solution `fitted` on it.
+        """Return the cost, over all candidates, of the solution that `fitted` finds on a draw.
 
-        `candidate_weights` are those with which the candidates stand for all the data without bias.
+        `candidate_weights` are unbiased weights of the candidates for all the data.
         """
         solution = self.fitted(rows, weights, candidates, summary, roughly=True)
         if solution is None:
@@ -202,22 +205,23 @@ class SamplingDesign(Generic[S]):
 
 
 class Sensitivity(ABC, Generic[S]):
-    r"""Upper bounds on the sensitivities of rows, made of a summary of the data.
+    """Base class of methods that draw rows in proportion to a bound on their sensitivity.
 
-    Subclasses are frozen dataclasses whose fields are their parameters. They see NumPy
-    blocks; the library owns reading, folding, quotas, draws, weights and seeds.
+    Write a frozen dataclass whose fields are the parameters. It gets NumPy blocks. The library
+    reads, folds, draws, and computes weights and seeds. :doc:`/reference/extending` shows the
+    steps, and `daskcoreset.testing.SensitivityContract` tests the result.
 
     Attributes
     ----------
     name : str
-        The name of the construction for ``build(method=...)``.
+        The name for ``build(method=...)``.
     citation : str
         Key of the source in ``references.bib``, and the place in it.
     randomised : bool
         Whether `block_summary` or `finalize` draws random numbers.
     total_scores_exact : bool
-        Whether `total_scores` gives the very sums of `scores`. Where it only estimates them,
-        independent draws cost one more read, which adds the scores up.
+        Whether `total_scores` returns the exact sums of `scores`. If it only estimates them,
+        independent draws need one more pass, which adds up the scores.
     needs_labels : bool
         Whether rows must have labels.
     """
@@ -231,85 +235,103 @@ class Sensitivity(ABC, Generic[S]):
     @property
     @abstractmethod
     def objective(self) -> Objective[Any]:
-        """The cost that the construction is made for, one of `daskcoreset.objectives`.
+        """The cost that the method is made for, one of `daskcoreset.objectives`.
 
-        Required, for `Coreset.audit` and `daskcoreset.grow` judge by it, and a coreset that is
-        right for one cost may be far off for another. How many centers or components solutions
-        have may be left open.
+        It is required. `Coreset.audit` and `daskcoreset.grow` use it. The number of centers or
+        components may be left open.
         """
 
     @property
     def design(self) -> SamplingDesign[S]:
-        """The design of the draw: strata, order, calibration; by default none."""
+        """The design of the draw: strata, order, calibration. The default has none of them."""
         return SamplingDesign()
 
     @property
     def n_folds(self) -> int:
-        """Folds of `block_summary` before `scores`; each sees the finalized summary before it."""
+        """Number of folds of `block_summary` before `scores`.
+
+        Each gets the finalized summary before it.
+        """
         return 1
 
     def suited_to(self, n_rows: int | None, n_features: int) -> Self:
-        """Return the construction for data of this size; optional: one that reads less, perhaps.
+        """Return a variant of the method for data of this size, for example one with fewer passes.
 
         Parameters
         ----------
         n_rows : int or None
-            Of all the data; None where that is not known before reading.
+            Rows of all the data. None if the number is unknown before reading.
         n_features : int
+
+        Returns
+        -------
+        Sensitivity
+            Default: the method itself.
         """
         del n_rows, n_features
         return self
 
     def too_much(self, n_rows: int, n_features: int) -> str | None:
-        """Return why blocks of so many rows and columns are more than can be done, or None.
+        """Return why blocks of this size take too much memory or time, or None.
 
-        Asked before anything is read; with what it would take, and what to do instead.
+        It is called before any row is read. The text names the amount and a remedy.
         """
         del n_rows, n_features
         return None
 
     def find_invalid_row(self, block: Block) -> InvalidRow | None:
-        """Return the first row that the construction cannot take, or None.
+        """Return the first row that the method cannot use, or None.
 
-        Asked of every block in the first read: the root turns the first problem of all into
-        an error, with the row counted over all blocks.
+        It is called for each block in the first pass. The first problem of all blocks becomes an
+        error, with the row number in the whole data.
         """
         del block
         return None
 
     @abstractmethod
     def block_summary(self, block: Block, previous: S | None, rng: np.random.Generator) -> S:
-        """Summarise one block, which may be empty.
+        """Summarize one block, which may be empty.
 
         Parameters
         ----------
         block : Block
         previous : S or None
-            Finalized summary of the fold before; None in the first.
+            Finalized summary of the fold before. None in the first fold.
         rng : numpy.random.Generator
-            The block's own stream.
+            Random numbers of this block. Use no others.
+
+        Returns
+        -------
+        S
+            The summary.
         """
 
     @abstractmethod
     def merge(self, first: S, second: S) -> S:
-        """Summary of the union of two neighbouring, disjoint sets of rows; associative."""
+        """Return the summary of the union of two neighboring sets of rows.
+
+        It must be associative.
+        """
 
     def finalize(self, summary: S, rng: np.random.Generator) -> S:
-        """Return the finalized summary, which `scores` and the next fold take; runs at the root."""
+        """Return the finalized summary for `scores` and for the next fold.
+
+        It runs once, at the root.
+        """
         del rng
         return summary
 
     def validate_summary(self, summary: S, *, finalized: bool) -> None:
-        """Raise an error if the data as a whole are unfit.
+        """Raise an error if the data as a whole cannot be used.
 
-        Asked with the merged summary of the first fold before it is finalized, since that may take
-        long, and with every finalized one; not about parts of the data, such as nodes of a tree.
+        It is called with the merged summary of the first fold before it is finalized, and with
+        every finalized summary. It is not called for parts of the data, such as nodes of a tree.
         """
         del summary, finalized
 
     @abstractmethod
     def scores(self, block: Block, summary: S) -> FloatArray:
-        """Score rows: non-negative, the factor u included, by component of the mixture.
+        """Score the rows of a block. Scores are non-negative and include the weight u.
 
         Parameters
         ----------
@@ -321,13 +343,14 @@ class Sensitivity(ABC, Generic[S]):
         Returns
         -------
         ndarray of shape (n_components, n), float64
-            Their sum over components is the score; draws are made in proportion to it.
+            Parts of the scores. The score of a row is their sum, and rows are drawn in proportion
+            to it.
         """
 
     def row_scores(self, block: Block, summary: S) -> FloatArray:
-        """Return the scores of rows: the sums of `scores` over the components, of shape (n,).
+        """Return the scores of rows, of shape (n,): the sums of `scores` over the components.
 
-        To be overridden where they are there in less time; the same to the bit.
+        Override it if the sums are faster to compute directly. They must have the same bits.
         """
         scores: FloatArray = self.scores(block, summary).sum(axis=0)
         return scores
@@ -335,15 +358,15 @@ class Sensitivity(ABC, Generic[S]):
     def proposal(
         self, block: Block, previous: Any, rng: np.random.Generator
     ) -> tuple[S, FloatArray]:
-        """Summarise one block in the last fold, and score its rows by what is known by then.
+        """Summarize one block in the last fold, and score its rows by what is known so far.
 
-        That is the finalized summary of the fold before, or with a single fold the summary of the
-        block alone. To be overridden where a summary knows scores by the way.
+        With several folds, the scores use the finalized summary of the fold before. With one fold,
+        they use the summary of the block. Override it if the summary computes the scores anyway.
 
         Returns
         -------
         local : S
-            As of `block_summary`, with the same random numbers.
+            As returned by `block_summary`, with the same random numbers.
         scores : ndarray of shape (n,), float64
             Sums over the components.
         """
@@ -353,10 +376,13 @@ class Sensitivity(ABC, Generic[S]):
 
     @abstractmethod
     def total_scores(self, local: S, summary: S) -> FloatArray:
-        """Sum of `scores` over a block, from its own summary; shape (n_components,)."""
+        """Return the sums of `scores` over a block, from its own summary.
+
+        The result has the shape (n_components,).
+        """
 
     def provenance(self, summary: S) -> dict[str, Any]:
-        """Facts about the data that belong into the provenance; plain JSON values."""
+        """Return facts about the data for the provenance, as plain JSON values."""
         del summary
         return {}
 

@@ -159,41 +159,41 @@ def _roots(matrix: FloatArray) -> FloatArray:
 class LightweightBregman(DivergenceParameter, Sensitivity[BregmanStatistics]):
     r"""Lightweight coresets for hard and soft clustering by a Bregman divergence.
 
-    For a divergence with :math:`\mu\, d_A \le d_\phi \le d_A`, the squared Mahalanobis
-    distance :math:`d_A` takes the place of the squared Euclidean one:
+    For a divergence with :math:`\mu\, d_A \le d_\phi \le d_A`, the squared Mahalanobis distance
+    :math:`d_A` takes the place of the squared Euclidean distance:
 
     .. math::
 
         q(x) = \frac{u(x)}{2U} + \frac{u(x)\, d_A(x, \bar x)}{2 \sum_{x'} u(x')\,
         d_A(x', \bar x)}
 
-    with the weighted mean :math:`\bar x`, which is the best single center whatever the
-    divergence. With :math:`m \in \Omega((d k \log k + \log 1/\delta) / (\mu^2
-    \varepsilon^2))` rows the cost of every set of k centers is kept, up to :math:`\varepsilon`
-    of itself and of the cost of the mean.
+    with the weighted mean :math:`\bar x`, which is the best single center for every divergence.
+    With :math:`m \in \Omega((d k \log k + \log 1/\delta) / (\mu^2 \varepsilon^2))` rows, the cost
+    of every set of k centers is kept, up to :math:`\varepsilon` of itself and of the cost of the
+    mean. The guide is :doc:`/guides/clusters`.
 
-    For the Kullback-Leibler and Itakura-Saito divergences A comes from the smallest value of
-    every column, which one read finds together with the moments; a block's own candidates are
-    scored by the block's own A. For squared Euclidean distances this is `Lightweight`.
+    For the Kullback-Leibler and Itakura-Saito divergences, A follows from the smallest value of
+    every column. One pass finds them together with the moments. For squared Euclidean distances the
+    method equals `Lightweight`.
 
     Parameters
     ----------
     divergence : str or Divergence, default="squared_euclidean"
-        A name such as "kl", or an object of `daskcoreset.objectives.divergences`. For
-        "mahalanobis" the precision is the inverse of the covariance of all rows.
+        A name such as "kl", or an object of `daskcoreset.objectives.divergences`. For "mahalanobis"
+        the precision is the inverse of the covariance of all rows.
 
     Raises
     ------
     InvalidInputError, InvalidTypeError
-        If `divergence` is unknown. When building: if a row of positive weight lies outside
-        the domain (the first such row is named), or if the covariance is singular.
+        If `divergence` is unknown. When building, if a row of positive weight is outside the domain
+        (the message names the first one), or if the covariance is singular.
 
     Examples
     --------
     >>> import numpy as np, daskcoreset
     >>> X = np.vstack([np.ones((99, 2)), [[1.0, 100.0]]])
     >>> coreset = daskcoreset.build(X, size=20, method=LightweightBregman("kl"), random_state=0)
-    >>> 99 in coreset.indices  # the outlier holds nearly half of the scores
+    >>> 99 in coreset.indices  # the outlier has nearly half of all scores
     True
 
     References
@@ -214,7 +214,7 @@ class LightweightBregman(DivergenceParameter, Sensitivity[BregmanStatistics]):
     def block_summary(
         self, block: Block, previous: BregmanStatistics | None, rng: np.random.Generator
     ) -> BregmanStatistics:
-        """Moments of the block, and its box where A depends on it."""
+        """Moments of the block, and its box if A depends on it."""
         del previous, rng
         return statistics_of(self._divergence, block.points, block.weights)
 

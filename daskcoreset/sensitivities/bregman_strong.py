@@ -104,11 +104,11 @@ RoughBregman: TypeAlias = BregmanCells | WhiteSolution
 
 @dataclass(frozen=True)
 class StrongBregman(DivergenceParameter, Sensitivity[RoughBregman]):
-    r"""Coresets for hard and soft Bregman clustering with a multiplicative error only.
+    r"""Strong coresets for hard and soft Bregman clustering: a multiplicative error.
 
-    The sensitivities of `StrongKMeans`, with the dominating squared Mahalanobis distance
-    :math:`d_A` in place of the squared Euclidean one: k-means++ by :math:`d_A` gives a rough
-    solution B with cells :math:`B_i`, and with :math:`\bar c = \sum_x u(x)\, d_A(x, B) / U`
+    The sensitivities are those of `StrongKMeans`, with the dominating squared Mahalanobis distance
+    :math:`d_A`. k-means++ by :math:`d_A` gives a rough solution B with cells :math:`B_i`. With
+    :math:`\bar c = \sum_x u(x)\, d_A(x, B) / U`,
 
     .. math::
 
@@ -116,28 +116,26 @@ class StrongBregman(DivergenceParameter, Sensitivity[RoughBregman]):
         d_A(x', B)}{U(B_i)\, \bar c} + \frac{4 U}{U(B_i)} + \beta,
         \qquad q(x) = \frac{u(x) s(x)}{\sum u s} .
 
-    Where :math:`d_A` is the divergence itself, :math:`\beta = 0`. Of positive data it is steep as
-    the divergence is at the least entries, and rows of large entries can take all of the three
-    terms (of spectra, say, where it then was much worse than uniform rows): there
-    :math:`\beta = 3 \alpha + 4 k`, which is no less than the mean of the others, so that half of
-    the draws are uniform.
-
-    One read suffices, unless a precision is to be estimated: that needs ``passes=2``.
+    If :math:`d_A` is the divergence itself, :math:`\beta = 0`. For divergences of positive data,
+    :math:`\beta = 3 \alpha + 4 k`, so that at least half of the draws are uniform. There rows with
+    large entries, such as spectra, can dominate the other terms. The guide is
+    :doc:`/guides/clusters`.
 
     Parameters
     ----------
     n_clusters : int
-        k, the number of clusters that will be looked for.
+        k, the number of clusters that you will look for.
     divergence : str or Divergence, default="squared_euclidean"
-        A name such as "kl", or an object of `daskcoreset.objectives.divergences`.
-    n_centers : int or None, default=None
-        Centers of the rough solution; None takes `n_clusters`. See `StrongKMeans`.
+        A name such as "kl", or an object of `daskcoreset.objectives.divergences`. "mahalanobis"
+        without a precision estimates it in a pass before, and needs ``draw=Draw(passes=2)``.
+    n_centers : int, optional
+        Centers of the rough solution, as in `StrongKMeans`. Default: `n_clusters`.
 
     Raises
     ------
     InvalidInputError, InvalidTypeError
-        If a parameter cannot be used. When building: if a row of positive weight lies outside
-        the domain (the first such row is named), or if the covariance is singular.
+        If a parameter cannot be used. When building, if a row of positive weight is outside the
+        domain (the message names the first one), or if the covariance is singular.
 
     Examples
     --------
@@ -148,10 +146,8 @@ class StrongBregman(DivergenceParameter, Sensitivity[RoughBregman]):
     >>> 999 in coreset.indices  # a cluster of one row is never missed
     True
 
-    References
-    ----------
-    Lucic, Bachem and Krause (2016), Strong coresets for hard and soft Bregman clustering,
-    Algorithm 2; constants as restated by Bachem, Lucic and Krause (2017), section 4.
+    References ---------- Lucic, Bachem and Krause (2016), Strong coresets for hard and soft Bregman
+    clustering, Algorithm 2. The constants are those of Bachem, Lucic and Krause (2017), section 4.
     """
 
     n_clusters: int
@@ -187,7 +183,7 @@ class StrongBregman(DivergenceParameter, Sensitivity[RoughBregman]):
 
     @property
     def n_folds(self) -> int:
-        """Two where A has to be estimated before cells are made, else one."""
+        """Two if A is estimated before cells are made, else one."""
         divergence = self._divergence
         return 2 if depends_on_data(divergence) and not is_diagonal(divergence) else 1
 
@@ -198,7 +194,7 @@ class StrongBregman(DivergenceParameter, Sensitivity[RoughBregman]):
     def block_summary(
         self, block: Block, previous: RoughBregman | None, rng: np.random.Generator
     ) -> BregmanCells:
-        """Cells of the block by k-means++; in the first fold of two the spread alone."""
+        """Cells of the block by k-means++. In the first fold of two, the spread alone."""
         return self._cells(block, previous, rng)[0]
 
     def proposal(
@@ -251,7 +247,7 @@ class StrongBregman(DivergenceParameter, Sensitivity[RoughBregman]):
         return replace(cells, clusters=clusters), partition
 
     def merge(self, first: RoughBregman, second: RoughBregman) -> BregmanCells:
-        """Put the tables of both after one another."""
+        """Concatenate the tables of both."""
         assert isinstance(first, BregmanCells)  # noqa: S101 - what is finalized is not merged
         assert isinstance(second, BregmanCells)  # noqa: S101
         spread = first.spread
@@ -271,7 +267,7 @@ class StrongBregman(DivergenceParameter, Sensitivity[RoughBregman]):
         return replace(rough, clusters=merge_clusters(rough.clusters, self._rough.centers, rng))
 
     def scores(self, block: Block, summary: RoughBregman) -> FloatArray:
-        """Return u s(x), its three terms apart."""
+        """Return u s(x), as its terms."""
         scores = np.zeros((3, len(block)))
         if isinstance(summary, BregmanCells):
             if not len(summary):

@@ -212,7 +212,7 @@ class RoughKMeans(Sensitivity[Clusters]):
         return scores
 
     def merge(self, first: Clusters, second: Clusters) -> Clusters:
-        """Put the tables of both after one another."""
+        """Concatenate the tables of both."""
         return concatenate_clusters([first, second])
 
     def finalize(self, summary: Clusters, rng: np.random.Generator) -> Clusters:
@@ -220,7 +220,7 @@ class RoughKMeans(Sensitivity[Clusters]):
         return merge_clusters(summary, self.centers, rng)
 
     def scores(self, block: Block, summary: Clusters) -> FloatArray:
-        """Return u s(x), its three terms apart."""
+        """Return u s(x), as its three terms."""
         if not len(summary) or not len(block):
             return np.zeros((3, len(block)))
         labels, distances = assign(block.points, summary.centers)
@@ -260,7 +260,7 @@ class RoughKMeans(Sensitivity[Clusters]):
 
 @dataclass(frozen=True)
 class StrongKMeans(RoughKMeans):
-    r"""Coresets for k-means with a multiplicative error only.
+    r"""Strong coresets for k-means: a multiplicative error, also for small and uneven clusters.
 
     With a rough solution B of k centers, its cells :math:`B_i` and
     :math:`\bar c = \phi_X(B) / U`,
@@ -271,33 +271,28 @@ class StrongKMeans(RoughKMeans):
              + \frac{2 \alpha\, \phi_{B_i}(B)}{U(B_i)\, \bar c} + \frac{4 U}{U(B_i)},
         \qquad \alpha = 16 (\ln k + 2), \qquad q(x) = \frac{u(x) s(x)}{\sum u s} .
 
-    The three parts keep rows far from every center, rows of cells that cost much, and rows of
-    small cells. Where clusters are uneven or lie near the mean of the data this is far better
-    than a lightweight coreset of the same size; it costs more time to build.
+    The three terms keep rows far from every center, rows of expensive cells, and rows of small
+    cells. If clusters are uneven or lie near the mean of the data, the error is smaller than with
+    `Lightweight` at the same size. It needs the same passes and more time per block:
+    :doc:`/benchmarks/kmeans` and :doc:`/guides/clusters` compare them.
 
     Parameters
     ----------
     n_clusters : int
-        k, the number of clusters that will be looked for.
-    n_centers : int or None, default=None
-        Centers of the rough solution; None takes `n_clusters`. Fewer, between 1 and k, give
-        the *welterweight* coresets between lightweight and strong: cheaper, and with an
-        additive error by the cost of that many centers.
+        k, the number of clusters that you will look for.
+    n_centers : int, optional
+        Centers of the rough solution, between 1 and k. Default: `n_clusters`. With fewer centers it
+        is faster (a *welterweight* coreset), and an additive error by the cost of these centers
+        remains.
 
     Raises
     ------
     InvalidInputError, InvalidTypeError
         If a parameter is not an integer of at least one.
 
-    Notes
-    -----
-    Blocks may have any length: the rough solution of a long one is made in rounds that take the
-    distances of all its rows (`daskcoreset.sensitivities.kmeans`), so that the scores of all rows
-    are exact and a cluster of a few rows among a million is found by what it costs.
-
-    The price: as many reads as a lightweight coreset has, and some times its work on every block,
-    see the guide to clusters. It grows as k times the rows, and is larger
-    where further centers lower the cost by much, up to 4 k of them.
+    Notes ----- Blocks may have any length. The scores of all rows are exact, so a cluster of a few
+    rows among a million is found by its cost. The time grows with k times the number of rows. It is
+    larger if more centers lower the cost by much, up to 4 k of them.
 
     Examples
     --------
@@ -307,11 +302,9 @@ class StrongKMeans(RoughKMeans):
     >>> 999 in coreset.indices  # a cluster of one row is never missed
     True
 
-    References
-    ----------
-    Lucic, Bachem and Krause (2016), Strong coresets for hard and soft Bregman clustering,
-    Algorithm 2; in one form with Bachem, Lucic and Krause (2017), section 4. With fewer
-    centers Draganov, Saulpic and Schwiegelshohn (2024), section 5.
+    References ---------- Lucic, Bachem and Krause (2016), Strong coresets for hard and soft Bregman
+    clustering, Algorithm 2. Bachem, Lucic and Krause (2017), section 4. For fewer centers,
+    Draganov, Saulpic and Schwiegelshohn (2024), section 5.
     """
 
     n_clusters: int

@@ -46,24 +46,23 @@ def _diagonal(matrix: FloatArray, root: FloatArray) -> FloatArray:
 class LeastSquares(Sensitivity[Scatter]):
     r"""Coresets for least squares and ridge regression, by leverage scores.
 
-    With the rows :math:`a = (x, 1, y)` and :math:`S = \sum_a u(a) a a^T`, the score
-    :math:`u(a)\, a^T (S + \alpha I)^+ a` is the sensitivity of the row itself, the largest share
-    that it has in the cost of any w and b. Scores add up to the rank of S, at most d + 2; the
-    penalty is one of w alone.
-
-    Weights are unbiased: the expected cost of every w and b is that on the data.
+    With the rows :math:`a = (x, 1, y)` and :math:`S = \sum_a u(a) a a^T`, the score :math:`u(a)\,
+    a^T (S + \alpha I)^+ a` is the sensitivity of the row: its largest share in the cost of any w
+    and b. Scores add up to the rank of S, at most d + 2. The penalty applies to w alone. Weights
+    are unbiased: the expected cost of every w and b equals the cost on the data. For an exact
+    solution use `daskcoreset.estimators.CoresetRidge`. The guide is :doc:`/guides/labels`.
 
     Parameters
     ----------
     intercept : bool, default=True
-        Whether the solutions that the coreset is for have an intercept.
+        Whether your models have an intercept.
     alpha : float, default=0.0
-        Of :math:`\sum_x u(x) (y(x) - \langle x, w \rangle - b)^2 + \alpha |w|^2`.
+        Penalty in :math:`\sum_x u(x) (y(x) - \langle x, w \rangle - b)^2 + \alpha |w|^2`.
 
     Raises
     ------
     InvalidInputError, InvalidTypeError
-        If a parameter cannot be used. When building: if y is missing or holds no numbers.
+        If a parameter cannot be used. When building, if y is missing or holds no numbers.
 
     Examples
     --------
@@ -75,10 +74,8 @@ class LeastSquares(Sensitivity[Scatter]):
     >>> coreset.audit(X, y, random_state=0).distortion < 0.2
     True
 
-    References
-    ----------
-    Drineas, Mahoney and Muthukrishnan (2006), Sampling algorithms for l2 regression and
-    applications, section 3.
+    References ---------- Drineas, Mahoney and Muthukrishnan (2006), Sampling algorithms for l2
+    regression and applications, section 3.
     """
 
     intercept: bool = True

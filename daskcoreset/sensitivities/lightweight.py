@@ -16,28 +16,28 @@ from daskcoreset.sensitivities.base import Sensitivity
 
 @dataclass(frozen=True)
 class Lightweight(Sensitivity[Moments]):
-    r"""Lightweight coresets for k-means and Bregman clustering.
+    r"""Lightweight coresets for k-means: half uniform, half by squared distance to the mean.
 
     .. math::
 
         q(x) = \frac{u(x)}{2U} + \frac{u(x)\, |x - \mu|^2}{2\, \phi_X(\{\mu\})},
         \qquad \phi_X(\{\mu\}) = \sum_x u(x)\, |x - \mu|^2,
 
-    with the weighted mean :math:`\mu` and the total weight U.
+    with the weighted mean :math:`\mu` and the total weight U. One coreset serves any number of
+    clusters.
 
-    With :math:`m \in \Omega((d k \log k + \log 1/\delta) / \varepsilon^2)` rows, with
-    probability at least :math:`1 - \delta`, every set Q of k centers has
-    :math:`|\phi_X(Q) - \phi_C(Q)| \le \frac\varepsilon2 \phi_X(Q) + \frac\varepsilon2
-    \phi_X(\{\mu\})`.
-
-    Data whose rows are all equal have no distances: they are sampled uniformly.
+    With :math:`m \in \Omega((d k \log k + \log 1/\delta) / \varepsilon^2)` rows, with probability
+    at least :math:`1 - \delta`, every set Q of k centers has :math:`|\phi_X(Q) - \phi_C(Q)| \le
+    \frac\varepsilon2 \phi_X(Q) + \frac\varepsilon2 \phi_X(\{\mu\})`. The second term is large
+    against the cost of many small clusters: see :doc:`/guarantees`. If all rows are equal, they are
+    drawn uniformly.
 
     Examples
     --------
     >>> import numpy as np, daskcoreset
     >>> X = np.vstack([np.zeros((99, 2)), [[100.0, 0.0]]])
     >>> coreset = daskcoreset.build(X, size=20, method=Lightweight(), random_state=0)
-    >>> 99 in coreset.indices  # the outlier holds nearly half of the scores
+    >>> 99 in coreset.indices  # the outlier has nearly half of all scores
     True
 
     References
@@ -72,7 +72,7 @@ class Lightweight(Sensitivity[Moments]):
         return half_uniform(block.weights, distances, summary.weight, summary.quantization_error)
 
     def row_scores(self, block: Block, summary: Moments) -> FloatArray:
-        """Return the sums of `scores`, without a row for each family."""
+        """Return the sums of `scores`, without an array for each part."""
         if summary.weight == 0.0:
             return np.zeros(len(block))
         phi = summary.quantization_error
@@ -85,7 +85,7 @@ class Lightweight(Sensitivity[Moments]):
         return scores
 
     def total_scores(self, local: Moments, summary: Moments) -> FloatArray:
-        """Return U_i / 2U and phi_i({mu}) / 2 phi, as the center of section 4.2 does."""
+        """Return U_i / 2U and phi_i({mu}) / 2 phi, as in section 4.2."""
         cost = local.quantization_error_about(summary.mean) if local.weight else 0.0
         return half_uniform_totals(local.weight, cost, summary.weight, summary.quantization_error)
 

@@ -1,4 +1,4 @@
-r"""Coresets for logistic regression: roots of leverage scores, and a pilot in a second read."""
+"""Coresets for logistic regression: roots of leverage scores, and a pilot in a second pass."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class LogisticDesign(SamplingDesign[LabelledScatter]):
         return np.array(sorted(summary.classes))
 
     def order(self, rows: Block, summary: LabelledScatter, inclusion: FloatArray) -> IndexArray:
-        """Order by class, and within it so that neighbours are alike."""
+        """Order by class, and within each class so that neighbors are alike."""
         codes = class_codes(rows, np.array(sorted(summary.classes)))
         parts = []
         for code in range(len(summary.classes)):
@@ -124,7 +124,7 @@ class LogisticDesign(SamplingDesign[LabelledScatter]):
     def calibrate(
         self, rows: Block, weights: FloatArray, summary: LabelledScatter, draw_index: int = 0
     ) -> Calibrated:
-        """Scale weights to those of the classes, and rake them to the means of the classes."""
+        """Scale weights to the class totals, and calibrate them to the class means."""
         del draw_index
         if self.variant == "systematic":
             return Calibrated(weights)
@@ -145,7 +145,7 @@ class LogisticDesign(SamplingDesign[LabelledScatter]):
 
 @dataclass(frozen=True)
 class PilotDesign(SamplingDesign[LogisticPilot]):
-    """The draws of `Logistic` in two reads: as of one, with weights raked to the pilot.
+    """The draws of `Logistic` in two passes: as in one pass, and calibrated to the pilot.
 
     Attributes
     ----------
@@ -175,7 +175,7 @@ class PilotDesign(SamplingDesign[LogisticPilot]):
         return labels
 
     def order(self, rows: Block, summary: LogisticPilot, inclusion: FloatArray) -> IndexArray:
-        """Order as in one read: by loss, gradients came out the same, and other costs worse."""
+        """Order as in one pass. An order by loss gave equal gradients and worse other costs."""
         return self._without_pilot.order(rows, summary.moments, inclusion)
 
     def final_scores(
@@ -186,7 +186,7 @@ class PilotDesign(SamplingDesign[LogisticPilot]):
         summary: LogisticPilot,
         size: int,
     ) -> FloatArray:
-        """Score as in one read where the rows drawn are so few that a plane separates them."""
+        """Score as in one pass if the drawn rows are so few that a plane separates them."""
         del first
         moments = summary.moments
         masses = [part.weight for part in moments.classes.values()]
@@ -195,7 +195,7 @@ class PilotDesign(SamplingDesign[LogisticPilot]):
         return one_read_scores(rows, moments, intercept=self.intercept)
 
     def n_draws(self, size: int, summary: LogisticPilot) -> int:
-        """Several where rows are few, which may not do for all sums, and chance decides."""
+        """Several if rows are few, because the calibration may then fail for some draws."""
         work = _work(size, *summary.coef.shape)
         if self.variant == "systematic" or work > _TRIAL_WORK or not summary.sound:
             return 1
@@ -209,7 +209,7 @@ class PilotDesign(SamplingDesign[LogisticPilot]):
         candidate_weights: FloatArray,
         summary: LogisticPilot,
     ) -> float:
-        """Cost, over all candidates, of the model fitted on the rows drawn."""
+        """Cost, over all candidates, of the model fitted on the drawn rows."""
         model = fitted_on(rows, weights, summary, self.lam, intercept=self.intercept)
         losses = logistic_terms(candidates, model).losses.sum(axis=1)
         penalty = float(np.square(model.coef).sum()) / (2.0 * self.lam)
@@ -218,7 +218,7 @@ class PilotDesign(SamplingDesign[LogisticPilot]):
     def calibrate(
         self, rows: Block, weights: FloatArray, summary: LogisticPilot, draw_index: int = 0
     ) -> Calibrated:
-        """Scale weights to those of the classes, and rake them to losses, gradients and means."""
+        """Scale weights to the class totals, and calibrate them to losses, gradients and means."""
         if self.variant == "systematic" or not summary.sound:
             return self._without_pilot.calibrate(rows, weights, summary.moments)
         terms = logistic_terms(rows, summary)
@@ -241,45 +241,43 @@ class PilotDesign(SamplingDesign[LogisticPilot]):
 class Logistic(Sensitivity[Any]):
     r"""Coresets for logistic regression.
 
-    For the objective :math:`|w|^2/2 + \lambda \sum_x u(x) \ln(1 + e^{-y(x) (\langle x, w \rangle
-    + b)})`, or the softmax of more classes. With U the total weight and the leverage
-    :math:`\ell(x) = 1/U + (x - \mu)^T S^{-1} (x - \mu)`, a row is scored by
+    They serve the objective :math:`|w|^2/2 + \lambda \sum_x u(x) \ln(1 + e^{-y(x) (\langle x, w
+    \rangle + b)})`, or the softmax of more classes. With U the total weight and the leverage
+    :math:`\ell(x) = 1/U + (x - \mu)^T S^{-1} (x - \mu)`, the score of a row is
 
     .. math::
 
         s(x) = u(x) \left( \max \left\{ \sqrt{\ell(x)}, \frac{\ell(x)}{10}
         \sqrt{\frac{U}{d + 1}} \right\} + \frac{1}{U} \right),
 
-    which bounds its sensitivity up to a factor that depends on the data alone. The second term is
-    that of rows ten times as long as others. Two reads keep s for two fifths of the draws, which
-    keeps the guarantee. Two fifths go by :math:`u |g| \sqrt{\ell}`, g the derivative of the loss at
-    a model that the first read fits to up to 2,048 rows, and a fifth by :math:`u \ell`.
+    which bounds its sensitivity up to a factor that depends on the data alone. In two passes, two
+    fifths of the draws use s and keep the guarantee. Two fifths use :math:`u |g| \sqrt{\ell}`, with
+    g the derivative of the loss at a pilot model of up to 2,048 rows. One fifth uses :math:`u
+    \ell`. The guide is :doc:`/guides/labels`.
 
     Parameters
     ----------
     variant : {"calibrated", "systematic"}, default="calibrated"
-        "systematic" is unbiased for every model. "calibrated" is the same draw with exact totals of
-        the classes, whose weights are raked to the class means. In two reads they are raked to loss
-        and gradient at the pilot's model, too, and the best of up to eight draws of few rows is
-        kept. ``provenance["calibration"]`` has what was met.
+        "systematic" is unbiased for every model. "calibrated" has exact class totals, and weights
+        that are calibrated to class means. In two passes they are also calibrated to loss and
+        gradient at the pilot, and if rows are few the best of up to eight draws is kept.
     intercept : bool, default=True
-        Whether the model has an intercept; without one leverage is about the origin.
+        Whether the model has an intercept. Without it, leverage is about the origin.
     reads : {1, 2}, default=2
-        Two have a small part of the excess cost of one for this problem. Data of more than 2,048
-        rows and 203 columns have too few rows in the pilot, and are read once.
+        Passes over the data. Two passes give a smaller error. Data of more than 2,048 rows and 203
+        columns are read once, because the pilot has too few rows for them.
     lam : float, default=1.0
-        :math:`\lambda`, the same number as the C of scikit-learn, for the pilot and for audits.
+        :math:`\lambda`, equal to the C of scikit-learn, for the pilot and for audits.
 
     Raises
     ------
     InvalidInputError, InvalidTypeError
-        If a parameter cannot be used. When building: if labels are missing, or of one class.
+        If a parameter cannot be used. When building, if labels are missing or of one class.
 
-    Notes
-    -----
-    A block of d features sends a matrix of d x d numbers. A millionth of the variance of every
-    column is added to it, so columns may depend on one another. If `size` is below two rows per
-    column, or three with a rare class, a plane separates most draws, and all go by s.
+    Notes ----- ``provenance["calibration"]`` lists the constraints that were met. A block of d
+    features sends d x d numbers. A small ridge makes dependent columns possible. If `size` is below
+    two rows per column, or three with a rare class, a plane separates most draws, and all draws use
+    s.
 
     Examples
     --------
@@ -291,10 +289,8 @@ class Logistic(Sensitivity[Any]):
     >>> abs(round(float(coreset.weights[coreset.labels].sum() - y.sum()), 6))
     0.0
 
-    References
-    ----------
-    Munteanu, Schwiegelshohn, Sohler and Woodruff (2018), section 4. Owen and Zhou (2000), for the
-    share of the draws that keeps the bound.
+    References ---------- Munteanu, Schwiegelshohn, Sohler and Woodruff (2018), section 4. Owen and
+    Zhou (2000), for the share of the draws that keeps the bound.
     """
 
     variant: Variant = "calibrated"
@@ -336,11 +332,11 @@ class Logistic(Sensitivity[Any]):
 
     @property
     def n_folds(self) -> int:
-        """As many as there are reads."""
+        """The number of passes."""
         return self.reads
 
     def suited_to(self, n_rows: int | None, n_features: int) -> Self:
-        """Read once where no pilot would have rows enough for a model."""
+        """Use one pass if the pilot would have too few rows for a model."""
         needed = ROWS_PER_COLUMN * (n_features + 1)
         if n_rows is not None:
             needed = min(needed, n_rows)
@@ -362,7 +358,7 @@ class Logistic(Sensitivity[Any]):
         return find_bad_target(block)
 
     def block_summary(self, block: Block, previous: Any, rng: np.random.Generator) -> Any:
-        """Second moments of the block, means by class and a sample; then sums by the pilot."""
+        """Second moments of the block, means by class and a sample. Then sums by the pilot."""
         if previous is None:
             return self._moments(block, rng)
         return self.proposal(block, previous, rng)[0]
@@ -370,7 +366,7 @@ class Logistic(Sensitivity[Any]):
     def proposal(
         self, block: Block, previous: Any, rng: np.random.Generator
     ) -> tuple[Any, FloatArray]:
-        """Sum terms over the rows, and score them by the same terms; or as of one read."""
+        """Sum terms over the rows, and score them by the same terms, or as in one pass."""
         if previous is None:
             return super().proposal(block, previous, rng)
         terms = logistic_terms(block, previous, intercept=self.intercept)
@@ -398,7 +394,7 @@ class Logistic(Sensitivity[Any]):
         return LabelledScatter(whole.weight, whole.mean, whole.matrix, classes, strata)
 
     def finalize(self, summary: Any, rng: np.random.Generator) -> Any:
-        """In two reads: fit the pilot; then replace its estimated sums by exact ones."""
+        """In two passes, fit the pilot. Then replace its estimated sums by exact ones."""
         del rng
         if self.reads == 1:
             return summary
@@ -410,7 +406,7 @@ class Logistic(Sensitivity[Any]):
         return rough_model(sample, moments, float(self.lam), intercept=self.intercept)
 
     def validate_summary(self, summary: Any, *, finalized: bool) -> None:
-        """Raise if all rows are of one class, or hardly two of any."""
+        """Raise an error if y holds one class only, or names of rows instead of classes."""
         if self.reads > 1 and isinstance(summary, LogisticPilot):
             check_classes(summary.classes, summary.n_rows)
         elif finalized or self.reads > 1:
@@ -418,7 +414,7 @@ class Logistic(Sensitivity[Any]):
             check_classes(labels, sum(part.count for part in summary.classes.values()))
 
     def scores(self, block: Block, summary: Any) -> FloatArray:
-        """Return u s(x), or the two halves of the score of two reads."""
+        """Return u s(x), or the parts of the score of two passes."""
         if isinstance(summary, LogisticPilot):
             terms = logistic_terms(block, summary, intercept=self.intercept)
             parts = logistic_scores(block, summary, terms)

@@ -61,9 +61,9 @@ class MixtureDesign(SamplingDesign[Clusters]):
     _last: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def pilot(self, rows: Block, first: FloatArray, summary: Clusters) -> StandardisedPilot | None:
-        """Return `pilot_of` these candidates, which is fitted once while they are the same objects.
+        """Return `pilot_of` these candidates. It is fitted once for the same objects.
 
-        A design is made anew for every draw, so that the pilot and the rows live no longer.
+        Each draw makes its own design, so the pilot and the rows are freed with it.
         """
         asked = (rows, first, summary)
         if not (self._last and all(a is b for a, b in zip(asked, self._last, strict=False))):
@@ -82,7 +82,7 @@ class MixtureDesign(SamplingDesign[Clusters]):
     ) -> FloatArray:
         """Mix the bounds with the roots of the leverages, each half of the draw.
 
-        Where rows are too few for a mixture, or none can be fitted, the bounds stand alone.
+        If rows are too few for a mixture, or none can be fitted, the bounds are used alone.
         """
         del size
         pilot = self.pilot(rows, first, summary)
@@ -105,13 +105,13 @@ class MixtureDesign(SamplingDesign[Clusters]):
         weights: FloatArray,
         summary: Clusters,
     ) -> FloatArray:
-        r"""Bring the derivatives of the likelihood at the pilot nearer to those of all candidates.
+        r"""Bring the derivatives of the likelihood at the pilot closer to those of all candidates.
 
-        Where rows are few for the parameters of the pilot, and candidates many. With
-        :math:`v` the weights, :math:`D = v (1 - \pi_2)`, :math:`S` the derivatives of the rows
-        and :math:`t` their sum over all candidates, weights become :math:`v + D g` with the g of
-        the least :math:`\sum D g^2 + |S^T (v + D g) - t|^2 / \lambda`, cut to [-1/2, 1]
-        (Bardsley and Chambers, 1984).
+        It does so if rows are few for the parameters of the pilot and candidates are many. With
+        :math:`v` the weights, :math:`D = v (1 - \pi_2)`, :math:`S` the derivatives of the rows and
+        :math:`t` their sum over all candidates, weights become :math:`v + D g` with the g of the
+        least :math:`\sum D g^2 + |S^T (v + D g) - t|^2 / \lambda`, cut to [-1/2, 1] (Bardsley and
+        Chambers, 1984).
         """
         k, d = summary.centers.shape
         size, free = len(chosen), second[chosen] < 1.0
@@ -146,9 +146,10 @@ class MixtureDesign(SamplingDesign[Clusters]):
     def calibrate(
         self, rows: Block, weights: FloatArray, summary: Clusters, draw_index: int = 0
     ) -> Calibrated:
-        """Scale weights to that of all the data, which decides the costs of rows that are alike.
+        """Scale weights to the total weight of the data.
 
-        Rows that were drawn for certain stand for themselves alone, as they do in the data.
+        The total decides the costs of rows that are alike. Rows that were drawn for certain keep
+        their input weights.
         """
         del draw_index
         drawn = weights != rows.weights
@@ -163,16 +164,15 @@ class MixtureDesign(SamplingDesign[Clusters]):
 class Mixture(RoughKMeans):
     r"""Coresets for mixtures of k Gaussians.
 
-    The likelihood of a row under a Gaussian whose covariance has eigenvalues within fixed
-    bounds falls with its squared distance to the mean, so that a rough k-means solution bounds
-    the sensitivities for mixtures as well: rows far from every center, rows of cells that are
-    wide, and rows of small cells are kept. Half of the draw goes by these bounds. The other half
-    goes by what each row would change in a mixture that was fitted to some candidates of the draw.
+    Half of the draw uses the bounds of `StrongKMeans`: rows far from every center, rows of wide
+    cells, and rows of small cells are kept. The other half uses the influence of each row on a
+    pilot, which is a mixture fitted to candidates of the draw. The guide is
+    :doc:`/guides/clusters`.
 
     Parameters
     ----------
     n_components : int
-        k, the number of components that will be fitted.
+        k, the number of components that you will fit.
 
     Raises
     ------
@@ -181,21 +181,19 @@ class Mixture(RoughKMeans):
 
     Notes
     -----
-    The bounds are those of `StrongKMeans`, with its constants. The guarantee of the source is for
-    eigenvalues within fixed bounds, and distances are Euclidean: bring columns of unlike units to
-    one scale first.
+    The guarantee holds for covariances whose eigenvalues lie within fixed bounds. Distances are
+    Euclidean, so scale columns with different units first.
 
-    In the second half a row is drawn in proportion to :math:`u \sqrt{\ell}`, where
-    :math:`\ell` is the squared length of the derivative of its log-density by the parameters of
-    a pilot mixture of candidates, in the pilot's information. A row is drawn with at least half
-    the chance that the bounds give it, so that their guarantee holds with twice as many rows.
-    Weights of rows that are not certain are scaled to the total weight of the data. Independent
-    draws (``sampling="multinomial"``) go by the bounds.
+    The influence of a row is :math:`u \sqrt{\ell}`, where :math:`\ell` is the squared length of the
+    derivative of its log-density by the parameters of the pilot, in the pilot's information. Each
+    row has at least half of the probability that the bounds give it, so the guarantee holds with
+    twice the size. Weights of rows that are not drawn for certain are scaled to the total weight of
+    the data. Independent draws (``sampling="multinomial"``) use the bounds alone.
 
-    If there are fewer than eight rows for each derivative at the pilot, drawn from at least 10,000
-    candidates, weights are first moved so that the derivatives add up to nearly those of all
-    candidates (ridge calibration). This leaves a bias: likely mixtures look likelier, by less than
-    unbiased weights are off by chance.
+    Weights have a small bias if there are at least 10,000 candidates, and fewer than eight rows per
+    derivative of the pilot. They are then adjusted so that the derivatives nearly add up to those
+    of all candidates (ridge calibration). The bias favors good mixtures. It is smaller than the
+    random error of unbiased weights.
 
     Examples
     --------
@@ -205,12 +203,10 @@ class Mixture(RoughKMeans):
     >>> 999 in coreset.indices  # a component of one row is never missed
     True
 
-    References
-    ----------
-    Lucic, Faulkner, Krause and Feldman (2017), Training Gaussian Mixture Models at Scale via
-    Coresets, Algorithm 1. Ting and Brochu (2018), Optimal subsampling with influence functions,
-    for the second half. Bardsley and Chambers (1984), Multipurpose estimation from unbalanced
-    samples, for ridge calibration.
+    References ---------- Lucic, Faulkner, Krause and Feldman (2017), Training Gaussian Mixture
+    Models at Scale via Coresets, Algorithm 1. Ting and Brochu (2018), Optimal subsampling with
+    influence functions, for the second half. Bardsley and Chambers (1984), Multipurpose estimation
+    from unbalanced samples, for ridge calibration.
     """
 
     n_components: int
@@ -223,7 +219,7 @@ class Mixture(RoughKMeans):
 
     @property
     def objective(self) -> MixtureCost:
-        """The part of the likelihood of k Gaussians that rows decide."""
+        """The part of the likelihood of k Gaussians that depends on the rows."""
         return MixtureCost(self.n_components)
 
     @property

@@ -39,10 +39,10 @@ _SOFTNESS = 0.5
 
 
 def totals_of(terms: FloatArray) -> FloatArray:
-    """Sum up bounds and activities, and the first one once more with a row's bound capped at one.
+    """Sum up bounds and activities, and the bounds again with that of a row capped at one.
 
-    No row has more than all of the cost, so that the last sum, which is at most the number of
-    rows, is what is known of the total sensitivity. Draws are made by the bounds as they are.
+    A row has at most all of the cost. So the last sum bounds the total sensitivity, and is at most
+    the number of rows. Draws use the bounds as they are.
 
     Examples
     --------
@@ -79,37 +79,34 @@ _MIN_OF_CLASS = 16
 class SVM(Sensitivity[Any]):
     r"""Coresets for linear support vector machines.
 
-    For the objective :math:`F(w, b) = |w|^2/2 + \lambda \sum_x u(x) [1 - y(x) (\langle x, w
-    \rangle + b)]_+`. The first read takes a pilot, a sample stratified by class. Its classifier is
-    a rough solution, and its k-means++ cells bound the sensitivity of every row (`lemma_2`). The
-    second read sums up the cells, the cost and the subgradient at the rough solution, and draws.
-    More than two classes mean one classifier for each against the rest, by the hardest of which a
-    row is scored.
+    They serve the objective :math:`F(w, b) = |w|^2/2 + \lambda \sum_x u(x) [1 - y(x) (\langle x, w
+    \rangle + b)]_+`. The first pass takes a pilot, which is a sample stratified by class. A
+    classifier and k-means++ cells of the pilot bound the sensitivity of every row. The second pass
+    sums up costs, and draws. With more classes there is one classifier per class against the rest,
+    and a row is scored by the hardest. The guide is :doc:`/guides/labels`.
 
     Parameters
     ----------
     lam : float, default=1.0
-        :math:`\lambda`, the same number as the C of scikit-learn. The paper's range is (0, 1]; the
-        bounds grow with it.
-    n_clusters : int or None, default=None
-        Cells of every class. None takes :math:`\lceil \ln n \rceil`, as in the paper.
+        :math:`\lambda`, equal to the C of scikit-learn. The paper's range is (0, 1]. The bounds
+        grow with it.
+    n_clusters : int, optional
+        Cells per class. Default: :math:`\lceil \ln n \rceil`, as in the paper.
     variant : {"auto", "paper", "systematic", "calibrated", "pilot_mix"}, default="auto"
-        "auto" scores a row half by the bound and half by its activity, its length if it pulls at
-        the rough solution. Totals of the classes are exact. Weights are raked to the class means,
-        and to loss and subgradient at the rough solution; ``provenance["calibration"]`` has what
-        was met. Of few rows several draws are tried, and the best on all candidates is kept. Rows
-        so few that a plane separates them are drawn by the bound alone.
-        "paper" is unbiased for every w: the provable bound of Algorithm 1, which is Algorithm 1
-        with ``Draw(sampling="multinomial", passes=2)``.
-        The others lie between both: the bound as printed ("systematic"), its weights raked to
-        class means ("calibrated"), and a single draw of "auto" ("pilot_mix").
+        "auto" uses half the bound and half the activity of a row, which is its length if it
+        contributes to the subgradient at the pilot's classifier. Class totals are exact, and
+        weights are calibrated to class means, loss and subgradient. If rows are few, the best of
+        several draws is kept. If a plane separates the rows, they are drawn by the bound alone.
+        "paper" is the bound of Algorithm 1 with unbiased weights. With
+        ``Draw(sampling="multinomial", passes=2)`` it is Algorithm 1. "systematic" is the bound as
+        printed, "calibrated" adds class means, and "pilot_mix" is a single draw of "auto".
     intercept : bool, default=True
-        Whether there is a b. It is not penalised.
+        Whether there is a b. It is not penalized.
 
     Raises
     ------
     InvalidInputError, InvalidTypeError
-        If a parameter cannot be used. When building: if labels are missing, of one class, or of
+        If a parameter cannot be used. When building, if labels are missing, of one class, or of
         more than 256.
 
     Warns
@@ -117,11 +114,10 @@ class SVM(Sensitivity[Any]):
     CoresetWarning
         If the estimated error is 5 % or more in either direction, or may be 50 %.
 
-    Notes
-    -----
-    ``provenance["estimated_error"]`` has the cost of the classifier fitted on the coreset over its
-    cost on the coreset, less one, estimated by candidates that the coreset did not take. Trees and
-    streams have no estimate. Scale features first if their units differ.
+    Notes ----- ``provenance["estimated_error"]`` compares the cost of the classifier on all data
+    with its cost on the coreset, estimated from candidates outside the coreset. Trees and streams
+    have no estimate. ``provenance["calibration"]`` lists the constraints that were met. Scale
+    features with different units first.
 
     Examples
     --------
@@ -182,11 +178,11 @@ class SVM(Sensitivity[Any]):
 
     @property
     def n_folds(self) -> int:
-        """One for the pilot, one for the sums."""
+        """One for the pilot and one for the sums."""
         return 2
 
     def too_much(self, n_rows: int, n_features: int) -> str | None:
-        """Return why rows, which are spread out a few at a time, would take too much."""
+        """Return why sparse rows, which become dense a few at a time, would take too much."""
         del n_rows
         if n_features <= _MAX_COLUMNS:
             return None
@@ -206,7 +202,7 @@ class SVM(Sensitivity[Any]):
         return invalid
 
     def block_summary(self, block: Block, previous: Any, rng: np.random.Generator) -> Any:
-        """Sample the classes; in the second fold sum terms over the rows."""
+        """Sample the classes. In the second fold, sum terms over the rows."""
         if previous is None:
             return sample_strata(block, self._pilot_size(block.points.shape[1]), rng)
         return self.proposal(block, previous, rng)[0]
@@ -233,7 +229,7 @@ class SVM(Sensitivity[Any]):
         return merge_reservoirs(first, second, self._pilot_size(features[0] if features else 0))
 
     def finalize(self, summary: Any, rng: np.random.Generator) -> PilotSolution:
-        """Solve and cluster the pilot; then replace its estimated sums by exact ones."""
+        """Solve and cluster the pilot. Then replace its estimated sums by exact ones."""
         if isinstance(summary, PilotSums):
             return exact_solution(summary, float(self.lam))
         weight = sum(part.weight for part in summary.values())
@@ -257,7 +253,7 @@ class SVM(Sensitivity[Any]):
         return replace(rough, totals=totals_of(terms))
 
     def validate_summary(self, summary: Any, *, finalized: bool) -> None:
-        """Raise if all rows are of one class, or hardly two of any."""
+        """Raise an error if y holds one class only, or names of rows instead of classes."""
         if finalized:
             check_classes(summary.classes, summary.n_rows)
         else:
@@ -278,7 +274,7 @@ class SVM(Sensitivity[Any]):
         return np.stack([block.weights * bound, block.weights * activity])
 
     def scores(self, block: Block, summary: Any) -> FloatArray:
-        """Return u times the score of Lemma 2; or half of it, and half the activity."""
+        """Return u times the score of Lemma 2, or half of it and half of the activity."""
         return self._mixed(self._terms(block, summary, row_terms(block, summary)), summary)
 
     def _mixed(self, terms: FloatArray, summary: PilotSolution) -> FloatArray:
@@ -289,7 +285,7 @@ class SVM(Sensitivity[Any]):
         return terms
 
     def total_scores(self, local: Any, summary: Any) -> FloatArray:
-        """Return the sums of `scores`, as the pilot's estimates make them."""
+        """Return the sums of `scores`, as the pilot estimates them."""
         totals: FloatArray = local.totals[:2]
         if not self.design.mixes_activity:
             return totals[:1]

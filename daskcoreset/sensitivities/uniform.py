@@ -15,17 +15,17 @@ from daskcoreset.sensitivities.base import Sensitivity
 
 @dataclass(frozen=True)
 class Uniform(Sensitivity[float]):
-    r"""Rows in proportion to their input weights: :math:`q(x) = u(x) / U`.
+    """Draw rows uniformly, in proportion to their input weights: :math:`q(x) = u(x) / U`.
 
-    Unbiased for every query like all constructions here, but without a guarantee: small
-    clusters far away are missed.
+    Costs are unbiased, without a guarantee: small clusters far away are missed. It is the baseline
+    of :doc:`/choose`.
 
     Examples
     --------
     >>> import numpy as np, daskcoreset
     >>> X = np.arange(200.0).reshape(100, 2)
-    >>> len(daskcoreset.build(X, size=10, method=Uniform(), random_state=0))
-    10
+    >>> daskcoreset.build(X, size=10, method=Uniform(), random_state=0)
+    Coreset(uniform: 10 of 100 rows, 2 features, no labels, seed 0)
 
     References
     ----------
@@ -37,7 +37,7 @@ class Uniform(Sensitivity[float]):
 
     @property
     def objective(self) -> QuantizationError:
-        """The k-means cost, which the source judges it by; audits take others as well."""
+        """The k-means cost. Audits accept other costs as well."""
         return QuantizationError()
 
     def block_summary(
@@ -58,5 +58,5 @@ class Uniform(Sensitivity[float]):
         return (block.weights / summary)[np.newaxis]
 
     def total_scores(self, local: float, summary: float) -> FloatArray:
-        """Return the share of the block in U."""
+        """Return the weight of the block over U."""
         return np.array([local / summary])

@@ -31,7 +31,7 @@ DIVERGENCES: dict[str, type[Divergence]] = {
 
 
 def resolve_divergence(divergence: str | Divergence) -> Divergence:
-    """Return the divergence that a ``divergence`` argument stands for.
+    """Return the divergence for a ``divergence`` argument.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def resolve_divergence(divergence: str | Divergence) -> Divergence:
     Raises
     ------
     InvalidInputError
-        For an unknown name; the message lists the known ones.
+        For an unknown name. The message lists the known ones.
     InvalidTypeError
         For anything else.
 
@@ -74,7 +74,7 @@ def resolve_divergence(divergence: str | Divergence) -> Divergence:
 
 
 def as_divergence(value: Any) -> Divergence:
-    """Return the divergence that a name, an object or a mapping from JSON stands for.
+    """Return the divergence for a name, an object or a mapping from JSON.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def as_divergence(value: Any) -> Divergence:
 
 
 def divergence_parameters(divergence: Divergence) -> Any:
-    """Return the divergence as plain JSON values, which `as_divergence` takes.
+    """Return the divergence as plain JSON values, which `as_divergence` reads.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def _plain(value: Any) -> Any:
 
 
 def domain_problem(divergence: Divergence, block: Block) -> InvalidRow | None:
-    """Return what is wrong with the first row of positive weight outside the domain, or None.
+    """Return the problem of the first row of positive weight outside the domain, or None.
 
     A precision of the wrong size is a problem as well.
     """

@@ -16,37 +16,37 @@ _CANCELLED = 1e-4
 
 
 class Divergence(ABC):
-    r"""A Bregman divergence between the rows of a matrix and centers.
+    r"""Base class of Bregman divergences between the rows of a matrix and centers.
 
     .. math:: d_\phi(x, y) = \phi(x) - \phi(y) - \langle \nabla\phi(y), x - y \rangle
 
-    with a strictly convex generator :math:`\phi`. It is :math:`\mu`-similar on a box of its
-    domain when a matrix A and :math:`0 < \mu \le 1` exist with
-    :math:`\mu\, d_A \le d_\phi \le d_A`, where :math:`d_A(x, y) = (x - y)^T A (x - y)`.
+    with a strictly convex generator :math:`\phi`. It is :math:`\mu`-similar on a box of its domain
+    if a matrix A and :math:`0 < \mu \le 1` exist with :math:`\mu\, d_A \le d_\phi \le d_A`, where
+    :math:`d_A(x, y) = (x - y)^T A (x - y)`.
 
-    Subclasses are frozen dataclasses. They take float32 or float64 points, work in float64
-    and assume rows inside their domain, which `find_invalid_row` checks.
+    Subclasses are frozen dataclasses. They take float32 or float64 points inside their domain,
+    which `find_invalid_row` checks, and compute in float64.
 
     Attributes
     ----------
     name : str
-        The name that `resolve_divergence` takes.
+        Name for the `divergence` argument of methods and models.
     title : str
-        What messages call it.
+        Name in messages.
     citation : str
         Key of the source in ``references.bib``, and the place in it.
     domain : str
-        What every entry of a row must be, for messages.
+        The condition on every entry of a row, for messages.
     remedy : str
-        What to do with rows that are not, for messages.
+        The remedy for rows outside the domain, for messages.
     translation_invariant : bool
-        Whether :math:`d(x + t, y + t) = d(x, y)` for all t, so that rows may be shifted
-        before sums are formed.
+        Whether :math:`d(x + t, y + t) = d(x, y)` for all t. Rows may then be shifted before sums
+        are computed.
 
     References
     ----------
-    Banerjee, Merugu, Dhillon and Ghosh (2005), Clustering with Bregman Divergences,
-    definition 1; Bachem, Lucic and Krause (2018), section 6.
+    Banerjee, Merugu, Dhillon and Ghosh (2005), Clustering with Bregman Divergences, definition 1.
+    Bachem, Lucic and Krause (2018), section 6.
     """
 
     name: ClassVar[str]
@@ -58,11 +58,11 @@ class Divergence(ABC):
 
     @abstractmethod
     def generator(self, points: Points) -> FloatArray:
-        r""":math:`\phi` of every row, float64 of shape (n,)."""
+        r"""Return :math:`\phi` of every row, float64 of shape (n,)."""
 
     @abstractmethod
     def between(self, points: AnyArray, others: AnyArray) -> FloatArray:
-        """Divergence of each row of `points` to the row of `others` beside it.
+        """Return the divergence of each row of `points` to the same row of `others`.
 
         Parameters
         ----------
@@ -72,27 +72,27 @@ class Divergence(ABC):
         Returns
         -------
         ndarray of shape (n,), float64
-            Formed from differences: exact to rounding however close two rows are.
+            Computed from differences. It is exact to rounding, however close two rows are.
         """
 
     @abstractmethod
     def valid(self, points: AnyArray) -> AnyArray:
-        """Whether each entry lies in the domain, bool of the shape of `points`."""
+        """Return whether each entry lies in the domain, bool of the shape of `points`."""
 
     @abstractmethod
     def dominating(self, low: Any, high: Any) -> Divergence:
-        r"""Squared Mahalanobis distance :math:`d_A \ge d_\phi` on a box.
+        r"""Return a squared Mahalanobis distance :math:`d_A \ge d_\phi` on a box.
 
         Parameters
         ----------
         low, high : array-like of shape (d,)
-            Smallest and largest value of every column; the box holds all rows, and so
-            every weighted mean of rows.
+            Smallest and largest value of every column. The box contains all rows and their weighted
+            means.
 
         Returns
         -------
         Divergence
-            `SquaredEuclidean` or `SquaredMahalanobis`; both have ``whiten``.
+            `SquaredEuclidean` or `SquaredMahalanobis`. Both have ``whiten``.
 
         Raises
         ------
@@ -102,7 +102,7 @@ class Divergence(ABC):
 
     @abstractmethod
     def similarity(self, low: Any, high: Any) -> FloatArray:
-        r"""Largest :math:`\mu_j` with :math:`\mu_j d_{A,j} \le d_{\phi,j}` on a box.
+        r"""Return the largest :math:`\mu_j` with :math:`\mu_j d_{A,j} \le d_{\phi,j}` on a box.
 
         Parameters
         ----------
@@ -111,8 +111,8 @@ class Divergence(ABC):
         Returns
         -------
         ndarray of shape (d,), float64
-            In (0, 1]; the divergence is :math:`\mu`-similar with :math:`\mu = \min_j \mu_j`.
-            The sample size grows with :math:`1/\mu^2`.
+            In (0, 1]. The divergence is :math:`\mu`-similar with :math:`\mu = \min_j \mu_j`. The
+            sample size grows with :math:`1/\mu^2`.
         """
 
     def fitted(self, points: Points, weights: FloatArray) -> Divergence:
@@ -129,13 +129,13 @@ class Divergence(ABC):
         return -1
 
     def find_invalid_row(self, points: Points, name: str = "X") -> InvalidRow | None:
-        """Return what is wrong with the first row outside the domain, or None.
+        """Return the problem of the first row outside the domain, or None.
 
         Parameters
         ----------
         points : ndarray or csr_array of shape (n, d)
         name : str, default="X"
-            The argument that holds the rows.
+            The argument that contains the rows.
         """
         row = self.check_domain(points)
         if row < 0:
@@ -149,7 +149,7 @@ class Divergence(ABC):
         return InvalidRow(problem, row, name, f"{self.remedy}, or take another divergence")
 
     def to_mean(self, points: Points, mean: FloatArray) -> FloatArray:
-        """Divergence of every row to one center.
+        """Return the divergence of every row to one center.
 
         Parameters
         ----------
@@ -166,26 +166,26 @@ class Divergence(ABC):
         return out
 
     def divergence(self, points: Points, centers: FloatArray) -> FloatArray:
-        r"""Divergence of every row to every center.
+        r"""Return the divergence of every row to every center.
 
         One matrix product by the law of cosines of Bregman divergences,
 
         .. math:: d(x, c) = d(x, o) + d(o, c) - \langle \nabla\phi(c) - \nabla\phi(o), x - o
             \rangle,
 
-        about the mean o of the centers. Entries in which digits cancel are formed again
-        from differences: every entry is exact to about ``1e-11`` of itself.
+        about the mean o of the centers. Entries in which digits cancel are computed again from
+        differences. Every entry has a relative error of about ``1e-11``.
 
         Parameters
         ----------
         points : ndarray or csr_array of shape (n, d)
-            A tile of rows: the result has n x k entries. `nearest` goes over many rows.
+            A few rows, because the result has n x k entries. `nearest` goes over many rows.
         centers : ndarray of shape (k, d), float64
 
         Returns
         -------
         ndarray of shape (n, k), float64
-            Non-negative. The bits do not depend on the number of threads.
+            Non-negative. The number of threads does not change the result.
 
         References
         ----------
@@ -203,12 +203,12 @@ class Divergence(ABC):
 
     @one_thread()
     def nearest(self, points: Points, centers: FloatArray) -> tuple[IndexArray, FloatArray]:
-        """Center of smallest divergence for every row, and the divergence to it.
+        """Return the center of smallest divergence for every row, and the divergence to it.
 
         Parameters
         ----------
         points : ndarray or csr_array of shape (n, d)
-            Any number of rows; tiles of them are compared with all centers.
+            Any number of rows, which are processed a few at a time.
         centers : ndarray of shape (k, d), float64
 
         Returns

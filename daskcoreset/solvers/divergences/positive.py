@@ -1,7 +1,7 @@
 r"""Divergences of positive data: Kullback-Leibler and Itakura-Saito.
 
-Both are sums of :math:`h(q) = q - \log(1 + q)` of a relative difference q. Where q is small
-the two terms of h cancel: a series replaces their difference there.
+Both are sums of :math:`h(q) = q - \log(1 + q)` of a relative difference q. If q is small, the two
+terms of h cancel, so a series is used.
 """
 
 from __future__ import annotations
@@ -96,16 +96,17 @@ class _Positive(Divergence):
 
 @dataclass(frozen=True)
 class KullbackLeibler(_Positive):
-    r"""Generalised Kullback-Leibler divergence, or relative entropy, of positive data.
+    r"""Generalized Kullback-Leibler divergence, or relative entropy, of positive data.
 
     .. math::
 
         d(x, y) = \sum_j x_j \log\frac{x_j}{y_j} - x_j + y_j,
         \qquad \phi(x) = \sum_j x_j \log x_j
 
-    Rows need not sum to one; where they do, it is the divergence of the distributions. On a
-    box :math:`A_{jj} = 1 / (2\,\mathrm{low}_j)` and :math:`\mu_j = \mathrm{low}_j /
-    \mathrm{high}_j`. Soft clustering with it fits a mixture of Poisson distributions.
+    Use it for counts and frequencies. If rows sum to one, it is the divergence of the
+    distributions. On a box :math:`A_{jj} = 1 / (2\,\mathrm{low}_j)` and :math:`\mu_j =
+    \mathrm{low}_j / \mathrm{high}_j`. Soft clustering with it fits a mixture of Poisson
+    distributions.
 
     Examples
     --------
@@ -118,7 +119,7 @@ class KullbackLeibler(_Positive):
 
     References
     ----------
-    Banerjee et al. (2005), table 1; Bachem, Lucic and Krause (2018), section 6.
+    Banerjee et al. (2005), table 1. Bachem, Lucic and Krause (2018), section 6.
     """
 
     name: ClassVar[str] = "kl"
@@ -126,12 +127,12 @@ class KullbackLeibler(_Positive):
     citation: ClassVar[str] = "bachem2018scalable, section 6"
 
     def generator(self, points: Points) -> FloatArray:
-        r""":math:`\sum_j x_j \log x_j`."""
+        r"""Return :math:`\sum_j x_j \log x_j`."""
         rows = dense(points)
         return np.asarray((rows * np.log(rows)).sum(axis=1))
 
     def between(self, points: AnyArray, others: AnyArray) -> FloatArray:
-        r""":math:`\sum_j x_j h(q_j)` with :math:`q_j = (y_j - x_j) / x_j`."""
+        r"""Return :math:`\sum_j x_j h(q_j)` with :math:`q_j = (y_j - x_j) / x_j`."""
         x, y = dense(points), dense(others)
         gap = y - x
         # Logarithms apart: a quotient could overflow where the divergence does not.
@@ -156,9 +157,9 @@ class ItakuraSaito(_Positive):
         d(x, y) = \sum_j \frac{x_j}{y_j} - \log\frac{x_j}{y_j} - 1,
         \qquad \phi(x) = -\sum_j \log x_j
 
-    Free of scale: :math:`d(s x, s y) = d(x, y)`. On a box :math:`A_{jj} = 1 /
-    (2\,\mathrm{low}_j^2)` and :math:`\mu_j = (\mathrm{low}_j / \mathrm{high}_j)^2`. Soft
-    clustering with it fits a mixture of exponential distributions.
+    It does not depend on the scale: :math:`d(s x, s y) = d(x, y)`. On a box :math:`A_{jj} = 1 /
+    (2\,\mathrm{low}_j^2)` and :math:`\mu_j = (\mathrm{low}_j / \mathrm{high}_j)^2`. Soft clustering
+    with it fits a mixture of exponential distributions.
 
     Examples
     --------
@@ -171,7 +172,7 @@ class ItakuraSaito(_Positive):
 
     References
     ----------
-    Banerjee et al. (2005), table 1; Bachem, Lucic and Krause (2018), section 6.
+    Banerjee et al. (2005), table 1. Bachem, Lucic and Krause (2018), section 6.
     """
 
     name: ClassVar[str] = "itakura_saito"
@@ -179,11 +180,11 @@ class ItakuraSaito(_Positive):
     citation: ClassVar[str] = "bachem2018scalable, section 6"
 
     def generator(self, points: Points) -> FloatArray:
-        r""":math:`-\sum_j \log x_j`."""
+        r"""Return :math:`-\sum_j \log x_j`."""
         return np.asarray(-np.log(dense(points)).sum(axis=1))
 
     def between(self, points: AnyArray, others: AnyArray) -> FloatArray:
-        r""":math:`\sum_j h(q_j)` with :math:`q_j = (x_j - y_j) / y_j`."""
+        r"""Return :math:`\sum_j h(q_j)` with :math:`q_j = (x_j - y_j) / y_j`."""
         x, y = dense(points), dense(others)
         with np.errstate(over="ignore"):  # then the divergence is as large
             quotient = (x - y) / y

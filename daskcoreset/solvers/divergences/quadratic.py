@@ -70,8 +70,8 @@ class _Quadratic(Divergence):
 class SquaredEuclidean(_Quadratic):
     r"""Squared Euclidean distance :math:`|x - y|^2`, with :math:`\phi(x) = |x|^2`.
 
-    It is its own dominating distance, with A the identity and :math:`\mu = 1`. Hard
-    clustering with it is k-means; soft clustering fits Gaussians of variance 1/2.
+    Hard clustering with it is k-means. Soft clustering fits Gaussians of variance 1/2. It is its
+    own dominating distance, with A the identity and :math:`\mu = 1`.
 
     Examples
     --------
@@ -88,11 +88,11 @@ class SquaredEuclidean(_Quadratic):
     citation: ClassVar[str] = "bachem2018scalable, section 2"
 
     def generator(self, points: Points) -> FloatArray:
-        """:math:`|x|^2`."""
+        """Return :math:`|x|^2`."""
         return _squares(dense(points))
 
     def between(self, points: AnyArray, others: AnyArray) -> FloatArray:
-        """:math:`|x - y|^2`."""
+        """Return :math:`|x - y|^2`."""
         return _squares(dense(points) - others)
 
     def to_mean(self, points: Points, mean: FloatArray) -> FloatArray:
@@ -108,20 +108,19 @@ class SquaredEuclidean(_Quadratic):
 class SquaredMahalanobis(_Quadratic):
     r"""Squared Mahalanobis distance :math:`(x - y)^T P (x - y)`, with :math:`\phi(x) = x^T P x`.
 
-    Its own dominating distance, with A = P and :math:`\mu = 1`.
+    It is its own dominating distance, with A = P and :math:`\mu = 1`.
 
     Parameters
     ----------
     precision : array-like of shape (d, d) or (d,), optional
-        Symmetric positive definite P, or the diagonal of a diagonal P. Left out, it is to be
-        estimated as the inverse of the data's covariance: see `estimated` and `fitted`.
+        Symmetric positive definite matrix P, or the diagonal of a diagonal P. Default: the inverse
+        of the covariance of the data, estimated when a coreset is built.
 
     Raises
     ------
     InvalidInputError
-        If `precision` is not finite, not symmetric, not positive definite or singular.
-        Columns are brought to unit diagonal before that is judged, so their units do not
-        matter.
+        If `precision` is not finite, not symmetric, not positive definite or singular. Columns are
+        first scaled to a unit diagonal, so their units do not matter.
 
     Examples
     --------
@@ -133,7 +132,7 @@ class SquaredMahalanobis(_Quadratic):
 
     References
     ----------
-    Banerjee et al. (2005), table 1; Bachem, Lucic and Krause (2018), section 6.
+    Banerjee et al. (2005), table 1. Bachem, Lucic and Krause (2018), section 6.
     """
 
     precision: Any = None
@@ -175,7 +174,7 @@ class SquaredMahalanobis(_Quadratic):
         Raises
         ------
         InvalidInputError
-            If `covariance` is singular, and the like.
+            If `covariance` is not a valid covariance, or is singular.
         """
         matrix = _positive_definite("covariance", covariance)
         if matrix.ndim == 1:
@@ -185,7 +184,7 @@ class SquaredMahalanobis(_Quadratic):
         return cls((inverse + inverse.T) / 2.0)
 
     def fitted(self, points: Points, weights: FloatArray) -> SquaredMahalanobis:
-        """Return the distance with the inverse covariance of weighted rows, if none is given.
+        """Return the distance with the inverse covariance of weighted rows, if P is not given.
 
         Raises
         ------
@@ -221,11 +220,11 @@ class SquaredMahalanobis(_Quadratic):
         return rows * self.factor if self.factor.ndim == 1 else product(rows, self.factor)
 
     def generator(self, points: Points) -> FloatArray:
-        """:math:`x^T P x`."""
+        """Return :math:`x^T P x`."""
         return _squares(self.whiten(points))
 
     def between(self, points: AnyArray, others: AnyArray) -> FloatArray:
-        """:math:`(x - y)^T P (x - y)`."""
+        """Return :math:`(x - y)^T P (x - y)`."""
         return _squares(self.whiten(dense(points) - others))
 
 
