@@ -1,9 +1,13 @@
-"""The size of the package. A limit is what was reached and 2 %; it may only fall."""
+"""The size of the package and its prose. A limit is what was reached and 2 %; it may only fall."""
 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterable
 
+import pytest
+
+from tests.tools import prose
 from tests.tools.structure import (
     MODULES,
     entries,
@@ -20,6 +24,14 @@ MAX_NAMES = 60
 MAX_OTHER_NAMES = 35
 MAX_PARAMETERS = 12
 MAX_DOCSTRING_LINES = 60
+MAX_README_LINES, MAX_README_BYTES = 150, 9_216
+MAX_PROSE = prose.Figures(
+    words_per_sentence=17,
+    percent_long=14,
+    semicolons_per_1000=3,
+    percent_openers=1,
+    listed_per_1000=1,
+)
 
 
 def test_code__is_short() -> None:
@@ -47,3 +59,27 @@ def test_docstrings__fit_on_a_page() -> None:
         for name, value in public_objects().items()
     }
     assert {name: count for name, count in lines.items() if count > MAX_DOCSTRING_LINES} == {}
+
+
+def test_readme__is_short() -> None:
+    text = (prose.ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= MAX_README_LINES
+    assert len(text.encode()) <= MAX_README_BYTES
+
+
+PROSE = {
+    "README": prose.of_files("README.md"),
+    "CHANGELOG": prose.of_files("CHANGELOG.md"),
+    "CONTRIBUTING": prose.of_files("CONTRIBUTING.md"),
+}
+
+
+@pytest.mark.parametrize("parts", PROSE.values(), ids=PROSE)
+def test_prose__is_plain(parts: Iterable[str]) -> None:
+    found = prose.figures(parts)
+    above = {
+        name: (round(value, 1), limit)
+        for name, value, limit in zip(found._fields, found, MAX_PROSE, strict=True)
+        if value > limit
+    }
+    assert above == {}
