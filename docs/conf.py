@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 import shutil
 import sys
+import zlib
 from pathlib import Path
 from typing import Any
+
+from numpydoc.xref import DEFAULT_LINKS
 
 import daskcoreset
 
@@ -45,7 +48,8 @@ autosummary_generate = True
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
-numpydoc_xref_param_type = False
+numpydoc_xref_param_type = True
+numpydoc_xref_ignore = "all"
 templates_path = ["_templates"]
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
@@ -55,9 +59,49 @@ nb_execution_mode = "auto"
 nb_execution_timeout = 600
 nb_execution_raise_on_error = True
 nb_merge_streams = True
+INVENTORIES = (HERE / "inventories.txt").read_text()
 
-# Inventories of other projects are looked up only where the network is there.
-intersphinx_mapping: dict[str, Any] = {}
+
+def _inventories() -> dict[str, tuple[str, str]]:
+    """Write the inventories of other projects, for links are the same without a network."""
+    mapping: dict[str, tuple[str, str]] = {}
+    entries: dict[str, list[str]] = {}
+    for line in INVENTORIES.splitlines():
+        match line.split():
+            case [project, url] if url.startswith("https:"):
+                mapping[project] = url, str(HERE / "_inventories" / f"{project}.inv")
+                written = entries[project] = []
+            case [role, name, page] if not line.startswith("#"):
+                written.append(f"{name} {role} 1 {page} -\n")
+    (HERE / "_inventories").mkdir(exist_ok=True)
+    for project, (_, path) in mapping.items():
+        head = f"# Sphinx inventory version 2\n# Project: {project}\n# Version: \n# zlib\n"
+        Path(path).write_bytes(head.encode() + zlib.compress("".join(entries[project]).encode()))
+    return mapping
+
+
+intersphinx_mapping = _inventories()
+
+# Types of parameters that are links; other words are not.
+_LINKED = {
+    "ndarray": "numpy.ndarray",
+    "Generator": "numpy.random.Generator",
+    "RandomState": "numpy.random.RandomState",
+    "csr_array": "scipy.sparse.csr_array",
+    "DataFrame": "pandas.DataFrame",
+    "DataArray": "xarray.DataArray",
+    "Dataset": "xarray.Dataset",
+    **{name: f"daskcoreset.{name}" for name in dir(daskcoreset) if name[0].isupper()},
+}
+numpydoc_xref_aliases = {
+    **{name: name for name in DEFAULT_LINKS},
+    **_LINKED,
+    **{
+        name: f":py:obj:`{name}`"
+        for name in re.findall(r"^py:class (\S+)", INVENTORIES, re.MULTILINE)
+    },
+    "array-like": ":term:`array-like <numpy:array_like>`",
+}
 
 html_theme = "pydata_sphinx_theme"
 html_title = "daskcoreset"
@@ -65,7 +109,7 @@ html_static_path = ["_static"]
 html_css_files = ["daskcoreset.css"]
 html_show_sourcelink = False
 # Pages without neighbours have no navigation at their side.
-html_sidebars = {page: [] for page in ("index", "start", "choose")}
+html_sidebars: dict[str, list[str]] = {page: [] for page in ("index", "start", "choose")}
 html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": False,
