@@ -6,7 +6,6 @@ import importlib
 import os
 import pydoc
 import re
-import runpy
 import shutil
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -21,9 +20,10 @@ import pytest
 import daskcoreset
 
 ROOT = Path(__file__).parents[1]
-REFERENCE = ROOT / "docs" / "reference" / "index.rst"
+DOCS = ROOT / "docs"
+GUIDES = sorted(path.stem for path in (DOCS / "guides").glob("*.md") if path.stem != "index")
 MODULES = (
-    "estimators", "metrics", "plotting",
+    "estimators", "metrics", "plotting", "xarray",
     "objectives", "datasets", "errors", "testing",
 )  # fmt: skip
 
@@ -31,20 +31,22 @@ MODULES = (
 
 
 def test_reference__has_every_public_name() -> None:
-    listed = set(re.findall(r"^   (\w+)$", REFERENCE.read_text(), flags=re.MULTILINE))
+    text = (DOCS / "reference" / "index.rst").read_text()
+    listed = set(re.findall(r"^   (\w+)$", text, flags=re.MULTILINE))
     for module in ("daskcoreset", *(f"daskcoreset.{name}" for name in MODULES)):
-        public = set(_names_of(importlib.import_module(module))) - set(MODULES)
+        public = _names_of(importlib.import_module(module))
         assert public <= listed, f"docs/reference/index.rst lacks {sorted(public - listed)}"
 
 
-def _names_of(module: ModuleType) -> list[str]:
-    """Public names of a module; those of the package are what `dir` lists."""
-    return list(getattr(module, "__all__", dir(module)))
+def _names_of(module: ModuleType) -> set[str]:
+    """Public names of a module without modules; those of the package are what `dir` lists."""
+    names = getattr(module, "__all__", dir(module))
+    return {name for name in names if not isinstance(getattr(module, name), ModuleType)}
 
 
 def test_help__of_the_package_fits_two_screens() -> None:
     shown = pydoc.plain(pydoc.render_doc(daskcoreset)).splitlines()
-    assert len(shown) < 100  # 6,228 with the bodies of all classes
+    assert len(shown) < 100
     assert any("daskcoreset.build(" in line for line in shown[:24])
     for name in dir(daskcoreset):
         assert f"`{name}`" in (daskcoreset.__doc__ or ""), f"the package's help lacks {name}"
@@ -52,23 +54,37 @@ def test_help__of_the_package_fits_two_screens() -> None:
 
 
 def test_notebooks__are_in_the_list() -> None:
-    listed = (ROOT / "docs" / "notebooks" / "index.md").read_text()
+    listed = (DOCS / "notebooks" / "index.md").read_text()
     for path in (ROOT / "notebooks").glob("*.ipynb"):
         assert re.search(rf"^{path.stem}$", listed, flags=re.MULTILINE), path.name
 
 
+@pytest.mark.parametrize("name", GUIDES)
+def test_guide__is_short_and_has_a_picture(name: str) -> None:
+    text = (DOCS / "guides" / f"{name}.md").read_text()
+    assert re.search(r"^(`{3,}\{drawing\}|!\[)", text, flags=re.MULTILINE)
+    prose = re.sub(r"^(`{3,}).*?^\1$", "", text, flags=re.DOTALL | re.MULTILINE)
+    words = [word for word in prose.split() if re.search(r"\w", word)]
+    assert len(words) <= 1_000
+
+
+def test_pages__have_no_substitutions() -> None:
+    left = [str(page) for page in DOCS.rglob("*.md") if re.search(r"\{\{ ?\w", page.read_text())]
+    assert not left
+
+
+def test_picture_of_the_readme__is_small() -> None:
+    assert (DOCS / "_static" / "why.png").stat().st_size <= 200_000
+
+
 # --- the site ----------------------------------------------------------------------------
 
-# Built by the README's command, which executes all notebooks: minutes, so not by this test.
+# Built by a command that executes all notebooks: minutes, so not by this test.
 SITE = Path(os.environ.get("DASKCORESET_SITE", ROOT / "site"))
 site = pytest.mark.skipif(
-    not (SITE / "index.html").exists(), reason="the documentation is not built, see the README"
+    not (SITE / "index.html").exists(), reason="the documentation is not built, see CONTRIBUTING"
 )
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-PAGES = (
-    "index", "choose", "guides/streams", "reference/generated/daskcoreset.build",
-    "reference/generated/daskcoreset.estimators.CoresetKMeans", "notebooks/quickstart",
-)  # fmt: skip
 
 
 class _Links(HTMLParser):
@@ -108,51 +124,73 @@ def test_site__links_lead_somewhere() -> None:
     assert not dead, dead[:10]
 
 
+@site
+@pytest.mark.parametrize(
+    ("name", "project"),
+    [
+        ("daskcoreset.build", "docs.dask.org"),
+        ("daskcoreset.build", "numpy.org"),
+        ("daskcoreset.Coreset", "docs.xarray.dev"),
+        ("daskcoreset.estimators.CoresetKMeans", "scikit-learn.org"),
+    ],
+)
+def test_site__links_to_other_projects(name: str, project: str) -> None:
+    links = _Links(SITE / "reference" / "generated" / f"{name}.html").links
+    assert any(urlsplit(link).netloc == project for link in links)
+
+
+# A wide window in the light theme, and a phone in the dark one.
+LOOKS = ((1280, "light"), (390, "dark"))
+
+
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+def page() -> Iterator[Any]:
     playwright = pytest.importorskip("playwright.sync_api")
     if CHROMIUM is None:
         pytest.skip("there is no chromium to look at the pages with")
     with playwright.sync_playwright() as run:
         browser = run.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
+        yield browser.new_page()
         browser.close()
 
 
 @site
-@pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("name", PAGES)
-def test_site__page_in_a_browser(name: str, width: int, browser: Any, tmp_path: Path) -> None:
+def test_site__pages_in_a_browser(page: Any, tmp_path: Path) -> None:
     from matplotlib.image import imread
 
-    page = browser.new_page(viewport={"width": width, "height": 1000})
+    written = sorted(SITE.glob("*.html")) + sorted(SITE.glob("[a-z]*/*.html"))
+    generated = ("daskcoreset.build", "daskcoreset.estimators.CoresetKMeans")
+    written += [SITE / "reference" / "generated" / f"{name}.html" for name in generated]
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
+    bad = []
+    for width, theme in LOOKS:
+        page.set_viewport_size({"width": width, "height": 1000})
+        page.emulate_media(color_scheme=theme)
+        for path in written:
+            page.goto(path.resolve().as_uri())
+            found = page.evaluate(_STATE)
+            page.screenshot(path=tmp_path / "page.png")
+            pixels = imread(tmp_path / "page.png")[..., :3]
+            background = np.median(pixels.reshape(-1, 3), axis=0)
+            drawn = (np.abs(pixels - background) > 0.2).any(axis=2)
+            if (
+                errors
+                or found["wide"] > 0
+                or found["broken"]
+                or found["theme"] != theme
+                or not 0.002 < drawn.mean() < 0.7
+            ):
+                bad.append((path.name, width, theme, found, float(drawn.mean()), *errors))
+                errors.clear()
+    assert not bad, bad
 
-    page.goto((SITE / f"{name}.html").resolve().as_uri())
-    # A page that is wider than the window has to be pushed sideways to be read.
-    # The theme lets the article scroll instead, which is no better.
-    wide = page.evaluate(
-        "Math.max(...[document.documentElement, document.querySelector('.bd-article-container')]"
-        ".map(part => part.scrollWidth - part.clientWidth))"
-    )
-    broken = page.evaluate("[...document.images].filter(i => !i.naturalWidth).map(i => i.src)")
-    page.screenshot(path=tmp_path / "page.png")
-    page.close()
 
-    assert not errors
-    assert wide <= 0
-    assert not broken
-    pixels = imread(tmp_path / "page.png")[..., :3]
-    background = np.median(pixels.reshape(-1, 3), axis=0)
-    drawn = (np.abs(pixels - background) > 0.2).any(axis=2)
-    assert 0.01 < drawn.mean() < 0.6
-    assert drawn[200:].any(axis=1).mean() > 0.2
-
-
-def test_numbers_of_results__are_there_for_all_that_pages_name() -> None:
-    where = ROOT / "docs" / "numbers_of_results.py"
-    numbers: Any = runpy.run_path(str(where))["substitutions"]()
-    pages = [page.read_text() for page in (ROOT / "docs").rglob("*.md")]
-    named = {name for page in pages for name in re.findall(r"\{\{ (\w+) \}\}", page)}
-    assert named <= set(numbers)
+# A page that is wider than the window has to be pushed sideways to be read. The theme lets the
+# article scroll instead, which is no better.
+_STATE = """() => ({
+    wide: Math.max(...[document.documentElement, document.querySelector('.bd-article-container')]
+        .map(part => part === null ? 0 : part.scrollWidth - part.clientWidth)),
+    broken: [...document.images].filter(i => i.complete && !i.naturalWidth).map(i => i.src),
+    theme: document.documentElement.dataset.theme,
+})"""
