@@ -53,12 +53,6 @@ def test_help__of_the_package_fits_two_screens() -> None:
     assert "on_invalid" in pydoc.plain(pydoc.render_doc(daskcoreset.build))
 
 
-def test_notebooks__are_in_the_list() -> None:
-    listed = (DOCS / "notebooks" / "index.md").read_text()
-    for path in (ROOT / "notebooks").glob("*.ipynb"):
-        assert re.search(rf"^{path.stem}$", listed, flags=re.MULTILINE), path.name
-
-
 @pytest.mark.parametrize("name", GUIDES)
 def test_guide__is_short_and_has_a_picture(name: str) -> None:
     text = (DOCS / "guides" / f"{name}.md").read_text()
