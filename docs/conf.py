@@ -17,7 +17,6 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
 import _draw  # noqa: E402 - it lies beside this file
-import numbers_of_results  # noqa: E402 - likewise
 
 project = "daskcoreset"
 author = "daskcoreset developers"
@@ -38,8 +37,7 @@ extensions = [
 exclude_patterns = ["_build", "**.ipynb_checkpoints"]
 # The first one is the form of the generated pages of the reference.
 source_suffix = {".rst": "restructuredtext", ".md": "myst-nb", ".ipynb": "myst-nb"}
-myst_enable_extensions = ["attrs_block", "colon_fence", "deflist", "dollarmath", "substitution"]
-myst_substitutions = numbers_of_results.substitutions()
+myst_enable_extensions = ["attrs_block", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
 # A name in single backticks is a link where the reference knows it.
