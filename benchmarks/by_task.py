@@ -71,8 +71,8 @@ class Task:
         found = sorted(self.lines(data), key=self.behind)
         lost = sum(self.behind(line) > 0 for line in found)
         return [
-            f"[{self.name}]({self.page}.md)", self.figure, self.peer, self.cell(found[0]),
-            self.cell(found[-1]), f"{lost} of {len(found)}",
+            f"[{self.name}]({self.page}.md): {self.figure}", self.peer, f"{lost} of {len(found)}",
+            self.cell(found[0]), self.cell(found[-1]),
         ]  # fmt: skip
 
 
@@ -208,7 +208,7 @@ def _throughput(data: dict[str, Any]) -> Iterator[Line]:
 
 
 COST = "excess cost, %"
-LIKELIHOOD = "log-likelihood, nats per row"
+LIKELIHOOD = "log-likelihood"
 TASKS = (
     Task("k-means", COST, "uniform rows", "kmeans", "quality", _sampled("uniform")),
     Task("k-means", COST, "k-means on all rows, one start", "kmeans", "quality", _sampled(None)),
@@ -227,6 +227,8 @@ TASKS = (
          _divergence("k-means, transformed", 0)),
     Task("support vector machines", COST, "uniform rows", "linear", "svm_offline",
          _svm("uniform")),
+    Task("support vector machines", COST, "uniform rows, same work", "linear", "svm_offline",
+         _svm("uniform, same budget")),
     Task("support vector machines", COST, "averaged SGD on all rows", "linear", "svm_offline",
          _svm("sgd")),
     Task("logistic regression", COST, "uniform rows", "linear", "logistic", _logistic),
@@ -245,7 +247,7 @@ TASKS = (
     Task("throughput", "processor time, ratio", "a plain pass", "throughput", "throughput",
          _throughput, digits=2),
 )  # fmt: skip
-HEADS = ("task", "figure", "compared with", "best line", "worst line", "losses")
+HEADS = ("task", "compared with", "losses", "best line", "worst line")
 
 
 def by_task(results: Path) -> list[str]:

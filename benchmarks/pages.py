@@ -34,7 +34,8 @@ Data = dict[str, Any]
 def percent(shares: Sequence[float] | np.ndarray) -> str:
     """Return the mean of shares in per cent, with its 95 % interval."""
     values = 100 * np.asarray(shares)
-    places = 1 if abs(values.mean()) >= 0.1 else 3
+    size = abs(values.mean())
+    places = 0 if size >= 20 else 1 if size >= 0.1 else 3
     text = f"{round(float(values.mean()), places) + 0.0:.{places}f}"
     return f"{text} ± {common.interval(values):.{places}f}" if len(values) > 1 else text
 
@@ -58,7 +59,13 @@ def seeds_of(counts: Iterable[int]) -> str:
 
 # --- k-means ---------------------------------------------------------------------------------
 
-_SAMPLED = ("uniform", "lightweight, paper", "`build`", "`StrongKMeans`", "`CoresetKMeans`")
+_SAMPLED = {
+    "`CoresetKMeans`": "`CoresetKMeans`",
+    "`StrongKMeans`": "`StrongKMeans`",
+    "`build`": "`build(X)`",
+    "lightweight, paper": "lightweight, as published",
+    "uniform": "uniform",
+}
 SHORT = {
     "CoresetKMeans": "`CoresetKMeans`",
     "KMeans, all rows in memory": "`KMeans` on all rows",
@@ -132,37 +139,42 @@ def quality(results: Path) -> list[str]:
         "Cost above that of k-means on all rows, in %, with 95 % intervals of "
         f"{data['stamp']['seeds']} seeds. The best of a row is bold. {common.stamped(data)}"
     )
-    return [caption, "", *common.table(["set", "size", *_SAMPLED], rows)]
+    return [caption, "", *common.table(["set", "size", *_SAMPLED.values()], rows)]
 
 
-def peers_kmeans(results: Path) -> list[str]:
-    """Return cost, memory and time beside other libraries."""
+def peers_stored(results: Path) -> list[str]:
+    """Return cost, memory and time beside other libraries, on data in a store."""
     data = common.read("peers_kmeans", results)
     made = synthetic(data)
     n, d = made["shape"]
+    rows = [[SHORT.get(name, name), *contestant(made, name)] for name in made["runs"]]
+    caption = (
+        f"{n:,} x {d} rows in a Zarr store, {made['k']} clusters, {made['size']:,} rows sampled. "
+        f"Mean cost, largest memory and median time of up to {data['stamp']['turns']} turns. "
+        f"{common.stamped(data)}"
+    )
+    heads = ["method", "cost above the best run", "peak memory", "time"]
+    return [caption, "", *common.table(heads, rows)]
+
+
+def peers_kmeans(results: Path) -> list[str]:
+    """Return cost and processor time beside other libraries, on real sets."""
+    data = common.read("peers_kmeans", results)
     real = [one for one in data["results"] if one["set"] != "made"]
     rows = []
-    for name in dict.fromkeys(name for one in data["results"] for name in one["runs"]):
-        cells = [SHORT.get(name, f"`{name}`"), *contestant(made, name)]
-        if name not in made["runs"]:
-            cells[1:] = ["not run", "", ""]
+    for name in dict.fromkeys(name for one in real for name in one["runs"]):
+        cells = [SHORT.get(name, f"`{name}`")]
         for one in real:
             runs = one["runs"].get(name)
             seconds = median(run["cpu"] for run in runs) if runs else 0.0
-            cells.append(f"{above(one, name):.1f} % ({seconds:.1f} s)" if runs else "-")
+            cells.append(f"{above(one, name):.1f} ({seconds:.1f} s)" if runs else "-")
         rows.append(cells)
-    heads = ["method", "synthetic: cost above the best run", "peak memory", "time"]
-    heads += [f"{one['set']}: cost (processor time)" for one in real]
-    turns, versions = data["stamp"]["turns"], data["stamp"]["peers"]
+    versions = ", ".join(f"{name} {one}" for name, one in data["stamp"]["peers"].items())
     caption = (
-        f"The synthetic store has {n:,} x {d} rows, {made['k']} clusters and a sample of "
-        f"{made['size']:,} rows. The real sets have {real[0]['k']} clusters and samples of "
-        f"{real[0]['size']:,} rows. Costs are means, times are medians, and memory is the largest "
-        f"of up to {turns} turns. {common.stamped(data)} Versions: "
-        + ", ".join(f"{name} {version}" for name, version in versions.items())
-        + "."
+        f"Cost above the best run in %, and processor time, for {real[0]['k']} clusters and "
+        f"{real[0]['size']:,} rows sampled. {common.stamped(data)} Versions: {versions}."
     )
-    return [caption, "", *common.table(heads, rows)]
+    return [caption, "", *common.table(["method", *(one["set"] for one in real)], rows)]
 
 
 # --- mixtures and Bregman clustering -----------------------------------------------------------
@@ -176,11 +188,10 @@ def mixtures(results: Path) -> list[str]:
     for one in data["results"]:
         cells = [number(one[name]) for name in columns] + [f"{one['all']:.2f}"]
         values = [-float(np.mean(one[name])) for name in columns] + [-one["all"]]
-        shape = f"{one['k']} {one['kind']}"
-        rows.append([one["set"], shape, f"{one['size']:,}", *bold_least(cells, values)])
+        rows.append([one["set"], f"{one['size']:,}", *bold_least(cells, values)])
     counts = seeds_of(len(one["mixture"]) for one in data["results"])
-    heads = ["set", "components", "size", "coreset", "uniform rows, chosen by others"]
-    heads += ["uniform rows alone", "uniform rows, scikit-learn", "all rows, scikit-learn"]
+    heads = ["set", "size", "coreset", "uniform, chosen by others", "uniform"]
+    heads += ["uniform, scikit-learn", "all rows, scikit-learn"]
     caption = (
         f"Mean log-likelihood of all rows, in nats per row, with 95 % intervals of {counts}. "
         f"Larger is better, and the best of a row is bold. {common.stamped(data)}"
@@ -191,7 +202,7 @@ def mixtures(results: Path) -> list[str]:
 def bregman(results: Path) -> list[str]:
     """Return excess divergences of hard and soft clusterings."""
     data = common.read("bregman", results)
-    kinds = {"hard": "hard, %", "soft": "soft, nats per row"}
+    kinds = {"hard": "hard, %", "soft": "soft, nats"}
     ours, peers = ("strong", "lightweight", "uniform"), ("all rows", "k-means, transformed")
     rows = []
     for kind, unit in kinds.items():
@@ -203,10 +214,10 @@ def bregman(results: Path) -> list[str]:
                 write: Callable[[Any], str] = percent if kind == "hard" else number
                 cells = bold_least([*map(write, found)], [*map(np.mean, found)])
                 rows.append([one["set"].replace("made", "synthetic"), unit, f"{size:,}", *cells])
-    heads = ["set", "clustering", "size", *ours, "all rows", "k-means on all rows, transformed"]
+    heads = ["set", "clustering", "size", *ours, "all rows", "k-means, transformed"]
     caption = (
         f"Cost above the best centers found, with 95 % intervals of {data['stamp']['seeds']} seeds "
-        f"(all rows: 3). The best of a row is bold. {common.stamped(data)}"
+        f"(all rows and k-means: 3). The best of a row is bold. {common.stamped(data)}"
     )
     return [caption, "", *common.table(heads, rows)]
 
@@ -217,7 +228,7 @@ def bregman(results: Path) -> list[str]:
 def svm_offline(results: Path) -> list[str]:
     """Return errors and seconds of support vector machines on rows of several methods."""
     data = common.read("svm_offline", results)
-    methods = ("default", "Algorithm 1", "uniform", "uniform, same budget")
+    methods = ("default", "uniform", "uniform, same budget", "Algorithm 1")
     rows = []
     for one in data["results"]:
         n = one["shape"][0]
@@ -230,12 +241,12 @@ def svm_offline(results: Path) -> list[str]:
             f"{common.cell(error)} ({second:.2f} s)"
             for error, second in zip(found, took, strict=True)
         ]
-        if abs(found[3]) < 1e-9:
-            cells[3] = "all rows"
+        if abs(found[2]) < 1e-9:
+            cells[2] = "all rows"
         whole = f"{one['seconds']['everything']:.2f} s"
-        rows.append([one["set"], f"{n:,}", f"{size:,}", *cells, whole])
-    heads = ["set", "rows", "size", '`"svm"`', "Algorithm 1 of the paper", "uniform"]
-    heads += ["uniform, same work", "averaged SGD on all rows", "all rows"]
+        rows.append([f"{one['set']} ({n:,})", f"{size:,}", *cells, whole])
+    heads = ["set (rows)", "size", '`"svm"`', "uniform", "uniform, same work", "Algorithm 1"]
+    heads += ["averaged SGD", "all rows"]
     trials = seeds_of(one["trials"] for one in data["results"])
     caption = (
         "Cost above that of the classifier on all rows, in %, and processor time to draw and train."
@@ -310,11 +321,11 @@ def svm_streaming(results: Path) -> list[str]:
     data = common.read("svm_streaming", results)
     methods = {
         "stream": "`CoresetStream`",
-        "stream, leaves of 8": "leaves of 8 sizes",
-        "stream, leaves of 4": "leaves of 4 sizes",
-        "Algorithm 2": "Algorithm 2 of the paper",
+        "stream, leaves of 8": "leaf_size = 8 size",
+        "stream, leaves of 4": "leaf_size = 4 size",
         "reservoir": "reservoir",
         "reservoir, same memory": "reservoir, same memory",
+        "Algorithm 2": "Algorithm 2",
     }
     rows = []
     for one in data["results"]:
@@ -326,13 +337,13 @@ def svm_streaming(results: Path) -> list[str]:
                 f"({'all rows' if cell['held'] >= n else format(cell['held'], ',')})"
                 for cell in found
             ]
-            rows.append([one["set"], f"{n:,}", f"{size:,}", *cells])
+            rows.append([one["set"], f"{size:,}", *cells])
     trials = seeds_of(one["trials"] for one in data["results"])
     caption = (
         "Cost above that of the classifier on all rows, in %, and the rows that are held at most. "
         f"Means of {trials}. {common.stamped(data)}"
     )
-    return [caption, "", *common.table(["set", "rows", "size", *methods.values()], rows)]
+    return [caption, "", *common.table(["set", "size", *methods.values()], rows)]
 
 
 def tree(results: Path) -> list[str]:
@@ -427,10 +438,9 @@ def max_margin(results: Path) -> list[str]:
         cells = [f"{one['share']:.3f}", f"{one['reads']:.0f}", f"{one['size']:,.0f}"]
         rows.append(["synthetic, in Zarr", shape, "core set: default", *cells])
     peak = max(one["peak"] for one in data["stored"]) / 1e6
-    heads = ["set", "rows x columns", "machine", "share of the largest margin", "passes"]
-    heads += ["rows in the core set"]
+    heads = ["set", "rows x columns", "machine", "share", "passes", "rows kept"]
     caption = (
-        "A core set certifies its share. The share of the other machines is what they reach, and a "
+        "Share of the largest margin: a core set certifies it, the other machines reach it, and a "
         "negative one does not separate the classes. The stores took at most "
         f"{peak:.0f} MB of memory. {common.stamped(data)}"
     )
@@ -454,12 +464,12 @@ def active_margin(results: Path) -> list[str]:
                 [number(values, 1) for values in found], [-values.mean() for values in found]
             )
             shown = one["set"].replace("made ", "").replace("as it is", "unchanged")
-            rows.append([shown, f"{one['shape'][0]:,}", count, *cells])
+            rows.append([shown, count, *cells])
     caption = (
         f"Balanced accuracy on all rows in %, with 95 % intervals of {data['stamp']['seeds']} "
         f"seeds. {common.stamped(data)}"
     )
-    return [caption, "", *common.table(["set", "rows", "labels", *methods.values()], rows)]
+    return [caption, "", *common.table(["set", "labels", *methods.values()], rows)]
 
 
 # --- views, portfolios and cubes ---------------------------------------------------------------
@@ -528,39 +538,51 @@ def cube(results: Path) -> list[str]:
 # --- guarantees --------------------------------------------------------------------------------
 
 
+FAULTS = {
+    "killed": "a writing process killed",
+    "read while": "a coreset read while overwritten",
+    "a file cut": "a stored file cut, altered or removed",
+    "worker": "a worker killed, stopped or out of memory",
+    "network": "the network of a worker or client cut",
+    "scheduler": "the scheduler killed or stopped",
+}
+"""What was done, by words in the names of the results; the last one that fits counts."""
+
+
 def reliability(results: Path) -> list[str]:
     """Return how often faults were tried, and how often anything was lost."""
     crashes, histories, faults = (
         common.read(name, results) for name in ("crashes", "histories", "cluster_faults")
     )
-    rows = [
-        [what, f"{times:,}", refused, lost] for what, times, refused, lost, *_ in crashes["lines"]
-    ]
-    for name, one in histories["results"].items():
-        steps, refused = (
-            one["seen"]["steps"],
-            sum(count for event, count in one["seen"].items() if event.endswith("refused")),
-        )
-        what = f"{name}: steps of random histories with faults"
-        rows.append([what, f"{steps:,}", f"{refused:,}", len(one["failures"])])
+    tried = [tuple(line[:4]) for line in crashes["lines"]]
     for name, one in faults["results"].items():
         lost = one["wrong"] + one["other"] + one["hung"]
-        what = f"cluster: {name.removeprefix('none, ')}"
-        rows.append([what, one["runs"], one["refused"], lost])
-    heads = ["what was done", "times", "refused with an error", "lost or wrong"]
+        tried.append((name, one["runs"], one["refused"], lost))
+    counts = {what: np.zeros(3, dtype=int) for what in FAULTS.values()}
+    for name, *found in tried:
+        kinds = [what for word, what in FAULTS.items() if word in name]
+        if kinds:
+            counts[kinds[-1]] += found
+    for name, one in histories["results"].items():
+        seen = one["seen"]
+        refused = sum(count for event, count in seen.items() if event.endswith("refused"))
+        what = f"random histories of a {name}, steps"
+        counts[what] = np.array([seen["steps"], refused, len(one["failures"])])
+    rows = [[what, *(f"{count:,}" for count in found)] for what, found in counts.items()]
+    runs = {"crashes": crashes, "histories": histories, "clusters": faults}
     caption = " ".join(
-        f"{name}: {common.stamped(data)}"
-        for name, data in (("Crashes", crashes), ("Histories", histories), ("Clusters", faults))
+        common.stamped(data).replace("Run:", f"Run of {name}:") for name, data in runs.items()
     )
+    heads = ["what was done", "times", "refused with an error", "lost or wrong"]
     return [caption, "", *common.table(heads, rows)]
 
 
 TABLES: Mapping[str, Callable[[Path], list[str]]] = {
     each.__name__: each
     for each in (
-        headline, quality, peers_kmeans, mixtures, bregman, svm_offline, logistic, kernels,
-        svm_streaming, tree, throughput, in_memory, max_margin, active_margin, one_read, refresh,
-        cube, reliability, by_task.by_task,
+        headline, quality, peers_stored, peers_kmeans, mixtures, bregman, svm_offline, logistic,
+        kernels, svm_streaming, tree, throughput, in_memory, max_margin, active_margin, one_read,
+        refresh, cube, reliability, by_task.by_task,
     )
 }  # fmt: skip
 
