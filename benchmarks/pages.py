@@ -34,8 +34,7 @@ Data = dict[str, Any]
 def percent(shares: Sequence[float] | np.ndarray) -> str:
     """Return the mean of shares in per cent, with its 95 % interval."""
     values = 100 * np.asarray(shares)
-    size = abs(values.mean())
-    places = 0 if size >= 20 else 1 if size >= 0.1 else 3
+    places = 0 if abs(values.mean()) >= 20 else 1
     text = f"{round(float(values.mean()), places) + 0.0:.{places}f}"
     return f"{text} ± {common.interval(values):.{places}f}" if len(values) > 1 else text
 
@@ -55,6 +54,12 @@ def seeds_of(counts: Iterable[int]) -> str:
     """Return how many seeds there are."""
     known = sorted(set(counts))
     return f"{' to '.join(map(str, known))} seeds"
+
+
+def stamped_others(data: Data) -> str:
+    """Say which run made the results of the other methods, if it was another one."""
+    stamp = data.get("stamp of others", data.get("stamp of peers"))
+    return common.stamped({"stamp": stamp}).replace("Run:", " Others:") if stamp else ""
 
 
 # --- k-means ---------------------------------------------------------------------------------
@@ -135,9 +140,17 @@ def quality(results: Path) -> list[str]:
             found = [one["cells"][f"{method}|{size}"]["errors"] for method in _SAMPLED]
             cells = bold_least([*map(percent, found)], [*map(np.mean, found)])
             rows.append([one["set"], f"{size:,}", *cells])
+    cells = data["results"][0]["cells"].items()
+    ours, others = (
+        {len(one["errors"]) for key, one in cells if ("CoresetKMeans" in key) == own}
+        for own in (True, False)
+    )
+    counts = seeds_of(others)
+    if "stamp of others" in data:
+        counts += f" (`CoresetKMeans`: {seeds_of(ours)})"
     caption = (
-        "Cost above that of k-means on all rows, in %, with 95 % intervals of "
-        f"{data['stamp']['seeds']} seeds. The best of a row is bold. {common.stamped(data)}"
+        f"Cost above that of k-means on all rows, in %, with 95 % intervals of {counts}. The best "
+        f"of a row is bold. {common.stamped(data)}{stamped_others(data)}"
     )
     return [caption, "", *common.table(["set", "size", *_SAMPLED.values()], rows)]
 
@@ -304,11 +317,9 @@ def kernels(results: Path) -> list[str]:
             cells.append(f"**{cell}**" if accuracy == best[name] else cell)
         shown = method.replace("ours", "`CoresetKernelClassifier`")
         rows.append([shown, f"{n_rows:,.0f}", *cells])
-    peers = common.stamped({"stamp": data["stamp of peers"]}) if "stamp of peers" in data else ""
-    peers = f" Peers: {peers.removeprefix('Run: ')}" if peers else ""
     caption = (
         f"Accuracy in %, and processor time to train. Medians of {data['stamp']['seeds']} seeds, "
-        f"the best of a column is bold. {common.stamped(data)}{peers}"
+        f"the best of a column is bold. {common.stamped(data)}{stamped_others(data)}"
     )
     return [caption, "", *common.table(["method", "rows", *sets], rows)]
 
