@@ -40,32 +40,32 @@ def solver_seed(seed: int) -> int:
     Parameters
     ----------
     seed : int
-        Seed of the coreset; as in `daskcoreset.core.random.resolve_seed`.
+        Seed of the coreset, from `daskcoreset.core.random.resolve_seed`.
 
     Returns
     -------
     int
-        Below 2**32, the most that scikit-learn takes; independent of the draws of rows.
+        Below 2**32, as scikit-learn requires. It is independent of the draws of rows.
     """
     return int(np.random.SeedSequence(seed, spawn_key=(_SOLVER,)).generate_state(1)[0])
 
 
 def check_size(size: int, n_parts: int, part: str) -> None:
-    """Check that a coreset has at least as many rows as there are clusters or components."""
+    """Check that a coreset has at least one row per cluster or component."""
     if size < n_parts:
         raise InvalidInputError(
             f"size={size} is below n_{part}s={n_parts}",
             argument="size",
-            remedy=f"raise size, a hundred rows a {part} are a good start",
+            remedy=f"raise size, a hundred rows per {part} are a good start",
         )
 
 
 def resolve_for(
     method: str | Sensitivity[Any], n_clusters: int | None, own: Sensitivity[Any] | None = None
 ) -> Sensitivity[Any]:
-    """Resolve the method of an estimator, for so many clusters if it is one for clusters.
+    """Resolve the method of an estimator, with its number of clusters if the method takes one.
 
-    The name of `own` stands for it, with the parameters that the estimator gave it.
+    The name of `own` selects `own`, with the parameters that the estimator gave it.
     """
     if not isinstance(method, str):
         return resolve_method(method)
@@ -80,7 +80,7 @@ def resolve_for(
 
 
 def is_for_any_k(coreset: Coreset) -> bool:
-    """Whether a coreset is by a construction for any number of clusters, none of a loss."""
+    """Whether the method of a coreset is for any number of clusters."""
     return bool(coreset.provenance.get("objective") == QuantizationError().record())
 
 
@@ -101,7 +101,7 @@ def coreset_is_all(coreset: Coreset) -> bool:
 
 
 def warn_lost_classes(classes: AnyArray, labels: AnyArray) -> None:
-    """Warn where no row of a class is in the coreset, with these labels."""
+    """Warn if a class has no row in the coreset, by these labels."""
     lost = np.setdiff1d(classes, labels)
     if len(lost):
         warn_user(
@@ -207,13 +207,13 @@ class CoresetModel(LazyModel):
         return coreset
 
     def _built(self, blocks: RowBlocks, **options: Any) -> Coreset:
-        """Build the coreset; to be overridden by models that take more from the same reads."""
+        """Build the coreset. Models that take more from the same pass override this."""
         coreset: Coreset = build(blocks, **options)
         return coreset
 
     @staticmethod
     def _coreset_given(coreset: Coreset, rows: InMemoryData) -> Coreset:
-        """Return a coreset that is fitted on as it is, with labels and weights after checks."""
+        """Check a coreset that was passed as X, and return it with its labels and weights."""
         record = coreset.provenance
         labels = coreset.labels if rows.y is None else rows.y
         known = {"m": len(coreset), "n": len(coreset), **record}
@@ -222,17 +222,17 @@ class CoresetModel(LazyModel):
         return replace(coreset, weights=rows.weights, labels=labels, provenance=known)
 
     def audit(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
-        """Compare costs on `coreset_` with those on all rows, in one read.
+        """Compare costs on `coreset_` with those on all rows, in one pass over the data.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-            What the estimator was fitted on.
+            The data that the estimator was fitted on.
         y : array-like of shape (n,), or str, optional
-            Its labels, where there are any.
+            The labels that it was fitted on, if any.
         sample_weight : array-like of shape (n,), or str, optional
         **options
-            As in `Coreset.audit`, which does the work.
+            As in `Coreset.audit`.
 
         Returns
         -------
@@ -262,7 +262,7 @@ class CoresetModel(LazyModel):
         )
 
     def _judged_by(self) -> Objective[Any] | None:
-        """Return the cost that audits compare; None for that of the construction."""
+        """Return the cost that audits compare, or None for that of the method."""
         return None
 
 
@@ -288,15 +288,14 @@ class UnlabelledModel(CoresetModel):
         Parameters
         ----------
         X : array-like of shape (n, d), path, Coreset, Portfolio, CoresetTree or TreeWindow
-            Any input of `daskcoreset.build`; or a coreset, such as a member of a
-            `daskcoreset.Portfolio`, which is fitted on as it is, with its weights. What is said of
-            all rows, such as costs and labels, is of the rows of the coreset then. A portfolio
-            stands for its only member, or the only one of the estimator's `method`; a
-            `CoresetTree`, or a window of one such as ``tree[-7:]``, for its coreset.
+            Any input of `daskcoreset.build`. If it is a `Coreset`, the solver runs on its rows and
+            weights, and costs and labels are for these rows. A portfolio is replaced by its only
+            member, or by the only one of the estimator's `method`. A `CoresetTree`, or a window
+            such as ``tree[-7:]``, is replaced by its coreset.
         y : object
             Ignored.
         sample_weight : array-like of shape (n,), or str, optional
-            Weights of the rows; a string where `daskcoreset.build` takes names.
+            Weights of the rows, or their name in X.
 
         Returns
         -------
@@ -306,8 +305,8 @@ class UnlabelledModel(CoresetModel):
         Raises
         ------
         InvalidInputError, ValueError, TypeError
-            If an argument cannot be used, or there are fewer rows than clusters, or fewer distinct
-            rows than components.
+            If an argument cannot be used, or X has fewer rows than clusters, or fewer distinct rows
+            than components.
         """
         del y
         self._validate_params()

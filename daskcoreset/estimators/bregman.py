@@ -48,7 +48,7 @@ def _in_domain(
     function: Callable[[Points], AnyArray],
     named: bool = False,
 ) -> AnyArray | InvalidRow:
-    """Apply a function to rows of the domain; a row outside is an error with its number."""
+    """Apply a function to rows of the domain. A row outside raises an error with its number."""
     problem = divergence.find_invalid_row(points)
     if problem is None:
         return function(points)
@@ -84,7 +84,9 @@ def _if_soft(model: Any) -> bool:
 
 
 class CoresetBregman(ClusteringModel):
-    r"""Hard or soft clustering by a Bregman divergence, of data of any size.
+    r"""Hard or soft clustering by a Bregman divergence, for data of any size.
+
+    `fit` builds a coreset in one pass and solves on it. See :doc:`/guides/clusters`.
 
     Parameters
     ----------
@@ -93,23 +95,23 @@ class CoresetBregman(ClusteringModel):
     divergence : str or Divergence, default="squared_euclidean"
         "squared_euclidean", "mahalanobis", "kl" or "itakura_saito", or a divergence with its
         parameters. The last two are for positive data. The precision of "mahalanobis" is the
-        inverse of the covariance of all rows, which costs one more read.
+        inverse of the covariance of all rows, which takes one more pass.
     soft : bool, default=False
         Whether to fit a mixture of the exponential family that belongs to the divergence.
     size : int or "auto", default="auto"
-        Rows of the coreset; "auto" is the larger of 10,000 and ``100 * n_clusters``.
+        Rows of the coreset. "auto" is the larger of 10,000 and ``100 * n_clusters``.
     method : str or Sensitivity, default="strong_bregman"
-        Construction of the coreset. "strong_bregman" keeps small clusters;
+        Method of the coreset. "strong_bregman" keeps small clusters.
         "lightweight_bregman" is cheaper to build.
     init : "k-means++" or array of shape (n_clusters, d), default="k-means++"
-        Where the solver starts: seeds drawn by the divergence, or given centers.
+        Start of the solver: seeds drawn by the divergence, or given centers.
     n_init : int or "auto", default="auto"
-        Starts of the hard clustering, of which the best is kept, as in `CoresetKMeans`.
+        Number of runs of the hard clustering, as in `CoresetKMeans`. The best run is kept.
     max_iter : int, default=300
-        Steps of one run at most.
+        Largest number of steps per run.
     tol : float, default=1e-6
-        A run ends when a step lowers the cost by less than this share of it, or, if ``soft=True``,
-        by less than this per unit of weight.
+        A run ends when a step lowers the cost by less than this share of it. If ``soft=True``, it
+        ends when a step lowers the cost by less than this per unit of weight.
     random_state : int, Generator, RandomState or None, default=None
         With an int, the same data, chunks and versions give the same result.
     on_invalid : {"raise", "drop"} or None, default=None
@@ -121,7 +123,7 @@ class CoresetBregman(ClusteringModel):
         As in `CoresetKMeans`, with the cost :math:`\sum_x u(x) \min_j d(x, c_j)`, or
         :math:`-\sum_x u(x) \ln \sum_j \pi_j e^{-d(x, c_j)}` if ``soft=True``.
     weights_ : ndarray of shape (n_clusters,), float64
-        Weights of the components; only with ``soft=True``.
+        Weights of the components, if ``soft=True``.
     divergence_ : Divergence
         As used, with its precision if that was estimated.
     converged_ : bool
@@ -137,8 +139,8 @@ class CoresetBregman(ClusteringModel):
 
     References
     ----------
-    Banerjee, Merugu, Dhillon and Ghosh (2005), Clustering with Bregman Divergences; Lucic,
-    Bachem and Krause (2016), Strong coresets for hard and soft Bregman clustering.
+    Banerjee, Merugu, Dhillon and Ghosh (2005), Clustering with Bregman Divergences.
+    Lucic, Bachem and Krause (2016), Strong coresets for hard and soft Bregman clustering.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -337,7 +339,7 @@ class CoresetBregman(ClusteringModel):
 
 
 def _with_precision(divergence: Divergence, rows: Rows) -> Divergence:
-    """Return the divergence with the precision of all rows, where it is to be estimated."""
+    """Return the divergence, with the precision of all rows if it is to be estimated."""
     if not isinstance(divergence, SquaredMahalanobis) or divergence.precision is not None:
         return divergence
     if isinstance(rows, InMemoryData):

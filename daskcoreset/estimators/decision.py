@@ -31,7 +31,7 @@ class DecisionFunction(ABC):
 
     @property
     def columns(self) -> int | None:
-        """Decision values of a row; None for one, which is positive for the second class."""
+        """Decision values per row, or None for one, which is positive for the second class."""
         return None if len(self.classes) <= 2 else len(self.classes)
 
     @abstractmethod
@@ -88,7 +88,7 @@ class DecisionModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore
         self._decision = LinearDecision(coef, intercept, self.classes_)
 
     def decision_function(self, X: Any) -> Any:
-        """Value of the model for every row.
+        """Return the decision value of every row.
 
         Parameters
         ----------
@@ -97,8 +97,8 @@ class DecisionModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore
         Returns
         -------
         ndarray or dask.array.Array of shape (n,) or (n, n_classes), float64
-            For two classes positive where the second one is predicted; for more, one value a
-            class, the largest of which is predicted. Lazy if X is out of core.
+            With two classes, a positive value predicts the second one. With more, there is one
+            value per class, and the largest is predicted. Lazy if X is out of core.
         """
         check_is_fitted(self, "_decision")
         decide = partial(apply_method, self._decision, "decide")
@@ -106,7 +106,7 @@ class DecisionModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore
         return self._apply(X, decide, np.float64, columns, called=called, classes=self.classes_)
 
     def predict(self, X: Any) -> Any:
-        """Class of every row.
+        """Return the predicted class of every row.
 
         Parameters
         ----------

@@ -111,14 +111,14 @@ class ClusteringModel(
 
     @abstractmethod
     def _row_costs(self) -> tuple[Any, Any]:
-        """Cost of every row, as a function of points; what is wrong with a block, or None."""
+        """Return a function for the cost of rows, and one that finds invalid blocks, or None."""
 
     @property
     def _n_starts(self) -> int:
         return auto_starts(self.n_clusters) if self.n_init == "auto" else self.n_init
 
     def _distinct_centers(self, points: Points, coreset: Coreset) -> FloatArray | None:
-        """Return all of fewer distinct rows than clusters, repeated; None if there are enough."""
+        """Return the distinct rows, repeated, if they are fewer than the clusters, else None."""
         n_distinct, k = points.shape[0], self.n_clusters
         if n_distinct >= k:
             return None
@@ -149,7 +149,7 @@ class ClusteringModel(
             self._labels = rows.as_given(labels)
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Fit, and return the cluster of every row; lazily where X is out of core."""
+        """Fit, and return the cluster of every row. The result is lazy if X is out of core."""
         self.fit(X, y, sample_weight)
         if self._labels is None:
             return self.predict(X)
@@ -160,12 +160,12 @@ class ClusteringModel(
         """Return the cluster of every row."""
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Minus the weighted cost of all rows, as `inertia_` defines it.
+        """Return minus the weighted cost of all rows, as `inertia_` defines it.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-            Read once where it is out of core.
+            One pass if it is out of core.
         y : object
             Ignored.
         sample_weight : array-like of shape (n,), or str, optional
@@ -187,9 +187,8 @@ class ClusteringModel(
         Returns
         -------
         xarray.Dataset
-            Variables as the Dataset, or the DataArray, that the model was fitted on, or that its
-            coreset is of, has them, with the dimension ``cluster`` in place of the sample
-            dimensions.
+            The variables of the data that the model was fitted on. The dimension ``cluster`` takes
+            the place of the sample dimensions.
 
         Raises
         ------
@@ -204,7 +203,7 @@ class ClusteringModel(
 
 
 def unit_data(data: InMemoryData, *, drops: bool) -> InMemoryData:
-    """Divide rows in memory by their lengths; those of zeros are left out, or refused."""
+    """Divide rows in memory by their lengths. Zero rows are dropped, or raise an error."""
     rows, lengths = unit_rows(data.X)
     data = replace(data, X=rows)
     if drops:
@@ -219,45 +218,48 @@ def squared_distances(points: Points, centers: FloatArray) -> FloatArray:
 
 
 class CoresetKMeans(SparseInput, ClusteringModel):
-    """k-means of data of any size: a coreset in one read, and scikit-learn's KMeans on it.
+    """k-means for data of any size.
+
+    `fit` builds a coreset in one pass over the data and runs scikit-learn's KMeans on it. `predict`
+    is lazy for data out of core. See :doc:`/guides/clusters`.
 
     Parameters
     ----------
     n_clusters : int, default=8
         Number of clusters.
     size : int or "auto", default="auto"
-        Rows of the coreset; "auto" is the larger of 20,000 and ``200 * n_clusters``.
+        Rows of the coreset. "auto" is the larger of 20,000 and ``200 * n_clusters``.
     method : str or Sensitivity, default="kmeans"
-        Construction of the coreset. "kmeans" is ``StrongKMeans(n_clusters)``.
+        Method of the coreset. "kmeans" is ``StrongKMeans(n_clusters)``.
     metric : {"euclidean", "cosine"}, default="euclidean"
         "cosine" divides every row by its length, in `fit` and later, and gives centers of length
-        one (spherical k-means). A row of zeros counts as invalid.
+        one (spherical k-means). It treats zero rows as invalid.
     init : "k-means++" or array of shape (n_clusters, d), default="k-means++"
-        Where k-means on the coreset starts.
+        Start of k-means on the coreset.
     n_init : int or "auto", default="auto"
-        Runs of k-means on the coreset, of which the best is kept. "auto" is 10 for up to 50
-        clusters, ``500 // n_clusters`` for more, and at least 3; it is 1 if `init` is an array.
+        Number of runs of k-means on the coreset. The best run is kept. "auto" is 10 for up to 50
+        clusters, and ``max(500 // n_clusters, 3)`` for more. It is 1 if `init` is an array.
     max_iter : int, default=300
-        Steps of one run at most.
+        Largest number of steps per run.
     random_state : int, Generator, RandomState or None, default=None
         With an int, the same data, chunks and versions give the same result.
     on_invalid : {"raise", "drop"} or None, default=None
-        Whether rows with NaN or infinity are an error in `fit`, also for None, or are left out.
+        How to treat rows with NaN or infinity in `fit`: raise an error, or drop them. None raises.
 
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, d), float64
     coreset_ : Coreset
-        What k-means ran on.
+        The coreset that k-means ran on.
     labels_ : ndarray of shape (n,), int32
-        Cluster of every row; -1 if the row was left out. A Dask array for data out of core.
+        Cluster of every row, or -1 if the row was dropped. A Dask array for data out of core.
     inertia_ : float
         Weighted sum of squared distances of all rows to their centers. A lazy Dask value for data
         out of core.
     coreset_inertia_ : float
-        The same on the coreset. It is too low on average: the centers were fitted to these rows.
+        The same sum on the coreset. It is too low on average, because the centers fit these rows.
     n_iter_ : int
-        Steps of the best run, and passes over single rows after it.
+        Steps of the best run, and sweeps over single rows after it.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -369,7 +371,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         self.coreset_inertia_ = self._cost_in_memory(rows)
 
     def _warn_wide(self, points: Points, weights: FloatArray) -> None:
-        """Warn where one column holds nearly all the variance."""
+        """Warn if one column holds nearly all the variance."""
         if points.shape[1] < 2:
             return
         variance = moments_of(points, weights).m2 / weights.sum()
@@ -409,9 +411,9 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         Returns
         -------
         ndarray or dask.array.Array of shape (n,), int32
-            Lazy if X is out of core. For a data frame a series with its index, in Dask with its
-            partitions; for an xarray object with `sample_dims` a lazy DataArray with its
-            dimensions, chunks and coordinates, float64 with NaN where a feature is missing.
+            Lazy if X is out of core. A data frame gives a series with the same index or
+            partitions. An xarray object with `sample_dims` gives a lazy DataArray with the same
+            dimensions and coordinates. It is float64, with NaN if a feature is missing.
         """
         check_is_fitted(self)
         labels = partial(nearest_labels, centers=self.cluster_centers_)
@@ -425,7 +427,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         )
 
     def transform(self, X: Any) -> Any:
-        """Distances of every row to all centers.
+        """Return the distances of every row to all centers.
 
         Parameters
         ----------
@@ -434,8 +436,8 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         Returns
         -------
         ndarray or dask.array.Array of shape (n, k), of the dtype of X
-            Euclidean, not squared. Lazy if X is out of core; for an xarray object with
-            `sample_dims` a DataArray with the dimension ``cluster`` beside them.
+            Euclidean, not squared. Lazy if X is out of core. An xarray object with `sample_dims`
+            gives a DataArray with the added dimension ``cluster``.
         """
         check_is_fitted(self)
         self._refuse_frames(self, X)

@@ -402,7 +402,7 @@ class RowAttributes(LazyModel):
 
     @property
     def labels_(self) -> Any:
-        """Cluster of every row; lazy where X was out of core."""
+        """Cluster of every row. It is lazy if X was out of core."""
         check_is_fitted(self)
         if self._labels is not None:
             return self._labels
@@ -417,7 +417,7 @@ class RowAttributes(LazyModel):
 
     @property
     def inertia_(self) -> Any:
-        """Cost of the clustering over all rows; lazy where X was out of core."""
+        """Cost of the clustering over all rows. It is lazy if X was out of core."""
         check_is_fitted(self)
         if self._inertia is not None:
             return self._inertia

@@ -62,14 +62,14 @@ _CONSTRAINTS: dict[str, list[Any]] = {
 
 
 class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore[misc] # no annotations
-    """Base of the linear classifiers; subclasses choose the construction and the solver.
+    """Base of the linear classifiers. Subclasses choose the method and the solver.
 
     Attributes
     ----------
     estimator_ : estimator object
         The solver, fitted on the coreset.
     coreset_ : Coreset
-        With the labels of y; labels that are objects are stored as text.
+        The coreset, with the labels of y. Labels that are objects become text.
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,), object
@@ -120,14 +120,14 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         Parameters
         ----------
         X : array-like of shape (n, d), path, Coreset, Portfolio, CoresetTree or TreeWindow
-            Any input of `daskcoreset.build`, or a coreset with labels. A portfolio stands for its
-            only member, or the only one by the method of the estimator; a tree or a window of one
-            for its coreset. A coreset is fitted on as it is. If its weights contain weights of
-            classes, `class_weight` takes their place.
+            Any input of `daskcoreset.build`, or a coreset with labels. A portfolio is replaced by
+            its only member, or by the only one of the estimator's method. A tree, or a window of
+            one, is replaced by its coreset. If the weights of a coreset contain class weights,
+            `class_weight` takes their place.
         y : array-like of shape (n,), or str, optional
-            Labels, or their name in X. Not together with a coreset.
+            Labels, or their name in X. Leave it out if X is a coreset.
         sample_weight : array-like of shape (n,), or str, optional
-            Weights of the rows. Not together with a coreset.
+            Weights of the rows. Leave them out if X is a coreset.
 
         Returns
         -------
@@ -281,7 +281,7 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
     n_iter_ = of_inner("n_iter_", "Iterations of the solver.")
 
     def audit(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
-        """Compare costs on `coreset_` with those on all rows, in one read; see `CoresetModel`."""
+        """Compare costs on `coreset_` with those on all rows, in one pass over the data."""
         if self.class_weight is not None:  # the weights of the coreset contain it
             X = self._as_fitted(X)
             on_invalid = options.pop("on_invalid", self.on_invalid)
@@ -335,7 +335,7 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
 
 
 def _announced_classes(classes: Any, earlier: AnyArray | None) -> AnyArray | None:
-    """Return the announced classes, sorted, as a coreset has them; None if no call gives them."""
+    """Return the announced classes in the order of a coreset, or None without such a call."""
     if classes is None:
         return earlier
     with refuse_as("classes"):
@@ -446,46 +446,45 @@ class LinearSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit-
 
 
 class CoresetLogisticRegression(LinearCoresetModel):
-    r"""Logistic regression of data of any size.
+    r"""Logistic regression for data of any size.
 
     Builds a coreset for :math:`F(w, b) = |w|^2/2 + C \sum_x u(x) \ln(1 + e^{-y(x)
     (\langle x, w \rangle + b)})`, solves on it, and predicts for all rows. More than two classes
-    are one softmax.
+    are one softmax. See :doc:`/guides/labels`.
 
     Parameters
     ----------
     C : float, default=1.0
         Weight of the losses, as in scikit-learn. ``daskcoreset.Logistic(lam=C)`` draws for the same
         objective. Weights of a coreset add up to those of the data, so C means the same on both.
-        Infinity is no penalty.
+        Infinity removes the penalty.
     size : int, default=10_000
         Rows of the coreset.
     estimator : estimator object or None, default=None
-        What solves on the coreset: any linear classifier of scikit-learn whose ``fit`` takes
+        Solver for the coreset: any linear classifier of scikit-learn whose ``fit`` takes
         ``sample_weight``. It has its own C and other parameters. None takes
         ``LogisticRegression`` with this `C`.
     fit_intercept : bool, default=True
     class_weight : dict of label to float, "balanced" or None, default=None
-        Factors of the weights of rows, as in scikit-learn; "balanced" reads the labels once more
-        if they are out of core. Rows are drawn for the weighted loss, and the weights of
-        `coreset_` contain the factors: leave the ``class_weight`` of `estimator` alone.
+        Factors of the weights of rows, as in scikit-learn. "balanced" reads labels out of core
+        once more. Rows are drawn for the weighted loss, and the weights of `coreset_` contain the
+        factors. Leave the ``class_weight`` of `estimator` at None.
     method : str or Sensitivity, default="logistic"
-        Construction of the coreset, as in `daskcoreset.build`. The default is made for this loss
-        and this `C`, in two reads.
+        Method of the coreset, as in `daskcoreset.build`. The default is made for this loss and
+        this `C`. It makes two passes over the data.
     random_state : int, Generator, RandomState or None, default=None
     on_invalid : {"raise", "drop"} or None, default=None
-        How to treat rows with NaN or infinity in `fit`: raise an error, or drop them. None is
-        "raise", unless X says otherwise.
+        How to treat rows with NaN or infinity in `fit`: raise an error, or drop them. None raises.
 
     Attributes
     ----------
     estimator_ : estimator object
         The solver, fitted on the coreset.
     coreset_ : Coreset
-        With the labels of y; labels that are objects are stored as text.
+        The coreset, with the labels of y. Labels that are objects become text.
     classes_ : ndarray of shape (n_classes,)
     coef_, intercept_, n_iter_
-        Those of `estimator_`.
+        As in `estimator_`.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,), object
         If the columns of X have names.
@@ -571,11 +570,11 @@ class CoresetLogisticRegression(LinearCoresetModel):
 
 
 class CoresetSVC(LinearCoresetModel):
-    r"""Linear support vector machine of data of any size.
+    r"""Linear support vector machine for data of any size.
 
     Builds a coreset for :math:`F(w, b) = |w|^2/2 + C \sum_x u(x) [1 - y(x)
     (\langle x, w \rangle + b)]_+`, solves on it, and predicts for all rows. More than two classes
-    go one against the rest.
+    go one against the rest. See :doc:`/guides/labels`.
 
     Parameters
     ----------
@@ -585,32 +584,31 @@ class CoresetSVC(LinearCoresetModel):
     size : int, default=2000
         Rows of the coreset.
     estimator : estimator object or None, default=None
-        What solves on the coreset: any linear classifier of scikit-learn whose ``fit`` takes
+        Solver for the coreset: any linear classifier of scikit-learn whose ``fit`` takes
         ``sample_weight``. It has its own C and other parameters. None takes a solver of this
         objective. ``LinearSVC``
         penalises the intercept, unless its ``intercept_scaling`` is large.
     fit_intercept : bool, default=True
     class_weight : dict of label to float, "balanced" or None, default=None
-        Factors of the weights of rows, as in scikit-learn; "balanced" reads the labels once more
-        if they are out of core. Rows are drawn for the weighted loss, and the weights of
-        `coreset_` contain the factors: leave the ``class_weight`` of `estimator` alone.
+        Factors of the weights of rows, as in scikit-learn. "balanced" reads labels out of core
+        once more. Rows are drawn for the weighted loss, and the weights of `coreset_` contain the
+        factors. Leave the ``class_weight`` of `estimator` at None.
     method : str or Sensitivity, default="svm"
-        Construction of the coreset, as in `daskcoreset.build`. The default is made for this loss
-        and this `C`, in two reads.
+        Method of the coreset, as in `daskcoreset.build`. The default is made for this loss and
+        this `C`. It makes two passes over the data.
     random_state : int, Generator, RandomState or None, default=None
     on_invalid : {"raise", "drop"} or None, default=None
-        How to treat rows with NaN or infinity in `fit`: raise an error, or drop them. None is
-        "raise", unless X says otherwise.
+        How to treat rows with NaN or infinity in `fit`: raise an error, or drop them. None raises.
 
     Attributes
     ----------
     estimator_ : estimator object
         The solver, fitted on the coreset.
     coreset_ : Coreset
-        With the labels of y; labels that are objects are stored as text.
+        The coreset, with the labels of y. Labels that are objects become text.
     classes_ : ndarray of shape (n_classes,)
     coef_, intercept_, n_iter_
-        Those of `estimator_`.
+        As in `estimator_`.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,), object
         If the columns of X have names.

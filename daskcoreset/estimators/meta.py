@@ -126,7 +126,7 @@ class CoresetEstimator(RowAttributes, CoresetModel):
     """Fit any estimator that takes weights on a coreset, and apply it to all rows.
 
     Methods of `estimator`, such as ``predict``, ``predict_proba`` and ``transform``, are there if
-    it has them. They return Dask arrays for data out of core.
+    it has them. They return Dask arrays for data out of core. See :doc:`/guides/labels`.
 
     Parameters
     ----------
@@ -137,28 +137,28 @@ class CoresetEstimator(RowAttributes, CoresetModel):
     size : int, default=10_000
         Rows of the coreset.
     method : str or Sensitivity, default="lightweight"
-        Construction of the coreset, as in `daskcoreset.build`. "lightweight" keeps rows far from
+        Method of the coreset, as in `daskcoreset.build`. "lightweight" keeps rows far from
         the mean, which solvers that square distances need. "uniform" serves most others.
     random_state : int, Generator, RandomState or None, default=None
-        Determines the coreset, and every ``random_state`` of `estimator` that is None.
+        Seed of the coreset, and of every ``random_state`` of `estimator` that is None.
     on_invalid : {"raise", "drop"} or None, default=None
-        How to treat rows with NaN or infinity in `fit`: raise an error, or drop them. None is
-        "raise", unless X says otherwise. Rows in memory that are dropped have the label -1.
+        How to treat rows with NaN or infinity in `fit`: raise an error, or drop them. None raises.
+        Dropped rows in memory get the label -1.
 
     Attributes
     ----------
     estimator_ : estimator object
         The clone of `estimator` that was fitted on the coreset.
     coreset_ : Coreset
-        What it was fitted on, with the labels of its rows.
+        The coreset that it was fitted on, with the labels of its rows.
     labels_ : ndarray or dask.array.Array of shape (n,)
-        Cluster of every row, of a clusterer with ``predict``; lazy if X was out of core, and then
-        not there after pickling.
+        Cluster of every row, if `estimator` is a clusterer with ``predict``. It is lazy if X was
+        out of core, and a pickle leaves it out.
     inertia_ : float, or dask.array.Array of shape ()
-        Sum of the weighted squared distances of all rows from the nearest center, if the score of
-        `estimator_` is minus this sum; lazy likewise.
+        Sum of the weighted squared distances of all rows to the nearest center, if the score of
+        `estimator_` is minus this sum. It is lazy if X was out of core.
     classes_, coef_, intercept_, n_iter_, cluster_centers_, components_, feature_importances_
-        Those of `estimator_`, if it has them.
+        As in `estimator_`, if it has them.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,), object
         If the columns of X have names.
@@ -244,8 +244,7 @@ class CoresetEstimator(RowAttributes, CoresetModel):
         X : array-like of shape (n, d), or path
             Any input of `daskcoreset.build`.
         y : array-like of shape (n,), or str, optional
-            Labels of a classifier or regressor; others ignore it. A string where
-            `daskcoreset.build` takes names.
+            Labels for a classifier or regressor, or their name in X. Others ignore it.
         sample_weight : array-like of shape (n,), or str, optional
             Weights of the rows.
 
@@ -359,18 +358,17 @@ class CoresetEstimator(RowAttributes, CoresetModel):
     feature_importances_ = of_inner("feature_importances_", "Its importances of the columns.")
 
     def audit(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
-        """Compare costs on `coreset_` with those on all rows, in one read; see `CoresetModel`.
+        """Compare costs on `coreset_` with those on all rows, in one pass over the data.
 
-        With labels they are of linear models, whatever `estimator` is: a warning says so.
+        With labels, the costs are those of linear models. If `estimator` is not linear, this warns.
         """
         report = super().audit(X, y, sample_weight, **options)
         supervised = is_classifier(self) or is_regressor(self)
         if supervised and not ({"n_clusters", "objective"} & options.keys() or self._is_linear()):
             warn_user(
                 f"the audit compares costs of linear models, and {type(self.estimator_).__name__} "
-                f"is none: it tells how well the rows stand for the data there, and nothing of "
-                f"what this model has learned; take score(X, y) on rows held out, and compare it "
-                f"with that of the model on uniform rows."
+                f"is not linear, so the audit does not measure this model; compare score(X, y) on "
+                f"held-out rows with that of the model on uniform rows."
             )
         return report
 
@@ -404,7 +402,7 @@ class CoresetEstimator(RowAttributes, CoresetModel):
         Returns
         -------
         ndarray, sparse matrix, data frame or dask.array.Array of shape (n, n_features_out)
-            Lazy if X is out of core; a frame after `set_output`.
+            Lazy if X is out of core. A frame after `set_output`.
         """
         model = self._ready()
         self._refuse_frames(model.estimator_, X)
@@ -417,12 +415,12 @@ class CoresetEstimator(RowAttributes, CoresetModel):
 
     @_where_inner_has("transform")
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Fit, and transform the same rows; lazily where X is out of core."""
+        """Fit, and transform the same rows. The result is lazy if X is out of core."""
         return self.fit(X, y, sample_weight).transform(X)
 
     @_where_inner_has("fit_predict", "predict")
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Fit, and predict for the same rows; lazily where X is out of core."""
+        """Fit, and predict for the same rows. The result is lazy if X is out of core."""
         self.fit(X, y, sample_weight)
         if self._labels is None:
             return self.predict(X)
@@ -430,13 +428,13 @@ class CoresetEstimator(RowAttributes, CoresetModel):
 
     @_where_inner_has("score")
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Score of the predictions for all rows, in one read.
+        """Return the score of the predictions for all rows, in one pass over the data.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
         y : array-like of shape (n,), or str, optional
-            The truth, of a classifier or regressor.
+            True labels, for a classifier or regressor.
         sample_weight : array-like of shape (n,), or str, optional
 
         Returns
@@ -448,7 +446,7 @@ class CoresetEstimator(RowAttributes, CoresetModel):
         Raises
         ------
         InvalidTypeError
-            If X is out of core and `estimator` is none of them.
+            If X is out of core and `estimator` is of another kind.
         """
         model = self._ready()
         inner = model.estimator_
@@ -476,7 +474,7 @@ class CoresetEstimator(RowAttributes, CoresetModel):
         Parameters
         ----------
         input_features : sequence of str, optional
-            Names of the columns of X, where they had none in `fit`.
+            Names of the columns of X, if they had none in `fit`.
 
         Returns
         -------

@@ -65,7 +65,9 @@ def auto_mixture_size(n_components: int, covariance_type: CovarianceType, n_feat
 
 
 class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[misc] # scikit-learn has no annotations
-    """Gaussian mixture of data of any size: a coreset in one read, and weighted EM on it.
+    """Gaussian mixture for data of any size.
+
+    `fit` builds a coreset in one pass and runs weighted EM on it. See :doc:`/guides/clusters`.
 
     Parameters
     ----------
@@ -74,40 +76,39 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
     covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
         A matrix for each component, one for all, a diagonal or a variance for each.
     size : int or "auto", default="auto"
-        Rows of the coreset; "auto" is ten for every free parameter of the model, and at least
-        10,000.
+        Rows of the coreset. "auto" is ten per free parameter of the model, and at least 10,000.
     method : str or Sensitivity, default="mixture"
-        Construction of the coreset. "mixture" is ``Mixture(n_components)``.
+        Method of the coreset. "mixture" is ``Mixture(n_components)``.
     tol : float, default=1e-3
         EM stops when the weighted mean log-likelihood changes by less.
     reg_covar : float, default=1e-6
         Added to all variances, in squared units of the data. Columns with few distinct values
         need a small share of their variance.
     max_iter : int, default=100
-        Iterations of one run at most.
+        Largest number of iterations per run.
     n_init : int or "auto", default="auto"
-        Runs of EM. The best is kept by the likelihood of rows that the read brought and the
-        coreset did not take. "auto" makes eight short runs and goes on with the best two.
+        Number of runs of EM. The best is kept, by the likelihood of rows outside the coreset.
+        "auto" makes eight short runs and goes on with the best two.
     random_state : int, Generator, RandomState or None, default=None
         With an int, the same data, chunks and versions give the same result.
     on_invalid : {"raise", "drop"} or None, default=None
-        Whether rows with NaN or infinity are an error in `fit`, also for None, or are left out.
+        How to treat rows with NaN or infinity in `fit`: raise an error, or drop them. None raises.
 
     Attributes
     ----------
     weights_, means_, covariances_, precisions_, precisions_cholesky_ : ndarray, float64
         As in scikit-learn.
     converged_, n_iter_
-        Of the best run.
+        For the best run.
     lower_bound_ : float
-        Estimate of `score` of all rows, by rows that the coreset did not take. If there are none,
-        as with a coreset in place of X, it is the likelihood of the coreset, which is too high.
+        Estimate of `score` on all rows, from rows outside the coreset. If X is a coreset, it is
+        the likelihood of the coreset, which is too high.
     lower_bound_error_ : float
         Its standard error: 0 if nothing was sampled, NaN if it is unknown.
     lower_bounds_ : list of float
         Weighted mean log-likelihood of the coreset at every iteration of the best run.
     coreset_ : Coreset
-        What EM ran on.
+        The coreset that EM ran on.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -254,7 +255,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         return self._apply(X, assigned, np.int64, predicts=True, called=("component", "output"))
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Fit, and return the component of every row; lazily where X is out of core."""
+        """Fit, and return the component of every row. The result is lazy if X is out of core."""
         return self.fit(X, y, sample_weight).predict(X)
 
     def predict_proba(self, X: Any) -> Any:
@@ -294,9 +295,8 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         Returns
         -------
         xarray.Dataset
-            Variables as the Dataset, or the DataArray, that the model was fitted on has them, with
-            the dimension ``component`` in place of the sample dimensions, in the order of
-            `weights_` and `covariances_`.
+            The variables of the data that the model was fitted on. The dimension ``component``
+            takes the place of the sample dimensions, in the order of `weights_`.
 
         Raises
         ------
@@ -316,7 +316,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         return self._rows_to_xarray("means_", "component")
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Weighted mean log-density of all rows; one read where X is out of core.
+        """Return the weighted mean log-density of all rows, in one pass if X is out of core.
 
         Parameters
         ----------
@@ -334,13 +334,13 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         return total / weight
 
     def bic(self, X: Any, sample_weight: Any = None) -> float:
-        """Bayesian information criterion over all rows; one read where X is out of core.
+        """Return the Bayesian information criterion on all rows, in one pass if X is out of core.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
         sample_weight : array-like of shape (n,), or str, optional
-            The total weight stands where the number of rows stands without weights.
+            With weights, the total weight takes the place of the number of rows.
 
         Returns
         -------
@@ -351,7 +351,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         return float(-2.0 * total + self._fitted.n_parameters * np.log(weight))
 
     def aic(self, X: Any, sample_weight: Any = None) -> float:
-        """Akaike's information criterion over all rows; one read where X is out of core.
+        """Return Akaike's information criterion on all rows, in one pass if X is out of core.
 
         Parameters
         ----------

@@ -46,7 +46,7 @@ _CONSTRAINTS: dict[str, list[Any]] = {
 
 
 class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type: ignore[misc] # no annotations
-    """Base of the linear regressors; subclasses choose the penalty.
+    """Base of the linear regressors. Subclasses choose the penalty.
 
     Attributes
     ----------
@@ -90,8 +90,7 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type
         Parameters
         ----------
         X : array-like of shape (n, d), path, Coreset, Portfolio, CoresetTree or TreeWindow
-            Any input of `daskcoreset.build`, or a coreset with numbers as labels, which is fitted
-            on as it is.
+            Any input of `daskcoreset.build`, or a coreset with numbers as labels.
         y : array-like of shape (n,), or str, optional
             Numbers, or their name in X. Not together with a coreset.
         sample_weight : array-like of shape (n,), or str, optional
@@ -161,7 +160,7 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type
 
     @property
     def n_iter_(self) -> Any:
-        """Iterations of the solver; 1 if it takes none."""
+        """Iterations of the solver, or 1 if it has none."""
         check_is_fitted(self)
         steps = self.estimator_.n_iter_
         return 1 if steps is None else steps
@@ -207,31 +206,31 @@ class LinearCoresetRegressor(SparseInput, RegressorMixin, CoresetModel):  # type
 
 
 class CoresetRidge(LinearCoresetRegressor):
-    r"""Ridge regression of data of any size, exact from one read.
+    r"""Ridge regression for data of any size, exact from one pass.
 
     The cost :math:`\sum_i u_i (y_i - \langle x_i, w \rangle - b)^2 + \alpha |w|^2` of any w and b
-    follows from the second moments of the columns and y. The read that draws the coreset sums
-    them up, so the coefficients are those of all rows, and `exact_` is True. The coreset takes
-    their place if there is an `estimator`, if X has more than 1,024 columns, or is a coreset.
+    follows from the second moments of the columns and y. The pass that draws the coreset sums
+    them up, so the coefficients are those of all rows, and `exact_` is True. The solver uses the
+    coreset instead if you pass an `estimator`, if X has more than 1,024 columns, or if X is a
+    coreset. See :doc:`/guides/labels`.
 
     Parameters
     ----------
     alpha : float, default=1.0
-        As in scikit-learn; zero is least squares.
+        Penalty, as in scikit-learn. Zero is least squares.
     size : int, default=10_000
         Rows of the coreset.
     estimator : estimator object or None, default=None
-        What solves on the coreset, in place of the moments: any linear regressor of scikit-learn
+        Solver for the coreset, in place of the moments. It is any linear regressor of scikit-learn
         whose ``fit`` takes ``sample_weight``, with its own parameters.
     fit_intercept : bool, default=True
     positive : bool, default=False
         Whether coefficients must not be negative.
     method : str or Sensitivity, default="least_squares"
-        Construction of the coreset, as in `daskcoreset.build`. The default is made for this loss.
+        Method of the coreset, as in `daskcoreset.build`. The default is made for this loss.
     random_state : int, Generator, RandomState or None, default=None
     on_invalid : {"raise", "drop"} or None, default=None
-        How to treat rows with NaN or infinity in `fit`: raise an error, or drop them. None is
-        "raise", unless X says otherwise.
+        How to treat rows with NaN or infinity in `fit`: raise an error, or drop them. None raises.
 
     Attributes
     ----------
@@ -244,16 +243,16 @@ class CoresetRidge(LinearCoresetRegressor):
     coef_ : ndarray of shape (d,), float64
     intercept_ : float
     n_iter_ : int
-        Iterations of the solver; 1 if it takes none.
+        Iterations of the solver, or 1 if it has none.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,), object
         If the columns of X have names.
 
     Notes
     -----
-    Moments are sums about the mean, in float64, so offsets of the data cost no digits. If columns
-    are linear combinations of others to within :math:`10^{-7}` of their spread, small parts of the
-    coefficients are lost, as with the Cholesky solver of scikit-learn.
+    Moments are float64 sums about the mean, so large offsets are safe. If columns are linear
+    combinations of others to within :math:`10^{-7}` of their spread, coefficients lose digits, as
+    with the Cholesky solver of scikit-learn.
 
     Examples
     --------
@@ -306,35 +305,34 @@ class CoresetRidge(LinearCoresetRegressor):
 
 
 class CoresetElasticNet(LinearCoresetRegressor):
-    r"""Elastic net, or lasso, of data of any size, exact from one read.
+    r"""Elastic net, or lasso, for data of any size, exact from one pass.
 
     The cost :math:`\frac{1}{2 U} \sum_i u_i (y_i - \langle x_i, w \rangle - b)^2 + \alpha \rho
     |w|_1 + \frac{\alpha (1 - \rho)}{2} |w|^2`, U the total weight, follows from second moments, as
-    that of `CoresetRidge` does.
+    that of `CoresetRidge` does. See :doc:`/guides/labels`.
 
     Parameters
     ----------
     alpha : float, default=1.0
-        As in scikit-learn.
+        Penalty, as in scikit-learn.
     l1_ratio : float, default=0.5
-        :math:`\rho`; one for the lasso.
+        The :math:`\rho` of the cost. One gives the lasso.
     size : int, default=10_000
         Rows of the coreset.
     estimator : estimator object or None, default=None
-        What solves on the coreset, in place of the moments: any linear regressor of scikit-learn
+        Solver for the coreset, in place of the moments. It is any linear regressor of scikit-learn
         whose ``fit`` takes ``sample_weight``, with its own parameters.
     fit_intercept : bool, default=True
     positive : bool, default=False
         Whether coefficients must not be negative.
     max_iter : int, default=1000
     tol : float, default=1e-4
-        When the solver stops, as in scikit-learn.
+        Tolerance of the solver, as in scikit-learn.
     method : str or Sensitivity, default="least_squares"
-        Construction of the coreset, as in `daskcoreset.build`. The default is made for this loss.
+        Method of the coreset, as in `daskcoreset.build`. The default is made for this loss.
     random_state : int, Generator, RandomState or None, default=None
     on_invalid : {"raise", "drop"} or None, default=None
-        How to treat rows with NaN or infinity in `fit`: raise an error, or drop them. None is
-        "raise", unless X says otherwise.
+        How to treat rows with NaN or infinity in `fit`: raise an error, or drop them. None raises.
 
     Attributes
     ----------
@@ -347,7 +345,7 @@ class CoresetElasticNet(LinearCoresetRegressor):
     coef_ : ndarray of shape (d,), float64
     intercept_ : float
     n_iter_ : int
-        Iterations of the solver; 1 if it takes none.
+        Iterations of the solver, or 1 if it has none.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,), object
         If the columns of X have names.

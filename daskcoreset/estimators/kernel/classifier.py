@@ -153,12 +153,13 @@ class CoresetKernelClassifier(KernelModel):
     Minimises :math:`|w|^2 / 2 + (\lambda / M) \sum_i u_i\, l(y_i \langle w, \varphi(x_i)
     \rangle)` over combinations of core points, one class against the rest if there are more than
     two. M is the total weight. ``solver="csvrg"`` with ``core_points="cover"`` is the algorithm of
-    Tan, Zhang and Wang (2019). The default is more accurate with as many core points, and quicker.
+    Tan, Zhang and Wang (2019). The default is more accurate for
+    the same number of core points, and faster. See :doc:`/guides/kernels`.
 
     Parameters
     ----------
     core_points : {"drawn", "cover"}, default="drawn"
-        "drawn" takes random rows, as many of every class. "cover" takes those of `Coverage`.
+        "drawn" takes the same number of random rows per class. "cover" takes those of `Coverage`.
     solver : {"newton", "csvrg", "avm"}, default="newton"
         "newton" holds drawn rows in memory. "csvrg" takes variance-reduced gradient steps over all
         rows, and "avm" one pass of plain ones, with the gradient of a row at its core point.
@@ -170,18 +171,18 @@ class CoresetKernelClassifier(KernelModel):
     lam : float, optional
         :math:`\lambda`, by default the total weight. ``lam = C * M`` for the C of `SVC`.
     theta, mu : float, default=0.4
-        Of "odm": half the width of the band of margins without loss, in [0, 1), and the weight of
-        margins above the band against those below, in (0, 1].
+        For "odm". `theta`, in [0, 1), is half the width of the band of margins without loss. `mu`,
+        in (0, 1], is the weight of margins above the band relative to those below.
     max_points : int, optional
-        Core points at most, by default 500. With `diameter`, more are an error.
+        Largest number of core points, by default 500. With `diameter`, more are an error.
     diameter : float, optional
-        Of a cover: every row lies within half of it of a core point.
+        For "cover": every row lies within half of it of a core point.
     size : int, optional
         Rows to train on, drawn from every class and weighted so that they represent all. By
         default 100 per core point for "newton", at least 10,000, and all rows for the others.
     random_state : int, Generator, RandomState or None, default=None
     on_invalid : {"raise", "drop"} or None, default=None
-        Whether `fit` refuses or leaves out rows with NaN or infinity.
+        How to treat rows with NaN or infinity in `fit`: raise an error, or drop them. None raises.
 
     Attributes
     ----------
@@ -191,7 +192,7 @@ class CoresetKernelClassifier(KernelModel):
         The drawn rows, or the core points if all rows were trained on.
     classes_ : ndarray of shape (n_classes,)
     objective_ : float, or ndarray of shape (n_classes,)
-        Of every problem, over the rows that were trained on.
+        Objective of every problem, over the training rows.
     trace_ : list of dict
         "objective", summed over the problems, "reads" of the rows and "seconds" so far.
     n_iter_ : int
@@ -282,8 +283,8 @@ class CoresetKernelClassifier(KernelModel):
 
         Notes
         -----
-        There is no intercept, as in the papers. Up to 10,000 rows in memory, equal rows are merged,
-        so that neither their order nor the split of their weight matters.
+        The model has no intercept, as in the papers. Equal rows are merged for up to 10,000 rows in
+        memory, so the result is independent of their order and of the split of their weight.
         """
         self._validate_params()
         self._check_parameters()
@@ -371,7 +372,7 @@ class CoresetKernelClassifier(KernelModel):
     def _core_points(
         self, blocks: RowBlocks, summary: ClassSummary, seed: int
     ) -> tuple[Block, Block | None, float | None]:
-        """Find core points; rows to train on, unless they are all; and the diameter of a cover."""
+        """Find core points, training rows (None for all), and the diameter of a cover."""
         classes, diameter = summary.classes, None
         if self.core_points == "drawn":
             count = self.max_points or MAX_POINTS
@@ -388,7 +389,7 @@ class CoresetKernelClassifier(KernelModel):
         return core, None if quotas is None else training_rows(strata, quotas), diameter
 
     def _quotas(self, summary: ClassSummary, n_points: int) -> dict[Any, int] | None:
-        """Rows of every class to train on; None for all rows."""
+        """Training rows per class, or None for all rows."""
         size = self.size
         if size is None and self.solver == "newton":
             held = max(_MIN_ROWS, _HELD_NUMBERS // n_points)

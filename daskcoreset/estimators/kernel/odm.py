@@ -133,7 +133,7 @@ class ODMClassifier(KernelModel):
     \mu [z_i - 1 - \theta]_+^2) / (1 - \theta)^2` with margins :math:`z_i = y_i \langle w,
     \varphi(x_i) \rangle` by coordinate descent on the dual problem. M is the total weight. The
     estimator holds the kernel matrix of the rows, n x n. It is the exact machine that
-    `CoresetKernelClassifier` approximates.
+    `CoresetKernelClassifier` approximates. See :doc:`/guides/kernels`.
 
     Parameters
     ----------
@@ -142,11 +142,11 @@ class ODMClassifier(KernelModel):
     tol : float, default=1e-4
         Stop when the gap between the primal and the dual objective is below this part of it.
     max_iter : int, default=2000
-        Sweeps over the rows at most.
+        Largest number of sweeps over the rows.
     random_state : int, Generator, RandomState or None, default=None
-        Determines the order of the rows.
+        Seed of the order of the rows.
     on_invalid : {"raise", "drop"} or None, default=None
-        Whether `fit` refuses or leaves out rows with NaN or infinity.
+        How to treat rows with NaN or infinity in `fit`: raise an error, or drop them. None raises.
 
     Attributes
     ----------
@@ -156,7 +156,7 @@ class ODMClassifier(KernelModel):
     classes_ : ndarray of shape (n_classes,)
     objective_ : float, or ndarray of shape (n_classes,)
     gap_ : ndarray of shape (n_problems,), float64
-        How far `objective_` is above the least objective, at most.
+        Upper bound on the excess of `objective_` over the least objective.
     n_iter_ : int
         Most sweeps of a problem.
     gamma_, lam_ : float
@@ -176,8 +176,8 @@ class ODMClassifier(KernelModel):
 
     References
     ----------
-    Zhang and Zhou (2019), Optimal margin distribution machine; Tan, Zhang and Wang (2019),
-    equation 3.
+    Zhang and Zhou (2019), Optimal margin distribution machine.
+    Tan, Zhang and Wang (2019), equation 3.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -228,8 +228,8 @@ class ODMClassifier(KernelModel):
         Raises
         ------
         InvalidInputError, InvalidTypeError, ValueError
-            If an argument cannot be used, there is one class only, X is not in memory, or more
-            than 20,000 rows are distinct.
+            If an argument cannot be used, or y has one class. If X is not in memory, or has more
+            than 20,000 distinct rows.
 
         Warns
         -----

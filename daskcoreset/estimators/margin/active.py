@@ -26,30 +26,33 @@ from daskcoreset.estimators.margin.hard import MARGIN_CONSTRAINTS, MarginModel
 
 
 class ActiveMaxMarginClassifier(MarginModel):
-    """Separates two classes with a large margin, from few labels.
+    """Classifier of two classes with a large margin, from few labels.
+
+    It asks for the labels of rows near the boundary and of some random rows. See
+    :doc:`/guides/kernels`.
 
     Parameters
     ----------
     epsilon : float, default=0.1
-        No row is left nearer to the boundary than ``(1 - epsilon)`` times the margin on the
-        core set without its label.
+        Every row nearer to the boundary than ``(1 - epsilon)`` times the margin on the core set
+        has its label.
     error : float, default=0.05
         Share of the rows, by weight, that may be misclassified.
     delta : float, default=0.05
-        Chance that more are, over the draws of the whole run.
+        Probability that more are, over the draws of the whole run.
     fit_intercept : bool, default=True
         Whether the boundary may miss the origin.
     batch : int, default=1
-        Labels asked for at a time. Larger batches need fewer reads and more labels.
+        Labels per request. Larger batches need fewer passes and more labels.
     max_labels : int or None, default=None
-        Labels asked for, at most.
+        Largest number of labels.
     on_inseparable : {"soft", "raise"}, default="soft"
-        What to do if no separator agrees with the labels seen: go on with the squared hinge
-        loss, with a warning, or raise.
+        Action if no separator agrees with the labels: go on with the squared hinge loss and
+        warn, or raise.
     C : float, default=1.0
         Weight of that loss.
     random_state : int, Generator, RandomState or None, default=None
-        Determines the random rows.
+        Seed of the random rows.
     on_invalid : {"raise", "drop"} or None, default=None
         As in `daskcoreset.build`, for the rows that `fit` reads.
 
@@ -58,18 +61,18 @@ class ActiveMaxMarginClassifier(MarginModel):
     coef_, intercept_ : ndarray of shape (1, d) and (1,), float64
     classes_ : ndarray of shape (n_classes,)
     margin_ : float
-        Margin on all rows, those without a label taken as classified rightly; NaN if this was not
+        Margin on all rows, if rows without a label are classified correctly. NaN if it was not
         measured, infinite if only one class was seen.
     core_margin_ : float
         Margin on the core set: an upper bound of the largest margin there is.
     coreset_ : Coreset
-        The rows of the core set, of weight one. Not there if only one class was seen.
+        The rows of the core set, with weight one. Missing if only one class was seen.
     n_labels_, n_labels_by_phase_ : int and dict of str to int
         Labels asked for.
     certificate_ : Certificate
-        Share of the rows that may be misclassified, and with which probability.
+        Share of the rows that may be misclassified, and its probability.
     result_ : ActiveMargin
-        All that is known, with the trace.
+        The labels, the core set and the trace.
 
     Examples
     --------
@@ -138,7 +141,7 @@ class ActiveMaxMarginClassifier(MarginModel):
         X : array-like of shape (n, d), or path
             Any input of `daskcoreset.build`.
         y : array-like of shape (n,), or str, optional
-            Labels, of which only those needed are looked at; `n_labels_` counts them.
+            Labels. Only the needed ones are used, and `n_labels_` counts them.
         oracle : callable, optional
             In place of y: ``oracle(rows)`` or ``oracle(rows, indices=...)`` gives labels.
 
@@ -150,11 +153,11 @@ class ActiveMaxMarginClassifier(MarginModel):
         Raises
         ------
         OracleError
-            If the oracle raises or answers what cannot be used, or the labels cannot be
-            separated and `on_inseparable` is "raise". Its attribute `asking` holds all labels.
+            If the oracle raises, or returns unusable labels. If the labels cannot be separated and
+            `on_inseparable` is "raise". The attribute `asking` holds all labels.
         InvalidInputError, ValueError, TypeError
-            If an argument cannot be used; if y is given for many rows of more than 2,048
-            columns, and `max_labels` is not below their number.
+            If an argument cannot be used. If y is given for rows of more than 2,048 columns, and
+            `max_labels` is not below their number.
         """
         self._validate_params()
         if oracle is not None and y is not None:

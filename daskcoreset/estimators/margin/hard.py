@@ -69,8 +69,8 @@ class MarginModel(DecisionModel):
     Attributes
     ----------
     coreset_ : Coreset
-        Of weight one; of a soft margin that is fitted to a sample, this sample with its weights.
-        Not there if no row is on a boundary, as of one class.
+        The core set, with weights of one. For a soft margin that is fitted to a sample, the sample
+        with its weights. Missing if no row is on a boundary, as with one class.
     """
 
     # Why `fit` refuses coresets.
@@ -247,15 +247,15 @@ def soft_margin(
 ) -> tuple[FloatArray, float]:
     r"""Minimise :math:`|w|^2/2 + C \sum_i u_i \max(0, 1 - y_i(\langle w, x_i\rangle + b))^2`.
 
-    Columns are brought to zero mean (with an intercept) and unit spread first, in which the
-    penalty is meant, too: no column counts more for its unit.
+    Columns are standardized first, with the mean kept if there is no intercept. The penalty is on
+    these columns, so the units of a column do not matter.
 
     Parameters
     ----------
     rows : ndarray of shape (n, d), float64
     signs : ndarray of shape (n,), float64
     weights : ndarray of shape (n,), float64
-        As if so many rows; positive.
+        Positive. A weight of two counts as two rows.
     C : float
     intercept : bool
 

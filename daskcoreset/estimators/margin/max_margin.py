@@ -41,9 +41,9 @@ _EXACT_CLASSES = 1e-6
 class MaxMarginClassifier(HardMarginModel):
     r"""Classifier with the largest margin, up to ``1 - epsilon``, found on a few core rows.
 
-    Two classes are separated by the hyperplane farthest from the nearest rows, more classes by one
-    vector each, so that every row's own class is ahead of all others by the largest margin
-    (Crammer and Singer). `factor_` certifies the share of the largest margin that is reached.
+    Two classes are separated by the hyperplane farthest from the nearest rows. More classes have
+    one vector each, so that every row's own class is ahead of the others (Crammer and Singer).
+    `factor_` certifies the share of the largest margin. See :doc:`/guides/kernels`.
 
     Parameters
     ----------
@@ -52,26 +52,26 @@ class MaxMarginClassifier(HardMarginModel):
     fit_intercept : bool, default=True
         False for hyperplanes through the origin.
     on_inseparable : {"soft", "raise"}, default="soft"
-        What to do if nothing separates the rows: fit a soft margin to 10,000 uniform rows, with a
-        warning, or raise. Both name a convex combination of a few rows that proves it.
+        Action if nothing separates the rows: fit a soft margin to 10,000 uniform rows and warn, or
+        raise. Both name a convex combination of a few rows as proof.
     C : float, default=1.0
         Weight of the squared hinge loss in the soft margin.
     violators : "auto" or int, default="auto"
-        Rows added to the core set after a read; 1 is Fig. 1 of the paper. "auto" takes twice as
-        many as there are columns, and at least 20.
+        Rows added to the core set after a pass. 1 is Fig. 1 of the paper. "auto" is the larger of
+        20 and twice the number of columns.
     max_passes : int, default=200
         Passes after which to stop, with a warning.
     verbose : bool or int, default=False
-        Whether to print a line after every read, for two classes.
+        Whether to print a line after every pass, for two classes.
     random_state : int, Generator, RandomState or None, default=None
-        For the rows of the soft margin. The largest margin is found without chance.
+        Seed of the rows of the soft margin. The largest margin needs no seed.
     on_invalid : {"raise", "drop"} or None, default=None
         As in `daskcoreset.build`, for the rows that `fit` reads.
 
     Attributes
     ----------
     coef_, intercept_ : ndarray of shape (1, d) or (n_classes, d), and (1,) or (n_classes,)
-        For two classes of length one, so that decision values are distances.
+        With two classes, of length one, so that decision values are distances.
     classes_ : ndarray of shape (n_classes,)
         Labels of rows with a positive weight.
     separable_ : bool
@@ -80,11 +80,11 @@ class MaxMarginClassifier(HardMarginModel):
     factor_ : float
         ``margin_ / core_margin_``. All three are zero if the rows are not separable.
     coreset_ : Coreset
-        Rows of the core set, of weight one. If they are not separable, the rows of the soft margin.
+        Rows of the core set, with weight one, or of the soft margin if not separable.
     core_indices_, dual_coef_ : ndarray of shape (m,)
         Row numbers of the core set, and coefficients.
     trace_ : tuple
-        For every read the size of the core set, the margin on it and on the data.
+        Per pass: the size of the core set, and the margin on it and on the data.
     result_ : MarginCoreset, StructuredMargin or None
     evidence_ : daskcoreset.errors.NotSeparableError or None
 
@@ -144,10 +144,10 @@ class MaxMarginClassifier(HardMarginModel):
         X : array-like of shape (n, d), or path
             Any input of `daskcoreset.build`.
         y : array-like of shape (n,), or str
-            Labels; a string where `daskcoreset.build` takes names.
+            Labels, or their name in X.
         sample_weight : array-like of shape (n,), or str, optional
-            Rows of weight zero are left out, all others count the same. The soft margin weighs
-            them.
+            Rows of weight zero are left out, and all others count the same. The soft margin uses
+            the weights.
 
         Returns
         -------
@@ -159,7 +159,7 @@ class MaxMarginClassifier(HardMarginModel):
         NotSeparableError
             If the rows are not separable, and `on_inseparable` is "raise".
         InvalidInputError, ValueError, TypeError
-            If an argument cannot be used, or there is one class only.
+            If an argument cannot be used, or y has one class.
         """
         return self._fit(X, y, sample_weight)
 
@@ -221,45 +221,45 @@ class OutlierMaxMarginClassifier(HardMarginModel):
     Parameters
     ----------
     k : int, default=1
-        Rows left out, those of least margin.
+        Number of rows to leave out: those with the least margin.
     epsilon : float, default=0.1
         The margin is at least ``1 - epsilon`` of the largest over all choices of k rows.
     fit_intercept : bool, default=True
     method : {"auto", "exact", "random"}, default="auto"
-        "exact" leaves rows out one by one, wherever they may matter (Matousek). "random" separates
+        "exact" leaves out one row after another that may matter (Matousek). "random" separates
         random subsets, and finds the largest margin with a probability. "auto" takes "exact" if it
         needs at most `max_problems`.
     confidence : float, default=0.99
         Probability required of "random".
     max_problems : int, default=2000
-        Hard-margin problems at most. If "random" needs more draws, it makes these and warns.
+        Largest number of hard-margin problems. If "random" needs more draws, it warns.
     max_passes : int, default=100
-        Reads for each batch of problems, at most.
+        Largest number of passes per batch of problems.
     on_inseparable : {"soft", "raise"}, default="soft"
     C : float, default=1.0
         As in `MaxMarginClassifier`.
     random_state : int, Generator, RandomState or None, default=None
-        For "random", and for the rows of the soft margin.
+        Seed of "random", and of the rows of the soft margin.
     on_invalid : {"raise", "drop"} or None, default=None
         As in `daskcoreset.build`, for the rows that `fit` reads.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, d), float64
-        Of length one, so that decision values are distances.
+        Normal of length one. Decision values are distances.
     intercept_ : ndarray of shape (1,), float64
     classes_ : ndarray of shape (2,)
     separable_ : bool
         Whether the rows are separable when k are left out.
     margin_, core_margin_ : float
-        Margin on all rows but k, and on the core set without these; zero if they are not separable.
+        Margin on all rows but k, and on the core set without these. Zero if not separable.
     coreset_ : Coreset
-        Rows that determine the separator, of weight one. If they are not separable, the rows of
+        Rows that determine the separator, with weight one. If they are not separable, the rows of
         the soft margin.
     outliers_ : ndarray of shape (k,), int64
-        Numbers of the rows left out, in increasing order; empty if they are not separable.
+        Numbers of the rows left out, in increasing order. Empty if not separable.
     probability_ : float
-        With which `margin_` is at least ``1 - epsilon`` of the largest there is.
+        Probability that `margin_` is at least ``1 - epsilon`` of the largest one.
     result_ : OutlierMargin or None
 
     Examples
@@ -272,7 +272,7 @@ class OutlierMaxMarginClassifier(HardMarginModel):
 
     References
     ----------
-    Har-Peled, Roth and Zimak (2007), Fig. 4 and Lemma 5.2; for "exact", Matousek (1995).
+    Har-Peled, Roth and Zimak (2007), Fig. 4 and Lemma 5.2. Matousek (1995) for "exact".
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -327,7 +327,7 @@ class OutlierMaxMarginClassifier(HardMarginModel):
         X : array-like of shape (n, d), or path
             Any input of `daskcoreset.build`.
         y : array-like of shape (n,), or str
-            Two labels; a string where `daskcoreset.build` takes names.
+            Labels of two classes, or their name in X.
 
         Returns
         -------
@@ -337,8 +337,8 @@ class OutlierMaxMarginClassifier(HardMarginModel):
         Raises
         ------
         InvalidInputError, ValueError, TypeError
-            If an argument cannot be used, or there are not two classes; with
-            ``on_inseparable="raise"`` if the rows are not separable when k are left out.
+            If an argument cannot be used, or y does not have two classes. If the rows stay
+            inseparable without k rows and `on_inseparable` is "raise".
         """
         return self._fit(X, y, None)
 

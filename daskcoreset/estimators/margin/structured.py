@@ -49,12 +49,14 @@ Maker = Callable[[int, int], StructuredProblem]
 
 
 class StructuredMaxMargin(MarginModel):
-    """Separates the right answer from all others with the largest margin, up to epsilon.
+    """Classifier that separates the right answer from all others with the largest margin.
+
+    The margin is the largest up to a factor of ``1 - epsilon``. See :doc:`/guides/kernels`.
 
     Parameters
     ----------
     problem : {"multiclass", "sequence"}, StructuredProblem or callable, default="multiclass"
-        What an answer is. "multiclass" gives a class to every row, as Crammer and Singer do.
+        Form of an answer. "multiclass" gives a class to every row, as Crammer and Singer do.
         "sequence" gives a class to every row of a run of rows, with Viterbi's algorithm. A
         callable returns ``problem(n_features, n_classes)``, and gets labels as numbers of
         classes. A `StructuredProblem` takes the labels, whole numbers, as they are.
@@ -63,23 +65,23 @@ class StructuredMaxMargin(MarginModel):
     fit_intercept : bool, default=True
         Whether classes have a bias, for "multiclass" and "sequence".
     on_inseparable : {"soft", "raise"}, default="soft"
-        What to do if no separator answers all examples rightly: allow errors by the squared
-        hinge loss, with a warning, or raise, with the evidence.
+        Action if no separator answers all examples correctly: allow errors by the squared hinge
+        loss and warn, or raise with the evidence.
     C : float, default=1.0
         Weight of that loss.
     per_block : int, default=10
-        Wrong answers that a block may add to the core set in a read.
+        Largest number of wrong answers that a block adds to the core set per pass.
     max_passes : int or None, default=None
-        Reads of the data at most; None for as many as the certificate takes.
+        Largest number of passes over the data. None allows all that the certificate takes.
     on_invalid : {"raise", "drop"} or None, default=None
         As in `daskcoreset.build`, for the rows that `fit` reads.
 
     Attributes
     ----------
     classes_ : ndarray of shape (K,)
-        Of the labels; for a `StructuredProblem` the numbers from 0 to the largest seen.
+        Classes of the labels. For a `StructuredProblem`, the numbers from 0 to the largest one.
     coef_, intercept_ : ndarray of shape (1, d) or (K, d), and (1,) or (K,), float64
-        For "multiclass"; of two classes the second less the first.
+        For "multiclass". With two classes, the second minus the first.
     w_ : ndarray of shape (D,), float64
         Coefficients of the joint features.
     problem_ : StructuredProblem
@@ -87,14 +89,14 @@ class StructuredMaxMargin(MarginModel):
         Margin on all data, and on the core set, an upper bound of the largest margin there is.
         Both count slacks if errors are allowed.
     coreset_ : Coreset
-        For "multiclass", the rows of the core triples, each once and of weight one.
+        For "multiclass", the rows of the core triples, once each, with weight one.
     result_ : StructuredMargin
         Core triples, duals and trace.
 
     Notes
     -----
-    Neighbouring rows with one number in `groups` are a sequence. Out of core, groups are numbers
-    that are not negative, and every block holds whole sequences.
+    Neighboring rows with one number in `groups` are a sequence. Out of core, groups are
+    non-negative numbers, and every block holds whole sequences.
 
     Examples
     --------
@@ -105,8 +107,8 @@ class StructuredMaxMargin(MarginModel):
 
     References
     ----------
-    Har-Peled, Roth and Zimak (2007), the section on structured output; Crammer and Singer
-    (2001).
+    Har-Peled, Roth and Zimak (2007), the section on structured output.
+    Crammer and Singer (2001).
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -147,8 +149,8 @@ class StructuredMaxMargin(MarginModel):
         y : array-like of shape (n,), or str
             The label of every row.
         groups : array-like of shape (n,), or str, optional
-            Neighbouring rows of one value are one example; without it every row is. Out of core,
-            no boundary of blocks may cut an example.
+            Neighboring rows with the same value are one example. By default, every row is one. Out
+            of core, each example lies within one block.
 
         Returns
         -------
@@ -158,7 +160,7 @@ class StructuredMaxMargin(MarginModel):
         Raises
         ------
         NotSeparableError
-            If `on_inseparable` is "raise", and no separator answers all examples rightly.
+            If `on_inseparable` is "raise", and no separator answers all examples correctly.
         InvalidInputError, ValueError, TypeError
             If an argument cannot be used.
         """
@@ -321,14 +323,14 @@ class StructuredMaxMargin(MarginModel):
         *,
         groups: Any = None,
     ) -> float:
-        """Share of the rows whose label is predicted; one read where X is out of core.
+        """Return the share of rows whose label is predicted, in one pass if X is out of core.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
         y : array-like of shape (n,), or str
         sample_weight : array-like of shape (n,), or str, optional
-            Not together with groups.
+            Leave it out with groups.
         groups : array-like of shape (n,), or str, optional
             As in `fit`.
 
