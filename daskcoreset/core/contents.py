@@ -124,34 +124,34 @@ _OPENED_BY = {
 }
 
 
-def find_header_problem(header: Any, kind: str, schema_version: int) -> str | None:
-    """Return what is wrong with a header: the library, the kind, completeness; or None.
+def find_header_problem(header: Any, kind: str, schema_version: int) -> tuple[str, str] | None:
+    """Return the problem of a header (library, kind, completeness) and its remedy, or None.
 
     Parameters
     ----------
     header : object
-        What the group has under `HEADER`, or None.
+        The value under `HEADER` in the group, or None.
     kind : str
     schema_version : int
-        Kind and version that it must have.
+        The expected kind and version.
     """
     if not isinstance(header, dict):
-        return "a Zarr group, but not one of daskcoreset; check the path"
+        return "is a Zarr group, but not one of daskcoreset", "check the path"
     version = header.get("schema_version")
     problem = None
     if header.get("kind") != kind:
         other = str(header.get("kind"))
         remedy = f"open it with {_OPENED_BY[other]}" if other in _OPENED_BY else "check the path"
-        problem = f"holds {article(other)} {other!r}, not {article(kind)} {kind!r}; {remedy}"
+        problem = f"holds {article(other)} {other!r}, not {article(kind)} {kind!r}", remedy
     elif isinstance(version, int) and version > schema_version:
         newer = f"schema version {version} is newer than {schema_version}, the newest known"
-        problem = f"{newer}; upgrade daskcoreset"
+        problem = newer, "upgrade daskcoreset"
     elif not isinstance(version, int) or version < schema_version:
-        problem = f"schema version {version!r} instead of {schema_version}; build it again"
+        problem = f"schema version {version!r} instead of {schema_version}", "build it again"
     elif "digest" not in header:
-        problem = "incomplete, its writing was interrupted; write it with overwrite=True"
+        problem = "incomplete, its writing was interrupted", "write it with overwrite=True"
     elif not isinstance(header.get("arrays"), dict):
-        problem = "its header names no arrays; restore it from a copy or build it again"
+        problem = "its header names no arrays", "restore it from a copy or build it again"
     return problem
 
 

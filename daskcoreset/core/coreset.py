@@ -20,7 +20,12 @@ from daskcoreset.core.coordinates import (
     stored_coordinates,
     union_of_coordinates,
 )
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.errors import (
+    InvalidInputError,
+    InvalidTypeError,
+    about_argument,
+    no_array_error,
+)
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.points import WeightedPoints, concatenate, from_arrays, to_arrays
 from daskcoreset.core.random import RandomState
@@ -314,12 +319,7 @@ class Coreset(WeightedPoints):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> AnyArray:
         del dtype, copy
-        raise InvalidTypeError(
-            "X is a Coreset, which is no array of rows",
-            argument="X",
-            remedy="pass X=coreset.points with sample_weight=coreset.weights (and "
-            "y=coreset.labels)",
-        )
+        raise no_array_error("a Coreset")
 
     def __repr__(self) -> str:
         record = self.provenance
@@ -662,6 +662,7 @@ class Coreset(WeightedPoints):
 
         return pick_rows(source, np.atleast_1d(numbers))
 
+    @about_argument("store")
     def to_zarr(
         self,
         store: Location,
@@ -711,6 +712,7 @@ class Coreset(WeightedPoints):
         )
 
     @classmethod
+    @about_argument("store")
     def from_zarr(
         cls, store: Location, *, storage_options: Mapping[str, Any] | None = None
     ) -> Coreset:

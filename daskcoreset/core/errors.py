@@ -228,6 +228,42 @@ def caller_level() -> int:
     return level
 
 
+@contextmanager
+def about_argument(name: str) -> Iterator[None]:
+    """Name the argument that an error about a store belongs to, if the error names none.
+
+    Examples
+    --------
+    >>> try:
+    ...     with about_argument("path"):
+    ...         raise StoreError("days.zarr exists", remedy="choose another path")
+    ... except StoreError as error:
+    ...     print(error.argument)
+    path
+    """
+    try:
+        yield
+    except StoreError as error:
+        error.argument = error.argument or name
+        raise
+
+
+def no_array_error(kind: str, before: str = "") -> InvalidTypeError:
+    """Return the error for an object with a coreset that was passed as an array of rows.
+
+    Examples
+    --------
+    >>> str(no_array_error("a CoresetTree", "call coreset = tree.coreset() and "))
+    'X is a CoresetTree, not an array of rows; call coreset = tree.coreset() and pass X=...'
+    """
+    return InvalidTypeError(
+        f"X is {kind}, not an array of rows",
+        argument="X",
+        remedy=f"{before}pass X=coreset.points with sample_weight=coreset.weights (and "
+        "y=coreset.labels)",
+    )
+
+
 # Of several coresets the one that is being made.
 _member: ContextVar[str | None] = ContextVar("_member", default=None)
 

@@ -197,13 +197,15 @@ def read_folder(
     return read_contents(target, str(path), kind, schema_version)
 
 
-def read_contents(
+def read_contents(  # noqa: C901 - a branch for each kind of failure
     target: StorePath,
     where: str,
     kind: str,
     schema_version: int,
 ) -> GroupContents:
-    """Read a group of a Zarr store as `read_folder` does one on a disk; `where` is its name."""
+    """Read a group of a Zarr store, as `read_folder` does on a disk. `where` is its name."""
+    from zarr.errors import ContainsArrayError
+
     try:
         with clear_place_errors(target, "read"):
             group = _open(target)
@@ -216,6 +218,11 @@ def read_contents(
         ) from error
     except (StoreError, OutOfTimeError):
         raise
+    except ContainsArrayError as error:
+        raise StoreError(
+            f"{where} is a Zarr array, not a stored {kind}",
+            remedy="pass it as X to daskcoreset.build",
+        ) from error
     # A damaged store makes zarr, its codecs and the file system raise almost anything.
     except Exception as error:
         raise StoreError(
@@ -224,7 +231,7 @@ def read_contents(
     attributes: dict[str, Any] = group.attrs.asdict()
     header = attributes.pop(HEADER, None)
     if problem := find_header_problem(header, kind, schema_version):
-        raise StoreError(f"{where}: {problem}")
+        raise StoreError(f"{where}: {problem[0]}", remedy=problem[1])
     arrays: dict[str, AnyArray] = {}
     dims: dict[str, tuple[str, ...]] = {}
     for name, spec in header["arrays"].items():

@@ -188,14 +188,14 @@ def _open_memory(part: Any, name: str) -> Source:
         return sparse_source(part)
     if isinstance(part, np.memmap):
         return memmap_source(part)
-    if isinstance(part, (np.ndarray, list, tuple)) or _is_foreign(part):
-        return array_source(_as_array(part, name))
-    if all(hasattr(part, attribute) for attribute in ("shape", "dtype", "__getitem__")):
-        return indexed_source(part)
     if hasattr(part, "partial_fit") and hasattr(part, "coreset"):
         raise InvalidTypeError(
             f"{name} is {a_type(part)}", argument=name, remedy=f"pass {name}.coreset()"
         )
+    if isinstance(part, (np.ndarray, list, tuple)) or _is_foreign(part):
+        return array_source(_as_array(part, name))
+    if all(hasattr(part, attribute) for attribute in ("shape", "dtype", "__getitem__")):
+        return indexed_source(part)
     if isinstance(part, Iterator):
         raise InvalidTypeError(
             f"{name} is {a_type(part)}",

@@ -32,11 +32,16 @@ from daskcoreset.constructions.tree.remote import place_at
 from daskcoreset.constructions.tree.shape import cover, digest_of, finer
 from daskcoreset.constructions.tree.windows import TreeWindow, no_leaves
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.errors import (
+    InvalidInputError,
+    InvalidTypeError,
+    about_argument,
+    no_array_error,
+)
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.tables import counted, short_seed
-from daskcoreset.core.typing import IndexArray
+from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.core.validation import as_int, check_choice, check_flag
 from daskcoreset.core.zarr_places import Location
 from daskcoreset.execution.progress import count_reads
@@ -126,14 +131,21 @@ class CoresetTree:
     last_refresh: Refresh | None = None
 
     def __init__(
-        self, settings: Settings, manifest: Manifest, view: SourceView | None = None
+        self, settings: Settings, manifest: Manifest | None = None, view: SourceView | None = None
     ) -> None:
+        if manifest is None:
+            raise InvalidTypeError(
+                "CoresetTree is called with a path or options",
+                remedy="call CoresetTree.create(path) for a new tree, CoresetTree.open(path) for "
+                "one that exists, or CoresetTree.follow(source, path)",
+            )
         self._settings = settings
         self._kept = Kept(Standing(manifest, view))
         # What earlier versions need that are kept, as far as it was read.
         self._needed: Needed = {}
 
     @classmethod
+    @about_argument("path")
     def create(
         cls,
         path: Location,
@@ -196,6 +208,7 @@ class CoresetTree:
         return cls(settings, Manifest(place, place.create(contents, remedy)))
 
     @classmethod
+    @about_argument("path")
     def open(
         cls,
         path: Location,
@@ -230,6 +243,10 @@ class CoresetTree:
             If `method` is needed or differs.
         """
         return cls(*_opened(place_at("path", path, _LAYOUT, storage_options), method))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> AnyArray:
+        del dtype, copy
+        raise no_array_error("a CoresetTree", "call coreset = tree.coreset() and ")
 
     def __repr__(self) -> str:
         settings, manifest = self._settings, self._kept.last_known.manifest
@@ -281,6 +298,7 @@ class CoresetTree:
     # --- sources that are followed -------------------------------------------------------
 
     @classmethod
+    @about_argument("path")
     def follow(
         cls,
         source: Any,

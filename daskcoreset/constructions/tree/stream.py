@@ -54,7 +54,12 @@ from daskcoreset.constructions.tree.remote import place_at
 from daskcoreset.core.blocks import Block, find_unusable_row
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.deadline import check_time
-from daskcoreset.core.errors import InvalidInputError, StoreError
+from daskcoreset.core.errors import (
+    InvalidInputError,
+    StoreError,
+    about_argument,
+    no_array_error,
+)
 from daskcoreset.core.points import WeightedPoints, from_checked
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.tables import html_table, short_seed
@@ -434,6 +439,10 @@ class CoresetStream:
     def _state(self) -> StreamState:
         return self._kept.value.state
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> AnyArray:
+        del dtype, copy
+        raise no_array_error("a CoresetStream", "call coreset = stream.coreset() and ")
+
     def __repr__(self) -> str:
         settings, state = self._settings, self._kept.last_known.state
         return (
@@ -641,6 +650,7 @@ class CoresetStream:
         data = DataFacts(n, state.n_dropped, weight, None, schema.columns, schema.metric)
         return settings.make_coreset(points, data, facts, normalize=normalize)
 
+    @about_argument("path")
     def save(
         self,
         path: Location | None = None,
@@ -698,6 +708,7 @@ class CoresetStream:
         self._kept.commit(place, head, members, after)
 
     @classmethod
+    @about_argument("path")
     def load(
         cls,
         path: Location,
