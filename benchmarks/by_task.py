@@ -254,7 +254,7 @@ def by_task(results: Path) -> list[str]:
     """Return the table of the summary page."""
     rows = [task.row(common.read(task.results, results)) for task in TASKS]
     caption = (
-        "Each line compares our mean with that of the other method, on one set and size. *Losses* "
-        "counts the lines in which ours is worse, by any margin."
+        "Each line compares our mean with that of the other method, on one set and size. A loss is "
+        "a line in which ours is worse, by any margin."
     )
     return [caption, "", *common.table(HEADS, rows)]

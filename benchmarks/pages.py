@@ -53,7 +53,7 @@ def bold_least(cells: Sequence[str], values: Sequence[float]) -> list[str]:
 def seeds_of(counts: Iterable[int]) -> str:
     """Return how many seeds there are."""
     known = sorted(set(counts))
-    return f"{' to '.join(map(str, known))} seeds"
+    return f"{' to '.join(str(one) for one in dict.fromkeys((known[0], known[-1])))} seeds"
 
 
 def stamped_others(data: Data) -> str:
@@ -254,17 +254,22 @@ def svm_offline(results: Path) -> list[str]:
             f"{common.cell(error)} ({second:.2f} s)"
             for error, second in zip(found, took, strict=True)
         ]
-        if abs(found[2]) < 1e-9:
+        if abs(found[2]) < 1e-5:
             cells[2] = "all rows"
         whole = f"{one['seconds']['everything']:.2f} s"
         rows.append([f"{one['set']} ({n:,})", f"{size:,}", *cells, whole])
     heads = ["set (rows)", "size", '`"svm"`', "uniform", "uniform, same work", "Algorithm 1"]
     heads += ["averaged SGD", "all rows"]
     trials = seeds_of(one["trials"] for one in data["results"])
+    apart = "".join(
+        common.stamped(one).replace("Run:", f" {one['set']}:")
+        for one in data["results"]
+        if "stamp" in one
+    )
     caption = (
         "Cost above that of the classifier on all rows, in %, and processor time to draw and train."
-        f' Means of {trials}. *Same work* draws the number of uniform rows that `"svm"` looks at. '
-        f"{common.stamped(data)}"
+        f' Means of {trials}. With the same work, uniform rows are those that `"svm"` looks at. '
+        f"{common.stamped(data)}{apart}"
     )
     return [caption, "", *common.table(heads, rows)]
 
@@ -291,8 +296,9 @@ def logistic(results: Path) -> list[str]:
     sizes = " and ".join(f"{size:,}" for size in sorted({one["size"] for one in data["results"]}))
     trials = seeds_of(one["trials"] for one in data["results"])
     caption = (
-        f"Median error in % over {sets} sets and sizes {sizes}, means of {trials}. *Losses* counts "
-        f"the cases in which uniform rows have the smaller error. {common.stamped(data)}"
+        f"Median error in % over {sets} sets and sizes {sizes}, means of {trials}. The last "
+        f"two columns count the cases in which uniform rows have the smaller error. "
+        f"{common.stamped(data)}"
     )
     return [caption, "", *common.table(heads, rows)]
 

@@ -27,7 +27,7 @@ def draw(theme: Theme) -> Figure:
     ax.set_xscale("symlog", linthresh=0.1)
     ticks = [-20, -5, -1, -0.1, 0, 0.1, 1]
     ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    ax.set_xlim(left=-40)
+    ax.set_xlim(-40, 0.3)
     ax.minorticks_off()
     ax.set_xlabel("log-likelihood above scikit-learn on all rows, nats per row")
     return figure
