@@ -28,8 +28,7 @@ from daskcoreset.estimators.margin.hard import MARGIN_CONSTRAINTS, MarginModel
 class ActiveMaxMarginClassifier(MarginModel):
     """Classifier of two classes with a large margin, from few labels.
 
-    It asks for the labels of rows near the boundary and of some random rows. See
-    :doc:`/guides/kernels`.
+    It asks for labels of rows near the boundary and of random rows. See :doc:`/guides/kernels`.
 
     Parameters
     ----------

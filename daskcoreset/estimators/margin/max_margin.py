@@ -218,6 +218,8 @@ class MaxMarginClassifier(HardMarginModel):
 class OutlierMaxMarginClassifier(HardMarginModel):
     r"""Classifier of two classes with the largest margin when k rows may be left out.
 
+    See :doc:`/guides/kernels`.
+
     Parameters
     ----------
     k : int, default=1
