@@ -31,7 +31,8 @@ def ocean() -> xr.Dataset:
     noise = xr.DataArray(noise, coords)
     time, lat, lon = noise.time, noise.lat, noise.lon
     season = np.cos(2 * np.pi * (time.dt.month - 8) / 12)
-    angle = np.deg2rad(lat + 8 * np.sin(np.deg2rad(2 * lon + 3 * lat)))
+    waves = 8 * np.sin(np.deg2rad(2 * lon + 3 * lat))
+    angle = np.deg2rad((lat + waves).clip(-90, 90))
     cool = np.exp(-(((lon - 255) / 40) ** 2) - (lat / 14) ** 2)
     sst = 0.5 * noise + 29 * np.cos(angle) ** 1.4 - 1 + 8 * np.sin(2 * angle) * season - 8 * cool
     wind = noise + 7 + 5 * np.sin(2 * angle) ** 2 + 4 * cool - 3 * np.sin(angle) * season
