@@ -3,11 +3,7 @@
 For every set and repetition: build a coreset, audit it with seeds of its own, and ask for the
 intervals of solutions that were chosen without the sample of the audit: one fitted to all data
 (or to many rows), the one fitted to the coreset, which is audited, one fitted to little of it, and
-some that are far from good. Truth is the cost over all rows in memory. Beside it stands what a
-normal approximation says of the same sample (the estimate of Horvitz and Thompson, its variance,
-and 1.96).
-
-    python benchmarks/audit_coverage.py
+some that are far from good. Truth is the cost over all rows in memory. `frozen.py` records it.
 
 Real sets are taken where DASKCORESET_DATA names the folder that holds them.
 """
@@ -19,13 +15,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
 from sets import load
 from sklearn.mixture import GaussianMixture
 
 import daskcoreset
 from daskcoreset.core.blocks import Block
-from daskcoreset.objectives import LinearClassifier, Objective, objective_for
+from daskcoreset.objectives import LinearClassifier, objective_for
 from daskcoreset.objectives.clustering import QuantizationError
 
 RNG = np.random.default_rng
@@ -195,7 +190,7 @@ CASES: dict[str, Callable[[int], Case]] = {
 
 
 def repeat(case: Case, n_runs: int, size: int, sample: int) -> dict[str, list[tuple[float, ...]]]:
-    """Return truth, both intervals and the estimate, for every solution and repetition."""
+    """Return the truth and the interval, for every solution and repetition."""
     n = case.X.shape[0]
     rows = Block(case.X, np.ones(n), case.y)
     found: dict[str, list[tuple[float, ...]]] = {}
@@ -213,17 +208,6 @@ def repeat(case: Case, n_runs: int, size: int, sample: int) -> dict[str, list[tu
         for name, solution in asked.items():
             one = objective.read(solution, case.X.shape[1], name)
             interval = report.interval(one)
-            low, high = normal(report, objective, one)
             true = objective.cost(rows, one)
-            found.setdefault(name, []).append((true, interval.low, interval.high, low, high))
+            found.setdefault(name, []).append((true, interval.low, interval.high))
     return found
-
-
-def normal(report: Any, objective: Objective[Any], solution: Any) -> tuple[float, float]:
-    """Return what the normal approximation says of the same sample."""
-    reading = report._estimates.sample  # noqa: SLF001 - the sample itself
-    pi, rows = reading.inclusion, reading.rows
-    y = rows.weights * objective.losses(rows, solution)
-    guess = float((y / pi).sum()) + objective.constant(solution)
-    width = norm.ppf(0.975) * np.sqrt(float(((1 - pi) * (y / pi) ** 2).sum()))
-    return guess - width, guess + width

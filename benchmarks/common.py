@@ -17,20 +17,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import zarr
 from scipy import stats
 from sets import available
-
-import daskcoreset
-
-if TYPE_CHECKING:
-    from distributed import LocalCluster
-
-SQUASHED = ("67b2875a6", "c01d4c04a")
-"""Commits that results name and that were made one with others: no history has them."""
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -87,24 +79,6 @@ def write_rows(
         array[start:stop] = draw(stop - start)
 
 
-def workers(count: int) -> LocalCluster:
-    """Start worker processes of one thread each."""
-    from distributed import LocalCluster
-
-    return LocalCluster(
-        n_workers=count, threads_per_worker=1, processes=True, dashboard_address=":0"
-    )
-
-
-def timed_build(cluster: LocalCluster, path: Path, **options: Any) -> float:
-    """Seconds of one build on a cluster."""
-    from distributed import Client
-
-    with Client(cluster), timed() as clock:
-        daskcoreset.build(path, random_state=0, progress=False, **options)
-    return clock.wall
-
-
 def in_child(script: str, *words: object, timeout: float | None = None) -> Any:
     """Run a script in a process of its own; return the last line that it prints, read as JSON."""
     command = [sys.executable, script, *map(str, words)]
@@ -152,8 +126,7 @@ def stamped(data: Mapping[str, Any]) -> str:
     made = data["stamp"]
     load = f", load {made['load']:.1f}" if "load" in made else ""
     of = f" of {made['processor']}" if "processor" in made else ""
-    gone = " (merged with others)" if made["commit"] in SQUASHED else ""
-    return f"Run: commit {made['commit']}{gone}, {made['date']}, {made['cpus']} cores{of}{load}."
+    return f"Run: commit {made['commit']}, {made['date']}, {made['cpus']} cores{of}{load}."
 
 
 def write(name: str, data: dict[str, Any], out: Path) -> None:
@@ -182,12 +155,6 @@ def cell(share: float, digits: int = 2) -> str:
         return "< 0.0001" if value > 1e-9 else "0"
     places = max(0, digits - 1 - int(np.floor(np.log10(abs(value)))))
     return f"{value:.{places}f}"
-
-
-def mean_cell(shares: Sequence[float] | np.ndarray, digits: int = 2) -> str:
-    """Return the mean of shares over seeds as per cent, with the half width of its interval."""
-    mean = cell(float(np.mean(shares)), digits)
-    return f"{mean} ± {cell(interval(shares), digits)}" if len(shares) > 1 else mean
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:

@@ -40,7 +40,6 @@ MACHINES: dict[str, tuple[Any, Any, float]] = {
 }
 
 # What is counted beside faults.
-COMPARED = ["stores opened", "versions compared", "rows compared"]
 
 OPTIONS = settings(
     max_examples=10, stateful_step_count=STEPS, phases=[Phase.generate], deadline=None,

@@ -298,11 +298,6 @@ def data_and_labels(name: str) -> tuple[np.ndarray, np.ndarray]:
     return made(name) if name in MADE else data_of(name)
 
 
-def mean_of(result: dict[str, Any], family: str, method: str) -> float:
-    """Return the mean error of a method."""
-    return float(np.mean(result["errors"][f"{family}|{method}"]))
-
-
 def main() -> None:
     """Run the benchmark."""
     parser = common.arguments(__doc__, (*SETS, *MADE))
