@@ -52,7 +52,7 @@ def test_job_scripts__ask_for_what_the_recipe_says(name: str, said: list[str]) -
     finally:
         cluster.close()
     expected = [
-        *said, "export OMP_NUM_THREADS=1", "--memory-limit 16.00GiB", "--lifetime 55m",
+        *said, "export OMP_NUM_THREADS=1", "--memory-limit 16.00GiB", "--lifetime=55m",
         "--death-timeout 120", "--nthreads 4",
     ]  # fmt: skip
     for line in expected:

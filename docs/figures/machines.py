@@ -9,7 +9,7 @@ from theme import GREEN, ORANGE, Theme, box, canvas
 
 def draw(theme: Theme) -> Figure:
     """Draw client, scheduler, workers and store, and what moves between them."""
-    figure, ax = canvas(9.4, 3.9)
+    figure, ax = canvas(8.2, 3.5)
     box(ax, theme, 0.0, 1.5, 1.6, "client:\nyour script", theme.ink, height=1.0)
     box(ax, theme, 3.0, 1.5, 1.5, "scheduler", theme.ink, height=0.8)
     for row in range(3):

@@ -11,7 +11,7 @@ _COVER = {(1, 1), (1, 2), (0, 6)}
 
 def draw(theme: Theme) -> Figure:
     """Draw a tree of eight days, and the nodes that answer for a window of five."""
-    figure, ax = canvas(9.4, 4.3)
+    figure, ax = canvas(7.6, 3.7)
     for level in range(4):
         for number in range(8 >> level):
             x = _middle(level, number)

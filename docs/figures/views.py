@@ -13,7 +13,7 @@ _FILES = (
 
 def draw(theme: Theme) -> Figure:
     """Draw a folder of files, the leaves of its view, and what a refresh makes again."""
-    figure, ax = canvas(9.4, 3.9)
+    figure, ax = canvas(8.2, 3.5)
     for row, (name, state) in enumerate(_FILES):
         y, is_read = 3.0 - row, state != "same"
         color = ORANGE if is_read else theme.blue
