@@ -503,10 +503,16 @@ def one_read(results: Path) -> list[str]:
         ratio = float(np.median(np.array(one["seconds"]) / dearest))
         cells = [f"{one['passes']:.0f}", f"{one['bytes'] / 1e6:.0f} MB"]
         cells += [f"{one['peak'] / 1e6:.0f} MB", f"{ratio:.2f}"]
-        names = {"all together": "`build_many`, all five"}
+        names = {
+            "all together": "`build_many`, all five", "churn": "logistic", "plain": "uniform",
+            "clusters": "k-means",
+        }  # fmt: skip
         rows.append([names.get(name, name), *cells])
     passes, size = (sum(one[key] for one in alone.values()) for key in ("passes", "bytes"))
-    rows.insert(-1, ["one after another", f"{passes:.0f}", f"{size / 1e6:.0f} MB", "", ""])
+    summed = np.sum([one["seconds"] for one in alone.values()], axis=0)
+    cells = [f"{passes:.0f}", f"{size / 1e6:.0f} MB"]
+    cells += [f"{max(one['peak'] for one in alone.values()) / 1e6:.0f} MB"]
+    rows.insert(-1, ["one after another", *cells, f"{np.median(summed / dearest):.2f}"])
     made = data["stamp"]
     same = "equal, bit by bit," if data["same_bits"] else "not equal"
     heads = ["build", "passes", "read", "peak memory", "time over the slowest single build"]
