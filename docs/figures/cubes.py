@@ -62,8 +62,9 @@ def draw(theme: Theme) -> Figure:
     known = np.isfinite(labels.values)
     shown = np.full(labels.shape, np.nan)
     shown[known] = rank[labels.values[known].astype(int)]
-    left.pcolormesh(sea.lon, sea.lat, shown, cmap=ListedColormap(COLORS), vmin=-0.5, vmax=5.5)
-    left.set(xticks=range(0, 361, 60), yticks=range(-60, 61, 30), aspect="equal")
+    colors = {"cmap": ListedColormap(COLORS), "vmin": -0.5, "vmax": len(COLORS) - 0.5}
+    left.imshow(shown, extent=(0, 360, -90, 90), origin="lower", interpolation="nearest", **colors)
+    left.set(xticks=range(0, 361, 60), yticks=range(-60, 61, 30))
     left.set(xlabel="longitude", ylabel="latitude", title="six regions")
     for color, k in zip(COLORS, order, strict=True):
         right.plot(year.month, courses[k], color=color, lw=2.2)
