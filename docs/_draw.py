@@ -24,7 +24,7 @@ from docutils.parsers.rst import Directive
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "figures"))
 
-from theme import THEMES, Theme  # noqa: E402 - it lies in the folder of the figures
+from theme import RESULTS, THEMES, Theme  # noqa: E402 - it lies in the folder of the figures
 
 NAMES = sorted(path.stem for path in (HERE / "figures").glob("*.py") if path.stem != "theme")
 
@@ -33,11 +33,13 @@ _INKED = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "yti
 
 
 def write(folder: Path, names: Sequence[str] = NAMES) -> None:
-    """Draw the figures that are not there yet, or older than their file."""
+    """Draw the figures that are not there yet, or older than their file or their results."""
     folder.mkdir(exist_ok=True)
     for name, (kind, theme) in product(names, THEMES.items()):
-        path, source = folder / f"{name}-{kind}.svg", HERE / "figures" / f"{name}.py"
-        if not path.exists() or path.stat().st_mtime < source.stat().st_mtime:
+        path, sources = folder / f"{name}-{kind}.svg", [HERE / "figures" / f"{name}.py"]
+        sources += RESULTS.glob("*.json") if name.startswith("bench_") else ()
+        newest = max(source.stat().st_mtime for source in sources)
+        if not path.exists() or path.stat().st_mtime < newest:
             with mpl.rc_context(_style(name, theme)):
                 figure = importlib.import_module(name).draw(theme)
                 figure.savefig(path, metadata={"Date": None}, transparent=True)
