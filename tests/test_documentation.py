@@ -119,18 +119,13 @@ def test_site__links_lead_somewhere() -> None:
 
 
 @site
-@pytest.mark.parametrize(
-    ("name", "project"),
-    [
-        ("daskcoreset.build", "docs.dask.org"),
-        ("daskcoreset.build", "numpy.org"),
-        ("daskcoreset.Coreset", "docs.xarray.dev"),
-        ("daskcoreset.estimators.CoresetKMeans", "scikit-learn.org"),
-    ],
-)
-def test_site__links_to_other_projects(name: str, project: str) -> None:
-    links = _Links(SITE / "reference" / "generated" / f"{name}.html").links
-    assert any(urlsplit(link).netloc == project for link in links)
+def test_site__links_to_other_projects() -> None:
+    pages = (SITE / "reference" / "generated").glob("*.html")
+    found = {urlsplit(link).netloc for page in pages for link in _Links(page).links}
+    assert found >= {
+        "numpy.org", "docs.scipy.org", "scikit-learn.org",
+        "docs.dask.org", "docs.xarray.dev", "zarr.readthedocs.io",
+    }  # fmt: skip
 
 
 # A wide window in the light theme, and a phone in the dark one.
