@@ -69,7 +69,7 @@ def _style(name: str, theme: Theme) -> dict[str, Any]:
 
 
 class Drawing(Directive):
-    """One image of each theme, of which the page shows one."""
+    """An image for each theme. The page shows one of them, and phones scroll it."""
 
     required_arguments = 1
     has_content = True
@@ -82,12 +82,13 @@ class Drawing(Directive):
             raise self.error(
                 f"{name!r} is not one of {NAMES}, or the text that describes it is missing"
             )
-        return [
+        images = [
             nodes.image(
                 uri=f"/_figures/{name}-{kind}.svg", alt=alt, classes=["figure", f"only-{kind}"]
             )
             for kind in THEMES
         ]
+        return [nodes.container("", *images, classes=["drawing", f"drawing-{name}"])]
 
 
 if __name__ == "__main__":

@@ -118,6 +118,30 @@ html_theme_options = {
 }
 
 
+def _bases(_app: Any, _name: str, obj: Any, _options: Any, bases: list[Any]) -> None:
+    """Leave out private bases: show the public ones behind them."""
+    public = [base for base in obj.__mro__[1:-1] if _is_public(base)]
+    bases[:] = [
+        one for one in public if not any(issubclass(b, one) for b in public if b is not one)
+    ]
+    bases[:] = bases or [object]
+
+
+def _is_public(base: type) -> bool:
+    name = base.__name__
+    return (
+        base.__module__ == "builtins"
+        or f"py:class {base.__module__}.{name} " in INVENTORIES
+        or name in dir(daskcoreset)
+        or name in dir(daskcoreset.errors)
+    )
+
+
+def _close_blocks(_app: Any, _docname: str, source: list[str]) -> None:
+    """Take off the empty line at the end of examples, which their tests need."""
+    source[0] = re.sub(r"\n\n(```)$", r"\n\1", source[0], flags=re.MULTILINE)
+
+
 def _skip(_app: Any, _what: str, name: str, *_: Any) -> bool | None:
     """Leave out the methods that scikit-learn adds for metadata routing."""
     return True if re.fullmatch(r"(set_\w+_request|get_metadata_routing)", name) else None
@@ -130,3 +154,5 @@ def setup(app: Any) -> None:
     for notebook in sorted((HERE.parent / "notebooks").glob("*.ipynb")):
         shutil.copy2(notebook, HERE / "notebooks" / notebook.name)
     app.connect("autodoc-skip-member", _skip)
+    app.connect("autodoc-process-bases", _bases)
+    app.connect("source-read", _close_blocks)

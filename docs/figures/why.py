@@ -53,11 +53,11 @@ def draw(theme: Theme) -> Figure:
         f"{KEPT} random rows:\n{len(missed)} of {CLUSTERS} clusters missed",
         f"{KEPT} weighted rows:\n{'all ' if found == CLUSTERS else ''}{found} clusters found",
     )
-    figure = Figure(figsize=(10, 3.9))
+    figure = Figure(figsize=(10, 3.95))
     panels = figure.subplots(1, 3, sharex=True, sharey=True)
-    figure.subplots_adjust(left=0, right=1, bottom=0, top=0.84, wspace=0.02)
+    figure.subplots_adjust(left=0, right=1, bottom=0, top=0.83, wspace=0.02)
     for ax, title in zip(panels, titles, strict=True):
-        ax.set_title(title, color=theme.ink, fontsize=13)
+        ax.set_title(title, color=theme.ink, fontsize=15)
         ax.hexbin(
             *points.T,
             gridsize=90,
