@@ -34,7 +34,7 @@ def _data() -> tuple[np.ndarray, np.ndarray]:
 def draw(theme: Theme) -> Figure:
     """Centers of k-means on rows of three methods, over data with small clusters."""
     X, middles = _data()
-    figure = Figure(figsize=(9.4, 3.7), layout="constrained")
+    figure = Figure(figsize=(7.2, 2.9), layout="constrained")
     for ax, method in zip(figure.subplots(1, 3), METHODS, strict=True):
         k = LARGE + SMALL
         found = build(X, size=SIZE, method=method, n_clusters=k, random_state=0)
@@ -43,11 +43,11 @@ def draw(theme: Theme) -> Figure:
         nearest = np.linalg.norm(middles[:, None] - centers, axis=2).min(axis=1)
         missed = nearest > 0.9
         ax.hexbin(*X.T, gridsize=70, bins="log", cmap=theme.density, mincnt=1, linewidths=0)
-        ax.scatter(*found.points.T, s=9, color=GREEN, linewidths=0)
-        ax.plot(*centers.T, "+", color=theme.ink, markersize=10, markeredgewidth=1.8)
-        ring = {"markersize": 19, "fillstyle": "none", "markeredgewidth": 2.2}
+        ax.scatter(*found.points.T, s=5, color=GREEN, linewidths=0)
+        ax.plot(*centers.T, "+", color=theme.ink, markersize=8, markeredgewidth=1.6)
+        ring = {"markersize": 15, "fillstyle": "none", "markeredgewidth": 2.2}
         ax.plot(*middles[missed].T, "o", color=ORANGE, **ring)
-        ax.set_title(f"{method}: {missed.sum()} of {k} missed", color=theme.ink)
+        ax.set_title(f"{method}: {missed.sum()} missed", color=theme.ink)
         ax.set(xticks=[], yticks=[], aspect="equal")
         ax.spines[:].set_color(theme.ink)
     return figure

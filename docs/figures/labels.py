@@ -21,13 +21,13 @@ def draw(theme: Theme) -> Figure:
     everything = LogisticRegression().fit(X, y)
     across = np.array([-4.5, 4.5])
 
-    figure = Figure(figsize=(9.4, 4.0), layout="constrained")
+    figure = Figure(figsize=(7.2, 3.3), layout="constrained")
     for ax, method in zip(figure.subplots(1, 2), METHODS, strict=True):
         rows = build(X, y, size=SIZE, method=method, random_state=0)
         model = LogisticRegression().fit(rows.points, rows.labels, sample_weight=rows.weights)
         for label, marker, color in ((False, "o", theme.blue), (True, "^", ORANGE)):
             chosen = rows.labels == label
-            area = np.clip(rows.weights[chosen] / 8, 24, 60)
+            area = np.clip(rows.weights[chosen] / 8, 16, 40)
             ax.scatter(
                 *rows.points[chosen].T, s=area, marker=marker, color=color, alpha=0.75, linewidths=0
             )
