@@ -324,13 +324,15 @@ def grow(
     rule = AutoSize(n_clusters, epsilon, delta)
     if not isinstance(draw, Draw):
         raise InvalidTypeError(
-            f"draw is {shown(draw)}", argument="draw", remedy="pass a Draw, for grow draws samples"
+            f"draw is {shown(draw)}",
+            argument="draw",
+            remedy="pass a Draw, because grow draws samples",
         )
     if isinstance(method, Coverage) or is_choice(method, ("coverage",)):
         raise InvalidInputError(
             'method "coverage" draws no samples',
             argument="method",
-            remedy="pass another one, or a diameter to build",
+            remedy="pass another method, or call build with a diameter",
         )
     construction = _grown(default_method(method, n_clusters), n_clusters)
     define = _sampled(construction, rule.start, resolve_seed(random_state), draw, n_clusters)
@@ -401,13 +403,13 @@ def _check_arguments(y: Any, size: Any, progress: Any) -> None:
     """Check that `y` is not an argument that was meant for another place."""
     if is_number(y) and size is None:
         raise InvalidTypeError(
-            f"y is {y!r}, and the second argument is the labels",
+            f"y is {y!r}, but the second argument is for labels",
             argument="y",
             remedy=f"pass size={y!r} by its name",
         )
     if isinstance(y, (Sensitivity, Reducer, Coverage)):
         raise InvalidTypeError(
-            f"y is {y!r}, and the second argument is the labels",
+            f"y is {y!r}, but the second argument is for labels",
             argument="y",
             remedy=f"pass method={y!r} by its name",
         )
@@ -427,7 +429,7 @@ def _coverage(
     if given or not isinstance(draw, Draw) or draw != Draw():
         name = given[0] if given else "draw"
         raise InvalidInputError(
-            f'{name} has no use with method "coverage", which draws nothing',
+            f'{name} has no effect with method "coverage", which draws nothing',
             argument=name,
             remedy="leave it out",
         )
@@ -435,9 +437,9 @@ def _coverage(
     if named or size is None:
         return cover
     raise InvalidInputError(
-        f"size is given beside {cover!r}, which has a diameter or a size",
+        f"size has no effect with {cover!r}, which has a diameter or a size",
         argument="size",
-        remedy="leave it out",
+        remedy="leave size out",
     )
 
 
@@ -468,15 +470,16 @@ def members_of(methods: Any) -> dict[str, Any]:
                 raise InvalidInputError(
                     f"methods has two members named {name!r}",
                     argument="methods",
-                    remedy="pass a mapping that gives each a name of its own",
+                    remedy="pass a mapping with a different name for each",
                 )
             members[name] = one
     for name, one in members.items():
         if isinstance(one, Coverage) or is_choice(one, ("coverage",)):
             raise InvalidInputError(
-                f'member {name!r}: method "coverage" decides after each pass whether to read on, '
-                "and shares no pass",
-                remedy="build it by itself",
+                f'member {name!r}: method "coverage" decides after each pass '
+                "whether to read on, so it cannot share passes",
+                argument="methods",
+                remedy="build it separately",
             )
     return members
 
@@ -606,8 +609,8 @@ def _grown(method: Any, n_clusters: int) -> Sensitivity[Any]:
         construction = resolve_method(method)
     if construction.objective.with_parts(n_clusters).n_parts is None:
         raise InvalidInputError(
-            f"method {construction.name!r} is for no number of clusters, and grow compares costs "
-            "of clusters",
+            f"method {construction.name!r} is not for clusters, and grow "
+            "compares costs of clusters",
             argument="method",
             remedy="pass another method, or call build with a size",
         )

@@ -188,9 +188,9 @@ def make_near_mean(
     n_far = _count("n_clusters", n_clusters) - n_near
     if n_far < 2:
         raise InvalidInputError(
-            f"n_clusters is {n_clusters}, and n_near {n_near}",
+            f"n_clusters is {n_clusters}, but n_near={n_near} needs at least two more",
             argument="n_clusters",
-            remedy="pass at least two clusters more",
+            remedy="pass a larger n_clusters or a smaller n_near",
         )
     share = _real("near_share", near_share, 0, 1)
     far, near, spread = _real("far", far, 0), _real("near", near, 0), _real("spread", spread, 0)
@@ -401,7 +401,7 @@ def _rows_of(chunks: Chunks, n: int, d: int, dtype: np.dtype[Any]) -> int:
         raise InvalidInputError(
             f"chunks gives more than {_MAX_BLOCKS:,} blocks of {rows:,} rows",
             argument="chunks",
-            remedy="pass more rows",
+            remedy="pass more rows per block",
         )
     return rows
 

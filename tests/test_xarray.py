@@ -479,7 +479,7 @@ def test_streams__say_how_the_rows_of_a_cube_are_passed(
         partial(ActiveMaxMarginClassifier().fit, y=y),
     )
     for take in takers:
-        with pytest.raises(InvalidInputError, match="numbers rows as they come") as error:
+        with pytest.raises(InvalidInputError, match="numbers rows in their order") as error:
             take(open_rows(cube, **dims))
     # What is advised is taken.
     advice = str(error.value).partition("for example ")[2].partition(", or build")[0]

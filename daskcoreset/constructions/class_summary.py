@@ -100,9 +100,9 @@ def summarise_classes(
     summary: ClassSummary = found.value
     if not summary.weight:
         raise InvalidInputError(
-            "sample_weight is zero for every row",
+            "sample_weight is zero on every row",
             argument="sample_weight",
-            remedy="give some row a weight",
+            remedy="give at least one row a positive weight",
         )
     return summary
 

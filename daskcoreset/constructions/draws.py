@@ -61,7 +61,7 @@ class Draw:
             raise InvalidInputError(
                 f"passes must be 1 or 2, got {shown(self.passes)}",
                 argument="passes",
-                remedy="pass one of these",
+                remedy="pass 1 or 2",
             )
         if self.sampling == "multinomial" and self.passes == 1:
             raise InvalidInputError(

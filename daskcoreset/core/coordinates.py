@@ -65,7 +65,7 @@ def check_coordinates(coordinates: Any, m: int) -> Mapping[str, AnyArray]:
         if array.shape != (m,):
             raise InvalidInputError(
                 f"coordinates[{name!r}] has shape {array.shape} for {m} rows",
-                remedy="pass one value a row",
+                remedy="pass one value per row",
             )
         array.flags.writeable = False
         checked[str(name)] = array

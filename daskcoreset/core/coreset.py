@@ -77,7 +77,7 @@ def freeze(value: Any, name: str = "provenance") -> Any:
     if isinstance(value, float):
         if not math.isfinite(value):
             raise InvalidInputError(
-                f"{name} is {value}, which JSON cannot say",
+                f"{name} is {value}, which JSON cannot represent",
                 argument=name,
                 remedy="use None or text",
             )
@@ -125,12 +125,18 @@ def check_provenance(provenance: Mapping[str, Any], m: int, d: int) -> None:
     """
     for key, true in (("m", m), ("d", d)):
         if provenance.get(key, true) != true:
-            msg = f"provenance[{key!r}] is {provenance[key]!r} and {key} is {true}; correct either"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(
+                f"provenance[{key!r}] is {provenance[key]!r} and {key} is {true}",
+                argument="provenance",
+                remedy="correct either",
+            )
     n = provenance.get("n", 1)
     if not isinstance(n, int) or n < 1:
-        msg = f"provenance['n'] is {n!r}; it is the number of rows of the data, at least 1"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"provenance['n'] is {n!r}",
+            argument="provenance",
+            remedy="pass the number of rows of the data, at least 1",
+        )
     columns = provenance.get("columns")
     if columns is not None and (
         not isinstance(columns, tuple)
@@ -299,14 +305,22 @@ class Coreset(WeightedPoints):
         placed = check_coordinates(self.coordinates, len(self))
         object.__setattr__(self, "coordinates", placed)
         if not len(self):
-            raise InvalidInputError("points has no rows; a coreset has at least one")
+            raise InvalidInputError(
+                "points has no rows", argument="points", remedy="pass at least one row"
+            )
         try:
             frozen = freeze(self.provenance)
         except RecursionError:
-            raise InvalidTypeError("provenance holds itself, or is nested too deep") from None
+            raise InvalidTypeError(
+                "provenance contains itself, or is nested too deep",
+                argument="provenance",
+                remedy="pass plain JSON values",
+            ) from None
         if not isinstance(frozen, Mapping):
             raise InvalidTypeError(
-                f"provenance is {a_type(self.provenance)}", remedy="pass a mapping"
+                f"provenance is {a_type(self.provenance)}",
+                argument="provenance",
+                remedy="pass a mapping",
             )
         check_provenance(frozen, len(self), self.n_features)
         object.__setattr__(self, "provenance", frozen)
@@ -440,7 +454,9 @@ class Coreset(WeightedPoints):
         for other in others:
             if not isinstance(other, Coreset):
                 raise InvalidTypeError(
-                    f"others has {a_type(other)}", remedy="pass Coreset objects, of other data"
+                    f"others has {a_type(other)}",
+                    argument="others",
+                    remedy="pass coresets of other data",
                 )
         if offsets is not None and not isinstance(offsets, Iterable):
             raise InvalidTypeError(
@@ -456,9 +472,11 @@ class Coreset(WeightedPoints):
             is_int(move) and 0 <= move <= np.iinfo(np.int64).max - part.indices.max()
             for move, part in zip(moves, parts, strict=False)
         ):
-            msg = f"offsets is {shown(moves)} for {len(parts)} coresets; "
-            msg += "give a number of rows for each"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(
+                f"offsets is {shown(moves)} for {len(parts)} coresets",
+                argument="offsets",
+                remedy="pass a number of rows for each",
+            )
         moves = [int(move) for move in moves]
         parts = tuple(
             part.renumbered(partial(np.add, move)) if move else part
@@ -656,7 +674,7 @@ class Coreset(WeightedPoints):
         source = self.provenance.get("source") if X is None else X
         if source is None or (X is None and "leaves" in self.provenance):
             raise InvalidInputError(
-                "the coreset does not remember where its data are stored", remedy="pass them as X"
+                "the provenance has no path of the data", argument="X", remedy="pass the data as X"
             )
         from daskcoreset.inputs.picking import pick_rows
 
@@ -817,8 +835,10 @@ class Coreset(WeightedPoints):
             added.append((label, self.labels))
         names = [*columns, *(name for name, _ in added)]
         if len(set(names)) < len(names):
-            msg = f"columns {sorted(n for n in set(names) if names.count(n) > 1)} occur twice; "
-            raise InvalidInputError(msg + "choose other names with weight=, index= or label=")
+            raise InvalidInputError(
+                f"columns {sorted(n for n in set(names) if names.count(n) > 1)} occur twice",
+                remedy="choose other names with weight=, index= or label=",
+            )
         if isinstance(self.points, np.ndarray):
             frame: pd.DataFrame = pandas.DataFrame(self.points, copy=True)
         else:

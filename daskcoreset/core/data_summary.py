@@ -214,7 +214,9 @@ class DataSummary:
 
     def _check_rows(self) -> None:
         if self.count < 2:
-            raise InvalidInputError(f"there is {self.count} row", remedy="pass two at least")
+            raise InvalidInputError(
+                f"the data have {self.count} row", remedy="pass at least two rows"
+            )
 
     def _named(self, model: Any) -> Any:
         if self.columns is not None:

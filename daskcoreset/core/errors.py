@@ -173,8 +173,8 @@ def overflow_error() -> InvalidInputError:
 def scores_error() -> InvalidInputError:
     """Return the error for scores that overflow, or become zero, when they are divided."""
     return InvalidInputError(
-        "scores are no finite numbers: X, sample_weight, or a parameter such as lam or C has "
-        "values too large or too small for them",
+        "scores are not finite: X, sample_weight, or a parameter such as "
+        "lam or C is too large or too small",
         remedy="scale it",
     )
 
@@ -182,9 +182,10 @@ def scores_error() -> InvalidInputError:
 def no_scores_error(method: str) -> InvalidInputError:
     """Return the error for rows that all have a score of zero."""
     return InvalidInputError(
-        f"method {method!r} gives no row of positive weight a score, so that none can be drawn",
+        f"method {method!r} gives a score of zero to every row of positive "
+        "weight, so no row can be drawn",
         argument="method",
-        remedy="scale sample_weight, or correct the construction",
+        remedy="scale sample_weight, or correct the method",
     )
 
 
@@ -329,23 +330,25 @@ def warn_complete(size: int, rows: int, *, given: bool) -> None:
     """Warn that all rows come back, because `size` is at least the number of rows."""
     if not given:
         warn_user(
-            f"nothing was reduced: X has {counted(rows, 'row')}, and up to {size:,} come back "
-            f"whole unless a size is given; every row has its own weight. Pass a smaller size to "
-            f"reduce them."
+            f"nothing was reduced: X has {counted(rows, 'row')}, and the "
+            f"default size is {size:,}. All rows come back with their own "
+            "weights. Pass a smaller size to reduce them."
         )
         return
     warn_user(
-        f"size={size} is not below the number of rows, {rows}: the coreset is the whole data set, "
-        f"every row with its own weight."
+        f"size={size} is not below the number of rows, {rows}: the coreset "
+        "contains all rows with their own weights. Pass a smaller size to "
+        "reduce them."
     )
 
 
 def warn_few(size: int, rows: int) -> None:
     """Warn that fewer than `size` rows come back."""
     warn_user(
-        f"size={size}, but the coreset has {rows} rows: all rows left out have a score of zero, or "
-        f"one so small beside the largest that they never came up. Check sample_weight and the "
-        f"scale of the columns; where a few rows hold nearly all of the cost, these are enough."
+        f"size={size}, but the coreset has {rows} rows: all other rows have "
+        "a score of zero, or one too small to be drawn. Check "
+        "sample_weight and the scale of the columns. If a few rows have "
+        "nearly all of the cost, these are enough."
     )
 
 

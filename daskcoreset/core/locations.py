@@ -63,14 +63,14 @@ def locate(name: str, location: Any) -> Path | str:
         if scheme not in {"file", "local"}:
             if not isinstance(location, str):
                 raise InvalidInputError(
-                    f"{name} is a URL ({scheme}) in a path, which takes one of its slashes away",
+                    f"{name} is a URL ({scheme}) in a path object, which drops one of its slashes",
                     argument=name,
                     remedy="pass it as text",
                 )
             return text
         if set("?#") & set(text):  # of a query or a fragment, which some programs leave out
             raise InvalidInputError(
-                f"{name} is a file URL with one of the signs ? and #",
+                f"{name} is a file URL with one of the characters ? and #",
                 argument=name,
                 remedy="pass the path itself",
             )
@@ -83,10 +83,14 @@ def locate(name: str, location: Any) -> Path | str:
         place = Path(text).expanduser().resolve()
         longest = max(len(os.fsencode(part)) for part in place.parts)
     except (OSError, RuntimeError, ValueError) as error:  # no such user, a circle of links, "\0"
-        raise InvalidInputError(f"{name} is no path ({error}); correct it.") from error
+        raise InvalidInputError(
+            f"{name} is not a path ({error})", argument=name, remedy="correct it"
+        ) from error
     if longest > _LONGEST:
         raise InvalidInputError(
-            f"{name} is a path with a name of {longest} bytes", argument=name, remedy="shorten it"
+            f"{name} contains a name of {longest} bytes, which is too long",
+            argument=name,
+            remedy="shorten it",
         )
     return place
 

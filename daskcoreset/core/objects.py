@@ -115,9 +115,10 @@ def connect(url: str, storage_options: Mapping[str, Any] | None = None) -> Objec
     is_folder = url.lower().startswith("abfs") and ":" not in host
     if set("%?#") & set(url) or ("@" in url and not is_folder):
         raise InvalidInputError(
-            f"the URL {name} has one of the signs @, ?, # and %: a user, a password or a query, "
-            "which would be kept, or a name that not all programs take alike",
-            remedy="pass secrets as storage_options, and take another name for the folder",
+            f"the URL {name} has one of the characters @, ?, # and %: a user, a "
+            "password or a query would be stored, and programs read such names "
+            "differently",
+            remedy="pass secrets as storage_options, and choose another name for the folder",
         )
     options = _by_obstore_names(storage_options)
     client = {**_CLIENT, **options.pop("client_options", {})}
@@ -358,7 +359,7 @@ class ObjectFolder:
                 remedy="use another one, or a local disk",
             )
         if replaced is None:  # an answer was lost, so that a request was sent twice
-            raise StoreError(f"{self.name}: writes on a condition fail", remedy="try again")
+            raise StoreError(f"{self.name}: conditional writes fail", remedy="try again")
 
     @_again
     def keys(self, under: str | None = None, most: int | None = None) -> list[str]:
@@ -455,8 +456,8 @@ def find_folder(
         return ObjectFolder(connect(url, storage_options), clean_url(url).rstrip("/"))
     if storage_options is not None and len(storage_options):
         raise InvalidInputError(
-            "storage_options belong to the URL of an object store, such as s3://bucket/folder, "
-            f"and {argument} is none",
+            "storage_options are for URLs of object stores, such as "
+            f"s3://bucket/folder, and {argument} is not one",
             argument="storage_options",
             remedy="leave them out",
         )
@@ -466,15 +467,15 @@ def find_folder(
         location = location.root
     if isinstance(location, Store):
         raise InvalidTypeError(
-            f"{argument} is {a_type(location)} of Zarr, which cannot write on a condition, by "
-            "which one of two writers is refused",
+            f"{argument} is {a_type(location)} of Zarr, which has no "
+            "conditional writes to keep two writers apart",
             argument=argument,
             remedy="pass a path, a URL, or a zarr.storage.ObjectStore",
         )
     place = locate(argument, location)
     if isinstance(place, str):
         raise InvalidInputError(
-            f"{argument} is a URL ({scheme_of(place)}) of no object store",
+            f"{argument} is a URL ({scheme_of(place)}) that is not of an object store",
             argument=argument,
             remedy="pass a path on a local disk, or a URL that begins with s3://, gs://, az:// "
             "or https://",

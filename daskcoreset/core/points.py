@@ -371,7 +371,7 @@ def _vector(name: str, value: Any, m: int) -> AnyArray:
         raise InvalidInputError(
             f"{name} has shape {array.shape} and points has {m} rows",
             argument=name,
-            remedy="pass one value a row",
+            remedy="pass one value per row",
         )
     return array
 

@@ -80,7 +80,7 @@ def resolve_seed(random_state: RandomState) -> int:
             raise InvalidInputError(
                 f"random_state must lie in [0, 2**128), got {seed}",
                 argument="random_state",
-                remedy="pass such a seed",
+                remedy="pass a seed in this range",
             )
         return seed
     if isinstance(random_state, np.random.Generator):
@@ -91,7 +91,7 @@ def resolve_seed(random_state: RandomState) -> int:
         "random_state must be None, an int, a Generator or a RandomState, got "
         f"{type(random_state).__name__}",
         argument="random_state",
-        remedy="pass an int for a repeatable build",
+        remedy="pass an int for a reproducible build",
     )
 
 

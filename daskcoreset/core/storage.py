@@ -226,7 +226,8 @@ def read_contents(  # noqa: C901 - a branch for each kind of failure
     # A damaged store makes zarr, its codecs and the file system raise almost anything.
     except Exception as error:
         raise StoreError(
-            f"{where}: its metadata does not read ({error})", remedy="restore or rebuild it"
+            f"{where}: its metadata cannot be read ({error})",
+            remedy="restore it from a copy or build it again",
         ) from error
     attributes: dict[str, Any] = group.attrs.asdict()
     header = attributes.pop(HEADER, None)
@@ -242,7 +243,9 @@ def read_contents(  # noqa: C901 - a branch for each kind of failure
             raise
         except Exception as error:
             said = f"array {name!r} does not read ({error})"
-            raise StoreError(f"{where}: {said}", remedy="restore or rebuild the store") from error
+            raise StoreError(
+                f"{where}: {said}", remedy="restore it from a copy or build it again"
+            ) from error
     contents = GroupContents(arrays, dims, attributes, kind, header["schema_version"])
     if contents.header(complete=True) != header:
         msg = f"{where}: changed or damaged since it was written (its digest does not match)"

@@ -96,7 +96,7 @@ def resolve(
         store = LocalStore(place) if isinstance(place, Path) else place
     if storage_options and not isinstance(store, str):
         raise InvalidInputError(
-            "storage_options belong to a URL, and store is none",
+            "storage_options are for URLs, and store is not a URL",
             argument="storage_options",
             remedy="leave them out",
         )
@@ -141,7 +141,7 @@ def _store_at(url: str, storage_options: Mapping[str, Any] | None) -> Store:
             ) from error
         except ValueError as error:
             raise InvalidInputError(
-                f"store is a URL of no known protocol ({scheme})",
+                f"store is a URL of an unknown protocol ({scheme})",
                 argument="store",
-                remedy="check it",
+                remedy="check the URL",
             ) from error

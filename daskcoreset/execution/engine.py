@@ -621,9 +621,9 @@ def _check_workers_see(blocks: RowBlocks) -> None:
         problem = f"X cannot be sent to other processes ({type(error).__name__})"
     if problem is not None:
         raise InvalidInputError(
-            f"{problem}, and the workers of a cluster do not see it",
-            remedy="write it to a store that they all see, commit the session that it is in, "
-            "pass the array, or close the client",
+            f"{problem}, and the workers of a cluster cannot see it",
+            remedy="write it to a store that all of them can see, commit the session "
+            "that it is in, pass the array, or close the client",
         )
 
 

@@ -42,13 +42,13 @@ def compute_options(blocks: RowBlocks) -> dict[str, Any]:
         size = f"{held / 2**20:,.0f} MiB of the data are in the memory of this"
         if blocks.are_views:
             warn_user(
-                f"{size} process, and are worked on by its threads: they are not sent to the "
-                f"workers of the active client; {_REMEDY}"
+                f"{size} process, so its threads do the work, and nothing is sent "
+                f"to the workers of the active client; {_REMEDY}"
             )
         else:
             warn_user(
-                f"{size} process, and travel through the scheduler to the workers of the active "
-                f"client; {_REMEDY}"
+                f"{size} process, and are sent through the scheduler to the workers "
+                f"of the active client; {_REMEDY}"
             )
     if not blocks.are_views:
         return {}
@@ -67,11 +67,11 @@ def check_sent(blocks: RowBlocks) -> None:
     if not blocks.are_views and sent > MEMORY_BYTES and _client() is not None:
         names = " and ".join(blocks.held)
         raise InvalidInputError(
-            f"{names} would be sent through the scheduler with every read, {sent / 2**20:,.0f} "
-            "MiB that are in the memory of this process",
-            remedy="save it with numpy.save where all workers find it and pass numpy.load(path, "
-            'mmap_mode="r"), or name the cluster, with '
-            'dask.config.set(scheduler="distributed"), to have it sent',
+            f"{names} would be sent through the scheduler in every pass: "
+            f"{sent / 2**20:,.0f} MiB that are in the memory of this process",
+            remedy="save it with numpy.save where all workers can read it, and pass "
+            'numpy.load(path, mmap_mode="r"); to have it sent, set '
+            'dask.config.set(scheduler="distributed")',
         )
 
 

@@ -66,15 +66,17 @@ def compute_all(*collections: Any, **options: Any) -> tuple[Any, ...]:
         if "asynchronous" not in str(error):
             raise
         raise ClusterError(
-            "the client is asynchronous, and this call waits for its result; await "
-            "client.compute(...) of a build with compute=False, or make a client without "
-            "asynchronous=True."
+            "the client is asynchronous, and this call waits for its result",
+            remedy="await client.compute(daskcoreset.plan(...)), or create a client "
+            "without asynchronous=True",
         ) from None
     client = getattr(schedule, "__self__", None)
     distributed = sys.modules.get("distributed")
     if distributed is not None and isinstance(client, distributed.Client):
         if client.status == "closed":
-            raise ClusterError("the client is closed", remedy="make a new one, and build again")
+            raise ClusterError(
+                "the client is closed", remedy="create a new client, and build again"
+            )
         if not (client.asynchronous or in_worker()):  # who started this task has compared them
             check_workers(client, ask)
         schedule = partial(_get_on_cluster, client)
@@ -183,7 +185,7 @@ def ask(client: Any, method: Callable[..., Any], *args: Any, **kwargs: Any) -> A
                 raise
             raise _explained(error) or ClusterError(
                 f"the scheduler cannot be reached ({type(error).__name__})",
-                remedy="see that its process runs, and build again",
+                remedy="check that its process runs, and build again",
             ) from error
 
 
@@ -240,7 +242,7 @@ def _wait(client: Any, results: Any) -> Any:
             if silence > ttl:
                 raise ClusterError(
                     f"the scheduler is lost: {standing}",
-                    remedy="see whether its process runs and can be reached, and build again",
+                    remedy="check that its process runs and can be reached, and build again",
                 )
     finally:
         results.cancel()
@@ -255,19 +257,20 @@ def _explained(error: BaseException) -> ClusterError | None:
 
     if isinstance(error, KilledWorker):
         return ClusterError(
-            f"{error.allowed_failures + 1} workers ended while they ran one task of the build, "
-            f"{error.task!r}, the last one {error.last_worker.address}: most likely for want of "
-            "memory",
-            remedy="pass smaller chunks, give workers more memory or fewer threads, and look at "
-            "their logs",
+            f"{error.allowed_failures + 1} workers died while they ran one task "
+            f"of the build, {error.task!r}, the last one "
+            f"{error.last_worker.address}: most likely, memory ran out",
+            remedy="pass smaller chunks, give workers more memory or fewer threads, "
+            "and look at their logs",
         )
     if isinstance(error, (NoValidWorkerError, NoWorkerError)):
-        return ClusterError(f"no worker took a task of the build: {error} Start workers.")
+        return ClusterError(f"no worker took a task of the build: {error}", remedy="start workers")
     lost = (asyncio.CancelledError, concurrent.futures.CancelledError, CommClosedError)
     if isinstance(error, lost):
         return ClusterError(
-            f"the cluster has lost the build ({type(error).__name__}): its scheduler was ended "
-            "or restarted, or cannot be reached, or the build was cancelled there",
-            remedy="see that it runs, and build again",
+            f"the cluster has lost the build ({type(error).__name__}): its "
+            "scheduler ended, restarted or cannot be reached, or the build was "
+            "canceled there",
+            remedy="check that it runs, and build again",
         )
     return None

@@ -220,7 +220,7 @@ class RowBlocks:
         raise InvalidInputError(
             f"y is missing, and method {method!r} needs labels",
             argument="y",
-            remedy=f"pass one for every row of X{named}",
+            remedy=f"pass one label per row of X{named}",
         )
 
     def refuse_zeros(self, rows: int | None = None) -> None:
@@ -426,9 +426,9 @@ def _cut_bytes(X: Any, sizes: tuple[int, ...] | None) -> int:
 def _refuse_chunks(chunks: Any) -> None:
     if chunks != "auto":
         raise InvalidInputError(
-            f"chunks={chunks} counts rows, and the blocks of X follow the chunks of its dimensions",
+            f"chunks={chunks} counts rows, but the blocks of X follow the chunks of its dimensions",
             argument="chunks",
-            remedy="leave it out, or pass X.chunk(...)",
+            remedy="leave chunks out, or pass X.chunk(...)",
         )
 
 

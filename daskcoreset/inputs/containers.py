@@ -181,7 +181,7 @@ def _members_of(
             kind = str(header.get("kind")) if isinstance(header, dict) else ""
             what, load = _OWN_STORES.get(kind, _OWN_STORES["coreset"])
             raise InvalidInputError(
-                f"X is {what}, whose rows have weights of their own",
+                f"X is {what}, whose rows already have weights",
                 argument="X",
                 remedy=f"load it with {load} and pass its points, labels and, as sample_weight, "
                 "its weights",
@@ -212,8 +212,8 @@ def _refuse_columns(X: Any, chosen: Sequence[str]) -> NoReturn:
     if not _is_group(X):
         whole = "dask.array.from_zarr(X)" if type(X).__module__.split(".")[0] == "zarr" else "X"
         raise InvalidInputError(
-            "columns names features of data frames, tables and Parquet files, and X is none of "
-            "them",
+            "columns selects features of data frames, tables and Parquet "
+            "files, and X is not one of them",
             argument="columns",
             remedy=f"leave columns out, and pass the columns of the array, {whole}[:, [0, 1]]",
         )
@@ -225,14 +225,15 @@ def _refuse_columns(X: Any, chosen: Sequence[str]) -> NoReturn:
         rows = max((dims[name] for name in variables), key=len)
         rows = rows[:-1] if len(variables) == 1 < len(rows) else rows
         raise InvalidInputError(
-            f"columns names variables of an open cube, and X is a Zarr store of the arrays {names}",
+            "columns selects variables of an open cube, and X is a Zarr store "
+            f"of the arrays {names}",
             argument="columns",
             remedy=f"pass xarray.open_zarr(...) of it as X, with columns={variables} and, for "
             f"example, sample_dims={rows}",
         )
     raise InvalidInputError(
-        "columns names features of data frames, tables and Parquet files, and X is a group of "
-        f"the arrays {names}",
+        "columns selects features of data frames, tables and Parquet "
+        f"files, and X is a group of the arrays {names}",
         argument="columns",
         remedy="leave columns out, and pass the columns of the array, X['name'][:, [0, 1]], or a "
         "cube as xarray opens it",
@@ -281,7 +282,8 @@ def _single(part: Any, name: str, paths: _Paths) -> Any:
     if is_missing and not _exists(part):
         check_slashes(name, part)
         raise MissingPathError(
-            f"{name} is {briefly(part)}, which is no file, and X has no columns or arrays by name",
+            f"{name} is {briefly(part)}, which is not a file, and X has no "
+            "columns or arrays by name",
             argument=name,
             remedy="pass the array",
         )

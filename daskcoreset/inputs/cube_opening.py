@@ -275,8 +275,9 @@ def _variable_of(part: Any, name: str, layout: Layout) -> Any:
         indexes = [one.indexes[dim] for one in (found, layout.data) if dim in one.indexes]
         if len(indexes) == 2 and not indexes[0].equals(indexes[1]):
             raise InvalidInputError(
-                f"{name} has other coordinates along {dim!r} than X; align them, for example with "
-                f"{name}.reindex_like(X)."
+                f"{name} has other coordinates along {dim!r} than X",
+                argument=name,
+                remedy=f"align them, for example with {name}.reindex_like(X)",
             )
     return found.variable
 

@@ -186,9 +186,9 @@ class Cube:
                 kinds = {type(value).__name__ for value in values.flat} - {"str", "bytes"}
                 if values.dtype.kind == "O" and kinds and found[str(name)].dtype.kind != "O":
                     warn_user(
-                        f"the coordinate {name!r} of X holds {', '.join(sorted(kinds))}, which a "
-                        f"coreset cannot store, and its rows have the text of these; make numbers, "
-                        f"dates or text of it to choose one."
+                        f"the coordinate {name!r} of X holds {', '.join(sorted(kinds))}, "
+                        "which a coreset cannot store. Its rows have their text instead. "
+                        "Convert the coordinate to numbers, dates or text."
                     )
         return found
 
@@ -246,8 +246,9 @@ class Cube:
         known = not feature.dims or UNNAMED in (feature.name, *names) or feature.name in names
         if len(names) == 1 and not known:
             warn_user(
-                f"X is {names[0]!r}, and the model was fitted on {feature.name!r}; pass this, or, "
-                f"where {names[0]!r} is meant, rename it to {feature.name!r}."
+                f"X is {names[0]!r}, but the model was fitted on {feature.name!r}. "
+                f"Pass that variable, or rename {names[0]!r} to {feature.name!r} if "
+                "it is the same."
             )
         return data
 
@@ -411,7 +412,7 @@ def refuse_cube(taker: str, X: Any) -> None:
         features = [column, *features]
     columns = f", column={features}" if len(features) > 1 else ""
     raise InvalidInputError(
-        f"{taker} numbers rows as they come and takes no sample_dims",
+        f"{taker} numbers rows in their order and does not accept sample_dims",
         remedy=f"pass rows, for example {rows}.stack(row={samples}{columns}).transpose('row', "
         "...), or build a coreset",
     )
@@ -446,7 +447,7 @@ def layout_of(X: Any, options: ReadOptions, keys: Mapping[str, str]) -> Layout:
         names = [name for name in X.data_vars if name not in bounds]
         if unnamed := [name for name in names if not isinstance(name, str)]:
             raise InvalidTypeError(
-                f"X has variables whose names are no text: {unnamed}",
+                f"X has variables whose names are not text: {unnamed}",
                 argument="X",
                 remedy=f"rename them, for example with X.rename({{{unnamed[0]!r}: "
                 f"'x{unnamed[0]}'}})",

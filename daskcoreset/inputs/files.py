@@ -56,8 +56,7 @@ def _remote_array(place: Place, name: str) -> Source:
         raise ValueError(message)
     if by_columns:
         raise InvalidInputError(
-            f"{name}: {place.name!r} is stored column by column, so that its rows cannot be read "
-            "alone",
+            f"{name}: {place.name!r} is stored column by column, so its rows cannot be read alone",
             argument=name,
             remedy="save it with numpy.ascontiguousarray, or copy it to a local disk",
         )
@@ -65,8 +64,10 @@ def _remote_array(place: Place, name: str) -> Source:
     needed = offset + dtype.itemsize * int(np.prod(shape, dtype=np.int64))
     if stored is not None and stored < needed:
         raise InvalidInputError(
-            f"{name}: {place.name!r} has {stored} bytes, and an array of shape {shape} takes "
-            f"{needed}; the file is cut short, restore it."
+            f"{name}: {place.name!r} has {stored} bytes, but an array of shape "
+            f"{shape} needs {needed}: the file is cut short",
+            argument=name,
+            remedy="restore it",
         )
     return file_source(place, layout)
 
@@ -223,7 +224,7 @@ def _file_rows(place: Place, layout: Layout, opening: str, start: int, stop: int
     if len(raw) != n_bytes:
         reason = "the file is cut short" if len(raw) < n_bytes else "the server sends no ranges"
         raise StoreError(
-            f"{what} take {n_bytes} bytes, and {len(raw)} came: {reason}",
+            f"{what} take {n_bytes} bytes, but {len(raw)} were read: {reason}",
             remedy="restore the file, or copy it to a local disk",
         )
     return np.frombuffer(raw, dtype).reshape(shape)

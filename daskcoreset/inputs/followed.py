@@ -109,8 +109,9 @@ class FollowOptions:
             value = getattr(self, name)
             if value is not None and (not isinstance(value, str) or not value):
                 raise InvalidTypeError(
-                    f"{name} is {a_type(value)}; of a source that is followed, pass the "
-                    f"name of a column or array in it."
+                    f"{name} is {a_type(value)}, and the source is a store or files",
+                    argument=name,
+                    remedy="pass the name of a column or array in it",
                 )
         if self.reading.has_dims:
             raise InvalidInputError(

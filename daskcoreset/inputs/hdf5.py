@@ -55,8 +55,9 @@ class Hdf5File:
     def __getitem__(self, name: str) -> Hdf5Array:
         if name in (links := self._links()):
             raise InvalidInputError(
-                f"the array {name!r} of {self._place.name!r} is a link to {links[name]!r}; links "
-                f"to other files are not followed: pass that file."
+                f"the array {name!r} of {self._place.name!r} is a link to "
+                f"{links[name]!r}, and links to other files are not followed",
+                remedy="pass that file",
             )
         return Hdf5Array(self._file[name], self._place)
 

@@ -224,7 +224,7 @@ def _as_array(part: Any, name: str) -> AnyArray:
         raise
     except (TypeError, ValueError, RuntimeError) as error:
         raise InvalidInputError(
-            f"{name} is {a_type(part)} that makes no array ({error})",
+            f"{name} is {a_type(part)} that cannot become an array ({error})",
             argument=name,
             remedy="pass rows of equal length, as an array",
         ) from error
@@ -253,7 +253,7 @@ def _open_xarray(part: Any, name: str, missing_chunks: MissingChunks) -> Any:
     if name == "X" and part.ndim > 2:
         dims = tuple(map(str, part.dims))
         raise InvalidInputError(
-            f"X has the dimensions {dims}, and which of them hold the rows is not known",
+            f"X has the dimensions {dims}, and it is unknown which of them are rows",
             argument="X",
             remedy=f"pass open_rows(X, sample_dims={dims[:-1]}), with which the cells of the other "
             f"dimensions are columns, or pass rows, X.stack(row={list(dims[:-1])})"
@@ -370,5 +370,5 @@ def _check_lengths(parts: dict[str, Any], *, allow_empty: bool) -> None:
             raise InvalidInputError(
                 f"{name} has {length:,} entries but X has {counted(n_rows, 'row')}",
                 argument=name,
-                remedy="pass one entry for every row",
+                remedy="pass one entry per row",
             )

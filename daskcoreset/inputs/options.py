@@ -61,7 +61,7 @@ class ReadOptions:
             raise InvalidTypeError(
                 f"columns is {shown(columns)}",
                 argument="columns",
-                remedy=f"pass a list of names of columns, such as [{'a'!r}]",
+                remedy=f"pass a list of column names, such as [{'a'!r}]",
             )
         object.__setattr__(self, "columns", tuple(columns))
         try:
@@ -219,8 +219,8 @@ def select_features(X: Any, beside: Sequence[Any] = ()) -> Any:
         return _batches(data, options)
     if both := [name for name in options.columns or () if name in _names(beside)]:
         warn_user(
-            f"columns has {both}, which y, sample_weight or groups names, too: it is read as that, "
-            f"and is no feature. Leave it out of columns."
+            f"columns has {both}, which y, sample_weight or groups also names: "
+            "it is used as that, and not as a feature. Leave it out of columns."
         )
     is_frame = hasattr(type(data), "columns") and type(data).__name__ != "LazyFrame"
     if not is_frame or options.storage_options is not None or options.has_dims:
@@ -273,13 +273,13 @@ def check_columns(columns: Sequence[str], names: Sequence[Any]) -> None:
         raise InvalidInputError(
             f"columns has {unknown}, but X has the columns {list(names)}",
             argument="columns",
-            remedy="name some of these",
+            remedy="pass some of these names",
         )
     if twice := [name for name in columns if list(names).count(name) > 1]:
         raise InvalidInputError(
-            f"columns has {twice}, of which X has more than one each",
+            f"X has more than one column named {twice}",
             argument="columns",
-            remedy="rename them",
+            remedy="rename the duplicates",
         )
 
 

@@ -138,7 +138,7 @@ class ArrowTable(Table):
         self._check_types([name])
         if len(self.expanded([name])) > 1:
             raise InvalidInputError(
-                f"column {name!r} holds vectors, and labels and weights are one value for each row",
+                f"column {name!r} holds vectors, but labels and weights need one value per row",
                 remedy=f"name another column, or one element, such as {name + '[0]'!r}",
             )
         kinds = [_of_values(kind) for kind in self.types[name]]
@@ -408,7 +408,7 @@ def _check_names(names: Sequence[str], where: str) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise InvalidInputError(
-            f"{where} has more than one column of the names {twice}", remedy="rename them"
+            f"{where} has more than one column of each of the names {twice}", remedy="rename them"
         )
 
 
@@ -457,7 +457,7 @@ def as_table(X: Any, keys: Sequence[str] = ()) -> Any:
     if library == "polars":
         if type(X).__name__ == "LazyFrame":
             raise InvalidTypeError(
-                "X is a LazyFrame of polars, whose rows are not there yet",
+                "X is a LazyFrame of polars, which is not computed yet",
                 argument="X",
                 remedy="pass X.collect(), or write it with X.sink_parquet(path) and pass the path",
             )
@@ -469,12 +469,12 @@ def as_table(X: Any, keys: Sequence[str] = ()) -> Any:
 
     if isinstance(X, pa.RecordBatchReader):
         raise InvalidTypeError(
-            "X can be read once only", argument="X", remedy="pass the table, X.read_all()"
+            "X can be read only once", argument="X", remedy="pass the table, X.read_all()"
         )
     if isinstance(X, ds.Dataset):
         if getattr(X, "_scan_options", None):
             raise InvalidInputError(
-                "X is a data set with a filter, so that the number of its rows is not known",
+                "X is a data set with a filter, so its number of rows is unknown",
                 argument="X",
                 remedy="pass the table, X.to_table(), or write it with "
                 "pyarrow.dataset.write_dataset",
@@ -541,10 +541,10 @@ class _RowGroup(Piece):
                 whole.ensure_complete_metadata()
             if _digest(whole.metadata) != self.footer:
                 raise StoreError(
-                    f"{self.name!r} is another file on {here()} than was opened: of other "
-                    "columns, columns of other types, rows or values",
+                    f"{self.name!r} on {here()} differs from the file that was opened, "
+                    "in columns, types, rows or values",
                     remedy="let every worker see the same files, with the same version of "
-                    "pyarrow, and open them again if they were written anew",
+                    "pyarrow, and open them again if they were rewritten",
                 )
             fragment = whole.subset(row_group_ids=[self.group])
             # A column that other files have is left out; the threads are those of Dask.
@@ -555,8 +555,8 @@ class _RowGroup(Piece):
         table = read_clearly(lambda: what, read, self.path)
         if table.num_rows != self.rows:
             raise StoreError(
-                f"{what} has {table.num_rows} rows in place of {self.rows}",
-                remedy="open the file again, which was written anew since it was opened",
+                f"{what} has {table.num_rows} rows instead of {self.rows}",
+                remedy="open the file again, because it was rewritten since it was opened",
             )
         table = table.slice(first, last - first)
         for name in [name for name in columns if name in self.keys]:
@@ -604,8 +604,8 @@ class ParquetFiles(ArrowTable):
         fragments = list(source.get_fragments())
         if not all(isinstance(fragment, ds.ParquetFileFragment) for fragment in fragments):
             raise InvalidInputError(
-                "X is a data set of files that are no Parquet, whose lengths are not known "
-                "before reading",
+                "X is a data set of files that are not Parquet, so its number of "
+                "rows is unknown before reading",
                 argument="X",
                 remedy="write it as Parquet, or pass the table, X.to_table()",
             )
@@ -723,7 +723,7 @@ def _plain_only(name: str) -> Iterator[None]:
         if not asked and not any(words in str(error) for words in _OF_KEYS):
             raise
         raise InvalidInputError(
-            f"X has encrypted columns, which are not read here: {name!r}",
+            f"X has encrypted columns, which are not supported: {name!r}",
             argument="X",
             remedy="pass a table that pyarrow reads with its keys, or a file that is not encrypted",
         ) from None
@@ -783,10 +783,10 @@ def _check_paths(files: Sequence[Place]) -> None:
             file.path.encode()
         except UnicodeEncodeError:
             raise InvalidInputError(
-                f"X has the Parquet file {file.name!r}, whose path is not valid UTF-8, as "
-                "pyarrow takes paths",
+                f"X has the Parquet file {file.name!r}, whose path is not valid "
+                "UTF-8, which pyarrow needs",
                 argument="X",
-                remedy="rename what is not, or leave the file out",
+                remedy="rename the file, or leave it out",
             ) from None
 
 
@@ -811,7 +811,7 @@ def _dataset_of(files: Sequence[Place], root: Place | None) -> Any:
             raise
     raise InvalidInputError(
         f"{files[0].name!r} has more than one column of the same name",
-        remedy="rename them, and write the file anew",
+        remedy="rename the duplicates, and write the file again",
     )
 
 

@@ -47,7 +47,7 @@ def pick_rows(X: Any, indices: IndexArray) -> Any:
     data, options = ReadOptions.of(X)
     if options.has_dims:
         raise InvalidInputError(
-            "X is read with sample_dims, whose cells are no rows of a table",
+            "X is read with sample_dims, so its cells are not rows of a table",
             argument="X",
             remedy="select them by the coordinates of the coreset: "
             "X.sel(time=coreset.coordinates['time'][0], ...)",
@@ -77,10 +77,10 @@ def pick_rows(X: Any, indices: IndexArray) -> Any:
 def _check(indices: IndexArray, n_rows: int) -> None:
     if len(indices) and int(indices.max()) >= n_rows:
         raise InvalidInputError(
-            f"X has {counted(n_rows, 'row')}, and the coreset has row {int(indices.max()):,} of "
-            "its data",
+            f"X has {counted(n_rows, 'row')}, but the coreset has row "
+            f"{int(indices.max()):,} of its data",
             argument="X",
-            remedy="pass the data that it is of",
+            remedy="pass the data of the coreset",
         )
 
 

@@ -210,7 +210,7 @@ def check_slashes(name: str, location: str | os.PathLike[str]) -> None:
     text = os.fspath(location)
     if not text:
         raise InvalidInputError(
-            f"{name} is an empty path", argument=name, remedy="pass that of a file or folder"
+            f"{name} is an empty path", argument=name, remedy="pass the path of a file or folder"
         )
     match = _SLASHLESS.match(text)
     if match is None or "://" in text or Path(text).exists():
@@ -328,15 +328,15 @@ def _unreadable(name: str, url: str, kind: str, error: BaseException) -> Coreset
         )
     if remedy is None and all(_is_folder(Path(url) / part) for part in _ICECHUNK):
         return InvalidInputError(
-            f"{name} is the folder of a repository of Icechunk, which is not opened by its path: "
-            f"{shown!r}",
+            f"{name} is the folder of a repository of Icechunk, which cannot be "
+            f"opened by its path: {shown!r}",
             argument=name,
             remedy='pass icechunk.Repository.open(...).readonly_session("main").store',
         )
     suffix = PurePosixPath(url).suffix.lower()
     if remedy is None and suffix in _OTHER_FILES:
         return InvalidInputError(
-            f"{name} is a {suffix} file, which is not read here: {shown!r}",
+            f"{name} is a {suffix} file, which is not supported: {shown!r}",
             argument=name,
             remedy=f"{_OTHER_FILES[suffix]}",
         )
@@ -543,10 +543,11 @@ def check_seen(name: str, opened: Layout, found: Layout) -> None:
     same = opened.dtype == found.dtype and opened.rest == found.rest
     if not same or opened.shape[1:] != found.shape[1:] or found.shape[:1] < opened.shape[:1]:
         raise StoreError(
-            f"{name} holds another array on {here()} than was opened: shape {found.shape}, dtype "
-            f"{found.dtype}, or the way it is stored, in place of {opened.shape}, {opened.dtype}",
+            f"{name} on {here()} differs from the array that was opened: shape "
+            f"{found.shape}, dtype {found.dtype}, or the way it is stored, "
+            f"instead of {opened.shape}, {opened.dtype}",
             argument=name,
-            remedy="let every worker see the same store, and open it again if it was written anew",
+            remedy="let every worker see the same store, and open it again if it was rewritten",
         )
 
 

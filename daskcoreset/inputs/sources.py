@@ -233,7 +233,7 @@ def even_cut(n_rows: int, rows: int) -> tuple[int, ...]:
         raise InvalidInputError(
             f"X has {n_rows:,} rows, which chunks of {rows} cut into {full:,} blocks",
             argument="X",
-            remedy="pass larger chunks, or look whether the store says its shape rightly",
+            remedy="pass larger chunks, or check the shape in the store",
         )
     return (rows,) * full + ((remainder,) if remainder else ())
 

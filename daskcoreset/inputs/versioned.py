@@ -105,7 +105,9 @@ def _changes(repository: Any, since: str, snapshot: str) -> Any:
         repository.lookup_snapshot(since)
     except Exception:  # noqa: BLE001 - likewise
         raise StoreError(
-            f"source does not know snapshot {since}, of which the view was made ({reason}): it is "
-            f"another repository, or the snapshot has expired; follow the source from another path."
+            f"source has no snapshot {since}, from which the view was made "
+            f"({reason}): it is another repository, or the snapshot has expired",
+            argument="source",
+            remedy="follow the source from another path",
         ) from None
     return None

@@ -362,9 +362,9 @@ def audit(
     size = as_int("sample_size", sample_size)
     if coreset.labels is not None and not labelled and isinstance(objective, LinearCost):
         raise InvalidInputError(
-            f"y is missing, and the {objective.name} is about labels",
+            f"y is missing, and the {objective.name} needs labels",
             argument="y",
-            remedy="pass those of X",
+            remedy="pass the labels of X",
         )
     blocks = data_of(coreset, X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
     blocks = _weighed(blocks, coreset)
@@ -373,9 +373,10 @@ def audit(
     n_rows = sample.n_rows
     if coreset.provenance.get("n", n_rows) != n_rows:
         warn_user(
-            f"X has {counted(n_rows, 'row')} and the coreset is of {coreset.provenance['n']:,}: "
-            f"the audit compares it with other data than it was built from. Pass these; for rows "
-            f"held out there are score() and scikit-learn's metrics."
+            f"X has {counted(n_rows, 'row')}, but the coreset was built from "
+            f"{coreset.provenance['n']:,}: the audit compares it with other "
+            "data. Pass the data of the coreset. For held-out rows, use "
+            "score() or the metrics of scikit-learn."
         )
     else:
         _check_weight(sample.weight, coreset.provenance.get("total_weight", sample.weight))
@@ -404,7 +405,7 @@ def cost_of_solutions(coreset: Coreset, solutions: Any, objective: Objective[Any
         raise InvalidTypeError(
             "solutions is None",
             argument="solutions",
-            remedy="pass centers, or what else the cost is of",
+            remedy="pass centers, or other solutions of the cost",
         )
     rows = Block(coreset.points, coreset.weights, coreset.labels)
     check_usable(rows)
@@ -412,8 +413,8 @@ def cost_of_solutions(coreset: Coreset, solutions: Any, objective: Objective[Any
         known, linear = coreset.provenance.get("objective"), _are_linear(solutions)
         if linear and (known is None or coreset.labels is None):
             raise InvalidInputError(
-                "solutions is a linear model, and the coreset does not say of which cost, or has "
-                "no labels",
+                "solutions is a linear model, but the coreset records no cost for "
+                "it, or has no labels",
                 argument="solutions",
                 remedy='pass objective, for example daskcoreset.objectives.LinearCost("hinge"), '
                 "and build the coreset with y",
@@ -449,7 +450,7 @@ def _judging(
     if not labelled or labels is None:
         if linear:
             raise InvalidInputError(
-                "solutions are linear models, and labels are missing",
+                "solutions are linear models, but labels are missing",
                 argument="solutions",
                 remedy="build the coreset with y, and pass the y of X",
             )
@@ -474,8 +475,9 @@ def _check_weight(found: float, built: float) -> None:
     """Warn where rows have other weights than those that a coreset was built with."""
     if not np.isclose(found, built, rtol=1e-6):
         warn_user(
-            f"the rows of X weigh {found:.6g} in all, and {built:.6g} where the coreset was built: "
-            f"the audit compares it with other weights. Pass the same sample_weight."
+            f"the rows of X have the total weight {found:.6g}, but {built:.6g} "
+            "when the coreset was built: the audit compares it with other "
+            "weights. Pass the same sample_weight."
         )
 
 
@@ -487,9 +489,9 @@ def _check_labels(objective: Objective[Any], drawn: Block | None, rows: Block) -
     unknown = np.setdiff1d(labels_of(drawn), classes)
     if len(unknown):
         warn_user(
-            f"y has the label {unknown[0].item()!r}, which no row of the coreset has: its labels "
-            f"are {classes[:5].tolist()}, and rows of others count on the side of the rest. Pass "
-            f"the labels that it was built with, where these are others."
+            f"y has the label {unknown[0].item()!r}, but the labels of the "
+            f"coreset are {classes[:5].tolist()}. Rows of other labels count as "
+            "the rest. Pass the labels of the build."
         )
 
 

@@ -122,12 +122,12 @@ def data_of(
             f"X has {counted(blocks.schema.n_features, 'column')} and the coreset "
             f"{coreset.n_features}",
             argument="X",
-            remedy="pass the data that it is of",
+            remedy="pass the data of the coreset",
         )
     if columns:
         found, expected = names_apart(columns, known)
         raise InvalidInputError(
-            f"X has the columns {found}, and the coreset is of {expected}",
+            f"X has the columns {found}, but the coreset has {expected}",
             argument="X",
             remedy="select these, in this order",
         )

@@ -154,7 +154,7 @@ def sample_costs(
         raise InvalidInputError(
             "X has no row with a positive weight",
             argument="X",
-            remedy="pass the data that the coreset is of",
+            remedy="pass the data of the coreset",
         )
     if not np.isfinite([*sample.costs, sample.score]).all():
         raise overflow_error()

@@ -89,7 +89,7 @@ def theory_size(
         return max(1, math.ceil(constant * rows))
     except (OverflowError, ZeroDivisionError):
         raise InvalidInputError(
-            f"epsilon={epsilon} and constant={constant} ask for more rows than can be counted",
+            f"epsilon={epsilon} and constant={constant} need too many rows to count",
             argument="epsilon",
             remedy="pass a larger epsilon, or a smaller constant",
         ) from None

@@ -84,15 +84,14 @@ def objective_for(
         return QuantizationError(n_clusters)
     if keeps_margin:
         raise InvalidInputError(
-            f"the coreset (method {provenance.get('method')!r}) keeps a margin, the least distance "
-            f"of a row, which is no sum of costs",
+            f"the coreset (method {provenance.get('method')!r}) keeps a margin, "
+            "the least distance of a row, which is not a sum of costs",
             remedy=f"read margin_ of the estimator, or pass {remedy}",
         )
     if record is None:
         raise InvalidInputError(
-            f"the coreset (method {provenance.get('method')!r}) does not say what cost it is "
-            "made for",
-            remedy=f"pass n_clusters to judge by centers, or {remedy}",
+            f"the coreset (method {provenance.get('method')!r}) records no cost",
+            remedy=f"pass n_clusters to compare centers, or {remedy}",
         )
     parameters = dict(record)
     name = parameters.pop("name", None)

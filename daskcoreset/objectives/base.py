@@ -165,9 +165,8 @@ def require_parts(objective: Objective[Any]) -> int:
     """Return the number of parts of solutions, or raise an error if it is unknown."""
     if objective.n_parts is None:
         raise InvalidInputError(
-            "n_clusters is needed, as the coreset's construction does not say of how many "
-            "centers solutions are",
+            "n_clusters is missing, and the method of the coreset is for any number of centers",
             argument="n_clusters",
-            remedy="pass it, or pass solutions",
+            remedy="pass n_clusters or solutions",
         )
     return objective.n_parts

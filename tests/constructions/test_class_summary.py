@@ -50,7 +50,7 @@ def test_outline__zero_weights_and_text() -> None:
     [
         (None, None, "y is missing"),
         (np.where(np.arange(300) == 250, np.nan, 1.0), None, "y is NaN at row 250"),
-        (Y, np.zeros(300), "sample_weight is zero for every row"),
+        (Y, np.zeros(300), "sample_weight is zero on every row"),
     ],
 )
 def test_outline__bad_labels(labels: Any, weights: Any, message: str) -> None:

@@ -108,7 +108,7 @@ def test_build__of_large_arrays_stays_here_with_an_active_client(cluster: Any) -
     with Client(cluster) as client:
         ran: list[Any] = []
         client.run_on_scheduler(_forget_tasks)
-        with pytest.warns(CoresetWarning, match="memory of this process.*not sent") as told:
+        with pytest.warns(CoresetWarning, match="memory of this process.*nothing is sent") as told:
             assert same(build(ROWS, size=100, random_state=0), expected)
         assert len(told) == 1
         with warnings.catch_warnings():
@@ -151,7 +151,7 @@ def test_build__of_dask_arrays_of_arrays_in_memory_says_what_travels(
     assert wrapped.memory_bytes == ROWS.nbytes
     with Client(cluster):
         local._told.clear()
-        with pytest.warns(CoresetWarning, match="travel through the scheduler"):
+        with pytest.warns(CoresetWarning, match="are sent through the scheduler"):
             assert compute_options(wrapped) == {}
         assert not runs_here(wrapped)
         # What workers read by its path is no part of it.

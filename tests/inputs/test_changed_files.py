@@ -21,7 +21,7 @@ def test_parquet__of_other_types(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": np.ones(100, "f4")}), path)
     lazy = plan(path, size=10, random_state=0)
     pq.write_table(pa.table({"a": np.ones(100, "i8")}), path)
-    with pytest.raises(errors.StoreError, match="columns of other types"):
+    with pytest.raises(errors.StoreError, match="in columns, types"):
         lazy.compute()
 
 

@@ -44,7 +44,7 @@ def test_columns__are_chosen_and_keep_their_order(kind: str, tmp_path: Path) -> 
         "polars": pl.from_pandas(FRAME),
         "parquet": tmp_path / "a.parquet",
     }[kind]
-    with pytest.warns(errors.CoresetWarning, match=r"columns has \['y'\], which y, .* no feature"):
+    with pytest.warns(errors.CoresetWarning, match=r"columns has \['y'\], which y, .* not as a"):
         coreset = build(open_rows(X, columns=["c", "a", "y"]), "y", size=20, random_state=0)
     assert build(open_rows(X, columns=["c", "a"]), "y", size=20, random_state=0).equals(coreset)
     assert coreset.provenance["columns"] == ("c", "a")

@@ -81,14 +81,14 @@ class Coverage:
             check_diameter(self.diameter)
         if self.diameter is not None and self.size is not None:
             raise InvalidInputError(
-                f"diameter is {self.diameter} beside size={self.size}, of which each determines "
-                "the other",
+                f"diameter={self.diameter} and size={self.size} are given, and each "
+                "determines the other",
                 argument="diameter",
                 remedy="pass one of them",
             )
         if self.diameter is None and self.size is None:
             raise InvalidInputError(
-                "diameter is missing, and so is size",
+                "diameter and size are missing",
                 argument="diameter",
                 remedy="pass the diameter of the cells, or the number of core points",
             )
@@ -106,9 +106,9 @@ def check_diameter(diameter: Any) -> None:
         )
     if not 1e-140 < float(diameter) < 1e140:
         raise InvalidInputError(
-            f"diameter is {diameter}, which is not positive and finite, or whose square is not",
+            f"diameter is {diameter}, but it and its square must be positive and finite",
             argument="diameter",
-            remedy="pass about a tenth of the extent of the data to begin with",
+            remedy="start with about a tenth of the extent of the data",
         )
 
 

@@ -343,7 +343,7 @@ class ActiveRun:
         """
         if not len(self.state.requested):
             raise InvalidInputError(
-                "nothing is asked for", remedy="call ask() first, and again after it"
+                "no rows wait for labels", remedy="call ask() first, and again after each tell()"
             )
         self.state = _told(self.state, labels)
 
@@ -495,7 +495,7 @@ def _with_known_labels(state: ActiveState, pool: Pool, known: Any) -> ActiveStat
     given = np.asarray(known[0])
     if given.ndim != 1 or given.dtype.kind not in "iu" or len(np.unique(given)) < len(given):
         raise InvalidInputError(
-            f"known[0] is {shown(known[0])}, and must be numbers of rows, each once",
+            f"known[0] is {shown(known[0])}, but it must contain distinct row numbers",
             argument="known",
             remedy="pass a vector of integers",
         )
@@ -504,14 +504,14 @@ def _with_known_labels(state: ActiveState, pool: Pool, known: Any) -> ActiveStat
         raise InvalidInputError(
             f"known[0] goes from {indices.min()} to {indices.max()}, but X has {pool.n_rows} rows",
             argument="known",
-            remedy="pass numbers of rows of X",
+            remedy="pass row numbers of X",
         )
     rows = pool.fetch(indices)
     if len(rows) < len(indices):
         raise InvalidInputError(
-            "known[0] names rows with NaN or infinity, which X leaves out",
+            "known[0] contains rows with NaN or infinity, which were dropped from X",
             argument="known",
-            remedy="leave them out, too",
+            remedy="leave them out",
         )
     state = replace(state.queued(rows), phase=Phase.GIVEN, requested=np.arange(len(indices)))
     state = _told(state, known[1])

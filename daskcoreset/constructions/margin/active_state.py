@@ -168,9 +168,9 @@ def plain_labels(labels: Any, count: int) -> list[Label]:
     if np.ndim(labels) > 1 or len(values) != count:
         shape = np.shape(labels) if not alone else (1,)
         raise InvalidInputError(
-            f"labels has shape {shape} where {count} rows were asked for",
+            f"labels has shape {shape}, but {count} rows were asked for",
             argument="labels",
-            remedy="give one label for each row, in the same order",
+            remedy="pass one label per row, in the same order",
         )
     return [_plain(value, i) for i, value in enumerate(values)]
 
@@ -181,10 +181,10 @@ def _plain(value: Any, i: int) -> Label:
     is_plain = isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value))
     if not is_plain:
         raise InvalidInputError(
-            f"labels[{i}] is {value!r}, which is no class",
+            f"labels[{i}] is {value!r}, which is not a class label",
             argument="labels",
-            remedy="give text, a finite number or a truth value for every row. A row that cannot "
-            "be labelled should not be in the pool: give it sample_weight zero",
+            remedy="pass text, a finite number or a bool for every row. Give a row "
+            "that cannot be labeled sample_weight zero",
         )
     return value  # type: ignore[no-any-return] # one of the types of Label
 
@@ -447,7 +447,7 @@ class ActiveMargin:
             If no label was given yet.
         """
         if not self.classes:
-            raise InvalidInputError("no label was told yet", remedy="call ask() and tell() first")
+            raise InvalidInputError("there are no labels yet", remedy="call ask() and tell() first")
         values = np.array(self.classes)
         if len(values) == 1:
             return np.full(X.shape[0] if hasattr(X, "shape") else len(X), values[0])

@@ -132,7 +132,7 @@ class Search:
         n_used, classes = first.value.n_used, first.value.classes
         if options.k > n_used - 2:
             raise InvalidInputError(
-                f"k is {options.k}, but X has {n_used} rows with a weight",
+                f"k is {options.k}, but X has {n_used} rows of positive weight",
                 argument="k",
                 remedy="pass a smaller k",
             )
@@ -189,7 +189,7 @@ class Search:
             raise InvalidInputError(
                 f"the exact search needs more than max_problems={self.options.max_problems} "
                 f"problems or max_passes={self.options.max_passes}",
-                remedy='pass more, or method="random"',
+                remedy='raise these limits, or pass method="random"',
             )
         return "random", self._draw()
 
@@ -240,8 +240,9 @@ class Search:
         probability = -math.expm1(done * math.log1p(-luck)) if luck < 1.0 else 1.0
         if probability < options.confidence:
             warn_user(
-                f"{done} of {n_needed:,} draws were made, for a probability of {probability:.3g} "
-                f"and not {options.confidence}; pass a larger max_problems."
+                f"{done} of {n_needed:,} draws were made, so the probability is "
+                f"{probability:.3g} instead of {options.confidence}; pass a larger "
+                "max_problems."
             )
         return probability
 

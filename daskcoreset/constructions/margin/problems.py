@@ -262,8 +262,9 @@ class SequenceProblem(ClassProblem):
     def __post_init__(self) -> None:
         if self.n_classes < 2:
             raise InvalidInputError(
-                f"n_classes is {self.n_classes}, and there is no wrong answer",
-                remedy="pass two or more",
+                f"n_classes is {self.n_classes}, so every answer would be right",
+                argument="n_classes",
+                remedy="pass at least two",
             )
 
     @property

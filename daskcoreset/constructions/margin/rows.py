@@ -99,9 +99,9 @@ def refuse_wide(blocks: RowBlocks, most: int | None = None) -> None:
     if d <= _MAX_COLUMNS or (n_rows is not None and n_rows <= _MAX_COLUMNS):
         return
     raise InvalidInputError(
-        f"X has {d:,} columns, and the largest margin takes steps of d x d numbers",
+        f"X has {d:,} columns, and the solver needs matrices of d x d numbers",
         argument="X",
-        remedy=f"pass {_MAX_COLUMNS:,} columns at most, for example those of "
+        remedy=f"pass at most {_MAX_COLUMNS:,} columns, for example those of "
         "sklearn.decomposition.TruncatedSVD or of sklearn.feature_selection",
     )
 
@@ -271,21 +271,21 @@ def find_classes(blocks: RowBlocks, *, n_keep: int) -> BlockResults[FirstRead]:
         weight.
     """
     if not blocks.has_labels:
-        raise InvalidInputError(
-            "y is missing", argument="y", remedy="pass the labels that are to be separated"
-        )
+        raise InvalidInputError("y is missing", argument="y", remedy="pass the labels of the rows")
     read = map_reduce(blocks, _first_read_of_block, partial(_merge, n_keep=n_keep))
     first = read.value
     if not first.n_used:
         raise InvalidInputError(
-            "sample_weight is zero for every row",
+            "sample_weight is zero on every row",
             argument="sample_weight",
-            remedy="give some row a weight",
+            remedy="give at least one row a positive weight",
         )
     classes = first.classes
     if len(classes) < 2:
         raise InvalidInputError(
-            f"y has one class, {classes[:1].tolist()[0]!r}; a margin needs rows of two classes."
+            f"y has one class, {classes[:1].tolist()[0]!r}, and a margin needs two",
+            argument="y",
+            remedy="pass rows of two classes",
         )
     if len(classes) > MAX_LABELS:
         raise InvalidInputError(**_TOO_MANY)

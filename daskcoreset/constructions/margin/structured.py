@@ -261,12 +261,16 @@ def run_numbers(groups: Any, n_rows: int) -> IndexArray:
     try:
         groups = np.asarray(groups)
     except ValueError as error:
-        raise InvalidTypeError(f"groups is no vector of values: {error}.") from error
+        raise InvalidTypeError(
+            f"groups is not a vector of values ({error})",
+            argument="groups",
+            remedy="pass one value per row",
+        ) from error
     if groups.shape != (n_rows,):
         raise InvalidInputError(
-            f"groups has shape {groups.shape} where X has {n_rows} rows",
+            f"groups has shape {groups.shape}, but X has {n_rows} rows",
             argument="groups",
-            remedy="pass one value a row",
+            remedy="pass one value per row",
         )
     new = np.ones(n_rows, dtype=np.int64)
     new[1:] = groups[1:] != groups[:-1]
@@ -669,7 +673,7 @@ def structured_margin(
         margin = solved.margin
         query = replace(query, w=solved.w, slacks=slacks)
     if solved is None:
-        raise InvalidInputError("X holds no example", argument="X", remedy="pass at least one")
+        raise InvalidInputError("X has no examples", argument="X", remedy="pass at least one")
     return StructuredMargin(
         w=query.w,
         margin=margin,

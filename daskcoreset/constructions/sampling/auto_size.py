@@ -249,9 +249,10 @@ class _Search:
         if last.on_data is not None:
             differ = f"agree with each other, and differ from all the data by {last.on_data:.3g}"
         warn_user(
-            f"size='auto': two coresets of {size} rows {differ} "
-            f"where epsilon is {self.rule.epsilon:g}, and larger ones would save nothing: the "
-            f"result is the union of these two. Pass a larger epsilon, or a size."
+            f"two coresets of {size} rows {differ}, and epsilon is "
+            f"{self.rule.epsilon:g}. Larger coresets would save nothing, so the "
+            "result is the union of these two. Pass a larger epsilon, or call "
+            "build with a size."
         )
 
 

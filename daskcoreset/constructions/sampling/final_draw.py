@@ -407,7 +407,7 @@ def _inclusion(
     needed = int(np.minimum(n_scored, 2).sum())
     if size < needed:
         raise InvalidInputError(
-            f"size={size} is too small for {len(labels)} classes, of which each must keep two rows",
+            f"size={size} is too small for {len(labels)} classes, which need two rows each",
             argument="size",
             remedy=f"pass at least {needed}",
         )

@@ -98,7 +98,8 @@ class SourceView:
             before.check(manifest.place.name, state, self.options)
         elif manifest.next_uid:
             raise InvalidInputError(
-                f"{manifest.place.name} is a tree that follows no source",
+                f"{manifest.place.name} is a tree that does not follow a source",
+                argument="path",
                 remedy="choose another path",
             )
         keep = None if self.keep is None else int(self.keep)
@@ -130,8 +131,8 @@ class SourceView:
                 )
             if path.is_relative_to(given):
                 raise InvalidInputError(
-                    f"path {place.name!r} is inside source {os.fspath(source)!r}, and would be "
-                    "lost when that is written anew",
+                    f"path {place.name!r} is inside source {os.fspath(source)!r}, and "
+                    "would be lost if the source is rewritten",
                     argument="path",
                     remedy="choose a path outside of it",
                 )
@@ -374,7 +375,9 @@ class Refreshing:
         self._next_uid += old is None
         if read.rows >> ROW_BITS or uid >> (63 - ROW_BITS):
             raise InvalidInputError(
-                f"a leaf with number {uid} and {read.rows} rows is more than a tree can number."
+                f"a leaf with number {uid} and {read.rows} rows is more than a tree can number",
+                argument="source",
+                remedy="start another tree",
             )
         content = content_digest(part.name, points)
         leaf = Leaf(

@@ -236,8 +236,8 @@ class Asked:
             if asked != there:
                 title = "random_state" if name == "seed" else name
                 raise InvalidInputError(
-                    f"{title} is {asked!r}, and the view at {where} was made with {there!r}",
-                    remedy="pass that, or another path",
+                    f"{title} is {asked!r}, but the view at {where} was created with {there!r}",
+                    remedy="pass that value, or another path",
                 )
 
 
@@ -245,8 +245,8 @@ def check_inner_size(inner_size: int, size: int) -> None:
     """Check that the nodes below the root keep at least the rows of the result."""
     if inner_size < size:
         raise InvalidInputError(
-            f"inner_size={inner_size} is below size={size}: a node cannot give more rows than it "
-            "keeps",
+            f"inner_size={inner_size} is below size={size}: a node cannot "
+            "return more rows than it keeps",
             argument="inner_size",
             remedy=f"pass at least {size}, or leave it out",
         )

@@ -161,6 +161,7 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
             names = ", ".join(map(repr, self.names[-5:])) or "none"
             raise InvalidInputError(
                 f"there is no leaf {name!r}",
+                argument="leaf",
                 remedy=f"pass one of those in tree.leaves, such as {names}",
             )
         return self._positions[name]
@@ -242,7 +243,11 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
         try:
             numbers = np.asarray(indices)
         except ValueError as error:
-            raise InvalidTypeError(f"indices is no vector of row numbers: {error}.") from error
+            raise InvalidTypeError(
+                f"indices is not a vector of row numbers ({error})",
+                argument="indices",
+                remedy="pass a vector of row numbers, such as coreset.indices",
+            ) from error
         if numbers.ndim != 1 or (len(numbers) and numbers.dtype.kind not in "iu"):
             raise InvalidTypeError(
                 f"indices is {type(indices).__name__} of dtype {numbers.dtype} and shape "
@@ -257,7 +262,7 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
                 f"indices reach from {numbers.min()} to {numbers.max()}, and the leaves have "
                 f"{total} rows",
                 argument="indices",
-                remedy="pass the indices of a coreset of this tree as it is now",
+                remedy="pass the indices of a coreset of this version of the tree",
             )
         offsets = np.array(self.offsets, dtype=np.int64)
         positions = np.searchsorted(offsets, numbers, side="right") - 1
@@ -285,7 +290,9 @@ def time_text(time: Any, leaves: Iterable[Leaf] = ()) -> str | None:
         time = time[()]
     if str(time) in ("NaT", "nan"):
         raise InvalidInputError(
-            f"time is {time}, which is no time", argument="time", remedy="pass one, or leave it out"
+            f"time is {time}, which is not a time",
+            argument="time",
+            remedy="pass a time, or leave it out",
         )
     kinds = (str, dt.date, np.datetime64, numbers.Real, Decimal)
     if isinstance(time, bool) or not isinstance(time, kinds):
@@ -297,9 +304,9 @@ def time_text(time: Any, leaves: Iterable[Leaf] = ()) -> str | None:
     text = time.isoformat() if isinstance(time, dt.date) else str(time)  # a datetime is a date
     if not (found := windows.kinds_of_time(text)):
         raise InvalidInputError(
-            f"time is {shown(text)}, which is no date and no number",
+            f"time is {shown(text)}, which is neither a date nor a number",
             argument="time",
-            remedy='pass a date or time in the form of ISO 8601, such as "2026-03-02", or a number',
+            remedy='pass a date or time of ISO 8601, such as "2026-03-02", or a number',
         )
     for leaf in leaves:
         if leaf.time is None:

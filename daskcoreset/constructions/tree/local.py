@@ -91,7 +91,7 @@ class LocalPlace(Place):
             return None
         except OSError as error:
             raise StoreError(
-                f"{path} does not read ({error})", remedy="restore it from a copy"
+                f"{path} cannot be read ({error})", remedy="restore it from a copy"
             ) from error
         with refuse_inconsistent(f"{path}: damaged"):
             return Head.from_json(json.loads(data))
@@ -160,7 +160,7 @@ class LocalPlace(Place):
         if not (above.is_dir() and os.access(above, os.W_OK | os.X_OK)):
             what = "cannot be written" if above.is_dir() else "is no folder"
             raise StoreError(
-                f"{self.path} cannot be made: {above} {what}", remedy="choose another path"
+                f"{self.path} cannot be created: {above} {what}", remedy="choose another path"
             )
 
     def _refuse_others(self) -> None:
@@ -269,7 +269,7 @@ def _names_in(folder: Path) -> list[str]:
         return []
     except OSError as error:
         raise StoreError(
-            f"{folder} does not read ({error.strerror})", remedy="restore the store from a copy"
+            f"{folder} cannot be read ({error.strerror})", remedy="restore the store from a copy"
         ) from error
 
 
@@ -277,7 +277,9 @@ def _versions_in(root: Path) -> list[int]:
     names = [name for name in _names_in(root) if _NAME.fullmatch(name)]
     for name in names:
         if (root / name).is_file():
-            raise StoreError(f"{root / name} is no folder", remedy="restore the store from a copy")
+            raise StoreError(
+                f"{root / name} is not a folder", remedy="restore the store from a copy"
+            )
     return [int(name) for name in names]
 
 

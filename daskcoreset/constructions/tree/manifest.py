@@ -302,10 +302,10 @@ class Manifest:
         for number in range(self.version - 1, version - 1, -1):
             if self._is_first(link) or not self._keeps(number):
                 raise InvalidInputError(
-                    f"version {version} is not kept: the oldest one there is {number + 1}",
+                    f"version {version} is not kept: the oldest one is {number + 1}",
                     argument="version",
-                    remedy="pass a later one (views keep as many as keep=... of "
-                    "CoresetTree.follow says, other trees the one before the newest)",
+                    remedy="pass a later one (keep=... of CoresetTree.follow sets the number "
+                    "of versions of a view; other trees keep one before the newest)",
                 )
             found, link_before = self._read_kept(number)
             if link.get("previous") != found.head.digest:
@@ -444,8 +444,10 @@ def write_version(
     for points in made.values():
         if len(points) > settings.most_rows:
             raise InvalidInputError(
-                f"method gave {len(points):,} rows for a node, which may have "
-                f"{settings.most_rows:,}; correct `reduce`, or raise inner_size."
+                f"method returned {len(points):,} rows for a node, which may have "
+                f"{settings.most_rows:,}",
+                argument="method",
+                remedy="correct its `reduce`, or raise inner_size",
             )
     after, members = after.to_write(made)
     commit(after, members)

@@ -79,15 +79,18 @@ def _stored_reducer(  # noqa: PLR0917 - all of them are always given
                 remedy="pass that, or leave method out",
             )
         return reducer
-    remedy = f"method {name!r} with {parameters} cannot be made from what {path} says; pass method"
+    problem = f"method {name!r} with {parameters} cannot be made from what {path} stores"
+    remedy = "pass method, the object that it was created with"
     made = None
     if name in CONSTRUCTIONS and sampling is not None:
         try:
             made = SensitivityReducer(CONSTRUCTIONS[name](**parameters), sampling)
         except (CoresetError, TypeError, ValueError, AttributeError) as error:
-            raise InvalidInputError(f"{remedy} ({error}).") from error
+            raise InvalidInputError(
+                f"{problem} ({error})", argument="method", remedy=remedy
+            ) from error
     if made is None or _parameters(made) != parameters:
-        raise InvalidInputError(f"{remedy}, the object that it was made with.")
+        raise InvalidInputError(problem, argument="method", remedy=remedy)
     return made
 
 

@@ -469,9 +469,9 @@ class Kept(Generic[T]):
             made = change.was_made()
         except StoreError as error:
             raise StoreError(
-                f"{change.place.name}: the last change was interrupted; it was made as a whole "
-                f"or not at all, and which of the two does not read ({error})",
-                remedy="try again when it reads, or open it again",
+                f"{change.place.name}: the last change was interrupted, and its "
+                f"result cannot be read ({error}). It is complete or was not made",
+                remedy="try again when the store can be read, or open the tree again",
             ) from error
         if made:
             self._value = change.value

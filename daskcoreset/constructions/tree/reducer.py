@@ -356,7 +356,7 @@ def resolve_reducer(
     if isinstance(method, Reducer):
         if n_clusters is not None:
             raise InvalidInputError(
-                f"n_clusters={n_clusters} has no use beside the reducer {method!r}",
+                f"n_clusters={n_clusters} has no effect with the reducer {method!r}",
                 argument="n_clusters",
                 remedy="leave it out",
             )

@@ -174,9 +174,7 @@ class RemotePlace(Place):
             return self._name_of(version, member)
         token = self._token(version)
         if token is None:
-            raise StoreError(
-                f"{self.name}: version {version} is not there any more", remedy="open it again"
-            )
+            raise StoreError(f"{self.name}: version {version} is gone", remedy="open it again")
         return self._name_of(version, member, token)
 
     def _token(self, version: int) -> str | None:
@@ -238,8 +236,8 @@ class RemotePlace(Place):
     def _refuse_read_only(self) -> None:
         if self.folder.read_only:
             raise StoreError(
-                f"{self.name} is served by a web server, which is only read",
-                remedy="write to the object store itself, by its own URL, or to a local disk",
+                f"{self.name} is served by a web server, which is read-only",
+                remedy="write to the URL of the object store itself, or to a local disk",
             )
 
     def first_head(self, settings: GroupContents) -> Head:
@@ -271,7 +269,7 @@ class RemotePlace(Place):
             raise overtaken_error(self.name, there, replaced or head or start)
         after = self._write(settings, start, members or {}, before)
         if after is None:
-            raise StoreError(f"{self.name} exists since a moment ago", remedy=remedy)
+            raise StoreError(f"{self.name} was created a moment ago", remedy=remedy)
         return after
 
     def check_writable(self, remedy: str) -> None:
@@ -363,8 +361,8 @@ class RemotePlace(Place):
             return self._swing_until_known(data, token, before)
         except OutOfTimeError as error:
             raise OutOfTimeError(
-                f"{error} The change was made as a whole or not at all",
-                remedy=f"open {self.name} again and look",
+                f"{error} The change is complete or was not made",
+                remedy=f"open {self.name} again to see which",
             ) from None
 
     def _swing_until_known(self, data: bytes, token: str, before: Root | None) -> bool:

@@ -462,7 +462,7 @@ class CoresetTree:
                 "follows no source" if manifest.source is None else "was opened without its source"
             )
             raise InvalidInputError(
-                f"the tree {what}; CoresetTree.follow(source, path) opens a view."
+                f"the tree {what}", remedy="open the view with CoresetTree.follow(source, path)"
             )
         manifest.check_current()
         state, record = view.look(manifest)
@@ -649,7 +649,7 @@ class CoresetTree:
             raise InvalidInputError(
                 f"leaf {leaf.uid} with {read.rows} rows is more than a tree can number",
                 argument="leaf",
-                remedy="make several leaves of it, or begin another tree",
+                remedy="split it into several leaves, or start another tree",
             )
         known = manifest.schema and manifest.schema.followed_by(read.schema)
         points, schema = (known or read.schema).fit(read.points)
@@ -664,8 +664,9 @@ class CoresetTree:
     def _refuse_followed(self) -> None:
         if self._manifest.source is not None:
             raise InvalidInputError(
-                f"the tree follows {self._manifest.source.name!r}, and has the leaves of that",
-                remedy="change the source, and call refresh, or make another tree",
+                f"the tree follows {self._manifest.source.name!r}, so its leaves "
+                "cannot be changed directly",
+                remedy="change the source and call refresh, or create another tree",
             )
 
     def _commit(
@@ -795,7 +796,7 @@ def _coreset_of(
     parts = cover(manifest.top, flags)
     if not any(leaf.rows for leaf, flag in zip(leaves, flags, strict=True) if flag):
         raise InvalidInputError(
-            "leaves has no rows", argument="leaves", remedy="pass a window with some"
+            "leaves has no rows", argument="leaves", remedy="pass a window with rows"
         )
     if manifest.source is not None:  # whose nodes near the root have few or many leaves
         parts = finer(parts)

@@ -540,10 +540,9 @@ class CoresetStream:
             X = select_features(X)  # which opens each batch as it comes
             if y is not None or sample_weight is not None:
                 raise InvalidInputError(
-                    "X is an iterator of batches, so that y and sample_weight belong to each of "
-                    "them",
+                    "X is an iterator of batches, so y and sample_weight must come with each batch",
                     argument="X",
-                    remedy="let it give tuples (X, y) or (X, y, sample_weight)",
+                    remedy="yield tuples (X, y) or (X, y, sample_weight)",
                 )
             for batch in X:
                 self.partial_fit(*(batch if isinstance(batch, tuple) else (batch,)))
@@ -684,7 +683,7 @@ class CoresetStream:
             raise InvalidInputError(
                 "path is missing, and the stream was never saved",
                 argument="path",
-                remedy="pass one",
+                remedy="pass a path",
             )
         if own is not None and place.is_same(own):
             self._write(state)

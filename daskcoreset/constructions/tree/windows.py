@@ -109,12 +109,14 @@ def by_date(leaves: Sequence[_Leaf], first: Any, last: Any) -> list[bool]:
     start = None if first is None else _instant("leaves", first, end=False)
     stop = None if last is None else _instant("leaves", last, end=True)
     if start is not None and stop is not None and start > stop:
-        raise InvalidInputError(f"leaves goes from {first} back to {last}; swap them.")
+        raise InvalidInputError(
+            f"leaves goes from {first} back to {last}", argument="leaves", remedy="swap them"
+        )
     chosen = []
     for leaf in leaves:
         if leaf.time is None:
             raise InvalidInputError(
-                f"leaf {leaf.name!r} has no time, so that it is in no window of dates",
+                f"leaf {leaf.name!r} has no time, so a window of dates cannot contain it",
                 argument="leaf",
                 remedy="give every leaf a time, or pass names or positions",
             )
@@ -123,8 +125,9 @@ def by_date(leaves: Sequence[_Leaf], first: Any, last: Any) -> list[bool]:
     if not any(chosen):
         ends = ("the start" if first is None else first, "the end" if last is None else last)
         raise InvalidInputError(
-            f"no leaf lies between {ends[0]} and {ends[1]}: the times of tree.leaves say where "
-            f"they lie."
+            f"no leaf lies between {ends[0]} and {ends[1]}",
+            argument="leaves",
+            remedy="choose from the times in tree.leaves",
         )
     return chosen
 
@@ -138,7 +141,7 @@ def _instant(what: str, value: Any, *, end: bool) -> dt.datetime:
             value = read_date(value)
         except ValueError as error:
             raise InvalidInputError(
-                f"{what} is {value!r}, which is no date",
+                f"{what} is {value!r}, which is not a date",
                 remedy="pass a datetime.date, or names of leaves",
             ) from error
     if not isinstance(value, dt.date):
@@ -185,7 +188,9 @@ def select(leaves: Sequence[_Leaf], window: slice, position: Callable[[str], int
     stop = len(leaves) - 1 if window.stop is None else position(window.stop)
     if start > stop:
         raise InvalidInputError(
-            f"leaves goes from {window.start!r} back to {window.stop!r}; swap them."
+            f"leaves goes from {window.start!r} back to {window.stop!r}",
+            argument="leaves",
+            remedy="swap them",
         )
     return [start <= one <= stop for one in range(len(leaves))]
 

@@ -165,7 +165,7 @@ def test_scheduler__stopped_then_killed_then_started_again(
                 scheduler.send(signal.SIGCONT)
         with running("CoresetTree", data, client) as (result, _):
             scheduler.kill()
-            with pytest.raises(errors.ClusterError, match="its scheduler was ended or restarted"):
+            with pytest.raises(errors.ClusterError, match="its scheduler ended, restarted"):
                 result.result(PATIENCE)
         until(lambda: client.status == "connecting", "the loss is noticed")
         cluster.nodes["worker-0"].kill()

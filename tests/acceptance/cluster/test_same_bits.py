@@ -151,7 +151,10 @@ def test_bits__by_the_command_line(cluster: Any, stores: Path, tmp_path: Path) -
 def test_compute__warns_the_caller_of_a_cluster(cluster: Any) -> None:
     distributed = pytest.importorskip("distributed")
     X = da.ones((10, 2), chunks=(5, 2))
-    with distributed.Client(cluster), pytest.warns(errors.CoresetWarning, match="whole data set"):
+    with (
+        distributed.Client(cluster),
+        pytest.warns(errors.CoresetWarning, match="all rows"),
+    ):
         assert len(build(X, size=20)) == 10
 
 

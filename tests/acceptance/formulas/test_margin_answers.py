@@ -262,7 +262,7 @@ def test_sequences__bad_input_is_refused() -> None:
     model = es.StructuredMaxMargin("sequence")
     with pytest.raises(face.CoresetError, match="groups is None"):
         model.fit(X, y)
-    with pytest.raises(face.CoresetError, match="one value a row"):
+    with pytest.raises(face.CoresetError, match="one value per row"):
         model.fit(X, y, groups=groups[1:])
     with pytest.raises(face.CoresetError):
         model.fit(X, np.zeros(len(y)), groups=groups)

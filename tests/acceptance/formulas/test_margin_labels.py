@@ -285,14 +285,14 @@ def test_labels__budget_and_oracle_that_fails() -> None:
 
 
 WRONG_KNOWN: list[tuple[Any, str]] = [
-    (([3, 3], [0, 1]), "each once"),
-    (([3.0, 4.0], [0, 1]), "numbers of rows"),
+    (([3, 3], [0, 1]), "distinct row numbers"),
+    (([3.0, 4.0], [0, 1]), "distinct row numbers"),
     (([3, 80], [0, 1]), "80 rows"),
     (([-1, 4], [0, 1]), "80 rows"),
     (([3, 4], [0, 1, 1]), "2 rows"),
     (([3, 4, 5], [0, 1, 2]), "two classes"),
     (([3, 4], ["a", 1]), "text"),
-    (([3, 4], [0, None]), "no class"),
+    (([3, 4], [0, None]), "not a class label"),
     (([3, 9], [0, 1]), "NaN"),
 ]
 

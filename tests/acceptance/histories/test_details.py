@@ -273,7 +273,7 @@ def test_as_of__has_as_many_versions_as_are_kept(keep: int | None, tmp_path: Pat
     first = {None: 1, 1: 4, 3: 3}[keep]
     for version in range(1, 6):
         if version < first:
-            with pytest.raises(face.CoresetError, match=f"oldest one there is {first}"):
+            with pytest.raises(face.CoresetError, match=f"oldest one is {first}"):
                 view.as_of(version)
             continue
         old = view.as_of(version)

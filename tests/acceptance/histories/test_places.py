@@ -325,7 +325,7 @@ def test_open__by_http_is_read_only(served: Place, files: FileServer) -> None:
     opened.verify()
     assert WeightedPoints.equals(opened.coreset(), tree.coreset())
     for write in (lambda: opened.append(day(3)), lambda: create_tree(address, size=9)):
-        with pytest.raises(errors.StoreError, match="which is only read"):
+        with pytest.raises(errors.StoreError, match="which is read-only"):
             write()
 
 
@@ -337,12 +337,12 @@ def test_places__that_are_none(tmp_path: Path) -> None:
         made(ObjectStore(FolderStore(str(tmp_path))))
     assert not list(tmp_path.rglob("*.*"))
     for store_of_zarr in (MemoryStore(), FsspecStore.from_url("memory://days")):
-        with pytest.raises(errors.InvalidTypeError, match="cannot write on a condition"):
+        with pytest.raises(errors.InvalidTypeError, match="has no conditional writes"):
             made(store_of_zarr)
     for url in ("memory://days", "ftp://host/days"):
-        with pytest.raises(errors.InvalidInputError, match="of no object store; pass a path"):
+        with pytest.raises(errors.InvalidInputError, match="not of an object store; pass a path"):
             made(url)
-    with pytest.raises(errors.InvalidInputError, match="storage_options belong to"):
+    with pytest.raises(errors.InvalidInputError, match="storage_options are for URLs"):
         made(tmp_path / "t", storage_options={"key": "some"})
     made(LocalStore(tmp_path / "local"), 1)
     assert len(CoresetTree.open(tmp_path / "local")) == 1

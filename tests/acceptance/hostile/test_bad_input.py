@@ -328,8 +328,8 @@ def test_build__size_not_below_n_returns_everything(
         ("a.npy", "cannot be opened as an array of numbers: .*give the path of a Zarr"),
         ("a.npz", "cannot be opened as an array of numbers: .*give the path of a Zarr"),
         ("a.h5", "cannot be opened as an HDF5 file: .*give the path of a Zarr"),
-        ("a.csv", r"is a \.csv file, which is not read here: .*with dask\.dataframe\.read_csv"),
-        ("a.NC", r"is a \.nc file, which is not read here: .*with xarray\.open_dataset"),
+        ("a.csv", r"is a \.csv file, which is not supported: .*with dask\.dataframe\.read_csv"),
+        ("a.NC", r"is a \.nc file, which is not supported: .*with xarray\.open_dataset"),
         ("folder", "is an empty folder: .*folder'; check the path"),
     ],
 )

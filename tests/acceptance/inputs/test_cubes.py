@@ -201,7 +201,7 @@ def test_columns__are_called_by_their_coordinates(values: Any, names: list[str])
 
 
 def test_names__that_are_no_text() -> None:
-    with pytest.raises(errors.InvalidTypeError, match="names are no text: \\[0\\]"):
+    with pytest.raises(errors.InvalidTypeError, match="names are not text: \\[0\\]"):
         built(xr.Dataset({0: ("x", np.ones(2))}), sample_dims="x")
     with pytest.raises(errors.InvalidTypeError, match="X is a Variable"):
         built(xr.Variable("x", np.ones(2)), sample_dims="x")

@@ -175,7 +175,7 @@ def test_source_rows__of_files_of_which_one_has_a_column_more(tmp_path: Path) ->
 
 def test_source_rows__says_what_is_missing() -> None:
     coreset = build(ROWS, size=20, random_state=0)
-    with pytest.raises(errors.InvalidInputError, match="does not remember where its data are"):
+    with pytest.raises(errors.InvalidInputError, match="the provenance has no path of the data"):
         coreset.source_rows(0)
     with pytest.raises(
         errors.InvalidInputError, match="numbers of rows of the coreset, from 0 to 19"

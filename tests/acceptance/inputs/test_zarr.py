@@ -254,7 +254,7 @@ def test_stores__of_this_process_are_refused_on_a_cluster(cluster: Any, tmp_path
             stores.append(fill(icechunk_repository(tmp_path).writable_session("main").store))
         for store in stores:
             with pytest.raises(
-                errors.InvalidInputError, match="the workers of a cluster do not see"
+                errors.InvalidInputError, match="the workers of a cluster cannot see"
             ):
                 build(store, "y", size=20, chunks=BLOCK)
 

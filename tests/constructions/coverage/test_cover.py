@@ -23,8 +23,8 @@ def test_build__by_coverage() -> None:
     assert len(named) == 7
     assert named.provenance["parameters"] == {"diameter": None, "size": 7}
     wrong: list[tuple[dict[str, Any], str]] = [
-        ({}, "diameter is missing, and so is size"),
-        ({"size": 9, "method": Coverage(1.0)}, "size is given beside Coverage"),
+        ({}, "diameter and size are missing"),
+        ({"size": 9, "method": Coverage(1.0)}, "size has no effect with Coverage"),
     ]
     build: Any = daskcoreset.build
     for options, message in wrong:

@@ -127,7 +127,7 @@ def test_follow__refuses_what_it_cannot_follow(tmp_path: Path) -> None:
         lambda: view.replace("2026-03-01.npy", rows(5)),
         lambda: view.delete("2026-03-01.npy"),
     ):
-        with pytest.raises(InvalidInputError, match="change the source, and call refresh"):
+        with pytest.raises(InvalidInputError, match="change the source and call refresh"):
             change()
     with pytest.raises(InvalidInputError, match="opened without its source"):
         CoresetTree.open(path).refresh()
@@ -136,7 +136,7 @@ def test_follow__refuses_what_it_cannot_follow(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="follows no source"):
         tree.refresh()
     tree.append(rows(5))
-    with pytest.raises(InvalidInputError, match="is a tree that follows no source"):
+    with pytest.raises(InvalidInputError, match="is a tree that does not follow a source"):
         CoresetTree.follow(source, tmp_path / "tree", **OPTIONS)
 
 

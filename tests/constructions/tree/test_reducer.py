@@ -46,7 +46,7 @@ class Silent(Uniform):
 
 
 def test_reduce__no_scores_is_an_error() -> None:
-    with pytest.raises(InvalidInputError, match="gives no row of positive weight a score"):
+    with pytest.raises(InvalidInputError, match="gives a score of zero to every row"):
         SensitivityReducer(Silent()).reduce(rows(), 5, np.random.default_rng(0))
 
 

@@ -26,10 +26,10 @@ def test_changes__bad_input_changes_nothing(tmp_path: Path) -> None:
     wrong: list[tuple[Callable[[], Any], str]] = [
         (lambda: tree.append(day(1), name=""), "name is empty"),
         (lambda: tree.append(day(1), name="day 1"), "'day 1' already"),
-        (lambda: tree.append(day(1), time="monday"), "'monday', which is no date"),
-        (lambda: tree.append(day(1), time=np.datetime64("NaT", "s")), "no time"),
+        (lambda: tree.append(day(1), time="monday"), "'monday', which is neither a date"),
+        (lambda: tree.append(day(1), time=np.datetime64("NaT", "s")), "not a time"),
         (lambda: loose.append(day(1), on_invalid="ignore"), "on_invalid"),
-        (lambda: tree.replace("day 1", day(1), time="now"), "'now', which is no"),
+        (lambda: tree.replace("day 1", day(1), time="now"), "'now', which is neither"),
         (lambda: tree.append(day(1), np.ones(60)), "y is given"),
         (lambda: tree.append(np.empty((0, 3))), "X has 3 features"),
         (lambda: tree.replace("day 9", day(1)), "there is no leaf 'day 9'"),
